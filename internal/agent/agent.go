@@ -1,0 +1,35 @@
+// Package agent is the port to what edits code: a driver turns a task into a program for a sandbox.
+package agent
+
+import "sallyport/internal/sandbox"
+
+// Task is what an agent is given.
+type Task struct {
+	Change  string   // id
+	Text    string   // the person's request
+	Argv    []string // of the command driver
+	Script  []byte   // of the replay driver
+	Path    string   // the person's PATH
+	Home    string   // the person's home folder; never mounted
+	Top     string   // the person's repository, to see what lies inside it
+	Workdir string   // folder relative to the top that the person stood in; "" = top
+}
+
+// Program is what to start in the sandbox.
+type Program struct {
+	Name  string // short, for the identity: sh, codex, replay
+	Argv  []string
+	Env   []string // added to the sandbox's own
+	Dirs  []string // folders to put in front of PATH, inside
+	Binds []sandbox.Bind
+	Stdin []byte
+}
+
+// Driver is the port.
+type Driver interface {
+	// Name is the driver's name: command, replay.
+	Name() string
+	// Program resolves a task. Errors: problem.Usage for a task that is not this
+	// driver's, problem.NotFound if the program is not on this machine.
+	Program(task Task) (Program, error)
+}

@@ -1,0 +1,39 @@
+// Package approval is who said what to which digest, and who may.
+package approval
+
+import (
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+)
+
+// Decision is where an approval stands.
+type Decision string
+
+const (
+	Pending  Decision = "pending"
+	Approved Decision = "approved"
+	Refused  Decision = "refused"
+	Void     Decision = "void" // what it was bound to has changed; asked again, or the change ended
+)
+
+// ErrDecided refuses a second decision.
+var ErrDecided = problem.New(problem.Conflict, "it was decided already")
+
+// Approval is a durable request for a human decision. It waits until answered (SM-911).
+type Approval struct {
+	ID       id.Approval     `json:"id"`
+	Change   id.Change       `json:"change"`
+	Kind     string          `json:"kind"` // swap
+	Proposal int             `json:"proposal"`
+	Digest   proposal.Digest `json:"digest"`
+	Asked    time.Time       `json:"asked"`
+	Decision Decision        `json:"decision"`
+	By       *audit.Actor    `json:"by,omitempty"`
+	At       *time.Time      `json:"at,omitempty"`
+	Via      string          `json:"via,omitempty"` // "command line", "pre-approved by flag"
+	Reason   string          `json:"reason,omitempty"`
+}

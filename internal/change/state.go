@@ -1,0 +1,93 @@
+package change
+
+import (
+	"fmt"
+
+	"sallyport/internal/store"
+)
+
+// State is where a change stands. The strings are stored and shown.
+type State string
+
+const (
+	Requested        State = "requested"
+	Preparing        State = "preparing"
+	Working          State = "working"
+	Paused           State = "paused"
+	Blocked          State = "blocked"
+	Submitted        State = "submitted"
+	AwaitingApproval State = "awaiting_approval"
+	Landing          State = "landing"
+	InTrial          State = "in_trial"
+	Finalized        State = "finalized"
+	RolledBack       State = "rolled_back"
+	RollbackFailed   State = "rollback_failed"
+	Rejected         State = "rejected"
+	Cancelled        State = "cancelled"
+	Failed           State = "failed"
+)
+
+// Event is what moves a change.
+type Event string
+
+const (
+	Accepted  Event = "accepted"  // the request is well-formed and the repository fit
+	Prepared  Event = "prepared"  // base kept, workspace there
+	Computed  Event = "computed"  // a revert's tree was computed; no agent works on it
+	Ended     Event = "ended"     // the agent ended and its last checkpoint is recorded
+	Unchanged Event = "unchanged" // the agent ended and nothing differs from the base
+	Proposed  Event = "proposed"  // rules and checks passed; a person is asked
+	Approved  Event = "approved"  // an entitled person said yes to exactly this digest
+	Asked     Event = "asked"     // what the approval was bound to changed: asked again
+	Held      Event = "held"      // landing was refused and nothing moved: back to the person
+	Landed    Event = "landed"    // branch, index and work tree hold it, verified
+	Undone    Event = "undone"    // landing failed half-way and was taken back, verified
+	Stuck     Event = "stuck"     // landing failed and could not be taken back
+	Reverted  Event = "reverted"  // a revert of this change was finalized
+	Refused   Event = "refused"   // a person said no
+	Cancel    Event = "cancel"    // a person withdrew it
+	Fail      Event = "fail"      // agent, rule, check or machine; the reason says which
+)
+
+// moves is the whole machine. A pair that is not here cannot happen.
+var moves = map[State]map[Event]State{
+	Requested:        {Accepted: Preparing, Cancel: Cancelled, Fail: Failed},
+	Preparing:        {Prepared: Working, Computed: Submitted, Cancel: Cancelled, Fail: Failed},
+	Working:          {Ended: Submitted, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
+	Submitted:        {Proposed: AwaitingApproval, Cancel: Cancelled, Fail: Failed},
+	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Refused: Rejected, Cancel: Cancelled},
+	Landing:          {Landed: Finalized, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed},
+	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized},
+	Finalized:        {Reverted: RolledBack},
+	RolledBack:       {},
+	Rejected:         {},
+	Cancelled:        {},
+	Failed:           {},
+}
+
+// Next returns the state after e, or an error wrapping store.ErrMoved and naming both.
+func (s State) Next(e Event) (State, error) {
+	to, ok := moves[s][e]
+	if !ok {
+		return s, fmt.Errorf("%s cannot follow %s: %w", e, s, store.ErrMoved)
+	}
+	return to, nil
+}
+
+// Final reports whether nothing more happens by itself or by approval.
+func (s State) Final() bool {
+	switch s {
+	case Finalized, RolledBack, Rejected, Cancelled, Failed:
+		return true
+	}
+	return false
+}
+
+// Due reports whether the reconciler has something to do for a change in this state.
+func (s State) Due() bool {
+	switch s {
+	case Requested, Preparing, Working, Submitted, Landing, RollbackFailed:
+		return true
+	}
+	return false
+}

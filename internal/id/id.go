@@ -1,0 +1,134 @@
+// Package id makes and reads the names that cross a process border.
+//
+// Every id carries its kind as a prefix, so that a person who pastes the wrong
+// one is told what they pasted and what was wanted.
+package id
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/problem"
+)
+
+// The kinds of id. A session's identity is `<slug>-<5 base36>` and has no prefix (RM-024).
+type (
+	Change     string // chg-<8 base36>
+	Approval   string // apr-<8 base36>
+	Landing    string // lnd-<8 base36>
+	Checkpoint string // ckpt-<3 or more digits>-<first 8 hex of its commit> (SV-041)
+	Session    string // <slug>-<5 base36>
+)
+
+const base36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+// random returns n base36 characters from the system's random source.
+func random(n int) string {
+	raw := make([]byte, n)
+	out := make([]byte, n)
+	for i := 0; i < n; {
+		if _, err := rand.Read(raw); err != nil {
+			panic("no randomness from the system: " + err.Error()) // crypto/rand never returns one on Linux
+		}
+		for _, b := range raw {
+			if b >= 252 { // 252 = 7*36: beyond it the first letters would come up more often
+				continue
+			}
+			out[i] = base36[b%36]
+			if i++; i == n {
+				break
+			}
+		}
+	}
+	return string(out)
+}
+
+func NewChange() Change     { return Change("chg-" + random(8)) }
+func NewApproval() Approval { return Approval("apr-" + random(8)) }
+func NewLanding() Landing   { return Landing("lnd-" + random(8)) }
+
+// NewCheckpoint names the nth checkpoint of a change after its commit.
+func NewCheckpoint(n int, commit string) Checkpoint {
+	return Checkpoint(fmt.Sprintf("ckpt-%03d-%.8s", n, commit))
+}
+
+// NewSession returns an identity for one launch of the named agent.
+func NewSession(agent string) Session {
+	return Session(Slug(agent) + "-" + random(5))
+}
+
+// Slug folds a name to lower-case letters, digits and single dashes, at most 32 characters; "agent" if nothing is left.
+func Slug(name string) string {
+	var b strings.Builder
+	dash := false
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			if dash && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			dash = false
+			b.WriteRune(r)
+		default:
+			dash = true
+		}
+		if b.Len() >= 32 {
+			break
+		}
+	}
+	if b.Len() == 0 {
+		return "agent"
+	}
+	return b.String()
+}
+
+var kinds = []struct{ prefix, noun, list string }{
+	{"chg-", "change", "sallyport change list"},
+	{"apr-", "approval", "sallyport approval list"},
+	{"ckpt-", "checkpoint", "sallyport checkpoint list CHANGE"},
+	{"lnd-", "landing", "sallyport change list"},
+}
+
+func ParseChange(s string) (Change, error) {
+	t, err := parse("chg-", s)
+	return Change(t), err
+}
+
+func ParseApproval(s string) (Approval, error) {
+	t, err := parse("apr-", s)
+	return Approval(t), err
+}
+
+func ParseCheckpoint(s string) (Checkpoint, error) {
+	t, err := parse("ckpt-", s)
+	return Checkpoint(t), err
+}
+
+// KindOf returns the noun of an id's prefix, or "" if it has none.
+func KindOf(s string) string {
+	for _, k := range kinds {
+		if strings.HasPrefix(s, k.prefix) {
+			return k.noun
+		}
+	}
+	return ""
+}
+
+// parse returns s if it is an id with prefix; a usage error naming both kinds otherwise.
+func parse(prefix, s string) (string, error) {
+	var want struct{ prefix, noun, list string }
+	for _, k := range kinds {
+		if k.prefix == prefix {
+			want = k
+		}
+	}
+	body, ok := strings.CutPrefix(s, prefix)
+	if ok && body != "" && len(s) <= 64 && strings.Trim(body, base36+"-") == "" {
+		return s, nil
+	}
+	if got := KindOf(s); got != "" && got != want.noun {
+		return "", problem.Errorf(problem.Usage, want.list, "%q is the id of a %s; a %s was wanted (%s…)", s, got, want.noun, prefix)
+	}
+	return "", problem.Errorf(problem.Usage, want.list, "%q is not the id of a %s (%s…)", s, want.noun, prefix)
+}

@@ -1,0 +1,71 @@
+// Package landing makes what was approved true in a person's repository, or leaves it as it was.
+//
+// Everything is computed first. Then a journal row says what will be done, and
+// from there on every step may be repeated: at any instant the branch, the index
+// and the work tree are the old ones or the new ones for the touched paths, and
+// everything else is untouched. No model, no merge, no hook takes part.
+package landing
+
+import (
+	"time"
+
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+)
+
+// State is where a landing's journal row stands.
+type State string
+
+const (
+	Journaled State = "journaled" // computed and written down; nothing in the repository has moved
+	Landed    State = "landed"    // end: branch, work tree and index hold the new entries, verified
+	Undone    State = "undone"    // end: everything is as it was, verified
+	Stranded  State = "stranded"  // neither could be reached; said loudly, retried at every start
+)
+
+// Landing is a journal row: all that finishing or undoing takes, after any crash.
+type Landing struct {
+	ID        id.Landing    `json:"id"`
+	Change    id.Change     `json:"change"`
+	State     State         `json:"state"`
+	Project   git.Project   `json:"project"`
+	Branch    string        `json:"branch"`     // short name
+	WorkTree  bool          `json:"work_tree"`  // the branch is checked out in Project.Top
+	Head      git.OID       `json:"head"`       // of the branch when it was computed; the compare of compare-and-set
+	Edits     []git.Edit    `json:"edits"`      // relative to Head; path by path
+	Skip      []string      `json:"skip"`       // approved paths that already were as approved
+	NewTree   git.OID       `json:"new_tree"`   // Head's tree with Edits applied
+	NewCommit git.OID       `json:"new_commit"` // made before the row is written; parent Head
+	Message   string        `json:"message"`
+	Author    git.Signature `json:"author"`
+	Committer git.Signature `json:"committer"`
+	Staging   string        `json:"staging"` // folder on the work tree's file system that holds replaced and coming files
+	Started   time.Time     `json:"started"`
+	Ended     *time.Time    `json:"ended,omitempty"`
+	Reason    string        `json:"reason,omitempty"` // of Undone and Stranded
+}
+
+// Errors of a landing that did not begin; each names the path or the state and the way out.
+var (
+	ErrOddState = problem.New(problem.Refused, "the repository is in the middle of something") // merge, rebase, bisect, locked index …
+	ErrDrift    = problem.New(problem.Refused, "the branch has moved on at a changed path")    // head differs from base there
+	ErrDirty    = problem.New(problem.Refused, "a changed path has uncommitted work")
+	ErrBranch   = problem.New(problem.Refused, "the branch cannot be moved from here") // another branch checked out, or elsewhere
+	ErrBusy     = problem.New(problem.Unavailable, "another landing on this repository is under way")
+)
+
+// Order is what is to be landed.
+type Order struct {
+	Landing   id.Landing
+	Change    id.Change
+	Project   git.Project
+	Branch    string
+	WorkTree  bool // expect the branch to be checked out at Project.Top
+	Base      git.OID
+	Edits     []git.Edit // approved, relative to Base
+	Source    git.OID    // commit with the approved tree, present in the project's repository
+	Message   string
+	Author    git.Signature
+	Committer git.Signature
+}

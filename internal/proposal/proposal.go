@@ -1,0 +1,82 @@
+// Package proposal is a checkpoint offered for landing: what exactly, judged how, shown how.
+//
+// Everything on a card is computed by the host from immutable objects; the
+// agent's own words are quoted and labelled (SM-908).
+package proposal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/workspace"
+)
+
+// Digest binds an approval: SHA-256 over change, tree, base and policy.
+type Digest string
+
+// ErrSuperseded refuses a decision on something that has changed since it was read.
+var ErrSuperseded = problem.New(problem.Conflict, "the proposal has changed since it was shown")
+
+// Proposal is what a person is asked about.
+type Proposal struct {
+	Change     id.Change     `json:"change"`
+	Number     int           `json:"number"` // from 1; asking again makes the next one
+	Checkpoint id.Checkpoint `json:"checkpoint,omitempty"`
+	Base       git.OID       `json:"base"`   // commit the edits are against
+	Tree       git.OID       `json:"tree"`   // base with the edits
+	Commit     git.OID       `json:"commit"` // that tree as a commit of ours, in both repositories
+	Edits      []git.Edit    `json:"edits"`
+	Policy     string        `json:"policy"` // digest of the rules it was judged by
+	Digest     Digest        `json:"digest"`
+	Card       Card          `json:"card"`
+	At         time.Time     `json:"at"`
+}
+
+// Sum computes a proposal's digest.
+func Sum(change id.Change, base, tree git.OID, policy string) Digest {
+	sum := sha256.Sum256(fmt.Appendf(nil, "sallyport proposal 1\n%s\n%s\n%s\n%s\n", change, base, tree, policy))
+	return Digest(hex.EncodeToString(sum[:]))
+}
+
+// Card is what a person is shown; plain data, escaped where it is rendered.
+type Card struct {
+	Title      string               `json:"title"` // the request's first line
+	Kind       string               `json:"kind"`
+	Repo       string               `json:"repo"`
+	Branch     string               `json:"branch"`
+	Files      []FileLine           `json:"files"` // at most FilesShown; FilesTotal says how many there are
+	FilesTotal int                  `json:"files_total"`
+	Added      int                  `json:"added"`   // lines
+	Removed    int                  `json:"removed"` // lines
+	Reach      []string             `json:"reach"`   // authority gained or lost, computed: new executable, rules changed, agent instructions …
+	Checks     []CheckResult        `json:"checks"`
+	LeftOver   []workspace.LeftOver `json:"left_over"`
+	Drift      []string             `json:"drift"`                // why it cannot land as it stands, path by path
+	Note       string               `json:"note,omitempty"`       // such as: why it is asked again
+	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
+}
+
+// FileLine is one changed path on a card.
+type FileLine struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"` // added, changed, deleted, renamed, mode
+	From    string `json:"from,omitempty"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+	Note    string `json:"note,omitempty"` // new executable, link to …
+}
+
+// CheckResult is one --check as run in a sandbox on the proposed tree.
+type CheckResult struct {
+	Command string        `json:"command"`
+	OK      bool          `json:"ok"`
+	Took    time.Duration `json:"took"`
+	Why     string        `json:"why,omitempty"`  // exit status, or the limit by name
+	Tail    string        `json:"tail,omitempty"` // last lines of output
+}

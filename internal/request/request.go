@@ -1,0 +1,65 @@
+// Package request is what was asked, by whom, and where the answer goes.
+package request
+
+import (
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+)
+
+// Kind tells an edit from its undoing.
+type Kind string
+
+const (
+	Edit   Kind = "edit"   // an agent edits a copy
+	Revert Kind = "revert" // deterministic: brings the touched paths of a landed change back
+)
+
+// Approve is what happens when the change waits for a person.
+type Approve string
+
+const (
+	Ask   Approve = "ask"   // the client asks at its terminal
+	Yes   Approve = "yes"   // approved beforehand by flag, and audited so
+	Later Approve = "later" // it waits
+)
+
+// Request is one accepted wish. It never changes after it was accepted.
+type Request struct {
+	Kind           Kind          `json:"kind"`
+	By             audit.Actor   `json:"by"`
+	At             time.Time     `json:"at"`
+	Text           string        `json:"text"` // at most TextBytesMax
+	Project        git.Project   `json:"project"`
+	Branch         string        `json:"branch"`      // short name; what the change starts from and lands on
+	CheckedOut     bool          `json:"checked_out"` // Branch was checked out in Project.Top at the start
+	Head           git.OID       `json:"head"`        // of Branch at the start
+	Agent          string        `json:"agent"`       // driver: command or replay
+	Argv           []string      `json:"argv,omitempty"`
+	Script         []byte        `json:"script,omitempty"`
+	Workdir        string        `json:"workdir,omitempty"` // relative to the top
+	Path           string        `json:"path,omitempty"`    // the person's PATH
+	Home           string        `json:"home,omitempty"`    // the person's home folder
+	Allow          []string      `json:"allow,omitempty"`
+	Forbid         []string      `json:"forbid,omitempty"`
+	Checks         []string      `json:"checks,omitempty"`
+	Shares         []string      `json:"shares,omitempty"`
+	Profiles       []string      `json:"profiles,omitempty"`
+	IncludeDirty   bool          `json:"include_dirty,omitempty"`
+	IncludeIgnored []string      `json:"include_ignored,omitempty"`
+	Approve        Approve       `json:"approve"`
+	Timeout        time.Duration `json:"timeout"`
+	Reverts        id.Change     `json:"reverts,omitempty"` // of a revert
+	Reason         string        `json:"reason,omitempty"`  // of a revert
+}
+
+// Limits of what a request may carry.
+const (
+	TextBytesMax   = 64 << 10
+	ScriptBytesMax = 1 << 20
+	ListMax        = 256
+	TimeoutDefault = time.Hour
+	TimeoutMax     = 24 * time.Hour
+)

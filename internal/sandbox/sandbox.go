@@ -1,0 +1,130 @@
+// Package sandbox is the port to what confines a process tree.
+//
+// A driver starts one program on one tree with nothing else in reach, holds it to
+// limits that name themselves, and ends it whole. A driver that cannot keep a
+// promise refuses to start; there is no weaker run in silence.
+package sandbox
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+)
+
+// Mountpoint is where a workspace is seen inside every sandbox.
+const Mountpoint = "/workspace"
+
+// Home is the home folder inside every sandbox: empty, private, gone afterwards.
+const Home = "/home/agent"
+
+// Owner is the uid and gid that a workspace's writable part belongs to and the sandbox runs as.
+type Owner struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
+}
+
+// Tree describes a writable tree that a driver makes visible at Mountpoint.
+type Tree struct {
+	Layers []string // absolute paths, read-only, lowest first; empty with Dir
+	Upper  string   // overlay upper directory, owned by Owner
+	Work   string   // overlay work directory on the same file system
+	Dir    string   // instead of an overlay: a plain writable copy
+	GitDir string   // the session's scratch git directory, mounted at Mountpoint/.git; "" = none
+	// Objects are host object directories that GitDir's alternates name, mounted read-only at the paths given.
+	Objects  []Bind
+	ReadOnly bool // nothing below Mountpoint can be written
+}
+
+// Bind makes one host path visible.
+type Bind struct {
+	Source   string // absolute, on the host
+	Target   string // absolute, inside
+	Writable bool
+}
+
+// Limits hold a sandbox; zero means the driver's default, never "none".
+type Limits struct {
+	MemoryBytes    int64         // default 2 GiB
+	ProcessesMax   int           // default 512
+	OutputBytes    int64         // stdout and stderr together, default 10 MiB
+	DescriptorsMax int           // per process, default 4096
+	Timeout        time.Duration // default 1 h
+}
+
+// Spec is one start.
+type Spec struct {
+	ID     string // unique and safe as a file name: a session identity
+	Owner  Owner
+	Tree   Tree
+	Argv   []string // Argv[0] is looked up in Env's PATH, inside
+	Dir    string   // absolute, inside; default Mountpoint
+	Env    []string // the whole environment
+	Binds  []Bind
+	Limits Limits
+	Stdin  io.Reader // nil = /dev/null
+	Stdout io.Writer // written from one goroutine each
+	Stderr io.Writer
+}
+
+// Limit names a limit that was broken.
+type Limit struct {
+	Name     string `json:"name"`     // memory, processes, output, time, descriptors
+	Value    string `json:"value"`    // with its unit
+	Observed string `json:"observed"` // with its unit
+}
+
+// Exit is how the program ended.
+type Exit struct {
+	Code   int    `json:"code"`             // exit status; -1 if it was killed by a signal
+	Signal string `json:"signal,omitempty"` // such as SIGKILL
+	Limit  *Limit `json:"limit,omitempty"`  // the limit that ended it
+}
+
+// Process is a running sandbox.
+type Process interface {
+	// Wait blocks until every process of the sandbox is gone. It may be called once.
+	Wait() (Exit, error)
+	// Kill ends the whole tree; safe to call at any time, any number of times.
+	Kill()
+	// Freeze stops every process of the sandbox, also those that left their group;
+	// it returns an error, with all running again, if that cannot be shown in time.
+	Freeze(ctx context.Context) error
+	// Thaw lets them run again; safe to call when not frozen.
+	Thaw() error
+	// Attach starts another program in the same sandbox with the terminal's other end
+	// (a pty slave or any file) as its stdin, stdout and stderr.
+	Attach(ctx context.Context, argv, env []string, dir string, terminal *os.File) (Attached, error)
+}
+
+// Attached is a second program in a sandbox.
+type Attached interface {
+	Wait() (Exit, error)
+	Kill()
+}
+
+// Check is one line of a driver's report.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"` // what to do
+}
+
+// Report says what a driver can do on this machine.
+type Report struct {
+	Driver  string  `json:"driver"`
+	Overlay bool    `json:"overlay"` // can show an overlay tree
+	OwnUID  bool    `json:"own_uid"` // gives every sandbox a uid of its own
+	Freezer string  `json:"freezer"` // cgroup or init
+	Memory  string  `json:"memory"`  // cgroup2, cgroup1 or rlimit+watch
+	Checks  []Check `json:"checks"`
+}
+
+// Driver is the port.
+type Driver interface {
+	// Probe finds out what works here. An error means that nothing can be run.
+	Probe(ctx context.Context) (Report, error)
+	// Start runs a spec. Cancelling ctx kills the sandbox.
+	Start(ctx context.Context, spec Spec) (Process, error)
+}

@@ -1,0 +1,21 @@
+// Package session is one agent run in a workspace: identity, transcript, limits, exit.
+package session
+
+import (
+	"time"
+
+	"sallyport/internal/id"
+	"sallyport/internal/sandbox"
+)
+
+// Session is one launch.
+type Session struct {
+	ID      id.Session    `json:"id"`
+	Change  id.Change     `json:"change"`
+	Attempt int           `json:"attempt"` // from 1; a killed daemon starts the next one
+	Agent   string        `json:"agent"`   // driver
+	Started time.Time     `json:"started"`
+	Ended   *time.Time    `json:"ended,omitempty"`
+	Exit    *sandbox.Exit `json:"exit,omitempty"`
+	Dir     string        `json:"dir"` // .state/sessions/<identity>
+}

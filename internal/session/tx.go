@@ -1,0 +1,15 @@
+package session
+
+import (
+	"context"
+
+	"sallyport/internal/id"
+)
+
+// Tx is what session asks of a transaction.
+type Tx interface {
+	// PutSession stores or replaces a session by its id.
+	PutSession(ctx context.Context, s Session) error
+	// Sessions returns a change's, oldest first.
+	Sessions(ctx context.Context, change id.Change) ([]Session, error)
+}

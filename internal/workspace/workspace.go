@@ -1,0 +1,59 @@
+// Package workspace is an isolated copy-on-write tree on a base revision.
+//
+// A base layer is made once per tree id and shared; a workspace is an overlay on
+// it whose upper directory holds exactly what the agent changed. What changed is
+// a walk of that directory, never an event and never the agent's word.
+package workspace
+
+import (
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/policy"
+	"sallyport/internal/sandbox"
+)
+
+// Strategy is how a workspace is copied; chosen by a probe, shown by doctor.
+type Strategy string
+
+const (
+	Overlay Strategy = "overlay" // microseconds, independent of the size of the tree
+	Reflink Strategy = "reflink"
+	Copy    Strategy = "copy"
+)
+
+// Spec says what to prepare. Preparing twice gives the same workspace; leftovers of a crash are removed first.
+type Spec struct {
+	Change  id.Change
+	Project git.Project
+	Base    git.OID // commit; in the host's repository of the project
+	Branch  string  // name the agent's own toy .git shows
+	Owner   sandbox.Owner
+}
+
+// Workspace is one prepared tree. It holds no process and no mount; it can be opened again from its spec alone.
+type Workspace struct {
+	Spec     Spec
+	Strategy Strategy
+	Tree     sandbox.Tree // how a sandbox shows it
+}
+
+// LeftOver counts files that stay out of a change because the base ignores them.
+type LeftOver struct {
+	Folder string `json:"folder"`
+	Files  int    `json:"files"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Diff is what a walk found: every path that differs from the base, and what is left over.
+type Diff struct {
+	Changes  []Found
+	LeftOver []LeftOver
+	Bytes    int64 // of all regular files found
+}
+
+// Found is one path on the writable side.
+type Found struct {
+	Path string
+	Mode git.Mode // "" = deleted, or cannot be in a tree (then Fact says why)
+	Fact policy.Fact
+}
