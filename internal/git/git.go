@@ -79,10 +79,22 @@ type Write struct {
 	Data func() (io.ReadCloser, int64, error) // opened once, in order; exactly that many bytes
 }
 
+// FileStat is one file of a diff with renames.
+type FileStat struct {
+	Path    string // new path
+	From    string // old path of a rename or copy; "" otherwise
+	Status  string // A, C, D, M, R, T as in git diff --raw
+	Old     Entry
+	New     Entry
+	Added   int // lines
+	Removed int // lines
+	Binary  bool
+}
+
 // Import describes one commit to make from a parent tree and some writes.
 type Import struct {
 	Ref       string // ours, under refs/sallyport/; moved to the new commit
-	From      OID    // commit whose tree is edited; "" = the empty tree
+	From      OID    // commit or tree that is edited; "" = the empty tree
 	Parents   []OID  // of the new commit; usually From alone
 	Writes    []Write
 	Message   string
@@ -119,8 +131,12 @@ type API interface {
 	Import(ctx context.Context, op string, in Import) (Commit, error)
 	// UpdateRef moves ref from old to new, compare and set; new "" deletes. old "" means it must not exist.
 	UpdateRef(ctx context.Context, op, ref string, to, old OID) error
+	// UpdateRefLog is UpdateRef with a line for the reflog.
+	UpdateRefLog(ctx context.Context, op, ref string, to, old OID, message string) error
 	// Refs returns the refs below a prefix.
 	Refs(ctx context.Context, prefix string) (map[string]OID, error)
+	// Stat returns what differs between two trees file by file, with renames and line counts.
+	Stat(ctx context.Context, from, to OID) ([]FileStat, error)
 	// Receive copies want and what it needs, beyond have, from another git directory as one pack.
 	Receive(ctx context.Context, op string, from Dir, want OID, have []OID) error
 }

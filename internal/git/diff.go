@@ -1,0 +1,111 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Edits returns what differs between two trees, without rename detection, in path order.
+func (d Dir) Edits(ctx context.Context, from, to OID) ([]Edit, error) {
+	out, err := d.Run(ctx, Cmd{Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", string(from), string(to)}})
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	var edits []Edit
+	for i := 0; i+1 < len(fields); i += 2 {
+		s, err := parseRaw(fields[i])
+		if err != nil {
+			return nil, err
+		}
+		edits = append(edits, Edit{Path: fields[i+1], Old: s.Old, New: s.New})
+	}
+	return edits, nil
+}
+
+// parseRaw reads `:mode mode oid oid status`.
+func parseRaw(meta string) (FileStat, error) {
+	f := strings.Fields(strings.TrimPrefix(meta, ":"))
+	if len(f) != 5 || !strings.HasPrefix(meta, ":") {
+		return FileStat{}, fmt.Errorf("unexpected diff record %q", meta)
+	}
+	return FileStat{Old: side(f[0], f[2]), New: side(f[1], f[3]), Status: f[4][:1]}, nil
+}
+
+func side(mode, oid string) Entry {
+	if mode == "000000" {
+		return Entry{}
+	}
+	return Entry{Mode: Mode(mode), OID: OID(oid)}
+}
+
+// Stat returns what differs between two trees file by file, with renames and line counts, in path order.
+func (d Dir) Stat(ctx context.Context, from, to OID) ([]FileStat, error) {
+	out, err := d.Run(ctx, Cmd{Args: []string{"diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "--no-ext-diff", "--no-textconv", "--no-abbrev", string(from), string(to)}})
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	var stats []FileStat
+	at := map[string]int{}
+	i := 0
+	for i < len(fields) && strings.HasPrefix(fields[i], ":") {
+		s, err := parseRaw(fields[i])
+		if err != nil {
+			return nil, err
+		}
+		need := 1
+		if s.Status == "R" || s.Status == "C" {
+			need = 2
+		}
+		if i+need >= len(fields) {
+			return nil, fmt.Errorf("diff ends in the middle of a record")
+		}
+		if need == 2 {
+			s.From = fields[i+1]
+		}
+		s.Path = fields[i+need]
+		i += 1 + need
+		at[s.Path] = len(stats)
+		stats = append(stats, s)
+	}
+	for ; i < len(fields) && fields[i] != ""; i++ {
+		n := strings.SplitN(fields[i], "\t", 3)
+		if len(n) != 3 {
+			return nil, fmt.Errorf("unexpected line counts %q", fields[i])
+		}
+		path := n[2]
+		if path == "" { // a rename: both paths follow
+			if i+2 >= len(fields) {
+				return nil, fmt.Errorf("diff ends in the middle of line counts")
+			}
+			path = fields[i+2]
+			i += 2
+		}
+		k, ok := at[path]
+		if !ok {
+			return nil, fmt.Errorf("line counts for %q, which did not change", path)
+		}
+		if n[0] == "-" {
+			stats[k].Binary = true
+			continue
+		}
+		stats[k].Added, _ = strconv.Atoi(n[0])
+		stats[k].Removed, _ = strconv.Atoi(n[1])
+	}
+	return stats, nil
+}
+
+// Patch writes a unified diff with renames. Binary files are data that `git apply` takes, or a notice.
+// No attribute, filter or external program takes part as long as d has no work tree of its own.
+func (d Dir) Patch(ctx context.Context, w io.Writer, from, to OID, binary bool) error {
+	args := []string{"diff-tree", "-r", "-p", "-M", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"}
+	if binary {
+		args = append(args, "--binary")
+	}
+	_, err := d.Run(ctx, Cmd{Args: append(args, string(from), string(to)), Stdout: w})
+	return err
+}

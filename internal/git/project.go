@@ -1,0 +1,79 @@
+package git
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"sallyport/internal/disk"
+	"sallyport/internal/problem"
+)
+
+// Open finds the repository that folder lies in. Errors, all problem.Usage and naming
+// the folder: it does not exist, lies in no repository, or in a bare one.
+func Open(ctx context.Context, folder string) (Project, error) {
+	abs, err := filepath.Abs(folder)
+	if err != nil {
+		return Project{}, problem.Errorf(problem.Usage, "", "%q is no path: %w", folder, err)
+	}
+	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
+		return Project{}, problem.Errorf(problem.Usage, "sallyport run --repo DIR …", "%q is not a folder", abs)
+	}
+	found := Dir{Path: abs}
+	ask := func(words ...string) (string, error) {
+		cmd, stderr := found.command(ctx, Cmd{Args: append([]string{"rev-parse"}, words...), Dir: abs})
+		cmd.Args = append(cmd.Args[:1], cmd.Args[2:]...) // let git find the directory itself
+		out, err := cmd.Output()
+		return strings.TrimSuffix(string(out), "\n"), found.finish(ctx, "rev-parse", err, stderr)
+	}
+	bare, err := ask("--is-bare-repository")
+	if err != nil {
+		if problem.KindOf(err) == problem.Unavailable {
+			return Project{}, err
+		}
+		return Project{}, problem.Errorf(problem.Usage, "git init "+abs, "%q is not in a git repository", abs)
+	}
+	if bare == "true" {
+		return Project{}, problem.Errorf(problem.Usage, "git clone "+abs+" DIR", "%q is a bare repository: it has no files to work on", abs)
+	}
+	p := Project{}
+	for _, q := range []struct {
+		word string
+		to   *string
+	}{{"--show-toplevel", &p.Top}, {"--absolute-git-dir", &p.GitDir}, {"--git-common-dir", &p.CommonDir}, {"--show-object-format", &p.ObjectFormat}} {
+		if *q.to, err = ask(q.word); err != nil {
+			return Project{}, problem.Errorf(problem.Usage, "cd to the work tree", "%q is not in the work tree of a git repository", abs)
+		}
+	}
+	if !filepath.IsAbs(p.CommonDir) {
+		p.CommonDir = filepath.Join(abs, p.CommonDir)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(p.Top, &st); err != nil {
+		return Project{}, problem.Errorf(problem.Usage, "", "read %q: %w", p.Top, err)
+	}
+	p.UID, p.GID = st.Uid, st.Gid
+	return p, nil
+}
+
+// Common is the git directory that all work trees of the project share, as its owner.
+func (p Project) Common(ops disk.Ops) Dir { return p.dir(p.CommonDir, ops) }
+
+// Worktree is the git directory of this work tree: its HEAD and index.
+func (p Project) Worktree(ops disk.Ops) Dir { return p.dir(p.GitDir, ops) }
+
+func (p Project) dir(path string, ops disk.Ops) Dir {
+	return Dir{Path: path, As: &Identity{UID: p.UID, GID: p.GID}, Ops: ops}
+}
+
+// InitBare makes a bare repository of ours at path, once: no template, no hooks, no configuration but the object format.
+func InitBare(ctx context.Context, ops disk.Ops, path, objectFormat string) (Dir, error) {
+	d := Dir{Path: path, Ops: ops}
+	_, err := d.Do(ctx, "git:init", Cmd{
+		Args: []string{"init", "--quiet", "--bare", "--template=", "--object-format=" + objectFormat, "--initial-branch=none", path},
+		Dir:  filepath.Dir(path),
+	})
+	return d, err
+}

@@ -1,0 +1,82 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// UpdateRef moves ref from old to to, compare and set; to "" deletes, old "" means it must not exist.
+func (d Dir) UpdateRef(ctx context.Context, op, ref string, to, old OID) error {
+	return d.UpdateRefLog(ctx, op, ref, to, old, "")
+}
+
+// UpdateRefLog is UpdateRef with a line for the reflog.
+func (d Dir) UpdateRefLog(ctx context.Context, op, ref string, to, old OID, message string) error {
+	length := max(len(to), len(old))
+	if length == 0 {
+		return nil
+	}
+	args := []string{"update-ref", "--no-deref"}
+	if message != "" {
+		args = append(args, "-m", message)
+	}
+	if old == "" {
+		old = none(length)
+	}
+	if to == "" {
+		args = append(args, "-d", ref, string(old))
+	} else {
+		args = append(args, ref, string(to), string(old))
+	}
+	if _, err := d.Do(ctx, op, Cmd{Args: args}); err != nil {
+		return fmt.Errorf("move %s to %.12s: %w", ref, to, err)
+	}
+	return nil
+}
+
+// Refs returns the refs below a prefix.
+func (d Dir) Refs(ctx context.Context, prefix string) (map[string]OID, error) {
+	out, err := d.Run(ctx, Cmd{Args: []string{"for-each-ref", "--format=%(objectname) %(refname)", prefix}})
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]OID{}
+	for line := range strings.Lines(string(out)) {
+		oid, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		refs[name] = OID(oid)
+	}
+	return refs, nil
+}
+
+// Receive copies want and what it needs, beyond have, from another git directory as one pack.
+// What d has already is not sent again.
+func (d Dir) Receive(ctx context.Context, op string, from Dir, want OID, have []OID) error {
+	var list strings.Builder
+	fmt.Fprintf(&list, "%s\n", want)
+	for _, oid := range have {
+		fmt.Fprintf(&list, "^%s\n", oid)
+	}
+	return d.Ops.Do(op, func() error {
+		pr, pw := io.Pipe()
+		packed := make(chan error, 1)
+		go func() {
+			_, err := from.Run(ctx, Cmd{
+				Args:  []string{"pack-objects", "--revs", "--local", "--stdout", "-q"},
+				Stdin: strings.NewReader(list.String()), Stdout: pw,
+			})
+			pw.CloseWithError(err)
+			packed <- err
+		}()
+		_, err := d.Run(ctx, Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pr})
+		pr.CloseWithError(err)
+		if failed := <-packed; failed != nil && err == nil {
+			err = failed
+		}
+		if err != nil {
+			return fmt.Errorf("copy %.12s: %w", want, err)
+		}
+		return nil
+	})
+}
