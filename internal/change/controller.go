@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/landing"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
+	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
 )
@@ -25,6 +26,13 @@ type Detail struct {
 	Approval    *approval.Approval // the latest
 	Landing     *landing.Landing   // the latest
 	Progress    *Progress          // while an agent works
+}
+
+// Receipt is the answer to an accepted request.
+type Receipt struct {
+	Change store.Change
+	// Uncommitted are the person's uncommitted paths that are not in the copy; as stored, unescaped.
+	Uncommitted []string
 }
 
 // Progress is what is known of a working agent.
@@ -51,7 +59,9 @@ type Notice struct {
 // Verbs is what doors ask of the controller; every verb checks who asks.
 type Verbs interface {
 	// Request accepts a wish: on return it has a row and will end in a visible outcome.
-	Request(ctx context.Context, r request.Request) (store.Change, error)
+	// Of r.Project only Top need be set, to any folder in the repository; of the rest the controller
+	// sets what the repository says.
+	Request(ctx context.Context, r request.Request) (Receipt, error)
 	List(ctx context.Context, f store.Filter) ([]store.Change, error)
 	Show(ctx context.Context, change id.Change) (Detail, error)
 	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.
@@ -63,7 +73,7 @@ type Verbs interface {
 	Export(ctx context.Context, change id.Change, w io.Writer) error
 	// Transcript opens the transcript (JSONL) of a session of the change, the last one if session is "".
 	Transcript(ctx context.Context, change id.Change, session id.Session) (io.ReadCloser, error)
-	// Shell runs an interactive shell in the change's sandbox; terminal is a pty slave. It returns its exit status.
+	// Shell runs an interactive shell in the change's sandbox; t is a pty slave. It returns its exit status.
 	Shell(ctx context.Context, change id.Change, by audit.Actor, t Terminal) (int, error)
 	Approvals(ctx context.Context, pendingOnly bool) ([]approval.Approval, error)
 	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
@@ -80,9 +90,14 @@ type Verbs interface {
 	Audit(ctx context.Context, change id.Change, after int64, limit int) ([]audit.Entry, error)
 }
 
-// Terminal is the far side of an interactive shell.
+// Terminal is the far side of an interactive shell. Whoever made the pty holds its
+// master, sets its size there, and closes both ends.
 type Terminal struct {
-	io.ReadWriter
-	Rows, Cols uint16
-	Resize     <-chan [2]uint16 // rows, columns
+	Slave sandbox.Terminal
 }
+
+// Names by which doors, that know no store, hand a list's filter in and take its rows.
+type (
+	Row    = store.Change
+	Filter = store.Filter
+)
