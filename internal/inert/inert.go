@@ -1,0 +1,173 @@
+// Package inert makes text from agents, repositories and chats harmless to show.
+//
+// A terminal obeys escape sequences, a reader believes what bidirectional
+// controls and invisible letters make of a line, and a shell obeys what is
+// pasted into it. What this package returns is valid UTF-8 without control
+// characters (but for the newlines and tabs of a block), without bidirectional
+// controls, without invisible characters; each of them is shown as an escape:
+// \xNN for a byte that is not UTF-8 and for control characters, \uNNNN beyond.
+//
+// A backslash in a Line or a Block stands for itself, so that code stays
+// readable; only a Path is exact, both ways.
+package inert
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line returns s as one line: newlines and tabs are escaped too.
+func Line(s string) string {
+	return escape(s, "")
+}
+
+// Block returns at most limit bytes of s as lines: newlines and tabs stay, a line that says
+// how much was left out follows when s was longer.
+func Block(s string, limit int) string {
+	limit = max(limit, 0)
+	if len(s) <= limit {
+		return escape(s, "\n\t")
+	}
+	cut := limit
+	for cut > 0 && cut > limit-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return escape(s[:cut], "\n\t") + fmt.Sprintf("\n… %d bytes more", len(s)-cut)
+}
+
+// Path returns a path as one shell word that names exactly it: as it is when nothing in it
+// is special, else in single quotes, and in $'…' when something must be escaped.
+func Path(p string) string {
+	if p == "" {
+		return "''"
+	}
+	bare := p[0] != '-' && p[0] != '~' && p[0] != '='
+	exact := true
+	for i := 0; i < len(p); {
+		r, size := utf8.DecodeRuneInString(p[i:])
+		if !shown(r, size) || r == '\'' || r == '\\' {
+			exact = false
+			break
+		}
+		if r < utf8.RuneSelf && !isBare(byte(r)) {
+			bare = false
+		}
+		i += size
+	}
+	switch {
+	case exact && bare:
+		return p
+	case exact:
+		return "'" + p + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := 0; i < len(p); {
+		r, size := utf8.DecodeRuneInString(p[i:])
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case shown(r, size):
+			b.WriteRune(r)
+		default:
+			b.WriteString(named(r, size, p[i]))
+		}
+		i += size
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
+// isBare reports whether no shell sees anything in c.
+func isBare(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._/+@%=:,~-^", c) >= 0
+}
+
+// escape returns s with all that is not shown escaped, except the ASCII characters in keep.
+func escape(s, keep string) string {
+	if clean(s, keep) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 16)
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if shown(r, size) || size == 1 && strings.IndexByte(keep, s[i]) >= 0 {
+			b.WriteString(s[i : i+size])
+		} else {
+			b.WriteString(named(r, size, s[i]))
+		}
+		i += size
+	}
+	return b.String()
+}
+
+func clean(s, keep string) bool {
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if !shown(r, size) && !(size == 1 && strings.IndexByte(keep, s[i]) >= 0) {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// named returns the escape of a rune, or of the byte it was decoded from. The
+// four forms are those of a shell's $'…' and of Go, so they can be typed back.
+func named(r rune, size int, raw byte) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\t':
+		return `\t`
+	case r == '\r':
+		return `\r`
+	case r == utf8.RuneError && size <= 1, r < utf8.RuneSelf:
+		return fmt.Sprintf(`\x%02x`, raw)
+	case r <= 0xffff:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// Hidden reports whether r would not be seen, or would change how what surrounds it is
+// seen: controls, format characters (all bidirectional controls and zero widths are),
+// separators that are not a space, letters and marks without ink, what no font knows.
+func Hidden(r rune) bool { return r != utf8.RuneError && !shown(r, utf8.RuneLen(r)) }
+
+// Bidi reports whether r changes the direction of the text around it.
+func Bidi(r rune) bool {
+	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// shown reports whether a decoded rune may stand for itself.
+func shown(r rune, size int) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return r >= ' ' && r != 0x7f
+	case r == utf8.RuneError && size <= 1:
+		return false
+	case inkless(r):
+		return false
+	}
+	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r)
+}
+
+// inkless names what Unicode calls letters, marks or symbols and nobody sees.
+func inkless(r rune) bool {
+	switch {
+	case r == 0x34f, // combining grapheme joiner
+		r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, // Hangul fillers
+		r == 0x17b4, r == 0x17b5, // Khmer inherent vowels
+		r == 0x2800,                // braille blank
+		r >= 0x180b && r <= 0x180f, // Mongolian variation selectors
+		r >= 0xfe00 && r <= 0xfe0f, // variation selectors
+		r >= 0xe0000 && r <= 0xe0fff:
+		return true
+	}
+	return false
+}
