@@ -1,0 +1,197 @@
+package api
+
+import (
+	"time"
+
+	"sallyport/internal/policy"
+)
+
+// The states of a change as they cross the socket; package change owns their meaning.
+const (
+	Requested        = "requested"
+	Preparing        = "preparing"
+	Working          = "working"
+	Paused           = "paused"
+	Blocked          = "blocked"
+	Submitted        = "submitted"
+	AwaitingApproval = "awaiting_approval"
+	Landing          = "landing"
+	InTrial          = "in_trial"
+	Finalized        = "finalized"
+	RolledBack       = "rolled_back"
+	RollbackFailed   = "rollback_failed"
+	Rejected         = "rejected"
+	Cancelled        = "cancelled"
+	Failed           = "failed"
+)
+
+// Final reports whether nothing more happens to a change in this state by itself or by approval.
+func Final(state string) bool {
+	switch state {
+	case Finalized, RolledBack, Rejected, Cancelled, Failed:
+		return true
+	}
+	return false
+}
+
+// Actor is who did something.
+type Actor struct {
+	Kind string `json:"kind"` // person, host or agent
+	Name string `json:"name"`
+	UID  int    `json:"uid"` // of a person; -1 otherwise
+}
+
+// Run asks for a change. Who asks is read from the socket, never from here.
+type Run struct {
+	Dir            string   `json:"dir"`              // absolute: where the person stands, inside the repository
+	Branch         string   `json:"branch,omitempty"` // "" = the one checked out
+	Text           string   `json:"text"`
+	Agent          string   `json:"agent"` // command or replay
+	Argv           []string `json:"argv,omitempty"`
+	Script         []byte   `json:"script,omitempty"`
+	Path           string   `json:"path,omitempty"` // the person's PATH
+	Home           string   `json:"home,omitempty"` // the person's home folder
+	Allow          []string `json:"allow,omitempty"`
+	Forbid         []string `json:"forbid,omitempty"`
+	Checks         []string `json:"checks,omitempty"`
+	Shares         []string `json:"shares,omitempty"` // absolute
+	Profiles       []string `json:"profiles,omitempty"`
+	IncludeDirty   bool     `json:"include_dirty,omitempty"`
+	IncludeIgnored []string `json:"include_ignored,omitempty"`
+	Approve        string   `json:"approve"`              // ask, yes or later
+	TimeoutMS      int64    `json:"timeout_ms,omitempty"` // of the agent; 0 = the default
+}
+
+// Change is one change as a list shows it.
+type Change struct {
+	ID          string    `json:"id"`
+	Kind        string    `json:"kind"` // edit or revert
+	State       string    `json:"state"`
+	Text        string    `json:"text"`
+	By          Actor     `json:"by"`
+	Repo        string    `json:"repo"`
+	Branch      string    `json:"branch"`
+	Base        string    `json:"base,omitempty"` // commit, once prepared
+	Agent       string    `json:"agent,omitempty"`
+	Argv        []string  `json:"argv,omitempty"`
+	Allow       []string  `json:"allow,omitempty"`
+	Forbid      []string  `json:"forbid,omitempty"`
+	Checks      []string  `json:"checks,omitempty"`
+	Approve     string    `json:"approve"`
+	TimeoutMS   int64     `json:"timeout_ms,omitempty"`
+	Problem     string    `json:"problem,omitempty"` // kind of Reason, if it did not go well
+	Reason      string    `json:"reason,omitempty"`  // why it is where it is
+	Next        string    `json:"next,omitempty"`    // a command to run
+	Reverts     string    `json:"reverts,omitempty"`
+	RevertedBy  string    `json:"reverted_by,omitempty"`
+	Cancelling  bool      `json:"cancel_requested,omitempty"`
+	Created     time.Time `json:"created"`
+	Moved       time.Time `json:"moved"`
+	Uncommitted []string  `json:"uncommitted,omitempty"` // only in the answer to Run: the person's paths that are not in the copy
+}
+
+// Limit names a limit that was broken.
+type Limit struct {
+	Name     string `json:"name"`
+	Value    string `json:"value"`
+	Observed string `json:"observed"`
+}
+
+// Exit is how an agent ended.
+type Exit struct {
+	Code   int    `json:"code"` // -1 if a signal ended it
+	Signal string `json:"signal,omitempty"`
+	Limit  *Limit `json:"limit,omitempty"`
+}
+
+// Session is one run of an agent.
+type Session struct {
+	ID      string     `json:"id"`
+	Attempt int        `json:"attempt"`
+	Agent   string     `json:"agent"`
+	Started time.Time  `json:"started"`
+	Ended   *time.Time `json:"ended,omitempty"`
+	Exit    *Exit      `json:"exit,omitempty"`
+}
+
+// LeftOver counts files of one folder that stay out because the base ignores them.
+type LeftOver struct {
+	Folder string `json:"folder"`
+	Files  int    `json:"files"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Checkpoint is one recorded snapshot.
+type Checkpoint struct {
+	ID         string             `json:"checkpoint_id"`
+	Change     string             `json:"change"`
+	Number     int                `json:"number"`
+	Previous   string             `json:"previous_checkpoint_id,omitempty"`
+	At         time.Time          `json:"timestamp"`
+	Trigger    string             `json:"trigger"`
+	Base       string             `json:"base"`
+	Commit     string             `json:"commit"`
+	Tree       string             `json:"tree"`
+	Files      []string           `json:"files_changed"`
+	Status     string             `json:"validation_status"` // valid, invalid, skipped
+	Violations []policy.Violation `json:"violations"`
+	Severity   string             `json:"severity,omitempty"`
+	LeftOver   []LeftOver         `json:"left_over,omitempty"`
+	Session    string             `json:"session,omitempty"`
+}
+
+// Landed is a landing as its journal row tells it.
+type Landed struct {
+	ID       string     `json:"id"`
+	State    string     `json:"state"`
+	Branch   string     `json:"branch"`
+	WorkTree bool       `json:"work_tree"`
+	Head     string     `json:"head"`
+	Commit   string     `json:"commit"`
+	Tree     string     `json:"tree"`
+	Paths    int        `json:"paths"`
+	Started  time.Time  `json:"started"`
+	Ended    *time.Time `json:"ended,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+}
+
+// Progress is what is known of a working agent.
+type Progress struct {
+	FilesChanged int       `json:"files_changed"`
+	OutputBytes  int64     `json:"output_bytes"`
+	Since        time.Time `json:"since"`
+}
+
+// Detail is all there is to know of one change.
+type Detail struct {
+	Change      Change       `json:"change"`
+	Sessions    []Session    `json:"sessions"`
+	Checkpoints []Checkpoint `json:"checkpoints"`
+	Proposal    *Proposal    `json:"proposal,omitempty"`
+	Approval    *Approval    `json:"approval,omitempty"`
+	Landing     *Landed      `json:"landing,omitempty"`
+	Progress    *Progress    `json:"progress,omitempty"`
+}
+
+// The kinds of a notice.
+const (
+	NoticeState      = "state"
+	NoticeProgress   = "progress"
+	NoticeCheckpoint = "checkpoint"
+	NoticeCheck      = "check"
+	NoticeOutput     = "output"
+	// NoticeEnd is the last event of a stream that ended by itself; a stream without it was cut.
+	NoticeEnd = "end"
+)
+
+// Notice is one event of a change's live stream.
+type Notice struct {
+	Seq        int64       `json:"seq"`
+	Change     string      `json:"change"`
+	At         time.Time   `json:"at"`
+	Kind       string      `json:"kind"`
+	State      string      `json:"state,omitempty"`
+	Text       string      `json:"text,omitempty"` // output: as the agent wrote it, unescaped
+	Progress   *Progress   `json:"progress,omitempty"`
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+}

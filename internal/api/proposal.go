@@ -1,0 +1,103 @@
+package api
+
+import (
+	"time"
+
+	"sallyport/internal/audit"
+)
+
+// Proposal is what a person is asked about.
+type Proposal struct {
+	Change     string    `json:"change"`
+	Number     int       `json:"number"`
+	Checkpoint string    `json:"checkpoint,omitempty"`
+	Base       string    `json:"base"`
+	Tree       string    `json:"tree"`
+	Commit     string    `json:"commit"`
+	Policy     string    `json:"policy"`
+	Digest     string    `json:"digest"`
+	Card       Card      `json:"card"`
+	At         time.Time `json:"at"`
+}
+
+// Card is what a person is shown; every text in it is escaped where it is rendered.
+type Card struct {
+	Title      string        `json:"title"`
+	Kind       string        `json:"kind"`
+	Repo       string        `json:"repo"`
+	Branch     string        `json:"branch"`
+	Files      []FileLine    `json:"files"`
+	FilesTotal int           `json:"files_total"`
+	Added      int           `json:"added"`
+	Removed    int           `json:"removed"`
+	Reach      []string      `json:"reach"`
+	Checks     []CheckResult `json:"checks"`
+	LeftOver   []LeftOver    `json:"left_over"`
+	Drift      []string      `json:"drift"`
+	Note       string        `json:"note,omitempty"`
+	AgentSays  string        `json:"agent_says,omitempty"`
+}
+
+// FileLine is one changed path on a card.
+type FileLine struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"`
+	From    string `json:"from,omitempty"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+	Note    string `json:"note,omitempty"`
+}
+
+// CheckResult is one check as run on the proposed tree.
+type CheckResult struct {
+	Command string `json:"command"`
+	OK      bool   `json:"ok"`
+	TookMS  int64  `json:"took_ms"`
+	Why     string `json:"why,omitempty"`
+	Tail    string `json:"tail,omitempty"`
+}
+
+// Approval is a durable request for a person's decision.
+type Approval struct {
+	ID       string     `json:"id"`
+	Change   string     `json:"change"`
+	Kind     string     `json:"kind"`
+	Proposal int        `json:"proposal"`
+	Digest   string     `json:"digest"`
+	Asked    time.Time  `json:"asked"`
+	Decision string     `json:"decision"` // pending, approved, refused, void
+	By       *Actor     `json:"by,omitempty"`
+	At       *time.Time `json:"at,omitempty"`
+	Via      string     `json:"via,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+}
+
+// Pending is the decision of an approval that waits.
+const Pending = "pending"
+
+// Question is an approval with what it is about.
+type Question struct {
+	Approval Approval `json:"approval"`
+	Proposal Proposal `json:"proposal"`
+}
+
+// Approve says yes to exactly the digest that was read.
+type Approve struct {
+	Digest string `json:"digest"`
+	Via    string `json:"via"`
+}
+
+// Reason is the body of a refusal or a cancellation.
+type Reason struct {
+	Reason string `json:"reason"`
+}
+
+// Rollback asks for the undoing of a finalized change.
+type Rollback struct {
+	Reason  string `json:"reason"`
+	Approve string `json:"approve"`
+}
+
+// Entry is one row of the audit; its JSON is the one its hash was made of.
+type Entry = audit.Entry
