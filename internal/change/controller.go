@@ -3,101 +3,134 @@ package change
 import (
 	"context"
 	"io"
+	"log/slog"
+	"sync"
 	"time"
 
-	"sallyport/internal/approval"
-	"sallyport/internal/audit"
+	"sallyport/internal/agent"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/disk"
+	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
-	"sallyport/internal/proposal"
+	"sallyport/internal/person"
+	"sallyport/internal/policy"
 	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
+	"sallyport/internal/workspace"
 )
 
-// Detail is all there is to know of one change.
-type Detail struct {
-	Change      store.Change
-	Sessions    []session.Session
-	Checkpoints []checkpoint.Checkpoint
-	Proposal    *proposal.Proposal
-	Approval    *approval.Approval // the latest
-	Landing     *landing.Landing   // the latest
-	Progress    *Progress          // while an agent works
+// Parts is what the controller stands on; the daemon hands it in.
+type Parts struct {
+	DB         store.DB
+	Owner      person.Owner
+	Home       string // for commands shown to a person
+	Workspaces *workspace.Manager
+	Lander     *landing.Lander
+	Sandbox    sandbox.Driver
+	Agents     map[string]agent.Driver
+	Rules      Rulebook
+	Guard      Guard
+	Settings   Settings
+	Ops        disk.Ops
+	Log        *slog.Logger
 }
 
-// Receipt is the answer to an accepted request.
-type Receipt struct {
-	Change store.Change
-	// Uncommitted are the person's uncommitted paths that are not in the copy; as stored, unescaped.
-	Uncommitted []string
+// Settings are the home's choices.
+type Settings struct {
+	Limits     sandbox.Limits
+	WorkersMax int // agents at once
+	Shares     []string
+	Profiles   []string
+	Author     git.Signature // of commits that agents made; At is ignored
+	Sessions   string        // folder of sessions
+	Self       sandbox.Owner // who the daemon runs as
+	FirstUID   uint32        // of sandboxes when every change has a uid of its own; 0 = all run as Self
 }
 
-// Progress is what is known of a working agent.
-type Progress struct {
-	FilesChanged int       `json:"files_changed"`
-	OutputBytes  int64     `json:"output_bytes"`
-	Since        time.Time `json:"since"`
+// Rulebook says which rules judge a change: the home's and the repository's as they stand at a commit.
+type Rulebook interface {
+	// At reads the repository's rules at a commit and joins them with the home's, the stricter of both.
+	At(ctx context.Context, host git.Dir, commit git.OID) (Judging, error)
 }
 
-// Notice is one line of a change's live stream. A stream begins with the present
-// state; a slow reader may miss progress and output lines, never the last state.
-type Notice struct {
-	Seq    int64     `json:"seq"` // grows within one daemon's life
-	Change id.Change `json:"change"`
-	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"` // state, progress, checkpoint, check, output
-	State  State     `json:"state,omitempty"`
-	Text   string    `json:"text,omitempty"` // for a person; output: as the agent wrote it, unescaped
-
-	Progress   *Progress              `json:"progress,omitempty"`
-	Checkpoint *checkpoint.Checkpoint `json:"checkpoint,omitempty"`
+// Judging is what a change is judged by.
+type Judging struct {
+	Rules         policy.Rules
+	Checks        []string // commands of the repository's own that must pass
+	Profiles      []string
+	IncludeIgnored []string
 }
 
-// Verbs is what doors ask of the controller; every verb checks who asks.
-type Verbs interface {
-	// Request accepts a wish: on return it has a row and will end in a visible outcome.
-	// Of r.Project only Top need be set, to any folder in the repository; of the rest the controller
-	// sets what the repository says.
-	Request(ctx context.Context, r request.Request) (Receipt, error)
-	List(ctx context.Context, f store.Filter) ([]store.Change, error)
-	Show(ctx context.Context, change id.Change) (Detail, error)
-	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.
-	Watch(ctx context.Context, change id.Change) (<-chan Notice, error)
-	Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error
-	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.
-	Diff(ctx context.Context, change id.Change, w io.Writer) error
-	// Export writes the same as a patch with binary data that `git apply` takes.
-	Export(ctx context.Context, change id.Change, w io.Writer) error
-	// Transcript opens the transcript (JSONL) of a session of the change, the last one if session is "".
-	Transcript(ctx context.Context, change id.Change, session id.Session) (io.ReadCloser, error)
-	// Shell runs an interactive shell in the change's sandbox; t is a pty slave. It returns its exit status.
-	Shell(ctx context.Context, change id.Change, by audit.Actor, t Terminal) (int, error)
-	Approvals(ctx context.Context, pendingOnly bool) ([]approval.Approval, error)
-	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
-	Approval(ctx context.Context, ref string) (approval.Approval, proposal.Proposal, error)
-	// Approve records by's yes to exactly the digest they read; exactly once.
-	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error
-	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
-	// Rollback asks for the undoing of a finalized change: a new change of kind revert.
-	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (store.Change, error)
-	Checkpoints(ctx context.Context, change id.Change) ([]checkpoint.Checkpoint, error)
-	Checkpoint(ctx context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error)
-	// CheckpointDiff writes the unified diff between two checkpoints of one change; from "" is its base.
-	CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error
-	Audit(ctx context.Context, change id.Change, after int64, limit int) ([]audit.Entry, error)
+// Guard stands outside: it brings the daemon back if it dies while a landing is open.
+type Guard interface {
+	Arm(l landing.Landing) error
+	Disarm(l landing.Landing) error
 }
 
-// Terminal is the far side of an interactive shell. Whoever made the pty holds its
-// master, sets its size there, and closes both ends.
-type Terminal struct {
-	Slave sandbox.Terminal
+// Controller moves changes. Run must be running for anything to happen by itself.
+type Controller struct {
+	Parts
+	holder string // of this daemon's life
+	feed   *feed
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	cancels map[id.Change]context.CancelCauseFunc
+	live    map[id.Change]sandbox.Process
+	busy    int           // steps under way
+	places  chan struct{} // one per agent that may work at once
 }
 
-// Names by which doors, that know no store, hand a list's filter in and take its rows.
-type (
-	Row    = store.Change
-	Filter = store.Filter
-)
+// New returns a controller; it does nothing before Run.
+func New(p Parts) *Controller {
+	if p.Settings.WorkersMax <= 0 {
+		p.Settings.WorkersMax = WorkersDefault
+	}
+	return &Controller{
+		Parts:   p,
+		holder:  string(id.NewSession("daemon")),
+		feed:    newFeed(),
+		wake:    make(chan struct{}, 1),
+		cancels: map[id.Change]context.CancelCauseFunc{},
+		live:    map[id.Change]sandbox.Process{},
+		places:  make(chan struct{}, p.Settings.WorkersMax),
+	}
+}
+
+// WorkersDefault is how many agents work at once unless the home says otherwise (SV-095).
+const WorkersDefault = 5
+
+var _ Verbs = (*Controller)(nil)
+
+// Busy reports how many steps are under way: a daemon with any is not idle.
+func (c *Controller) Busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy
+}
+
+// spec is the workspace of a row, which always can be named again.
+func (c *Controller) spec(row store.Change) workspace.Spec {
+	return workspace.Spec{
+		Change:  row.ID,
+		Project: row.Request.Project,
+		Base:    git.OID(row.Base),
+		Branch:  row.Request.Branch,
+		Owner:   c.owner(row),
+	}
+}
+
+// owner is who a change's writable files belong to.
+func (c *Controller) owner(row store.Change) sandbox.Owner {
+	if c.Settings.FirstUID == 0 {
+		return c.Settings.Self
+	}
+	return sandbox.Owner{UID: row.UID, GID: row.UID}
+}
+
+// now is the time as stored: UTC, whole milliseconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+

@@ -1,0 +1,124 @@
+package change
+
+import (
+	"context"
+	"errors"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/store"
+)
+
+// Approve records by's yes to exactly the digest they read, and makes the landing due: all
+// of it commits or none. Errors: person.ErrNotOwner (denied), proposal.ErrSuperseded,
+// approval.ErrDecided (conflict), not_found.
+func (c *Controller) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error {
+	return c.decide(ctx, ref, func(tx store.Tx, row *store.Change) error {
+		return c.approve(ctx, tx, row, ref, read, by, via)
+	})
+}
+
+// approve is Approve within a transaction.
+func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error {
+	p, ok, err := tx.Proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
+	}
+	if len(p.Card.Drift) > 0 {
+		return problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s cannot land as it stands: %s", row.ID, p.Card.Drift[0])
+	}
+	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: via, At: now()}); err != nil {
+		return err
+	}
+	return c.move(ctx, tx, row, Move{Event: Approved, By: by, Subject: string(ref), Reason: via, Digests: digests(p)})
+}
+
+// Refuse records by's no; the change ends, and its work stays under its refs.
+func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error {
+	var ended store.Change
+	err := c.decide(ctx, ref, func(tx store.Tx, row *store.Change) error {
+		if err := approval.Refuse(ctx, tx, ref, c.Owner, by, reason, now()); err != nil {
+			return err
+		}
+		err := c.move(ctx, tx, row, Move{Event: Refused, By: by, Subject: string(ref), Reason: reason})
+		ended = *row
+		return err
+	})
+	if err == nil {
+		c.tidy(context.WithoutCancel(ctx), ended)
+	}
+	return err
+}
+
+// decide runs a decision on the change that an approval belongs to.
+func (c *Controller) decide(ctx context.Context, ref id.Approval, do func(tx store.Tx, row *store.Change) error) error {
+	var row store.Change
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		a, err := tx.Approval(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if row, err = tx.Change(ctx, a.Change); err != nil {
+			return err
+		}
+		err = do(tx, &row)
+		if errors.Is(err, store.ErrMoved) && a.Decision != approval.Pending {
+			return approval.ErrDecided
+		}
+		return err
+	})
+	if err == nil {
+		c.moved(row)
+	}
+	return err
+}
+
+// Cancel withdraws a change. A step that is under way is stopped; what it had is kept.
+// A landing is not stopped in the middle, and what has ended stays as it is (conflict).
+func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return err
+	}
+	var row store.Change
+	held := false
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		var err error
+		if row, err = tx.Change(ctx, change); err != nil {
+			return err
+		}
+		if _, err := State(row.State).Next(Cancel); err != nil {
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s and cannot be cancelled", change, row.State)
+		}
+		if held = row.Holder != ""; held {
+			if err := tx.RequestCancel(ctx, change); err != nil {
+				return err
+			}
+			row.Reason = reason
+			return c.append(ctx, tx, &row, Move{By: by}, "asked to cancel", now())
+		}
+		if err := approval.Withdraw(ctx, tx, change, now()); err != nil {
+			return err
+		}
+		return c.move(ctx, tx, &row, Move{Event: Cancel, By: by, Verb: "cancelled", Reason: reason})
+	})
+	if err != nil {
+		return err
+	}
+	if !held {
+		c.moved(row)
+		c.tidy(context.WithoutCancel(ctx), row)
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stop := c.cancels[change]; stop != nil {
+		stop(errCancelled)
+	}
+	return nil
+}

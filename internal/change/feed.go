@@ -1,0 +1,118 @@
+package change
+
+import (
+	"context"
+	"sync"
+
+	"sallyport/internal/id"
+)
+
+// queueMax is how many notices a slow reader may be behind before it misses some.
+const queueMax = 256
+
+// feed hands notices to who watches. It never blocks who publishes.
+type feed struct {
+	mu   sync.Mutex
+	seq  int64
+	subs map[*subscription]struct{}
+}
+
+type subscription struct {
+	change id.Change
+	queue  []Notice
+	ready  chan struct{}
+}
+
+func newFeed() *feed { return &feed{subs: map[*subscription]struct{}{}} }
+
+// publish queues n for everybody who watches its change. What is no state is dropped for
+// a reader who is too far behind.
+func (f *feed) publish(n Notice) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seq++
+	n.Seq = f.seq
+	for s := range f.subs {
+		if s.change != n.Change || len(s.queue) >= queueMax && n.Kind != "state" {
+			continue
+		}
+		s.queue = append(s.queue, n)
+		select {
+		case s.ready <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// watched reports whether anybody watches a change.
+func (f *feed) watched(change id.Change) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.subs {
+		if s.change == change {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *feed) subscribe(change id.Change) *subscription {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &subscription{change: change, ready: make(chan struct{}, 1)}
+	f.subs[s] = struct{}{}
+	return s
+}
+
+func (f *feed) unsubscribe(s *subscription) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.subs, s)
+}
+
+// next returns what has been queued, waiting for at least one; nil when ctx ends.
+func (f *feed) next(ctx context.Context, s *subscription) []Notice {
+	for {
+		f.mu.Lock()
+		queue := s.queue
+		s.queue = nil
+		f.mu.Unlock()
+		if len(queue) > 0 {
+			return queue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.ready:
+		}
+	}
+}
+
+// Watch sends the present state, then notices until ctx ends or nothing more happens by itself.
+func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice, error) {
+	sub := c.feed.subscribe(change) // before reading, so that nothing falls between
+	row, err := c.row(ctx, change)
+	if err != nil {
+		c.feed.unsubscribe(sub)
+		return nil, err
+	}
+	first := Notice{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}
+	out := make(chan Notice)
+	go func() { // owned by ctx: it ends with it, or with the change
+		defer close(out)
+		defer c.feed.unsubscribe(sub)
+		for queue := []Notice{first}; queue != nil; queue = c.feed.next(ctx, sub) {
+			for _, n := range queue {
+				select {
+				case <-ctx.Done():
+					return
+				case out <- n:
+				}
+				if n.Kind == "state" && !n.State.Due() {
+					return
+				}
+			}
+		}
+	}()
+	return out, nil
+}

@@ -1,0 +1,277 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/landing"
+	"sallyport/internal/lock"
+	"sallyport/internal/policy"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+)
+
+// land makes what was approved true, or leaves everything as it was and says why.
+//
+// It starts from the journal: a row that an earlier try left open is finished or undone
+// first. Then the rules are read again: an approval given under other rules is void (SM-907).
+func (c *Controller) land(ctx context.Context, row store.Change) error {
+	ctx = context.WithoutCancel(ctx) // a landing is not stopped in the middle
+	lease, err := c.takeRepository(ctx, row)
+	if err != nil {
+		return err
+	}
+	defer c.dropRepository(ctx, lease)
+	open, ok, err := c.landing(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if ok && (open.State == landing.Journaled || open.State == landing.Stranded) {
+		return c.recover(ctx, row, open)
+	}
+	if ok && open.State == landing.Landed {
+		return fmt.Errorf("%s has landed as %s already", row.ID, open.ID) // the close and the move are one transaction
+	}
+	p, err := c.proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return fmt.Errorf("%s is to be landed without a proposal", row.ID)
+	}
+	same, err := c.sameRules(ctx, row, *p)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return c.askAgain(ctx, row, *p, "the rules have changed since it was approved")
+	}
+	order, err := c.order(ctx, row, *p)
+	if err != nil {
+		return err
+	}
+	computed, err := c.Lander.Compute(ctx, order)
+	if err != nil {
+		return c.held(ctx, row, *p, err)
+	}
+	return c.carryOut(ctx, row, *p, computed)
+}
+
+// carryOut runs a computed landing under the guard.
+func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing) error {
+	if err := c.Guard.Arm(l); err != nil {
+		return fmt.Errorf("arm the keeper: %w", err)
+	}
+	defer func() {
+		if err := c.Guard.Disarm(l); err != nil {
+			c.Log.Warn("the keeper stays armed; it will find the landing closed", "landing", l.ID, "error", err)
+		}
+	}()
+	closed, err := c.Lander.Land(ctx, l, c.journal(ctx, &row, p))
+	return c.outcome(ctx, row, p, closed, err)
+}
+
+// recover finishes or undoes what a crash left open.
+func (c *Controller) recover(ctx context.Context, row store.Change, open landing.Landing) error {
+	p, err := c.proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return fmt.Errorf("%s has an open landing and no proposal", row.ID)
+	}
+	closed, err := c.Lander.Recover(ctx, open, c.journal(ctx, &row, *p))
+	return c.outcome(ctx, row, *p, closed, err)
+}
+
+// journal writes the landing's own row. Closing it moves the change in the same transaction,
+// so that the row tells the truth at every instant.
+func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.Proposal) landing.Steps {
+	return landing.Steps{
+		Journal: func(l landing.Landing) error {
+			return c.DB.InTx(ctx, func(tx store.Tx) error {
+				if err := tx.AddLanding(ctx, l); err != nil {
+					return err
+				}
+				return c.append(ctx, tx, row, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+			})
+		},
+		Close: func(l landing.Landing) error {
+			at := *row
+			err := c.DB.InTx(ctx, func(tx store.Tx) error {
+				at = *row
+				if err := tx.CloseLanding(ctx, l); err != nil {
+					return err
+				}
+				return c.closed(ctx, tx, &at, p, l)
+			})
+			if err == nil {
+				*row = at
+			}
+			return err
+		},
+	}
+}
+
+// closed moves a change by what became of its landing.
+func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change, p proposal.Proposal, l landing.Landing) error {
+	m := Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
+	switch l.State {
+	case landing.Landed:
+		m.Event, m.Reason = Landed, "" // a plain repository has nothing to restart: its trial is 0
+		m.Digests = map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)}
+		m.Next = "sallyport rollback " + string(row.ID)
+		if err := c.move(ctx, tx, row, m); err != nil {
+			return err
+		}
+		return c.markReverted(ctx, tx, row, l)
+	case landing.Undone:
+		m.Event = Undone
+		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the landing was taken back: %s", l.Reason)
+		if err := c.move(ctx, tx, row, m); err != nil {
+			return err
+		}
+		_, err := approval.Open(ctx, tx, id.NewApproval(), p, now())
+		return err
+	case landing.Stranded:
+		if State(row.State) == RollbackFailed {
+			return nil
+		}
+		m.Event = Stuck
+		m.Because = problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "the landing could be neither finished nor taken back: %s", l.Reason)
+		return c.move(ctx, tx, row, m)
+	}
+	return fmt.Errorf("landing %s is closed as %s", l.ID, l.State)
+}
+
+// outcome tells of a landing whose row was closed, or decides what its error means.
+func (c *Controller) outcome(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, err error) error {
+	if err != nil {
+		if l.State == "" || l.State == landing.Journaled {
+			if open, ok, e := c.landing(ctx, row.ID); e == nil && (!ok || open.State != landing.Journaled) {
+				return c.held(ctx, row, p, err) // it never began
+			}
+		}
+		return err // the row is open: it is due again and recovered
+	}
+	fresh, err := c.row(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	c.moved(fresh)
+	if State(fresh.State) == Finalized {
+		c.tidy(ctx, fresh)
+	}
+	if State(fresh.State) == RollbackFailed {
+		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
+	}
+	return nil
+}
+
+// held brings a change whose landing did not begin back to the person, with the reason and a new
+// approval of the same proposal. What the machine is to blame for is tried again by itself.
+func (c *Controller) held(ctx context.Context, row store.Change, p proposal.Proposal, because error) error {
+	if errors.Is(because, landing.ErrBusy) {
+		return because
+	}
+	if transient(because) && row.Attempts+1 < attemptsMax {
+		return because
+	}
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		next := problem.Of(because).Next
+		if next == "" {
+			next = "sallyport approve " + string(row.ID)
+		}
+		if err := c.move(ctx, tx, row, Move{Event: Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
+			return err
+		}
+		_, err := approval.Open(ctx, tx, id.NewApproval(), p, now())
+		return err
+	})
+	return err
+}
+
+// sameRules reports whether the rules at the branch's head are the ones the approval names.
+func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal.Proposal) (bool, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return false, err
+	}
+	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	if err != nil || head == "" {
+		return err == nil, err // a branch that is gone is Compute's to name
+	}
+	judging, err := c.rules(ctx, host, head)
+	if err != nil {
+		return false, err
+	}
+	return policy.Digest(judging.Rules, plan(row.Request)) == p.Policy, nil
+}
+
+// order says what is to be landed, from the approved proposal alone.
+func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Proposal) (landing.Order, error) {
+	var yes approval.Approval
+	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+		yes, err = tx.LatestApproval(ctx, row.ID)
+		return err
+	})
+	if err != nil {
+		return landing.Order{}, err
+	}
+	if yes.Decision != approval.Approved || yes.Digest != p.Digest || yes.By == nil {
+		return landing.Order{}, fmt.Errorf("%s is to be landed without an approval of %.12s", row.ID, p.Digest)
+	}
+	r := row.Request
+	author := c.Settings.Author
+	author.At = *yes.At
+	return landing.Order{
+		Landing: id.NewLanding(), Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut,
+		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: author, Committer: author,
+		Message: message(row, yes),
+	}, nil
+}
+
+// message is the landing commit's (SM-103, SM-139).
+func message(row store.Change, yes approval.Approval) string {
+	m := landing.Message{Change: row.ID, Verb: "swap", Summary: firstLine(row.Request.Text), Body: row.Request.Text, Approver: yes.By.Name, Agent: row.Request.Agent}
+	if row.Request.Kind == request.Revert {
+		m.Verb, m.Subject, m.Summary, m.Body = "rollback", row.Request.Reverts, row.Request.Reason, ""
+	}
+	return m.String()
+}
+
+// takeRepository takes the lease on the repository; landings on one go one at a time (SM-916).
+func (c *Controller) takeRepository(ctx context.Context, row store.Change) (lease lock.Lease, err error) {
+	key := "repo:" + row.Request.Project.CommonDir
+	ok := false
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL)
+		return err
+	})
+	if err == nil && !ok {
+		err = fmt.Errorf("%s is landing on %s: %w", lease.Holder, git.Project(row.Request.Project).Top, landing.ErrBusy)
+	}
+	return lease, err
+}
+
+func (c *Controller) dropRepository(ctx context.Context, lease lock.Lease) {
+	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.DropLease(ctx, lease) }); err != nil {
+		c.Log.Warn("a lease was not given back; it ends by itself", "lease", lease.Key, "error", err)
+	}
+}
+
+// landing returns a change's latest journal row.
+func (c *Controller) landing(ctx context.Context, change id.Change) (l landing.Landing, ok bool, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		l, ok, err = tx.LandingOf(ctx, change)
+		return err
+	})
+	return l, ok, err
+}

@@ -1,0 +1,95 @@
+package change
+
+import (
+	"context"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+)
+
+// Move is one edge of the table, with what the audit log says of it.
+type Move struct {
+	Event   Event
+	By      audit.Actor
+	Subject string // id of what it is about; "" = the change itself
+	Verb    string // for the audit log; "" = the event's name
+	Because error  // why, where it did not go well
+	Reason  string // why, for a person; Because says it otherwise
+	Next    string // a command to run
+	Digests map[string]string
+	Wait    time.Duration // before the next step is due
+}
+
+// move carries a row over one edge and writes its audit entry, both in tx. The row
+// is changed in place; it is true only if tx commits.
+func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m Move) error {
+	from := State(row.State)
+	to, err := from.Next(m.Event)
+	if err != nil {
+		return err
+	}
+	at := now()
+	row.State, row.Moved, row.Attempts = string(to), at, 0
+	row.Problem, row.Reason, row.Next = "", m.Reason, m.Next
+	if m.Because != nil {
+		p := problem.Of(m.Because)
+		row.Problem, row.Reason = string(p.Kind), p.Text
+		if row.Next == "" {
+			row.Next = p.Next
+		}
+	}
+	row.Holder, row.Until, row.Due = "", time.Time{}, time.Time{}
+	if to.Due() {
+		row.Due = at.Add(m.Wait)
+	}
+	if err := tx.MoveChange(ctx, string(from), *row); err != nil {
+		return err
+	}
+	verb := m.Verb
+	if verb == "" {
+		verb = string(m.Event)
+	}
+	return c.append(ctx, tx, row, m, verb, at)
+}
+
+// append writes an audit entry about a row.
+func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change, m Move, verb string, at time.Time) error {
+	subject := m.Subject
+	if subject == "" {
+		subject = string(row.ID)
+	}
+	return tx.AppendEntry(ctx, audit.Entry{
+		At: at, Actor: m.By, Change: string(row.ID), Subject: subject,
+		Verb: verb, Reason: row.Reason, Digests: m.Digests,
+	})
+}
+
+// moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
+func (c *Controller) moved(row store.Change) {
+	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})
+	c.poke()
+}
+
+// poke wakes the reconciler; waking it for nothing does no harm.
+func (c *Controller) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// inTx moves a row in a transaction of its own and tells of it.
+func (c *Controller) inTx(ctx context.Context, row store.Change, do func(tx store.Tx, row *store.Change) error) (store.Change, error) {
+	at := row
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		at = row
+		return do(tx, &at)
+	})
+	if err != nil {
+		return row, err
+	}
+	c.moved(at)
+	return at, nil
+}

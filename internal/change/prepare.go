@@ -1,0 +1,70 @@
+package change
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/git"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+)
+
+// accept looks at the base as a whole before anything is kept or copied: what cannot
+// be worked on is refused by name (submodules, filters, sparse trees).
+func (c *Controller) accept(ctx context.Context, row store.Change) error {
+	if row.Request.Kind == request.Edit {
+		host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+		if err != nil {
+			return err
+		}
+		if err := c.Workspaces.Fit(ctx, host, row.Request.Project, row.Request.Head); err != nil {
+			return err
+		}
+	}
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Accepted, By: audit.Host})
+	})
+	return err
+}
+
+// prepare keeps the base alive in the person's repository and makes the workspace on it.
+func (c *Controller) prepare(ctx context.Context, row store.Change) error {
+	if row.Request.Kind == request.Revert {
+		return c.computeRevert(ctx, row)
+	}
+	r := row.Request
+	host, err := c.Workspaces.Repository(ctx, r.Project)
+	if err != nil {
+		return err
+	}
+	base := r.Head
+	if r.IncludeDirty {
+		if base, err = c.Workspaces.IncludeDirty(ctx, r.Project, row.ID, r.Head, r.At); err != nil {
+			return fmt.Errorf("take the uncommitted changes along: %w", err)
+		}
+	}
+	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
+		return fmt.Errorf("keep the base %.12s: %w", r.Head, err)
+	}
+	if _, err := c.rules(ctx, host, base); err != nil {
+		return err
+	}
+	row.Base = string(base)
+	if _, err := c.Workspaces.Prepare(ctx, c.spec(row)); err != nil {
+		return fmt.Errorf("prepare the workspace: %w", err)
+	}
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Digests: map[string]string{"base": row.Base}})
+	})
+	return err
+}
+
+// rules are what judges a change whose base is at commit.
+func (c *Controller) rules(ctx context.Context, host git.Dir, commit git.OID) (Judging, error) {
+	j, err := c.Rules.At(ctx, host, commit)
+	if err != nil {
+		return Judging{}, fmt.Errorf("read the rules at %.12s: %w", commit, err)
+	}
+	return j, nil
+}

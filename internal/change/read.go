@@ -1,0 +1,216 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+)
+
+func (c *Controller) row(ctx context.Context, change id.Change) (row store.Change, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		row, err = tx.Change(ctx, change)
+		return err
+	})
+	return row, err
+}
+
+func (c *Controller) List(ctx context.Context, f store.Filter) (rows []store.Change, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		rows, err = tx.Changes(ctx, f)
+		return err
+	})
+	return rows, err
+}
+
+// Show reads all there is to know of a change from one snapshot.
+func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		d = Detail{}
+		if d.Change, err = tx.Change(ctx, change); err != nil {
+			return err
+		}
+		if d.Sessions, err = tx.Sessions(ctx, change); err != nil {
+			return err
+		}
+		if d.Checkpoints, err = tx.Checkpoints(ctx, change); err != nil {
+			return err
+		}
+		if p, ok, err := tx.Proposal(ctx, change); err != nil {
+			return err
+		} else if ok {
+			d.Proposal = &p
+		}
+		if l, ok, err := tx.LandingOf(ctx, change); err != nil {
+			return err
+		} else if ok {
+			d.Landing = &l
+		}
+		if a, err := tx.LatestApproval(ctx, change); err == nil {
+			d.Approval = &a
+		} else if problem.KindOf(err) != problem.NotFound {
+			return err
+		}
+		return nil
+	})
+	if err == nil && State(d.Change.State) == Working {
+		d.Progress = c.progress(ctx, d)
+	}
+	return d, err
+}
+
+// progress looks at a working change: names on the writable side, no more.
+func (c *Controller) progress(ctx context.Context, d Detail) *Progress {
+	p := &Progress{Since: d.Change.Moved}
+	ws, err := c.Workspaces.Open(ctx, c.spec(d.Change))
+	if err != nil {
+		return p
+	}
+	if diff, err := c.Workspaces.Walk(ctx, ws); err == nil {
+		p.FilesChanged = len(diff.Changes)
+	}
+	return p
+}
+
+// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.
+func (c *Controller) Diff(ctx context.Context, change id.Change, w io.Writer) error {
+	return c.patch(ctx, change, w, false)
+}
+
+// Export writes the same as a patch with binary data that `git apply` takes.
+func (c *Controller) Export(ctx context.Context, change id.Change, w io.Writer) error {
+	return c.patch(ctx, change, w, true)
+}
+
+func (c *Controller) patch(ctx context.Context, change id.Change, w io.Writer, binary bool) error {
+	d, err := c.Show(ctx, change)
+	if err != nil {
+		return err
+	}
+	var from, to git.OID
+	switch n := len(d.Checkpoints); {
+	case d.Proposal != nil:
+		from, to = d.Proposal.Base, d.Proposal.Commit
+	case n > 0:
+		from, to = d.Checkpoints[n-1].Base, d.Checkpoints[n-1].Commit
+	default:
+		return problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has nothing to show yet: it is %s", change, d.Change.State)
+	}
+	host, err := c.Workspaces.Repository(ctx, d.Change.Request.Project)
+	if err != nil {
+		return err
+	}
+	return host.Patch(ctx, w, from, to, binary)
+}
+
+func (c *Controller) Transcript(ctx context.Context, change id.Change, which id.Session) (io.ReadCloser, error) {
+	all, err := c.sessions(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.row(ctx, change); err != nil {
+		return nil, err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if which == "" || all[i].ID == which {
+			return session.OpenTranscript(c.sessionDir(all[i].ID))
+		}
+	}
+	return nil, problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has no session %s", change, which)
+}
+
+func (c *Controller) Approvals(ctx context.Context, pendingOnly bool) (out []approval.Approval, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		out, err = tx.Approvals(ctx, pendingOnly, 0)
+		return err
+	})
+	return out, err
+}
+
+// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
+func (c *Controller) Approval(ctx context.Context, ref string) (a approval.Approval, p proposal.Proposal, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		if id.KindOf(ref) == "approval" {
+			a, err = tx.Approval(ctx, id.Approval(ref))
+		} else {
+			if _, err = tx.Change(ctx, id.Change(ref)); err != nil {
+				return err
+			}
+			a, err = tx.LatestApproval(ctx, id.Change(ref))
+		}
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if p, ok, err = tx.Proposal(ctx, a.Change); err == nil && !ok {
+			err = fmt.Errorf("%s has no proposal", a.Change)
+		}
+		return err
+	})
+	return a, p, err
+}
+
+func (c *Controller) Checkpoints(ctx context.Context, change id.Change) (out []checkpoint.Checkpoint, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		if _, err := tx.Change(ctx, change); err != nil {
+			return err
+		}
+		out, err = tx.Checkpoints(ctx, change)
+		return err
+	})
+	return out, err
+}
+
+func (c *Controller) Checkpoint(ctx context.Context, ref id.Checkpoint) (out checkpoint.Checkpoint, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		out, err = tx.Checkpoint(ctx, ref)
+		return err
+	})
+	return out, err
+}
+
+// CheckpointDiff writes the unified diff between two checkpoints of one change; from "" is its base.
+func (c *Controller) CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error {
+	b, err := c.Checkpoint(ctx, to)
+	if err != nil {
+		return err
+	}
+	start := b.Base
+	if from != "" {
+		a, err := c.Checkpoint(ctx, from)
+		if err != nil {
+			return err
+		}
+		if a.Change != b.Change {
+			return problem.Errorf(problem.Usage, "sallyport checkpoint list "+string(b.Change), "%s belongs to %s and %s to %s", from, a.Change, to, b.Change)
+		}
+		start = a.Commit
+	}
+	row, err := c.row(ctx, b.Change)
+	if err != nil {
+		return err
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return err
+	}
+	return host.Patch(ctx, w, start, b.Commit, false)
+}
+
+func (c *Controller) Audit(ctx context.Context, change id.Change, after int64, limit int) (out []audit.Entry, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		out, err = tx.Entries(ctx, string(change), after, limit)
+		return err
+	})
+	return out, err
+}
+

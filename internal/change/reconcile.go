@@ -1,0 +1,213 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+)
+
+const (
+	leaseTTL    = 30 * time.Second // of the next step of one change
+	attemptsMax = 3                // of one step, when the machine is at fault
+	retryWait   = time.Second      // before the second attempt; doubled after that
+)
+
+// errCancelled is the cause of a step's context when a person withdrew the change.
+var errCancelled = problem.New(problem.Conflict, "cancelled")
+
+// errStopping is the cause when the daemon ends; the row keeps its state for the next one.
+var errStopping = errors.New("the daemon is stopping")
+
+// Run takes every change whose next step is due and whose lease is free, until ctx ends
+// and all steps have returned. It first takes over what an earlier daemon of this home held.
+func (c *Controller) Run(ctx context.Context) error {
+	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.ReleaseClaims(ctx, c.holder) }); err != nil {
+		return fmt.Errorf("take over unfinished work: %w", err)
+	}
+	var steps sync.WaitGroup
+	defer steps.Wait()
+	for ctx.Err() == nil {
+		row, ok, err := c.claim(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return fmt.Errorf("claim a change: %w", err)
+		case ok:
+			steps.Go(func() { c.step(ctx, row) })
+		default:
+			if err := c.sleep(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Controller) claim(ctx context.Context) (row store.Change, ok bool, err error) {
+	// Looking first costs a read; claiming costs a durable write.
+	due, any, err := c.nextDue(ctx)
+	if err != nil || !any || due.After(time.Now()) {
+		return store.Change{}, false, err
+	}
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		row, ok, err = tx.ClaimDue(ctx, c.holder, now(), leaseTTL)
+		return err
+	})
+	return row, ok, err
+}
+
+func (c *Controller) nextDue(ctx context.Context) (due time.Time, any bool, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		due, any, err = tx.NextDue(ctx)
+		return err
+	})
+	return due, any, err
+}
+
+// sleep waits for a wake-up, for the next row to fall due, or for the end.
+func (c *Controller) sleep(ctx context.Context) error {
+	due, any, err := c.nextDue(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	var timer <-chan time.Time
+	if any {
+		t := time.NewTimer(max(time.Until(due), time.Millisecond))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-c.wake:
+	case <-timer:
+	}
+	return nil
+}
+
+// step runs the next step of a claimed row and writes what came of it.
+func (c *Controller) step(ctx context.Context, row store.Change) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.mu.Lock()
+	c.busy++
+	c.cancels[row.ID] = cancel
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.busy--
+		delete(c.cancels, row.ID)
+		c.mu.Unlock()
+		c.poke()
+	}()
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		c.renew(ctx, cancel, row)
+	}()
+	err := c.run(ctx, row)
+	cancel(nil)
+	<-renewed
+	if err == nil || context.Cause(ctx) == errStopping {
+		return
+	}
+	// What is written now must be written although the step's context has ended.
+	ctx = context.WithoutCancel(ctx)
+	if err := c.settle(ctx, row.ID, row.Fence, err); err != nil && !errors.Is(err, store.ErrMoved) {
+		c.Log.Error("a step's outcome could not be written; it runs again when its lease ends", "change", row.ID, "state", row.State, "error", err)
+	}
+}
+
+// run does the work of one state. A nil error means that it has moved the row itself.
+func (c *Controller) run(ctx context.Context, row store.Change) error {
+	if row.Cancel && State(row.State) != Landing {
+		return errCancelled
+	}
+	switch State(row.State) {
+	case Requested:
+		return c.accept(ctx, row)
+	case Preparing:
+		return c.prepare(ctx, row)
+	case Working:
+		return c.work(ctx, row)
+	case Submitted:
+		return c.submit(ctx, row)
+	case Landing, RollbackFailed:
+		return c.land(ctx, row)
+	}
+	return fmt.Errorf("nothing is to be done in state %s", row.State)
+}
+
+// renew keeps the lease while a step runs; losing it ends the step.
+func (c *Controller) renew(ctx context.Context, cancel context.CancelCauseFunc, row store.Change) {
+	tick := time.NewTicker(leaseTTL / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.RenewClaim(ctx, row, now(), leaseTTL) })
+			if err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("keep the lease of %s: %w", row.ID, err))
+				return
+			}
+		}
+	}
+}
+
+// settle writes what came of a step that did not move its row: cancelled, to be tried
+// again, or failed for good. The machine's faults are tried again; a refusal is an answer.
+func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, because error) error {
+	var row store.Change
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		var err error
+		if row, err = tx.Change(ctx, change); err != nil {
+			return err
+		}
+		if row.Fence != fence {
+			return store.ErrMoved
+		}
+		switch {
+		case errors.Is(because, errCancelled):
+			return c.move(ctx, tx, &row, Move{Event: Cancel, By: audit.Host, Verb: "cancelled", Reason: "cancelled", Next: c.command("change diff " + string(change))})
+		case transient(because) && (row.Attempts+1 < attemptsMax || State(row.State) == Landing || State(row.State) == RollbackFailed):
+			return c.again(ctx, tx, &row, because)
+		default:
+			return c.move(ctx, tx, &row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
+		}
+	})
+	if err == nil {
+		c.moved(row)
+	}
+	return err
+}
+
+// again leaves a row where it is and makes it due later.
+func (c *Controller) again(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
+	wait := retryWait << min(row.Attempts, 6)
+	row.Attempts++
+	row.Reason = problem.Of(because).Text
+	row.Holder, row.Until, row.Due = "", time.Time{}, now().Add(wait)
+	return tx.MoveChange(ctx, row.State, *row)
+}
+
+// transient reports whether trying again may help: something missing, busy or broken, not a no.
+func transient(err error) bool {
+	switch problem.KindOf(err) {
+	case problem.Unavailable, problem.Internal:
+		return true
+	}
+	return false
+}
+
+// command is a command line for a person, with the home where it is not the usual one.
+func (c *Controller) command(words string) string { return "sallyport " + words }

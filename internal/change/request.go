@@ -1,0 +1,124 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/audit"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+)
+
+// Request accepts a wish: on return it has a row and will end in a visible outcome.
+//
+// What makes it impossible is said now, before anything is written: a folder that is no
+// repository, one in the middle of a merge, a branch that is not there, an agent that is
+// not installed. Errors name the thing; their kinds are usage, not_found, refused, unavailable.
+func (c *Controller) Request(ctx context.Context, r request.Request) (Receipt, error) {
+	if err := c.Owner.MayDecide(r.By); err != nil {
+		return Receipt{}, err
+	}
+	r.Kind, r.At = request.Edit, now()
+	if err := r.Check(); err != nil {
+		return Receipt{}, err
+	}
+	if _, err := git.Version(ctx); err != nil {
+		return Receipt{}, err
+	}
+	if err := c.locate(ctx, &r); err != nil {
+		return Receipt{}, err
+	}
+	if err := c.runnable(r); err != nil {
+		return Receipt{}, err
+	}
+	receipt := Receipt{}
+	if !r.IncludeDirty && r.CheckedOut {
+		var err error
+		if receipt.Uncommitted, err = c.Workspaces.Dirty(ctx, r.Project, r.Head); err != nil {
+			return Receipt{}, fmt.Errorf("look for uncommitted changes: %w", err)
+		}
+	}
+	var err error
+	receipt.Change, err = c.add(ctx, r)
+	return receipt, err
+}
+
+// add gives an accepted request its row.
+func (c *Controller) add(ctx context.Context, r request.Request) (store.Change, error) {
+	row := store.Change{ID: id.NewChange(), State: string(Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		n, err := tx.NextUID(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Settings.FirstUID != 0 {
+			row.UID = c.Settings.FirstUID + n%uidsPerHome
+		}
+		if err := tx.AddChange(ctx, row); err != nil {
+			return err
+		}
+		return tx.AppendEntry(ctx, audit.Entry{
+			At: r.At, Actor: r.By, Change: string(row.ID), Subject: string(row.ID), Verb: "requested",
+			Reason: firstLine(r.Text), Digests: map[string]string{"head": string(r.Head)},
+		})
+	})
+	if err != nil {
+		return store.Change{}, fmt.Errorf("store the request: %w", err)
+	}
+	c.moved(row)
+	return row, nil
+}
+
+// uidsPerHome is how many uids a home uses for its sandboxes before it starts again from the first.
+const uidsPerHome = 1 << 16
+
+// locate fills in what the repository says: where it is, which branch, what it stands at.
+func (c *Controller) locate(ctx context.Context, r *request.Request) error {
+	project, err := git.Open(ctx, r.Project.Top)
+	if err != nil {
+		return err
+	}
+	r.Project = project
+	site, err := c.Lander.Inspect(ctx, project, r.Branch)
+	if err != nil {
+		return err
+	}
+	r.Branch, r.Head, r.CheckedOut = site.Branch, site.Head, site.CheckedOut
+	if r.IncludeDirty && !r.CheckedOut {
+		return problem.Errorf(problem.Usage, "git -C "+project.Top+" switch "+r.Branch,
+			"--include-dirty takes the uncommitted work of the branch that is checked out, and %s is not", r.Branch)
+	}
+	return nil
+}
+
+// runnable resolves the agent now, so that a missing program is said before anything is copied.
+func (c *Controller) runnable(r request.Request) error {
+	driver, ok := c.Agents[r.Agent]
+	if !ok {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "there is no agent driver %q", r.Agent)
+	}
+	_, err := driver.Program(task("", r))
+	return err
+}
+
+// task is what an agent is given for a request.
+func task(change id.Change, r request.Request) agent.Task {
+	return agent.Task{
+		Change: string(change), Text: r.Text, Argv: r.Argv, Script: r.Script,
+		Path: r.Path, Home: r.Home, Top: r.Project.Top, Workdir: r.Workdir,
+	}
+}
+
+// firstLine is the start of a text, for lists and commit subjects; at most 72 characters.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(line); len(runes) > 72 {
+		return string(runes[:71]) + "…"
+	}
+	return line
+}

@@ -1,0 +1,140 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/landing"
+	"sallyport/internal/problem"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+)
+
+// Rollback asks for the undoing of a finalized change: a new change of kind revert, made
+// without an agent, with the same card and the same way to land.
+func (c *Controller) Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (store.Change, error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return store.Change{}, err
+	}
+	row, err := c.row(ctx, change)
+	if err != nil {
+		return store.Change{}, err
+	}
+	landed, ok, err := c.landing(ctx, change)
+	if err != nil {
+		return store.Change{}, err
+	}
+	switch {
+	case State(row.State) == RolledBack:
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", change, row.RevertedBy)
+	case State(row.State) != Finalized:
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s: only what was finalized can be rolled back", change, row.State)
+	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s landed nothing: there is nothing to roll back", change)
+	}
+	if reason = firstLine(reason); reason == "" {
+		reason = "asked for by " + by.Name
+	}
+	r := request.Request{
+		Kind: request.Revert, By: by, At: now(), Text: "Roll back " + string(change) + ": " + firstLine(row.Request.Text),
+		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
+		Approve: approve, Reverts: change, Reason: reason,
+	}
+	site, err := c.Lander.Inspect(ctx, r.Project, r.Branch)
+	if err != nil {
+		return store.Change{}, err
+	}
+	r.Head, r.CheckedOut = site.Head, site.CheckedOut
+	return c.add(ctx, r)
+}
+
+// computeRevert makes the tree that has the touched paths as they were before, on today's head.
+func (c *Controller) computeRevert(ctx context.Context, row store.Change) error {
+	r := row.Request
+	landed, ok, err := c.landing(ctx, r.Reverts)
+	if err != nil || !ok {
+		return fmt.Errorf("find the landing of %s: %w", r.Reverts, err)
+	}
+	host, err := c.Workspaces.Repository(ctx, r.Project)
+	if err != nil {
+		return err
+	}
+	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
+		return fmt.Errorf("keep the base %.12s: %w", r.Head, err)
+	}
+	back := landing.Inverse(landed.Edits)
+	if err := unmoved(ctx, host, r, back); err != nil {
+		return err
+	}
+	var writes []git.Write
+	for _, e := range back {
+		writes = append(writes, git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID})
+	}
+	who := c.Settings.Author
+	who.At = r.At
+	_, err = host.Import(ctx, "revert:import", git.Import{
+		Ref: checkpoint.Ref(row.ID, 1), From: r.Head, Parents: []git.OID{r.Head}, Writes: writes,
+		Message: "rollback of " + string(r.Reverts) + "\n", Author: who, Committer: who,
+	})
+	if err != nil {
+		return err
+	}
+	row.Base = string(r.Head)
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
+	})
+	return err
+}
+
+// unmoved refuses when a later commit has changed a path that would go back.
+func unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Edit) error {
+	paths := make([]string, len(back))
+	for i, e := range back {
+		paths[i] = e.Path
+	}
+	found, err := host.Lookup(ctx, r.Head, paths)
+	if err != nil {
+		return err
+	}
+	var moved []string
+	for i, e := range back {
+		if found[i] != e.Old && !(e.Old.Absent() && found[i].Mode == git.Folder) {
+			moved = append(moved, fmt.Sprintf("%q", e.Path))
+		}
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s changed on %s after %s landed: %w", strings.Join(moved, ", "), r.Branch, r.Reverts,
+		problem.Errorf(problem.Refused, "git -C "+r.Project.Top+" log "+r.Branch, "a later commit would be lost"))
+}
+
+// offerRevert finds the tree that computeRevert made.
+func (c *Controller) offerRevert(ctx context.Context, row store.Change, o *offer) (err error) {
+	o.ref = checkpoint.Ref(row.ID, 1)
+	if o.commit, err = o.host.Resolve(ctx, o.ref); err == nil && o.commit == "" {
+		err = fmt.Errorf("%s is gone from %s", o.ref, o.host.Path)
+	}
+	return err
+}
+
+// markReverted tells the change that was undone, in the transaction that closes the undoing.
+func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *store.Change, l landing.Landing) error {
+	if by.Request.Kind != request.Revert {
+		return nil
+	}
+	undone, err := tx.Change(ctx, by.Request.Reverts)
+	if err != nil {
+		return err
+	}
+	undone.RevertedBy = by.ID
+	return c.move(ctx, tx, &undone, Move{
+		Event: Reverted, By: audit.Host, Verb: "rolled back", Subject: string(by.ID), Reason: by.Request.Reason,
+		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)},
+	})
+}

@@ -1,0 +1,103 @@
+package change
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/id"
+	"sallyport/internal/landing"
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+)
+
+// Detail is all there is to know of one change.
+type Detail struct {
+	Change      store.Change
+	Sessions    []session.Session
+	Checkpoints []checkpoint.Checkpoint
+	Proposal    *proposal.Proposal
+	Approval    *approval.Approval // the latest
+	Landing     *landing.Landing   // the latest
+	Progress    *Progress          // while an agent works
+}
+
+// Receipt is the answer to an accepted request.
+type Receipt struct {
+	Change store.Change
+	// Uncommitted are the person's uncommitted paths that are not in the copy; as stored, unescaped.
+	Uncommitted []string
+}
+
+// Progress is what is known of a working agent.
+type Progress struct {
+	FilesChanged int       `json:"files_changed"`
+	OutputBytes  int64     `json:"output_bytes"`
+	Since        time.Time `json:"since"`
+}
+
+// Notice is one line of a change's live stream. A stream begins with the present
+// state; a slow reader may miss progress and output lines, never the last state.
+type Notice struct {
+	Seq    int64     `json:"seq"` // grows within one daemon's life
+	Change id.Change `json:"change"`
+	At     time.Time `json:"at"`
+	Kind   string    `json:"kind"` // state, progress, checkpoint, check, output
+	State  State     `json:"state,omitempty"`
+	Text   string    `json:"text,omitempty"` // for a person; output: as the agent wrote it, unescaped
+
+	Progress   *Progress              `json:"progress,omitempty"`
+	Checkpoint *checkpoint.Checkpoint `json:"checkpoint,omitempty"`
+}
+
+// Verbs is what doors ask of the controller; every verb checks who asks.
+type Verbs interface {
+	// Request accepts a wish: on return it has a row and will end in a visible outcome.
+	// Of r.Project only Top need be set, to any folder in the repository; of the rest the controller
+	// sets what the repository says.
+	Request(ctx context.Context, r request.Request) (Receipt, error)
+	List(ctx context.Context, f store.Filter) ([]store.Change, error)
+	Show(ctx context.Context, change id.Change) (Detail, error)
+	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.
+	Watch(ctx context.Context, change id.Change) (<-chan Notice, error)
+	Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error
+	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.
+	Diff(ctx context.Context, change id.Change, w io.Writer) error
+	// Export writes the same as a patch with binary data that `git apply` takes.
+	Export(ctx context.Context, change id.Change, w io.Writer) error
+	// Transcript opens the transcript (JSONL) of a session of the change, the last one if session is "".
+	Transcript(ctx context.Context, change id.Change, session id.Session) (io.ReadCloser, error)
+	// Shell runs an interactive shell in the change's sandbox; t is a pty slave. It returns its exit status.
+	Shell(ctx context.Context, change id.Change, by audit.Actor, t Terminal) (int, error)
+	Approvals(ctx context.Context, pendingOnly bool) ([]approval.Approval, error)
+	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
+	Approval(ctx context.Context, ref string) (approval.Approval, proposal.Proposal, error)
+	// Approve records by's yes to exactly the digest they read; exactly once.
+	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error
+	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
+	// Rollback asks for the undoing of a finalized change: a new change of kind revert.
+	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (store.Change, error)
+	Checkpoints(ctx context.Context, change id.Change) ([]checkpoint.Checkpoint, error)
+	Checkpoint(ctx context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error)
+	// CheckpointDiff writes the unified diff between two checkpoints of one change; from "" is its base.
+	CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error
+	Audit(ctx context.Context, change id.Change, after int64, limit int) ([]audit.Entry, error)
+}
+
+// Terminal is the far side of an interactive shell. Whoever made the pty holds its
+// master, sets its size there, and closes both ends.
+type Terminal struct {
+	Slave sandbox.Terminal
+}
+
+// Names by which doors, that know no store, hand a list's filter in and take its rows.
+type (
+	Row    = store.Change
+	Filter = store.Filter
+)

@@ -1,0 +1,174 @@
+package internal_test
+
+import (
+	"bufio"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "sallyport/internal/"
+
+// rules is layers.txt: for each package, the packages it may import.
+type rules struct {
+	may  map[string][]string
+	pure []string
+}
+
+func readRules(t *testing.T) rules {
+	t.Helper()
+	f, err := os.Open("layers.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := rules{may: map[string][]string{}}
+	layers := map[string][]string{}
+	type line struct {
+		name            string
+		members, grants []string
+	}
+	var lines []line
+	for s := bufio.NewScanner(f); s.Scan(); {
+		text, _, _ := strings.Cut(s.Text(), "#")
+		name, rest, ok := strings.Cut(text, ":")
+		if !ok {
+			continue
+		}
+		left, right, _ := strings.Cut(rest, "|")
+		l := line{strings.TrimSpace(name), strings.Fields(left), strings.Fields(right)}
+		if l.name == "pure" {
+			r.pure = l.members
+			continue
+		}
+		layers[l.name] = l.members
+		lines = append(lines, l)
+	}
+	for _, l := range lines {
+		for i, member := range l.members {
+			var may []string
+			for _, grant := range l.grants {
+				if grant == "earlier" {
+					may = append(may, l.members[:i]...)
+					continue
+				}
+				if _, ok := layers[grant]; !ok {
+					t.Errorf("layers.txt: %s may import %q, which is no layer", l.name, grant)
+				}
+				may = append(may, layers[grant]...)
+			}
+			r.may[member] = may
+		}
+	}
+	return r
+}
+
+// imports returns what the files of a package folder import, split into product and test files.
+func imports(t *testing.T, folder string) (product, tests []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if strings.HasSuffix(file, "_test.go") {
+				tests = append(tests, name)
+			} else {
+				product = append(product, name)
+			}
+		}
+	}
+	return product, tests
+}
+
+func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
+	r := readRules(t)
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(folder string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || folder == "." || d.Name() == "testdata" {
+			return err
+		}
+		product, tests := imports(t, folder)
+		if len(product)+len(tests) == 0 {
+			return nil
+		}
+		noun, _, isDriver := strings.Cut(folder, "/")
+		seen[noun] = true
+		may, listed := r.may[noun]
+		if !listed {
+			t.Errorf("%s stands in no line of layers.txt", noun)
+			return nil
+		}
+		if isDriver {
+			may = append(slices.Clone(may), noun)
+		}
+		if strings.HasSuffix(path.Base(folder), "test") {
+			return nil
+		}
+		for _, name := range product {
+			if to, ours := strings.CutPrefix(name, module); ours {
+				checkImport(t, r, folder, noun, may, to)
+			} else if slices.Contains(r.pure, noun) && !isDriver && impure(name) {
+				t.Errorf("%s imports %s: it must be decidable without the world", folder, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for noun := range r.may {
+		if !seen[noun] {
+			t.Errorf("layers.txt lists %s, which does not exist", noun)
+		}
+	}
+}
+
+func checkImport(t *testing.T, r rules, folder, noun string, may []string, to string) {
+	t.Helper()
+	target, _, driver := strings.Cut(to, "/")
+	switch {
+	case strings.HasSuffix(to, "test"):
+		t.Errorf("%s imports %s, which is for tests", folder, to)
+	case driver && noun != "daemon" && target != noun:
+		t.Errorf("%s imports the driver %s; only daemon and tests may", folder, to)
+	case target != noun && !slices.Contains(may, target):
+		t.Errorf("%s may not import %s (may: %s)", folder, to, strings.Join(may, " "))
+	}
+}
+
+func impure(name string) bool {
+	return name == "os" || name == "net" || name == "database/sql" || name == "syscall" ||
+		strings.HasPrefix(name, "os/") || strings.HasPrefix(name, "net/")
+}
+
+// The keeper judges what everything else built: it may stand on nothing that a change can touch.
+func TestTheKeeperStandsOnNothingElse(t *testing.T) {
+	product, _ := imports(t, "../cmd/sallyport-keeper")
+	for _, folder := range []string{"deadman", "disk"} {
+		more, _ := imports(t, folder)
+		product = append(product, more...)
+	}
+	for _, name := range product {
+		to, ours := strings.CutPrefix(name, module)
+		switch {
+		case ours && to != "deadman" && to != "disk":
+			t.Errorf("the keeper reaches %s", name)
+		case !ours && strings.Contains(strings.Split(name, "/")[0], "."):
+			t.Errorf("the keeper reaches %s, which is not in the standard library", name)
+		}
+	}
+}

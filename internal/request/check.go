@@ -1,0 +1,49 @@
+package request
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"sallyport/internal/problem"
+)
+
+const help = "sallyport run --help"
+
+// Check refuses what cannot be accepted, as usage errors that name the field.
+func (r Request) Check() error {
+	switch {
+	case strings.TrimSpace(r.Text) == "":
+		return problem.Errorf(problem.Usage, help, "a request needs words: --request \"what you want\"")
+	case len(r.Text) > TextBytesMax:
+		return problem.Errorf(problem.Usage, help, "--request has %d bytes; at most %d are taken", len(r.Text), TextBytesMax)
+	case !utf8.ValidString(r.Text):
+		return problem.Errorf(problem.Usage, help, "--request is not valid UTF-8")
+	case len(r.Script) > ScriptBytesMax:
+		return problem.Errorf(problem.Usage, help, "--replay has %d bytes; at most %d are taken", len(r.Script), ScriptBytesMax)
+	case len(r.Argv) == 0 && len(r.Script) == 0:
+		return problem.Errorf(problem.Usage, help, "nothing to run: give a COMMAND after --")
+	case r.Timeout < 0 || r.Timeout > TimeoutMax:
+		return problem.Errorf(problem.Usage, help, "--timeout %s is not between 0 and %s", r.Timeout, TimeoutMax)
+	case r.Approve != Ask && r.Approve != Yes && r.Approve != Later:
+		return problem.Errorf(problem.Usage, help, "--approve %q is none of ask, yes, later", r.Approve)
+	}
+	for _, list := range []struct {
+		flag  string
+		words []string
+	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--check", r.Checks}, {"--share", r.Shares}, {"--profile", r.Profiles}, {"--include-ignored", r.IncludeIgnored}} {
+		if len(list.words) > ListMax {
+			return problem.Errorf(problem.Usage, help, "%s is given %d times; at most %d are taken", list.flag, len(list.words), ListMax)
+		}
+		for _, w := range list.words {
+			if strings.TrimSpace(w) == "" || strings.ContainsRune(w, 0) {
+				return problem.Errorf(problem.Usage, help, "%s %q is empty or holds a zero byte", list.flag, w)
+			}
+		}
+	}
+	for _, w := range r.Argv {
+		if strings.ContainsRune(w, 0) {
+			return problem.Errorf(problem.Usage, help, "COMMAND holds a zero byte")
+		}
+	}
+	return nil
+}
