@@ -1,0 +1,51 @@
+# sallyport: `make` lists what can be made. Everything installs what it needs and says so.
+
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS   = -s -w -X sallyport/internal/api.Version=$(VERSION)
+STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath -ldflags '$(LDFLAGS)'
+LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test build demo test test-root test-user check fmt vet lint docs bench clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what running needs (bubblewrap, git)
+	@scripts/setup run
+
+setup-test: ## install what the tests need as well (gcc for the race detector, strace)
+	@scripts/setup test
+
+build: ## bin/sallyport and bin/sallyport-keeper, static
+	@mkdir -p bin
+	$(STATIC) -o bin/sallyport ./cmd/sallyport
+	$(STATIC) -o bin/sallyport-keeper ./cmd/sallyport-keeper
+
+demo: setup build ## one change lands, a bad one is rolled back; under two minutes
+	@demo/run
+
+test: setup-test build vet ## every test, with the race detector; as root also as an ordinary user
+	$(GO) test -mod=readonly -race -timeout 20m ./...
+	@scripts/test-as-user
+
+check: fmt lint test ## what a reviewer runs: format, vet, lint, every test
+
+fmt: ## fail on what gofmt would change
+	@bad=$$(gofmt -l cmd internal); test -z "$$bad" || { echo "not gofmt'ed: $$bad"; exit 1; }
+
+vet: fmt ## go vet
+	$(GO) vet -mod=readonly ./...
+
+lint: ## golangci-lint, pinned
+	$(GO) run $(LINT) run ./...
+
+docs: ## write docs that come from code: cli.md, schemas, states, linked modules
+	$(GO) test -mod=readonly ./... -run 'TestDocs' -args -update
+
+bench: setup-test build ## ours and the rival in turn, with ratios
+	$(GO) test -mod=readonly -run '^$$' -bench . -benchtime 20x ./internal/...
+
+clean: ## remove what was built
+	rm -rf bin
