@@ -2,7 +2,7 @@
 
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS   = -s -w -X sallyport/internal/api.Version=$(VERSION)
+LDFLAGS   = -s -w -X sallyport/internal/api.build=$(VERSION)
 STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath -ldflags '$(LDFLAGS)'
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
