@@ -58,9 +58,9 @@ type Rulebook interface {
 
 // Judging is what a change is judged by.
 type Judging struct {
-	Rules         policy.Rules
-	Checks        []string // commands of the repository's own that must pass
-	Profiles      []string
+	Rules          policy.Rules
+	Checks         []string // commands of the repository's own that must pass
+	Profiles       []string
 	IncludeIgnored []string
 }
 
@@ -133,4 +133,3 @@ func (c *Controller) owner(row store.Change) sandbox.Owner {
 
 // now is the time as stored: UTC, whole milliseconds.
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
-

@@ -213,4 +213,3 @@ func (c *Controller) Audit(ctx context.Context, change id.Change, after int64, l
 	})
 	return out, err
 }
-

@@ -267,3 +267,10 @@ func quote(p string) string {
 	b.WriteByte('"')
 	return b.String()
 }
+
+// Bytes is a Write's data from memory.
+func Bytes(b []byte) func() (io.ReadCloser, int64, error) {
+	return func() (io.ReadCloser, int64, error) {
+		return io.NopCloser(bytes.NewReader(b)), int64(len(b)), nil
+	}
+}

@@ -1,0 +1,100 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+)
+
+// tailBytes is how much of a check's output a card keeps: its end, where the reason stands.
+const tailBytes = 4 << 10
+
+// check runs every check, the request's and the repository's own, each in a sandbox of its own on
+// exactly the proposed tree: not on the agent's workspace, whose ignored files are the agent's to make.
+func (c *Controller) check(ctx context.Context, row store.Change, o offer) ([]proposal.CheckResult, error) {
+	if row.Request.Kind == request.Revert {
+		return nil, nil // what goes back has been there before; nothing may stand in its way
+	}
+	var results []proposal.CheckResult
+	for _, command := range slices.Concat(row.Request.Checks, o.judging.Checks) {
+		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "check", Text: command})
+		r, err := c.checkOne(ctx, row, o, command)
+		if err != nil {
+			return nil, fmt.Errorf("run the check %q: %w", command, err)
+		}
+		results = append(results, r)
+		if !r.OK {
+			break
+		}
+	}
+	return results, nil
+}
+
+func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, command string) (proposal.CheckResult, error) {
+	tree, remove, err := c.Workspaces.Materialize(ctx, c.spec(row), o.commit)
+	if err != nil {
+		return proposal.CheckResult{}, err
+	}
+	defer remove()
+	spec, err := c.environment(ctx, row, o.judging)
+	if err != nil {
+		return proposal.CheckResult{}, err
+	}
+	out := &tail{max: tailBytes}
+	spec.Tree, spec.Argv, spec.Stdout, spec.Stderr = tree, []string{"/bin/sh", "-c", command}, out, out
+	began := time.Now()
+	process, err := c.Sandbox.Start(ctx, spec)
+	if err != nil {
+		return proposal.CheckResult{}, err
+	}
+	exit, err := process.Wait()
+	if err != nil {
+		return proposal.CheckResult{}, err
+	}
+	if ctx.Err() != nil {
+		return proposal.CheckResult{}, context.Cause(ctx)
+	}
+	r := proposal.CheckResult{Command: command, OK: exit.Code == 0 && exit.Limit == nil, Took: time.Since(began).Round(time.Millisecond), Tail: out.String()}
+	if !r.OK {
+		r.Why = session.Describe(exit)
+	}
+	return r, nil
+}
+
+// environment is a sandbox with what this change's programs may see, and no tree or program yet.
+func (c *Controller) environment(ctx context.Context, row store.Change, j Judging) (sandbox.Spec, error) {
+	limits := c.Settings.Limits
+	if row.Request.Timeout > 0 {
+		limits.Timeout = row.Request.Timeout
+	}
+	return session.Environment(ctx, session.Surroundings{
+		Owner: c.owner(row), Limits: limits,
+		Path: row.Request.Path, Home: row.Request.Home, Top: row.Request.Project.Top,
+		Shares:   slices.Concat(c.Settings.Shares, row.Request.Shares),
+		Profiles: slices.Concat(c.Settings.Profiles, j.Profiles, row.Request.Profiles),
+	})
+}
+
+// tail keeps the last max bytes written to it.
+type tail struct {
+	max int
+	buf []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if extra := len(t.buf) - t.max; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.ToValidUTF8(string(t.buf), "\uFFFD") }

@@ -1,0 +1,105 @@
+package change
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/store"
+)
+
+// shellArgv is what a person gets to type into.
+var shellArgv = []string{"/bin/bash", "--noprofile", "--norc", "-i"}
+
+// Shell runs an interactive shell in the change's sandbox and returns its exit status.
+//
+// While an agent works it stands beside the agent, in the same sandbox. At any other
+// time it gets a sandbox of the same kind on a throw-away copy of what the change holds,
+// because what was checked, shown or landed does not change any more.
+func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor, t Terminal) (int, error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return 0, err
+	}
+	row, err := c.row(ctx, change)
+	if err != nil {
+		return 0, err
+	}
+	if row.Base == "" {
+		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s has no workspace yet: it is %s", change, row.State)
+	}
+	if err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		return c.append(ctx, tx, &row, Move{By: by}, "opened a shell", now())
+	}); err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	live := c.live[change]
+	c.mu.Unlock()
+	env := []string{"TERM=xterm-256color", "PS1=" + string(change) + ":\\w\\$ "}
+	if live != nil {
+		return attach(ctx, live, env, t)
+	}
+	return c.shellOnCopy(ctx, row, env, t)
+}
+
+// shellOnCopy starts a sandbox that does nothing but hold the shell.
+func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []string, t Terminal) (int, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return 0, err
+	}
+	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	if err != nil {
+		return 0, err
+	}
+	commit := git.OID(row.Base)
+	if all, err := c.Checkpoints(ctx, row.ID); err != nil {
+		return 0, err
+	} else if n := len(all); n > 0 {
+		commit = all[n-1].Commit
+	}
+	tree, remove, err := c.Workspaces.Materialize(ctx, c.spec(row), commit)
+	if err != nil {
+		return 0, err
+	}
+	defer remove()
+	spec, err := c.environment(ctx, row, judging)
+	if err != nil {
+		return 0, err
+	}
+	spec.Tree, spec.Argv = tree, []string{"/usr/bin/sleep", "infinity"}
+	process, err := c.Sandbox.Start(ctx, spec)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		process.Kill()
+		if _, err := process.Wait(); err != nil {
+			c.Log.Warn("a shell's sandbox did not end cleanly", "change", row.ID, "error", err)
+		}
+	}()
+	return attach(ctx, process, append(spec.Env, env...), t)
+}
+
+// attach runs a shell beside what a sandbox runs already.
+func attach(ctx context.Context, p sandbox.Process, env []string, t Terminal) (int, error) {
+	shell, err := p.Attach(ctx, shellArgv, env, sandbox.Mountpoint, t.Slave)
+	if err != nil {
+		return 0, fmt.Errorf("open a shell in the sandbox: %w", err)
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-ctx.Done():
+			shell.Kill()
+		case <-done:
+		}
+	}()
+	exit, err := shell.Wait()
+	return exit.Code, err
+}

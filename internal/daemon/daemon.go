@@ -1,0 +1,221 @@
+// Package daemon builds everything and runs it; it alone knows every concrete type.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/agent/command"
+	"sallyport/internal/agent/replay"
+	"sallyport/internal/change"
+	"sallyport/internal/client"
+	"sallyport/internal/config"
+	"sallyport/internal/disk"
+	"sallyport/internal/landing"
+	"sallyport/internal/lock"
+	"sallyport/internal/person"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/sandbox/bwrap"
+	"sallyport/internal/socket"
+	"sallyport/internal/store"
+	"sallyport/internal/store/sqlite"
+	"sallyport/internal/workspace"
+)
+
+// IdleAfter is how long a daemon with nothing to do and nobody to talk to stays.
+const IdleAfter = 15 * time.Minute
+
+// Options say which home a daemon serves and with which programs.
+type Options struct {
+	Home   string    // absolute
+	Self   string    // this program, re-executed as launcher and init of sandboxes; "" = os.Executable
+	Keeper string    // sallyport-keeper; "" = beside Self
+	Log    io.Writer // where it says what goes wrong
+	Ops    disk.Ops
+}
+
+// Daemon is one home's host.
+type Daemon struct {
+	Options
+	log      *slog.Logger
+	db       store.DB
+	sandbox  sandbox.Driver
+	spaces   *workspace.Manager
+	control  *change.Controller
+	server   *socket.Server
+	settings config.Home
+	stop     context.CancelFunc
+}
+
+// errIdle and errAsked end a daemon without fault.
+var (
+	errIdle  = errors.New("nothing to do")
+	errAsked = errors.New("asked to stop")
+)
+
+// Run serves a home until ctx ends, somebody asks it to stop, or it has been idle for
+// IdleAfter. One daemon serves a home: a second one is refused, naming the first.
+func Run(ctx context.Context, o Options) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }}
+	if d.Log == nil {
+		d.Log = os.Stderr
+	}
+	d.log = slog.New(slog.NewTextHandler(d.Log, nil))
+	state, err := d.makeHome(ctx)
+	if err != nil {
+		return err
+	}
+	held, err := lock.Folder(state)
+	if err != nil {
+		return fmt.Errorf("serve the home %q: %w", o.Home, err)
+	}
+	defer held.Close()
+	if err := d.build(ctx, state); err != nil {
+		return err
+	}
+	defer d.db.Close()
+	err = d.serve(ctx, cancel)
+	if cause := context.Cause(ctx); errors.Is(cause, errIdle) || errors.Is(cause, errAsked) || errors.Is(cause, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// build makes every part; nothing runs yet.
+func (d *Daemon) build(ctx context.Context, state string) error {
+	var err error
+	if d.Self == "" {
+		if d.Self, err = os.Executable(); err != nil {
+			return fmt.Errorf("find this program: %w", err)
+		}
+	}
+	if d.settings, err = config.ReadHome(d.Home); err != nil {
+		return err
+	}
+	if d.db, err = sqlite.Open(ctx, filepath.Join(state, "sallyport.db"), d.Ops); err != nil {
+		return fmt.Errorf("open the database of %q: %w", d.Home, err)
+	}
+	owner, err := d.owner(ctx)
+	if err != nil {
+		return errors.Join(err, d.db.Close())
+	}
+	d.sandbox = bwrap.New(bwrap.Config{Self: d.Self, Root: state, Ops: d.Ops})
+	report, probeErr := d.sandbox.Probe(ctx)
+	if probeErr != nil {
+		d.log.Warn("no sandbox works here; agents and checks are refused until one does", "error", probeErr)
+	}
+	strategy, err := workspace.Probe(d.Ops, state, report.Overlay)
+	if err != nil {
+		return errors.Join(err, d.db.Close())
+	}
+	d.spaces = workspace.New(workspace.Config{Root: state, Ops: d.Ops, Strategy: strategy})
+	d.control = change.New(d.parts(owner, report, state))
+	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log})
+	return nil
+}
+
+// parts hands the controller what it stands on.
+func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) change.Parts {
+	s := change.Settings{
+		Limits: d.settings.Limits(), WorkersMax: d.settings.WorkersMax, Shares: d.settings.Shares, Profiles: d.settings.Profiles,
+		Author: d.settings.Author(), Sessions: filepath.Join(state, "sessions"),
+		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+	}
+	if report.OwnUID {
+		s.FirstUID = firstUID(d.Home)
+	}
+	return change.Parts{
+		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
+		Lander:  &landing.Lander{Ops: d.Ops},
+		Sandbox: d.sandbox,
+		Agents:  agents(command.New(), replay.New()),
+		Rules:   rulebook{home: d.settings}, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log,
+	}
+}
+
+func agents(drivers ...agent.Driver) map[string]agent.Driver {
+	m := map[string]agent.Driver{}
+	for _, d := range drivers {
+		m[d.Name()] = d
+	}
+	return m
+}
+
+// serve runs every part in one group: a part that ends unasked stops the host.
+func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
+	path, err := client.Me().Socket(d.Home)
+	if err != nil {
+		return err
+	}
+	listener, err := socket.Listen(path, d.Ops)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.control.Run(ctx) })
+	group.Go(func() error { return d.server.Serve(ctx, listener) })
+	group.Go(func() error { d.watchIdle(ctx, cancel); return nil })
+	d.log.Info("serving", "home", d.Home, "socket", path, "pid", os.Getpid())
+	return group.Wait()
+}
+
+// watchIdle ends the daemon after IdleAfter without work and without a request. A change that
+// is prepared, worked on, landing or in trial keeps it.
+func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(IdleAfter / 15)
+	defer tick.Stop()
+	since := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if d.control.Busy() > 0 || d.server.Busy() > 0 {
+				since = time.Now()
+			} else if time.Since(since) >= IdleAfter {
+				cancel(errIdle)
+				return
+			}
+		}
+	}
+}
+
+// Stop ends the daemon; it returns at once.
+func (d *Daemon) Stop() { d.stop() }
+
+// owner is the user who made the home; the first daemon of a home writes it down.
+func (d *Daemon) owner(ctx context.Context) (owner person.Owner, err error) {
+	err = d.db.InTx(ctx, func(tx store.Tx) error {
+		found := false
+		if owner, found, err = tx.Owner(ctx); err != nil || found {
+			return err
+		}
+		owner = person.Owner{UID: os.Geteuid(), Name: loginName(os.Geteuid())}
+		return tx.SetOwner(ctx, owner)
+	})
+	if err != nil {
+		return person.Owner{}, fmt.Errorf("read the owner of %q: %w", d.Home, err)
+	}
+	return owner, nil
+}
+
+// loginName is the name of a uid, or the number where it has none.
+func loginName(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}
