@@ -1,0 +1,296 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/problem"
+)
+
+// A child that Ensure starts is this test binary: told by its words it plays a daemon.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 5 && os.Args[1] == "daemon" && os.Args[3] == "--home" {
+		os.Exit(playDaemon(os.Args[4]))
+	}
+	os.Exit(m.Run())
+}
+
+// playDaemon answers on the home's socket until it is told to stop; a file in the home says how it behaves.
+func playDaemon(home string) int {
+	mood, _ := os.ReadFile(filepath.Join(home, "mood"))
+	switch string(mood) {
+	case "broken":
+		fmt.Fprintln(os.Stderr, "no good\nthe database \x1b[31mis on fire")
+		return 1
+	case "silent":
+		stop := make(chan os.Signal, 1)
+		signal.Notify(stop, syscall.SIGTERM)
+		<-stop
+		return 0
+	}
+	path, err := Me().Socket(home)
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		log.Print(err)
+		return 1
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	done := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/daemon", func(w http.ResponseWriter, _ *http.Request) {
+		build := api.Build()
+		if string(mood) == "old" {
+			build = "v0.0.1"
+		}
+		session, _ := unix.Getsid(0)
+		json.NewEncoder(w).Encode(api.Daemon{PID: os.Getpid(), Home: home, API: api.Version, Build: build, Working: boolInt(session == os.Getpid())})
+	})
+	mux.HandleFunc("POST /v1/daemon/stop", func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "{}")
+		close(done)
+	})
+	go http.Serve(l, mux)
+	<-done
+	l.Close()
+	return 0
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// place makes a home and a runtime folder of their own.
+func place(t *testing.T, mood string) (Starter, string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "spc") // t.TempDir has the test's name in it, and a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) }) //nolint:errcheck // a folder of our own under the system's
+	runtime, home := filepath.Join(dir, "run"), filepath.Join(dir, "home")
+	for _, d := range []string{runtime, home} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(home, "mood"), []byte(mood), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Starter{Person: Me(), Self: self, Wait: 20 * time.Second}, home
+}
+
+func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
+	s, home := place(t, "")
+	if _, err := s.Dial(t.Context(), home); !errors.Is(err, ErrNoDaemon) {
+		t.Fatalf("before the start: %v", err)
+	}
+	c, err := s.Ensure(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.Daemon(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Stop(context.Background()) }) //nolint:errcheck // it may have ended by itself
+	if first.Working != 1 {
+		t.Error("the daemon has no session of its own")
+	}
+	again, err := s.Ensure(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := again.Daemon(t.Context()); err != nil || second.PID != first.PID {
+		t.Errorf("a second daemon: %d and %d, %v", first.PID, second.PID, err)
+	}
+}
+
+func TestADaemonThatDoesNotComeUpIsToldWithItsLastWordsAndItsLog(t *testing.T) {
+	s, home := place(t, "broken")
+	_, err := s.Ensure(t.Context(), home)
+	p := problem.Of(err)
+	if p.Kind != problem.Unavailable || !strings.Contains(p.Text, `the database \x1b[31mis on fire`) || !strings.Contains(p.Next, LogPath(home)) {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestADaemonThatNeverAnswersIsNotWaitedForForever(t *testing.T) {
+	s, home := place(t, "silent")
+	s.Wait = 300 * time.Millisecond
+	_, err := s.Ensure(t.Context(), home)
+	if p := problem.Of(err); p.Kind != problem.Unavailable || !strings.Contains(p.Text, "did not answer within 300ms") {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestADaemonOfAnotherBuildIsNotUsed(t *testing.T) {
+	s, home := place(t, "old")
+	_, err := s.Ensure(t.Context(), home)
+	if p := problem.Of(err); p.Next != "sallyport daemon stop" || !strings.Contains(p.Text, "v0.0.1") {
+		t.Errorf("got %+v", p)
+	}
+	c, err := s.Dial(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Errorf("the way out: %v", err)
+	}
+}
+
+func TestAHomeThatCannotBeWrittenIsNamed(t *testing.T) {
+	s, home := place(t, "")
+	if err := os.WriteFile(filepath.Join(home, ".state"), nil, 0o600); err != nil { // holds also for root
+		t.Fatal(err)
+	}
+	_, err := s.Ensure(t.Context(), home)
+	if p := problem.Of(err); p.Kind != problem.Unavailable || !strings.Contains(p.Text, home) || p.Next == "" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestTheHomeFollowsFlagThenEnvironmentThenUser(t *testing.T) {
+	cwd := real(t.TempDir())
+	t.Chdir(cwd)
+	link := filepath.Join(cwd, "link")
+	if err := os.Symlink(cwd, link); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		uid  int
+		flag string
+		env  map[string]string
+		want string
+	}{
+		"flag":            {1, "/nowhere/a", map[string]string{"SALLYPORT_HOME": "/nowhere/b"}, "/nowhere/a"},
+		"relative flag":   {1, "x", nil, filepath.Join(cwd, "x")},
+		"environment":     {1, "", map[string]string{"SALLYPORT_HOME": "/nowhere/b", "XDG_STATE_HOME": "/nowhere/c"}, "/nowhere/b"},
+		"state home":      {1, "", map[string]string{"XDG_STATE_HOME": "/nowhere/c", "HOME": "/nowhere/d"}, "/nowhere/c/sallyport"},
+		"relative state":  {1, "", map[string]string{"XDG_STATE_HOME": "c", "HOME": "/nowhere/d"}, "/nowhere/d/.local/state/sallyport"},
+		"user":            {1, "", map[string]string{"HOME": "/nowhere/d"}, "/nowhere/d/.local/state/sallyport"},
+		"root":            {0, "", map[string]string{"HOME": "/root"}, "/var/lib/sallyport"},
+		"through a link":  {1, filepath.Join(link, "new", "home"), nil, filepath.Join(cwd, "new", "home")},
+		"two spellings":   {1, cwd + "//new/./x/../home", nil, filepath.Join(cwd, "new", "home")},
+		"root with state": {0, "", map[string]string{"XDG_STATE_HOME": "/nowhere/c"}, "/nowhere/c/sallyport"},
+	} {
+		got, err := Person{UID: tc.uid, Getenv: func(k string) string { return tc.env[k] }}.Home(tc.flag)
+		if err != nil || got != tc.want {
+			t.Errorf("%s: %q %v, want %q", name, got, err, tc.want)
+		}
+	}
+	if _, err := (Person{UID: 1, Getenv: func(string) string { return "" }}).Home(""); problem.KindOf(err) != problem.Usage {
+		t.Errorf("nothing known: %v", err)
+	}
+}
+
+func TestTheSocketLiesWhereOnlyItsUserReaches(t *testing.T) {
+	runtime, err := os.MkdirTemp("", "spc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(runtime) //nolint:errcheck // as above
+	env := func(dir string) func(string) string {
+		return func(k string) string {
+			if k == "XDG_RUNTIME_DIR" {
+				return dir
+			}
+			return ""
+		}
+	}
+	me := os.Geteuid()
+	path := func(p Person, home string) string {
+		t.Helper()
+		got, err := p.Socket(home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := path(Person{me, env(runtime)}, "/h"); !strings.HasPrefix(got, runtime+"/sallyport/") || !strings.HasSuffix(got, "/daemon.sock") {
+		t.Errorf("own runtime folder: %s", got)
+	}
+	if path(Person{me, env(runtime)}, "/h") == path(Person{me, env(runtime)}, "/i") {
+		t.Error("two homes have one socket")
+	}
+	other := me + 1
+	if got := path(Person{other, env(runtime)}, "/h"); !strings.HasPrefix(got, fmt.Sprintf("/tmp/sallyport-%d/", other)) {
+		t.Errorf("another's runtime folder: %s", got)
+	}
+	if got := path(Person{0, env("")}, "/h"); !strings.HasPrefix(got, "/run/sallyport/") {
+		t.Errorf("root: %s", got)
+	}
+	long := filepath.Join(runtime, strings.Repeat("x", 100))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Person{me, env(long)}).Socket("/h"); problem.KindOf(err) != problem.Unavailable {
+		t.Errorf("a path the kernel does not take: %v", err)
+	}
+}
+
+func TestASocketInAFolderThatOthersMayWriteIsNotTrusted(t *testing.T) {
+	s, home := place(t, "")
+	path, err := s.Socket(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Dial(t.Context(), home); problem.KindOf(err) != problem.Refused {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEventsAreReadAsTheStandardSays(t *testing.T) {
+	stream := ": beat\n\nid: 1\nevent: state\ndata: {\"a\":\ndata:1}\n\nevent:end\ndata: {}\n\n"
+	var got []string
+	err := readEvents(strings.NewReader(stream), func(kind string, data []byte) error {
+		got = append(got, kind+"="+string(data))
+		if kind == "end" {
+			return io.EOF
+		}
+		return nil
+	})
+	if !errors.Is(err, io.EOF) || len(got) != 2 || got[0] != "state={\"a\":\n1}" {
+		t.Errorf("%q %v", got, err)
+	}
+	var cut *cutError
+	if err := readEvents(strings.NewReader("event: state\ndata: {}\n"), func(string, []byte) error { return nil }); !errors.As(err, &cut) {
+		t.Errorf("a stream that breaks off: %v", err)
+	}
+}

@@ -1,0 +1,216 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"sallyport/internal/api"
+	"sallyport/internal/disk"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// Starter starts a home's daemon where none runs.
+type Starter struct {
+	Person
+	Self string        // this program's absolute path
+	Wait time.Duration // how long a daemon may take to answer; 0 = 30 s
+	Ops  disk.Ops
+}
+
+const (
+	waitDefault = 30 * time.Second
+	pollTime    = 15 * time.Millisecond
+	logTail     = 4 << 10
+	// lostTime is how long another daemon, that ours lost the home to, may still take.
+	lostTime = 5 * time.Second
+)
+
+// Dial returns a client of the home's daemon if one answers; ErrNoDaemon otherwise.
+func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
+	for _, path := range p.Sockets(home) {
+		err := p.ours(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := New(path)
+		d, err := c.Daemon(ctx)
+		if errors.Is(err, ErrNoDaemon) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d.Home != home {
+			return nil, problem.Errorf(problem.Internal, "sallyport daemon stop --home "+d.Home, "the daemon on %q serves home %q, not %q", path, d.Home, home)
+		}
+		return c, nil
+	}
+	return nil, fmt.Errorf("home %q: %w", home, ErrNoDaemon)
+}
+
+// Ensure returns a client of the home's daemon, of this program's own build, starting it
+// first if none answers. A socket that a killed daemon left is the new daemon's to remove.
+func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
+	c, err := s.Dial(ctx, home)
+	if errors.Is(err, ErrNoDaemon) {
+		c, err = s.start(ctx, home)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, c.sameBuild(ctx, home)
+}
+
+// sameBuild refuses a daemon of another build before anything is asked of it.
+func (c *Client) sameBuild(ctx context.Context, home string) error {
+	d, err := c.Daemon(ctx)
+	if err != nil {
+		return err
+	}
+	if d.API != api.Version || d.Build != api.Build() {
+		return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
+			"the daemon of home %q is build %q (api %d), this program is build %q (api %d)", home, d.Build, d.API, api.Build(), api.Version)
+	}
+	return nil
+}
+
+// LogPath is where a daemon that was started by itself writes.
+func LogPath(home string) string { return filepath.Join(home, ".state", "logs", "daemon.log") }
+
+// start runs `daemon run` apart from this process and waits until it answers.
+func (s Starter) start(ctx context.Context, home string) (*Client, error) {
+	if _, err := s.Socket(home); err != nil {
+		return nil, err
+	}
+	log, err := s.openLog(home)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the daemon has its own descriptor
+	began, err := log.Seek(0, 2)
+	if err != nil {
+		return nil, fmt.Errorf("read the daemon's log: %w", err)
+	}
+	cmd := exec.Command(s.Self, "daemon", "run", "--home", home)
+	cmd.Args[0] = "sallyport"
+	cmd.Dir = "/"
+	cmd.Env = s.environment()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to this terminal is none of its business
+	if err := cmd.Start(); err != nil {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "start the daemon %q: %w", s.Self, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // ends with the child, or with this process, whichever is first
+	return s.await(ctx, home, ended, began)
+}
+
+// openLog makes the home's log folder and opens the log; it is the first thing written
+// in a home, so a home that cannot be written is told here.
+func (s Starter) openLog(home string) (*os.File, error) {
+	path := LogPath(home)
+	var log *os.File
+	err := s.Ops.Do("home:log", func() error {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		var err error
+		log, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor --home "+inert.Path(home),
+			"the home %q cannot be written: %w", home, err)
+	}
+	return log, nil
+}
+
+// passed are the variables a daemon is started with: where things are and how to write
+// them, nothing that could be a secret or change what git does.
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL",
+	"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SALLYPORT_HOME", "GOCOVERDIR"}
+
+func (s Starter) environment() []string {
+	var env []string
+	for _, name := range passed {
+		if v := s.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// await polls until the daemon answers. A child that ended may have lost the home to
+// another that is about to answer, so it only shortens the wait.
+func (s Starter) await(ctx context.Context, home string, ended <-chan error, began int64) (*Client, error) {
+	wait := s.Wait
+	if wait <= 0 {
+		wait = waitDefault
+	}
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	how := fmt.Sprintf("did not answer within %s", wait)
+	for {
+		c, err := s.Dial(ctx, home)
+		if !errors.Is(err, ErrNoDaemon) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case err := <-ended:
+			ended = nil
+			how = "ended at once"
+			if err != nil {
+				how += " (" + err.Error() + ")"
+			}
+			deadline.Reset(min(wait, lostTime))
+		case <-deadline.C:
+			return nil, s.silent(home, how, began)
+		case <-poll.C:
+		}
+	}
+}
+
+// silent says that the daemon did not come up, with its own last words.
+func (s Starter) silent(home, how string, began int64) error {
+	words := lastLine(LogPath(home), began)
+	if words != "" {
+		how += ": " + words
+	}
+	return problem.Errorf(problem.Unavailable, "tail -n 20 "+inert.Path(LogPath(home)), "the daemon of home %q %s", home, how)
+}
+
+// lastLine returns the last line written to a log after began that says something, harmless to show.
+func lastLine(path string, began int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() // read only
+	size, err := f.Seek(0, 2)
+	if err != nil {
+		return ""
+	}
+	raw := make([]byte, min(max(size-began, 0), logTail))
+	if _, err := f.ReadAt(raw, size-int64(len(raw))); err != nil {
+		return ""
+	}
+	lines := strings.Split(string(bytes.TrimSpace(raw)), "\n")
+	return inert.Line(lines[len(lines)-1])
+}

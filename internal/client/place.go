@@ -1,0 +1,148 @@
+package client
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"sallyport/internal/problem"
+)
+
+// Person is what a place depends on: the user, and what the environment says.
+type Person struct {
+	UID    int
+	Getenv func(string) string
+}
+
+// Me is the person who runs this process.
+func Me() Person { return Person{UID: os.Geteuid(), Getenv: os.Getenv} }
+
+// Home returns the absolute path of the home to use: the flag, else SALLYPORT_HOME,
+// else $XDG_STATE_HOME/sallyport; without that ~/.local/state/sallyport, for root
+// /var/lib/sallyport. Links on the way are followed, so that one home has one name.
+func (p Person) Home(flag string) (string, error) {
+	dir := flag
+	if dir == "" {
+		dir = p.Getenv("SALLYPORT_HOME")
+	}
+	if dir == "" {
+		state, home := p.Getenv("XDG_STATE_HOME"), p.Getenv("HOME")
+		switch {
+		case filepath.IsAbs(state): // the XDG rules say to ignore any other
+			dir = filepath.Join(state, "sallyport")
+		case p.UID == 0:
+			dir = "/var/lib/sallyport"
+		case filepath.IsAbs(home):
+			dir = filepath.Join(home, ".local/state/sallyport")
+		default:
+			return "", problem.Errorf(problem.Usage, "sallyport --home DIR status", "HOME is %q; say where sallyport may keep its state: --home DIR", home)
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find the home %q: %w", dir, err)
+	}
+	return real(abs), nil
+}
+
+// real follows links as far as the path exists; what does not exist yet stays as it is.
+func real(path string) string {
+	for rest := ""; ; {
+		if p, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(p, rest)
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return filepath.Join(path, rest)
+		}
+		rest = filepath.Join(filepath.Base(path), rest)
+		path = parent
+	}
+}
+
+// socketBytesMax is what the kernel takes as a unix socket's path, without the final zero.
+const socketBytesMax = 107
+
+// Socket returns where the daemon of a home (as Home returns it) listens when it is started by p.
+func (p Person) Socket(home string) (string, error) {
+	path := socketIn(p.runtime(), home)
+	if len(path) > socketBytesMax {
+		return "", problem.Errorf(problem.Unavailable, "XDG_RUNTIME_DIR= sallyport status",
+			"the socket's path %q has %d bytes; the kernel takes %d", path, len(path), socketBytesMax)
+	}
+	return path, nil
+}
+
+// Sockets returns every place where a daemon of the home may listen, the likeliest first:
+// one that was started from another login may have had another XDG_RUNTIME_DIR.
+func (p Person) Sockets(home string) []string {
+	var paths []string
+	seen := map[string]bool{}
+	for _, dir := range []string{p.runtime(), filepath.Join("/run/user", strconv.Itoa(p.UID), "sallyport"), p.fallback()} {
+		if path := socketIn(dir, home); !seen[path] && len(path) <= socketBytesMax {
+			seen[path] = true
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+func socketIn(runtime, home string) string {
+	sum := sha256.Sum256([]byte(home))
+	return filepath.Join(runtime, hex.EncodeToString(sum[:])[:12], "daemon.sock")
+}
+
+// runtime is the folder of p's sockets. An XDG_RUNTIME_DIR that belongs to somebody else
+// (as after sudo -E) is not p's.
+func (p Person) runtime() string {
+	if dir := p.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && owner(dir) == p.UID {
+		return filepath.Join(dir, "sallyport")
+	}
+	return p.fallback()
+}
+
+func (p Person) fallback() string {
+	if p.UID == 0 {
+		return "/run/sallyport"
+	}
+	return filepath.Join("/tmp", "sallyport-"+strconv.Itoa(p.UID))
+}
+
+// owner returns the uid of a folder's owner, -1 if it is no folder.
+func owner(dir string) int {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return -1
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return -1
+	}
+	return int(stat.Uid)
+}
+
+// ours refuses a socket whose folder, or the folder above it, is not a real folder of
+// p's (or root's) that nobody else may write: who could, might have put another socket there.
+func (p Person) ours(socket string) error {
+	for _, dir := range []string{filepath.Dir(socket), filepath.Dir(filepath.Dir(socket))} {
+		info, err := os.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("look at the socket's folder: %w", err)
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || !info.IsDir() || int(stat.Uid) != p.UID && stat.Uid != 0 || info.Mode().Perm()&0o022 != 0 {
+			return problem.Errorf(problem.Refused, fmt.Sprintf("ls -ld %q", dir),
+				"the socket's folder %q is not yours alone", dir)
+		}
+	}
+	return nil
+}

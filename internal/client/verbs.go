@@ -1,0 +1,161 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"sallyport/internal/api"
+)
+
+const (
+	get  = http.MethodGet
+	post = http.MethodPost
+)
+
+// Daemon asks the daemon about itself; it answers any version.
+func (c *Client) Daemon(ctx context.Context) (d api.Daemon, err error) {
+	err = c.call(ctx, get, api.Path("daemon"), nil, nil, &d)
+	return d, err
+}
+
+// Stop asks the daemon to end; it answers any version.
+func (c *Client) Stop(ctx context.Context) error {
+	return c.call(ctx, post, api.Path("daemon", "stop"), nil, nil, nil)
+}
+
+// Doctor probes what works on the daemon's machine.
+func (c *Client) Doctor(ctx context.Context) (d api.Doctor, err error) {
+	err = c.call(ctx, get, api.Path("doctor"), nil, nil, &d)
+	return d, err
+}
+
+// Run asks for a change.
+func (c *Client) Run(ctx context.Context, r api.Run) (out api.Change, err error) {
+	err = c.call(ctx, post, api.Path("changes"), nil, r, &out)
+	return out, err
+}
+
+// Filter narrows a list of changes.
+type Filter struct {
+	Repo   string   // top of a work tree; "" = all
+	States []string // nil = all
+	Limit  int      // 0 = the daemon's default
+}
+
+// Changes lists changes, newest first.
+func (c *Client) Changes(ctx context.Context, f Filter) (out []api.Change, err error) {
+	q := url.Values{}
+	if f.Repo != "" {
+		q.Set("repo", f.Repo)
+	}
+	if len(f.States) > 0 {
+		q["state"] = f.States
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	err = c.call(ctx, get, api.Path("changes"), q, nil, &out)
+	return out, err
+}
+
+// Show returns all there is to know of one change.
+func (c *Client) Show(ctx context.Context, change string) (out api.Detail, err error) {
+	err = c.call(ctx, get, api.Path("changes", url.PathEscape(change)), nil, nil, &out)
+	return out, err
+}
+
+// Cancel withdraws a change.
+func (c *Client) Cancel(ctx context.Context, change, reason string) error {
+	return c.call(ctx, post, api.Path("changes", url.PathEscape(change), "cancel"), nil, api.Reason{Reason: reason}, nil)
+}
+
+// Rollback asks for the undoing of a change; it returns the change that does it.
+func (c *Client) Rollback(ctx context.Context, change string, r api.Rollback) (out api.Change, err error) {
+	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "rollback"), nil, r, &out)
+	return out, err
+}
+
+// Diff writes the unified diff of a change.
+func (c *Client) Diff(ctx context.Context, change string, w io.Writer) error {
+	return c.copy(ctx, api.Path("changes", url.PathEscape(change), "diff"), nil, w)
+}
+
+// Export writes a change as a patch that `git apply` takes.
+func (c *Client) Export(ctx context.Context, change string, w io.Writer) error {
+	return c.copy(ctx, api.Path("changes", url.PathEscape(change), "export"), nil, w)
+}
+
+// Transcript writes a session's transcript (JSONL); session "" is the last one.
+func (c *Client) Transcript(ctx context.Context, change, session string, w io.Writer) error {
+	q := url.Values{}
+	if session != "" {
+		q.Set("session", session)
+	}
+	return c.copy(ctx, api.Path("changes", url.PathEscape(change), "transcript"), q, w)
+}
+
+// Checkpoints lists a change's, by number.
+func (c *Client) Checkpoints(ctx context.Context, change string) (out []api.Checkpoint, err error) {
+	err = c.call(ctx, get, api.Path("changes", url.PathEscape(change), "checkpoints"), nil, nil, &out)
+	return out, err
+}
+
+// Checkpoint returns one.
+func (c *Client) Checkpoint(ctx context.Context, checkpoint string) (out api.Checkpoint, err error) {
+	err = c.call(ctx, get, api.Path("checkpoints", url.PathEscape(checkpoint)), nil, nil, &out)
+	return out, err
+}
+
+// CheckpointDiff writes the unified diff between two checkpoints of one change; from "" is its base.
+func (c *Client) CheckpointDiff(ctx context.Context, from, to string, w io.Writer) error {
+	q := url.Values{}
+	if from != "" {
+		q.Set("from", from)
+	}
+	return c.copy(ctx, api.Path("checkpoints", url.PathEscape(to), "diff"), q, w)
+}
+
+// Approvals lists approvals, newest first.
+func (c *Client) Approvals(ctx context.Context, pendingOnly bool) (out []api.Approval, err error) {
+	q := url.Values{}
+	if pendingOnly {
+		q.Set("pending", "1")
+	}
+	err = c.call(ctx, get, api.Path("approvals"), q, nil, &out)
+	return out, err
+}
+
+// Question returns an approval with what it is about; ref is its id, or the id of a change.
+func (c *Client) Question(ctx context.Context, ref string) (out api.Question, err error) {
+	err = c.call(ctx, get, api.Path("approvals", url.PathEscape(ref)), nil, nil, &out)
+	return out, err
+}
+
+// Approve says yes to exactly the digest that was read.
+func (c *Client) Approve(ctx context.Context, approval, digest, via string) error {
+	return c.call(ctx, post, api.Path("approvals", url.PathEscape(approval), "approve"), nil, api.Approve{Digest: digest, Via: via}, nil)
+}
+
+// Refuse says no.
+func (c *Client) Refuse(ctx context.Context, approval, reason string) error {
+	return c.call(ctx, post, api.Path("approvals", url.PathEscape(approval), "refuse"), nil, api.Reason{Reason: reason}, nil)
+}
+
+// Audit returns entries after a sequence number, oldest first; change "" is all of the home.
+func (c *Client) Audit(ctx context.Context, change string, after int64, limit int) (out []api.Entry, err error) {
+	q := url.Values{}
+	if change != "" {
+		q.Set("change", change)
+	}
+	if after > 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
+	}
+	if limit > 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	err = c.call(ctx, get, api.Path("audit"), q, nil, &out)
+	return out, err
+}

@@ -1,0 +1,94 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"sallyport/internal/api"
+	"sallyport/internal/problem"
+)
+
+// ErrCut says that a stream ended without its end: the daemon went away.
+var ErrCut = problem.New(problem.Unavailable, "the daemon went away")
+
+// eventBytesMax bounds one event.
+const eventBytesMax = 16 << 20
+
+// Watch hands a change's notices to each until nothing more happens by itself (nil),
+// each returns an error (that one), ctx ends (its cause), or the daemon goes away (ErrCut).
+func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice) error) error {
+	resp, err := c.send(ctx, get, api.Path("changes", url.PathEscape(change), "watch"), nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	err = readEvents(resp.Body, func(kind string, data []byte) error {
+		if kind == api.NoticeEnd {
+			return io.EOF
+		}
+		var n api.Notice
+		if err := json.Unmarshal(data, &n); err != nil {
+			return problem.Errorf(problem.Internal, "sallyport daemon stop", "the daemon's event cannot be read: %w", err)
+		}
+		return each(n)
+	})
+	var cut *cutError
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &cut):
+		return fmt.Errorf("watch %s: %w", change, ErrCut)
+	}
+	return err
+}
+
+// cutError marks the end of the connection, as opposed to an error of who reads the events.
+type cutError struct{ err error }
+
+func (e *cutError) Error() string { return "the event stream was cut" }
+func (e *cutError) Unwrap() error {
+	if errors.Is(e.err, io.EOF) {
+		return nil // an end of file is no proper end here
+	}
+	return e.err
+}
+
+// readEvents reads server-sent events until each returns an error, which it returns.
+func readEvents(r io.Reader, each func(kind string, data []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), eventBytesMax)
+	var kind string
+	var data []byte
+	for lines.Scan() {
+		line := lines.Text()
+		if line == "" {
+			if kind != "" || data != nil {
+				if err := each(kind, data); err != nil {
+					return err
+				}
+			}
+			kind, data = "", nil
+			continue
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "event":
+			kind = value
+		case "data":
+			if data != nil {
+				data = append(data, '\n')
+			}
+			data = append(data, value...)
+		}
+	}
+	return &cutError{lines.Err()}
+}

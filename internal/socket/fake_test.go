@@ -1,0 +1,147 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/change"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+)
+
+// verbs is change.Verbs by hand: it remembers what it was asked and answers from its fields.
+type verbs struct {
+	mu       sync.Mutex
+	asked    request.Request
+	calls    []string
+	by       audit.Actor
+	row      change.Row
+	left     []string
+	notices  chan change.Notice
+	patch    string
+	patchErr error
+	shell    func(ctx context.Context, slave *os.File) (int, error)
+	err      error
+}
+
+func (v *verbs) note(by audit.Actor, format string, args ...any) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls = append(v.calls, fmt.Sprintf(format, args...))
+	v.by = by
+	return v.err
+}
+
+func (v *verbs) last() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.calls) == 0 {
+		return ""
+	}
+	return v.calls[len(v.calls)-1]
+}
+
+func (v *verbs) Request(_ context.Context, r request.Request) (change.Receipt, error) {
+	v.mu.Lock()
+	v.asked = r
+	v.mu.Unlock()
+	row := v.row
+	row.Request = r
+	return change.Receipt{Change: row, Uncommitted: v.left}, v.note(r.By, "request")
+}
+
+func (v *verbs) List(_ context.Context, f change.Filter) ([]change.Row, error) {
+	return []change.Row{v.row}, v.note(audit.Actor{}, "list %s %v %d", f.Top, f.States, f.Limit)
+}
+
+func (v *verbs) Show(_ context.Context, c id.Change) (change.Detail, error) {
+	return change.Detail{Change: v.row}, v.note(audit.Actor{}, "show %s", c)
+}
+
+func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan change.Notice, error) {
+	if err := v.note(audit.Actor{}, "watch %s", c); err != nil {
+		return nil, err
+	}
+	return v.notices, nil
+}
+
+func (v *verbs) Cancel(_ context.Context, c id.Change, by audit.Actor, reason string) error {
+	return v.note(by, "cancel %s %q", c, reason)
+}
+
+func (v *verbs) Diff(_ context.Context, _ id.Change, w io.Writer) error {
+	if _, err := io.WriteString(w, v.patch); err != nil {
+		return err
+	}
+	return v.patchErr
+}
+
+func (v *verbs) Export(ctx context.Context, c id.Change, w io.Writer) error { return v.Diff(ctx, c, w) }
+
+func (v *verbs) Transcript(_ context.Context, c id.Change, s id.Session) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("{\"line\":1}\n")), v.note(audit.Actor{}, "transcript %s %s", c, s)
+}
+
+func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t change.Terminal) (int, error) {
+	if err := v.note(by, "shell %s", c); err != nil {
+		return 0, err
+	}
+	return v.shell(ctx, t.Slave)
+}
+
+func (v *verbs) Approvals(_ context.Context, pendingOnly bool) ([]approval.Approval, error) {
+	return []approval.Approval{{ID: "apr-00000001", Decision: approval.Pending}}, v.note(audit.Actor{}, "approvals %t", pendingOnly)
+}
+
+func (v *verbs) Approval(_ context.Context, ref string) (approval.Approval, proposal.Proposal, error) {
+	return approval.Approval{ID: "apr-00000001", Digest: "d1"},
+		proposal.Proposal{Digest: "d1", Card: proposal.Card{Title: "t", Files: []proposal.FileLine{{Path: "a\xff"}}}}, v.note(audit.Actor{}, "approval %s", ref)
+}
+
+func (v *verbs) Approve(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error {
+	return v.note(by, "approve %s %s %s", ref, read, via)
+}
+
+func (v *verbs) Refuse(_ context.Context, ref id.Approval, by audit.Actor, reason string) error {
+	return v.note(by, "refuse %s %q", ref, reason)
+}
+
+func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
+	return v.row, v.note(by, "rollback %s %q %s", c, reason, approve)
+}
+
+func (v *verbs) Checkpoints(_ context.Context, c id.Change) ([]checkpoint.Checkpoint, error) {
+	return nil, v.note(audit.Actor{}, "checkpoints %s", c)
+}
+
+func (v *verbs) Checkpoint(_ context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error) {
+	return checkpoint.Checkpoint{ID: ref}, v.note(audit.Actor{}, "checkpoint %s", ref)
+}
+
+func (v *verbs) CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error {
+	if err := v.note(audit.Actor{}, "checkpoint diff %s %s", from, to); err != nil {
+		return err
+	}
+	return v.Diff(ctx, "", w)
+}
+
+func (v *verbs) Audit(_ context.Context, c id.Change, after int64, limit int) ([]audit.Entry, error) {
+	e := audit.Entry{Seq: 1, At: time.UnixMilli(1700000000123).UTC(), Actor: audit.Host, Change: string(c), Verb: "landed"}
+	e.Hash = e.Sum()
+	return []audit.Entry{e}, v.note(audit.Actor{}, "audit %s %d %d", c, after, limit)
+}
+
+var errPlain = errors.New("disk on fire")
+
+var errRefused = problem.Errorf(problem.Refused, "sallyport change show chg-00000001", "path %q is forbidden", "x")

@@ -1,0 +1,119 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"sallyport/internal/api"
+	"sallyport/internal/change"
+)
+
+// Host is what the daemon tells of itself.
+type Host interface {
+	// Doctor probes what works on this machine for this home.
+	Doctor(ctx context.Context) (api.Doctor, error)
+	// Stop asks the daemon to end; it returns at once.
+	Stop()
+}
+
+// Options say whom a server speaks for.
+type Options struct {
+	Verbs change.Verbs
+	Host  Host
+	Home  string // absolute
+	Owner int    // uid of the home's owner; root is heard too
+	Log   *slog.Logger
+}
+
+// Server answers on one home's socket.
+type Server struct {
+	Options
+	started time.Time
+	shells  sync.WaitGroup // connections that http.Server has let go of
+}
+
+// Times that hold a connection; a stream's write deadline moves with each write.
+const (
+	headerTime    = 10 * time.Second
+	bodyTime      = 30 * time.Second
+	writeTime     = 30 * time.Second
+	idleTime      = 2 * time.Minute
+	heartbeatTime = 15 * time.Second
+	shutdownTime  = 5 * time.Second
+)
+
+// New returns a server; nothing runs before Serve.
+func New(o Options) *Server { return &Server{Options: o, started: time.Now()} }
+
+// Serve answers on l until ctx ends; then it ends every stream and shell, closes l and returns nil.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	server := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withPeer,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		cancel(err)
+		s.shells.Wait()
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer done()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	<-served
+	s.shells.Wait()
+	if err != nil {
+		return fmt.Errorf("close %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Handler returns every verb behind the checks of peer and version.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	// These two answer any version: they are the way out of a mismatch.
+	mux.HandleFunc("GET /v1/daemon", s.answer(s.daemon))
+	mux.HandleFunc("POST /v1/daemon/stop", s.answer(s.stop))
+
+	verb := func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, s.sameVersion(h)) }
+	verb("GET /v1/doctor", s.answer(s.doctor))
+	verb("POST /v1/changes", s.answer(s.run))
+	verb("GET /v1/changes", s.answer(s.list))
+	verb("GET /v1/changes/{id}", s.answer(s.show))
+	verb("GET /v1/changes/{id}/watch", s.watch)
+	verb("POST /v1/changes/{id}/cancel", s.answer(s.cancel))
+	verb("POST /v1/changes/{id}/rollback", s.answer(s.rollback))
+	verb("GET /v1/changes/{id}/diff", s.diff)
+	verb("GET /v1/changes/{id}/export", s.export)
+	verb("GET /v1/changes/{id}/transcript", s.transcript)
+	verb("POST /v1/changes/{id}/shell", s.shell)
+	verb("GET /v1/changes/{id}/checkpoints", s.answer(s.checkpoints))
+	verb("GET /v1/checkpoints/{id}", s.answer(s.checkpoint))
+	verb("GET /v1/checkpoints/{id}/diff", s.checkpointDiff)
+	verb("GET /v1/approvals", s.answer(s.approvals))
+	verb("GET /v1/approvals/{ref}", s.answer(s.approval))
+	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
+	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
+	verb("GET /v1/audit", s.answer(s.audit))
+	mux.HandleFunc("/", s.answer(nowhere))
+	return s.onlyOwner(mux)
+}

@@ -1,0 +1,264 @@
+package socket
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sallyport/internal/api"
+	"sallyport/internal/change"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+)
+
+// busy are the states in which something is being done; they keep a daemon from being idle.
+var busy = []string{string(change.Requested), string(change.Preparing), string(change.Working),
+	string(change.Submitted), string(change.Landing), string(change.InTrial)}
+
+func (s *Server) daemon(r *http.Request) (any, error) {
+	d := api.Daemon{PID: os.Getpid(), Build: api.Build(), API: api.Version, Home: s.Home, Started: s.started}
+	working, err := s.Verbs.List(r.Context(), change.Filter{States: busy})
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := s.Verbs.List(r.Context(), change.Filter{States: []string{string(change.AwaitingApproval)}})
+	if err != nil {
+		return nil, err
+	}
+	d.Working, d.Waiting = len(working), len(waiting)
+	return d, nil
+}
+
+func (s *Server) stop(*http.Request) (any, error) {
+	s.Host.Stop()
+	return struct{}{}, nil
+}
+
+func (s *Server) doctor(r *http.Request) (any, error) { return s.Host.Doctor(r.Context()) }
+
+func (s *Server) run(r *http.Request) (any, error) {
+	var in api.Run
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	req, err := requestOf(in)
+	if err != nil {
+		return nil, err
+	}
+	req.By, req.At = by(r), time.Now()
+	receipt, err := s.Verbs.Request(r.Context(), req)
+	if err != nil {
+		return nil, err
+	}
+	out := changeOf(receipt.Change)
+	out.Uncommitted = texts(receipt.Uncommitted)
+	return out, nil
+}
+
+// requestOf checks what only the wire can get wrong; what is asked is judged by the controller.
+func requestOf(in api.Run) (request.Request, error) {
+	const next = "sallyport run --help"
+	if !filepath.IsAbs(in.Dir) || strings.ContainsRune(in.Dir, 0) {
+		return request.Request{}, problem.Errorf(problem.Usage, next, "%q is not an absolute path of a folder", in.Dir)
+	}
+	for _, share := range in.Shares {
+		if !filepath.IsAbs(share) || strings.ContainsRune(share, 0) {
+			return request.Request{}, problem.Errorf(problem.Usage, next, "share %q is not an absolute path", share)
+		}
+	}
+	mode, err := approveMode(in.Approve)
+	if err != nil {
+		return request.Request{}, err
+	}
+	if in.TimeoutMS < 0 || in.TimeoutMS > request.TimeoutMax.Milliseconds() {
+		return request.Request{}, problem.Errorf(problem.Usage, next, "a timeout of %d ms is not between 0 and %s", in.TimeoutMS, request.TimeoutMax)
+	}
+	return request.Request{
+		Kind: request.Edit, Text: in.Text, Project: git.Project{Top: filepath.Clean(in.Dir)}, Branch: in.Branch,
+		Agent: in.Agent, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
+		Allow: in.Allow, Forbid: in.Forbid, Checks: in.Checks, Shares: in.Shares, Profiles: in.Profiles,
+		IncludeDirty: in.IncludeDirty, IncludeIgnored: in.IncludeIgnored,
+		Approve: mode, Timeout: time.Duration(in.TimeoutMS) * time.Millisecond,
+	}, nil
+}
+
+// approveMode reads --approve as it crosses the socket.
+func approveMode(v string) (request.Approve, error) {
+	switch mode := request.Approve(v); mode {
+	case request.Ask, request.Yes, request.Later:
+		return mode, nil
+	}
+	return "", problem.Errorf(problem.Usage, "sallyport run --help", "approve %q is none of ask, yes, later", v)
+}
+
+func (s *Server) list(r *http.Request) (any, error) {
+	if err := known(r, "repo", "state", "limit"); err != nil {
+		return nil, err
+	}
+	limit, err := number(r, "limit")
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	rows, err := s.Verbs.List(r.Context(), change.Filter{Top: q.Get("repo"), States: q["state"], Limit: int(min(limit, 10_000))})
+	if err != nil {
+		return nil, err
+	}
+	return each(rows, changeOf), nil
+}
+
+func (s *Server) show(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.Verbs.Show(r.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	return detailOf(d), nil
+}
+
+func (s *Server) cancel(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	var in api.Reason
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	return struct{}{}, s.Verbs.Cancel(r.Context(), ref, by(r), in.Reason)
+}
+
+func (s *Server) rollback(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	var in api.Rollback
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	mode, err := approveMode(in.Approve)
+	if err != nil {
+		return nil, err
+	}
+	row, err := s.Verbs.Rollback(r.Context(), ref, by(r), in.Reason, mode)
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(row), nil
+}
+
+func (s *Server) checkpoints(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Verbs.Checkpoints(r.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	return each(rows, checkpointOf), nil
+}
+
+func (s *Server) checkpoint(r *http.Request) (any, error) {
+	ref, err := id.ParseCheckpoint(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.Verbs.Checkpoint(r.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	return checkpointOf(c), nil
+}
+
+func (s *Server) approvals(r *http.Request) (any, error) {
+	if err := known(r, "pending"); err != nil {
+		return nil, err
+	}
+	pending, err := number(r, "pending")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Verbs.Approvals(r.Context(), pending != 0)
+	if err != nil {
+		return nil, err
+	}
+	return each(rows, approvalOf), nil
+}
+
+func (s *Server) approval(r *http.Request) (any, error) {
+	ref := r.PathValue("ref")
+	if id.KindOf(ref) != "change" {
+		if _, err := id.ParseApproval(ref); err != nil {
+			return nil, err
+		}
+	} else if _, err := id.ParseChange(ref); err != nil {
+		return nil, err
+	}
+	a, p, err := s.Verbs.Approval(r.Context(), ref)
+	if err != nil {
+		return nil, err
+	}
+	return api.Question{Approval: approvalOf(a), Proposal: proposalOf(p)}, nil
+}
+
+func (s *Server) approve(r *http.Request) (any, error) {
+	ref, err := id.ParseApproval(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var in api.Approve
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	if in.Digest == "" {
+		return nil, problem.Errorf(problem.Usage, "sallyport approval show "+string(ref), "approving %s needs the digest that was read", ref)
+	}
+	return struct{}{}, s.Verbs.Approve(r.Context(), ref, proposal.Digest(in.Digest), by(r), in.Via)
+}
+
+func (s *Server) refuse(r *http.Request) (any, error) {
+	ref, err := id.ParseApproval(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var in api.Reason
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	return struct{}{}, s.Verbs.Refuse(r.Context(), ref, by(r), in.Reason)
+}
+
+func (s *Server) audit(r *http.Request) (any, error) {
+	if err := known(r, "change", "after", "limit"); err != nil {
+		return nil, err
+	}
+	after, err := number(r, "after")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := number(r, "limit")
+	if err != nil {
+		return nil, err
+	}
+	var ref id.Change
+	if v := r.URL.Query().Get("change"); v != "" {
+		if ref, err = id.ParseChange(v); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := s.Verbs.Audit(r.Context(), ref, after, int(min(limit, 10_000)))
+	if err != nil {
+		return nil, err
+	}
+	return each(rows, func(e api.Entry) api.Entry { return e }), nil
+}
