@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
@@ -18,24 +19,24 @@ import (
 const tailBytes = 4 << 10
 
 // check runs every check, the request's and the repository's own, each in a sandbox of its own on
-// exactly the proposed tree: not on the agent's workspace, whose ignored files are the agent's to make.
-func (c *Controller) check(ctx context.Context, row store.Change, o offer) ([]proposal.CheckResult, error) {
+// exactly the proposed tree: not on the agent's workspace, whose ignored files are the agent's to
+// make. It stops at the first that does not succeed, which is why; an err is the machine's fault.
+func (c *Controller) check(ctx context.Context, row store.Change, o offer) (results []proposal.CheckResult, why, err error) {
 	if row.Request.Kind == request.Revert {
-		return nil, nil // what goes back has been there before; nothing may stand in its way
+		return nil, nil, nil // what goes back has been there before; nothing may stand in its way
 	}
-	var results []proposal.CheckResult
 	for _, command := range slices.Concat(row.Request.Checks, o.judging.Checks) {
 		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "check", Text: command})
 		r, err := c.checkOne(ctx, row, o, command)
 		if err != nil {
-			return nil, fmt.Errorf("run the check %q: %w", command, err)
+			return nil, nil, fmt.Errorf("run the check %q: %w", command, err)
 		}
 		results = append(results, r)
 		if !r.OK {
-			break
+			return results, problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "the check %q failed: %s", command, r.Why), nil
 		}
 	}
-	return results, nil
+	return results, nil, nil
 }
 
 func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, command string) (proposal.CheckResult, error) {

@@ -2,8 +2,6 @@ package change
 
 import (
 	"context"
-	"errors"
-
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/id"
@@ -29,9 +27,6 @@ func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change
 	}
 	if !ok {
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
-	}
-	if len(p.Card.Drift) > 0 {
-		return problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s cannot land as it stands: %s", row.ID, p.Card.Drift[0])
 	}
 	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: via, At: now()}); err != nil {
 		return err
@@ -67,11 +62,7 @@ func (c *Controller) decide(ctx context.Context, ref id.Approval, do func(tx sto
 		if row, err = tx.Change(ctx, a.Change); err != nil {
 			return err
 		}
-		err = do(tx, &row)
-		if errors.Is(err, store.ErrMoved) && a.Decision != approval.Pending {
-			return approval.ErrDecided
-		}
-		return err
+		return do(tx, &row)
 	})
 	if err == nil {
 		c.moved(row)

@@ -46,12 +46,12 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	if p == nil {
 		return fmt.Errorf("%s is to be landed without a proposal", row.ID)
 	}
-	same, err := c.sameRules(ctx, row, *p)
+	head, same, err := c.sameRules(ctx, row, *p)
 	if err != nil {
 		return err
 	}
 	if !same {
-		return c.askAgain(ctx, row, *p, "the rules have changed since it was approved")
+		return c.askAgain(ctx, row, *p, head)
 	}
 	order, err := c.order(ctx, row, *p)
 	if err != nil {
@@ -138,8 +138,7 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 		if err := c.move(ctx, tx, row, m); err != nil {
 			return err
 		}
-		_, err := approval.Open(ctx, tx, id.NewApproval(), p, now())
-		return err
+		return reopen(ctx, tx, p, m.Because)
 	case landing.Stranded:
 		if State(row.State) == RollbackFailed {
 			return nil
@@ -192,27 +191,66 @@ func (c *Controller) held(ctx context.Context, row store.Change, p proposal.Prop
 		if err := c.move(ctx, tx, row, Move{Event: Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
 			return err
 		}
-		_, err := approval.Open(ctx, tx, id.NewApproval(), p, now())
-		return err
+		return reopen(ctx, tx, p, because)
 	})
 	return err
 }
 
-// sameRules reports whether the rules at the branch's head are the ones the approval names.
-func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal.Proposal) (bool, error) {
+// reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
+func reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
+	p.Number, p.At = p.Number+1, now()
+	p.Card.Note, p.Card.Drift = problem.Of(because).Text, nil
+	if errors.Is(because, landing.ErrDrift) {
+		p.Card.Drift = []string{p.Card.Note}
+	}
+	if err := tx.AddProposal(ctx, p); err != nil {
+		return err
+	}
+	_, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)
+	return err
+}
+
+// askAgain judges the same tree by the rules as they are now, checks included, and asks about it anew.
+func (c *Controller) askAgain(ctx context.Context, row store.Change, p proposal.Proposal, head git.OID) error {
+	o, err := c.offered(ctx, row, head)
+	if err != nil {
+		return err
+	}
+	o.note = "the rules have changed since it was approved"
+	if row.Request.Kind == request.Edit {
+		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules)
+		if err != nil {
+			return err
+		}
+		if len(violations) > 0 {
+			return c.held(ctx, row, p, refusal(row.ID, violations))
+		}
+	}
+	results, why, err := c.check(ctx, row, o)
+	if err != nil {
+		return err
+	}
+	if why != nil {
+		return c.held(ctx, row, p, why)
+	}
+	return c.ask(ctx, row, o, results, Asked)
+}
+
+// sameRules returns the branch's head and whether the rules there are the ones the approval names.
+func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal.Proposal) (head git.OID, same bool, err error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	head, err = row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
 	if err != nil || head == "" {
-		return err == nil, err // a branch that is gone is Compute's to name
+		return "", err == nil, err // a branch that is gone is Compute's to name
 	}
 	judging, err := c.rules(ctx, host, head)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	return policy.Digest(judging.Rules, plan(row.Request)) == p.Policy, nil
+	return head, policy.Digest(judging.Rules, plan(row.Request)) == p.Policy, nil
 }
 
 // order says what is to be landed, from the approved proposal alone.

@@ -30,37 +30,34 @@ type offer struct {
 	judging  Judging
 	policy   string // digest
 	note     string
-	drift    []string
 	lastWord string
 }
 
 // submit runs the checks on the proposed tree and, when all pass, asks a person.
 func (c *Controller) submit(ctx context.Context, row store.Change) error {
-	o, err := c.offered(ctx, row)
+	o, err := c.offered(ctx, row, git.OID(row.Base))
 	if err != nil {
 		return err
 	}
-	results, err := c.check(ctx, row, o)
+	results, why, err := c.check(ctx, row, o)
 	if err != nil {
 		return err
 	}
-	for _, r := range results {
-		if !r.OK {
-			err := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "the check %q failed: %s", r.Command, r.Why)
-			return c.fail(ctx, row, Move{Because: err, Verb: "refused by a check"})
-		}
+	if why != nil {
+		return c.refused(ctx, row, o, results, why)
 	}
 	return c.ask(ctx, row, o, results, Proposed)
 }
 
-// offered finds what a change has to offer: its last valid checkpoint, or a revert's computed tree.
-func (c *Controller) offered(ctx context.Context, row store.Change) (offer, error) {
+// offered finds what a change has to offer: its last valid checkpoint, or a revert's computed
+// tree. The rules are those that stand at the commit rules.
+func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OID) (offer, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
 		return offer{}, err
 	}
 	o := offer{host: host, base: git.OID(row.Base)}
-	if o.judging, err = c.rules(ctx, host, o.base); err != nil {
+	if o.judging, err = c.rules(ctx, host, rules); err != nil {
 		return offer{}, err
 	}
 	if row.Request.Kind == request.Revert {
@@ -102,10 +99,38 @@ func (c *Controller) ask(ctx context.Context, row store.Change, o offer, results
 	if err := c.Workspaces.Offer(ctx, row.Request.Project, row.ID, o.ref, o.commit, o.base); err != nil {
 		return fmt.Errorf("bring the proposal to the repository: %w", err)
 	}
+	p, err := c.propose(ctx, row, o, results)
+	if err != nil {
+		return err
+	}
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error { return c.open(ctx, tx, row, p, e) })
+	return err
+}
+
+// refused ends a change that a check refused. Its card is kept, with the check's last words; nobody is asked.
+func (c *Controller) refused(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult, why error) error {
+	p, err := c.propose(ctx, row, o, results)
+	if err != nil {
+		return err
+	}
+	row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		if err := tx.AddProposal(ctx, p); err != nil {
+			return err
+		}
+		return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "refused by a check", Because: why, Digests: digests(p)})
+	})
+	if err == nil {
+		c.tidy(ctx, row)
+	}
+	return err
+}
+
+// propose computes the proposal and its card.
+func (c *Controller) propose(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult) (proposal.Proposal, error) {
 	number := 1
 	before, err := c.proposal(ctx, row.ID)
 	if err != nil {
-		return err
+		return proposal.Proposal{}, err
 	}
 	if before != nil {
 		number = before.Number + 1
@@ -114,13 +139,12 @@ func (c *Controller) ask(ctx context.Context, row store.Change, o offer, results
 		Objects: o.host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.from, Base: o.base, Commit: o.commit, Tree: o.tree, Edits: o.edits,
-		Policy: o.policy, Checks: results, Drift: o.drift, Note: o.note, AgentSays: o.lastWord, At: now(),
+		Policy: o.policy, Checks: results, Note: o.note, AgentSays: o.lastWord, At: now(),
 	})
 	if err != nil {
-		return fmt.Errorf("compute the card: %w", err)
+		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error { return c.open(ctx, tx, row, p, e) })
-	return err
+	return p, nil
 }
 
 // open stores a proposal with its approval and moves the change to wait for it. What was
@@ -137,27 +161,14 @@ func (c *Controller) open(ctx context.Context, tx store.Tx, row *store.Change, p
 	if err := c.move(ctx, tx, row, m); err != nil {
 		return err
 	}
-	if row.Request.Approve != request.Yes || p.Number > 1 || len(p.Card.Drift) > 0 {
+	if row.Request.Approve != request.Yes || p.Number > 1 {
 		return nil
 	}
-	return c.approve(ctx, tx, row, asked.ID, p.Digest, row.Request.By, ByFlag)
+	return c.approve(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approval.ViaFlag)
 }
-
-// ByFlag says that a person approved before the change was made.
-const ByFlag = "pre-approved by flag"
 
 func digests(p proposal.Proposal) map[string]string {
 	return map[string]string{"base": string(p.Base), "tree": string(p.Tree), "policy": p.Policy, "proposal": string(p.Digest)}
-}
-
-// fail ends a change that is not wanted as it is; its work stays under its refs.
-func (c *Controller) fail(ctx context.Context, row store.Change, m Move) error {
-	m.Event, m.By = Fail, audit.Host
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error { return c.move(ctx, tx, row, m) })
-	if err == nil {
-		c.tidy(ctx, row)
-	}
-	return err
 }
 
 // proposal returns a change's current proposal, nil if it has none.
