@@ -1,0 +1,214 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sallyport/internal/id"
+	"sallyport/internal/lock"
+	"sallyport/internal/problem"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+)
+
+const changeColumns = `id, state, request, base, uid, attempts, problem, reason, next, reverted_by, cancel,
+	created_at, moved_at, due_at, holder, fence, until_at`
+
+func scanChange(row scanner) (store.Change, error) {
+	var c store.Change
+	var raw string
+	var created, moved, due, until sql.NullInt64
+	err := row.Scan(&c.ID, &c.State, &raw, &c.Base, &c.UID, &c.Attempts, &c.Problem, &c.Reason, &c.Next, &c.RevertedBy,
+		&c.Cancel, &created, &moved, &due, &c.Holder, &c.Fence, &until)
+	if err != nil {
+		return c, err
+	}
+	c.Created, c.Moved, c.Due, c.Until = clock(created), clock(moved), clock(due), clock(until)
+	c.Request, err = decode[request.Request](raw)
+	return c, err
+}
+
+// AddChange stores a new row; its state may be any. Errors: problem.Conflict if the id is taken,
+// problem.Refused for text that is not UTF-8.
+func (t *tx) AddChange(ctx context.Context, c store.Change) error {
+	if err := exact("the request", c.Request); err != nil {
+		return err
+	}
+	raw, err := encode(c.Request)
+	if err != nil {
+		return fmt.Errorf("store change %q: %w", c.ID, err)
+	}
+	_, err = t.write(ctx, "add-change", `INSERT INTO change (top, `+changeColumns+`)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.Request.Project.Top, c.ID, c.State, raw, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy,
+		c.Cancel, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence, ms(c.Until))
+	if duplicate(err) {
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID), "there is a change %q already: %w", c.ID, err)
+	}
+	if err != nil {
+		return fmt.Errorf("store change %q: %w", c.ID, err)
+	}
+	return nil
+}
+
+// Change returns one row.
+func (t *tx) Change(ctx context.Context, id id.Change) (store.Change, error) {
+	c, ok, err := t.change(ctx, `SELECT `+changeColumns+` FROM change WHERE id = ?`, id)
+	if err != nil {
+		return store.Change{}, fmt.Errorf("read change %q: %w", id, err)
+	}
+	if !ok {
+		return store.Change{}, noChange(id)
+	}
+	return c, nil
+}
+
+func noChange(id id.Change) error {
+	return problem.Errorf(problem.NotFound, "sallyport change list", "there is no change %q in this home", id)
+}
+
+// change reads the first row of a query for changes; false if there is none.
+func (t *tx) change(ctx context.Context, query string, args ...any) (c store.Change, found bool, err error) {
+	if err := t.usable(); err != nil {
+		return c, false, err
+	}
+	c, err = scanChange(t.run.QueryRowContext(ctx, query, args...))
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.Change{}, false, nil
+	}
+	return c, err == nil, t.fault(err)
+}
+
+// Changes returns newest first.
+func (t *tx) Changes(ctx context.Context, f store.Filter) ([]store.Change, error) {
+	query, args := `SELECT `+changeColumns+` FROM change WHERE 1`, []any{}
+	if f.Top != "" {
+		query, args = query+` AND top = ?`, append(args, f.Top)
+	}
+	if f.States != nil {
+		query += ` AND state IN (` + strings.TrimSuffix(strings.Repeat("?,", len(f.States)), ",") + `)`
+		for _, s := range f.States {
+			args = append(args, s)
+		}
+	}
+	if f.Limit <= 0 {
+		f.Limit = 100
+	}
+	var all []store.Change
+	err := t.each(ctx, func(row scanner) error {
+		c, err := scanChange(row)
+		all = append(all, c)
+		return err
+	}, query+` ORDER BY seq DESC LIMIT ?`, append(args, f.Limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("list changes: %w", err)
+	}
+	return all, nil
+}
+
+// MoveChange writes what may change of c, if the row is as the caller believes. A wish to
+// cancel that came meanwhile stays: it is never taken back.
+func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error {
+	n, err := t.write(ctx, "move-"+c.State, `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
+		reason = ?, next = ?, reverted_by = ?, cancel = max(cancel, ?), moved_at = ?, due_at = ?, holder = ?, until_at = ?
+		WHERE id = ? AND state = ? AND fence = ?`,
+		c.State, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy, c.Cancel, ms(c.Moved), ms(c.Due),
+		c.Holder, ms(c.Until), c.ID, from, c.Fence)
+	if err != nil {
+		return fmt.Errorf("move change %q from %s to %s: %w", c.ID, from, c.State, err)
+	}
+	if n == 1 {
+		return nil
+	}
+	now, err := t.Change(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if now.State != from {
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID),
+			"change %q is %s, not %s: %w", c.ID, now.State, from, store.ErrMoved)
+	}
+	return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID),
+		"change %q was taken over by another worker: %w", c.ID, store.ErrMoved)
+}
+
+// ClaimDue takes the lease on the change that is due longest.
+func (t *tx) ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (store.Change, bool, error) {
+	if err := t.writable("a claim"); err != nil {
+		return store.Change{}, false, err
+	}
+	c, ok, err := t.change(ctx, `UPDATE change SET holder = ?, fence = fence + 1, until_at = ?
+		WHERE seq = (SELECT seq FROM change WHERE due_at IS NOT NULL AND due_at <= ? AND (until_at IS NULL OR until_at <= ?)
+			ORDER BY due_at, seq LIMIT 1)
+		RETURNING `+changeColumns, holder, ms(now.Add(ttl)), ms(now), ms(now))
+	if err != nil {
+		return store.Change{}, false, fmt.Errorf("claim a due change: %w", err)
+	}
+	if ok {
+		t.note("claim")
+	}
+	return c, ok, nil
+}
+
+// RenewClaim extends the lease of a claimed change.
+func (t *tx) RenewClaim(ctx context.Context, c store.Change, now time.Time, ttl time.Duration) error {
+	n, err := t.write(ctx, "renew-claim", `UPDATE change SET until_at = ? WHERE id = ? AND holder = ? AND holder <> '' AND fence = ?`,
+		ms(now.Add(ttl)), c.ID, c.Holder, c.Fence)
+	if err != nil {
+		return fmt.Errorf("renew the claim on change %q: %w", c.ID, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("renew the claim on change %q: %w", c.ID, lock.ErrLost)
+	}
+	return nil
+}
+
+// ReleaseClaims frees what others held. The fence rises, so that nothing they still do is taken.
+func (t *tx) ReleaseClaims(ctx context.Context, holder string) error {
+	_, err := t.write(ctx, "release-claims",
+		`UPDATE change SET holder = '', until_at = NULL, fence = fence + 1 WHERE holder <> '' AND holder <> ?`, holder)
+	if err != nil {
+		return fmt.Errorf("release claims: %w", err)
+	}
+	return nil
+}
+
+// NextDue returns the first time at which ClaimDue can find something.
+func (t *tx) NextDue(ctx context.Context) (time.Time, bool, error) {
+	var at sql.NullInt64
+	_, err := t.one(ctx, `SELECT min(max(due_at, coalesce(until_at, due_at))) FROM change WHERE due_at IS NOT NULL`, nil, &at)
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("find what is due next: %w", err)
+	}
+	return clock(at), at.Valid, nil
+}
+
+// RequestCancel marks a change.
+func (t *tx) RequestCancel(ctx context.Context, id id.Change) error {
+	n, err := t.write(ctx, "request-cancel", `UPDATE change SET cancel = 1 WHERE id = ?`, id)
+	if err != nil {
+		return fmt.Errorf("cancel change %q: %w", id, err)
+	}
+	if n == 0 {
+		return noChange(id)
+	}
+	return nil
+}
+
+// NextUID counts up from 0.
+func (t *tx) NextUID(ctx context.Context) (uint32, error) {
+	if err := t.writable("a new uid"); err != nil {
+		return 0, err
+	}
+	var next uint32
+	ok, err := t.one(ctx, `UPDATE counter SET next = next + 1 WHERE name = 'uid' RETURNING next - 1`, nil, &next)
+	if err != nil || !ok {
+		return 0, fmt.Errorf("take the next uid (counter is there: %v): %w", ok, err)
+	}
+	t.note("next-uid")
+	return next, nil
+}

@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/lock"
+	"sallyport/internal/person"
+	"sallyport/internal/problem"
+)
+
+// Owner returns the home's owner.
+func (t *tx) Owner(ctx context.Context) (person.Owner, bool, error) {
+	var o person.Owner
+	ok, err := t.one(ctx, `SELECT uid, name FROM owner`, nil, &o.UID, &o.Name)
+	if err != nil {
+		return person.Owner{}, false, fmt.Errorf("read the home's owner: %w", err)
+	}
+	return o, ok, nil
+}
+
+// SetOwner stores the owner; once. The same again does nothing, another is problem.Denied.
+func (t *tx) SetOwner(ctx context.Context, o person.Owner) error {
+	n, err := t.write(ctx, "set-owner", `INSERT INTO owner (one, uid, name) VALUES (1, ?, ?) ON CONFLICT DO NOTHING`, o.UID, o.Name)
+	if err != nil {
+		return fmt.Errorf("store the home's owner: %w", err)
+	}
+	if n == 1 {
+		return nil
+	}
+	now, _, err := t.Owner(ctx)
+	if err != nil || now == o {
+		return err
+	}
+	return problem.Errorf(problem.Denied, "sallyport status", "this home belongs to %q (uid %d) already, not to %q (uid %d)",
+		now.Name, now.UID, o.Name, o.UID)
+}
+
+// TakeLease takes a free key, or renews what holder has. A lease that ran out is taken anew.
+func (t *tx) TakeLease(ctx context.Context, key, holder string, now time.Time, ttl time.Duration) (lock.Lease, bool, error) {
+	if holder == "" {
+		return lock.Lease{}, false, problem.Errorf(problem.Internal, "", "take lease %q: nobody is no holder", key)
+	}
+	n, err := t.write(ctx, "take-lease", `INSERT INTO lease (key, holder, fence, until_at) VALUES (?1, ?2, 1, ?3)
+		ON CONFLICT (key) DO UPDATE SET
+			fence = fence + CASE WHEN holder = excluded.holder AND until_at > ?4 THEN 0 ELSE 1 END,
+			holder = excluded.holder, until_at = excluded.until_at
+		WHERE holder = excluded.holder OR until_at <= ?4`, key, holder, now.Add(ttl).UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return lock.Lease{}, false, fmt.Errorf("take lease %q: %w", key, err)
+	}
+	l := lock.Lease{Key: key}
+	var until int64
+	if _, err := t.one(ctx, `SELECT holder, fence, until_at FROM lease WHERE key = ?`, []any{key}, &l.Holder, &l.Fence, &until); err != nil {
+		return lock.Lease{}, false, fmt.Errorf("take lease %q: %w", key, err)
+	}
+	l.Until = time.UnixMilli(until).UTC()
+	return l, n == 1, nil
+}
+
+// HoldsLease returns lock.ErrLost unless l is the current lease and has not run out.
+func (t *tx) HoldsLease(ctx context.Context, l lock.Lease, now time.Time) error {
+	var one int
+	ok, err := t.one(ctx, `SELECT 1 FROM lease WHERE key = ? AND holder = ? AND fence = ? AND until_at > ?`,
+		[]any{l.Key, l.Holder, l.Fence, now.UnixMilli()}, &one)
+	if err != nil {
+		return fmt.Errorf("look at lease %q: %w", l.Key, err)
+	}
+	if !ok {
+		return fmt.Errorf("lease %q of %s: %w", l.Key, l.Holder, lock.ErrLost)
+	}
+	return nil
+}
+
+// DropLease gives a lease back. The row stays: its fence must go on growing.
+func (t *tx) DropLease(ctx context.Context, l lock.Lease) error {
+	_, err := t.write(ctx, "drop-lease", `UPDATE lease SET holder = '', until_at = 0 WHERE key = ? AND holder = ? AND fence = ?`,
+		l.Key, l.Holder, l.Fence)
+	if err != nil {
+		return fmt.Errorf("drop lease %q: %w", l.Key, err)
+	}
+	return nil
+}
+
+// AppendEntry adds e behind the last entry. Its free text is made storable first: what is
+// not UTF-8 is replaced, for an audit entry is kept in any case.
+func (t *tx) AppendEntry(ctx context.Context, e audit.Entry) error {
+	what := fmt.Sprintf("append audit entry %q", e.Verb)
+	for _, s := range []*string{&e.Actor.Name, &e.Subject, &e.Reason} {
+		*s = strings.ReplaceAll(strings.ToValidUTF8(*s, "\uFFFD"), "\x00", "\uFFFD")
+	}
+	e.At = e.At.UTC().Truncate(time.Millisecond)
+	e.Seq, e.Previous = 1, ""
+	var last int64
+	ok, err := t.one(ctx, `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`, nil, &last, &e.Previous)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if ok {
+		e.Seq = last + 1
+	}
+	digests, err := encode(e.Digests)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	e.Hash = e.Sum()
+	_, err = t.write(ctx, "audit", `INSERT INTO audit (seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason,
+		digests, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.Seq, e.At.UnixMilli(), e.Actor.Kind, e.Actor.Name, e.Actor.UID, e.Change, e.Subject, e.Verb, e.Reason,
+		digests, e.Previous, e.Hash)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if t.verb == "" {
+		t.verb = e.Verb
+	}
+	return nil
+}
+
+// Entries returns entries after a sequence number, oldest first.
+func (t *tx) Entries(ctx context.Context, change string, after int64, limit int) ([]audit.Entry, error) {
+	query, args := `SELECT seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, previous, hash
+		FROM audit WHERE seq > ?`, []any{after}
+	if change != "" {
+		query, args = query+` AND change = ?`, append(args, change)
+	}
+	if limit <= 0 {
+		limit = 1000
+	}
+	var all []audit.Entry
+	err := t.each(ctx, func(row scanner) error {
+		var e audit.Entry
+		var at int64
+		var digests string
+		if err := row.Scan(&e.Seq, &at, &e.Actor.Kind, &e.Actor.Name, &e.Actor.UID, &e.Change, &e.Subject, &e.Verb, &e.Reason,
+			&digests, &e.Previous, &e.Hash); err != nil {
+			return err
+		}
+		e.At = time.UnixMilli(at).UTC()
+		var err error
+		e.Digests, err = decode[map[string]string](digests)
+		all = append(all, e)
+		return err
+	}, query+` ORDER BY seq LIMIT ?`, append(args, limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"sallyport/internal/id"
+	"sallyport/internal/landing"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+)
+
+// AddLanding stores a journal row. Errors: landing.ErrBusy if another landing of the
+// same repository is open; problem.Refused for a path that is not UTF-8.
+func (t *tx) AddLanding(ctx context.Context, l landing.Landing) error {
+	what := fmt.Sprintf("store landing %q", l.ID)
+	if l.State != landing.Journaled {
+		return problem.Errorf(problem.Internal, "", "%s: it begins as %q", what, l.State)
+	}
+	if err := exact(what, l); err != nil {
+		return err
+	}
+	raw, err := encode(l)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	n, err := t.write(ctx, "journal", `INSERT INTO landing (id, change, common_dir, state, reason, doc)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS (SELECT 1 FROM landing WHERE common_dir = ?3 AND state = 'journaled')`,
+		l.ID, l.Change, l.Project.CommonDir, l.State, l.Reason, raw)
+	if err != nil {
+		return ofChange(what, l.Change, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("%s in %q: %w", what, l.Project.CommonDir, landing.ErrBusy)
+	}
+	return nil
+}
+
+// CloseLanding moves an open row; what the journal says was to be done stays. Errors:
+// store.ErrMoved if the row is not open.
+func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
+	what := fmt.Sprintf("close landing %q as %s", l.ID, l.State)
+	if l.State == landing.Journaled {
+		return problem.Errorf(problem.Internal, "", "%s: that is no way to close it", what)
+	}
+	var ended sql.NullInt64
+	if l.Ended != nil {
+		ended = ms(*l.Ended)
+	}
+	n, err := t.write(ctx, "close-landing", `UPDATE landing SET state = ?, ended_at = ?, reason = ?
+		WHERE id = ? AND state IN ('journaled', 'stranded')`, l.State, ended, l.Reason, l.ID)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if n == 0 {
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(l.Change), "%s: it is not open: %w", what, store.ErrMoved)
+	}
+	return nil
+}
+
+// OpenLandings returns the rows that are not at an end, oldest first.
+func (t *tx) OpenLandings(ctx context.Context) ([]landing.Landing, error) {
+	all, err := t.landings(ctx, `WHERE state IN ('journaled', 'stranded') ORDER BY seq`)
+	if err != nil {
+		return nil, fmt.Errorf("list open landings: %w", err)
+	}
+	return all, nil
+}
+
+// LandingOf returns the change's latest row.
+func (t *tx) LandingOf(ctx context.Context, change id.Change) (landing.Landing, bool, error) {
+	all, err := t.landings(ctx, `WHERE change = ? ORDER BY seq DESC LIMIT 1`, change)
+	if err != nil || len(all) == 0 {
+		if err != nil {
+			err = fmt.Errorf("read the landing of %q: %w", change, err)
+		}
+		return landing.Landing{}, false, err
+	}
+	return all[0], true, nil
+}
+
+func (t *tx) landings(ctx context.Context, where string, args ...any) ([]landing.Landing, error) {
+	var all []landing.Landing
+	err := t.each(ctx, func(row scanner) error {
+		var raw, reason string
+		var state landing.State
+		var ended sql.NullInt64
+		if err := row.Scan(&raw, &state, &ended, &reason); err != nil {
+			return err
+		}
+		l, err := decode[landing.Landing](raw)
+		l.State, l.Reason, l.Ended = state, reason, nil
+		if ended.Valid {
+			at := clock(ended)
+			l.Ended = &at
+		}
+		all = append(all, l)
+		return err
+	}, `SELECT doc, state, ended_at, reason FROM landing `+where, args...)
+	return all, err
+}

@@ -1,0 +1,30 @@
+package sqlite_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"sallyport/internal/disk"
+	"sallyport/internal/store"
+	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func opener(path string) storetest.Opener {
+	return func(ops disk.Ops) (store.DB, error) { return sqlite.Open(context.Background(), path, ops) }
+}
+
+func TestSQLiteKeepsTheContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Opener {
+		return opener(filepath.Join(t.TempDir(), "state", "50% of ?#'\"\n.db"))
+	})
+}
+
+func BenchmarkTransition(b *testing.B) {
+	storetest.Bench(b, opener(filepath.Join(b.TempDir(), "bench.db")))
+}

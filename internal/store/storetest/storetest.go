@@ -1,0 +1,212 @@
+// Package storetest is what every store must do, whatever database is below it.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"sallyport/internal/approval"
+	"sallyport/internal/audit"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/disk"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/landing"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+)
+
+// Opener opens one database, empty at first. Opening it again, after the one before was
+// closed or lost power, finds what was committed.
+type Opener func(ops disk.Ops) (store.DB, error)
+
+// Run holds a store to its contract. fresh returns an opener of a database that no other test uses.
+func Run(t *testing.T, fresh func(t *testing.T) Opener) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, s *suite)
+	}{
+		{"change", testChange},
+		{"every state can be stored", testStates},
+		{"list of changes", testList},
+		{"move", testMove},
+		{"claim", testClaim},
+		{"claims are raced for", testClaimRace},
+		{"uids never repeat", testUID},
+		{"owner", testOwner},
+		{"audit chain", testAudit},
+		{"sessions", testSessions},
+		{"checkpoints", testCheckpoints},
+		{"proposals", testProposals},
+		{"approvals", testApprovals},
+		{"deciders race", testDecideRace},
+		{"landings", testLandings},
+		{"leases", testLeases},
+		{"text that would change is refused", testExact},
+		{"a failing closure is undone alone", testSavepoint},
+		{"a closure that never comes back is undone alone", testPanic},
+		{"a cancelled caller is skipped", testCancelled},
+		{"256 callers at once", testGroup},
+		{"a read sees one moment", testSnapshot},
+		{"reading cannot write", testReadOnly},
+		{"reopening keeps everything", testReopen},
+		{"closing", testClose},
+		{"power lost at any commit", testCrash},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &suite{t: t, fresh: fresh, open: fresh(t)}
+			s.reopen(disk.Ops{})
+			c.test(t, s)
+			if err := s.db.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	}
+}
+
+// suite is one database under test.
+type suite struct {
+	t     testing.TB
+	fresh func(t *testing.T) Opener
+	open  Opener
+	db    store.DB
+	made  int
+}
+
+func (s *suite) reopen(ops disk.Ops) {
+	s.t.Helper()
+	db, err := s.open(ops)
+	if err != nil {
+		s.t.Fatalf("open: %v", err)
+	}
+	s.db = db
+}
+
+// do runs one transaction that must succeed.
+func (s *suite) do(f func(ctx context.Context, tx store.Tx) error) {
+	s.t.Helper()
+	ctx := context.Background()
+	if err := s.db.InTx(ctx, func(tx store.Tx) error { return f(ctx, tx) }); err != nil {
+		s.t.Fatalf("transaction: %v", err)
+	}
+}
+
+// fails runs one transaction that must fail with want: a sentinel, or a problem.Kind.
+func (s *suite) fails(want any, f func(ctx context.Context, tx store.Tx) error) {
+	s.t.Helper()
+	ctx := context.Background()
+	err := s.db.InTx(ctx, func(tx store.Tx) error { return f(ctx, tx) })
+	switch want := want.(type) {
+	case problem.Kind:
+		if problem.KindOf(err) != want {
+			s.t.Fatalf("err = %v (%s), want a problem of kind %s", err, problem.KindOf(err), want)
+		}
+	case error:
+		if !errors.Is(err, want) {
+			s.t.Fatalf("err = %v, want %v", err, want)
+		}
+	}
+}
+
+// at is the nth millisecond of the tests' time.
+func at(n int) time.Time {
+	return time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Millisecond)
+}
+
+func oid(n int) git.OID { return git.OID(fmt.Sprintf("%040x", n)) }
+
+var alice = audit.Actor{Kind: "person", Name: "alice", UID: 1000}
+
+// aChange returns a row with every field set.
+func (s *suite) aChange() store.Change {
+	s.made++
+	n := s.made
+	return store.Change{
+		ID: id.Change(fmt.Sprintf("chg-%08d", n)), State: "requested",
+		Request: request.Request{
+			Kind: request.Edit, By: alice, At: at(n), Text: "mend <it> & say \"done\"\n",
+			Project: git.Project{Top: "/src/a", GitDir: "/src/a/.git", CommonDir: "/src/a/.git", ObjectFormat: "sha1", UID: 1000, GID: 100},
+			Branch:  "main", CheckedOut: true, Head: oid(1), Agent: "command", Argv: []string{"sed", "-i", "s/a/b/", "-rf"},
+			Script: []byte{0, 0xff, '\n'}, Workdir: "sub", Path: "/usr/bin", Home: "/home/alice",
+			Allow: []string{"**/*.go"}, Forbid: []string{"go.sum"}, Checks: []string{"go test ./..."}, Shares: []string{"/opt/x"},
+			Profiles: []string{"go"}, IncludeDirty: true, IncludeIgnored: []string{"gen/**"}, Approve: request.Ask, Timeout: time.Hour,
+		},
+		Base: string(oid(2)), UID: 7, Attempts: 2, Problem: string(problem.Refused), Reason: "naïve\x1b[31m", Next: "sallyport change show",
+		RevertedBy: "chg-other", Created: at(n), Moved: at(n), Due: at(n),
+	}
+}
+
+// addChange stores a new row and returns it.
+func (s *suite) addChange(edit ...func(*store.Change)) store.Change {
+	s.t.Helper()
+	c := s.aChange()
+	for _, e := range edit {
+		e(&c)
+	}
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddChange(ctx, c) })
+	return c
+}
+
+func (s *suite) change(id id.Change) (c store.Change) {
+	s.t.Helper()
+	s.do(func(ctx context.Context, tx store.Tx) (err error) { c, err = tx.Change(ctx, id); return err })
+	return c
+}
+
+// addProposal stores the change's next proposal.
+func (s *suite) addProposal(c id.Change, number int) proposal.Proposal {
+	s.t.Helper()
+	p := proposal.Proposal{
+		Change: c, Number: number, Checkpoint: "ckpt-001-00000003", Base: oid(2), Tree: oid(3), Commit: oid(4),
+		Edits:  []git.Edit{{Path: "a b\n\x1b.txt", Old: git.Entry{Mode: git.File, OID: oid(5)}, New: git.Entry{}}},
+		Policy: "p", Digest: proposal.Sum(c, oid(2), oid(3), "p"), At: at(9),
+		Card: proposal.Card{Title: "mend it", Files: []proposal.FileLine{{Path: "a", Status: "deleted"}}, FilesTotal: 1, AgentSays: "done"},
+	}
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddProposal(ctx, p) })
+	return p
+}
+
+// addApproval stores an open question about the change's proposal.
+func (s *suite) addApproval(p proposal.Proposal) approval.Approval {
+	s.t.Helper()
+	s.made++
+	a := approval.Approval{ID: id.Approval(fmt.Sprintf("apr-%08d", s.made)), Change: p.Change, Kind: "swap", Proposal: p.Number,
+		Digest: p.Digest, Asked: at(10), Decision: approval.Pending}
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddApproval(ctx, a) })
+	return a
+}
+
+// aLanding returns a journal row of change in the repository at dir.
+func (s *suite) aLanding(c id.Change, dir string) landing.Landing {
+	s.made++
+	return landing.Landing{
+		ID: id.Landing(fmt.Sprintf("lnd-%08d", s.made)), Change: c, State: landing.Journaled,
+		Project: git.Project{Top: dir, GitDir: dir + "/.git", CommonDir: dir + "/.git", ObjectFormat: "sha1"}, Branch: "main", WorkTree: true,
+		Head: oid(1), Edits: []git.Edit{{Path: "x", New: git.Entry{Mode: git.Executable, OID: oid(6)}}}, Skip: []string{"y"},
+		NewTree: oid(7), NewCommit: oid(8), Message: "land",
+		Author:  git.Signature{Name: "A", Email: "a@b", At: at(0).In(time.FixedZone("", 3600))},
+		Staging: dir + "/.git/sallyport", Started: at(11),
+	}
+}
+
+func aCheckpoint(c id.Change, n int) checkpoint.Checkpoint {
+	commit := oid(1000 + n)
+	return checkpoint.Checkpoint{ID: id.Checkpoint(fmt.Sprintf("ckpt-%03d-%s-%.8s", n, c[4:], commit)), Change: c, Number: n, At: at(n),
+		Trigger: checkpoint.AtEnd, Base: oid(2), Commit: commit, Tree: oid(2000 + n), FilesChanged: []string{"a", "b"}, Status: checkpoint.Valid}
+}
+
+// same compares as JSON, which is how these values leave the program.
+func (s *suite) same(got, want any) {
+	s.t.Helper()
+	g, err1 := json.Marshal(got)
+	w, err2 := json.Marshal(want)
+	if err1 != nil || err2 != nil || string(g) != string(w) {
+		s.t.Errorf("got  %s\nwant %s (%v, %v)", g, w, err1, err2)
+	}
+}
