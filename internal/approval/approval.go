@@ -23,6 +23,9 @@ const (
 // ErrDecided refuses a second decision.
 var ErrDecided = problem.New(problem.Conflict, "it was decided already")
 
+// ErrSaid answers somebody who repeats what they decided: it holds, and nothing happens again.
+var ErrSaid = problem.New(problem.Conflict, "it was decided so already")
+
 // Approval is a durable request for a human decision. It waits until answered (SM-911).
 type Approval struct {
 	ID       id.Approval     `json:"id"`

@@ -1,0 +1,131 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/id"
+	"sallyport/internal/person"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+)
+
+// How a decision reached us.
+const (
+	ViaCommandLine = "command line"
+	ViaFlag        = "pre-approved by flag"
+)
+
+// ReasonBytesMax bounds what a person may give as a reason.
+const ReasonBytesMax = 4096
+
+// Saying is a yes: by whom, to what exactly.
+type Saying struct {
+	ID      id.Approval
+	Read    proposal.Digest   // of the card they read
+	Current proposal.Proposal // of the change, read in the same transaction
+	Owner   person.Owner      // read at the moment of use
+	By      audit.Actor
+	Via     string
+	At      time.Time
+}
+
+// Record notes a yes to exactly the digest that was read, once.
+//
+// Errors, with nothing changed: person.ErrNotOwner; proposal.ErrSuperseded if the card was
+// another one, or is no longer the current one; ErrSaid if the same person said the same to
+// the same digest before, which a door may report as success; ErrDecided otherwise.
+func Record(ctx context.Context, tx Tx, s Saying) error {
+	if err := s.Owner.MayDecide(s.By); err != nil {
+		return fmt.Errorf("approve %s: %w", s.ID, err)
+	}
+	a, err := tx.Approval(ctx, s.ID)
+	if err != nil {
+		return fmt.Errorf("approve %s: %w", s.ID, err)
+	}
+	if a.Decision == Approved && a.Digest == s.Read && a.said(s.By) {
+		return fmt.Errorf("%s was approved by %s at %s: %w", a.ID, a.By.Name, a.when(), ErrSaid)
+	}
+	if err := a.undecided(); err != nil {
+		return fmt.Errorf("approve %s: %w", s.ID, err)
+	}
+	if err := proposal.Verify(s.Current); err != nil {
+		return fmt.Errorf("approve %s: %w", s.ID, err)
+	}
+	switch current := s.Current; {
+	case current.Change != a.Change:
+		return fmt.Errorf("approve %s: it is about %s, not %s", s.ID, a.Change, current.Change)
+	case a.Digest != s.Read:
+		return superseded(a, s.Read)
+	case current.Digest != a.Digest || current.Number != a.Proposal:
+		return superseded(a, a.Digest)
+	}
+	return a.decide(ctx, tx, Approved, s.By, s.Via, "", s.At)
+}
+
+// Refuse notes a no, once. A no needs no digest: whatever the card said, it does not land.
+// Errors are those of Record.
+func Refuse(ctx context.Context, tx Tx, ref id.Approval, owner person.Owner, by audit.Actor, reason string, at time.Time) error {
+	if err := owner.MayDecide(by); err != nil {
+		return fmt.Errorf("refuse %s: %w", ref, err)
+	}
+	if len(reason) > ReasonBytesMax {
+		return problem.Errorf(problem.Usage, "sallyport refuse --help", "refuse %s: the reason has %d bytes; %d is the limit", ref, len(reason), ReasonBytesMax)
+	}
+	a, err := tx.Approval(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("refuse %s: %w", ref, err)
+	}
+	if a.Decision == Refused && a.said(by) {
+		return fmt.Errorf("%s was refused by %s at %s: %w", a.ID, a.By.Name, a.when(), ErrSaid)
+	}
+	if err := a.undecided(); err != nil {
+		return fmt.Errorf("refuse %s: %w", ref, err)
+	}
+	return a.decide(ctx, tx, Refused, by, ViaCommandLine, reason, at)
+}
+
+// decide writes the decision, compare and set.
+func (a Approval) decide(ctx context.Context, tx Tx, d Decision, by audit.Actor, via, reason string, at time.Time) error {
+	a.Decision, a.By, a.At, a.Via, a.Reason = d, &by, &at, via, reason
+	if err := tx.Decide(ctx, a); err != nil {
+		return fmt.Errorf("record that %s is %s: %w", a.ID, d, err)
+	}
+	return nil
+}
+
+// undecided returns why a can no longer be decided; nil if it waits.
+func (a Approval) undecided() error {
+	switch a.Decision {
+	case Pending:
+		return nil
+	case Void:
+		return superseded(a, a.Digest)
+	case Approved, Refused:
+		who := "somebody"
+		if a.By != nil {
+			who = a.By.Name
+		}
+		return problem.Errorf(problem.Conflict, "sallyport approval show "+string(a.ID), "%s was %s by %s at %s: %w", a.ID, a.Decision, who, a.when(), ErrDecided)
+	}
+	return fmt.Errorf("%s has the unknown decision %q: %w", a.ID, a.Decision, ErrDecided)
+}
+
+// said reports whether it was by who decided a.
+func (a Approval) said(by audit.Actor) bool {
+	return a.By != nil && a.By.Kind == by.Kind && a.By.UID == by.UID
+}
+
+func (a Approval) when() string {
+	if a.At == nil {
+		return "an unknown time"
+	}
+	return a.At.UTC().Format(time.RFC3339)
+}
+
+// superseded refuses an answer to a card that is not, or no longer, what would land.
+func superseded(a Approval, read proposal.Digest) error {
+	return problem.Errorf(problem.Conflict, "sallyport approval show "+string(a.Change), "%s at %.8s: %w", a.ID, string(read), proposal.ErrSuperseded)
+}
