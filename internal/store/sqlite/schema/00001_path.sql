@@ -123,7 +123,7 @@ CREATE TABLE audit (
 	reason     TEXT NOT NULL,
 	digests    TEXT NOT NULL CHECK (json_valid(digests)),
 	previous   TEXT NOT NULL,
-	hash       TEXT NOT NULL UNIQUE
+	hash       TEXT NOT NULL
 ) STRICT;
 CREATE INDEX audit_change ON audit (change, seq);
 
