@@ -1,0 +1,285 @@
+package runner
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/sandbox"
+)
+
+// The staging tmpfs covers /tmp in the launcher's own mount namespace, which every
+// machine has and everyone may enter; nothing of it is on disk or outlives the
+// sandbox. Short names keep the overlay's options within one page.
+const (
+	stageDir   = "/tmp"
+	rootDir    = stageDir + "/root"    // what becomes / inside
+	scratchDir = stageDir + "/scratch" // /tmp, /dev/shm and the home folder: one size for all
+	layerDir   = stageDir + "/l"
+	writeDir   = stageDir + "/w"
+	lowestDir  = stageDir + "/g" // lowest layer: the place where the scratch .git is mounted
+)
+
+// graft is a detached mount and the place it goes to.
+type graft struct {
+	fd     int
+	target string
+	folder bool
+}
+
+// stage builds the whole root of the sandbox under rootDir. Everything is cloned
+// by descriptor before the staging tmpfs covers anything, so that a source may
+// lie below /tmp or below a folder that only the person may enter.
+func stage(l sandbox.Launch) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	grafts, err := cloneAll(l)
+	if err != nil {
+		return err
+	}
+	if err := mountTmpfs(stageDir, 64<<20, 0o755); err != nil {
+		return err
+	}
+	if err := makeRoot(l); err != nil {
+		return err
+	}
+	// Layers and the writable part first: the overlay stands on them, binds may stand on the overlay.
+	slices.SortStableFunc(grafts, func(a, b graft) int {
+		return cmp.Or(cmp.Compare(rank(a.target), rank(b.target)), cmp.Compare(depth(a.target), depth(b.target)))
+	})
+	mounted := false
+	for _, g := range grafts {
+		if rank(g.target) > 0 && !mounted {
+			mounted = true
+			if err := mountTree(l.Tree); err != nil {
+				return err
+			}
+		}
+		if err := attach(g); err != nil {
+			return err
+		}
+	}
+	return readOnly(l.Tree)
+}
+
+func rank(target string) int {
+	if strings.HasPrefix(target, rootDir+"/") {
+		return 1
+	}
+	return 0
+}
+
+func depth(target string) int { return strings.Count(target, "/") }
+
+// cloneAll opens every source as a detached mount.
+func cloneAll(l sandbox.Launch) ([]graft, error) {
+	var all []graft
+	add := func(source, target string, attr uint64, idmap int) error {
+		g, err := clone(source, target, attr, idmap)
+		if err == nil {
+			all = append(all, g)
+		}
+		return err
+	}
+	tree := l.Tree
+	for i, layer := range tree.Layers {
+		idmap, err := mapping(layer, l)
+		if err != nil {
+			return nil, err
+		}
+		if err := add(layer, layerDir+"/"+strconv.Itoa(i), unix.MOUNT_ATTR_RDONLY, idmap); err != nil {
+			return nil, err
+		}
+	}
+	if tree.Upper != "" {
+		if err := add(filepath.Dir(tree.Upper), writeDir, 0, 0); err != nil {
+			return nil, err
+		}
+	}
+	var binds []sandbox.Bind
+	if tree.Dir != "" {
+		binds = append(binds, sandbox.Bind{Source: tree.Dir, Target: sandbox.Mountpoint, Writable: true})
+	}
+	if tree.GitDir != "" {
+		binds = append(binds, sandbox.Bind{Source: tree.GitDir, Target: sandbox.Mountpoint + "/.git", Writable: true})
+	}
+	binds = append(binds, sandbox.Bind{Source: "/usr", Target: "/usr"}, sandbox.Bind{Source: l.Self, Target: sandbox.InitPath})
+	for _, shown := range etcFolders {
+		if _, err := os.Stat(shown); err == nil {
+			binds = append(binds, sandbox.Bind{Source: shown, Target: shown})
+		}
+	}
+	binds = append(binds, realTops()...)
+	for _, b := range append(append(binds, tree.Objects...), l.Binds...) {
+		attr := uint64(unix.MOUNT_ATTR_RDONLY)
+		if b.Writable {
+			attr = 0
+		}
+		if err := add(b.Source, rootDir+filepath.Clean(b.Target), attr, 0); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// mapping decides whether a base layer needs the id map: it does if root owns it and the sandbox is somebody else.
+func mapping(layer string, l sandbox.Launch) (int, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(layer, &st); err != nil {
+		return 0, fmt.Errorf("base layer %q: %w", layer, err)
+	}
+	switch {
+	case st.Uid == l.Owner.UID:
+		return 0, nil
+	case st.Uid == 0 && l.IdmapFD > 0:
+		return l.IdmapFD, nil
+	default:
+		return 0, fmt.Errorf("base layer %q belongs to uid %d, and this machine cannot show it to uid %d", layer, st.Uid, l.Owner.UID)
+	}
+}
+
+// clone returns source, with what is mounted below it, as a detached mount without devices and set-id programs.
+func clone(source, target string, attr uint64, idmap int) (graft, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return graft{}, fmt.Errorf("show %q: %w", source, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return graft{}, fmt.Errorf("show %q: %w", source, err)
+	}
+	set := unix.MountAttr{Attr_set: attr | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	flags := uint(unix.AT_EMPTY_PATH | unix.AT_RECURSIVE)
+	if idmap > 0 {
+		set.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		set.Userns_fd = uint64(idmap)
+	}
+	if err := unix.MountSetattr(fd, "", flags, &set); err != nil {
+		return graft{}, fmt.Errorf("protect %q: %w", source, err)
+	}
+	return graft{fd: fd, target: target, folder: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
+}
+
+// attach puts a detached mount in its place, which is made if it is not there.
+func attach(g graft) error {
+	inside := strings.TrimPrefix(g.target, rootDir)
+	if err := makePlace(g.target, g.folder); err != nil {
+		return fmt.Errorf("make a place for %q: %w", inside, err)
+	}
+	if err := unix.MoveMount(g.fd, "", unix.AT_FDCWD, g.target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount %q: %w", inside, err)
+	}
+	return unix.Close(g.fd)
+}
+
+// makePlace never follows a link on the way, so that nothing is mounted outside the staging root.
+func makePlace(target string, folder bool) error {
+	for i := len(stageDir) + 1; i < len(target); i++ {
+		if target[i] == '/' {
+			if err := makeFolder(target[:i]); err != nil {
+				return err
+			}
+		}
+	}
+	if folder {
+		return makeFolder(target)
+	}
+	f, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		info, err := os.Lstat(target)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%q is in the way", target)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func makeFolder(path string) error {
+	err := os.Mkdir(path, 0o755)
+	if err == nil {
+		return nil
+	}
+	info, lerr := os.Lstat(path)
+	switch {
+	case lerr != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%q is in the way", path)
+	}
+	return nil
+}
+
+func mountTmpfs(at string, sizeBytes int64, mode uint32) error {
+	options := "size=" + strconv.FormatInt(sizeBytes, 10) + ",mode=" + strconv.FormatUint(uint64(mode), 8)
+	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mount tmpfs: %w", err)
+	}
+	return nil
+}
+
+// mountTree mounts the overlay; a plain folder was bound already.
+func mountTree(t sandbox.Tree) error {
+	if t.Dir != "" {
+		return nil
+	}
+	options, err := overlayOptions(t)
+	if err != nil {
+		return err
+	}
+	place := rootDir + sandbox.Mountpoint
+	if err := unix.Mount("overlay", place, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mount the workspace's overlay of %d layers: %w", len(t.Layers), err)
+	}
+	return nil
+}
+
+// overlayOptions names the layers, highest first. A tree that is only read has
+// its upper directory as the highest layer: nothing is claimed, nothing is written.
+func overlayOptions(t sandbox.Tree) (string, error) {
+	var lower []string
+	if t.ReadOnly && t.Upper != "" {
+		lower = append(lower, escape(writeDir+"/"+filepath.Base(t.Upper)))
+	}
+	for i := len(t.Layers) - 1; i >= 0; i-- {
+		lower = append(lower, layerDir+"/"+strconv.Itoa(i))
+	}
+	// Always there, so that an overlay to read has two layers, and .git has a place that no walk sees.
+	lower = append(lower, lowestDir)
+	options := "userxattr,lowerdir=" + strings.Join(lower, ":")
+	if !t.ReadOnly {
+		if filepath.Dir(t.Upper) != filepath.Dir(t.Work) {
+			return "", fmt.Errorf("upper %q and work %q do not stand side by side", t.Upper, t.Work)
+		}
+		options += ",upperdir=" + escape(writeDir+"/"+filepath.Base(t.Upper)) + ",workdir=" + escape(writeDir+"/"+filepath.Base(t.Work))
+	}
+	if len(options) >= os.Getpagesize() {
+		return "", fmt.Errorf("%d layers are more than one overlay takes", len(t.Layers))
+	}
+	return options, nil
+}
+
+var escape = strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace
+
+// readOnly takes the right to write from the workspace and all below it.
+func readOnly(t sandbox.Tree) error {
+	if !t.ReadOnly {
+		return nil
+	}
+	set := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(unix.AT_FDCWD, rootDir+sandbox.Mountpoint, unix.AT_RECURSIVE, &set); err != nil {
+		return fmt.Errorf("make the workspace read-only: %w", err)
+	}
+	return nil
+}

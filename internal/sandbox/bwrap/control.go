@@ -1,0 +1,317 @@
+package bwrap
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+)
+
+// serve reads what the launcher and init tell until the socket closes.
+func (p *process) serve(spec sandbox.Spec) {
+	defer close(p.served)
+	for {
+		e, pid, err := p.receive()
+		if err == nil && e.Hello != 0 {
+			err = p.welcome(e.Hello, pid, spec)
+		}
+		if err != nil {
+			p.failStart(err)
+			// Nobody inside may go on unwatched.
+			p.Kill()
+			return
+		}
+		p.hear(e)
+	}
+}
+
+func (p *process) failStart(err error) {
+	if errors.Is(err, io.EOF) {
+		return // finish says so, once the reason is known
+	}
+	select {
+	case p.started <- err:
+	default:
+	}
+}
+
+// hear acts on one event.
+func (p *process) hear(e sandbox.Event) {
+	switch {
+	case e.Failed != nil && e.Failed.Number <= 1:
+		p.failStart(failure(*e.Failed))
+	case e.Failed != nil:
+		p.pick(e.Failed.Number, func(a *attached) { a.started <- failure(*e.Failed) })
+	case e.Started == 1:
+		p.failStart(nil)
+	case e.Started > 1:
+		p.pick(e.Started, func(a *attached) { a.started <- nil })
+	case e.Ended != nil && e.Ended.Number == 1:
+		p.mu.Lock()
+		p.ended = e.Ended
+		p.mu.Unlock()
+	case e.Ended != nil:
+		p.pick(e.Ended.Number, func(a *attached) { a.finish(exitOf(*e.Ended)) })
+	case e.Limit != nil:
+		p.stop(e.Limit)
+	case e.Frozen != nil:
+		select {
+		case p.stopped <- *e.Frozen:
+		default:
+		}
+	case e.Thawed:
+		select {
+		case p.thawed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *process) pick(number int, f func(*attached)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a, ok := p.attached[number]; ok {
+		f(a)
+	}
+}
+
+// receive reads one event and who sent it, as the kernel says.
+func (p *process) receive() (sandbox.Event, int, error) {
+	var e sandbox.Event
+	var head [4]byte
+	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	n, oobn, _, _, err := p.control.ReadMsgUnix(head[:], oob)
+	if err != nil {
+		return e, 0, err
+	}
+	if n == 0 {
+		return e, 0, io.EOF
+	}
+	pid := sender(oob[:oobn])
+	if _, err := io.ReadFull(p.control, head[n:]); err != nil {
+		return e, 0, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > sandbox.FrameMax {
+		return e, 0, fmt.Errorf("event of %d bytes", size)
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(p.control, body); err != nil {
+		return e, 0, err
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		return e, 0, fmt.Errorf("read event: %w", err)
+	}
+	return e, pid, nil
+}
+
+func sender(oob []byte) int {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return 0
+	}
+	for _, m := range messages {
+		if cred, err := unix.ParseUnixCredentials(&m); err == nil {
+			return int(cred.Pid)
+		}
+	}
+	return 0
+}
+
+// welcome takes hold of init and gives it the program to run.
+func (p *process) welcome(protocol, pid int, spec sandbox.Spec) error {
+	if protocol != sandbox.Protocol {
+		return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
+			"the program was replaced while the daemon ran: it speaks version %d to its sandboxes, not %d", protocol, sandbox.Protocol)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("hold the sandbox's init: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "init")
+	// Our own child is not waited for yet, so its pid is its own; whose parent it is, is init.
+	if parent, err := parentOf(pid); err != nil || parent != p.cmd.Process.Pid {
+		file.Close()
+		return fmt.Errorf("process %d is not the sandbox's init", pid)
+	}
+	p.mu.Lock()
+	if p.over || p.init != nil {
+		p.mu.Unlock()
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // gone already is as good
+		file.Close()
+		return errors.New("an init said hello too late")
+	}
+	p.init, p.initPID = file, pid
+	p.mu.Unlock()
+	watch := &sandbox.Watching{DescriptorsMax: spec.Limits.DescriptorsMax}
+	if p.groups.kind.memory == rlimitWatch {
+		watch.MemoryBytes = spec.Limits.MemoryBytes
+	}
+	if p.groups.kind.pids == rlimitWatch {
+		watch.ProcessesMax = spec.Limits.ProcessesMax
+	}
+	files, err := p.open(spec)
+	if err != nil {
+		return err
+	}
+	run := &sandbox.Run{Number: 1, Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir}
+	err = p.send(sandbox.Order{Run: run, Watch: watch}, files[:]...)
+	for _, f := range files {
+		f.Close()
+	}
+	return err
+}
+
+func parentOf(pid int) (int, error) {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	text := string(raw)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("process %d has no parent", pid)
+	}
+	return strconv.Atoi(fields[1])
+}
+
+// open makes the program's stdin, stdout and stderr and starts copying; it returns the program's ends.
+func (p *process) open(spec sandbox.Spec) (files [3]*os.File, err error) {
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				if f != nil {
+					f.Close()
+				}
+			}
+			err = fmt.Errorf("open the program's streams: %w", err)
+		}
+	}()
+	if spec.Stdin == nil {
+		if files[0], err = os.Open(os.DevNull); err != nil {
+			return files, err
+		}
+	} else {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return files, err
+		}
+		files[0] = r
+		// Not waited for: a reader may block for ever, and a broken pipe only means that nobody read to the end.
+		go func() { _, _ = io.Copy(w, spec.Stdin); w.Close() }()
+	}
+	streams := []struct {
+		to   io.Writer
+		also io.Writer
+	}{{spec.Stdout, nil}, {spec.Stderr, &p.stderr}}
+	for i, s := range streams {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return files, err
+		}
+		files[1+i] = w
+		p.copies.Add(1)
+		go p.copyOut(r, s.to, s.also)
+	}
+	return files, nil
+}
+
+// send gives init one order, with descriptors.
+func (p *process) send(o sandbox.Order, files ...*os.File) error {
+	frame, err := sandbox.Frame(o)
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(files) > 0 {
+		var fds []int
+		for _, f := range files {
+			fds = append(fds, int(f.Fd()))
+		}
+		rights = unix.UnixRights(fds...)
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	// The descriptors ride on the first bytes; the rest is plain.
+	n, _, err := p.control.WriteMsgUnix(frame[:4], rights, nil)
+	if err == nil && n < 4 {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		_, err = p.control.Write(frame[4:])
+	}
+	if err != nil {
+		return fmt.Errorf("speak to the sandbox's init: %w", err)
+	}
+	return nil
+}
+
+// attached is a second program in a sandbox.
+type attached struct {
+	p       *process
+	number  int
+	started chan error
+	done    chan struct{}
+	exit    sandbox.Exit
+}
+
+// Attach starts another program in the same sandbox.
+func (p *process) Attach(ctx context.Context, argv, env []string, dir string, terminal *os.File) (sandbox.Attached, error) {
+	if dir == "" {
+		dir = sandbox.Mountpoint
+	}
+	a := &attached{p: p, started: make(chan error, 1), done: make(chan struct{})}
+	p.mu.Lock()
+	if p.over {
+		p.mu.Unlock()
+		return nil, problem.Errorf(problem.Conflict, "", "the sandbox has ended")
+	}
+	p.numbers++
+	a.number = p.numbers
+	p.attached[a.number] = a
+	p.mu.Unlock()
+	err := p.send(sandbox.Order{Run: &sandbox.Run{Number: a.number, Argv: argv, Env: env, Dir: dir, Terminal: true}}, terminal)
+	if err == nil {
+		select {
+		case err = <-a.started:
+		case <-a.done:
+			err = errors.New("the sandbox has ended")
+		case <-ctx.Done():
+			a.Kill()
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		p.mu.Lock()
+		delete(p.attached, a.number)
+		p.mu.Unlock()
+		return nil, fmt.Errorf("attach to the sandbox: %w", err)
+	}
+	return a, nil
+}
+
+// finish is called once with p.mu held.
+func (a *attached) finish(exit sandbox.Exit) {
+	delete(a.p.attached, a.number)
+	a.exit = exit
+	close(a.done)
+}
+
+// Wait blocks until the program has ended, by itself or with its sandbox.
+func (a *attached) Wait() (sandbox.Exit, error) {
+	<-a.done
+	return a.exit, nil
+}
+
+// Kill ends the program and its session.
+func (a *attached) Kill() { _ = a.p.send(sandbox.Order{Kill: a.number}) } // no sandbox, no program

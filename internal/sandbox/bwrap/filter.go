@@ -1,0 +1,144 @@
+package bwrap
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	seccomp "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// System calls that nothing in a sandbox needs and that reach far into the
+// kernel. Those of which a library asks whether they exist answer ENOSYS, so that
+// it takes its older way; the rest answers EPERM. Names that an architecture
+// does not have are left out.
+var (
+	absent = []string{
+		"clone3", // its flags lie in memory, where a filter cannot look; clone is judged below
+		"io_uring_setup", "io_uring_enter", "io_uring_register",
+	}
+	denied = []string{
+		// mounts and roots
+		"mount", "umount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount",
+		"fspick", "mount_setattr", "setns", "open_by_handle_at", "fanotify_init", "quotactl", "quotactl_fd", "swapon", "swapoff",
+		// kernel code and its inside
+		"bpf", "perf_event_open", "userfaultfd", "init_module", "finit_module", "delete_module", "create_module",
+		"kexec_load", "kexec_file_load", "lookup_dcookie", "syslog", "kcmp",
+		// keys outlive processes and know no namespace
+		"add_key", "request_key", "keyctl",
+		// the machine
+		"reboot", "acct", "settimeofday", "clock_settime", "clock_settime64", "clock_adjtime", "clock_adjtime64", "adjtimex", "stime",
+		"iopl", "ioperm", "vhangup", "nfsservctl", "uselib", "ustat", "sysfs", "_sysctl", "vm86", "vm86old", "modify_ldt",
+	}
+)
+
+// namespaces are the flags that make one; CLONE_NEWTIME means something else in clone.
+const (
+	namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	unshared = namespaces | unix.CLONE_NEWTIME
+)
+
+// families are the kinds of socket a program may make. Others (vsock, packet,
+// the crypto sockets) reach the host or code that few have read.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// Offsets in struct seccomp_data; the low half of an argument on a little-endian machine.
+const (
+	atNumber = 0
+	atArch   = 4
+	atArgs   = 16
+)
+
+// filter returns the seccomp program for this machine as bwrap reads it.
+func filter() ([]byte, error) {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil, fmt.Errorf("system call filter: %w", err)
+	}
+	program, err := judge(info)
+	if err != nil {
+		return nil, err
+	}
+	policy := seccomp.Policy{
+		DefaultAction: seccomp.ActionAllow,
+		Syscalls: []seccomp.SyscallGroup{
+			{Names: known(info, absent), Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
+			{Names: known(info, denied), Action: seccomp.ActionErrno | seccomp.Action(unix.EPERM)},
+		},
+	}
+	rest, err := policy.Assemble()
+	if err != nil {
+		return nil, fmt.Errorf("system call filter: %w", err)
+	}
+	raw, err := bpf.Assemble(append(program, rest...))
+	if err != nil {
+		return nil, fmt.Errorf("system call filter: %w", err)
+	}
+	out := make([]byte, 0, 8*len(raw))
+	for _, r := range raw {
+		out = binary.NativeEndian.AppendUint16(out, r.Op)
+		out = append(out, r.Jt, r.Jf)
+		out = binary.NativeEndian.AppendUint32(out, r.K)
+	}
+	return out, nil
+}
+
+func known(info *arch.Info, names []string) []string {
+	var out []string
+	for _, name := range names {
+		if _, ok := info.SyscallNames[name]; ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// judge is the part that looks at arguments. The kernel takes these as 32 bits,
+// so only the low half counts: a rule over 64 bits would be passed by setting the
+// high ones. It stands before the list of names, because that list lets a
+// program of another architecture pass.
+func judge(info *arch.Info) ([]bpf.Instruction, error) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		return nil, fmt.Errorf("system call filter: not made for big-endian machines")
+	}
+	no := func(errno unix.Errno) bpf.Instruction {
+		return bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(errno)}
+	}
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: atArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
+		no(unix.ENOSYS),
+	}
+	// rule appends: if the call is name, load its nth argument and go through body, which ends in a return.
+	var failed error
+	rule := func(name string, nth uint32, body ...bpf.Instruction) {
+		number, ok := info.SyscallNames[name]
+		if !ok {
+			failed = fmt.Errorf("system call filter: %s has no %s", info.Name, name)
+			return
+		}
+		program = append(program,
+			bpf.LoadAbsolute{Off: atNumber, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(number), SkipFalse: uint8(1 + len(body))},
+			bpf.LoadAbsolute{Off: atArgs + 8*nth, Size: 4})
+		program = append(program, body...)
+	}
+	allow := bpf.RetConstant{Val: uint32(seccomp.ActionAllow)}
+
+	rule("clone", 0, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaces, SkipFalse: 1}, no(unix.EPERM), allow)
+	rule("unshare", 0, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unshared, SkipFalse: 1}, no(unix.EPERM), allow)
+	// Typing into a terminal that was lent (change shell), or into the console.
+	rule("ioctl", 1,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1},
+		no(unix.EPERM), allow)
+	var family []bpf.Instruction
+	for i, f := range families {
+		family = append(family, bpf.JumpIf{Cond: bpf.JumpEqual, Val: f, SkipTrue: uint8(len(families) - i)})
+	}
+	rule("socket", 0, append(family, no(unix.EAFNOSUPPORT), allow)...)
+	return program, failed
+}

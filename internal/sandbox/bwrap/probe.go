@@ -1,0 +1,210 @@
+package bwrap
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+)
+
+// probeUID runs root's probe; it owns nothing.
+const probeUID = 64990
+
+// Probe finds out what works here by doing it: it starts a sandbox on a folder
+// and one on an overlay, in which a program tries what must fail.
+func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	r := sandbox.Report{Driver: "bwrap", Freezer: "init"}
+	bubblewrap, err := d.bubblewrap()
+	r.Checks = append(r.Checks, d.checkBubblewrap(ctx, bubblewrap, err))
+	if err != nil {
+		return r, err
+	}
+	detail, fix := userNamespaces()
+	r.Checks = append(r.Checks, sandbox.Check{Name: "user namespaces", OK: fix == "", Detail: detail, Fix: fix})
+	if fix != "" {
+		return r, problem.Errorf(problem.Unavailable, fix, "user namespaces are off (%s); nothing is run without them", detail)
+	}
+	l := d.groupLayout()
+	if l.unified != "" {
+		r.Freezer = "cgroup"
+	}
+	r.Memory = l.kind.memory
+	r.Checks = append(r.Checks,
+		sandbox.Check{Name: "freezer", OK: true, Detail: r.Freezer},
+		sandbox.Check{Name: "memory limit", OK: true, Detail: r.Memory},
+		sandbox.Check{Name: "process limit", OK: true, Detail: l.kind.pids},
+		checkGit(ctx))
+	if err := d.confine(ctx, &r); err != nil {
+		return r, err
+	}
+	d.mu.Lock()
+	d.probed = &r
+	d.mu.Unlock()
+	return r, nil
+}
+
+func (d *Driver) checkBubblewrap(ctx context.Context, path string, err error) sandbox.Check {
+	c := sandbox.Check{Name: "bubblewrap"}
+	if err != nil {
+		p := problem.Of(err)
+		c.Detail, c.Fix = p.Text, p.Next
+		return c
+	}
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		c.Detail, c.Fix = fmt.Sprintf("%s --version: %v", path, err), "sudo apt-get install --reinstall bubblewrap"
+		return c
+	}
+	c.OK, c.Detail = true, strings.TrimSpace(string(out))+" at "+path
+	return c
+}
+
+func checkGit(ctx context.Context) sandbox.Check {
+	out, err := exec.CommandContext(ctx, "git", "--version").Output()
+	if err != nil {
+		return sandbox.Check{Name: "git", Detail: err.Error(), Fix: "sudo apt-get install git"}
+	}
+	return sandbox.Check{Name: "git", OK: true, Detail: strings.TrimSpace(string(out))}
+}
+
+// userNamespaces says which switch turns them off and how to turn it; fix is empty if none does.
+func userNamespaces() (detail, fix string) {
+	read := func(path string) string {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(raw))
+	}
+	switch {
+	case read("/proc/sys/user/max_user_namespaces") == "0":
+		return "user.max_user_namespaces is 0", "sudo sysctl -w user.max_user_namespaces=15000"
+	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "kernel.unprivileged_userns_clone is 0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case os.Geteuid() != 0 && read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "kernel.apparmor_restrict_unprivileged_userns is 1", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	}
+	return "on", ""
+}
+
+// confine starts both probes and adds what they found.
+func (d *Driver) confine(ctx context.Context, r *sandbox.Report) (err error) {
+	owner := sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	if owner.UID == 0 {
+		owner = sandbox.Owner{UID: probeUID, GID: probeUID}
+	}
+	root, err := d.scratch()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, d.config.Ops.Do("probe:remove", func() error { return os.RemoveAll(root) }))
+	}()
+	tree, err := d.probeTrees(root, owner)
+	if err != nil {
+		return err
+	}
+	found, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir})
+	if err != nil {
+		r.Checks = append(r.Checks, sandbox.Check{Name: "sandbox", Detail: err.Error(), Fix: problem.Of(err).Next})
+		return err
+	}
+	r.Checks = append(r.Checks, found...)
+	for _, c := range found {
+		if !c.OK {
+			return problem.Errorf(problem.Unavailable, "sallyport doctor",
+				"the sandbox is weaker than it must be (%s: %s); nothing is run", c.Name, c.Detail)
+		}
+	}
+	overlay := sandbox.Check{Name: "overlay", OK: true, Detail: "workspaces are overlays"}
+	tree.Dir = ""
+	if _, err := d.tryInside(ctx, "probe-overlay", owner, tree); err != nil {
+		overlay = sandbox.Check{Name: "overlay", Detail: err.Error() + "; workspaces are copies", Fix: "use Linux 5.19 or newer with overlayfs"}
+	}
+	r.Overlay = overlay.OK
+	r.OwnUID = r.Overlay && os.Geteuid() == 0
+	r.Checks = append(r.Checks, overlay)
+	return nil
+}
+
+func (d *Driver) scratch() (string, error) {
+	parent := d.config.Root
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		parent = os.TempDir()
+	}
+	var root string
+	err := d.config.Ops.Do("probe:make", func() (err error) {
+		root, err = os.MkdirTemp(parent, "probe-")
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("probe sandboxes: %w", err)
+	}
+	return root, nil
+}
+
+// probeTrees makes a folder, and an overlay whose base file the caller owns, as a workspace's would be.
+func (d *Driver) probeTrees(root string, owner sandbox.Owner) (sandbox.Tree, error) {
+	at := func(name string) string { return filepath.Join(root, name) }
+	tree := sandbox.Tree{Dir: at("dir"), Layers: []string{at("base")}, Upper: at("upper"), Work: at("work")}
+	err := d.config.Ops.Do("probe:fill", func() error {
+		for _, dir := range []string{tree.Dir, tree.Layers[0], tree.Upper, tree.Work} {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return err
+			}
+		}
+		for _, dir := range []string{tree.Dir, tree.Layers[0]} {
+			if err := os.WriteFile(filepath.Join(dir, "file"), []byte("base\n"), 0o644); err != nil {
+				return err
+			}
+		}
+		if os.Geteuid() != 0 {
+			return nil
+		}
+		for _, path := range []string{tree.Dir, filepath.Join(tree.Dir, "file"), tree.Upper, tree.Work} {
+			if err := os.Lchown(path, int(owner.UID), int(owner.GID)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return sandbox.Tree{}, fmt.Errorf("probe sandboxes: %w", err)
+	}
+	return tree, nil
+}
+
+// tryInside runs `runner probe` and returns its checks; an error if the file of the tree could not be written.
+func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree) ([]sandbox.Check, error) {
+	var out, diagnosis bytes.Buffer
+	p, err := d.start(ctx, sandbox.Spec{
+		ID: fmt.Sprintf("%s-%d", id, time.Now().UnixNano()), Owner: owner, Tree: tree, Argv: []string{sandbox.InitPath, "runner", "probe"},
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second},
+	})
+	if err != nil {
+		return nil, err
+	}
+	exit, err := p.Wait()
+	if err != nil {
+		return nil, err
+	}
+	if exit.Code != 0 {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
+	}
+	var found []sandbox.Check
+	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
+		return nil, fmt.Errorf("read the probe's report: %w", err)
+	}
+	return found, nil
+}

@@ -1,0 +1,319 @@
+package bwrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+)
+
+// process is one running sandbox. Its goroutines end by themselves once the
+// launcher's process, and with it everything inside, is gone.
+type process struct {
+	cmd     *exec.Cmd // the launcher, which became bwrap
+	control *net.UnixConn
+	tail    *tail
+	groups  *groups
+	limits  sandbox.Limits
+	since   time.Time
+
+	sending  sync.Mutex
+	freezing sync.Mutex
+	started  chan error
+	stopped  chan sandbox.Stopped // answers of init
+	thawed   chan struct{}
+	output   atomic.Int64
+	stderr   ending // of the program, to recognise what the kernel does not count
+	copies   sync.WaitGroup
+
+	mu       sync.Mutex
+	init     *os.File // pidfd of pid 1 inside; nil before it said hello and after the end
+	initPID  int      // as the host sees it
+	over     bool
+	limit    *sandbox.Limit
+	ended    *sandbox.Ended
+	attached map[int]*attached
+	numbers  int
+
+	served chan struct{} // closed when the control socket has nothing more to tell
+	done   chan struct{} // closed when nothing is left
+	exit   sandbox.Exit
+	err    error
+}
+
+func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *process {
+	return &process{
+		cmd: cmd, control: control, tail: t, groups: g, since: time.Now(),
+		started: make(chan error, 1), stopped: make(chan sandbox.Stopped, 1), thawed: make(chan struct{}, 1),
+		attached: map[int]*attached{}, numbers: 1,
+		served: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// begin starts what serves the sandbox until its end.
+func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
+	p.limits = spec.Limits
+	alarm := time.AfterFunc(spec.Limits.Timeout, p.expire)
+	uncancel := context.AfterFunc(ctx, p.Kill)
+	go p.tail.read()
+	go p.serve(spec)
+	go p.watch()
+	go func() {
+		defer close(p.done)
+		err := p.cmd.Wait()
+		alarm.Stop()
+		uncancel()
+		p.finish(err)
+	}()
+}
+
+// finish waits until nothing is left, and says how it ended.
+func (p *process) finish(waited error) {
+	p.mu.Lock()
+	fd := p.init
+	p.init, p.over = nil, true
+	p.mu.Unlock()
+	if fd != nil {
+		// bwrap is gone; its death ends init, and a pid namespace's init is gone last.
+		p.err = errors.Join(p.err, awaitGone(fd))
+		fd.Close()
+	}
+	// With init and bwrap gone the socket ends; what init said last is heard before that.
+	<-p.served
+	p.control.Close()
+	p.copies.Wait()
+	var gone *exec.ExitError
+	if waited != nil && !errors.As(waited, &gone) {
+		p.err = errors.Join(p.err, waited)
+	}
+	p.exit = p.judge()
+	p.err = errors.Join(p.err, p.groups.remove())
+	select {
+	case p.started <- errors.New("it ended before its program ran"):
+	default:
+	}
+	p.mu.Lock()
+	for _, a := range p.attached {
+		a.finish(sandbox.Exit{Code: -1, Signal: "SIGKILL"})
+	}
+	p.mu.Unlock()
+	<-p.tail.done
+}
+
+// awaitGone waits until the process of a pidfd has ended.
+func awaitGone(fd *os.File) error {
+	_ = unix.PidfdSendSignal(int(fd.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
+	poll := []unix.PollFd{{Fd: int32(fd.Fd()), Events: unix.POLLIN}}
+	deadline := time.Now().Add(time.Minute)
+	for time.Now().Before(deadline) {
+		n, err := unix.Poll(poll, 1000)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for the end of the sandbox: %w", err)
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+	return errors.New("the sandbox's processes did not end within a minute of being killed")
+}
+
+// judge names the limit that was broken, or the program's own end.
+func (p *process) judge() sandbox.Exit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	exit := sandbox.Exit{Code: -1, Signal: "SIGKILL", Limit: p.limit}
+	if p.ended != nil && p.limit == nil {
+		exit = exitOf(*p.ended)
+	}
+	if exit.Limit != nil {
+		return exit
+	}
+	if peak, yes := p.groups.outOfMemory(); yes {
+		exit.Limit = p.memoryLimit(peak)
+		return exit
+	}
+	if exit.Code == 0 || p.ended == nil {
+		return exit
+	}
+	refused := p.groups.forksRefused()
+	switch {
+	case refused > 0:
+		exit.Limit = p.processesLimit(refused)
+	case p.groups.kind.pids == rlimitWatch && p.ended.Tasks >= p.limits.ProcessesMax:
+		exit.Limit = &sandbox.Limit{Name: "processes", Value: strconv.Itoa(p.limits.ProcessesMax), Observed: strconv.Itoa(p.ended.Tasks) + " at one time"}
+	case p.ended.Files >= p.limits.DescriptorsMax:
+		exit.Limit = p.descriptorsLimit(strconv.Itoa(p.ended.Files))
+	case p.stderr.holds(unix.EMFILE.Error()):
+		exit.Limit = p.descriptorsLimit(`"too many open files" on stderr`)
+	}
+	return exit
+}
+
+func (p *process) memoryLimit(peak int64) *sandbox.Limit {
+	return &sandbox.Limit{Name: "memory", Value: sandbox.Bytes(p.limits.MemoryBytes), Observed: sandbox.Bytes(peak)}
+}
+
+func (p *process) processesLimit(refused int64) *sandbox.Limit {
+	return &sandbox.Limit{Name: "processes", Value: strconv.Itoa(p.limits.ProcessesMax),
+		Observed: strconv.FormatInt(refused, 10) + " more refused"}
+}
+
+func (p *process) descriptorsLimit(observed string) *sandbox.Limit {
+	return &sandbox.Limit{Name: "descriptors", Value: strconv.Itoa(p.limits.DescriptorsMax) + " per process", Observed: observed}
+}
+
+func exitOf(e sandbox.Ended) sandbox.Exit {
+	exit := sandbox.Exit{Code: e.Code}
+	if e.Signal != 0 {
+		exit.Code, exit.Signal = -1, unix.SignalName(unix.Signal(e.Signal))
+		if exit.Signal == "" {
+			exit.Signal = "signal " + strconv.Itoa(e.Signal)
+		}
+	}
+	return exit
+}
+
+// stop ends everything because of a limit; the first one counts.
+func (p *process) stop(l *sandbox.Limit) {
+	p.mu.Lock()
+	if p.limit == nil {
+		p.limit = l
+	}
+	p.mu.Unlock()
+	p.Kill()
+}
+
+// expire ends a program that had its time, unless it was just done.
+func (p *process) expire() {
+	p.mu.Lock()
+	ended := p.ended != nil || p.over
+	p.mu.Unlock()
+	if !ended {
+		p.stop(&sandbox.Limit{Name: "time", Value: p.limits.Timeout.String(), Observed: time.Since(p.since).Round(time.Millisecond).String()})
+	}
+}
+
+// Kill ends the whole tree: pid 1 of a pid namespace takes all others with it.
+func (p *process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	if p.init != nil {
+		_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
+		return
+	}
+	// Not up yet: the launcher or bwrap, whose death signal ends what they began.
+	_ = p.cmd.Process.Kill()
+}
+
+// Wait blocks until nothing of the sandbox is left. An error says that this
+// could not be shown, or that something of ours was left behind.
+func (p *process) Wait() (sandbox.Exit, error) {
+	<-p.done
+	return p.exit, p.err
+}
+
+// watch looks at what the control groups count.
+func (p *process) watch() {
+	if p.groups.kind.memory == rlimitWatch && p.groups.kind.pids == rlimitWatch {
+		return // init does it
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	var before int64
+	storm := 0
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-tick.C:
+		}
+		if peak, yes := p.groups.outOfMemory(); yes {
+			p.stop(p.memoryLimit(peak))
+		}
+		// A program may be refused a fork and go on with fewer; one that tries and tries is ended.
+		refused := p.groups.forksRefused()
+		if refused > before {
+			storm++
+		} else {
+			storm = 0
+		}
+		if before = refused; storm >= 5 {
+			p.stop(p.processesLimit(refused))
+		}
+	}
+}
+
+// copyOut hands the program's output on until the limit of both streams together.
+func (p *process) copyOut(from *os.File, to io.Writer, also io.Writer) {
+	defer p.copies.Done()
+	defer from.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			total := p.output.Add(int64(n))
+			if over := total - p.limits.OutputBytes; over > 0 {
+				p.stop(&sandbox.Limit{Name: "output", Value: sandbox.Bytes(p.limits.OutputBytes), Observed: "more than " + sandbox.Bytes(p.limits.OutputBytes)})
+				n = max(0, n-int(over))
+			}
+			if also != nil {
+				also.Write(buf[:n])
+			}
+			if to != nil && n > 0 {
+				if _, werr := to.Write(buf[:n]); werr != nil {
+					// Who was to read it is gone; the program must not hang on a full pipe.
+					to = nil
+				}
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ending keeps the last bytes written.
+type ending struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+func (e *ending) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = append(e.last, b...)
+	if over := len(e.last) - tailBytes; over > 0 {
+		e.last = bytes.Clone(e.last[over:])
+	}
+	return len(b), nil
+}
+
+func (e *ending) holds(text string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return bytes.Contains(bytes.ToLower(e.last), bytes.ToLower([]byte(text)))
+}
+
+// failure turns what the launcher or init reported into an error with its kind.
+func failure(f sandbox.Failure) error {
+	if f.Missing {
+		return problem.Errorf(problem.NotFound, "", "%s", f.Text)
+	}
+	return errors.New(f.Text)
+}
