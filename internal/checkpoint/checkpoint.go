@@ -50,11 +50,11 @@ type Checkpoint struct {
 
 // Ref is where the nth checkpoint of a change is kept.
 func Ref(change id.Change, n int) string {
-	return fmt.Sprintf("refs/sallyport/%s/checkpoints/%d", change, n)
+	return fmt.Sprintf("%scheckpoints/%d", workspace.RefRoot(change), n)
 }
 
 // ValidRef names the last valid checkpoint of a change; only it can be proposed.
-func ValidRef(change id.Change) string { return fmt.Sprintf("refs/sallyport/%s/valid", change) }
+func ValidRef(change id.Change) string { return workspace.RefRoot(change) + "valid" }
 
 // BaseRef keeps a change's base alive in the project's repository.
-func BaseRef(change id.Change) string { return fmt.Sprintf("refs/sallyport/%s/base", change) }
+func BaseRef(change id.Change) string { return workspace.BaseRef(change) }

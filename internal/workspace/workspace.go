@@ -16,7 +16,7 @@ import (
 type Strategy string
 
 const (
-	Overlay Strategy = "overlay" // microseconds, independent of the size of the tree
+	Overlay Strategy = "overlay" // milliseconds, independent of the size of the tree
 	Reflink Strategy = "reflink"
 	Copy    Strategy = "copy"
 )
@@ -26,8 +26,11 @@ type Spec struct {
 	Change  id.Change
 	Project git.Project
 	Base    git.OID // commit; in the host's repository of the project
-	Branch  string  // name the agent's own toy .git shows
+	Branch  string  // name the agent's own toy .git shows; "" = a detached head
 	Owner   sandbox.Owner
+
+	// IncludeIgnored are globs of files that the base ignores and that are proposed all the same. Only Walk reads it.
+	IncludeIgnored []string
 }
 
 // Workspace is one prepared tree. It holds no process and no mount; it can be opened again from its spec alone.
@@ -35,20 +38,24 @@ type Workspace struct {
 	Spec     Spec
 	Strategy Strategy
 	Tree     sandbox.Tree // how a sandbox shows it
+
+	base string // folder of the base layer, for comparing
+	path string // its own folder
 }
 
 // LeftOver counts files that stay out of a change because the base ignores them.
 type LeftOver struct {
-	Folder string `json:"folder"`
+	Folder string `json:"folder"` // first component of their paths; "." for files at the top
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
 }
 
-// Diff is what a walk found: every path that differs from the base, and what is left over.
+// Diff is what a walk found: every path that may differ from the base, and what is left over.
+// A file that was touched and is as before may be among the changes: comparing trees tells.
 type Diff struct {
-	Changes  []Found
+	Changes  []Found // in path order
 	LeftOver []LeftOver
-	Bytes    int64 // of all regular files found
+	Bytes    int64 // of all regular files found, left over or not
 }
 
 // Found is one path on the writable side.
@@ -56,4 +63,9 @@ type Found struct {
 	Path string
 	Mode git.Mode // "" = deleted, or cannot be in a tree (then Fact says why)
 	Fact policy.Fact
+}
+
+// Deleted reports whether nothing is at the path any more.
+func (f Found) Deleted() bool {
+	return f.Mode == "" && f.Fact.Special == "" && f.Fact.Unreadable == ""
 }

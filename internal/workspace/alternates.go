@@ -1,0 +1,88 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"sallyport/internal/git"
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+)
+
+// ObjectsRoot is where object folders are seen inside a sandbox, as ObjectsRoot/0 and so on.
+const ObjectsRoot = "/.sallyport/objects"
+
+// objects returns every folder that holds objects of a project: its own first, then
+// those that it borrows. A project that borrows is asked through git, as its owner,
+// so that nothing comes into reach that they could not reach themselves.
+func (m *Manager) objects(ctx context.Context, project git.Project) ([]string, error) {
+	own := filepath.Join(project.CommonDir, "objects")
+	if st, err := os.Stat(own); err != nil || !st.IsDir() {
+		return nil, problem.Errorf(problem.Refused, "git -C "+strconv.Quote(project.Top)+" fsck", "%s is not a folder of objects", own)
+	}
+	found := []string{own}
+	borrows, err := readPlain(filepath.Join(own, "info", "alternates"))
+	if err != nil || len(borrows) == 0 {
+		return found, err
+	}
+	out, err := project.Common(m.ops).Run(ctx, git.Cmd{Args: []string{"count-objects", "-v"}})
+	if err != nil {
+		return nil, fmt.Errorf("find the objects that %s borrows: %w", project.Top, err)
+	}
+	for line := range strings.Lines(string(out)) {
+		text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "alternate: ")
+		if !ok {
+			continue
+		}
+		folder, err := unquote(text)
+		if err != nil || !filepath.IsAbs(folder) {
+			return nil, problem.Errorf(problem.Refused, "cat "+filepath.Join(own, "info", "alternates"), "%s borrows objects from %q, which is no absolute path", project.Top, text)
+		}
+		found = append(found, folder)
+	}
+	return found, nil
+}
+
+// unquote reads a path as git prints it: plain, or in double quotes with C escapes.
+func unquote(s string) (string, error) {
+	if !strings.HasPrefix(s, `"`) {
+		return s, nil
+	}
+	return strconv.Unquote(s)
+}
+
+// alternateLine writes a path for objects/info/alternates.
+func alternateLine(path string) string {
+	if path != "" && path[0] != '"' && path[0] != '#' && !strings.ContainsAny(path, "\n\r\\") {
+		return path + "\n"
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, "\\%03o", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteString("\"\n")
+	return b.String()
+}
+
+// binds shows object folders inside a sandbox, and returns the alternates file that names them there.
+func binds(folders []string) (shown []sandbox.Bind, alternates string) {
+	for i, folder := range folders {
+		target := ObjectsRoot + "/" + strconv.Itoa(i)
+		shown = append(shown, sandbox.Bind{Source: folder, Target: target})
+		alternates += target + "\n"
+	}
+	return shown, alternates
+}

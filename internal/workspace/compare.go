@@ -1,0 +1,108 @@
+package workspace
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyEntry compares one entry of a plain copy with the base, byte by byte: times can be
+// set by anybody, and a clock may go back.
+func (w *walker) copyEntry(dir, below int, at place, name string, st *unix.Stat_t) error {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return w.copyFolder(dir, below, at, name)
+	}
+	if below >= 0 {
+		var was unix.Stat_t
+		err := unix.Fstatat(below, name, &was, unix.AT_SYMLINK_NOFOLLOW)
+		if err == nil && w.equal(dir, below, name, st, &was) {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	if err := w.replaced(below, at, name); err != nil {
+		return err
+	}
+	w.put(dir, below, at, name, st)
+	return nil
+}
+
+func (w *walker) copyFolder(dir, below int, at place, name string) error {
+	under := folderBelow(below, name)
+	defer closeBelow(under)
+	if under < 0 {
+		if err := w.gone(below, at, name); err != nil {
+			return err
+		}
+	}
+	return w.enter(dir, below, at, name, func(fd int, inner place) error {
+		if err := w.folder(fd, under, inner); err != nil {
+			return err
+		}
+		return w.missing(fd, under, inner)
+	})
+}
+
+// missing records what the base has in a folder and the copy has not.
+func (w *walker) missing(dir, below int, at place) error {
+	if below < 0 {
+		return nil
+	}
+	return names(below, func(name string) error {
+		if at.path == "" && name == ".git" {
+			return nil
+		}
+		var st unix.Stat_t
+		if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, unix.ENOENT) {
+			return nil // there, or found unreadable by the walk itself
+		}
+		return w.gone(below, at, name)
+	})
+}
+
+// equal reports whether a file or link of the copy surely is the base's: type, mode, one
+// name, content. When in doubt it is not, and comparing trees will tell.
+func (w *walker) equal(dir, below int, name string, st, was *unix.Stat_t) bool {
+	if st.Mode&^0o022 != was.Mode&^0o022 || st.Size != was.Size || st.Nlink != was.Nlink {
+		return false
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		a, err := readLink(dir, name)
+		b, err2 := readLink(below, name)
+		return err == nil && err2 == nil && a == b
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	a, size, err := openFile(dir, name)
+	if err != nil {
+		return false
+	}
+	defer a.Close()
+	b, size2, err := openFile(below, name)
+	if err != nil {
+		return false
+	}
+	defer b.Close()
+	return size == size2 && same(a, b)
+}
+
+func same(a, b io.Reader) bool {
+	var bufA, bufB [64 << 10]byte
+	for {
+		n, errA := io.ReadFull(a, bufA[:])
+		k, errB := io.ReadFull(b, bufB[:])
+		if n != k || !bytes.Equal(bufA[:n], bufB[:k]) {
+			return false
+		}
+		if errA != nil || errB != nil {
+			return ended(errA) && ended(errB)
+		}
+	}
+}
+
+func ended(err error) bool { return err == io.EOF || err == io.ErrUnexpectedEOF }

@@ -1,0 +1,121 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"sallyport/internal/git"
+	"sallyport/internal/problem"
+)
+
+// split parts what was found into changes and what is left over: ignored by the base,
+// absent from it, and not asked for by IncludeIgnored (SV-047).
+func (m *Manager) split(ctx context.Context, w Workspace, found []finding) (Diff, error) {
+	for _, glob := range w.Spec.IncludeIgnored {
+		if !doublestar.ValidatePattern(glob) {
+			return Diff{}, problem.Errorf(problem.Usage, "sallyport run --help", "%q is no glob", glob)
+		}
+	}
+	var fresh []string
+	for _, f := range found {
+		if f.fresh {
+			fresh = append(fresh, f.Path)
+		}
+	}
+	ignored, err := m.ignored(ctx, w, fresh)
+	if err != nil {
+		return Diff{}, fmt.Errorf("find what the base ignores: %w", err)
+	}
+	var diff Diff
+	left := map[string]int{} // folder → index in diff.LeftOver
+	for _, f := range found {
+		diff.Bytes += f.Fact.Size
+		if !f.fresh || !ignored[f.Path] || wanted(w.Spec.IncludeIgnored, f.Path) {
+			diff.Changes = append(diff.Changes, f.Found)
+			continue
+		}
+		folder, _, inFolder := strings.Cut(f.Path, "/")
+		if !inFolder {
+			folder = "."
+		}
+		i, ok := left[folder]
+		if !ok {
+			i = len(diff.LeftOver)
+			left[folder] = i
+			diff.LeftOver = append(diff.LeftOver, LeftOver{Folder: folder})
+		}
+		diff.LeftOver[i].Files++
+		diff.LeftOver[i].Bytes += f.Fact.Size
+	}
+	return diff, nil
+}
+
+func wanted(globs []string, path string) bool {
+	for _, glob := range globs {
+		if doublestar.MatchUnvalidated(glob, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// ignored asks git which of paths the base ignores, in one process. Git sees our own
+// directory, with a copy of the project's info/exclude, and a folder that holds the
+// base's .gitignore files and nothing else: neither what an agent wrote nor a person's
+// own settings take part.
+func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map[string]bool, error) {
+	host := git.Dir{Path: m.repository(w.Spec.Project), Ops: m.ops}
+	folder := filepath.Join(filepath.Dir(w.base), "ignore")
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	if any, err := m.ignoresAny(host, folder); err != nil || !any {
+		return nil, err
+	}
+	var in bytes.Buffer
+	for _, p := range paths {
+		in.WriteString(p)
+		in.WriteByte(0)
+	}
+	out, err := host.Run(ctx, git.Cmd{
+		Args: []string{"check-ignore", "--no-index", "--stdin", "-z"}, Stdin: &in, Dir: folder,
+		Env: []string{"GIT_WORK_TREE=" + folder}, Config: []string{"core.bare=false", "core.ignoreCase=false"},
+	})
+	var failed *git.Failure
+	if errors.As(err, &failed) && failed.Code == 1 {
+		return nil, nil // none is ignored
+	}
+	if err != nil {
+		return nil, err
+	}
+	ignored := map[string]bool{}
+	for p := range strings.SplitSeq(string(out), "\x00") {
+		ignored[p] = true
+	}
+	return ignored, nil
+}
+
+// ignoresAny reports whether there is anything that could ignore a file.
+func (m *Manager) ignoresAny(host git.Dir, folder string) (bool, error) {
+	if exists(filepath.Join(host.Path, "info", "exclude")) {
+		return true, nil
+	}
+	f, err := os.Open(folder)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	_, err = f.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil, err
+}

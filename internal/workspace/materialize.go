@@ -1,0 +1,305 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/git"
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+)
+
+// editsMax is how many edits are laid over a base; more are checked out as a layer of their own.
+const editsMax = 5000
+
+// Materialize makes a throw-away workspace that shows exactly a commit's tree, and no
+// empty folder beside it. spec.Base is a commit whose layer is likely there: only the
+// difference is written. Discard takes it away.
+func (m *Manager) Materialize(ctx context.Context, spec Spec, commit git.OID) (Workspace, error) {
+	w, err := m.materialize(ctx, spec, commit)
+	if err != nil {
+		return Workspace{}, fmt.Errorf("show %.12s: %w", commit, err)
+	}
+	return w, nil
+}
+
+// Discard takes a materialized workspace away; it does nothing to a prepared one.
+func (m *Manager) Discard(ctx context.Context, w Workspace) error {
+	if filepath.Dir(w.path) != filepath.Join(m.root, "shown") {
+		return fmt.Errorf("%s is no throw-away workspace", w.path)
+	}
+	return m.discard(ctx, w.path)
+}
+
+func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (Workspace, error) {
+	host, err := m.Repository(ctx, spec.Project)
+	if err != nil {
+		return Workspace{}, err
+	}
+	s := showing{host: host, commit: commit}
+	baseTree, err := host.Tree(ctx, spec.Base)
+	if err != nil {
+		return Workspace{}, err
+	}
+	if s.tree, err = host.Tree(ctx, commit); err != nil {
+		return Workspace{}, err
+	}
+	if s.edits, err = host.Edits(ctx, baseTree, s.tree); err != nil {
+		return Workspace{}, err
+	}
+	for _, e := range s.edits {
+		if e.New.Mode == git.Submodule {
+			return Workspace{}, problem.Errorf(problem.Refused, "", "%q is a submodule, which cannot be shown", e.Path)
+		}
+	}
+	if m.strategy == Overlay && len(s.edits) <= editsMax {
+		w, err := m.show(ctx, spec, s, baseTree)
+		if !errors.Is(err, errNoWhiteouts) {
+			return w, err
+		}
+	}
+	s.edits = nil
+	return m.show(ctx, spec, s, s.tree)
+}
+
+// showing is a tree to be shown as edits over a layer.
+type showing struct {
+	host   git.Dir
+	commit git.OID
+	tree   git.OID
+	edits  []git.Edit
+}
+
+// errNoWhiteouts says that a deletion cannot be written into an upper folder here.
+var errNoWhiteouts = errors.New("whiteouts cannot be made here")
+
+func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID) (Workspace, error) {
+	layer, err := m.Layer(ctx, s.host, under)
+	if err != nil {
+		return Workspace{}, err
+	}
+	objects, err := m.objects(ctx, spec.Project)
+	if err != nil {
+		return Workspace{}, err
+	}
+	objects = append([]string{filepath.Join(s.host.Path, "objects")}, objects...)
+	shown := filepath.Join(m.root, "shown")
+	if err := m.folder(shown); err != nil {
+		return Workspace{}, err
+	}
+	home := ""
+	err = m.ops.Do("shown:name", func() error {
+		home, err = os.MkdirTemp(shown, string(spec.Change)+"-")
+		return err
+	})
+	if err != nil {
+		return Workspace{}, err
+	}
+	r := record{Strategy: m.strategy, Base: s.commit, Tree: under, Owner: spec.Owner, Objects: objects}
+	err = m.fill(home, r, layer, func(gitDir string) error {
+		index := filepath.Join(gitDir, "index")
+		if err := copyOne(layer.Index, index, 0o644, true); err != nil {
+			return err
+		}
+		if err := updateIndex(ctx, s, index); err != nil {
+			return err
+		}
+		return m.toy(gitDir, spec.Project, spec.Branch, s.commit, objects)
+	})
+	if err == nil && len(s.edits) > 0 {
+		err = m.lay(ctx, s, filepath.Join(home, "upper"), spec.Owner)
+	}
+	if err != nil {
+		return Workspace{}, errors.Join(err, m.discard(context.WithoutCancel(ctx), home))
+	}
+	spec.Base = s.commit
+	return m.workspace(spec, home, r), nil
+}
+
+// updateIndex brings a copy of a layer's index to the tree that is shown.
+func updateIndex(ctx context.Context, s showing, index string) error {
+	if len(s.edits) == 0 {
+		return nil
+	}
+	var in bytes.Buffer
+	for _, e := range s.edits {
+		if e.New.Absent() {
+			fmt.Fprintf(&in, "0 %s\t%s\x00", e.Old.OID, e.Path)
+		}
+	}
+	for _, e := range s.edits {
+		if !e.New.Absent() {
+			fmt.Fprintf(&in, "%s %s\t%s\x00", e.New.Mode, e.New.OID, e.Path)
+		}
+	}
+	_, err := s.host.Do(ctx, "shown:index", git.Cmd{
+		Args: []string{"update-index", "-z", "--index-info"}, Stdin: &in,
+		Env: []string{"GIT_INDEX_FILE=" + index},
+	})
+	return err
+}
+
+// lay writes edits into an empty upper folder that no overlay is mounted on yet.
+func (m *Manager) lay(ctx context.Context, s showing, upper string, owner sandbox.Owner) error {
+	gone, err := emptied(ctx, s)
+	if err != nil {
+		return err
+	}
+	return m.ops.Do("shown:upper", func() error {
+		l := layout{upper: upper, owner: owner, made: map[string]bool{"": true}}
+		for _, p := range gone {
+			if err := l.whiteout(p); err != nil {
+				return err
+			}
+		}
+		var writes []git.Edit
+		var blobs []git.OID
+		for _, e := range s.edits {
+			if !e.New.Absent() {
+				writes, blobs = append(writes, e), append(blobs, e.New.OID)
+			}
+		}
+		i := 0
+		return s.host.Blobs(ctx, blobs, func(_ git.OID, _ int64, r io.Reader) error {
+			i++
+			return l.write(writes[i-1], r)
+		})
+	})
+}
+
+// emptied returns what has to be hidden: deleted paths, or the highest folder above
+// them that the new tree does not have. What a new entry takes the place of is hidden by that.
+func emptied(ctx context.Context, s showing) ([]string, error) {
+	var gone []string
+	above := map[string]git.Entry{}
+	for _, e := range s.edits {
+		if !e.New.Absent() {
+			continue
+		}
+		gone = append(gone, e.Path)
+		for p := path.Dir(e.Path); p != "."; p = path.Dir(p) {
+			above[p] = git.Entry{}
+		}
+	}
+	folders := make([]string, 0, len(above))
+	for p := range above {
+		folders = append(folders, p)
+	}
+	entries, err := s.host.Lookup(ctx, s.tree, folders)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range folders {
+		above[p] = entries[i]
+	}
+	added := map[string]bool{} // what a new entry stands at
+	for _, e := range s.edits {
+		if !e.New.Absent() {
+			added[e.Path] = true
+		}
+	}
+	var hide []string
+	for _, p := range gone {
+		highest, covered := p, false
+		for up := path.Dir(p); up != "."; up = path.Dir(up) {
+			covered = covered || added[up]
+			if above[up].Absent() {
+				highest = up
+			}
+		}
+		if !covered && !hasBelow(s.edits, p) {
+			hide = append(hide, highest)
+		}
+	}
+	slices.Sort(hide)
+	return slices.Compact(hide), nil
+}
+
+// hasBelow reports whether an edit puts something below p, which then is a folder.
+func hasBelow(edits []git.Edit, p string) bool {
+	i, _ := slices.BinarySearchFunc(edits, p+"/", func(e git.Edit, p string) int { return strings.Compare(e.Path, p) })
+	for ; i < len(edits) && strings.HasPrefix(edits[i].Path, p+"/"); i++ {
+		if !edits[i].New.Absent() {
+			return true
+		}
+	}
+	return false
+}
+
+// layout writes into an upper folder. Paths are of a tree that git holds: no "..", no
+// empty part; and the folder is the host's own until it is shown.
+type layout struct {
+	upper string
+	owner sandbox.Owner
+	made  map[string]bool // folders
+}
+
+// parents makes the folders that path lies in.
+func (l *layout) parents(p string) error {
+	folder := path.Dir(p)
+	if folder == "." || l.made[folder] {
+		return nil
+	}
+	if err := l.parents(folder); err != nil {
+		return err
+	}
+	l.made[folder] = true
+	return ownFolder(filepath.Join(l.upper, folder), l.owner)
+}
+
+func (l *layout) whiteout(p string) error {
+	if err := l.parents(p); err != nil {
+		return err
+	}
+	err := unix.Mknod(filepath.Join(l.upper, p), unix.S_IFCHR, 0)
+	if errors.Is(err, unix.EPERM) {
+		return errNoWhiteouts
+	}
+	return err
+}
+
+func (l *layout) write(e git.Edit, r io.Reader) error {
+	if err := l.parents(e.Path); err != nil {
+		return err
+	}
+	name := filepath.Join(l.upper, e.Path)
+	if e.New.Mode == git.Symlink {
+		target, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		if err := os.Symlink(string(target), name); err != nil {
+			return err
+		}
+		return own(name, l.owner)
+	}
+	mode := os.FileMode(0o644)
+	if e.New.Mode == git.Executable {
+		mode = 0o755
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return own(name, l.owner)
+}

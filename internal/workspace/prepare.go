@@ -1,0 +1,263 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+)
+
+// record lies in every workspace, out of any sandbox's reach: what it was made as.
+type record struct {
+	Strategy Strategy      `json:"strategy"`
+	Base     git.OID       `json:"base"` // commit
+	Tree     git.OID       `json:"tree"` // of the layer below
+	Owner    sandbox.Owner `json:"owner"`
+	Objects  []string      `json:"objects"` // folders, as numbered inside
+}
+
+const recordName = "workspace.json"
+
+// Prepare makes a workspace, or returns the one there is with all that was done in it.
+// What a crash left half made is removed first.
+//
+// Errors: problem.Conflict if there is one on another base.
+func (m *Manager) Prepare(ctx context.Context, spec Spec) (Workspace, error) {
+	path := m.home(spec.Change)
+	var w Workspace
+	err := m.alone(ctx, path, func() error {
+		var err error
+		if w, err = m.open(spec); err == nil || !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := m.make(ctx, spec, fresh(path)); err != nil {
+			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
+		}
+		if err := m.ops.Do("workspace:commit", func() error { return os.Rename(fresh(path), path) }); err != nil {
+			return err
+		}
+		w, err = m.open(spec)
+		return err
+	})
+	return w, err
+}
+
+// Open returns a workspace that was prepared. Errors: problem.NotFound, problem.Conflict if it is on another base.
+func (m *Manager) Open(_ context.Context, spec Spec) (Workspace, error) {
+	w, err := m.open(spec)
+	if errors.Is(err, os.ErrNotExist) {
+		return Workspace{}, problem.Errorf(problem.NotFound, "sallyport change show "+string(spec.Change), "%s has no workspace", spec.Change)
+	}
+	return w, err
+}
+
+// Fresh throws away what was done in a workspace and returns it as it was at first.
+// No sandbox may be running on it. A crash leaves the old one or the new one.
+func (m *Manager) Fresh(ctx context.Context, spec Spec) (Workspace, error) {
+	path := m.home(spec.Change)
+	var w Workspace
+	err := m.alone(ctx, path, func() error {
+		if err := m.make(ctx, spec, fresh(path)); err != nil {
+			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
+		}
+		err := m.ops.Do("workspace:commit", func() error {
+			if !exists(path) {
+				return os.Rename(fresh(path), path)
+			}
+			return unix.Renameat2(unix.AT_FDCWD, fresh(path), unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
+		})
+		if err != nil {
+			return err
+		}
+		if err := m.remove("workspace:clear", fresh(path)); err != nil {
+			return err
+		}
+		w, err = m.open(spec)
+		return err
+	})
+	return w, err
+}
+
+// Remove takes a workspace away with all that is in it; absence is success. Checkpoints stay.
+func (m *Manager) Remove(ctx context.Context, change id.Change) error {
+	return m.discard(ctx, m.home(change))
+}
+
+// discard removes a workspace's folder in such a way that a crash leaves no half of it under its name.
+func (m *Manager) discard(ctx context.Context, path string) error {
+	return m.alone(ctx, path, func() error {
+		temp := fresh(path)
+		if err := m.remove("workspace:clear", temp); err != nil {
+			return err
+		}
+		if !exists(path) {
+			return nil
+		}
+		if err := m.ops.Do("workspace:retire", func() error { return os.Rename(path, temp) }); err != nil {
+			return err
+		}
+		return m.remove("workspace:remove", temp)
+	})
+}
+
+// Sweep removes what a crash left half made. It is called at start, before anything else.
+func (m *Manager) Sweep(ctx context.Context) error {
+	for _, kind := range []string{"repos", "layers", "workspaces", "shown", "dirty"} {
+		entries, err := os.ReadDir(filepath.Join(m.root, kind))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), ".new-") && kind != "shown" && kind != "dirty" {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			if err := m.remove("sweep:remove", filepath.Join(m.root, kind, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open reads the record of a workspace; os.ErrNotExist if there is none.
+func (m *Manager) open(spec Spec) (Workspace, error) {
+	path := m.home(spec.Change)
+	r, err := readRecord(path)
+	if err != nil {
+		return Workspace{}, err
+	}
+	if r.Base != spec.Base || r.Owner != spec.Owner {
+		return Workspace{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(spec.Change),
+			"the workspace of %s is on base %.12s for uid %d, not on %.12s for uid %d", spec.Change, r.Base, r.Owner.UID, spec.Base, spec.Owner.UID)
+	}
+	return m.workspace(spec, path, r), nil
+}
+
+func readRecord(path string) (record, error) {
+	var r record
+	data, err := os.ReadFile(filepath.Join(path, recordName))
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read the record of workspace %s: %w", filepath.Base(path), err)
+	}
+	return r, nil
+}
+
+// workspace describes the folder at path that r tells of.
+func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
+	layer := m.layerOf(filepath.Join(m.root, "layers", string(r.Tree)))
+	w := Workspace{Spec: spec, Strategy: r.Strategy, base: layer.Tree, path: path}
+	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
+	w.Tree.Objects, _ = binds(r.Objects)
+	if r.Strategy == Overlay {
+		w.Tree.Layers = []string{layer.Tree}
+		w.Tree.Upper, w.Tree.Work = filepath.Join(path, "upper"), filepath.Join(path, "work")
+	} else {
+		w.Tree.Dir = filepath.Join(path, "tree")
+	}
+	return w
+}
+
+// make makes a workspace at path, whose leftovers it removes first.
+func (m *Manager) make(ctx context.Context, spec Spec, path string) error {
+	host, err := m.Repository(ctx, spec.Project)
+	if err != nil {
+		return err
+	}
+	tree, objects, err := m.ground(ctx, host, spec.Project, spec.Base)
+	if err != nil {
+		return err
+	}
+	layer, err := m.Layer(ctx, host, tree)
+	if err != nil {
+		return err
+	}
+	r := record{Strategy: m.strategy, Base: spec.Base, Tree: tree, Owner: spec.Owner, Objects: objects}
+	return m.fill(path, r, layer, func(gitDir string) error {
+		if err := copyOne(layer.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
+			return err
+		}
+		return m.toy(gitDir, spec.Project, spec.Branch, spec.Base, objects)
+	})
+}
+
+// fill makes the folders of a workspace; the record comes last.
+func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir string) error) error {
+	if err := m.folder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := m.remove("workspace:clear", path); err != nil {
+		return err
+	}
+	err := m.ops.Do("workspace:folders", func() error {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return err
+		}
+		folders := []string{"scratch", "scratch/.git"}
+		if r.Strategy == Overlay {
+			folders = append(folders, "upper", "work")
+		}
+		for _, name := range folders {
+			if err := ownFolder(filepath.Join(path, name), r.Owner); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = m.ops.Do("workspace:git", func() error {
+		if err := toy(filepath.Join(path, "scratch", ".git")); err != nil {
+			return err
+		}
+		return chownTree(filepath.Join(path, "scratch"), r.Owner)
+	})
+	if err != nil {
+		return err
+	}
+	if r.Strategy != Overlay {
+		err := m.ops.Do("workspace:copy", func() error {
+			return copyTree(layer.Tree, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return m.ops.Do("workspace:record", func() error { return writeSynced(filepath.Join(path, recordName), data) })
+}
+
+// ground returns the tree of a base commit and the object folders that show it. The
+// host's own objects, which hold other changes' checkpoints too, are among them only
+// if the project does not have the commit.
+func (m *Manager) ground(ctx context.Context, host git.Dir, project git.Project, base git.OID) (git.OID, []string, error) {
+	objects, err := m.objects(ctx, project)
+	if err != nil {
+		return "", nil, err
+	}
+	tree, err := project.Common(m.ops).Resolve(ctx, string(base)+"^{tree}")
+	if err == nil && tree != "" {
+		return tree, objects, nil
+	}
+	tree, err = host.Tree(ctx, base)
+	return tree, append([]string{filepath.Join(host.Path, "objects")}, objects...), err
+}

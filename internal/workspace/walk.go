@@ -1,0 +1,258 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/git"
+	"sallyport/internal/policy"
+	"sallyport/internal/problem"
+)
+
+// pathMax is the length of the longest path, in bytes, that is opened below a workspace.
+const pathMax = unix.PathMax - 1
+
+// Walk returns every path that differs from the base, and counts what is left over.
+// An entry of a folder that cannot be read is returned as Unreadable, never skipped.
+//
+// What runs in the workspace should be frozen: nothing unsafe happens otherwise, but
+// then the answer is of no single moment.
+//
+// Errors: problem.Refused naming a limit.
+func (m *Manager) Walk(ctx context.Context, w Workspace) (Diff, error) {
+	walk := walker{ctx: ctx, limits: m.limits, closed: func(do func() error) error { return m.ops.Do("walk:unlock", do) }}
+	base, err := openTop(w.base)
+	if err != nil {
+		return Diff{}, err
+	}
+	defer unix.Close(base)
+	walk.entry = walk.copyEntry
+	if w.Strategy == Overlay {
+		walk.entry = walk.upperEntry
+	}
+	fd, restore, err := w.openSide()
+	if err != nil {
+		return Diff{}, err
+	}
+	defer restore()
+	defer unix.Close(fd)
+	err = walk.folder(fd, base, place{})
+	if err == nil && w.Strategy != Overlay {
+		err = walk.missing(fd, base, place{})
+	}
+	if err != nil {
+		return Diff{}, fmt.Errorf("walk the workspace of %s: %w", w.Spec.Change, err)
+	}
+	slices.SortFunc(walk.found, func(a, b finding) int { return strings.Compare(a.Path, b.Path) })
+	return m.split(ctx, w, walk.found)
+}
+
+// openSide opens the folder that the agent's files are in, even if the agent closed it.
+func (w Workspace) openSide() (fd int, restore func(), err error) {
+	home, err := openTop(w.path)
+	if err != nil {
+		return -1, nil, err
+	}
+	defer unix.Close(home)
+	name := "tree"
+	if w.Strategy == Overlay {
+		name = "upper"
+	}
+	fd, restore, err = openFolder(home, name)
+	if err != nil {
+		return -1, nil, fmt.Errorf("open the %s folder of %s: %w", name, w.Spec.Change, err)
+	}
+	return fd, restore, nil
+}
+
+// place is where a walk stands.
+type place struct {
+	path   string // "" = top
+	depth  int
+	hidden bool // upper folder: nothing of the base shows through
+	marked bool // upper folder: empty files may stand for deletions
+}
+
+func (p place) join(name string) string {
+	if p.path == "" {
+		return name
+	}
+	return p.path + "/" + name
+}
+
+// finding is a found path and whether the base has nothing at it.
+type finding struct {
+	Found
+	fresh bool
+}
+
+// walker is one walk. In its methods dir is a folder of the writable side, and below the
+// base's folder of the same path, or -1 if it has none.
+type walker struct {
+	ctx    context.Context
+	limits Limits
+	closed func(do func() error) error // wraps the opening of a folder that its owner closed
+	seen   int
+	found  []finding
+	entry  func(dir, below int, at place, name string, st *unix.Stat_t) error
+}
+
+// folder walks one open folder.
+func (w *walker) folder(dir, below int, at place) error {
+	return names(dir, func(name string) error {
+		if w.seen++; w.seen > w.limits.Entries {
+			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
+		}
+		if w.seen%4096 == 0 && w.ctx.Err() != nil {
+			return context.Cause(w.ctx)
+		}
+		var st unix.Stat_t
+		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, unix.ENOENT) {
+			return nil // gone since it was listed
+		}
+		if err != nil {
+			w.unreadable(below, at, name, err.Error())
+			return nil
+		}
+		if at.path == "" && name == ".git" && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return nil // the mount of the agent's own git
+		}
+		return w.entry(dir, below, at, name, &st)
+	})
+}
+
+// enter opens a folder of the writable side and calls do with it. One that cannot be
+// opened, or lies too deep, is a finding.
+func (w *walker) enter(dir, below int, at place, name string, do func(fd int, at place) error) error {
+	inner := place{path: at.join(name), depth: at.depth + 1}
+	if inner.depth > w.limits.Depth {
+		w.unreadable(below, at, name, fmt.Sprintf("more than %d folders in each other", w.limits.Depth))
+		return nil
+	}
+	if len(inner.path) > pathMax {
+		w.unreadable(below, at, name, fmt.Sprintf("a path of more than %d bytes", pathMax))
+		return nil
+	}
+	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err == nil && unix.Faccessat(fd, ".", unix.X_OK, 0) == nil {
+		defer unix.Close(fd)
+		return do(fd, inner)
+	}
+	if err == nil {
+		unix.Close(fd)
+	} else if errors.Is(err, unix.ENOENT) {
+		return nil
+	} else if !errors.Is(err, unix.EACCES) {
+		w.unreadable(below, at, name, err.Error())
+		return nil
+	}
+	return w.closed(func() error {
+		fd, restore, err := openFolder(dir, name)
+		if err != nil {
+			w.unreadable(below, at, name, err.Error())
+			return nil
+		}
+		defer restore()
+		defer unix.Close(fd)
+		return do(fd, inner)
+	})
+}
+
+func (w *walker) unreadable(below int, at place, name, why string) {
+	w.add(below, name, Found{Path: at.join(name), Fact: policy.Fact{Unreadable: why}})
+}
+
+func (w *walker) add(below int, name string, f Found) {
+	var st unix.Stat_t
+	w.found = append(w.found, finding{f, below < 0 || unix.Fstatat(below, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil})
+}
+
+// put records what is at a path of the writable side and is no folder.
+func (w *walker) put(dir, below int, at place, name string, st *unix.Stat_t) {
+	f := Found{Path: at.join(name), Fact: policy.Fact{HardLinks: int(st.Nlink)}}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		f.Mode = git.File
+		if st.Mode&0o100 != 0 {
+			f.Mode = git.Executable
+		}
+		f.Fact.Size = st.Size
+		f.Fact.SetID = st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0
+	case unix.S_IFLNK:
+		f.Mode = git.Symlink
+		target, err := readLink(dir, name)
+		if err != nil {
+			f.Mode, f.Fact.Unreadable = "", err.Error()
+		}
+		f.Fact.LinkTarget = target
+	default:
+		f.Fact.Special = special(st.Mode)
+	}
+	if len(f.Path) > pathMax {
+		f.Mode, f.Fact.Unreadable = "", fmt.Sprintf("a path of more than %d bytes", pathMax)
+	}
+	w.add(below, name, f)
+}
+
+func special(mode uint32) string {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFIFO:
+		return "fifo"
+	case unix.S_IFSOCK:
+		return "socket"
+	case unix.S_IFCHR:
+		return "character device"
+	case unix.S_IFBLK:
+		return "block device"
+	}
+	return "file of an unknown kind"
+}
+
+// gone records that a path of the base, or all that lies below it, is not there any more.
+func (w *walker) gone(below int, at place, name string) error {
+	if below < 0 {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(below, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			return nil
+		}
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		w.found = append(w.found, finding{Found: Found{Path: at.join(name)}})
+		return nil
+	}
+	fd, err := openAt(below, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	inner := place{path: at.join(name)}
+	return names(fd, func(name string) error { return w.gone(fd, inner, name) })
+}
+
+// folderBelow opens the base's folder of the same name; -1 if it has none there.
+func folderBelow(below int, name string) int {
+	if below < 0 {
+		return -1
+	}
+	fd, err := openAt(below, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+func closeBelow(fd int) {
+	if fd >= 0 {
+		unix.Close(fd)
+	}
+}
