@@ -1,0 +1,344 @@
+package config_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"sallyport/internal/config"
+	"sallyport/internal/policy"
+	"sallyport/internal/problem"
+)
+
+// parse reads a file by the name of its schema and returns only whether it was taken.
+func parse(name string, data []byte) error {
+	var err error
+	switch name {
+	case "sallyport":
+		_, err = config.ParseSallyport(config.SallyportFile, data)
+	case "policy":
+		_, err = config.ParsePolicy(config.PolicyFile, data)
+	case "repository":
+		_, err = config.ParseRepository("abc", data)
+	}
+	return err
+}
+
+func TestAFileBecomesAStruct(t *testing.T) {
+	s, err := config.ParseSallyport("s", []byte(`
+limits: {memory: 2GiB, processes: 100, output: 10MiB, timeout: 1h30m, descriptors: 256}
+shares: [/opt/go/, "/data"]
+profiles:
+  - go
+  - node
+changes:
+  at_once: 3
+commits:
+  author_name: Ada's agents
+  author_email: agents@example.org
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Sallyport{
+		Limits: config.Limits{Memory: 2 << 30, Processes: 100, Output: 10 << 20, Timeout: config.Duration(90 * time.Minute), Descriptors: 256},
+		Shares: []config.Folder{"/opt/go", "/data"}, Profiles: []config.Profile{"go", "node"},
+		Changes: config.Changes{AtOnce: 3}, Commits: config.Commits{AuthorName: "Ada's agents", AuthorEmail: "agents@example.org"},
+	}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestAPolicyOverridesTheDefaultsItNames(t *testing.T) {
+	p, err := config.ParsePolicy("p", []byte("forbidden_areas: [vault, '**/*.pem']\nprotected_areas: []\nallow_symlinks: true\nexecutables: refuse\nallow_executable: [scripts]\nfile_bytes_max: 1KiB\nchange_bytes_max: 5000\npaths_max: 7\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := policy.Rules{
+		ForbiddenAreas: []string{"vault", "**/*.pem"}, ProtectedAreas: []string{}, AllowSymlinks: true, Executables: policy.Refuse,
+		AllowExecutable: []string{"scripts"}, FileBytesMax: 1024, ChangeBytesMax: 5000, PathsMax: 7,
+	}
+	if got := p.Judgement(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	empty, err := config.ParsePolicy("p", nil)
+	if err != nil || !reflect.DeepEqual(empty.Judgement(), policy.Default()) {
+		t.Errorf("an empty policy is %+v, %v", empty.Judgement(), err)
+	}
+}
+
+func TestARepositoryCanOnlyBeStricter(t *testing.T) {
+	home := policy.Default()
+	r, err := config.ParseRepository("abc", []byte("allow_symlinks: true\nfile_bytes_max: 1GiB\nprotected_areas: [x]\nchecks: ['go test ./...']\nprofiles: [go]\ninclude_ignored: [dist]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := policy.Merge(home, r.Judgement())
+	if got.AllowSymlinks || got.FileBytesMax != home.FileBytesMax || len(got.ProtectedAreas) != len(home.ProtectedAreas)+1 {
+		t.Errorf("merged %+v", got)
+	}
+	if !reflect.DeepEqual(config.Strings(r.Checks), []string{"go test ./..."}) || r.Profiles[0] != "go" || r.IncludeIgnored[0] != "dist" {
+		t.Errorf("got %+v", r)
+	}
+	silent, err := config.ParseRepository("abc", []byte("# nothing\n"))
+	if err != nil || policy.Digest(policy.Merge(home, silent.Judgement()), policy.Plan{}) != policy.Digest(home, policy.Plan{}) {
+		t.Errorf("a silent repository has an opinion: %+v, %v", silent, err)
+	}
+}
+
+func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
+	for name, test := range map[string]struct{ file, data, want string }{
+		"an unknown key":            {"policy", "# c\nforbiden_areas: [x]\n", "policy.yaml:2:1: forbiden_areas: there is no such key; there are allowed_areas,"},
+		"an unknown key below":      {"sallyport", "limits:\n  memry: 1\n", "sallyport.yaml:2:3: limits.memry: there is no such key"},
+		"an ill-typed list":         {"policy", "allowed_areas: src\n", "policy.yaml:1:16: allowed_areas: it must be a list, and is text"},
+		"an ill-typed entry":        {"policy", "allowed_areas:\n  - src\n  - [a]\n", "policy.yaml:3:5: allowed_areas[1]: it must be text, and is a list"},
+		"an entry without a value":  {"policy", "allowed_areas:\n  - src\n  -\n", "allowed_areas[1]: it has no value"},
+		"an ill-typed boolean":      {"policy", "allow_symlinks: yes\n", "policy.yaml:1:17: allow_symlinks: it must be true or false, and is text"},
+		"an ill-typed number":       {"policy", "paths_max: many\n", "policy.yaml:1:12: paths_max: it must be a whole decimal number, and is text"},
+		"an odd number":             {"policy", "paths_max: 0x10\n", "paths_max: it must be a whole decimal number"},
+		"an octal number":           {"policy", "paths_max: 010\n", "paths_max: it must be a whole decimal number"},
+		"a number for a word":       {"repository", "checks: [1]\n", ".sallyport.yaml:1:10: checks[0]: it must be text"},
+		"a key without a value":     {"policy", "allowed_areas:\nexecutables: review\n", "policy.yaml:1:1: allowed_areas: it has no value"},
+		"a size without a unit":     {"policy", "file_bytes_max: 64MB\n", "policy.yaml:1:17: file_bytes_max: \"64MB\" is not a size; write it like 64MiB"},
+		"a size out of range":       {"sallyport", "limits: {memory: 1KiB}\n", "limits.memory: it must lie between 16MiB and 1TiB"},
+		"a number out of range":     {"sallyport", "changes: {at_once: 11}\n", "changes.at_once: it must lie between 1 and 10"},
+		"zero":                      {"policy", "paths_max: 0\n", "paths_max: it must lie between 1 and"},
+		"a duration out of range":   {"sallyport", "limits: {timeout: 2d}\n", "limits.timeout: it must lie between 1s and 24h"},
+		"a duration without a unit": {"sallyport", "limits: {timeout: 90}\n", "limits.timeout: it must be text"},
+		"a word that is not one":    {"policy", "executables: maybe\n", "policy.yaml:1:14: executables: \"maybe\" is not one of review, refuse"},
+		"an unknown profile":        {"repository", "profiles: [ruby]\n", "profiles[0]: \"ruby\" is not one of go, node, python"},
+		"a bad glob":                {"policy", "forbidden_areas: ['a[']\n", "forbidden_areas[0]: glob \"a[\" is not well-formed"},
+		"a relative share":          {"sallyport", "shares: [opt]\n", "shares[0]: \"opt\" is not an absolute path"},
+		"an empty command":          {"repository", "checks: ['  ']\n", "checks[0]: the command is empty"},
+		"a name for a commit":       {"sallyport", "commits: {author_name: 'a <b>'}\n", "commits.author_name: \"a <b>\" cannot stand in a commit"},
+		"a repeated key":            {"policy", "paths_max: 1\npaths_max: 2\n", "policy.yaml:2:1: mapping key \"paths_max\" already defined"},
+		"an anchor":                 {"policy", "allowed_areas: &a [x]\nforbidden_areas: *a\n", "an anchor (&) is not taken here"},
+		"a merge key":               {"policy", "<<: {paths_max: 1}\n", "a merge key (<<) is not taken here"},
+		"a tag":                     {"policy", "paths_max: !!int 1\n", "a tag (!) is not taken here"},
+		"a directive":               {"policy", "%YAML 1.2\n---\npaths_max: 1\n", "a directive (%) is not taken here"},
+		"a second document":         {"policy", "paths_max: 1\n---\npaths_max: 2\n", "a second document"},
+		"not YAML":                  {"policy", "a: b: c\n", "policy.yaml:1:4: "},
+		"a list at the top":         {"policy", "- a\n", "policy.yaml:1:1: it must hold keys, and is a list"},
+		"not UTF-8":                 {"policy", "# ok\n# \xff\n", "policy.yaml:2:3: it is not UTF-8"},
+		"a control character":       {"policy", "paths_max: 1 # \x1b[2J\n", "policy.yaml:1:16: it holds U+001B"},
+		"a hidden direction":        {"policy", "allowed_areas: ['a\u202eb']\n", "it holds U+202E"},
+		"too large":                 {"policy", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
+		"too deep":                  {"policy", "a: " + strings.Repeat("[", 1000), "nested more than 32 deep"},
+		"too long a list":           {"policy", "allowed_areas: [" + strings.Repeat("a,", 300) + "a]", "it has 301 entries; 256 is the limit"},
+		"a key that is no word":     {"policy", "1: 2\n", "a key must be a plain word"},
+		"a hostile key":             {"policy", "\"a\\e[31m\": 2\n", `policy.yaml:1:1: a\x1b[31m: there is no such key`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := parse(test.file, []byte(test.data))
+			if problem.KindOf(err) != problem.Usage || problem.Of(err).Next == "" {
+				t.Fatalf("taken, or refused without a way out: %v", err)
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("says  %s\nwants %s", err, test.want)
+			}
+			if strings.ContainsAny(err.Error(), "\x1b\u202e\xff") {
+				t.Errorf("the message is not inert: %q", err)
+			}
+		})
+	}
+}
+
+func TestAllThatIsWrongIsSaidAtOnceUpToALimit(t *testing.T) {
+	err := parse("policy", []byte("a: 1\nb: 2\nc: 3\nd: 4\ne: 5\nf: 6\ng: 7\nh: 8\ni: 9\nj: 10\n"))
+	if n := strings.Count(err.Error(), "there is no such key"); n != 8 || !strings.HasSuffix(err.Error(), "and 2 more") {
+		t.Errorf("%d are named: %v", n, err)
+	}
+}
+
+func TestARefusedFileLeavesNothingBehind(t *testing.T) {
+	p, err := config.ParsePolicy("p", []byte("paths_max: 5\nnope: 1\n"))
+	if err == nil || p.PathsMax != 0 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+func TestTheSchemasInTheDocsAreTheseOfTheCode(t *testing.T) {
+	for _, name := range config.Schemas {
+		want, err := config.Schema(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("..", "..", "docs", "schema", name+".json")
+		if os.Getenv("UPDATE") != "" {
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s is not what the code says (%v): UPDATE=1 go test ./internal/config", file, err)
+		}
+	}
+}
+
+func schema(t *testing.T, name string) *jsonschema.Resolved {
+	t.Helper()
+	raw, err := config.Schema(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What an editor with the schema accepts is what the parser accepts, as far as JSON schema can say it.
+func TestParserAndSchemaAgree(t *testing.T) {
+	for _, test := range []struct {
+		file, data string
+		taken      bool
+	}{
+		{"policy", "{}", true}, {"policy", "", true},
+		{"policy", "allowed_areas: [a, b]", true}, {"policy", "allowed_areas: []", true}, {"policy", "allowed_areas: a", false},
+		{"policy", "allowed_areas: [1]", false}, {"policy", "allowed_areas: ['']", false}, {"policy", "allowed_areas: null", false}, {"policy", "allowed_areas: [null]", false},
+		{"policy", "allowed_areas: ['" + strings.Repeat("x", 1001) + "']", false}, {"policy", "allowed_areas: [" + strings.Repeat("a,", 256) + "a]", false},
+		{"policy", "allow_symlinks: true", true}, {"policy", "allow_symlinks: 'true'", false}, {"policy", "allow_symlinks: null", false},
+		{"policy", "executables: refuse", true}, {"policy", "executables: Refuse", false}, {"policy", "executables: ''", false},
+		{"policy", "file_bytes_max: 64MiB", true}, {"policy", "file_bytes_max: 1000", true}, {"policy", "file_bytes_max: 0", false}, {"policy", "file_bytes_max: -1", false},
+		{"policy", "file_bytes_max: 64MB", false}, {"policy", "file_bytes_max: 1.5", false}, {"policy", "file_bytes_max: true", false}, {"policy", "file_bytes_max: 0MiB", false},
+		{"policy", "paths_max: 1", true}, {"policy", "paths_max: 0", false}, {"policy", "paths_max: '1'", false}, {"policy", "paths_max: 10000001", false},
+		{"policy", "checks: [a]", false}, {"policy", "nope: 1", false}, {"policy", "[]", false}, {"policy", "text", false},
+		{"repository", "checks: [go test]", true}, {"repository", "checks: ['']", false}, {"repository", "checks: [' ']", false}, {"repository", "profiles: [go]", true},
+		{"repository", "profiles: [ruby]", false}, {"repository", "include_ignored: [dist]", true}, {"repository", "paths_max: 3", true}, {"repository", "limits: {}", false},
+		{"sallyport", "limits: {}", true}, {"sallyport", "limits: {memory: 1GiB, processes: 8, timeout: 1h30m}", true}, {"sallyport", "limits: {processes: 7}", false},
+		{"sallyport", "limits: {memory: 1024}", false}, {"sallyport", "limits: {timeout: 90}", false}, {"sallyport", "limits: {timeout: 90x}", false}, {"sallyport", "limits: {timeout: ''}", false},
+		{"sallyport", "limits: []", false}, {"sallyport", "limits: {nope: 1}", false}, {"sallyport", "changes: {at_once: 10}", true}, {"sallyport", "changes: {at_once: 11}", false},
+		{"sallyport", "shares: [/a]", true}, {"sallyport", "shares: [a]", false}, {"sallyport", "commits: {author_name: x, author_email: a@b}", true},
+		{"sallyport", "commits: {author_name: 'a<b'}", false}, {"sallyport", "commits: {author_email: 'a b@c'}", false}, {"sallyport", "commits: {author_email: a}", false},
+		{"sallyport", "allowed_areas: []", false}, {"sallyport", "retention: 1", false},
+	} {
+		if got := parse(test.file, []byte(test.data)) == nil; got != test.taken {
+			t.Errorf("the parser of %s on %.60q: %v", test.file, test.data, parse(test.file, []byte(test.data)))
+		}
+		var value any
+		if err := yaml.Unmarshal([]byte(test.data), &value); err != nil {
+			t.Fatal(err)
+		}
+		if value == nil {
+			value = map[string]any{}
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &value); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema(t, test.file).Validate(value); (err == nil) != test.taken {
+			t.Errorf("the schema of %s on %.60q: %v", test.file, test.data, err)
+		}
+	}
+}
+
+var commented = regexp.MustCompile(`(?m)^#( *[a-z_]+:.*)$`)
+
+func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
+	home := t.TempDir()
+	for _, f := range config.NewHome() {
+		if err := os.WriteFile(filepath.Join(home, f.Name), []byte(f.Text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := config.LoadHome(home)
+	if err != nil || !reflect.DeepEqual(got.Rules, policy.Default()) || !reflect.DeepEqual(got.Sallyport, config.Sallyport{}) {
+		t.Errorf("a new home is %+v, %v", got, err)
+	}
+	// Every key that is commented out is one, with a value that is taken: the default.
+	files := config.NewHome()
+	s, err := config.ParseSallyport("s", []byte(commented.ReplaceAllString(files[0].Text, "$1")))
+	want := config.Sallyport{
+		Limits: config.Limits{Memory: 2 << 30, Processes: 512, Output: 10 << 20, Timeout: config.Duration(time.Hour), Descriptors: 4096},
+		Shares: []config.Folder{}, Profiles: []config.Profile{}, Changes: config.Changes{AtOnce: 5},
+		Commits: config.Commits{AuthorName: "sallyport", AuthorEmail: "sallyport@localhost"},
+	}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("uncommented: %+v, %v", s, err)
+	}
+	p, err := config.ParsePolicy("p", []byte(commented.ReplaceAllString(files[1].Text, "$1")))
+	if err != nil || policy.Digest(p.Judgement(), policy.Plan{}) != policy.Digest(policy.Default(), policy.Plan{}) {
+		t.Errorf("uncommented: %+v, %v", p, err)
+	}
+	for _, f := range []struct {
+		text string
+		v    any
+	}{{files[0].Text, config.Sallyport{}}, {files[1].Text, config.Policy{}}} {
+		for _, key := range keys(reflect.TypeOf(f.v)) {
+			if !strings.Contains(f.text, key+":") {
+				t.Errorf("the text for a new home does not speak of %s", key)
+			}
+		}
+	}
+}
+
+func keys(t reflect.Type) (all []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" {
+			all = append(all, key)
+		}
+		if f.Type.Kind() == reflect.Struct {
+			all = append(all, keys(f.Type)...)
+		}
+	}
+	return all
+}
+
+func TestAHomeWithoutFilesHasDefaultsAndABrokenOneIsRefused(t *testing.T) {
+	home := t.TempDir()
+	got, err := config.LoadHome(home)
+	if err != nil || !reflect.DeepEqual(got.Rules, policy.Default()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	name := filepath.Join(home, config.PolicyFile)
+	if err := os.WriteFile(name, []byte("x: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.LoadHome(home); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), name+":1:1: x:") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.LoadHome(home); problem.KindOf(err) != problem.Unavailable {
+		t.Errorf("a folder in its place: %v", err)
+	}
+}
+
+func FuzzNoFileHangsOrPanics(f *testing.F) {
+	for _, file := range config.NewHome() {
+		f.Add([]byte(file.Text))
+	}
+	for _, s := range []string{"a: [x, {b: c}]", "<<: *a", "? a\n: b", "a: |\n  x\n", "- - -", "'", "a: &b !!c d", "limits: {memory: 1GiB}", "checks: [>-\n x]"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, name := range config.Schemas {
+			if err := parse(name, data); err != nil && (problem.KindOf(err) != problem.Usage || err.Error() == "") {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package config
+
+// File is a file that a new home gets.
+type File struct {
+	Name string // relative to the home
+	Text string
+}
+
+// NewHome returns the files of a new home. Each says all there is to say, commented out
+// where the default holds.
+func NewHome() []File {
+	return []File{
+		{SallyportFile, sallyportText},
+		{PolicyFile, policyText},
+		{".gitignore", ignoreText},
+	}
+}
+
+const sallyportText = `# How this host works. A key that is left out has its default, which is the value shown.
+# A key that is not known is refused, with its line.
+
+# What one sandbox may use. Whatever breaks a limit is ended, and the limit is named.
+#limits:
+#  memory: 2GiB        # of all processes together
+#  processes: 512      # and threads, at once
+#  output: 10MiB       # stdout and stderr together
+#  timeout: 1h         # at most 24h
+#  descriptors: 4096   # open files of one process
+
+# Folders of this machine that every sandbox sees, read-only (as with --share).
+#shares: []
+
+# Module caches that every sandbox sees, read-only: go, node, python.
+#profiles: []
+
+#changes:
+#  at_once: 5          # agents that work at the same time; at most 10, more wait
+
+# Who stands in the commits that land what an agent made.
+#commits:
+#  author_name: sallyport
+#  author_email: sallyport@localhost
+`
+
+const policyText = `# What may land, in every repository of this home. A repository's own .sallyport.yaml can
+# only make it stricter. A change to this file is judged by the rules before it.
+#
+# A glob is matched from the top of the repository: * and ? stay within a folder, ** crosses
+# folders, and a plain name at the end stands for a file, or a folder with all below it.
+
+# A change may touch these only; empty: everything.
+#allowed_areas: []
+
+# No change may touch these.
+#forbidden_areas: []
+
+# Nothing that an agent made lands here.
+protected_areas:
+  - .state
+  - "**/.env"
+  - "**/.env.*"
+
+# May relative symbolic links that stay inside the repository be added?
+#allow_symlinks: false
+
+# A new executable: review shows it on the card, refuse makes it a violation.
+#executables: review
+#allow_executable: []  # with refuse: where it is none
+
+# Sizes: of one file, and of all added and changed files of one change; paths of one change.
+#file_bytes_max: 64MiB
+#change_bytes_max: 1GiB
+#paths_max: 100000
+`
+
+const ignoreText = `.state/
+.env
+.env.*
+`

@@ -1,0 +1,127 @@
+// Package config turns files into checked plain structs.
+//
+// Three files exist: a home's sallyport.yaml (how this host works) and policy.yaml (what
+// may land), both written by the owner, and a repository's .sallyport.yaml, which
+// is read from the base commit only, so that a change is judged by the rules
+// before it (SM-919). The last is written by strangers: it can make rules
+// stricter, and nothing in it is run or followed here.
+//
+// A file is taken whole or refused whole. An unknown key, a value of another
+// type or out of range is refused with file, line, column and dotted path
+// (SV-008); so is every part of YAML that makes a file mean something else than
+// it shows: anchors, aliases, merge keys, tags, directives, repeated keys, a
+// second document.
+package config
+
+import "sallyport/internal/policy"
+
+// Names of the files.
+const (
+	SallyportFile  = "sallyport.yaml"
+	PolicyFile     = "policy.yaml"
+	RepositoryFile = ".sallyport.yaml"
+)
+
+// FileBytesMax bounds a file; the YAML parser is quadratic in what a stranger may write.
+const FileBytesMax = 64 << 10
+
+// Sallyport is a home's sallyport.yaml. A zero means that the file is silent and the
+// default of whoever uses the value holds.
+type Sallyport struct {
+	Limits   Limits    `json:"limits,omitzero" jsonschema:"What one sandbox may use; whatever breaks a limit is ended, and the limit is named."`
+	Shares   []Folder  `json:"shares,omitempty" jsonschema:"Folders of this machine that every sandbox sees, read-only, as with --share."`
+	Profiles []Profile `json:"profiles,omitempty" jsonschema:"Module caches that every sandbox sees, read-only, as with --profile."`
+	Changes  Changes   `json:"changes,omitzero" jsonschema:"How changes are worked on."`
+	Commits  Commits   `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
+}
+
+// Limits hold one sandbox.
+type Limits struct {
+	Memory      Size     `json:"memory,omitempty" min:"16MiB" max:"1TiB" jsonschema:"Memory of all processes together, such as 2GiB (default 2GiB)."`
+	Processes   int      `json:"processes,omitempty" min:"8" max:"32768" jsonschema:"Processes and threads at once (default 512)."`
+	Output      Size     `json:"output,omitempty" min:"1KiB" max:"1GiB" jsonschema:"Bytes of stdout and stderr together, such as 10MiB (default 10MiB)."`
+	Timeout     Duration `json:"timeout,omitempty" min:"1s" max:"24h" jsonschema:"How long an agent may run, such as 1h or 90m (default 1h)."`
+	Descriptors int      `json:"descriptors,omitempty" min:"64" max:"1048576" jsonschema:"Open files of one process (default 4096)."`
+}
+
+// Changes says how changes are worked on.
+type Changes struct {
+	AtOnce int `json:"at_once,omitempty" min:"1" max:"10" jsonschema:"Agents that work at the same time; more wait (default 5)."` // SV-095
+}
+
+// Commits says who stands in the commits that land.
+type Commits struct {
+	AuthorName  Name  `json:"author_name,omitempty" jsonschema:"Author and committer of what agents made (default sallyport)."`
+	AuthorEmail Email `json:"author_email,omitempty" jsonschema:"Their e-mail address (default sallyport@localhost)."`
+}
+
+// Rules are the rules of either file, as written.
+type Rules struct {
+	AllowedAreas    []Glob      `json:"allowed_areas,omitempty" jsonschema:"Globs; a change may touch these paths only. Empty: every path."`
+	ForbiddenAreas  []Glob      `json:"forbidden_areas,omitempty" jsonschema:"Globs; no change may touch these paths."`
+	ProtectedAreas  []Glob      `json:"protected_areas,omitempty" jsonschema:"Globs; nothing an agent made lands there, which is critical. In policy.yaml this list replaces the built-in one."`
+	AllowSymlinks   *bool       `json:"allow_symlinks,omitempty" jsonschema:"Whether relative symbolic links that stay inside the repository may be added (default false)."`
+	Executables     Executables `json:"executables,omitempty" jsonschema:"What becomes of a new executable: review shows it on the card, refuse makes it a violation (default review)."`
+	AllowExecutable []Glob      `json:"allow_executable,omitempty" jsonschema:"Globs where a new executable is no violation although executables says refuse."`
+	FileBytesMax    Size        `json:"file_bytes_max,omitempty" min:"1" max:"1TiB" jsonschema:"The largest file that may be added or changed, such as 64MiB (default 64MiB)."`
+	ChangeBytesMax  Size        `json:"change_bytes_max,omitempty" min:"1" max:"1TiB" jsonschema:"All added and changed files of one change together, such as 1GiB (default 1GiB)."`
+	PathsMax        int         `json:"paths_max,omitempty" min:"1" max:"10000000" jsonschema:"Paths that one change may touch (default 100000)."`
+}
+
+// Policy is a home's policy.yaml.
+type Policy struct {
+	Rules
+}
+
+// Repository is a repository's .sallyport.yaml.
+type Repository struct {
+	Rules
+	Checks         []Command `json:"checks,omitempty" jsonschema:"Commands that must succeed in a sandbox on the proposed tree before a person is asked, in addition to --check."`
+	Profiles       []Profile `json:"profiles,omitempty" jsonschema:"Module caches that sandboxes of this repository see, read-only."`
+	IncludeIgnored []Glob    `json:"include_ignored,omitempty" jsonschema:"Globs of ignored files that are part of a change all the same."`
+}
+
+// Judgement returns the rules of a policy.yaml: what it leaves out has its default.
+func (p Policy) Judgement() policy.Rules { return p.over(policy.Default()) }
+
+// Judgement returns the rules of a repository: what it leaves out is no opinion. They
+// only count merged with a home's (policy.Merge).
+func (r Repository) Judgement() policy.Rules { return r.over(policy.Silent()) }
+
+// over returns what is written in r, and what is not from rules.
+func (r Rules) over(rules policy.Rules) policy.Rules {
+	list := func(to *[]string, from []Glob) {
+		if from != nil {
+			*to = Strings(from)
+		}
+	}
+	list(&rules.AllowedAreas, r.AllowedAreas)
+	list(&rules.ForbiddenAreas, r.ForbiddenAreas)
+	list(&rules.ProtectedAreas, r.ProtectedAreas)
+	list(&rules.AllowExecutable, r.AllowExecutable)
+	if r.AllowSymlinks != nil {
+		rules.AllowSymlinks = *r.AllowSymlinks
+	}
+	if r.Executables != "" {
+		rules.Executables = policy.Executables(r.Executables)
+	}
+	if r.FileBytesMax != 0 {
+		rules.FileBytesMax = int64(r.FileBytesMax)
+	}
+	if r.ChangeBytesMax != 0 {
+		rules.ChangeBytesMax = int64(r.ChangeBytesMax)
+	}
+	if r.PathsMax != 0 {
+		rules.PathsMax = r.PathsMax
+	}
+	return rules
+}
+
+// Strings returns a list of checked words as plain strings.
+func Strings[W ~string](words []W) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
+}

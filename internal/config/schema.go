@@ -1,0 +1,97 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"sallyport/internal/policy"
+)
+
+// Schemas are the names that Schema takes; each is a file docs/schema/<name>.json.
+var Schemas = []string{"sallyport", "policy", "repository"}
+
+// Schema returns the JSON schema (2020-12) of a file, made from the struct it is read into.
+//
+// It says all that JSON schema can: keys, types, words, ranges of numbers and lengths. What
+// it cannot say is in the descriptions and held by the parser: the range of a size or
+// duration written with units, and the inner form of a glob.
+func Schema(name string) ([]byte, error) {
+	var s *jsonschema.Schema
+	var err error
+	var t reflect.Type
+	switch name {
+	case "sallyport":
+		s, err = jsonschema.For[Sallyport](options())
+		t = reflect.TypeFor[Sallyport]()
+		s.Title = "sallyport.yaml of a home: how this host works"
+	case "policy":
+		s, err = jsonschema.For[Policy](options())
+		t = reflect.TypeFor[Policy]()
+		s.Title = "policy.yaml of a home: what may land"
+	case "repository":
+		s, err = jsonschema.For[Repository](options())
+		t = reflect.TypeFor[Repository]()
+		s.Title = ".sallyport.yaml of a repository: rules that join those of the home, the stricter of both"
+	default:
+		return nil, fmt.Errorf("there is no schema %q", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the schema of %s: %w", name, err)
+	}
+	s.Schema = "https://json-schema.org/draft/2020-12/schema"
+	tighten(s, reflect.New(t).Elem())
+	raw, err := json.MarshalIndent(s, "", "  ")
+	return append(raw, '\n'), err
+}
+
+// options describes the words of a file.
+func options() *jsonschema.ForOptions {
+	text := func(form string) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "string", Pattern: forms[form], MinLength: new(1)}
+	}
+	words := func(all []string) *jsonschema.Schema {
+		s := &jsonschema.Schema{Type: "string"}
+		for _, w := range all {
+			s.Enum = append(s.Enum, w)
+		}
+		return s
+	}
+	return &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Size]():        {AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: new(1.0)}, text("size")}},
+		reflect.TypeFor[Duration]():    text("duration"),
+		reflect.TypeFor[Glob]():        {Type: "string", MinLength: new(1), MaxLength: new(policy.GlobBytesMax)},
+		reflect.TypeFor[Command]():     {Type: "string", Pattern: `\S`, MaxLength: new(commandBytesMax)},
+		reflect.TypeFor[Folder]():      text("folder"),
+		reflect.TypeFor[Profile]():     words(Profiles),
+		reflect.TypeFor[Executables](): words(executables),
+		reflect.TypeFor[Name]():        text("name"),
+		reflect.TypeFor[Email]():       text("email"),
+	}}
+}
+
+// tighten adds what the tags and the parser ask for beyond types: ranges of numbers,
+// lengths of lists, no null in their place.
+func tighten(s *jsonschema.Schema, v reflect.Value) {
+	all, _ := fields(v)
+	for key, f := range all {
+		property := s.Properties[key]
+		switch t := f.value.Type(); {
+		case t.Kind() == reflect.Struct:
+			tighten(property, f.value)
+		case t.Kind() == reflect.Pointer:
+			property.Type, property.Types = "boolean", nil
+		case t.Kind() == reflect.Slice:
+			property.Type, property.Types = "array", nil
+			property.MaxItems = new(listMax)
+		case t.Kind() == reflect.Int:
+			property.Minimum = new(float64(limit(t, f.tag.Get("min"))))
+			property.Maximum = new(float64(limit(t, f.tag.Get("max"))))
+		case t == reflect.TypeFor[Size]():
+			property.AnyOf[0].Minimum = new(float64(limit(t, f.tag.Get("min"))))
+			property.AnyOf[0].Maximum = new(float64(limit(t, f.tag.Get("max"))))
+		}
+	}
+}
