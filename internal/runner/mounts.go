@@ -63,7 +63,7 @@ func stage(l sandbox.Launch) error {
 				return err
 			}
 		}
-		if err := attach(g); err != nil {
+		if err := attach(g, l.Owner); err != nil {
 			return err
 		}
 	}
@@ -169,9 +169,9 @@ func clone(source, target string, attr uint64, idmap int) (graft, error) {
 }
 
 // attach puts a detached mount in its place, which is made if it is not there.
-func attach(g graft) error {
+func attach(g graft, owner sandbox.Owner) error {
 	inside := strings.TrimPrefix(g.target, rootDir)
-	if err := makePlace(g.target, g.folder); err != nil {
+	if err := makePlace(g.target, g.folder, owner); err != nil {
 		return fmt.Errorf("make a place for %q: %w", inside, err)
 	}
 	if err := unix.MoveMount(g.fd, "", unix.AT_FDCWD, g.target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
@@ -181,16 +181,16 @@ func attach(g graft) error {
 }
 
 // makePlace never follows a link on the way, so that nothing is mounted outside the staging root.
-func makePlace(target string, folder bool) error {
+func makePlace(target string, folder bool, owner sandbox.Owner) error {
 	for i := len(stageDir) + 1; i < len(target); i++ {
 		if target[i] == '/' {
-			if err := makeFolder(target[:i]); err != nil {
+			if err := makeFolder(target[:i], owner); err != nil {
 				return err
 			}
 		}
 	}
 	if folder {
-		return makeFolder(target)
+		return makeFolder(target, owner)
 	}
 	f, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
@@ -206,8 +206,12 @@ func makePlace(target string, folder bool) error {
 	return f.Close()
 }
 
-func makeFolder(path string) error {
+// makeFolder makes one folder; below the agent's home it is the agent's, who has to write beside what is mounted there.
+func makeFolder(path string, owner sandbox.Owner) error {
 	err := os.Mkdir(path, 0o755)
+	if err == nil && sandbox.Below(path, rootDir+sandbox.Home) {
+		return os.Lchown(path, int(owner.UID), int(owner.GID))
+	}
 	if err == nil {
 		return nil
 	}

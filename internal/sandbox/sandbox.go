@@ -93,7 +93,8 @@ type Process interface {
 	// Thaw lets them run again; safe to call when not frozen.
 	Thaw() error
 	// Attach starts another program in the same sandbox with the terminal's other end
-	// (a pty slave or any file) as its stdin, stdout and stderr.
+	// (a pty slave or any file) as its stdin, stdout and stderr. Env is added to the
+	// sandbox's own environment, a name that is there already is replaced; dir "" is Mountpoint.
 	Attach(ctx context.Context, argv, env []string, dir string, terminal *os.File) (Attached, error)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -164,6 +165,9 @@ func (p *process) welcome(protocol, pid int, spec sandbox.Spec) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.env = spec.Env
+	p.mu.Unlock()
 	run := &sandbox.Run{Number: 1, Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir}
 	err = p.send(sandbox.Order{Run: run, Watch: watch}, files[:]...)
 	for _, f := range files {
@@ -276,6 +280,7 @@ func (p *process) Attach(ctx context.Context, argv, env []string, dir string, te
 		p.mu.Unlock()
 		return nil, problem.Errorf(problem.Conflict, "", "the sandbox has ended")
 	}
+	env = addEnv(p.env, env)
 	p.numbers++
 	a.number = p.numbers
 	p.attached[a.number] = a
@@ -298,6 +303,17 @@ func (p *process) Attach(ctx context.Context, argv, env []string, dir string, te
 		return nil, fmt.Errorf("attach to the sandbox: %w", err)
 	}
 	return a, nil
+}
+
+// addEnv returns base with the entries of more, which win over those of the same name.
+func addEnv(base, more []string) []string {
+	out := slices.Clone(base)
+	for _, entry := range more {
+		name, _, _ := strings.Cut(entry, "=")
+		out = slices.DeleteFunc(out, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		out = append(out, entry)
+	}
+	return out
 }
 
 // finish is called once with p.mu held.

@@ -105,7 +105,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 }
 
 // check refuses what cannot be run as it says.
-func check(spec sandbox.Spec) error {
+func (d *Driver) check(spec sandbox.Spec) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if spec.ID == "" || len(spec.ID) > 64 || strings.Trim(spec.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -126,6 +126,12 @@ func check(spec sandbox.Spec) error {
 		bad("a tree is a folder or an overlay, not both")
 	case t.Dir == "" && (len(t.Layers) == 0 || t.Upper == "" || t.Work == ""):
 		bad("an overlay needs layers, upper and work")
+	}
+	for _, b := range spec.Binds {
+		// The home holds the record of what may land; only the tree of this change is shown.
+		if root := d.config.Root; root != "" && (sandbox.Below(root, filepath.Clean(b.Source)) || sandbox.Below(filepath.Clean(b.Source), root)) {
+			bad("%q is part of sallyport's own home", b.Source)
+		}
 	}
 	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir}, t.Layers...)
 	for _, b := range append(append([]sandbox.Bind{}, t.Objects...), spec.Binds...) {

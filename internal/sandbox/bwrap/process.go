@@ -45,6 +45,7 @@ type process struct {
 	over     bool
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
+	env      []string // of the sandbox's program
 	attached map[int]*attached
 	numbers  int
 

@@ -32,7 +32,7 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*process, error)
 		spec.Dir = sandbox.Mountpoint
 	}
 	spec.Limits = spec.Limits.OrDefault()
-	if err := check(spec); err != nil {
+	if err := d.check(spec); err != nil {
 		return nil, err
 	}
 	bubblewrap, err := d.bubblewrap()

@@ -1,0 +1,228 @@
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Person is whose programs and folders are shown, for what may never be.
+type Person struct {
+	Path string // PATH
+	Home string // home folder; never shown itself
+	Top  string // top of the repository, which stands at Mountpoint inside; "" = none
+}
+
+// Installed is a program and what has to be shown for it to run.
+type Installed struct {
+	Path  string   // inside
+	Dirs  []string // folders with its programs, for PATH, inside
+	Binds []Bind   // read-only, at the same paths as on the host
+}
+
+// interpretersMax is how many scripts may stand behind one another.
+const interpretersMax = 4
+
+// Find looks a program up as the person would from dir: a name by their PATH, a
+// path as it is. The error wraps os.ErrNotExist or os.ErrPermission.
+func (p Person) Find(name, dir string) (string, error) {
+	if name == "" {
+		return "", fmt.Errorf("no program is named: %w", os.ErrNotExist)
+	}
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return name, runnable(name)
+	}
+	var shim string
+	last := os.ErrNotExist
+	for _, folder := range filepath.SplitList(p.Path) {
+		if !filepath.IsAbs(folder) {
+			continue
+		}
+		path := filepath.Join(folder, name)
+		switch err := runnable(path); {
+		case err != nil:
+			if !errors.Is(err, os.ErrNotExist) {
+				last = err
+			}
+		case filepath.Base(folder) != "shims":
+			return path, nil
+		case shim == "":
+			// A version manager's stand-in looks for the real one in a folder that is not shown.
+			shim = path
+		}
+	}
+	if shim != "" {
+		return shim, nil
+	}
+	return "", fmt.Errorf("%q is not in PATH: %w", name, last)
+}
+
+func runnable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return fmt.Errorf("%q is no program: %w", path, os.ErrPermission)
+	}
+	return nil
+}
+
+// Install returns how a program on the host is seen inside, with its interpreter
+// if it is a script. What lies below /usr is there anyway; what lies in the
+// repository is at Mountpoint; else the folder it was installed in is shown.
+func (p Person) Install(path string) (Installed, error) {
+	return p.install(filepath.Clean(path), 0)
+}
+
+func (p Person) install(path string, level int) (Installed, error) {
+	if level >= interpretersMax {
+		return Installed{}, fmt.Errorf("%q: more than %d interpreters behind one another", path, interpretersMax)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Installed{}, fmt.Errorf("find out where %q leads: %w", path, err)
+	}
+	if inside, ok := p.inRepository(path); ok {
+		in := Installed{Path: inside, Dirs: []string{filepath.Dir(inside)}}
+		return p.withInterpreter(in, real, level)
+	}
+	in := Installed{Path: path, Dirs: []string{filepath.Dir(path)}}
+	for _, place := range []string{path, real} {
+		if !Below(place, "/usr") && !shown(place, in.Binds) && !p.inTop(place) {
+			in.Binds = append(in.Binds, p.folderOf(place, real))
+		}
+	}
+	return p.withInterpreter(in, real, level)
+}
+
+// inRepository translates a path of the repository to the one inside.
+func (p Person) inRepository(path string) (string, bool) {
+	if !p.inTop(path) {
+		return "", false
+	}
+	rest, err := filepath.Rel(p.Top, path)
+	return filepath.Join(Mountpoint, rest), err == nil
+}
+
+func (p Person) inTop(path string) bool { return p.Top != "" && Below(path, p.Top) }
+
+// folderOf returns what to show for a program at path: …/bin/x stands for the
+// folder above bin, anything else for its own folder. A folder that holds more
+// than programs is never shown; then it is the file alone.
+func (p Person) folderOf(path, real string) Bind {
+	folder := filepath.Dir(path)
+	if name := filepath.Base(folder); name == "bin" || name == "sbin" || name == "libexec" {
+		folder = filepath.Dir(folder)
+	}
+	if p.private(folder) {
+		return Bind{Source: real, Target: path}
+	}
+	return Bind{Source: folder, Target: folder}
+}
+
+// private reports whether a folder is too much to show: a home or what it lies
+// in, a dot-folder of a home, a folder right below the root, one with the repository in it.
+func (p Person) private(folder string) bool {
+	if strings.Count(folder, "/") < 2 || filepath.Dir(folder) == "/home" || folder == "/root" {
+		return true
+	}
+	if p.Top != "" && Below(p.Top, folder) {
+		return true
+	}
+	if p.Home == "" {
+		return false
+	}
+	homes := []string{filepath.Clean(p.Home)}
+	if real, err := filepath.EvalSymlinks(p.Home); err == nil {
+		homes = append(homes, real)
+	}
+	for _, home := range homes {
+		if Below(home, folder) {
+			return true
+		}
+		rest, err := filepath.Rel(home, folder)
+		if err != nil || !strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "..") {
+			continue
+		}
+		// ~/.local, ~/.local/share and ~/.cargo hold everybody's things; ~/.pyenv/versions/3.12 is one installation.
+		if strings.Count(rest, "/") < 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// withInterpreter adds what a script's first line asks for.
+func (p Person) withInterpreter(in Installed, real string, level int) (Installed, error) {
+	words := interpreter(real)
+	if len(words) == 0 {
+		return in, nil
+	}
+	path := words[0]
+	if filepath.Base(path) == "env" {
+		name := ""
+		for _, word := range words[1:] {
+			if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+				name = word
+				break
+			}
+		}
+		found, err := p.Find(name, "/")
+		if err != nil {
+			return in, fmt.Errorf("the interpreter of %q: %w", in.Path, err)
+		}
+		path = found
+	} else if err := runnable(path); err != nil {
+		return in, fmt.Errorf("the interpreter %q of %q: %w", path, in.Path, err)
+	}
+	more, err := p.install(path, level+1)
+	if err != nil {
+		return in, err
+	}
+	for _, b := range more.Binds {
+		if !shown(b.Target, in.Binds) {
+			in.Binds = append(in.Binds, b)
+		}
+	}
+	for _, dir := range more.Dirs {
+		if !slices.Contains(in.Dirs, dir) {
+			in.Dirs = append(in.Dirs, dir)
+		}
+	}
+	return in, nil
+}
+
+// interpreter returns the words after #! of a script; none if it is no script.
+func interpreter(path string) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	line, err := bufio.NewReaderSize(f, 256).ReadSlice('\n')
+	if err != nil || !strings.HasPrefix(string(line), "#!") {
+		return nil
+	}
+	words := strings.Fields(string(line[2:]))
+	if len(words) == 0 || !filepath.IsAbs(words[0]) {
+		return nil
+	}
+	return words
+}
+
+// Below reports whether path is folder or lies in it; both are clean and absolute.
+func Below(path, folder string) bool {
+	return path == folder || folder == "/" || strings.HasPrefix(path, folder+"/")
+}
+
+func shown(path string, binds []Bind) bool {
+	return slices.ContainsFunc(binds, func(b Bind) bool { return Below(path, b.Target) })
+}

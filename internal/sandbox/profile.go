@@ -1,0 +1,168 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/problem"
+)
+
+// Profile is what programs of one language need beyond /usr: their toolchain and
+// the person's caches, read-only, and an environment that asks no network.
+type Profile struct {
+	Name  string
+	Binds []Bind
+	Dirs  []string // for PATH, inside
+	Env   []string
+}
+
+// recipe makes a profile from what a person has.
+type recipe struct {
+	marks []string // files at the top of a tree that ask for it
+	tools []string // looked for in the person's PATH
+	fill  func(Person, *Profile)
+}
+
+var recipes = map[string]recipe{
+	"go":     {marks: []string{"go.mod", "go.work"}, tools: []string{"go"}, fill: fillGo},
+	"node":   {marks: []string{"package.json"}, tools: []string{"node", "npm"}, fill: fillNode},
+	"python": {marks: []string{"pyproject.toml", "requirements.txt", "setup.py"}, tools: []string{"python3", "python"}, fill: fillPython},
+}
+
+// ProfileNames lists the profiles there are.
+func ProfileNames() []string { return []string{"go", "node", "python"} }
+
+// DetectProfiles returns the profiles that the names at the top of a tree ask for.
+func DetectProfiles(has func(name string) bool) []string {
+	var found []string
+	for _, name := range ProfileNames() {
+		if slices.ContainsFunc(recipes[name].marks, has) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// Profile returns the named profile as this person's machine has it; what it
+// does not have is left out. Errors: problem.Usage for a name that is none.
+func (p Person) Profile(name string) (Profile, error) {
+	r, ok := recipes[name]
+	if !ok {
+		return Profile{}, problem.Errorf(problem.Usage, "sallyport run --help", "there is no profile %q; there are %s", name, strings.Join(ProfileNames(), ", "))
+	}
+	out := Profile{Name: name}
+	for _, tool := range r.tools {
+		path, err := p.Find(tool, "/")
+		if err != nil || p.inTop(path) {
+			continue
+		}
+		in, err := p.Install(path)
+		if err != nil {
+			continue // an interpreter that is gone: the tool does not work outside either
+		}
+		for _, b := range in.Binds {
+			if !shown(b.Target, out.Binds) {
+				out.Binds = append(out.Binds, b)
+			}
+		}
+		for _, dir := range in.Dirs {
+			if !slices.Contains(out.Dirs, dir) {
+				out.Dirs = append(out.Dirs, dir)
+			}
+		}
+	}
+	r.fill(p, &out)
+	return out, nil
+}
+
+// cache adds a folder of the person's, read-only; false if it is not there or is more than a cache.
+func (p Person) cache(out *Profile, source, target string) bool {
+	real, err := filepath.EvalSymlinks(source)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(real)
+	if err != nil || !info.IsDir() || strings.Count(real, "/") < 2 || p.holdsHome(real) {
+		return false
+	}
+	out.Binds = append(out.Binds, Bind{Source: real, Target: target})
+	return true
+}
+
+func fillGo(p Person, out *Profile) {
+	out.Env = append(out.Env,
+		"GOPROXY=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOPATH="+Home+"/go", "GOCACHE="+Home+"/.cache/go-build", "GOENV=off")
+	cache := goModCache(p.Home)
+	if cache != "" && p.cache(out, cache, cache) {
+		out.Env = append(out.Env, "GOMODCACHE="+cache)
+	}
+}
+
+// goModCache reads where go keeps modules: what `go env -w` wrote, else the default.
+func goModCache(home string) string {
+	if home == "" {
+		return ""
+	}
+	settings := map[string]string{}
+	if raw, err := readBounded(filepath.Join(home, ".config/go/env"), 64<<10); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+			if ok {
+				settings[name] = value
+			}
+		}
+	}
+	cache := settings["GOMODCACHE"]
+	if cache == "" {
+		first := filepath.Join(home, "go")
+		if list := filepath.SplitList(settings["GOPATH"]); len(list) > 0 && list[0] != "" {
+			first = list[0]
+		}
+		cache = filepath.Join(first, "pkg/mod")
+	}
+	if !filepath.IsAbs(cache) {
+		return ""
+	}
+	return filepath.Clean(cache)
+}
+
+func readBounded(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, errors.New("not a small regular file")
+	}
+	return os.ReadFile(path)
+}
+
+func fillNode(p Person, out *Profile) {
+	out.Env = append(out.Env,
+		"npm_config_offline=true", "npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false",
+		"npm_config_cache="+Home+"/.npm")
+	if p.Home != "" {
+		p.cache(out, filepath.Join(p.Home, ".npm/_cacache"), Home+"/.npm/_cacache")
+	}
+}
+
+func fillPython(p Person, out *Profile) {
+	out.Env = append(out.Env, "PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1")
+	if p.Home == "" {
+		return
+	}
+	// Packages that the person installed for themselves: seen where python looks for them inside.
+	sites, err := filepath.Glob(filepath.Join(p.Home, ".local/lib/python3*/site-packages"))
+	if err != nil {
+		return
+	}
+	for _, site := range sites {
+		rest, err := filepath.Rel(p.Home, site)
+		if err == nil {
+			p.cache(out, site, filepath.Join(Home, rest))
+		}
+	}
+}

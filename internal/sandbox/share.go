@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sallyport/internal/problem"
+)
+
+// Share returns a read-only bind of a folder or file that a person wants to be
+// seen inside, at the path they gave. A link is followed: Source says where to.
+//
+// Errors: problem.NotFound; problem.Refused for what would show more than one
+// means: the root, a home folder or what it lies in, the kernel's file systems,
+// sockets, pipes and devices.
+func (p Person) Share(path string) (Bind, error) {
+	const next = "sallyport run --help"
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		return Bind{}, problem.Errorf(problem.Usage, next, "--share %q is no absolute path", path)
+	}
+	path = filepath.Clean(path)
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return Bind{}, problem.Errorf(problem.NotFound, next, "--share %q cannot be shown: %w", path, err)
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return Bind{}, problem.Errorf(problem.NotFound, next, "--share %q cannot be shown: %w", path, err)
+	}
+	named := fmt.Sprintf("%q", path)
+	if real != path {
+		named += fmt.Sprintf(" (which is %q)", real)
+	}
+	refuse := func(why string) (Bind, error) {
+		return Bind{}, problem.Errorf(problem.Refused, next, "--share %s is refused: %s", named, why)
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return refuse("it is neither a folder nor a regular file")
+	}
+	for _, place := range []string{real, path} {
+		switch {
+		case place == "/":
+			return refuse("it is the whole machine")
+		case p.holdsHome(place):
+			return refuse("it is a home folder or holds one")
+		case p.Top != "" && Below(p.Top, place):
+			return refuse("it holds the repository itself, and the agent works on a copy")
+		}
+		for _, no := range []string{"/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc"} {
+			if Below(place, no) {
+				return refuse("nothing of " + no + " is shown")
+			}
+		}
+		for _, no := range []string{Mountpoint, Home, "/.sallyport", "/tmp", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/home", "/var"} {
+			if place == no {
+				return refuse("it stands for something else inside, or holds what others own")
+			}
+		}
+	}
+	return Bind{Source: real, Target: path}, nil
+}
+
+func (p Person) holdsHome(folder string) bool {
+	homes := []string{"/root", p.Home}
+	if real, err := filepath.EvalSymlinks(p.Home); err == nil {
+		homes = append(homes, real)
+	}
+	for _, home := range homes {
+		if home != "" && Below(filepath.Clean(home), folder) {
+			return true
+		}
+	}
+	return filepath.Dir(folder) == "/home"
+}

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/sandbox"
+)
+
+// Surroundings is what a change's programs may see beside their tree.
+type Surroundings struct {
+	Owner    sandbox.Owner
+	Limits   sandbox.Limits
+	Path     string   // the person's PATH
+	Home     string   // the person's home folder; never shown
+	Top      string   // the person's repository
+	Shares   []string // absolute paths on the host
+	Profiles []string // named; those that the files at the top ask for are added
+}
+
+// usual is PATH inside after what is the person's own.
+var usual = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// Environment returns a spec with everything but a tree and a program: binds,
+// limits and the whole environment. Nothing of the person's own environment goes in.
+//
+// Errors: as of sandbox.Person.Share and Profile.
+func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
+	if err := ctx.Err(); err != nil {
+		return sandbox.Spec{}, fmt.Errorf("gather what a sandbox shows: %w", context.Cause(ctx))
+	}
+	person := sandbox.Person{Path: s.Path, Home: s.Home, Top: s.Top}
+	spec := sandbox.Spec{Owner: s.Owner, Limits: s.Limits, Dir: sandbox.Mountpoint}
+	for _, path := range s.Shares {
+		b, err := person.Share(path)
+		if err != nil {
+			return sandbox.Spec{}, err
+		}
+		spec.Binds = addBinds(spec.Binds, b)
+	}
+	var names []string
+	detected := sandbox.DetectProfiles(func(name string) bool {
+		info, err := os.Lstat(filepath.Join(s.Top, name))
+		return s.Top != "" && err == nil && info.Mode().IsRegular()
+	})
+	for _, name := range append(slices.Clone(s.Profiles), detected...) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	env := []string{
+		"HOME=" + sandbox.Home, "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "TERM=dumb", "LANG=C.UTF-8", "TMPDIR=/tmp",
+	}
+	var dirs []string
+	for _, name := range names {
+		profile, err := person.Profile(name)
+		if err != nil {
+			return sandbox.Spec{}, err
+		}
+		spec.Binds = addBinds(spec.Binds, profile.Binds...)
+		dirs = append(dirs, profile.Dirs...)
+		env = setEnv(env, profile.Env...)
+	}
+	spec.Env = setEnv(env, "PATH="+search(s.Path, dirs, spec.Binds))
+	return spec, nil
+}
+
+// WithProgram returns spec running p: its binds, its folders in front of PATH, its environment.
+func WithProgram(spec sandbox.Spec, p agent.Program) sandbox.Spec {
+	spec.Binds = addBinds(slices.Clone(spec.Binds), p.Binds...)
+	spec.Argv = p.Argv
+	spec.Env = setEnv(slices.Clone(spec.Env), p.Env...)
+	dirs := slices.Clone(p.Dirs)
+	for _, dir := range filepath.SplitList(lookEnv(spec.Env, "PATH")) {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	spec.Env = setEnv(spec.Env, "PATH="+strings.Join(dirs, ":"))
+	return spec
+}
+
+// search is PATH inside: first, then those of the person's folders that can be seen, then the usual ones.
+func search(path string, first []string, binds []sandbox.Bind) string {
+	var dirs []string
+	add := func(dir string) {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		dir = filepath.Clean(dir)
+		visible := slices.Contains(usual, dir) || sandbox.Below(dir, "/usr") ||
+			slices.ContainsFunc(binds, func(b sandbox.Bind) bool { return sandbox.Below(dir, b.Target) })
+		if filepath.IsAbs(dir) && visible {
+			add(dir)
+		}
+	}
+	for _, dir := range append(slices.Clone(first), usual...) {
+		add(dir)
+	}
+	return strings.Join(dirs, ":")
+}
+
+// addBinds leaves out what is shown already, read-only, by a bind of the same target.
+func addBinds(all []sandbox.Bind, more ...sandbox.Bind) []sandbox.Bind {
+	for _, b := range more {
+		if !slices.ContainsFunc(all, func(a sandbox.Bind) bool { return a.Target == b.Target }) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+func setEnv(env []string, more ...string) []string {
+	for _, entry := range more {
+		name, _, _ := strings.Cut(entry, "=")
+		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		env = append(env, entry)
+	}
+	return env
+}
+
+func lookEnv(env []string, name string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,223 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"sallyport/internal/disk"
+)
+
+const (
+	transcriptName = "transcript.jsonl"
+	// LineBytesMax is the most of a line in one entry; a longer line goes on in the next one.
+	LineBytesMax = 16 << 10
+	flushEvery   = 200 * time.Millisecond
+	flushBytes   = 64 << 10
+)
+
+// Line is one entry of a transcript: a line a program wrote, without its newline,
+// or an event of the session. Text is valid UTF-8 and otherwise as the program
+// wrote it: escape it before it is shown.
+type Line struct {
+	At     time.Time `json:"at"`
+	Stream string    `json:"stream"` // stdout, stderr or event
+	Text   string    `json:"text"`
+}
+
+// transcript appends lines to a file, a few times a second.
+type transcript struct {
+	ops    disk.Ops
+	output func(Line)
+	broken func(error) // told once if the file cannot be written
+
+	mu     sync.Mutex
+	file   *os.File
+	buffer bytes.Buffer
+	err    error
+	stop   chan struct{}
+	idle   chan struct{} // closed when the flusher has ended
+}
+
+func newTranscript(r Running, broken func(error)) (*transcript, error) {
+	t := &transcript{ops: r.Ops, output: r.Output, broken: broken, stop: make(chan struct{}), idle: make(chan struct{})}
+	err := r.Ops.Do("transcript:open", func() (err error) {
+		t.file, err = os.OpenFile(filepath.Join(r.Session.Dir, transcriptName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	go t.flushing()
+	return t, nil
+}
+
+func (t *transcript) flushing() {
+	defer close(t.idle)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case <-tick.C:
+			t.mu.Lock()
+			t.flush()
+			t.mu.Unlock()
+		}
+	}
+}
+
+// flush is called with mu held. After an error nothing more is written: half a transcript that says so is better than one with a hole.
+func (t *transcript) flush() {
+	if t.err != nil || t.buffer.Len() == 0 {
+		return
+	}
+	err := t.ops.Do("transcript:append", func() error {
+		_, err := t.file.Write(t.buffer.Bytes())
+		return err
+	})
+	t.buffer.Reset()
+	if err != nil {
+		t.err = err
+		t.broken(fmt.Errorf("write the transcript: %w", err))
+	}
+}
+
+func (t *transcript) add(stream string, text []byte) {
+	line := Line{At: time.Now().UTC(), Stream: stream, Text: strings.ToValidUTF8(string(text), "\uFFFD")}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		e := json.NewEncoder(&t.buffer)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(line); err != nil {
+			t.err = err // strings and a time always can be
+		}
+		if t.buffer.Len() >= flushBytes {
+			t.flush()
+		}
+	}
+	if t.output != nil {
+		t.output(line)
+	}
+}
+
+func (t *transcript) event(text string) { t.add("event", []byte(text)) }
+
+// close writes what is left and closes the file.
+func (t *transcript) close() error {
+	close(t.stop)
+	<-t.idle
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flush()
+	return errors.Join(t.err, t.ops.Do("transcript:close", t.file.Close))
+}
+
+// stream cuts what is written to it into lines.
+func (t *transcript) stream(name string) *stream { return &stream{t: t, name: name} }
+
+type stream struct {
+	t       *transcript
+	name    string
+	pending []byte
+}
+
+// Write never fails: a transcript that cannot be written ends the session by itself.
+func (s *stream) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			s.pending = append(s.pending, p...)
+			s.cut()
+			break
+		}
+		s.pending = append(s.pending, p[:i]...)
+		s.cut()
+		s.t.add(s.name, bytes.TrimSuffix(s.pending, []byte("\r")))
+		s.pending = s.pending[:0]
+		p = p[i+1:]
+	}
+	return n, nil
+}
+
+// cut gives out the beginning of a line that grew too long, between two characters.
+func (s *stream) cut() {
+	for len(s.pending) > LineBytesMax {
+		at := LineBytesMax
+		for at > LineBytesMax-utf8.UTFMax && !utf8.RuneStart(s.pending[at]) {
+			at--
+		}
+		s.t.add(s.name, s.pending[:at])
+		s.pending = append(s.pending[:0], s.pending[at:]...)
+	}
+}
+
+// end gives out a last line without a newline.
+func (s *stream) end() {
+	if len(s.pending) > 0 {
+		s.t.add(s.name, s.pending)
+		s.pending = nil
+	}
+}
+
+// Last words are for a card: few, and read from the end.
+const (
+	lastLines     = 10
+	lastWordBytes = 2 << 10
+	lastReadBytes = 64 << 10
+)
+
+// LastWords returns the last lines the program wrote, joined by newlines: at most
+// 10 and 2 KiB; "" if it said nothing or never ran. They are the agent's own words.
+func LastWords(dir string) (string, error) {
+	f, err := os.Open(filepath.Join(dir, transcriptName))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read transcript: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("read transcript: %w", err)
+	}
+	skip := max(0, info.Size()-lastReadBytes)
+	if _, err := f.Seek(skip, io.SeekStart); err != nil {
+		return "", fmt.Errorf("read transcript: %w", err)
+	}
+	var lines []string
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 8*LineBytesMax) // a byte becomes at most six when it is escaped
+	for first := true; s.Scan(); first = false {
+		if first && skip > 0 {
+			continue // most likely half a line
+		}
+		var l Line
+		if json.Unmarshal(s.Bytes(), &l) != nil || l.Stream == "event" || strings.TrimSpace(l.Text) == "" {
+			continue // a daemon that died may have left half a line
+		}
+		lines = append(lines, l.Text)
+		lines = lines[max(0, len(lines)-lastLines):]
+	}
+	if err := s.Err(); err != nil {
+		return "", fmt.Errorf("read transcript: %w", err)
+	}
+	words := strings.Join(lines, "\n")
+	if over := len(words) - lastWordBytes; over > 0 {
+		words = strings.ToValidUTF8(words[over:], "")
+	}
+	return words, nil
+}
