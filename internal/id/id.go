@@ -63,17 +63,15 @@ func Slug(name string) string {
 	var b strings.Builder
 	dash := false
 	for _, r := range strings.ToLower(name) {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
-			if dash && b.Len() > 0 {
-				b.WriteByte('-')
-			}
-			dash = false
-			b.WriteRune(r)
-		default:
-			dash = true
+		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') {
+			dash = b.Len() > 0
+			continue
 		}
-		if b.Len() >= 32 {
+		if dash && b.Len() < slugMax-1 {
+			b.WriteByte('-')
+		}
+		dash = false
+		if b.WriteRune(r); b.Len() == slugMax {
 			break
 		}
 	}
@@ -82,6 +80,8 @@ func Slug(name string) string {
 	}
 	return b.String()
 }
+
+const slugMax = 32
 
 var kinds = []struct{ prefix, noun, list string }{
 	{"chg-", "change", "sallyport change list"},
@@ -124,11 +124,19 @@ func parse(prefix, s string) (string, error) {
 		}
 	}
 	body, ok := strings.CutPrefix(s, prefix)
-	if ok && body != "" && len(s) <= 64 && strings.Trim(body, base36+"-") == "" {
+	if ok && strings.Trim(body, "-") != "" && len(s) <= 64 && strings.Trim(body, base36+"-") == "" {
 		return s, nil
 	}
 	if got := KindOf(s); got != "" && got != want.noun {
-		return "", problem.Errorf(problem.Usage, want.list, "%q is the id of a %s; a %s was wanted (%s…)", s, got, want.noun, prefix)
+		return "", problem.Errorf(problem.Usage, want.list, "%q is the id of %s; %s was wanted (%s…)", s, article(got), article(want.noun), prefix)
 	}
-	return "", problem.Errorf(problem.Usage, want.list, "%q is not the id of a %s (%s…)", s, want.noun, prefix)
+	return "", problem.Errorf(problem.Usage, want.list, "%q is not the id of %s (%s…)", s, article(want.noun), prefix)
+}
+
+// article returns a noun with its article.
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
 }

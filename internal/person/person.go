@@ -17,10 +17,11 @@ type Owner struct {
 // ErrNotOwner refuses somebody who is not entitled.
 var ErrNotOwner = problem.New(problem.Denied, "only the owner of this home may decide")
 
-// MayDecide returns nil if who is the owner, read at the moment of use.
+// MayDecide returns nil if who is the owner, read at the moment of use. In a home without
+// an owner nobody may, not even the user whose number is 0.
 func (o Owner) MayDecide(who audit.Actor) error {
-	if who.Kind != "person" || who.UID != o.UID {
-		return fmt.Errorf("%s is not %s: %w", who.Name, o.Name, ErrNotOwner)
+	if o.Name == "" || who.Kind != "person" || who.UID != o.UID {
+		return fmt.Errorf("%q is not %q: %w", who.Name, o.Name, ErrNotOwner)
 	}
 	return nil
 }

@@ -38,10 +38,10 @@ func (p *Problem) Unwrap() error { return p.err }
 // New returns a sentinel.
 func New(kind Kind, text string) *Problem { return &Problem{Kind: kind, Text: text} }
 
-// Errorf returns a problem with a next step; %w works as in fmt.Errorf.
+// Errorf returns a problem with a next step; %w works as in fmt.Errorf, also more than once.
 func Errorf(kind Kind, next, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &Problem{Kind: kind, Text: err.Error(), Next: next, err: errors.Unwrap(err)}
+	return &Problem{Kind: kind, Text: err.Error(), Next: next, err: err}
 }
 
 // Of returns the outermost problem in err's tree. Its text is err's own, so that
