@@ -241,10 +241,10 @@ func (x *Index) find(path string) int {
 	return sort.Search(len(x.entries), func(i int) bool { return x.entries[i].path >= path })
 }
 
-// Below returns the paths staged below a folder, at most limit.
-func (x *Index) Below(folder string, limit int) []string {
+// Below returns the paths staged below a folder.
+func (x *Index) Below(folder string) []string {
 	var paths []string
-	for i := x.find(folder + "/"); i < len(x.entries) && len(paths) < limit && strings.HasPrefix(x.entries[i].path, folder+"/"); i++ {
+	for i := x.find(folder + "/"); i < len(x.entries) && strings.HasPrefix(x.entries[i].path, folder+"/"); i++ {
 		paths = append(paths, x.entries[i].path)
 	}
 	return paths

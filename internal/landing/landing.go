@@ -1,9 +1,3 @@
-// Package landing makes what was approved true in a person's repository, or leaves it as it was.
-//
-// Everything is computed first. Then a journal row says what will be done, and
-// from there on every step may be repeated: at any instant the branch, the index
-// and the work tree are the old ones or the new ones for the touched paths, and
-// everything else is untouched. No model, no merge, no hook takes part.
 package landing
 
 import (
@@ -36,14 +30,14 @@ type Landing struct {
 	Edits     []git.Edit    `json:"edits"`      // relative to Head; path by path
 	Skip      []string      `json:"skip"`       // approved paths that already were as approved
 	NewTree   git.OID       `json:"new_tree"`   // Head's tree with Edits applied
-	NewCommit git.OID       `json:"new_commit"` // made before the row is written; parent Head
+	NewCommit git.OID       `json:"new_commit"` // made before the row is written; parent Head; Head itself if all was skipped
 	Message   string        `json:"message"`
 	Author    git.Signature `json:"author"`
 	Committer git.Signature `json:"committer"`
 	Staging   string        `json:"staging"` // folder on the work tree's file system that holds replaced and coming files
 	Started   time.Time     `json:"started"`
 	Ended     *time.Time    `json:"ended,omitempty"`
-	Reason    string        `json:"reason,omitempty"` // of Undone and Stranded
+	Reason    string        `json:"reason,omitempty"` // of Undone and Stranded; of Landed if a person edited a path meanwhile
 }
 
 // Errors of a landing that did not begin; each names the path or the state and the way out.

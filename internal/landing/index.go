@@ -1,0 +1,201 @@
+package landing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/git"
+	"sallyport/internal/inert"
+)
+
+// lockIndex takes git's own lock on the index: a hard link to a file of the desk, so that a
+// recovery knows it by its inode. ErrOddState if a person's git holds it for longer than patience.
+func (d *desk) lockIndex(ctx context.Context, patience time.Duration) error {
+	took, err := poll(ctx, patience, func() (bool, error) {
+		err := d.ops.Do("index:lock", func() error {
+			return unix.Linkat(d.dir.fd(), "lock", d.gitDir.fd(), "index.lock", 0)
+		})
+		if errors.Is(err, unix.EEXIST) {
+			return d.ownLock("index.lock"), nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("lock the index of %q: %w", d.Top, err)
+	}
+	if !took {
+		return d.locked()
+	}
+	return nil
+}
+
+// ownLock reports whether name in the git directory is our lock.
+func (d *desk) ownLock(name string) bool {
+	var own, st unix.Stat_t
+	return unix.Fstatat(d.dir.fd(), "lock", &own, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		unix.Fstatat(d.gitDir.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		own.Ino == st.Ino && own.Dev == st.Dev
+}
+
+// unlockIndex removes the lock if it is ours. It is moved away first and looked at there, so
+// that one which a person's git took in its place is never deleted.
+func (d *desk) unlockIndex() error {
+	if !d.ownLock("index.lock") {
+		return nil
+	}
+	err := d.ops.Do("index:unlock", func() error {
+		if err := unix.Unlinkat(d.dir.fd(), "unlocked", 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		err := unix.Renameat2(d.gitDir.fd(), "index.lock", d.dir.fd(), "unlocked", unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var own, st unix.Stat_t
+		if err := unix.Fstatat(d.dir.fd(), "lock", &own, 0); err != nil {
+			return err
+		}
+		if err := unix.Fstatat(d.dir.fd(), "unlocked", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Ino == own.Ino {
+			return err
+		}
+		return unix.Renameat2(d.dir.fd(), "unlocked", d.gitDir.fd(), "index.lock", unix.RENAME_NOREPLACE)
+	})
+	if err != nil {
+		return fmt.Errorf("unlock the index of %q: %w", d.Top, err)
+	}
+	return nil
+}
+
+// stillClean looks at the index again, now that nobody else can write it.
+func (d *desk) stillClean() error {
+	x, _, err := d.index()
+	if err != nil {
+		return err
+	}
+	if err := x.Check(); err != nil {
+		return d.oddState(d.command("status"), "the index of %q: %v", d.Top, err)
+	}
+	for i := range d.note.Steps {
+		st := &d.note.Steps[i]
+		if now := x.Entry(st.Path); now.Entry != st.Staged.Entry || now.IntentToAdd || now.SkipWorktree {
+			return d.dirty(d.command("diff --cached -- "+inert.Path(st.Path)), "%s was staged while the landing was under way", inert.Path(st.Path))
+		}
+		if err := d.cleanNeighbours(x, st.Path, d.l.Edits); st.Index && !st.deletes() && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setIndex stages the new side of the steps, or the old one, and nothing else. An entry that a person
+// has changed meanwhile is left alone.
+func (d *desk) setIndex(forward bool, only pick) error {
+	x, was, err := d.index()
+	if err != nil {
+		return err
+	}
+	set := map[string]git.Staged{}
+	for i := range d.note.Steps {
+		st := &d.note.Steps[i]
+		if !st.Index || only != nil && !only(i) {
+			continue
+		}
+		now, from, to := x.Entry(st.Path), st.Old, st.New
+		if !forward {
+			from, to = st.New, st.Old
+		}
+		if now.Entry != from {
+			continue
+		}
+		if to.Absent() {
+			set[st.Path] = git.Staged{}
+			continue
+		}
+		stat := d.freshStat(st.Path, to)
+		set[st.Path] = git.Staged{Entry: to, AssumeValid: now.AssumeValid || now.Absent() && st.Staged.AssumeValid, Stat: stat}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	if err := x.Check(); err != nil {
+		return d.oddState(d.command("status"), "the index of %q: %v", d.Top, err)
+	}
+	raw, err := x.Replace(set)
+	if err != nil {
+		return fmt.Errorf("stage what landed: %w", err)
+	}
+	return d.writeIndex(raw, was)
+}
+
+// tick is longer than the clock of any file system takes to move on.
+const tick = 10 * time.Millisecond
+
+// freshStat is what git would remember of a file that holds exactly e: taken before and after its
+// bytes were compared, and not within a tick of its last write, where a second write would not show.
+// The zero Stat, which makes git compare for itself, if it holds something else.
+func (d *desk) freshStat(p string, e git.Entry) git.Stat {
+	f, err := d.work.look(p)
+	if err != nil || !f.is(e, d.work.fileMode) {
+		return git.Stat{}
+	}
+	if age := time.Since(time.Unix(f.Stat.Mtim.Unix())); age < tick {
+		if age < 0 {
+			return git.Stat{}
+		}
+		time.Sleep(tick - age)
+		if f, err = d.work.look(p); err != nil || !f.is(e, d.work.fileMode) {
+			return git.Stat{}
+		}
+	}
+	s := f.Stat
+	return git.Stat{
+		CtimeSec: uint32(s.Ctim.Sec), CtimeNsec: uint32(s.Ctim.Nsec),
+		MtimeSec: uint32(s.Mtim.Sec), MtimeNsec: uint32(s.Mtim.Nsec),
+		Dev: uint32(s.Dev), Ino: uint32(s.Ino), UID: s.Uid, GID: s.Gid, Size: uint32(s.Size),
+	}
+}
+
+// writeIndex puts a new index in place of the old one, with its owner and mode, by one rename.
+func (d *desk) writeIndex(raw []byte, was unix.Stat_t) error {
+	perm, uid, gid := was.Mode&0o777, was.Uid, was.Gid
+	if was.Ino == 0 {
+		perm, uid, gid = 0o644, d.UID, d.GID
+	}
+	err := d.ops.Do("index:write", func() error {
+		if err := unix.Unlinkat(d.dir.fd(), "index", 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+		if err := d.create("index", raw, 0o600); err != nil {
+			return err
+		}
+		if err := chown(d.dir.fd(), "index", uid, gid); err != nil {
+			return err
+		}
+		fd, err := unix.Openat(d.dir.fd(), "index", unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), "index")
+		defer f.Close()
+		if err := unix.Fchmod(fd, perm); err != nil {
+			return err
+		}
+		return f.Sync()
+	})
+	if err != nil {
+		return fmt.Errorf("write the index of %q: %w", d.Top, err)
+	}
+	err = d.ops.Do("index:swap", func() error { return unix.Renameat(d.dir.fd(), "index", d.gitDir.fd(), "index") })
+	if err != nil {
+		return fmt.Errorf("write the index of %q: %w", d.Top, err)
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package landing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/git"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// Land makes a computed landing true, or leaves everything as it was.
+//
+// An error means that the row was not closed: with no State nothing was journaled and nothing
+// moved, and the error says why as Compute's do (ErrBusy and a moved branch included); with
+// State Journaled, Recover finishes. Without an error the row is closed and State says how:
+// Landed; Undone, with the reason; Stranded, with the reason.
+func (l *Lander) Land(ctx context.Context, made Landing, steps Steps) (Landing, error) {
+	made.State = ""
+	held, err := l.lock(ctx, made.Project)
+	if err != nil {
+		return made, err
+	}
+	defer held.Close()
+	s, err := openSite(made.Project)
+	if err != nil {
+		return made, err
+	}
+	d := &desk{site: s, ops: l.Ops, l: &made}
+	defer d.end()
+	if err := l.begin(ctx, d); err != nil {
+		return made, err
+	}
+	made.State = Journaled
+	if err := steps.Journal(made); err != nil {
+		made.State = ""
+		return made, fmt.Errorf("journal %s: %w", made.ID, err)
+	}
+	ctx = context.WithoutCancel(ctx) // from here it is finished or taken back, whoever has lost interest
+	run := run{Lander: l, desk: d, held: held}
+	run.conclude(ctx, run.carryOut(ctx))
+	return run.close(steps)
+}
+
+// end closes what the landing has open.
+func (d *desk) end() {
+	d.closeDesk()
+	d.site.close()
+}
+
+// begin checks again, now that no other landing can interfere, and makes the commit.
+func (l *Lander) begin(ctx context.Context, d *desk) error {
+	made := d.l
+	head, err := d.ready(ctx, made.Branch, made.WorkTree)
+	if err != nil {
+		return err
+	}
+	if head != made.Head {
+		return problem.Errorf(problem.Refused, d.command("log "+inert.Path(made.Branch)), "%s has a new commit: %w", made.Branch, ErrDrift)
+	}
+	if err := d.sound(made.Edits); err != nil {
+		return err
+	}
+	if made.WorkTree && len(made.Edits) > 0 {
+		x, err := d.whole(ctx, l.wait(waitForGit))
+		if err != nil {
+			return err
+		}
+		if d.note.Steps, err = d.clean(x, made.Edits); err != nil {
+			return err
+		}
+	}
+	return d.commit(ctx)
+}
+
+// Ref is where the commit of a landing is kept until its change is tidied up.
+func (l Landing) Ref() string {
+	return fmt.Sprintf("refs/sallyport/%s/landings/%s", l.Change, l.ID)
+}
+
+// commit makes the commit whose tree is head's with the edits, and compares that with what was approved.
+func (d *desk) commit(ctx context.Context) error {
+	made, common := d.l, d.Common(d.ops)
+	if len(made.Edits) == 0 {
+		var err error
+		made.NewCommit = made.Head
+		made.NewTree, err = common.Tree(ctx, made.Head)
+		return err
+	}
+	writes := make([]git.Write, len(made.Edits))
+	for i, e := range made.Edits {
+		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
+	}
+	c, err := common.Import(ctx, "git:import", git.Import{
+		Ref: made.Ref(), From: made.Head, Parents: []git.OID{made.Head}, Writes: writes,
+		Message: made.Message, Author: made.Author, Committer: made.Committer,
+	})
+	if err != nil {
+		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
+	}
+	made.NewCommit, made.NewTree = c.OID, c.Tree
+	edits, err := common.Edits(ctx, made.Head, c.OID)
+	if err != nil {
+		return fmt.Errorf("read the commit of %s: %w", made.ID, err)
+	}
+	approved := map[git.Edit]bool{}
+	for _, e := range made.Edits {
+		approved[e] = true
+	}
+	var other []string
+	for _, e := range edits {
+		if !approved[e] {
+			other = append(other, e.Path)
+		}
+	}
+	if len(other) == 0 && len(edits) != len(approved) {
+		return fmt.Errorf("the commit of %s changes %d paths instead of %d", made.ID, len(edits), len(approved))
+	}
+	return d.drifted(made, other)
+}
+
+// run is one attempt to bring a journaled landing to an end.
+type run struct {
+	*Lander
+	*desk
+	held *os.File // flock on the common git directory
+}
+
+// carryOut takes the steps that the package comment lists, from the journal to the verified end.
+func (r *run) carryOut(ctx context.Context) error {
+	l := r.l
+	if len(l.Edits) == 0 {
+		return nil
+	}
+	if l.WorkTree {
+		if err := r.lay(ctx); err != nil {
+			return err
+		}
+		if err := r.lockIndex(ctx, r.wait(waitForGit)); err != nil {
+			return err
+		}
+		if err := r.stillClean(); err != nil {
+			return err
+		}
+	}
+	if err := r.moveRef(ctx, l.NewCommit, l.Head, "land"); err != nil {
+		return err
+	}
+	return r.finish(ctx, nil)
+}
+
+func (r *run) moveRef(ctx context.Context, to, from git.OID, verb string) error {
+	message := "sallyport: " + verb + " " + string(r.l.Change)
+	return r.Worktree(r.ops).UpdateRefHeld(ctx, "ref:update", "refs/heads/"+r.l.Branch, to, from, message, r.held)
+}
+
+// finish makes the work tree and the index follow a branch that names the new commit, and verifies all three.
+func (r *run) finish(ctx context.Context, only pick) error {
+	if r.l.WorkTree {
+		if err := r.forward(only); err != nil {
+			return err
+		}
+		if err := r.setIndex(true, only); err != nil {
+			return err
+		}
+	}
+	return r.verify(ctx, true, only)
+}
+
+// verify reads everything again (CW-903, SM-905): the branch, the index entries, the files.
+func (r *run) verify(ctx context.Context, forward bool, only pick) error {
+	if only == nil {
+		want := r.l.Head
+		if forward {
+			want = r.l.NewCommit
+		}
+		if tip, err := r.tip(ctx, r.l.Branch); err != nil || tip != want {
+			return errors.Join(err, fmt.Errorf("branch %s names %.12s instead of %.12s", r.l.Branch, tip, want))
+		}
+	}
+	if !r.l.WorkTree || !r.ownLock("index.lock") { // without the lock, neither was touched
+		return nil
+	}
+	x, _, err := r.index()
+	if err != nil {
+		return err
+	}
+	for i := range r.note.Steps {
+		st := &r.note.Steps[i]
+		if only != nil && !only(i) {
+			continue
+		}
+		want := st.New
+		if !forward {
+			want = st.Old
+		}
+		if now := x.Entry(st.Path).Entry; st.Index && now != want {
+			r.stays(st)
+		}
+		f, err := r.work.look(st.Path)
+		if st.Live && (err != nil || !f.is(want, r.work.fileMode) && !(want.Absent() && f.isFolder())) {
+			r.stays(st)
+		}
+	}
+	return nil
+}
+
+// conclude decides the landing's end after cause: nil means that all of it was done.
+func (r *run) conclude(ctx context.Context, cause error) {
+	state := Landed
+	if cause != nil {
+		var err error
+		if state, err = r.settle(ctx, false); err != nil {
+			r.strand(errors.Join(cause, err))
+			return
+		}
+	}
+	r.wrapUp(state, cause)
+}
+
+// wrapUp clears the desk and puts everything on the platter; then the row may be closed.
+func (r *run) wrapUp(state State, cause error) {
+	if err := r.putAway(); err != nil {
+		r.strand(errors.Join(cause, err))
+		return
+	}
+	r.l.State, r.l.Reason = state, ""
+	if state == Undone && cause != nil {
+		r.l.Reason = reason(cause)
+	}
+	if len(r.left) > 0 {
+		r.l.Reason = strings.TrimPrefix(r.l.Reason+"; "+strings.Join(r.left, "; "), "; ")
+	}
+}
+
+func (r *run) strand(err error) {
+	r.l.State, r.l.Reason = Stranded, reason(err)
+}
+
+// reason tells a person what went wrong, the full disk by name.
+func reason(err error) string {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return "no space is left on the disk: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// putAway gives back the index and removes the desk, whatever state it is in.
+func (r *run) putAway() error {
+	if r.l.WorkTree && len(r.l.Edits) > 0 {
+		ready, err := r.open("")
+		if err != nil {
+			return err
+		}
+		if ready {
+			if err := r.unlockIndex(); err != nil {
+				return err
+			}
+			if err := r.discard(); err != nil {
+				return err
+			}
+		} else if err := r.clear(); err != nil {
+			return err
+		}
+	}
+	return r.sync("disk:sync")
+}
+
+// close has the caller store the end.
+func (r *run) close(steps Steps) (Landing, error) {
+	at := time.Now().UTC()
+	end := *r.l
+	end.Ended = &at
+	if end.State == Stranded {
+		end.Ended = nil
+	}
+	if err := steps.Close(end); err != nil {
+		end.State, end.Ended = Journaled, nil
+		return end, fmt.Errorf("close %s: %w", end.ID, err)
+	}
+	return end, nil
+}

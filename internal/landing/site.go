@@ -1,0 +1,234 @@
+package landing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/disk"
+	"sallyport/internal/git"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// Site is what a repository says of a branch that is to be worked on.
+type Site struct {
+	Branch     string // short name
+	Head       git.OID
+	CheckedOut bool // at Project.Top
+}
+
+// Inspect looks whether a branch can be landed on as the repository stands; branch "" is the one
+// checked out. It reads only. Errors: ErrOddState and ErrBranch, naming the state and the way out.
+func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Site, error) {
+	s, err := openSite(p)
+	if err != nil {
+		return Site{}, err
+	}
+	defer s.close()
+	if err := s.odd(); err != nil {
+		return Site{}, err
+	}
+	here, err := s.checkedOut()
+	if err != nil {
+		return Site{}, err
+	}
+	if branch == "" {
+		branch = here
+	}
+	site := Site{Branch: branch, CheckedOut: branch == here}
+	if err := s.free(ctx, site.Branch, site.CheckedOut); err != nil {
+		return Site{}, err
+	}
+	if site.Head, err = s.tip(ctx, site.Branch); err != nil {
+		return Site{}, err
+	}
+	if site.CheckedOut {
+		if _, err := s.whole(ctx, l.wait(waitForGit)); err != nil {
+			return Site{}, err
+		}
+	}
+	return site, nil
+}
+
+// site is an open repository.
+type site struct {
+	git.Project
+	work   *folder
+	gitDir *folder
+	common *folder
+	set    map[string]bool // of configure
+}
+
+func openSite(p git.Project) (*site, error) {
+	s := &site{Project: p}
+	for _, f := range []struct {
+		path string
+		to   **folder
+	}{{p.Top, &s.work}, {p.GitDir, &s.gitDir}, {p.CommonDir, &s.common}} {
+		var err error
+		if *f.to, err = openFolder(f.path, p.ObjectFormat, p.UID); err != nil {
+			s.close()
+			return nil, problem.Errorf(problem.Unavailable, "git -C "+inert.Path(p.Top)+" status", "the repository %q: %w", p.Top, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *site) close() {
+	for _, f := range []*folder{s.work, s.gitDir, s.common} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// command returns a git command for a person to run here.
+func (s *site) command(words string) string { return "git -C " + inert.Path(s.Top) + " " + words }
+
+func (s *site) oddState(next, format string, args ...any) error {
+	return problem.Errorf(problem.Refused, next, "%s: %w", fmt.Sprintf(format, args...), ErrOddState)
+}
+
+// operations are what git leaves in a git directory while it waits for a person (SM-104).
+var operations = []struct{ file, name, next string }{
+	{"MERGE_HEAD", "a merge", "merge --continue"},
+	{"rebase-merge", "a rebase", "rebase --continue"},
+	{"rebase-apply/applying", "git am", "am --continue"},
+	{"rebase-apply", "a rebase", "rebase --continue"},
+	{"CHERRY_PICK_HEAD", "a cherry-pick", "cherry-pick --continue"},
+	{"REVERT_HEAD", "a revert", "revert --continue"},
+	{"BISECT_LOG", "a bisect", "bisect reset"},
+	{"sequencer", "a cherry-pick or revert of several commits", "status"},
+}
+
+// odd refuses a repository in the middle of something, by name.
+func (s *site) odd() error {
+	for _, o := range operations {
+		if s.gitDir.has(o.file) {
+			return s.oddState(s.command(o.next), "%s is under way in %q", o.name, s.Top)
+		}
+	}
+	return nil
+}
+
+// checkedOut returns the short name of the branch at Top; ErrOddState for a detached HEAD.
+func (s *site) checkedOut() (string, error) {
+	head, err := s.gitDir.small("HEAD")
+	if err != nil {
+		return "", err
+	}
+	ref, ok := strings.CutPrefix(strings.TrimSuffix(head, "\n"), "ref: ")
+	if !ok {
+		return "", s.oddState(s.command("switch BRANCH"), "no branch is checked out in %q (detached HEAD)", s.Top)
+	}
+	short, ok := strings.CutPrefix(strings.TrimSpace(ref), "refs/heads/")
+	if !ok || short == ".invalid" {
+		return "", s.oddState(s.command("status"), "HEAD of %q names %q, which is no branch", s.Top, ref)
+	}
+	return short, nil
+}
+
+// free refuses a branch that another work tree holds, or that is not checked out here though it was expected to be.
+func (s *site) free(ctx context.Context, branch string, here bool) error {
+	now, err := s.checkedOut()
+	if err != nil {
+		return err
+	}
+	if here && now != branch {
+		return problem.Errorf(problem.Refused, s.command("switch "+inert.Path(branch)),
+			"%q has %q checked out, and the change is for %q: %w", s.Top, now, branch, ErrBranch)
+	}
+	if !here && now == branch {
+		return problem.Errorf(problem.Refused, s.command("status"),
+			"%q was checked out in %q after the change began: %w", branch, s.Top, ErrBranch)
+	}
+	if at, err := s.elsewhere(ctx, branch); err != nil || at != "" {
+		if err != nil {
+			return err
+		}
+		return problem.Errorf(problem.Refused, s.command("worktree list"),
+			"%q is checked out or being rebased in another work tree (%q): %w", branch, at, ErrBranch)
+	}
+	text, err := s.common.small("refs/heads/" + branch)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(text, "ref:") {
+		return problem.Errorf(problem.Refused, s.command("branch --list"), "%q is another name of a branch: %w", branch, ErrBranch)
+	}
+	return nil
+}
+
+// elsewhere names the other work tree that has branch checked out or is rebasing or bisecting it; "" if none.
+func (s *site) elsewhere(ctx context.Context, branch string) (string, error) {
+	held := func(dir string) (bool, error) {
+		for _, f := range []struct{ file, prefix string }{
+			{"HEAD", "ref: refs/heads/"}, {"rebase-merge/head-name", "refs/heads/"},
+			{"rebase-apply/head-name", "refs/heads/"}, {"BISECT_START", ""},
+		} {
+			text, err := s.common.small(dir + f.file)
+			if err != nil {
+				return false, err
+			}
+			if strings.TrimSpace(text) == f.prefix+branch {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	if !same(s.gitDir, s.common) {
+		if err := s.configure(ctx); err != nil {
+			return "", err
+		}
+		if in, err := held(""); !s.set["core.bare"] && (err != nil || in) {
+			return s.CommonDir, err
+		}
+	}
+	others, err := s.common.names("worktrees")
+	if errors.Is(err, unix.ENOENT) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, o := range others {
+		dir := "worktrees/" + o.Name()
+		in, err := held(dir + "/")
+		if err != nil {
+			return "", err
+		}
+		if in && !s.isOwn(dir) {
+			at, err := s.common.small(dir + "/gitdir")
+			return strings.TrimSuffix(strings.TrimSpace(at), "/.git"), err
+		}
+	}
+	return "", nil
+}
+
+// isOwn reports whether dir below the common directory is this work tree's git directory.
+func (s *site) isOwn(dir string) bool {
+	var own, st unix.Stat_t
+	err := unix.Fstat(s.gitDir.fd(), &own)
+	return err == nil && unix.Fstatat(s.common.fd(), dir, &st, 0) == nil && own.Ino == st.Ino && own.Dev == st.Dev
+}
+
+func same(a, b *folder) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(a.fd(), &x) == nil && unix.Fstat(b.fd(), &y) == nil && x.Ino == y.Ino && x.Dev == y.Dev
+}
+
+// tip returns the commit that branch names.
+func (s *site) tip(ctx context.Context, branch string) (git.OID, error) {
+	oid, err := s.Common(disk.Ops{}).Resolve(ctx, "refs/heads/"+branch+"^{commit}")
+	if err != nil {
+		return "", err
+	}
+	if oid == "" {
+		return "", problem.Errorf(problem.Refused, s.command("branch --list"), "branch %q of %q has no commit: %w", branch, s.Top, ErrBranch)
+	}
+	return oid, nil
+}

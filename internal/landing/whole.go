@@ -1,0 +1,131 @@
+package landing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/disk"
+	"sallyport/internal/git"
+	"sallyport/internal/inert"
+)
+
+// configure reads the repository's switches that matter here, once.
+func (s *site) configure(ctx context.Context) error {
+	if s.set != nil {
+		return nil
+	}
+	out, err := s.Worktree(disk.Ops{}).Run(ctx, git.Cmd{Args: []string{
+		"config", "--null", "--type=bool", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout)$`,
+	}})
+	var failed *git.Failure
+	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
+		return fmt.Errorf("read the configuration of %q: %w", s.Top, err)
+	}
+	s.set = map[string]bool{"core.filemode": true, "core.symlinks": true}
+	for record := range strings.SplitSeq(string(out), "\x00") {
+		if key, value, ok := strings.Cut(record, "\n"); ok {
+			s.set[strings.ToLower(key)] = value == "true"
+		}
+	}
+	s.work.fileMode = s.set["core.filemode"]
+	return nil
+}
+
+// whole returns the index if the work tree is one that can be landed on: not sparse, its
+// index not split, not locked for longer than patience, and without conflicts.
+func (s *site) whole(ctx context.Context, patience time.Duration) (*git.Index, error) {
+	if err := s.configure(ctx); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.set["core.sparsecheckout"]:
+		return nil, s.oddState(s.command("sparse-checkout disable"), "%q is a sparse checkout", s.Top)
+	case !s.set["core.symlinks"]:
+		return nil, s.oddState(s.command("config core.symlinks true"), "%q keeps links as plain files (core.symlinks)", s.Top)
+	}
+	free, err := poll(ctx, patience, func() (bool, error) { return !s.gitDir.has("index.lock"), nil })
+	if err != nil {
+		return nil, err
+	}
+	if !free {
+		return nil, s.locked()
+	}
+	x, _, err := s.index()
+	return x, err
+}
+
+// locked names the lock that a person's git holds, or has left behind.
+func (s *site) locked() error {
+	path := s.GitDir + "/index.lock"
+	return s.oddState("rm -i "+inert.Path(path), "the index of %q is locked by %q: another git is at work there, or was killed", s.Top, path)
+}
+
+// index reads the index; the file is what was read, zero if there is none.
+func (s *site) index() (*git.Index, unix.Stat_t, error) {
+	var st unix.Stat_t
+	raw, err := s.rawIndex(&st)
+	if err != nil {
+		return nil, st, err
+	}
+	x, err := git.ParseIndex(raw, s.ObjectFormat)
+	if err != nil {
+		return nil, st, s.oddState(s.command("status"), "the index of %q: %v", s.Top, err)
+	}
+	switch {
+	case x.Split:
+		return nil, st, s.oddState(s.command("update-index --no-split-index"), "the index of %q is split", s.Top)
+	case x.Sparse:
+		return nil, st, s.oddState(s.command("sparse-checkout disable"), "the index of %q is sparse", s.Top)
+	}
+	if u := x.Unmerged(); len(u) > 0 {
+		return nil, st, s.oddState(s.command("status"), "%s has conflicts in %q", listed(u), s.Top)
+	}
+	return x, st, nil
+}
+
+func (s *site) rawIndex(st *unix.Stat_t) ([]byte, error) {
+	fd, err := s.gitDir.open("index", unix.O_RDONLY|unix.O_NONBLOCK)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the index of %q: %w", s.Top, err)
+	}
+	f := os.NewFile(uintptr(fd), "index")
+	defer f.Close()
+	if err := unix.Fstat(fd, st); err != nil {
+		return nil, fmt.Errorf("read the index of %q: %w", s.Top, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, s.oddState(s.command("status"), "the index of %q is no file", s.Top)
+	}
+	raw := make([]byte, st.Size)
+	if _, err := io.ReadFull(f, raw); err != nil {
+		return nil, fmt.Errorf("read the index of %q: %w", s.Top, err)
+	}
+	return raw, nil
+}
+
+// listed names paths in a sentence, the first few of many.
+func listed(paths []string) string {
+	const most = 10
+	var b strings.Builder
+	for i, p := range paths {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(paths)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(inert.Path(p))
+	}
+	return b.String()
+}
