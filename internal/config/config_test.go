@@ -133,6 +133,7 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a hidden direction":        {"policy", "allowed_areas: ['a\u202eb']\n", "it holds U+202E"},
 		"too large":                 {"policy", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
 		"too deep":                  {"policy", "a: " + strings.Repeat("[", 1000), "nested more than 32 deep"},
+		"too deep a list":           {"policy", "a: 1\n" + strings.Repeat("- ", 1000), "policy.yaml:2:65: lists or groups are nested more than 32 deep"},
 		"too long a list":           {"policy", "allowed_areas: [" + strings.Repeat("a,", 300) + "a]", "it has 301 entries; 256 is the limit"},
 		"a key that is no word":     {"policy", "1: 2\n", "a key must be a plain word"},
 		"a hostile key":             {"policy", "\"a\\e[31m\": 2\n", `policy.yaml:1:1: a\x1b[31m: there is no such key`},

@@ -100,7 +100,7 @@ func unreadable(data []byte) (why string, at int) {
 	if len(data) > FileBytesMax {
 		return fmt.Sprintf("the file has %d bytes; %d is the limit", len(data), FileBytesMax), 0
 	}
-	depth := 0
+	depth, dashes := 0, 0
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
 		switch {
@@ -116,8 +116,14 @@ func unreadable(data []byte) (why string, at int) {
 		case (r == ']' || r == '}') && depth > 0:
 			depth--
 		}
-		if depth > depthMax {
-			return fmt.Sprintf("brackets are nested more than %d deep", depthMax), i
+		switch {
+		case r == '-' && i+1 < len(data) && data[i+1] == ' ': // - - - x is a list of lists of lists
+			dashes++
+		case r != ' ':
+			dashes = 0
+		}
+		if depth > depthMax || dashes > depthMax {
+			return fmt.Sprintf("lists or groups are nested more than %d deep", depthMax), i
 		}
 		i += size
 	}
