@@ -82,12 +82,12 @@ func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map
 	}
 	var in bytes.Buffer
 	for _, p := range paths {
-		in.WriteString(p)
+		in.WriteString("./" + p) // so that no name begins with a colon, which git would read as magic
 		in.WriteByte(0)
 	}
 	out, err := host.Run(ctx, git.Cmd{
 		Args: []string{"check-ignore", "--no-index", "--stdin", "-z"}, Stdin: &in, Dir: folder,
-		Env: []string{"GIT_WORK_TREE=" + folder}, Config: []string{"core.bare=false", "core.ignoreCase=false"},
+		Env: []string{"GIT_WORK_TREE=" + folder, "GIT_LITERAL_PATHSPECS=0"}, Config: []string{"core.bare=false", "core.ignoreCase=false"},
 	})
 	var failed *git.Failure
 	if errors.As(err, &failed) && failed.Code == 1 {
@@ -98,7 +98,7 @@ func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map
 	}
 	ignored := map[string]bool{}
 	for p := range strings.SplitSeq(string(out), "\x00") {
-		ignored[p] = true
+		ignored[strings.TrimPrefix(p, "./")] = true
 	}
 	return ignored, nil
 }
