@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/internal/api"
@@ -36,6 +37,8 @@ type Server struct {
 	Options
 	started time.Time
 	shells  sync.WaitGroup // connections that http.Server has let go of
+	active  atomic.Int64   // requests under way
+	came    atomic.Int64   // requests that came since Busy was last asked
 }
 
 // Times that hold a connection; a stream's write deadline moves with each write.
@@ -50,6 +53,9 @@ const (
 
 // New returns a server; nothing runs before Serve.
 func New(o Options) *Server { return &Server{Options: o, started: time.Now()} }
+
+// Busy reports how many requests (a watch and a shell too) are under way or came since it was last asked.
+func (s *Server) Busy() int { return int(s.active.Load() + s.came.Swap(0)) }
 
 // Serve answers on l until ctx ends; then it ends every stream and shell, closes l and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -115,5 +121,14 @@ func (s *Server) Handler() http.Handler {
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
 	verb("GET /v1/audit", s.answer(s.audit))
 	mux.HandleFunc("/", s.answer(nowhere))
-	return s.onlyOwner(mux)
+	return s.onlyOwner(s.counted(mux))
+}
+
+func (s *Server) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.came.Add(1)
+		s.active.Add(1)
+		defer s.active.Add(-1)
+		next.ServeHTTP(w, r)
+	})
 }

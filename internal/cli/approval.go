@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// oneQuestion takes the id of an approval, or of a change that has one.
+func oneQuestion(words []string) error {
+	if err := exactly("APPROVAL or CHANGE")(words); err != nil {
+		return err
+	}
+	if id.KindOf(words[0]) == "change" {
+		_, err := id.ParseChange(words[0])
+		return err
+	}
+	_, err := id.ParseApproval(words[0])
+	return err
+}
+
+func (a *app) approvalList() *cobra.Command {
+	var all bool
+	cmd := a.cmd("list", "list what waits for a person", "Lists the approvals that wait for an answer; with --all those that were answered too. Newest first.",
+		"  sallyport approval list\n  sallyport approval list --all --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows, err := c.Approvals(cmd.Context(), !all)
+			if err != nil || a.document(rows) {
+				return err
+			}
+			if len(rows) == 0 {
+				fmt.Fprintln(a.Out, "nothing waits for a person")
+				return nil
+			}
+			now := time.Now()
+			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "APPROVAL\tCHANGE\tDECISION\tASKED\tBY\tREASON")
+			for _, r := range rows {
+				who := ""
+				if r.By != nil {
+					who = r.By.Name
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Change, r.Decision, ago(r.Asked, now), inert.Line(who), clip(inert.Line(r.Reason), 60))
+			}
+			return t.Flush()
+		})
+	cmd.Flags().BoolVar(&all, "all", false, "those that were answered too")
+	return cmd
+}
+
+func (a *app) approvalShow() *cobra.Command {
+	return a.cmd("show APPROVAL|CHANGE", "show the card of what is asked", "Shows exactly what an approval is about; what is approved is what the card shows.",
+		"  sallyport approval show chg-1a2b3c4d", oneQuestion, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			q, err := c.Question(cmd.Context(), words[0])
+			if err != nil || a.document(q) {
+				return err
+			}
+			s := a.sheet(a.Out)
+			s.card(q.Approval.Change, q.Proposal)
+			s.line("")
+			line := fmt.Sprintf("%s %s", q.Approval.ID, q.Approval.Decision)
+			if q.Approval.By != nil {
+				line += " by " + inert.Line(q.Approval.By.Name)
+			}
+			if q.Approval.Reason != "" {
+				line += ": " + inert.Line(q.Approval.Reason)
+			}
+			s.line("%s", line)
+			if q.Approval.Decision == api.Pending {
+				a.waits(s, q.Approval.Change)
+			}
+			return nil
+		})
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	var yes bool
+	var digest string
+	cmd := a.cmd("approve APPROVAL|CHANGE", "say yes to exactly what is shown, and see it land",
+		`Shows the card and, at a terminal, asks; elsewhere, or with --yes, it approves exactly the digest
+it has fetched. Then it follows the change to where it rests. --digest approves only if the card
+still has the digest that you have read before.`,
+		"  sallyport approve chg-1a2b3c4d\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab",
+		oneQuestion, func(cmd *cobra.Command, words []string) error { return a.approve(cmd, words[0], yes, digest) })
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask again")
+	cmd.Flags().StringVar(&digest, "digest", "", "what was read: the `DIGEST`, or at least its first 8 characters")
+	return cmd
+}
+
+func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) error {
+	ctx := cmd.Context()
+	if digest != "" && len(digest) < 8 {
+		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than 8 characters", digest)
+	}
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	q, err := c.Question(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if err := decidable(q); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(q.Proposal.Digest, digest) {
+		return problem.Errorf(problem.Conflict, "sallyport approval show "+q.Approval.Change, "what %s proposes has digest %s now, not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
+	}
+	if !yes && digest == "" && a.interactive() && !a.json {
+		again, err := a.ask(ctx, c, ref)
+		if err != nil {
+			return err
+		}
+		if !again {
+			return ended(exitWaiting)
+		}
+		return a.see(ctx, c, q.Approval.Change, false, false)
+	}
+	if !a.json {
+		a.sheet(a.Err).card(q.Approval.Change, q.Proposal)
+	}
+	if err := c.Approve(ctx, q.Approval.ID, q.Proposal.Digest, viaCommandLine); err != nil {
+		return err
+	}
+	return a.see(ctx, c, q.Approval.Change, false, false)
+}
+
+func (a *app) refuseCommand() *cobra.Command {
+	var reason string
+	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "say no, and why", "Ends a change that waits; its work stays under refs/sallyport/ in the repository.",
+		`  sallyport refuse chg-1a2b3c4d --reason "wrong file"`, oneQuestion, func(cmd *cobra.Command, words []string) error {
+			ctx := cmd.Context()
+			if strings.TrimSpace(reason) == "" {
+				return problem.Errorf(problem.Usage, "sallyport refuse "+words[0]+` --reason "…"`, "a refusal of %s needs a reason", words[0])
+			}
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			q, err := c.Question(ctx, words[0])
+			if err != nil {
+				return err
+			}
+			if err := decidable(q); err != nil {
+				return err
+			}
+			if err := c.Refuse(ctx, q.Approval.ID, reason); err != nil {
+				return err
+			}
+			if a.json {
+				d, err := c.Show(ctx, q.Approval.Change)
+				if err != nil {
+					return err
+				}
+				a.line(d)
+				return nil
+			}
+			a.sheet(a.Out).line("%s refused: %s", q.Approval.Change, inert.Line(reason))
+			return nil
+		})
+	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`; whoever asked reads it")
+	return cmd
+}
+
+func (a *app) rollbackCommand() *cobra.Command {
+	var reason, mode string
+	cmd := a.cmd("rollback CHANGE", "undo a change that has landed",
+		`Makes a new change of kind revert, with a card of its own: it brings exactly the paths that CHANGE
+touched back to what they were, as a forward commit. Nothing is undone before that is approved.`,
+		"  sallyport rollback chg-1a2b3c4d\n  sallyport rollback chg-1a2b3c4d --approve yes --reason \"breaks the build\"",
+		oneChange, func(cmd *cobra.Command, words []string) error {
+			ctx := cmd.Context()
+			approve, err := a.approveMode(mode)
+			if err != nil {
+				return err
+			}
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			change, err := c.Rollback(ctx, words[0], api.Rollback{Reason: reason, Approve: approve})
+			if err != nil {
+				return err
+			}
+			a.accepted(change)
+			return a.see(ctx, c, change.ID, approve == "ask", false)
+		})
+	cmd.Flags().StringVar(&mode, "approve", "", "`MODE`: ask, yes or later")
+	cmd.Flags().StringVar(&reason, "reason", "asked for on the command line", "why: `TEXT`")
+	return cmd
+}
+
+func (a *app) checkpointList() *cobra.Command {
+	return a.cmd("list CHANGE", "list what was recorded of a change", "Lists a change's checkpoints and what rules they break.",
+		"  sallyport checkpoint list chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows, err := c.Checkpoints(cmd.Context(), words[0])
+			if err != nil || a.document(rows) {
+				return err
+			}
+			if len(rows) == 0 {
+				fmt.Fprintf(a.Out, "%s has no checkpoint yet\n", words[0])
+				return nil
+			}
+			s := a.sheet(a.Out)
+			for _, r := range rows {
+				s.verdict(r)
+				s.violations(r)
+			}
+			return nil
+		})
+}
+
+func oneCheckpoint(words []string) error {
+	if err := exactly("CHECKPOINT")(words); err != nil {
+		return err
+	}
+	_, err := id.ParseCheckpoint(words[0])
+	return err
+}
+
+func (a *app) checkpointShow() *cobra.Command {
+	return a.cmd("show CHECKPOINT", "show one checkpoint", "Shows what a checkpoint holds, its verdict and the commit that keeps it.",
+		"  sallyport checkpoint show ckpt-001-0123abcd", oneCheckpoint, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := c.Checkpoint(cmd.Context(), words[0])
+			if err != nil || a.document(r) {
+				return err
+			}
+			s := a.sheet(a.Out)
+			s.files(r)
+			s.line("")
+			s.line("of %s, %s, taken %s (%s)", r.Change, inert.Line(r.Session), ago(r.At, s.now), inert.Line(r.Trigger))
+			s.line("commit %s, tree %s, from %s", short(r.Commit), short(r.Tree), short(r.Base))
+			return nil
+		})
+}
+
+func (a *app) checkpointDiff() *cobra.Command {
+	return a.cmd("diff [FROM] CHECKPOINT", "compare a checkpoint with an earlier one, or with the base", "Shows a unified diff between two checkpoints of one change; with one, against the change's base.",
+		"  sallyport checkpoint diff ckpt-002-0123abcd\n  sallyport checkpoint diff ckpt-001-89abcdef ckpt-002-0123abcd",
+		func(words []string) error {
+			if len(words) != 1 && len(words) != 2 {
+				return errors.New("one or two checkpoints are wanted")
+			}
+			for _, w := range words {
+				if _, err := id.ParseCheckpoint(w); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			from, to := "", words[len(words)-1]
+			if len(words) == 2 {
+				from = words[0]
+			}
+			return a.text(cmd, "diff", func(w io.Writer) error { return c.CheckpointDiff(cmd.Context(), from, to, w) })
+		})
+}

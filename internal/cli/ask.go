@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/problem"
+)
+
+const viaCommandLine = "command line"
+
+// ask shows the card of a change that waits and takes the person's answer. It returns
+// true when something was decided and the change goes on; false when it is left waiting.
+//
+// What is approved is exactly what the card shows: if it changed meanwhile, the new card
+// is shown and nothing was decided.
+func (a *app) ask(ctx context.Context, c *client.Client, ref string) (again bool, err error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGINT)
+	defer signal.Stop(signals)
+	for {
+		q, err := c.Question(ctx, ref)
+		if err != nil {
+			return false, err
+		}
+		if err := decidable(q); err != nil {
+			return false, err
+		}
+		a.sheet(a.Out).card(q.Approval.Change, q.Proposal)
+		decided, later, err := a.answer(ctx, c, q, signals)
+		switch {
+		case problem.KindOf(err) == problem.Conflict || problem.KindOf(err) == problem.Refused:
+			p := problem.Of(err) // it changed under the card, or cannot land as it stands: say so and show it as it is now
+			a.say(p.Text, p.Next)
+			if problem.KindOf(err) == problem.Refused {
+				return false, exit(exitRefused)
+			}
+		case err != nil:
+			return false, err
+		case later:
+			a.waits(a.sheet(a.Out), q.Approval.Change)
+			return false, nil
+		case decided:
+			return true, nil
+		}
+	}
+}
+
+// decidable refuses an approval that needs no answer any more.
+func decidable(q api.Question) error {
+	if q.Approval.Decision == api.Pending {
+		return nil
+	}
+	who := ""
+	if q.Approval.By != nil {
+		who = " by " + q.Approval.By.Name
+	}
+	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was decided already: %s%s", q.Approval.ID, q.Approval.Decision, who)
+}
+
+// answer asks until there is an answer. A diff and a word that is none ask again.
+func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, signals <-chan os.Signal) (decided, later bool, err error) {
+	for {
+		fmt.Fprint(a.Err, "[a]pprove exactly this, [d]iff, [r]efuse, [l]ater? ")
+		word, err := readLine(a.In, signals)
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, errInterrupted):
+			fmt.Fprintln(a.Err)
+			return false, true, nil
+		case err != nil:
+			return false, false, fmt.Errorf("read the answer: %w", err)
+		}
+		switch strings.ToLower(strings.TrimSpace(word)) {
+		case "a", "approve", "yes":
+			return true, false, c.Approve(ctx, q.Approval.ID, q.Proposal.Digest, viaCommandLine)
+		case "d", "diff":
+			if err := a.page(ctx, func(w io.Writer) error { return c.Diff(ctx, q.Approval.Change, w) }); err != nil {
+				return false, false, err
+			}
+		case "r", "refuse":
+			fmt.Fprint(a.Err, "why? ")
+			reason, err := readLine(a.In, signals)
+			if err != nil || strings.TrimSpace(reason) == "" {
+				fmt.Fprintln(a.Err, "a refusal needs a reason; nothing was decided")
+				continue
+			}
+			return true, false, c.Refuse(ctx, q.Approval.ID, strings.TrimSpace(reason))
+		case "l", "later":
+			return false, true, nil
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+func (a *app) auditList() *cobra.Command {
+	var change string
+	var after int64
+	var limit int
+	var verify bool
+	cmd := a.cmd("list", "list who did what, oldest first",
+		`Lists the audit: rows that only grow, each bound to the one before by its hash. --verify reads all
+of it and says whether every hash holds.`,
+		"  sallyport audit list --change chg-1a2b3c4d\n  sallyport audit list --verify\n  sallyport audit list --after 100 --json",
+		exactly(), func(cmd *cobra.Command, _ []string) error {
+			if change != "" {
+				if _, err := id.ParseChange(change); err != nil {
+					return err
+				}
+			}
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if verify {
+				return a.verify(cmd.Context(), c)
+			}
+			rows, err := c.Audit(cmd.Context(), change, after, limit)
+			if err != nil || a.document(rows) {
+				return err
+			}
+			s := a.sheet(a.Out)
+			for _, e := range rows {
+				s.entry(e)
+			}
+			if len(rows) == 0 {
+				s.line("nothing happened")
+			}
+			return nil
+		})
+	cmd.Flags().StringVar(&change, "change", "", "only what concerns `CHANGE`")
+	cmd.Flags().Int64Var(&after, "after", 0, "only rows after number `N`")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` (default 1000)")
+	cmd.Flags().BoolVar(&verify, "verify", false, "check every hash instead of listing")
+	return cmd
+}
+
+func (s sheet) entry(e api.Entry) {
+	text := fmt.Sprintf("%5d  %s  %-12s %s", e.Seq, e.At.Local().Format("2006-01-02 15:04:05"), clip(inert.Line(e.Actor.Name), 24), inert.Line(e.Verb))
+	if e.Subject != "" && e.Subject != e.Change {
+		text += " " + inert.Line(e.Subject)
+	}
+	if e.Change != "" {
+		text += "  " + s.dim(e.Change)
+	}
+	if e.Reason != "" {
+		text += "  " + clip(inert.Line(e.Reason), 100)
+	}
+	s.line("%s", text)
+}
+
+// verify reads the whole audit and checks that each row is bound to the one before.
+func (a *app) verify(ctx context.Context, c *client.Client) error {
+	var last api.Entry
+	for {
+		rows, err := c.Audit(ctx, "", last.Seq, 0)
+		if err != nil {
+			return err
+		}
+		for _, e := range rows {
+			if e.Seq != last.Seq+1 || e.Previous != last.Hash || e.Sum() != e.Hash {
+				return problem.Errorf(problem.Refused, fmt.Sprintf("sallyport audit list --after %d --limit 2", max(e.Seq-2, 0)),
+					"audit row %d does not follow from row %d: a row was changed or removed", e.Seq, last.Seq)
+			}
+			last = e
+		}
+		if len(rows) == 0 {
+			break
+		}
+	}
+	if !a.document(map[string]any{"rows": last.Seq, "hash": last.Hash}) {
+		fmt.Fprintf(a.Out, "%d rows, every hash holds; the last is %s\n", last.Seq, short(last.Hash))
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+)
+
+// sheet writes what a person reads: lines with an indent, colours for our own words.
+type sheet struct {
+	palette
+	w     io.Writer
+	width int
+	now   time.Time
+}
+
+func (a *app) sheet(w io.Writer) sheet {
+	return sheet{palette: a.colours(w), w: w, width: width(w), now: time.Now()}
+}
+
+func (s sheet) line(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
+
+// card shows what a person is asked about. All of it was computed by the host from what
+// would land; the agent's own words are quoted and labelled (SM-908).
+func (s sheet) card(change string, p api.Proposal) {
+	c := p.Card
+	s.line("%s  %s", s.bold(change), s.bold(inert.Line(c.Title)))
+	kind := ""
+	if c.Kind != "edit" {
+		kind = c.Kind + " "
+	}
+	s.line("  %sfor %s in %s, from %s", kind, inert.Path(c.Branch), inert.Path(c.Repo), short(p.Base))
+	if c.Note != "" {
+		s.line("  %s %s", s.yellow("note:"), inert.Line(c.Note))
+	}
+	s.line("")
+	s.picture(c)
+	s.list("what it gains or loses", c.Reach, s.yellow("!"))
+	s.checks(c.Checks)
+	s.leftOver(c.LeftOver)
+	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
+	if c.AgentSays != "" {
+		s.line("")
+		s.line("the agent says, in its own words, which nobody checked:")
+		for line := range strings.Lines(inert.Block(c.AgentSays, 2<<10)) {
+			s.line("  > %s", strings.TrimRight(line, "\n"))
+		}
+	}
+	s.line("")
+	s.line("%s", s.dim("digest "+short(p.Digest)+"  rules "+short(p.Policy)))
+}
+
+// picture shows the change as a picture: each path with as many + and - as it has lines,
+// scaled to the width.
+func (s sheet) picture(c api.Card) {
+	s.line("  %s, %s %s", count(c.FilesTotal, "file"), s.green(fmt.Sprintf("+%d", c.Added)), s.red(fmt.Sprintf("-%d", c.Removed)))
+	longest, most := 0, 1
+	for _, f := range c.Files {
+		longest = max(longest, len([]rune(label(f))))
+		most = max(most, f.Added+f.Removed)
+	}
+	names := min(longest, s.width*6/10)
+	room := max(s.width-names-20, 10)
+	for _, f := range c.Files {
+		bar := "binary"
+		if !f.Binary {
+			bar = fmt.Sprintf("%5d %s", f.Added+f.Removed, s.bar(f.Added, f.Removed, most, room))
+		}
+		note := ""
+		if f.Note != "" {
+			note = "  " + s.yellow(inert.Line(f.Note))
+		}
+		s.line("  %s %-*s %s%s", s.status(f.Status), names, clip(label(f), names), strings.TrimRight(bar, " "), note)
+	}
+	if more := c.FilesTotal - len(c.Files); more > 0 {
+		s.line("  … and %s more", count(more, "file"))
+	}
+}
+
+func label(f api.FileLine) string {
+	if f.From != "" {
+		return inert.Path(f.From) + " => " + inert.Path(f.Path)
+	}
+	return inert.Path(f.Path)
+}
+
+// status is a path's fate in one column.
+func (s sheet) status(v string) string {
+	word := fmt.Sprintf("%-8s", inert.Line(v))
+	switch v {
+	case "added":
+		return s.green(word)
+	case "deleted":
+		return s.red(word)
+	}
+	return s.cyan(word)
+}
+
+// bar draws added and removed in at most room columns, scaled so that most fills them;
+// what is there at all gets at least one.
+func (s sheet) bar(added, removed, most, room int) string {
+	scale := func(n int) int {
+		if most <= room || n == 0 {
+			return n
+		}
+		return max(n*(room-1)/most, 1)
+	}
+	return s.green(strings.Repeat("+", scale(added))) + s.red(strings.Repeat("-", scale(removed)))
+}
+
+func (s sheet) list(title string, lines []string, mark string) {
+	if len(lines) == 0 {
+		return
+	}
+	s.line("")
+	s.line("%s:", title)
+	for _, l := range lines {
+		s.line("  %s %s", mark, inert.Line(l))
+	}
+}
+
+func (s sheet) checks(checks []api.CheckResult) {
+	if len(checks) == 0 {
+		return
+	}
+	s.line("")
+	s.line("checks, run on exactly this tree:")
+	for _, c := range checks {
+		took := duration(time.Duration(c.TookMS) * time.Millisecond)
+		if c.OK {
+			s.line("  %s %s (%s)", s.green("passed"), inert.Line(c.Command), took)
+			continue
+		}
+		s.line("  %s %s (%s): %s", s.red("FAILED"), inert.Line(c.Command), took, inert.Line(c.Why))
+		for line := range strings.Lines(inert.Block(strings.TrimSpace(c.Tail), 4<<10)) {
+			s.line("    | %s", strings.TrimRight(line, "\n"))
+		}
+	}
+}
+
+func (s sheet) leftOver(left []api.LeftOver) {
+	if len(left) == 0 {
+		return
+	}
+	s.line("")
+	s.line("left out because the base ignores it:")
+	for _, l := range left {
+		folder := l.Folder
+		if folder == "" {
+			folder = "."
+		}
+		s.line("  %s: %s, %s", inert.Path(folder), count(l.Files, "file"), size(l.Bytes))
+	}
+}
+
+// violations shows what rules a checkpoint breaks, and what to do about it.
+func (s sheet) violations(c api.Checkpoint) {
+	const shown = 20
+	for i, v := range c.Violations {
+		if i == shown {
+			s.line("  … and %s more", count(len(c.Violations)-shown, "violation"))
+			return
+		}
+		s.line("  %s %s: %s: %s", s.red("!"), inert.Path(v.File), inert.Line(v.Constraint), inert.Line(v.Message))
+		if v.Suggestion != "" {
+			s.line("    %s", inert.Line(v.Suggestion))
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// oneChange takes the id of a change as the only word.
+func oneChange(words []string) error {
+	if err := exactly("CHANGE")(words); err != nil {
+		return err
+	}
+	_, err := id.ParseChange(words[0])
+	return err
+}
+
+func (a *app) changeList() *cobra.Command {
+	var repo string
+	var states []string
+	var limit int
+	cmd := a.cmd("list", "list changes, newest first", "Lists the home's changes, newest first.",
+		`  sallyport change list
+  sallyport change list --repo . --state awaiting_approval
+  sallyport change list --json`,
+		exactly(), func(cmd *cobra.Command, _ []string) error {
+			f := client.Filter{States: states, Limit: limit}
+			if cmd.Flags().Changed("repo") {
+				dir, err := a.Dir()
+				if err != nil {
+					return fmt.Errorf("find where you stand: %w", err)
+				}
+				if f.Repo, err = top(within(dir, repo)); err != nil {
+					return err
+				}
+			}
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows, err := c.Changes(cmd.Context(), f)
+			if err != nil || a.document(rows) {
+				return err
+			}
+			a.changes(a.Out, rows)
+			return nil
+		})
+	cmd.Flags().StringVar(&repo, "repo", "", "only those of the repository that holds `DIR`")
+	cmd.Flags().StringArrayVar(&states, "state", nil, "only those in this `STATE`; repeatable")
+	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` (default 100)")
+	return cmd
+}
+
+// top finds the work tree that a folder lies in, as the daemon names it.
+func top(dir string) (string, error) {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", problem.Errorf(problem.NotFound, "sallyport change list", "--repo %q: %w", dir, err)
+	}
+	for at := resolved; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", problem.Errorf(problem.NotFound, "sallyport change list", "%q lies in no git repository", resolved)
+		}
+	}
+}
+
+// changes writes rows as a table.
+func (a *app) changes(w io.Writer, rows []api.Change) {
+	if len(rows) == 0 {
+		fmt.Fprintln(w, "no changes")
+		return
+	}
+	now := time.Now()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CHANGE\tSTATE\tMOVED\tBRANCH\tREPOSITORY\tREQUEST")
+	for _, c := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.State, ago(c.Moved, now), clip(inert.Path(c.Branch), 24),
+			clip(inert.Path(c.Repo), 40), clip(inert.Line(firstLine(c.Text)), 60))
+	}
+	_ = t.Flush() // a reader who left has seen enough
+}
+
+func (a *app) changeWatch() *cobra.Command {
+	var output bool
+	cmd := a.cmd("watch CHANGE", "follow a change until it rests", "Shows a change from where it stands now until nothing more happens by itself; leaving does not stop it.",
+		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",
+		oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.see(cmd.Context(), c, words[0], false, output)
+		})
+	cmd.Flags().BoolVar(&output, "output", false, "show the program's output too")
+	return cmd
+}
+
+func (a *app) changeDiff() *cobra.Command {
+	return a.cmd("diff CHANGE", "show what a change does, as a unified diff",
+		"Shows what is proposed or was landed; without a proposal, the last checkpoint. Control characters are shown escaped; for a patch to apply, use change export.",
+		"  sallyport change diff chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.text(cmd, "diff", func(w io.Writer) error { return c.Diff(cmd.Context(), words[0], w) })
+		})
+}
+
+// text pages what is written; with --json it is one document with the text in a field.
+func (a *app) text(cmd *cobra.Command, field string, write func(io.Writer) error) error {
+	if !a.json {
+		return a.page(cmd.Context(), write)
+	}
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		return err
+	}
+	a.line(map[string]string{field: b.String()})
+	return nil
+}
+
+func (a *app) changeExport() *cobra.Command {
+	return a.cmd("export CHANGE", "write a change as a patch that git apply takes",
+		"Writes the same as change diff with all binary data, byte for byte; at a terminal escaped, so send it to a file.",
+		"  sallyport change export chg-1a2b3c4d > change.patch && git apply --index change.patch", oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			write := func(w io.Writer) error { return c.Export(cmd.Context(), words[0], w) }
+			if _, ok := terminal(a.Out); ok || a.json {
+				return a.text(cmd, "patch", write)
+			}
+			return write(a.Out)
+		})
+}
+
+func (a *app) changeLog() *cobra.Command {
+	var session string
+	cmd := a.cmd("log CHANGE", "show what the program said while it worked", "Shows the transcript of a session, the last one unless --session names another. With --json its lines as recorded.",
+		"  sallyport change log chg-1a2b3c4d\n  sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json",
+		oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return c.Transcript(cmd.Context(), words[0], session, a.Out)
+			}
+			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, w) })
+		})
+	cmd.Flags().StringVar(&session, "session", "", "which session: `ID` (default: the last)")
+	return cmd
+}
+
+func (a *app) changeCancel() *cobra.Command {
+	var reason string
+	cmd := a.cmd("cancel CHANGE", "withdraw a change", "Stops what is being done and ends the change; what the program had done is kept in a checkpoint.",
+		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(cmd *cobra.Command, words []string) error {
+			ctx := cmd.Context()
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			if err := c.Cancel(ctx, words[0], reason); err != nil {
+				return err
+			}
+			d, err := a.follow(ctx, c, words[0], false)
+			if errors.Is(err, errLeft) {
+				return a.leave(words[0])
+			}
+			if err != nil {
+				return err
+			}
+			if d.Change.State != api.Cancelled { // it came to rest before it was heard
+				return a.outcome(d)
+			}
+			code := exitDone
+			if a.json {
+				a.line(event{Event: "result", Detail: &d, Exit: &code})
+				return nil
+			}
+			a.sheet(a.Out).line("%s cancelled", words[0])
+			return nil
+		})
+	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
+	return cmd
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+func (a *app) daemonStart() *cobra.Command {
+	return a.cmd("start", "start the home's daemon, if none runs", "Starts the daemon apart from this terminal. Any command that needs one does so by itself.",
+		"  sallyport daemon start", exactly(), func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.tellDaemon(cmd.Context(), c)
+		})
+}
+
+func (a *app) tellDaemon(ctx context.Context, c *client.Client) error {
+	d, err := c.Daemon(ctx)
+	if err != nil || a.document(d) {
+		return err
+	}
+	s := a.sheet(a.Out)
+	s.line("daemon of %s: pid %d, build %s, up %s", inert.Path(d.Home), d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+	s.line("  socket %s", inert.Path(c.Socket()))
+	s.line("  %s being worked on, %d waiting for a person", count(d.Working, "change"), d.Waiting)
+	return nil
+}
+
+func (a *app) daemonStatus() *cobra.Command {
+	return a.cmd("status", "say whether the home's daemon runs", "Says whether a daemon runs; it starts none. Exit status 1 if none does.",
+		"  sallyport daemon status", exactly(), func(cmd *cobra.Command, _ []string) error {
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			c, err := a.Connect(cmd.Context(), home, false)
+			if errors.Is(err, client.ErrNoDaemon) {
+				return problem.Errorf(problem.Unavailable, "sallyport daemon start", "no daemon of home %q runs", home)
+			}
+			if err != nil {
+				return err
+			}
+			return a.tellDaemon(cmd.Context(), c)
+		})
+}
+
+// stopTime is how long a daemon may take to end.
+const stopTime = 30 * time.Second
+
+func (a *app) daemonStop() *cobra.Command {
+	return a.cmd("stop", "stop the home's daemon", "Stops the daemon and waits until it has ended. Nothing is lost: the next command starts one that goes on from where this one was.",
+		"  sallyport daemon stop", exactly(), func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			c, err := a.Connect(ctx, home, false)
+			if errors.Is(err, client.ErrNoDaemon) {
+				if !a.document(map[string]any{"stopped": false, "home": home}) {
+					fmt.Fprintf(a.Out, "no daemon of %s runs\n", inert.Path(home))
+				}
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			d, err := c.Daemon(ctx)
+			if err != nil {
+				return err
+			}
+			if err := stopDaemon(ctx, c, d); err != nil {
+				return err
+			}
+			if !a.document(map[string]any{"stopped": true, "home": home, "pid": d.PID}) {
+				fmt.Fprintf(a.Out, "daemon of %s stopped\n", inert.Path(home))
+			}
+			return nil
+		})
+}
+
+// stopDaemon asks a daemon to end and waits until its process has. A descriptor of the
+// process, unlike its number, never comes to mean another.
+func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
+	fd, err := unix.PidfdOpen(d.PID, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("look at the daemon's process %d: %w", d.PID, err)
+	}
+	if err := c.Stop(ctx); err != nil {
+		return err
+	}
+	if fd < 0 {
+		return nil
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	deadline := time.Now().Add(stopTime)
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return problem.Errorf(problem.Unavailable, fmt.Sprintf("kill %d", d.PID), "the daemon %d did not end within %s", d.PID, stopTime)
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for the daemon's end: %w", err)
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+}
+
+func (a *app) daemonRun() *cobra.Command {
+	return a.cmd("run", "serve the home in the foreground", "Serves the home until it is stopped; for a service manager, or to watch it. Other commands start one by themselves.",
+		"  sallyport daemon run --home /srv/sallyport", exactly(), func(cmd *cobra.Command, _ []string) error {
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
+			defer stop()
+			return a.Daemon(ctx, home)
+		})
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return a.cmd("version", "show this program's build", "Shows the build of this program. The daemon may be of another one: see daemon status.",
+		"  sallyport version", exactly(), func(*cobra.Command, []string) error {
+			if !a.document(map[string]any{"build": api.Build(), "api": api.Version}) {
+				fmt.Fprintf(a.Out, "sallyport %s (api %d)\n", api.Build(), api.Version)
+			}
+			return nil
+		})
+}

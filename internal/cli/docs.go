@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Docs returns docs/cli.md, written from the commands themselves.
+func Docs() string {
+	root := (&app{}).root()
+	root.InitDefaultCompletionCmd("completion")
+	var b strings.Builder
+	b.WriteString("# The command line\n\nWritten from the program by `make docs`; do not edit.\n\n")
+	b.WriteString(rootLong + "\n\n")
+	b.WriteString("Every command takes `--home DIR`, `--json` and `--help`. With `--json` the answer is one JSON document on standard\n" +
+		"output, or one a line for what streams; an error is `{\"event\":\"error\",\"error\":{\"kind\",\"text\",\"next\"},\"exit\"}` there.\n" +
+		"Without it results go to standard output, progress and errors to standard error.\n\n")
+	b.WriteString("## Exit status\n\n| status | meaning |\n|---|---|\n")
+	for _, e := range exitMeanings {
+		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.meaning)
+	}
+	b.WriteString("\n`run`, `approve`, `rollback` and `change watch` follow a change and end with the status of where it came to rest;\n" +
+		"the others end with 0 when they have done what they say.\n")
+	for _, c := range root.Commands() {
+		document(&b, c)
+	}
+	return b.String()
+}
+
+func document(b *strings.Builder, c *cobra.Command) {
+	if c.Hidden || c.Name() == "help" {
+		return
+	}
+	if !c.HasSubCommands() {
+		fmt.Fprintf(b, "\n## %s\n\n    %s\n\n%s\n", strings.TrimPrefix(c.CommandPath(), "sallyport "), c.UseLine(), strings.TrimSpace(described(c)))
+		if c.Example != "" {
+			fmt.Fprintf(b, "\n```sh\n%s\n```\n", unindented(c.Example))
+		}
+		flags(b, c.NonInheritedFlags())
+		return
+	}
+	for _, sub := range c.Commands() {
+		document(b, sub)
+	}
+}
+
+func described(c *cobra.Command) string {
+	if c.Name() == "bash" || c.Name() == "fish" || c.Name() == "powershell" || c.Name() == "zsh" {
+		return c.Short + "."
+	}
+	return c.Long
+}
+
+func unindented(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "  ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func flags(b *strings.Builder, set *pflag.FlagSet) {
+	first := true
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		if first {
+			b.WriteString("\n| flag | |\n|---|---|\n")
+			first = false
+		}
+		kind, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if kind != "" {
+			name += " " + kind
+		}
+		fmt.Fprintf(b, "| `%s` | %s |\n", name, strings.ReplaceAll(usage, "|", `\|`))
+	})
+}

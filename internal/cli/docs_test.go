@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
+
+func TestDocsTellTheCommandsAsTheyAre(t *testing.T) {
+	const path = "../../docs/cli.md"
+	want := Docs()
+	if *update || os.Getenv("UPDATE_DOCS") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/cli.md is not what the commands say; run: make docs")
+	}
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// spaceWanted is how much room a home should have: base layers are whole trees.
+const spaceWanted = 1 << 30
+
+func (a *app) doctorCommand() *cobra.Command {
+	return a.cmd("doctor", "say what works on this machine, and how to mend what does not",
+		"Tries what sallyport needs: the home, git, the sandbox. Exit status 1 if something without which nothing runs is missing.",
+		"  sallyport doctor\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			report := a.examine(cmd.Context(), home)
+			code := exitDone
+			for _, c := range report.Checks {
+				if c.Needed && !c.OK {
+					code = exitError
+				}
+			}
+			if !a.document(report) {
+				a.diagnosis(a.sheet(a.Out), home, report)
+			}
+			return ended(code)
+		})
+}
+
+// examine looks at the home from here, and asks the daemon for the rest.
+func (a *app) examine(ctx context.Context, home string) api.Doctor {
+	checks := []api.Check{writable(home), space(home)}
+	c, err := a.Connect(ctx, home, true)
+	var report api.Doctor
+	if err == nil {
+		report, err = c.Doctor(ctx)
+	}
+	daemon := api.Check{Name: "daemon", OK: err == nil, Needed: true, Detail: "answers"}
+	if err != nil {
+		p := problem.Of(err)
+		daemon.Detail, daemon.Fix = p.Text, p.Next
+	}
+	report.Checks = append(append(checks, daemon), report.Checks...)
+	return report
+}
+
+// writable tries the nearest folder of the home that exists; it writes nothing.
+func writable(home string) api.Check {
+	c := api.Check{Name: "home", Needed: true, Detail: home + " can be written"}
+	at := existing(home)
+	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+		c.Detail = fmt.Sprintf("%s cannot be written: %s", at, err)
+		c.Fix = "sallyport --home DIR doctor"
+		return c
+	}
+	c.OK = true
+	return c
+}
+
+func space(home string) api.Check {
+	c := api.Check{Name: "room"}
+	var fs unix.Statfs_t
+	at := existing(home)
+	if err := unix.Statfs(at, &fs); err != nil {
+		c.Detail = fmt.Sprintf("%s: %s", at, err)
+		return c
+	}
+	free := int64(fs.Bavail) * fs.Bsize
+	c.OK = free >= spaceWanted
+	c.Detail = fmt.Sprintf("%s free in %s", size(free), home)
+	if !c.OK {
+		c.Fix = fmt.Sprintf("make room: %s should be free; or sallyport --home DIR", size(spaceWanted))
+	}
+	return c
+}
+
+// existing is the nearest folder above a path that is there.
+func existing(path string) string {
+	for {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+func (a *app) diagnosis(s sheet, home string, r api.Doctor) {
+	s.line("home %s, build %s", inert.Path(home), api.Build())
+	for _, c := range r.Checks {
+		mark := s.green("ok     ")
+		switch {
+		case !c.OK && c.Needed:
+			mark = s.red("MISSING")
+		case !c.OK:
+			mark = s.yellow("absent ")
+		}
+		s.line("  %s %s: %s", mark, inert.Line(c.Name), inert.Line(c.Detail))
+		if !c.OK && c.Fix != "" {
+			s.line("          fix: %s", inert.Line(a.command(c.Fix)))
+		}
+	}
+	if r.Driver == "" {
+		return
+	}
+	uid := "the user's own"
+	if r.OwnUID {
+		uid = "one of its own"
+	}
+	s.line("sandboxes: %s, uid %s, memory limited by %s, frozen by %s", inert.Line(r.Driver), uid, inert.Line(r.Memory), inert.Line(r.Freezer))
+	s.line("workspaces: %s", inert.Line(r.Strategy))
+}

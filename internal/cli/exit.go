@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"sallyport/internal/api"
+	"sallyport/internal/problem"
+)
+
+// Exit statuses.
+const (
+	exitDone        = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitWaiting     = 3
+	exitRefused     = 4
+	exitRolledBack  = 5
+	exitAgentFailed = 6
+	exitInterrupted = 130
+)
+
+// exitMeanings is the table as help and docs show it.
+var exitMeanings = []struct {
+	code    int
+	meaning string
+}{
+	{exitDone, "done"},
+	{exitError, "error"},
+	{exitUsage, "usage"},
+	{exitWaiting, "waiting for a person"},
+	{exitRefused, "refused by a check"},
+	{exitRolledBack, "rolled back"},
+	{exitAgentFailed, "agent failed"},
+	{exitInterrupted, "interrupted; the change goes on"},
+}
+
+// exitKinds maps what went wrong to an exit status; what is not here is an error.
+var exitKinds = map[problem.Kind]int{
+	problem.Usage:       exitUsage,
+	problem.Refused:     exitRefused,
+	problem.AgentFailed: exitAgentFailed,
+}
+
+// exitStates maps where a change came to rest to an exit status, unless its problem has one of its own.
+var exitStates = map[string]int{
+	api.Finalized:        exitDone,
+	api.AwaitingApproval: exitWaiting,
+	api.RolledBack:       exitRolledBack,
+}
+
+func exitOfKind(kind problem.Kind) int {
+	if code, ok := exitKinds[kind]; ok {
+		return code
+	}
+	return exitError
+}
+
+// exitOf is the exit status of a command that followed c to where it rests.
+func exitOf(c api.Change) int {
+	if c.State != api.Finalized && c.State != api.RolledBack && c.Problem != "" {
+		return exitOfKind(problem.Kind(c.Problem))
+	}
+	if code, ok := exitStates[c.State]; ok {
+		return code
+	}
+	return exitError
+}
+
+// exitLine is the table in one line, for help.
+func exitLine() string {
+	parts := make([]string, 0, len(exitMeanings))
+	for _, e := range exitMeanings {
+		parts = append(parts, fmt.Sprintf("%d %s", e.code, e.meaning))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// exit ends a command with a status and nothing more to say.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// ended returns nil for 0, so that a command can return it.
+func ended(code int) error {
+	if code == exitDone {
+		return nil
+	}
+	return exit(code)
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/problem"
+)
+
+// view shows a change's notices as they come.
+type view interface {
+	// show shows one notice.
+	show(n api.Notice)
+	// tick is called a few times a second, for what moves by itself.
+	tick(now time.Time)
+	// key is a key that was pressed.
+	key(k byte)
+	// question shows what Ctrl-C asks; answered takes it away again.
+	question()
+	answered()
+	// close leaves the screen as lines that stay.
+	close()
+}
+
+// errLeft says that the person left and the change goes on.
+var errLeft = errors.New("left running")
+
+// follow shows a change until it rests, and returns it. Ctrl-C asks at a terminal: leave
+// it running or cancel; a second one, or one where nobody can be asked, leaves it running (errLeft).
+func (a *app) follow(ctx context.Context, c *client.Client, change string, output bool) (api.Detail, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer signal.Stop(signals)
+
+	var keys <-chan byte
+	canAsk := a.interactive() && !a.json
+	if fd, ok := terminal(a.In); ok && canAsk {
+		var restore func()
+		var err error
+		if keys, restore, err = readKeys(fd); err != nil {
+			canAsk = false
+		} else {
+			defer restore()
+		}
+	}
+	f := &following{app: a, client: c, change: change, canAsk: canAsk, view: a.newView(change, output, canAsk)}
+	defer f.view.close()
+	err := f.loop(ctx, signals, keys)
+	if err != nil {
+		return api.Detail{}, err
+	}
+	return c.Show(ctx, change)
+}
+
+func (a *app) newView(change string, output, canAsk bool) view {
+	switch {
+	case a.json:
+		return &jsonView{app: a}
+	case canAsk:
+		return newLiveView(a, change, output)
+	}
+	return &plainView{app: a, change: change, output: output}
+}
+
+// following is one change being followed.
+type following struct {
+	*app
+	client *client.Client
+	change string
+	view   view
+	canAsk bool
+	asking bool
+}
+
+// loop returns nil when the change rests.
+func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-chan byte) error {
+	queue := newQueue()
+	watched := make(chan error, 1)
+	go func() { // ends with ctx
+		watched <- f.client.Watch(ctx, f.change, func(n api.Notice) error { queue.put(n); return nil })
+	}()
+	tick := time.NewTicker(120 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-queue.ready:
+			f.drain(queue)
+		case err := <-watched:
+			f.drain(queue)
+			if errors.Is(err, client.ErrCut) {
+				return problem.Errorf(problem.Unavailable, "sallyport change watch "+f.change, "%w; %s goes on at the next command", err, f.change)
+			}
+			return err
+		case sig := <-signals:
+			if f.asking || !f.canAsk || sig != unix.SIGINT {
+				return errLeft
+			}
+			f.asking = true
+			f.view.question()
+		case k := <-keys:
+			if err := f.press(ctx, k); err != nil {
+				return err
+			}
+		case now := <-tick.C:
+			if !f.asking {
+				f.view.tick(now)
+			}
+		}
+	}
+}
+
+func (f *following) drain(q *queue) {
+	if f.asking {
+		return // shown when the question is answered
+	}
+	for _, n := range q.take() {
+		f.view.show(n)
+	}
+}
+
+// press answers the question, or is the view's.
+func (f *following) press(ctx context.Context, k byte) error {
+	if !f.asking {
+		f.view.key(k)
+		return nil
+	}
+	switch k {
+	case 'l', 'L', 'q', 'Q':
+		return errLeft
+	case 'c', 'C':
+		f.asking = false
+		f.view.answered()
+		return f.client.Cancel(ctx, f.change, "cancelled at the terminal")
+	case 27, 'n', 'N', '\n', '\r':
+		f.asking = false
+		f.view.answered()
+	}
+	return nil
+}
+
+// queue holds what came while nobody looked, so that a question never makes the daemon wait.
+type queue struct {
+	mu    sync.Mutex
+	items []api.Notice
+	ready chan struct{}
+}
+
+func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }
+
+func (q *queue) put(n api.Notice) {
+	q.mu.Lock()
+	q.items = append(q.items, n)
+	q.mu.Unlock()
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (q *queue) take() []api.Notice {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	items := q.items
+	q.items = nil
+	return items
+}

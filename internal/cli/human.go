@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// duration shows a length of time with two units at most.
+func duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// ago shows how long something is past.
+func ago(at, now time.Time) string {
+	if d := now.Sub(at); d >= time.Second {
+		return duration(d.Truncate(time.Second)) + " ago"
+	}
+	return "just now"
+}
+
+// size shows a number of bytes.
+func size(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, units := float64(n), []string{"kB", "MB", "GB", "TB", "PB", "EB"}
+	i := -1
+	for v >= 1000 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+// count shows a number of things; "1 file", "2 files".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
+
+// short cuts a commit or digest to what a person can compare.
+func short(oid string) string {
+	if len(oid) > 12 {
+		return oid[:12]
+	}
+	return oid
+}
+
+// clip cuts s to a number of characters, with a mark.
+func clip(s string, columns int) string {
+	if r := []rune(s); len(r) > columns && columns > 1 {
+		return string(r[:columns-1]) + "…"
+	}
+	return s
+}

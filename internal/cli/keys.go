@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// readKeys hands over single keys of a terminal without waiting for a line. Signals stay
+// signals: Ctrl-C is not a key. restore puts the terminal back as it was, and may be called twice.
+func readKeys(fd int) (keys <-chan byte, restore func(), err error) {
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := *was
+	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	wake, stop, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &now); err != nil {
+		return nil, nil, errors.Join(err, wake.Close(), stop.Close())
+	}
+	ch := make(chan byte, 16)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pollKeys(fd, int(wake.Fd()), ch)
+	}()
+	restore = sync.OnceFunc(func() {
+		stop.Close() // wakes the reader
+		<-done
+		wake.Close()
+		_ = unix.IoctlSetTermios(fd, unix.TCSETS, was) // a terminal that is gone needs no restoring
+	})
+	return ch, restore, nil
+}
+
+// pollKeys reads until wake ends or the terminal does.
+func pollKeys(fd, wake int, keys chan<- byte) {
+	for {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN}}
+		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
+			continue
+		} else if err != nil || fds[1].Revents != 0 || fds[0].Revents&unix.POLLIN == 0 {
+			return
+		}
+		var key [1]byte
+		if n, err := unix.Read(fd, key[:]); err != nil || n == 0 {
+			return
+		}
+		select {
+		case keys <- key[0]:
+		default: // nobody waits for that many
+		}
+	}
+}
+
+// answerBytesMax bounds what a person answers.
+const answerBytesMax = 4 << 10
+
+// readLine reads one line, byte by byte so that nothing beyond it is taken. It returns
+// io.EOF at the end of input, and errInterrupted when stop says so first (a terminal only).
+func readLine(in io.Reader, stop <-chan os.Signal) (string, error) {
+	fd, isTerminal := terminal(in)
+	var answer []byte
+	for len(answer) < answerBytesMax {
+		if isTerminal {
+			if err := readable(fd, stop); err != nil {
+				return "", err
+			}
+		}
+		var b [1]byte
+		n, err := in.Read(b[:])
+		switch {
+		case n == 1 && b[0] == '\n':
+			return string(answer), nil
+		case n == 1:
+			answer = append(answer, b[0])
+		case err != nil && len(answer) > 0 && errors.Is(err, io.EOF):
+			return string(answer), nil
+		case err != nil:
+			return "", err
+		}
+	}
+	return string(answer), nil
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// readable waits until there is something to read.
+func readable(fd int, stop <-chan os.Signal) error {
+	for {
+		select {
+		case <-stop:
+			return errInterrupted
+		default:
+		}
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 100) // ms; a signal is noticed within that
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// app is one invocation.
+type app struct {
+	Program
+	words    []string // as typed
+	homeFlag string
+	json     bool
+	began    bool // a command's own code was reached; before, every error is about its words
+}
+
+// Main runs one command line (without the program's name) and returns its exit status.
+func Main(p Program, args []string) int {
+	a := &app{Program: p, words: args}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	cmd, err := root.ExecuteContextC(context.Background())
+	if err == nil {
+		return exitDone
+	}
+	var code exit
+	if errors.As(err, &code) {
+		return int(code)
+	}
+	var known *problem.Problem
+	if !a.began && !errors.As(err, &known) {
+		err = problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s", strings.TrimSpace(err.Error()))
+	}
+	return a.fail(err, wantsJSON(args))
+}
+
+// wantsJSON looks for the flag itself: when flags could not be read, nothing else knows.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
+// fail says once what is wrong and what to do next, and returns the exit status.
+func (a *app) fail(err error, asJSON bool) int {
+	p := problem.Of(err)
+	code := exitOfKind(p.Kind)
+	if asJSON {
+		a.line(event{Event: "error", Error: &api.Problem{Kind: string(p.Kind), Text: p.Text, Next: a.command(p.Next)}, Exit: &code})
+		return code
+	}
+	a.say(p.Text, p.Next)
+	return code
+}
+
+// say writes a problem for a person.
+func (a *app) say(text, next string) {
+	red := a.colours(a.Err)
+	fmt.Fprintf(a.Err, "%s %s\n", red.red("sallyport:"), inert.Block(text, 8<<10))
+	if next != "" {
+		fmt.Fprintf(a.Err, "next: %s\n", inert.Line(a.command(next)))
+	}
+}
+
+// command makes a command that is shown one that can be run here: a home that was named
+// by flag is named again.
+func (a *app) command(next string) string {
+	rest, ours := strings.CutPrefix(next, "sallyport ")
+	if !ours || a.homeFlag == "" || strings.Contains(next, "--home") {
+		return next
+	}
+	return "sallyport --home " + inert.Path(a.homeFlag) + " " + rest
+}
+
+// event is one line of a stream in JSON, and the shape of every error.
+type event struct {
+	Event  string       `json:"event"` // accepted, notice, result, error
+	Change *api.Change  `json:"change,omitempty"`
+	Notice *api.Notice  `json:"notice,omitempty"`
+	Detail *api.Detail  `json:"detail,omitempty"`
+	Error  *api.Problem `json:"error,omitempty"`
+	Exit   *int         `json:"exit,omitempty"`
+}
+
+// line writes one JSON document on a line of its own.
+func (a *app) line(v any) {
+	raw, err := json.Marshal(v)
+	if err != nil { // plain structs of our own always can
+		panic("cannot be written as JSON: " + err.Error())
+	}
+	fmt.Fprintf(a.Out, "%s\n", raw)
+}
+
+// document answers with v as JSON if that was asked for, and reports whether it was.
+func (a *app) document(v any) bool {
+	if a.json {
+		a.line(v)
+	}
+	return a.json
+}
+
+// home is the home this invocation is about.
+func (a *app) home() (string, error) {
+	p := client.Me()
+	p.Getenv = a.Getenv
+	return p.Home(a.homeFlag)
+}
+
+// connect returns a client of the home's daemon, started if need be.
+func (a *app) connect(ctx context.Context) (*client.Client, error) {
+	home, err := a.home()
+	if err != nil {
+		return nil, err
+	}
+	return a.Connect(ctx, home, true)
+}
+
+// cmd builds one command: its RunE marks that words are over and work begins.
+func (a *app) cmd(use, brief, long, example string, args func([]string) error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: brief, Long: long, Example: example,
+		Args: func(_ *cobra.Command, words []string) error {
+			if args == nil {
+				return nil
+			}
+			return args(words)
+		},
+		RunE: func(cmd *cobra.Command, words []string) error {
+			a.began = true
+			return run(cmd, words)
+		},
+	}
+}
+
+// group builds a noun: it only has verbs.
+func group(use, brief string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: brief}
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		names := make([]string, 0, len(verbs))
+		for _, v := range verbs {
+			names = append(names, v.Name())
+		}
+		if len(args) > 0 {
+			return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%q is no verb of %s; there are %s", args[0], use, strings.Join(names, ", "))
+		}
+		return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs a verb: %s", use, strings.Join(names, ", "))
+	}
+	c.AddCommand(verbs...)
+	return c
+}
+
+// exactly refuses another number of words than the names given.
+func exactly(names ...string) func([]string) error {
+	return func(words []string) error {
+		if len(words) == len(names) {
+			return nil
+		}
+		wanted := "no arguments"
+		if len(names) > 0 {
+			wanted = strings.Join(names, " ")
+		}
+		return fmt.Errorf("%d arguments were given; wanted: %s", len(words), wanted)
+	}
+}

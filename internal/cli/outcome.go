@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+)
+
+// outcome tells where a change came to rest, and returns the exit status for it.
+func (a *app) outcome(d api.Detail) error {
+	code := exitOf(d.Change)
+	if a.json {
+		a.line(event{Event: "result", Detail: &d, Exit: &code})
+		return ended(code)
+	}
+	c, s := d.Change, a.sheet(a.Out)
+	switch c.State {
+	case api.Finalized:
+		a.landed(s, d)
+	case api.RolledBack:
+		s.line("%s %s", c.ID, s.yellow("rolled back"))
+		if c.RevertedBy != "" {
+			s.line("  by %s", c.RevertedBy)
+		}
+	case api.AwaitingApproval:
+		if c.Problem != "" { // landing was refused; it waits again
+			a.say(fmt.Sprintf("%s was not landed: %s", c.ID, c.Reason), c.Next)
+		} else if d.Proposal != nil {
+			s.card(c.ID, *d.Proposal)
+		}
+		a.waits(s, c.ID)
+	default:
+		a.ended(c)
+	}
+	return ended(code)
+}
+
+// landed names branch and commit, and the way back.
+func (a *app) landed(s sheet, d api.Detail) {
+	c := d.Change
+	if d.Landing == nil || d.Landing.Commit == "" {
+		reason := c.Reason
+		if reason == "" {
+			reason = "nothing was changed"
+		}
+		s.line("%s %s: %s", c.ID, s.green(c.State), inert.Line(reason))
+		return
+	}
+	what := ""
+	if p := d.Proposal; p != nil {
+		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
+	}
+	s.line("%s %s on %s as %s%s", c.ID, s.green(c.State), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)
+	if c.Reverts != "" {
+		s.line("  %s is rolled back", c.Reverts)
+		return
+	}
+	s.line("  roll back: %s", a.command("sallyport rollback "+c.ID))
+}
+
+// waits says how to answer.
+func (a *app) waits(s sheet, change string) {
+	s.line("%s %s for a person", change, s.yellow("waits"))
+	s.line("  approve: %s", a.command("sallyport approve "+change))
+	s.line("  refuse:  %s", a.command("sallyport refuse "+change+` --reason "…"`))
+	s.line("  look:    %s", a.command("sallyport change diff "+change))
+}
+
+// ended says why a change came to nothing.
+func (a *app) ended(c api.Change) {
+	text := c.ID + " " + c.State
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	next := c.Next
+	if next == "" {
+		next = "sallyport change show " + c.ID
+	}
+	a.say(text, next)
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+const rootLong = `sallyport lets a program change code through a gate with two doors: the program edits a
+copy in a sandbox, checks judge what it left, a person approves exactly that, and only then
+it lands on the branch. What has landed can be rolled back byte for byte.
+
+A daemon, one per home, does the work and is started when it is needed. Closing the
+terminal or killing the daemon loses nothing: "sallyport change watch CHANGE" shows it again.`
+
+// root builds the whole tree of commands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use: "sallyport", Short: "changes to code, through a gate", Long: rootLong,
+		Example: `  sallyport run --request "make the test pass" --check "go test ./..." -- codex exec "fix the test"
+  sallyport status
+  sallyport approve chg-1a2b3c4d`,
+		SilenceErrors: true, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: cobra.NoArgs,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.homeFlag, "home", "", "`DIR` where sallyport keeps its state (default $SALLYPORT_HOME, else $XDG_STATE_HOME/sallyport)")
+	flags.BoolVar(&a.json, "json", false, "answer in JSON: one document, or one a line for what streams")
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetUsageTemplate(usageTemplate(root))
+	root.AddCommand(
+		a.runCommand(), a.statusCommand(),
+		group("change", "a change: list, show, watch, diff, log, cancel, shell, export",
+			a.changeList(), a.changeShow(), a.changeWatch(), a.changeDiff(), a.changeLog(), a.changeCancel(), a.changeShell(), a.changeExport()),
+		group("checkpoint", "what was recorded of a workspace: list, show, diff",
+			a.checkpointList(), a.checkpointShow(), a.checkpointDiff()),
+		group("approval", "what a person is asked: list, show", a.approvalList(), a.approvalShow()),
+		a.approveCommand(), a.refuseCommand(), a.rollbackCommand(),
+		group("audit", "who did what: list", a.auditList()),
+		a.doctorCommand(),
+		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
+		a.versionCommand(),
+	)
+	return root
+}
+
+// usageTemplate is cobra's own with the exit statuses below.
+func usageTemplate(c *cobra.Command) string {
+	return c.UsageTemplate() + "\nExit status: " + exitLine() + ".\n"
+}

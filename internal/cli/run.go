@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+const runLong = `Runs COMMAND in a sandbox on a copy of the repository. What it leaves is checked, shown and,
+once a person has approved exactly that, landed on the branch.
+
+The copy starts from the last commit of the branch; your uncommitted work is neither in it
+(unless --include-dirty) nor touched. COMMAND sees no network, no home folder and nothing of
+the machine but /usr, its own install folder and what --share and --profile name.
+
+--approve ask shows the card here and asks (the default at a terminal); later leaves the change
+waiting (the default elsewhere, exit status 3); yes approves beforehand, and the audit says so.`
+
+// runFlags are the words of run.
+type runFlags struct {
+	repo, replay, approve string
+	timeout               time.Duration
+	output                bool
+	wish                  api.Run
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := a.cmd("run --request TEXT [flags] -- COMMAND [ARG…]", "let a program change the repository, through the gate", runLong,
+		`  sallyport run --request "make the test pass" --check "go test ./..." -- codex exec "fix the test"
+  sallyport run --request "format" --allow "**/*.go" --approve yes -- gofmt -w .
+  sallyport run --request "replace" --include-dirty --timeout 5m -- sh -c 'sed -i s/a/b/ *.txt'
+  sallyport run --request "play a script" --replay script.yaml`,
+		nil, func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args) })
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // COMMAND's own flags are not ours, also when -- was forgotten
+	flags.StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
+	flags.StringVar(&f.wish.Text, "request", "", "what you want, in words: `TEXT`")
+	flags.StringArrayVar(&f.wish.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
+	flags.StringArrayVar(&f.wish.Forbid, "forbid", nil, "`GLOB` of paths that may not change; repeatable")
+	flags.StringArrayVar(&f.wish.Checks, "check", nil, "shell `COMMAND` that must succeed on the proposed tree, in a sandbox; repeatable")
+	flags.StringArrayVar(&f.wish.Shares, "share", nil, "`DIR` that the program may read; repeatable")
+	flags.StringArrayVar(&f.wish.Profiles, "profile", nil, "toolchain `NAME` whose module cache the program may read: go, node, python; repeatable")
+	flags.BoolVar(&f.wish.IncludeDirty, "include-dirty", false, "make your uncommitted changes part of the copy")
+	flags.StringArrayVar(&f.wish.IncludeIgnored, "include-ignored", nil, "`GLOB` of ignored paths that are proposed too; repeatable")
+	flags.StringVar(&f.wish.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
+	flags.StringVar(&f.approve, "approve", "", "`MODE`: ask, yes or later")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
+	flags.StringVar(&f.replay, "replay", "", "play this YAML script instead of running COMMAND: `FILE`")
+	flags.BoolVar(&f.output, "output", false, "show the program's output while it works")
+	return cmd
+}
+
+func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
+	if err := a.complete(cmd, f, args); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	change, err := c.Run(ctx, f.wish)
+	if err != nil {
+		return err
+	}
+	a.accepted(change)
+	return a.see(ctx, c, change.ID, f.wish.Approve == "ask", f.output)
+}
+
+// complete checks the words and fills in what the person's surroundings say.
+func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
+	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+		return problem.Errorf(problem.Usage, a.corrected(args), "put -- before the command %q, so that its flags are its own", args[0])
+	}
+	if strings.TrimSpace(f.wish.Text) == "" {
+		return problem.Errorf(problem.Usage, "sallyport run --help", `say what you want: --request "…"`)
+	}
+	if f.timeout < 0 {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--timeout %s is less than nothing", f.timeout)
+	}
+	var err error
+	if f.wish.Approve, err = a.approveMode(f.approve); err != nil {
+		return err
+	}
+	if err := f.agent(args); err != nil {
+		return err
+	}
+	dir, err := a.Dir()
+	if err != nil {
+		return fmt.Errorf("find where you stand: %w", err)
+	}
+	f.wish.Dir = within(dir, f.repo)
+	for i, share := range f.wish.Shares {
+		f.wish.Shares[i] = within(dir, share)
+	}
+	f.wish.TimeoutMS = f.timeout.Milliseconds()
+	if f.timeout > 0 && f.wish.TimeoutMS == 0 {
+		f.wish.TimeoutMS = 1
+	}
+	f.wish.Path, f.wish.Home = a.Getenv("PATH"), a.Getenv("HOME")
+	return nil
+}
+
+// agent takes COMMAND, or the script that stands in for it.
+func (f *runFlags) agent(args []string) error {
+	switch {
+	case f.replay == "" && len(args) == 0:
+		return problem.Errorf(problem.Usage, "sallyport run --help", "nothing to run: give a COMMAND after --")
+	case f.replay != "" && len(args) > 0:
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--replay %q stands in for a COMMAND; give one of both, not %q too", f.replay, args[0])
+	case f.replay == "":
+		f.wish.Agent, f.wish.Argv = "command", args
+		return nil
+	}
+	script, err := readScript(f.replay)
+	if err != nil {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "read --replay %q: %w", f.replay, err)
+	}
+	f.wish.Agent, f.wish.Script = "replay", script
+	return nil
+}
+
+// readScript reads a script of at most what the daemon takes.
+func readScript(path string) ([]byte, error) {
+	const most = 1 << 20
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // read only
+	script, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && len(script) > most {
+		err = fmt.Errorf("it is larger than %s", size(most))
+	}
+	if err == nil && len(script) == 0 {
+		err = errors.New("it is empty")
+	}
+	return script, err
+}
+
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// corrected is the command with -- in front of its first word that is no flag.
+func (a *app) corrected(args []string) string {
+	words := a.words
+	at := len(words) - len(args)
+	if at < 0 || !slices.Equal(words[at:], args) {
+		return "sallyport run --help"
+	}
+	quoted := []string{"sallyport"}
+	for i, w := range words {
+		if i == at {
+			quoted = append(quoted, "--")
+		}
+		quoted = append(quoted, inert.Path(w))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// approveMode reads --approve; without it a person who can be asked is.
+func (a *app) approveMode(flag string) (string, error) {
+	canAsk := a.interactive() && !a.json
+	switch flag {
+	case "":
+		if canAsk {
+			return "ask", nil
+		}
+		return "later", nil
+	case "ask":
+		if !canAsk {
+			return "", problem.Errorf(problem.Usage, "sallyport run --help", "--approve ask needs a terminal to ask at (and no --json); use later or yes")
+		}
+		return flag, nil
+	case "yes", "later":
+		return flag, nil
+	}
+	return "", problem.Errorf(problem.Usage, "sallyport run --help", "--approve %q is none of ask, yes, later", flag)
+}
+
+// accepted tells what was taken on, and which of the person's work is not in the copy.
+func (a *app) accepted(c api.Change) {
+	if a.json {
+		a.line(event{Event: "accepted", Change: &c})
+		return
+	}
+	s := a.sheet(a.Err)
+	s.line("%s %s, on %s in %s", s.bold(c.ID), inert.Line(firstLine(c.Text)), inert.Path(c.Branch), inert.Path(c.Repo))
+	if n := len(c.Uncommitted); n > 0 {
+		const shown = 10
+		s.line("%s %s of yours, uncommitted, %s not in the copy (--include-dirty would take them):", s.yellow("note:"), count(n, "path"), isAre(n))
+		for i, path := range c.Uncommitted {
+			if i == shown {
+				s.line("  … and %d more", n-shown)
+				break
+			}
+			s.line("  %s", inert.Path(path))
+		}
+	}
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return clip(line, 72)
+}
+
+// see follows a change to where it rests, asks if that is wanted, and tells the outcome.
+func (a *app) see(ctx context.Context, c *client.Client, change string, ask, output bool) error {
+	for {
+		d, err := a.follow(ctx, c, change, output)
+		if errors.Is(err, errLeft) {
+			return a.leave(change)
+		}
+		if err != nil {
+			return err
+		}
+		if !ask || d.Change.State != api.AwaitingApproval {
+			return a.outcome(d)
+		}
+		again, err := a.ask(ctx, c, change)
+		if err != nil {
+			return err
+		}
+		if !again {
+			return ended(exitWaiting)
+		}
+	}
+}
+
+// leave says how to see a change again that goes on without this terminal.
+func (a *app) leave(change string) error {
+	if a.json {
+		code := exitInterrupted
+		a.line(event{Event: "left", Exit: &code})
+		return exit(exitInterrupted)
+	}
+	fmt.Fprintf(a.Err, "%s goes on without this terminal\nnext: %s\n", change, a.command("sallyport change watch "+change))
+	return exit(exitInterrupted)
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+)
+
+func (a *app) changeShow() *cobra.Command {
+	return a.cmd("show CHANGE", "tell a change's story", "Shows what was asked, what it does to the files, what happened when, and where it stands.",
+		"  sallyport change show chg-1a2b3c4d\n  sallyport change show chg-1a2b3c4d --json", oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d, err := c.Show(cmd.Context(), words[0])
+			if err != nil || a.document(d) {
+				return err
+			}
+			entries, err := c.Audit(cmd.Context(), words[0], 0, 0)
+			if err != nil {
+				return err
+			}
+			a.story(a.sheet(a.Out), d, entries)
+			return nil
+		})
+}
+
+// story tells a change from its request to where it stands.
+func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
+	c := d.Change
+	s.line("%s  %s  %s", s.bold(c.ID), s.state(c.State), s.dim("moved "+ago(c.Moved, s.now)))
+	s.asked(c)
+	if p := d.Proposal; p != nil {
+		s.line("")
+		s.line("what it does:")
+		s.picture(p.Card)
+		s.list("what it gains or loses", p.Card.Reach, s.yellow("!"))
+		s.checks(p.Card.Checks)
+		s.leftOver(p.Card.LeftOver)
+		if c.State == api.AwaitingApproval {
+			s.list("why it cannot land as it stands", p.Card.Drift, s.red("!"))
+		}
+	} else if n := len(d.Checkpoints); n > 0 {
+		s.line("")
+		s.line("what its last checkpoint holds:")
+		s.files(d.Checkpoints[n-1])
+	}
+	s.happened(d, entries)
+	s.stands(a, d)
+}
+
+// asked is the request.
+func (s sheet) asked(c api.Change) {
+	for line := range strings.Lines(inert.Block(strings.TrimSpace(c.Text), 2<<10)) {
+		s.line("  %s", strings.TrimRight(line, "\n"))
+	}
+	s.line("")
+	s.line("asked by %s, for %s in %s", inert.Line(c.By.Name), inert.Path(c.Branch), inert.Path(c.Repo))
+	if c.Base != "" {
+		s.line("from commit %s", short(c.Base))
+	}
+	if len(c.Argv) > 0 {
+		words := make([]string, 0, len(c.Argv))
+		for _, w := range c.Argv {
+			words = append(words, inert.Path(w))
+		}
+		s.line("program: %s", clip(strings.Join(words, " "), 400))
+	}
+	if c.Reverts != "" {
+		s.line("undoes %s", c.Reverts)
+	}
+	for _, l := range []struct {
+		name  string
+		words []string
+	}{{"may change", c.Allow}, {"may not change", c.Forbid}, {"must pass", c.Checks}} {
+		for _, w := range l.words {
+			s.line("%s: %s", l.name, inert.Line(w))
+		}
+	}
+}
+
+// files lists a checkpoint's paths and what is wrong with them.
+func (s sheet) files(c api.Checkpoint) {
+	const shown = 40
+	s.verdict(c)
+	for i, path := range c.Files {
+		if i == shown {
+			s.line("  … and %s more", count(len(c.Files)-shown, "path"))
+			break
+		}
+		s.line("  %s", inert.Path(path))
+	}
+	s.violations(c)
+	s.leftOver(c.LeftOver)
+}
+
+// happened is the change's audit with how each session ended, in the order it happened.
+func (s sheet) happened(d api.Detail, entries []api.Entry) {
+	type moment struct {
+		at   time.Time
+		text string
+	}
+	moments := make([]moment, 0, len(entries)+len(d.Sessions))
+	for _, e := range entries {
+		text := inert.Line(e.Verb)
+		if e.Subject != "" && e.Subject != e.Change {
+			text += " " + inert.Line(e.Subject)
+		}
+		if e.Actor.Kind != "host" {
+			text += " by " + inert.Line(e.Actor.Name)
+		}
+		if e.Reason != "" {
+			text += ": " + clip(inert.Line(e.Reason), 200)
+		}
+		moments = append(moments, moment{e.At, text})
+	}
+	slices.SortStableFunc(moments, func(x, y moment) int { return x.at.Compare(y.at) })
+	if len(moments) == 0 {
+		return
+	}
+	s.line("")
+	s.line("what happened:")
+	day := ""
+	for _, m := range moments {
+		local := m.at.Local()
+		if today := local.Format("2006-01-02"); today != day {
+			day = today
+			s.line("  %s", s.dim(day))
+		}
+		s.line("  %s  %s", local.Format("15:04:05"), m.text)
+	}
+	for _, run := range d.Sessions {
+		s.line("  session %s: %s", inert.Line(run.ID), exitText(run, s.now))
+	}
+}
+
+// exitText says how a session ended.
+func exitText(run api.Session, now time.Time) string {
+	if run.Ended == nil || run.Exit == nil {
+		return "working since " + duration(now.Sub(run.Started))
+	}
+	took := " after " + duration(run.Ended.Sub(run.Started))
+	switch e := run.Exit; {
+	case e.Limit != nil:
+		return fmt.Sprintf("ended by the limit %s of %s (%s)%s", inert.Line(e.Limit.Name), inert.Line(e.Limit.Value), inert.Line(e.Limit.Observed), took)
+	case e.Signal != "":
+		return "ended by " + inert.Line(e.Signal) + took
+	default:
+		return fmt.Sprintf("exit status %d%s", e.Code, took)
+	}
+}
+
+// stands is where the change is now and what can be done about it.
+func (s sheet) stands(a *app, d api.Detail) {
+	c := d.Change
+	s.line("")
+	switch c.State {
+	case api.Finalized:
+		a.landed(s, d)
+		return
+	case api.AwaitingApproval:
+		if c.Problem != "" {
+			s.line("%s %s", s.red("not landed:"), inert.Line(c.Reason))
+		}
+		a.waits(s, c.ID)
+		return
+	case api.RolledBack:
+		s.line("%s %s by %s", c.ID, s.yellow("rolled back"), c.RevertedBy)
+		return
+	}
+	if c.Reason != "" {
+		s.line("%s: %s", s.state(c.State), inert.Line(c.Reason))
+	}
+	if p := d.Progress; p != nil {
+		s.line("so far: %s changed, %s of output", count(p.FilesChanged, "file"), size(p.OutputBytes))
+	}
+	switch {
+	case c.Next != "":
+		s.line("next: %s", inert.Line(a.command(c.Next)))
+	case !api.Final(c.State):
+		s.line("next: %s", a.command("sallyport change watch "+c.ID))
+	}
+}

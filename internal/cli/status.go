@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/inert"
+)
+
+// overview is what status answers in JSON.
+type overview struct {
+	Daemon  api.Daemon   `json:"daemon"`
+	Waiting []api.Change `json:"waiting"`
+	Working []api.Change `json:"working"`
+	Recent  []api.Change `json:"recent"`
+}
+
+const recentMax = 10
+
+func (a *app) statusCommand() *cobra.Command {
+	return a.cmd("status", "what waits for you, what is being worked on, what came of the rest",
+		"Shows the home, its daemon and its changes: those that wait for you first.",
+		"  sallyport status\n  sallyport status --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			o := overview{Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}}
+			if o.Daemon, err = c.Daemon(ctx); err != nil {
+				return err
+			}
+			rows, err := c.Changes(ctx, client.Filter{Limit: 200})
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				switch {
+				case slices.Contains([]string{api.AwaitingApproval, api.RollbackFailed, api.Blocked, api.InTrial}, r.State):
+					o.Waiting = append(o.Waiting, r)
+				case !api.Final(r.State):
+					o.Working = append(o.Working, r)
+				case len(o.Recent) < recentMax:
+					o.Recent = append(o.Recent, r)
+				}
+			}
+			if !a.document(o) {
+				a.overview(a.sheet(a.Out), o)
+			}
+			return nil
+		})
+}
+
+func (a *app) overview(s sheet, o overview) {
+	d := o.Daemon
+	s.line("home    %s", inert.Path(d.Home))
+	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+	for _, part := range []struct {
+		title string
+		rows  []api.Change
+	}{{s.yellow("waiting for you"), o.Waiting}, {s.cyan("being worked on"), o.Working}, {"recent", o.Recent}} {
+		if len(part.rows) == 0 {
+			continue
+		}
+		s.line("")
+		s.line("%s:", part.title)
+		for _, c := range part.rows {
+			s.row(c)
+		}
+	}
+	switch {
+	case len(o.Waiting) > 0:
+		next := "sallyport approve " + o.Waiting[0].ID
+		if o.Waiting[0].State != api.AwaitingApproval {
+			next = "sallyport change show " + o.Waiting[0].ID
+		}
+		s.line("")
+		s.line("next: %s", a.command(next))
+	case len(o.Working)+len(o.Recent) == 0:
+		s.line("")
+		s.line("nothing yet")
+		s.line("next: %s", a.command(`sallyport run --request "…" -- COMMAND`))
+	}
+}
+
+// row is a change in one line, and why it is where it is in a second.
+func (s sheet) row(c api.Change) {
+	s.line("  %s  %s  %s  %s", c.ID, s.padded(c.State), clip(inert.Line(firstLine(c.Text)), 60),
+		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
+	if c.Problem != "" && c.Reason != "" {
+		s.line("    %s", clip(inert.Line(c.Reason), max(s.width-4, 60)))
+	}
+}
+
+// padded is a state in its colour, as wide as the longest.
+func (s sheet) padded(state string) string {
+	return s.state(state) + fmt.Sprintf("%*s", max(len(api.AwaitingApproval)-len(state), 0), "")
+}

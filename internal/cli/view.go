@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+)
+
+// jsonView writes every notice as a line.
+type jsonView struct{ *app }
+
+func (v *jsonView) show(n api.Notice) { v.line(event{Event: "notice", Notice: &n}) }
+func (v *jsonView) tick(time.Time)    {}
+func (v *jsonView) key(byte)          {}
+func (v *jsonView) question()         {}
+func (v *jsonView) answered()         {}
+func (v *jsonView) close()            {}
+
+// plainView writes lines; for logs, pipes and scripts.
+type plainView struct {
+	*app
+	change string
+	output bool
+	agent  *inert.Writer
+}
+
+func (v *plainView) show(n api.Notice) {
+	if n.Kind == api.NoticeOutput {
+		if v.output {
+			if v.agent == nil {
+				v.agent = inert.NewWriter(v.Err, false)
+			}
+			_, _ = io.WriteString(v.agent, n.Text) // progress; the transcript keeps it
+		}
+		return
+	}
+	for _, l := range noticeLines(v.sheet(v.Err), n) {
+		fmt.Fprintf(v.Err, "%s %s\n", v.change, l)
+	}
+}
+
+func (v *plainView) tick(time.Time) {}
+func (v *plainView) key(byte)       {}
+func (v *plainView) question()      {}
+func (v *plainView) answered()      {}
+
+func (v *plainView) close() {
+	if v.agent != nil {
+		_ = v.agent.Close() // as above
+	}
+}
+
+// noticeLines says a notice in lines that stay; progress says nothing.
+func noticeLines(s sheet, n api.Notice) []string {
+	switch n.Kind {
+	case api.NoticeState:
+		l := s.state(n.State)
+		if n.Text != "" {
+			l += ": " + inert.Line(n.Text)
+		}
+		return []string{l}
+	case api.NoticeCheckpoint:
+		if n.Checkpoint != nil {
+			var b strings.Builder
+			s.w = &b
+			s.verdict(*n.Checkpoint)
+			s.violations(*n.Checkpoint)
+			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+		}
+	case api.NoticeProgress, api.NoticeOutput, api.NoticeEnd:
+	default:
+		if n.Text != "" {
+			return []string{n.Kind + ": " + inert.Line(n.Text)}
+		}
+	}
+	return nil
+}
+
+// verdict is a checkpoint in one line.
+func (s sheet) verdict(c api.Checkpoint) {
+	mark := s.yellow(inert.Line(c.Status))
+	switch c.Status {
+	case "valid":
+		mark = s.green("valid")
+	case "invalid":
+		mark = s.red("invalid")
+	}
+	s.line("checkpoint %s %s, %s", c.ID, mark, count(len(c.Files), "file")+" changed")
+}
+
+// state is a state's name in its colour.
+func (s sheet) state(v string) string {
+	switch v {
+	case api.Finalized:
+		return s.green(v)
+	case api.Failed, api.RollbackFailed, api.Rejected:
+		return s.red(v)
+	case api.AwaitingApproval, api.RolledBack, api.Cancelled:
+		return s.yellow(v)
+	}
+	return s.cyan(v)
+}
+
+const (
+	clearLine   = "\r\x1b[K"
+	keptBytes   = 8 << 10  // of the agent's output, shown when it is asked for
+	partialMax  = 16 << 10 // of a line without an end
+	spinnerBeat = 120 * time.Millisecond
+)
+
+// liveView keeps one line at the bottom that says how it stands; what happened stays above it.
+type liveView struct {
+	*app
+	sheet
+	change   string
+	state    string
+	since    time.Time
+	progress *api.Progress
+	output   bool
+	kept     []byte // last output, raw
+	partial  []byte // of the line being written, raw
+	asking   bool
+	drawn    bool
+}
+
+func newLiveView(a *app, change string, output bool) *liveView {
+	return &liveView{app: a, sheet: a.sheet(a.Err), change: change, output: output, since: time.Now()}
+}
+
+func (v *liveView) show(n api.Notice) {
+	switch n.Kind {
+	case api.NoticeProgress:
+		v.progress = n.Progress
+	case api.NoticeOutput:
+		v.hear(n.Text)
+	case api.NoticeState:
+		if n.State != v.state {
+			v.state, v.since = n.State, time.Now()
+		}
+		if n.State != api.Working {
+			v.progress = nil
+		}
+	}
+	if n.Kind == api.NoticeOutput {
+		return
+	}
+	v.clear()
+	for _, l := range noticeLines(v.sheet, n) {
+		v.sheet.line("%s %s", v.change, l)
+	}
+	v.draw(time.Now())
+}
+
+// hear keeps the agent's output, and shows whole lines of it when it is wanted.
+func (v *liveView) hear(text string) {
+	v.kept = append(v.kept, text...)
+	if over := len(v.kept) - keptBytes; over > 0 {
+		v.kept = append([]byte(nil), v.kept[over:]...)
+	}
+	if v.output {
+		v.speak([]byte(text))
+	}
+}
+
+func (v *liveView) speak(raw []byte) {
+	v.partial = append(v.partial, raw...)
+	end := strings.LastIndexByte(string(v.partial), '\n')
+	if end < 0 && len(v.partial) > partialMax {
+		end = len(v.partial) - 1
+	}
+	if end < 0 {
+		return
+	}
+	v.clear()
+	for line := range strings.Lines(inert.Block(string(v.partial[:end+1]), len(v.partial))) {
+		v.sheet.line("%s %s", v.dim("|"), strings.TrimRight(line, "\n"))
+	}
+	v.partial = append([]byte(nil), v.partial[end+1:]...)
+	v.draw(time.Now())
+}
+
+func (v *liveView) key(k byte) {
+	if k != 'o' && k != 'O' {
+		return
+	}
+	v.output = !v.output
+	if v.output {
+		v.partial = nil
+		v.speak(append(append([]byte(nil), v.kept...), '\n'))
+	}
+	v.clear()
+	v.draw(time.Now())
+}
+
+func (v *liveView) tick(now time.Time) {
+	if !v.asking {
+		v.clear()
+		v.draw(now)
+	}
+}
+
+func (v *liveView) question() {
+	v.clear()
+	v.asking = true
+	fmt.Fprintf(v.Err, "%s: [l]eave it running, [c]ancel it, or Enter to go on watching? ", v.change)
+}
+
+func (v *liveView) answered() {
+	v.asking = false
+	v.drawn = true
+	v.clear()
+}
+
+func (v *liveView) close() {
+	if v.asking {
+		fmt.Fprintln(v.Err)
+		return
+	}
+	v.clear()
+}
+
+func (v *liveView) clear() {
+	if v.drawn {
+		fmt.Fprint(v.Err, clearLine)
+		v.drawn = false
+	}
+}
+
+// draw writes the line at the bottom, cut to the width so that it stays one line.
+func (v *liveView) draw(now time.Time) {
+	if v.asking || v.state == "" || api.Final(v.state) || v.state == api.AwaitingApproval {
+		return
+	}
+	wheel := []rune(`|/-\`)[now.UnixNano()/int64(spinnerBeat)%4]
+	text := fmt.Sprintf("%c %s %s", wheel, v.state, duration(now.Sub(v.since).Truncate(time.Second)))
+	if p := v.progress; p != nil {
+		text += fmt.Sprintf(", %s changed, %s of output", count(p.FilesChanged, "file"), size(p.OutputBytes))
+	}
+	show := "shows"
+	if v.output {
+		show = "hides"
+	}
+	if v.state == api.Working {
+		text += "  (o " + show + " the agent's output, Ctrl-C asks)"
+	}
+	fmt.Fprint(v.Err, v.dim(clip(text, v.width-1)))
+	v.drawn = true
+}
