@@ -40,17 +40,17 @@ func (c *Controller) check(ctx context.Context, row store.Change, o offer) (resu
 }
 
 func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, command string) (proposal.CheckResult, error) {
-	tree, remove, err := c.Workspaces.Materialize(ctx, c.spec(row), o.commit)
+	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), o.commit)
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
-	defer remove()
+	defer c.discard(ctx, shown)
 	spec, err := c.environment(ctx, row, o.judging)
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
 	out := &tail{max: tailBytes}
-	spec.Tree, spec.Argv, spec.Stdout, spec.Stderr = tree, []string{"/bin/sh", "-c", command}, out, out
+	spec.Tree, spec.Argv, spec.Stdout, spec.Stderr = shown.Tree, []string{"/bin/sh", "-c", command}, out, out
 	began := time.Now()
 	process, err := c.Sandbox.Start(ctx, spec)
 	if err != nil {

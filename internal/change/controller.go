@@ -2,22 +2,18 @@ package change
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
 
 	"sallyport/internal/agent"
-	"sallyport/internal/checkpoint"
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
 	"sallyport/internal/person"
 	"sallyport/internal/policy"
-	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
-	"sallyport/internal/session"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )

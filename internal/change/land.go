@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
+	"sallyport/internal/checkpoint"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"

@@ -83,6 +83,9 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 	if err != nil {
 		return err
 	}
+	if r.Workdir, err = git.Prefix(ctx, r.Project.Top); err != nil {
+		return err
+	}
 	r.Project = project
 	site, err := c.Lander.Inspect(ctx, project, r.Branch)
 	if err != nil {

@@ -62,16 +62,16 @@ func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []st
 	} else if n := len(all); n > 0 {
 		commit = all[n-1].Commit
 	}
-	tree, remove, err := c.Workspaces.Materialize(ctx, c.spec(row), commit)
+	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), commit)
 	if err != nil {
 		return 0, err
 	}
-	defer remove()
+	defer c.discard(ctx, shown)
 	spec, err := c.environment(ctx, row, judging)
 	if err != nil {
 		return 0, err
 	}
-	spec.Tree, spec.Argv = tree, []string{"/usr/bin/sleep", "infinity"}
+	spec.Tree, spec.Argv = shown.Tree, []string{"/usr/bin/sleep", "infinity"}
 	process, err := c.Sandbox.Start(ctx, spec)
 	if err != nil {
 		return 0, err

@@ -11,7 +11,6 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/policy"
-	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/session"

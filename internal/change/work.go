@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
@@ -83,7 +82,7 @@ func (c *Controller) runAgent(ctx context.Context, row store.Change, ws workspac
 	}); err != nil {
 		return s, err
 	}
-	stop := c.report(ctx, row.ID, ws, run)
+	stop := c.report(ctx, row.ID, ws, &run)
 	exit, err := session.Run(ctx, run)
 	stop()
 	c.setLive(row.ID, nil)
@@ -208,9 +207,6 @@ func (c *Controller) setLive(change id.Change, p sandbox.Process) {
 	}
 	c.live[change] = p
 }
-
-// reportEvery is how often a watched change tells how far it is.
-const reportEvery = time.Second
 
 // sessions returns a change's, oldest first.
 func (c *Controller) sessions(ctx context.Context, change id.Change) (out []session.Session, err error) {

@@ -107,7 +107,7 @@ func (s Starter) start(ctx context.Context, home string) (*Client, error) {
 	cmd := exec.Command(s.Self, "daemon", "run", "--home", home)
 	cmd.Args[0] = "sallyport"
 	cmd.Dir = "/"
-	cmd.Env = s.environment()
+	cmd.Env = s.DaemonEnvironment()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to this terminal is none of its business
 	if err := cmd.Start(); err != nil {
@@ -143,10 +143,11 @@ func (s Starter) openLog(home string) (*os.File, error) {
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL",
 	"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SALLYPORT_HOME", "GOCOVERDIR"}
 
-func (s Starter) environment() []string {
+// DaemonEnvironment is what a daemon of this person's is started with.
+func (p Person) DaemonEnvironment() []string {
 	var env []string
 	for _, name := range passed {
-		if v := s.Getenv(name); v != "" {
+		if v := p.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/client"
 	"sallyport/internal/config"
 	"sallyport/internal/disk"
+	"sallyport/internal/git"
 	"sallyport/internal/landing"
 	"sallyport/internal/lock"
 	"sallyport/internal/person"
@@ -102,7 +103,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 			return fmt.Errorf("find this program: %w", err)
 		}
 	}
-	if d.settings, err = config.ReadHome(d.Home); err != nil {
+	if d.settings, err = config.LoadHome(d.Home); err != nil {
 		return err
 	}
 	if d.db, err = sqlite.Open(ctx, filepath.Join(state, "sallyport.db"), d.Ops); err != nil {
@@ -129,10 +130,16 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 
 // parts hands the controller what it stands on.
 func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) change.Parts {
+	file := d.settings.Sallyport
 	s := change.Settings{
-		Limits: d.settings.Limits(), WorkersMax: d.settings.WorkersMax, Shares: d.settings.Shares, Profiles: d.settings.Profiles,
-		Author: d.settings.Author(), Sessions: filepath.Join(state, "sessions"),
-		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Limits: sandbox.Limits{
+			MemoryBytes: int64(file.Limits.Memory), ProcessesMax: file.Limits.Processes, OutputBytes: int64(file.Limits.Output),
+			DescriptorsMax: file.Limits.Descriptors, Timeout: time.Duration(file.Limits.Timeout),
+		},
+		WorkersMax: file.Changes.AtOnce, Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
+		Author:   git.Signature{Name: orElse(string(file.Commits.AuthorName), "sallyport"), Email: orElse(string(file.Commits.AuthorEmail), "sallyport@localhost")},
+		Sessions: filepath.Join(state, "sessions"),
+		Self:     sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
 	if report.OwnUID {
 		s.FirstUID = firstUID(d.Home)
@@ -142,8 +149,15 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.settings}, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log,
+		Rules:   rulebook{home: d.Home}, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log,
 	}
+}
+
+func orElse(s, usual string) string {
+	if s == "" {
+		return usual
+	}
+	return s
 }
 
 func agents(drivers ...agent.Driver) map[string]agent.Driver {
@@ -160,7 +174,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	if err != nil {
 		return err
 	}
-	listener, err := socket.Listen(path, d.Ops)
+	listener, err := socket.Listen(ctx, path, d.Ops)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

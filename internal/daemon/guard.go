@@ -1,10 +1,12 @@
 package daemon
 
 import (
-	"os"
+	"context"
+	"errors"
 	"path/filepath"
 	"time"
 
+	"sallyport/internal/client"
 	"sallyport/internal/deadman"
 	"sallyport/internal/landing"
 )
@@ -17,16 +19,39 @@ const landingTime = 5 * time.Minute
 // or undoes what it finds in the journal.
 type guard struct {
 	*Daemon
-	dir    string
-	keeper string
+	dir string
 }
 
 func (d *Daemon) guard(state string) guard {
-	keeper := d.Keeper
-	if keeper == "" {
-		keeper = filepath.Join(filepath.Dir(d.Self), "sallyport-keeper")
+	if d.Keeper == "" {
+		d.Keeper = filepath.Join(filepath.Dir(d.Self), "sallyport-keeper")
 	}
-	return guard{Daemon: d, dir: filepath.Join(state, "deadman"), keeper: keeper}
+	return guard{Daemon: d, dir: filepath.Join(state, "deadman")}
 }
 
-var _ = []any{os.Getpid, deadman.Arm, landing.Landed}
+// Arm writes the record, then starts the keeper on it. A machine without a keeper lands all
+// the same: what a dead daemon leaves open is then finished by the next command, not by itself.
+func (g guard) Arm(l landing.Landing) error {
+	self, err := deadman.Self()
+	if err != nil {
+		return err
+	}
+	armed := deadman.Armed{
+		Landing: string(l.ID), Argv: []string{g.Self, "daemon", "start", "--home", g.Home},
+		Env: client.Me().DaemonEnvironment(), Daemon: self, At: time.Now(), Deadline: time.Now().Add(landingTime),
+	}
+	if err := deadman.Arm(g.Ops, g.dir, armed); err != nil {
+		return err
+	}
+	err = g.Ops.Do("keeper:start", func() error {
+		return deadman.Start(context.Background(), g.Keeper, deadman.Path(g.dir, armed.Landing))
+	})
+	if errors.Is(err, deadman.ErrNoKeeper) {
+		g.log.Warn("no keeper watches this landing", "landing", l.ID, "error", err)
+		return nil
+	}
+	return err
+}
+
+// Disarm ends the keeper's watch.
+func (g guard) Disarm(l landing.Landing) error { return deadman.Disarm(g.Ops, g.dir, string(l.ID)) }

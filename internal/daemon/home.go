@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"time"
 
 	"sallyport/internal/config"
@@ -47,12 +46,6 @@ func (d *Daemon) makeHome(ctx context.Context) (string, error) {
 
 // firstCommit writes the default files where none are, and a repository at aside that tracks them.
 func (d *Daemon) firstCommit(ctx context.Context, aside string) error {
-	files := config.DefaultFiles()
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	repo := git.Dir{Path: aside, Ops: d.Ops}
 	if _, err := repo.Do(ctx, "home:init", git.Cmd{Args: []string{"init", "--quiet", "--template=", "--initial-branch=main", d.Home}, Dir: d.Home, Env: []string{"GIT_DIR=" + aside}}); err != nil {
 		return err
@@ -60,10 +53,10 @@ func (d *Daemon) firstCommit(ctx context.Context, aside string) error {
 	in := git.Import{Ref: "refs/heads/main", Message: "The home, as it was made\n"}
 	in.Author = git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: time.Now()}
 	in.Committer = in.Author
-	for _, name := range names {
-		path := filepath.Join(d.Home, name)
+	for _, file := range config.NewHome() {
+		path := filepath.Join(d.Home, file.Name)
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			if err := d.Ops.Do("home:file", func() error { return os.WriteFile(path, files[name], 0o600) }); err != nil {
+			if err := d.Ops.Do("home:file", func() error { return os.WriteFile(path, []byte(file.Text), 0o600) }); err != nil {
 				return unwritable(d.Home, err)
 			}
 		}
@@ -71,7 +64,7 @@ func (d *Daemon) firstCommit(ctx context.Context, aside string) error {
 		if err != nil {
 			return err
 		}
-		in.Writes = append(in.Writes, git.Write{Path: name, Mode: git.File, Data: git.Bytes(text)})
+		in.Writes = append(in.Writes, git.Write{Path: file.Name, Mode: git.File, Data: git.Bytes(text)})
 	}
 	if _, err := repo.Import(ctx, "home:import", in); err != nil {
 		return err

@@ -58,6 +58,15 @@ func Open(ctx context.Context, folder string) (Project, error) {
 	return p, nil
 }
 
+// Prefix returns where folder lies in its work tree, slash-separated; "" for the top.
+func Prefix(ctx context.Context, folder string) (string, error) {
+	found := Dir{Path: folder}
+	cmd, stderr := found.command(ctx, Cmd{Args: []string{"rev-parse", "--show-prefix"}, Dir: folder})
+	cmd.Args = append(cmd.Args[:1], cmd.Args[2:]...) // let git find the directory itself
+	out, err := cmd.Output()
+	return strings.TrimSuffix(strings.TrimSuffix(string(out), "\n"), "/"), found.finish(ctx, "rev-parse", err, stderr)
+}
+
 // Common is the git directory that all work trees of the project share, as its owner.
 func (p Project) Common(ops disk.Ops) Dir { return p.dir(p.CommonDir, ops) }
 

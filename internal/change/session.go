@@ -1,0 +1,107 @@
+package change
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+// reportEvery is how often a watched change tells how far it is.
+const reportEvery = time.Second
+
+// running is one session of a change, ready to run.
+func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, attempt int) (session.Running, error) {
+	r := row.Request
+	program, err := c.Agents[r.Agent].Program(task(row.ID, r))
+	if err != nil {
+		return session.Running{}, err
+	}
+	host, err := c.Workspaces.Repository(ctx, r.Project)
+	if err != nil {
+		return session.Running{}, err
+	}
+	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	if err != nil {
+		return session.Running{}, err
+	}
+	spec, err := c.environment(ctx, row, judging)
+	if err != nil {
+		return session.Running{}, err
+	}
+	if spec.Dir, err = workdir(ctx, host, row); err != nil {
+		return session.Running{}, err
+	}
+	spec.Tree = ws.Tree
+	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: attempt, Agent: r.Agent, Started: now()}
+	s.Dir = c.sessionDir(s.ID)
+	return session.Running{
+		Session: s, Driver: c.Sandbox, Spec: spec, Program: program, Ops: c.Ops,
+		Cwd:  filepath.Join(r.Project.Top, r.Workdir),
+		Live: func(p sandbox.Process) { c.setLive(row.ID, p) },
+	}, nil
+}
+
+// workdir is the person's folder as seen inside; the top if the base has no such folder.
+func workdir(ctx context.Context, host git.Dir, row store.Change) (string, error) {
+	if row.Request.Workdir == "" {
+		return sandbox.Mountpoint, nil
+	}
+	found, err := host.Lookup(ctx, git.OID(row.Base), []string{row.Request.Workdir})
+	if err != nil || found[0].Mode != git.Folder {
+		return sandbox.Mountpoint, err
+	}
+	return path.Join(sandbox.Mountpoint, row.Request.Workdir), nil
+}
+
+// sessionDir is where a session's metadata and transcript lie.
+func (c *Controller) sessionDir(s id.Session) string {
+	return filepath.Join(c.Settings.Sessions, string(s))
+}
+
+// report tells who watches what a running session prints and how many paths it has changed so
+// far. Counting looks at names alone, so it needs no freeze. The function it returns ends it.
+func (c *Controller) report(ctx context.Context, change id.Change, ws workspace.Workspace, run *session.Running) (stop func()) {
+	var printed atomic.Int64
+	run.Output = func(l session.Line) {
+		printed.Add(int64(len(l.Text)) + 1)
+		if c.feed.watched(change) {
+			c.feed.publish(Notice{Change: change, At: l.At, Kind: "output", Text: l.Text})
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	began := now()
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(reportEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if !c.feed.watched(change) {
+				continue
+			}
+			p := &Progress{Since: began, OutputBytes: printed.Load()}
+			if diff, err := c.Workspaces.Walk(ctx, ws); err == nil {
+				p.FilesChanged = len(diff.Changes)
+			}
+			c.feed.publish(Notice{Change: change, At: now(), Kind: "progress", Progress: p})
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/git"
+	"sallyport/internal/problem"
+)
+
+// spaceLow is how little free space on the home's disk is told.
+const spaceLow = 1 << 30
+
+// Doctor tries what everything stands on, now, and says what to do about what does not work.
+func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
+	report, err := d.sandbox.Probe(ctx)
+	out := api.Doctor{
+		Driver: report.Driver, Strategy: string(d.spaces.Strategy()),
+		Freezer: report.Freezer, Memory: report.Memory, OwnUID: report.OwnUID,
+	}
+	out.Checks = append(out.Checks, d.checkGit(ctx), d.checkSpace(), d.checkKeeper())
+	out.Checks = append(out.Checks, asked("sandbox", true, "agents and checks can run", err))
+	for _, c := range report.Checks {
+		out.Checks = append(out.Checks, api.Check{Name: c.Name, OK: c.OK, Detail: c.Detail, Fix: c.Fix})
+	}
+	return out, nil
+}
+
+// asked turns an answer into a line.
+func asked(name string, needed bool, good string, err error) api.Check {
+	if err == nil {
+		return api.Check{Name: name, OK: true, Needed: needed, Detail: good}
+	}
+	p := problem.Of(err)
+	return api.Check{Name: name, Needed: needed, Detail: p.Text, Fix: p.Next}
+}
+
+func (d *Daemon) checkGit(ctx context.Context) api.Check {
+	version, err := git.Version(ctx)
+	return asked("git", true, "version "+version, err)
+}
+
+func (d *Daemon) checkSpace() api.Check {
+	probe := filepath.Join(d.Home, ".state", ".doctor")
+	err := d.Ops.Do("doctor:write", func() error { return os.WriteFile(probe, nil, 0o600) })
+	if err == nil {
+		err = d.Ops.Do("doctor:remove", func() error { return os.Remove(probe) })
+	}
+	if err != nil {
+		return asked("home", true, "", unwritable(d.Home, err))
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(d.Home, &st); err != nil {
+		return asked("home", true, "", err)
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	detail := fmt.Sprintf("%s, %.1f GiB free", d.Home, float64(free)/(1<<30))
+	if free < spaceLow {
+		return api.Check{Name: "home", Needed: true, Detail: detail, Fix: "df -h " + d.Home}
+	}
+	return api.Check{Name: "home", OK: true, Needed: true, Detail: detail}
+}
+
+func (d *Daemon) checkKeeper() api.Check {
+	if _, err := os.Stat(d.Keeper); err != nil {
+		return api.Check{Name: "keeper", Detail: "not beside this program: a landing that a dead daemon leaves open waits for the next command", Fix: "make build"}
+	}
+	return api.Check{Name: "keeper", OK: true, Detail: d.Keeper}
+}
