@@ -134,17 +134,14 @@ func named(r rune, size int, raw byte) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// Hidden reports whether r would not be seen, or would change how what surrounds it is
-// seen: controls, format characters (all bidirectional controls and zero widths are),
-// separators that are not a space, letters and marks without ink, what no font knows.
-func Hidden(r rune) bool { return r != utf8.RuneError && !shown(r, utf8.RuneLen(r)) }
-
 // Bidi reports whether r changes the direction of the text around it.
 func Bidi(r rune) bool {
 	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// shown reports whether a decoded rune may stand for itself.
+// shown reports whether a decoded rune may stand for itself: not controls, not format
+// characters (all bidirectional controls and zero widths are), not separators other than
+// the space, not letters and marks without ink, not what no font knows.
 func shown(r rune, size int) bool {
 	switch {
 	case r < utf8.RuneSelf:

@@ -90,20 +90,6 @@ func Verify(p Proposal) error {
 	return nil
 }
 
-// Changed reports why a proposal no longer binds: what it was made on now has another
-// base, tree or policy; "" if all are the same (SM-907).
-func (p Proposal) Changed(base, tree git.OID, policy string) string {
-	switch {
-	case p.Base != base:
-		return fmt.Sprintf("the base was %.12s and is %.12s", p.Base, base)
-	case p.Tree != tree:
-		return fmt.Sprintf("the tree was %.12s and is %.12s", p.Tree, tree)
-	case p.Policy != policy:
-		return "the rules have changed"
-	}
-	return ""
-}
-
 // card computes what a person is shown.
 func (m Making) card(ctx context.Context) (Card, error) {
 	stats, err := m.Objects.Stat(ctx, m.Base, m.Commit)
@@ -115,7 +101,7 @@ func (m Making) card(ctx context.Context) (Card, error) {
 		return Card{}, err
 	}
 	c := Card{
-		Title: Title(m.Text), Kind: m.Kind, Repo: m.Repo, Branch: m.Branch, FilesTotal: len(stats),
+		Title: title(m.Text), Kind: m.Kind, Repo: m.Repo, Branch: m.Branch, FilesTotal: len(stats),
 		Files: []FileLine{}, Reach: []string{}, Checks: append([]CheckResult{}, m.Checks...), LeftOver: []workspace.LeftOver{},
 		Drift: append([]string{}, m.Drift...), Note: m.Note, AgentSays: lastRunes(m.AgentSays, AgentRunesMax),
 	}
@@ -196,8 +182,8 @@ func line(s git.FileStat, targets map[git.OID]string) FileLine {
 	return l
 }
 
-// Title is the first line of a request that says something, at most TitleRunesMax runes.
-func Title(text string) string {
+// title is the first line of a request that says something, at most TitleRunesMax runes.
+func title(text string) string {
 	for line := range strings.Lines(strings.ToValidUTF8(text, "\ufffd")) {
 		line = strings.TrimSpace(line)
 		if line == "" {
