@@ -136,15 +136,21 @@ func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error 
 		"change %q was taken over by another worker: %w", c.ID, store.ErrMoved)
 }
 
+// claimable finds the change that is due longest and free, in one pass over an index that
+// holds only what is due at some time; nextDue reads the same index.
+const (
+	claimable = `SELECT seq FROM change WHERE due_at IS NOT NULL AND due_at <= ? AND (until_at IS NULL OR until_at <= ?)
+		ORDER BY due_at, seq LIMIT 1`
+	nextDue = `SELECT min(max(due_at, coalesce(until_at, due_at))) FROM change WHERE due_at IS NOT NULL`
+)
+
 // ClaimDue takes the lease on the change that is due longest.
 func (t *tx) ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (store.Change, bool, error) {
 	if err := t.writable("a claim"); err != nil {
 		return store.Change{}, false, err
 	}
 	c, ok, err := t.change(ctx, `UPDATE change SET holder = ?, fence = fence + 1, until_at = ?
-		WHERE seq = (SELECT seq FROM change WHERE due_at IS NOT NULL AND due_at <= ? AND (until_at IS NULL OR until_at <= ?)
-			ORDER BY due_at, seq LIMIT 1)
-		RETURNING `+changeColumns, holder, ms(now.Add(ttl)), ms(now), ms(now))
+		WHERE seq = (`+claimable+`) RETURNING `+changeColumns, holder, ms(now.Add(ttl)), ms(now), ms(now))
 	if err != nil {
 		return store.Change{}, false, fmt.Errorf("claim a due change: %w", err)
 	}
@@ -180,7 +186,7 @@ func (t *tx) ReleaseClaims(ctx context.Context, holder string) error {
 // NextDue returns the first time at which ClaimDue can find something.
 func (t *tx) NextDue(ctx context.Context) (time.Time, bool, error) {
 	var at sql.NullInt64
-	_, err := t.one(ctx, `SELECT min(max(due_at, coalesce(until_at, due_at))) FROM change WHERE due_at IS NOT NULL`, nil, &at)
+	_, err := t.one(ctx, nextDue, nil, &at)
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("find what is due next: %w", err)
 	}

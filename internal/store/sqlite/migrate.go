@@ -15,9 +15,9 @@ import (
 //go:embed schema/*.sql
 var embedded embed.FS
 
-// migrate brings the schema to this program's version, one file and one named operation at
-// a time. It looks before it writes: a newer schema is left exactly as it was found.
-func (db *DB) migrate(ctx context.Context) error {
+// migrate brings the schema from version found to this program's, one file and one named
+// operation at a time. A newer schema is left exactly as it was found.
+func (db *DB) migrate(ctx context.Context, found int64) error {
 	folder, err := fs.Sub(embedded, "schema")
 	if err != nil {
 		return err
@@ -28,10 +28,6 @@ func (db *DB) migrate(ctx context.Context) error {
 	}
 	sources := provider.ListSources()
 	known := sources[len(sources)-1].Version
-	found, err := db.version(ctx)
-	if err != nil {
-		return err
-	}
 	if found > known {
 		return problem.Errorf(problem.Unavailable, "sallyport version",
 			"the database %q was written by a newer sallyport (schema %d; this program knows %d): run that version, or one after it, on this home",

@@ -85,10 +85,15 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	db.pool.SetMaxOpenConns(1)
-	if err := db.ops.Do("db:open", func() error { return db.pool.PingContext(ctx) }); err != nil {
+	var found int64
+	err = db.ops.Do("db:open", func() error { // the first read makes the shared memory, and mends after a crash
+		found, err = db.version(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if err := db.migrate(ctx); err != nil {
+	if err := db.migrate(ctx, found); err != nil {
 		return err
 	}
 	conn, err := db.pool.Conn(ctx)
@@ -125,7 +130,7 @@ func create(path string) error {
 // The settings of a connection. FULL: a commit is on the disk before it is answered.
 var (
 	writing = []string{"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		"temp_store(MEMORY)", "cache_spill(0)", "trusted_schema(0)"}
+		"temp_store(MEMORY)", "cache_spill(0)", "trusted_schema(0)", "journal_size_limit(67108864)"}
 	reading = []string{"busy_timeout(5000)", "query_only(1)", "temp_store(MEMORY)", "trusted_schema(0)"}
 )
 
