@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/id"
@@ -12,11 +13,15 @@ import (
 
 // Approve records by's yes to exactly the digest they read, and makes the landing due: all
 // of it commits or none. Errors: person.ErrNotOwner (denied), proposal.ErrSuperseded,
-// approval.ErrDecided (conflict), not_found.
+// approval.ErrDecided (conflict), not_found. Saying the same again changes nothing and is no error.
 func (c *Controller) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error {
-	return c.decide(ctx, ref, func(tx store.Tx, row *store.Change) error {
+	err := c.decide(ctx, ref, func(tx store.Tx, row *store.Change) error {
 		return c.approve(ctx, tx, row, ref, read, by, via)
 	})
+	if errors.Is(err, approval.ErrSaid) {
+		return nil
+	}
+	return err
 }
 
 // approve is Approve within a transaction.
@@ -45,7 +50,10 @@ func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor
 		ended = *row
 		return err
 	})
-	if err == nil {
+	switch {
+	case errors.Is(err, approval.ErrSaid):
+		return nil
+	case err == nil:
 		c.tidy(context.WithoutCancel(ctx), ended)
 	}
 	return err

@@ -37,8 +37,8 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 	if n := len(sessions); n > 0 {
 		last = sessions[n-1]
 	}
-	if last.Ended == nil {
-		if last.ID != "" {
+	if last.Exit == nil { // it never ran, or its end is not known
+		if last.ID != "" && last.Ended == nil {
 			if ws, err = c.salvage(ctx, row, ws, last); err != nil {
 				return err
 			}
@@ -86,15 +86,17 @@ func (c *Controller) runAgent(ctx context.Context, row store.Change, ws workspac
 	exit, err := session.Run(ctx, run)
 	stop()
 	c.setLive(row.ID, nil)
-	if err != nil {
-		return s, fmt.Errorf("run the agent: %w", err)
-	}
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled) {
 		return s, context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
 	}
-	ended := now()
-	s.Ended, s.Exit = &ended, &exit
 	keep := context.WithoutCancel(ctx)
+	ended := now()
+	s.Ended = &ended
+	if err != nil { // it did not run, or not all of it is recorded: neither is an end to judge
+		_ = c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
+		return s, fmt.Errorf("run the agent: %w", err)
+	}
+	s.Exit = &exit
 	return s, c.DB.InTx(keep, func(tx store.Tx) error {
 		if err := tx.PutSession(keep, s); err != nil {
 			return err

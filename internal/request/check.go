@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 )
 
@@ -37,6 +38,16 @@ func (r Request) Check() error {
 		for _, w := range list.words {
 			if strings.TrimSpace(w) == "" || strings.ContainsRune(w, 0) {
 				return problem.Errorf(problem.Usage, help, "%s %q is empty or holds a zero byte", list.flag, w)
+			}
+		}
+	}
+	for _, globs := range []struct {
+		flag string
+		list []string
+	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--include-ignored", r.IncludeIgnored}} {
+		for _, g := range globs.list {
+			if err := policy.CheckGlob(g); err != nil {
+				return problem.Errorf(problem.Usage, help, "%s %q: %w", globs.flag, g, err)
 			}
 		}
 	}

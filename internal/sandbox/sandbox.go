@@ -18,6 +18,9 @@ const Mountpoint = "/workspace"
 // Home is the home folder inside every sandbox: empty, private, gone afterwards.
 const Home = "/home/agent"
 
+// ObjectsRoot is where Tree.Objects are seen inside every sandbox.
+const ObjectsRoot = "/.sallyport/objects"
+
 // Owner is the uid and gid that a workspace's writable part belongs to and the sandbox runs as.
 type Owner struct {
 	UID uint32 `json:"uid"`

@@ -14,7 +14,7 @@ import (
 )
 
 // ObjectsRoot is where object folders are seen inside a sandbox, as ObjectsRoot/0 and so on.
-const ObjectsRoot = "/.sallyport/objects"
+const ObjectsRoot = sandbox.ObjectsRoot
 
 // objects returns every folder that holds objects of a project: its own first, then
 // those that it borrows. A project that borrows is asked through git, as its owner,

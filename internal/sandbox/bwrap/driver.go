@@ -170,7 +170,7 @@ func checkTarget(b sandbox.Bind) error {
 		}
 	}
 	for _, r := range []string{"/proc", "/sys", "/dev", "/.sallyport"} {
-		if strings.HasPrefix(target, r+"/") {
+		if strings.HasPrefix(target, r+"/") && !strings.HasPrefix(target, sandbox.ObjectsRoot+"/") {
 			return fmt.Errorf("nothing can be shown below %q", r)
 		}
 	}
