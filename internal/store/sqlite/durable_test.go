@@ -42,6 +42,9 @@ func TestHelperProcess(t *testing.T) {
 		count := func(tx store.Tx) error {
 			uid, err := tx.NextUID(t.Context())
 			long := strings.Repeat("long ", 20_000) // some pages
+			if os.Getenv("SQLITETEST_HUGE") != "" { // more than the cache is meant to hold
+				long = strings.Repeat(long, 60)
+			}
 			return errors.Join(err, tx.AppendEntry(t.Context(), audit.Entry{At: time.Now(), Actor: audit.Host, Verb: "counted",
 				Subject: fmt.Sprint(uid), Reason: long}))
 		}
@@ -138,7 +141,7 @@ func TestNothingIsWrittenOutsideANamedOperation(t *testing.T) {
 	trace, home := filepath.Join(dir, "trace"), filepath.Join(dir, "home")
 	said, _ := helper(filepath.Join(home, "db"), []string{strace, "-f", "-qq", "-y", "-s", "200", "-o", trace, "-e",
 		"trace=access,faccessat,openat,pwrite64,write,ftruncate,fsync,fdatasync,unlink,unlinkat,rename,renameat,mkdirat,mkdir,fchmod,chmod,fallocate"},
-		disktest.Mark+"=1")
+		disktest.Mark+"=1", "SQLITETEST_HUGE=1")
 	if !slices.Contains(said, "closed") {
 		t.Fatalf("helper said %q", said)
 	}

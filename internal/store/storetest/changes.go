@@ -230,6 +230,8 @@ func testClaim(t *testing.T, s *suite) {
 	// A daemon that starts ends what its predecessor held, and the predecessor can do nothing more.
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.ReleaseClaims(ctx, "three") })
 	s.fails(lock.ErrLost, renew(b, at(142)))
+	b.State = "preparing"
+	s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", b) })
 	if c := s.change(early.ID); c.Holder != "three" || c.Fence != 3 {
 		t.Errorf("releasing took a lease of the one that releases: %+v", c)
 	}
