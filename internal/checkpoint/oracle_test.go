@@ -47,7 +47,7 @@ func tree(t *rapid.T) []git.Write {
 		mode := rapid.SampledFrom([]git.Mode{git.File, git.File, git.Executable, git.Symlink}).Draw(t, "mode")
 		body := string(content(t))
 		if mode == git.Symlink {
-			body = rapid.SampledFrom([]string{"a", "../b", "/etc/passwd", "nowhere"}).Draw(t, "target")
+			body = rapid.SampledFrom([]string{"a", "../b", "/nonexistent/passwd", "nowhere"}).Draw(t, "target")
 		}
 		files[p] = git.Write{Path: p, Mode: mode, Data: workspace.Text(body)}
 	}
@@ -82,7 +82,7 @@ func edits(t *rapid.T) []wt.Op {
 		case "chmod":
 			op.Mode = rapid.SampledFrom([]uint32{0o644, 0o755, 0o600, 0o700}).Draw(t, "mode")
 		case "symlink":
-			op.To = []byte(rapid.SampledFrom([]string{"a", "../b", "/etc", "."}).Draw(t, "target"))
+			op.To = []byte(rapid.SampledFrom([]string{"a", "../b", "/nonexistent", "."}).Draw(t, "target"))
 		}
 		ops = append(ops, op)
 	}

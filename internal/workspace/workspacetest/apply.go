@@ -17,6 +17,14 @@ import (
 func apply(top string, op Op) error {
 	at := filepath.Join(top, string(op.Path))
 	to := filepath.Join(top, string(op.To))
+	if err := inside(top, at); err != nil {
+		return err
+	}
+	if op.Do == "rename" || op.Do == "link" {
+		if err := inside(top, to); err != nil {
+			return err
+		}
+	}
 	switch op.Do {
 	case "write":
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -68,6 +76,29 @@ func apply(top string, op Op) error {
 		return script(top, string(op.To))
 	}
 	return fmt.Errorf("no such edit")
+}
+
+// inside refuses a path that links lead out of top: a drawn edit must never reach this machine's own files.
+func inside(top, at string) error {
+	root, err := filepath.EvalSymlinks(top)
+	if err != nil {
+		return err
+	}
+	for p := at; ; p = filepath.Dir(p) {
+		real, err := filepath.EvalSymlinks(p)
+		if err == nil {
+			if real != root && !strings.HasPrefix(real, root+"/") {
+				return fmt.Errorf("%q leads out of the tree", at)
+			}
+			return nil
+		}
+		if st, lerr := os.Lstat(p); lerr == nil && st.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%q leads nowhere: %w", p, err)
+		}
+		if p == top {
+			return err
+		}
+	}
 }
 
 func removeKeepingGit(top, at string) error {
