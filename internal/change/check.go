@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/id"
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
@@ -49,6 +50,7 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, co
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
+	spec.ID = string(id.NewSession("check"))
 	out := &tail{max: tailBytes}
 	spec.Tree, spec.Argv, spec.Stdout, spec.Stderr = shown.Tree, []string{"/bin/sh", "-c", command}, out, out
 	began := time.Now()

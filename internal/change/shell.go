@@ -71,6 +71,7 @@ func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []st
 	if err != nil {
 		return 0, err
 	}
+	spec.ID = string(id.NewSession("shell"))
 	spec.Tree, spec.Argv = shown.Tree, []string{"/usr/bin/sleep", "infinity"}
 	process, err := c.Sandbox.Start(ctx, spec)
 	if err != nil {
