@@ -70,7 +70,7 @@ func (s sheet) asked(c api.Change) {
 	if len(c.Argv) > 0 {
 		words := make([]string, 0, len(c.Argv))
 		for _, w := range c.Argv {
-			words = append(words, inert.Path(w))
+			words = append(words, word(w))
 		}
 		s.line("program: %s", clip(strings.Join(words, " "), 400))
 	}

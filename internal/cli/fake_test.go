@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/problem"
+)
+
+// daemon is a daemon by hand: it answers one change from its fields and remembers what it was told.
+type daemon struct {
+	t        *testing.T
+	socket   string
+	mu       sync.Mutex
+	calls    []string
+	detail   api.Detail
+	question api.Question
+	notices  []api.Notice
+	after    func(call string) // called when something was decided, to move detail on
+	hold     chan struct{}     // a watch stays open until this is closed; nil = ends at once
+	err      error
+	stream   string
+	accepted api.Change
+	run      api.Run
+}
+
+func newDaemon(t *testing.T) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "spcli")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{t: t, socket: filepath.Join(dir, "s")}
+	l, err := net.Listen("unix", d.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	d.routes(mux)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go server.Serve(l) //nolint:errcheck // ends with the test
+	t.Cleanup(func() {
+		server.Close()
+		os.RemoveAll(dir)
+	})
+	return d
+}
+
+func (d *daemon) routes(mux *http.ServeMux) {
+	answer := func(pattern string, what func(r *http.Request) any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			d.sync()
+			if d.err != nil {
+				p, status := api.ProblemOf(d.err)
+				w.WriteHeader(status)
+				json.NewEncoder(w).Encode(p)
+				return
+			}
+			json.NewEncoder(w).Encode(what(r))
+		})
+	}
+	answer("GET /v1/daemon", func(*http.Request) any {
+		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second)}
+	})
+	answer("POST /v1/changes", func(r *http.Request) any {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		json.NewDecoder(r.Body).Decode(&d.run)
+		return d.accepted
+	})
+	answer("GET /v1/changes", func(r *http.Request) any { d.note("list " + r.URL.RawQuery); return []api.Change{d.detail.Change} })
+	answer("GET /v1/changes/{id}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.detail })
+	answer("GET /v1/changes/{id}/checkpoints", func(*http.Request) any { return d.detail.Checkpoints })
+	answer("POST /v1/changes/{id}/rollback", func(r *http.Request) any { d.note("rollback " + body(r)); return d.accepted })
+	answer("POST /v1/changes/{id}/cancel", func(r *http.Request) any { d.note("cancel " + body(r)); return struct{}{} })
+	answer("GET /v1/approvals", func(*http.Request) any { return []api.Approval{d.question.Approval} })
+	answer("GET /v1/approvals/{ref}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.question })
+	answer("POST /v1/approvals/{id}/approve", func(r *http.Request) any { d.note("approve " + body(r)); return struct{}{} })
+	answer("POST /v1/approvals/{id}/refuse", func(r *http.Request) any { d.note("refuse " + body(r)); return struct{}{} })
+	answer("GET /v1/audit", func(*http.Request) any { return []api.Entry{} })
+	mux.HandleFunc("GET /v1/changes/{id}/diff", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
+	mux.HandleFunc("GET /v1/changes/{id}/export", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })
+	mux.HandleFunc("GET /v1/changes/{id}/transcript", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })
+	mux.HandleFunc("GET /v1/changes/{id}/watch", d.watch)
+}
+
+func (d *daemon) watch(w http.ResponseWriter, r *http.Request) {
+	d.mu.Lock()
+	notices, hold := d.notices, d.hold
+	d.mu.Unlock()
+	for _, n := range notices {
+		raw, _ := json.Marshal(n)
+		fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", n.Seq, n.Kind, raw)
+	}
+	w.(http.Flusher).Flush()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	io.WriteString(w, "event: end\ndata: {}\n\n")
+}
+
+func body(r *http.Request) string {
+	raw, _ := io.ReadAll(r.Body)
+	return string(raw)
+}
+
+// sync orders what the test set before with what a handler reads: the race detector sees no other process.
+func (d *daemon) sync() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+}
+
+func (d *daemon) note(call string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, call)
+	if d.after != nil {
+		d.after(call)
+	}
+}
+
+func (d *daemon) told() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.calls, "\n")
+}
+
+// result is what one command line did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// cli runs one command line against the daemon, without a terminal.
+func (d *daemon) cli(args ...string) result { return d.cliIn("", args...) }
+
+func (d *daemon) cliIn(in string, args ...string) result {
+	var out, errs bytes.Buffer
+	p := Program{
+		In: strings.NewReader(in), Out: &out, Err: &errs, Dir: func() (string, error) { return "/where/i/stand", nil },
+		Getenv: func(k string) string {
+			return map[string]string{"HOME": "/home/me", "PATH": "/bin", "SALLYPORT_HOME": "/h"}[k]
+		},
+		Connect: func(context.Context, string, bool) (*client.Client, error) { return client.New(d.socket), nil },
+	}
+	code := Main(p, args)
+	return result{code, out.String(), errs.String()}
+}
+
+// hostile is what a repository or an agent may put into any text.
+const hostile = "x\x1b]0;owned\a\x1b[31mred\u202eevil\r\n-rf"
+
+func proposed() api.Proposal {
+	return api.Proposal{
+		Change: "chg-00000001", Digest: "0123456789abcdef0123456789abcdef", Base: "89abcdef0123456789", Policy: "fedcba9876543210",
+		Card: api.Card{
+			Title: "make the test pass", Kind: "edit", Repo: "/repo", Branch: "main", FilesTotal: 3, Added: 12, Removed: 4,
+			Files: []api.FileLine{
+				{Path: "a.go", Status: "changed", Added: 10, Removed: 4},
+				{Path: "new.sh", Status: "added", Added: 2, Note: "new executable"},
+				{Path: "pic.png", Status: "changed", Binary: true},
+			},
+			Reach: []string{"new executable: new.sh"}, Checks: []api.CheckResult{{Command: "go test ./...", OK: true, TookMS: 1234}},
+		},
+	}
+}
+
+func waiting() (api.Detail, api.Question) {
+	p := proposed()
+	c := api.Change{ID: "chg-00000001", State: api.AwaitingApproval, Text: "make the test pass", Repo: "/repo", Branch: "main", Kind: "edit"}
+	a := api.Approval{ID: "apr-00000001", Change: c.ID, Digest: p.Digest, Decision: api.Pending, Asked: time.Now()}
+	return api.Detail{Change: c, Proposal: &p, Approval: &a}, api.Question{Approval: a, Proposal: p}
+}
+
+func finalized() api.Detail {
+	d, _ := waiting()
+	d.Change.State = api.Finalized
+	d.Landing = &api.Landed{ID: "lnd-00000001", Branch: "main", Commit: "cafe0123456789abcdef"}
+	return d
+}
+
+func failed(kind problem.Kind, reason string) api.Detail {
+	d, _ := waiting()
+	d.Proposal, d.Approval = nil, nil
+	d.Change.State, d.Change.Problem, d.Change.Reason, d.Change.Next = api.Failed, string(kind), reason, "sallyport change log chg-00000001"
+	return d
+}
