@@ -219,11 +219,11 @@ func TestAProgramGoesOnOnceThereIsRoom(t *testing.T) {
 
 func TestAReadOnlyHomeIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	said := mounted(t, dir, `mount -t tmpfs none "$DIR" && mount -o remount,ro "$DIR"; exec "$@"`)
+	said := mounted(t, dir, `mount -t tmpfs none "$DIR" && mount -o remount,bind,ro "$DIR" && exec "$@"`)
 	if len(said) != 1 || !strings.Contains(said[0], "cannot be written") || !strings.Contains(said[0], dir) {
 		t.Errorf("said %q", said)
 	}
-	said = mounted(t, dir, `mount -t tmpfs none "$DIR" && "$@" > /dev/null; mount -o remount,ro "$DIR"; exec "$@"`)
+	said = mounted(t, dir, `mount -t tmpfs none "$DIR" && "$@" > /dev/null; mount -o remount,bind,ro "$DIR" && exec "$@"`)
 	if len(said) != 1 || !strings.Contains(said[0], "cannot be written") {
 		t.Errorf("with a database that is there: said %q", said)
 	}
