@@ -136,19 +136,34 @@ func Records(dir string) ([]Armed, error) {
 	return all, errors.Join(errs...)
 }
 
-// Sweep removes what a crash in the middle of Arm left in dir. Only for the daemon that holds the home.
-func Sweep(ops disk.Ops, dir string) error {
+// Settle is what a daemon that holds the home calls once it has finished or undone what it
+// found: it disarms every record, also one that cannot be read, whose landing is not open
+// any more, and removes what a crash in the middle of Arm left in dir.
+func Settle(ops disk.Ops, dir string, open func(landing string) bool) error {
 	left, err := filepath.Glob(filepath.Join(literal(dir), ".*.new"))
-	if err != nil || len(left) == 0 {
+	if err != nil {
 		return err
 	}
-	return ops.Do("deadman:sweep", func() error {
-		var errs []error
-		for _, path := range left {
-			errs = append(errs, os.Remove(path))
+	var errs []error
+	if len(left) > 0 {
+		errs = append(errs, ops.Do("deadman:sweep", func() error {
+			var errs []error
+			for _, path := range left {
+				errs = append(errs, os.Remove(path))
+			}
+			return errors.Join(errs...)
+		}))
+	}
+	records, err := filepath.Glob(filepath.Join(literal(dir), "[^.]*.json"))
+	if err != nil {
+		return err
+	}
+	for _, path := range records {
+		if landing := strings.TrimSuffix(filepath.Base(path), ".json"); !open(landing) {
+			errs = append(errs, Disarm(ops, dir, landing))
 		}
-		return errors.Join(errs...)
-	})
+	}
+	return errors.Join(errs...)
 }
 
 // literal keeps a folder's name from being read as a pattern.

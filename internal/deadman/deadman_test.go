@@ -64,11 +64,11 @@ func TestARecordIsArmedWholeOrNotAtAll(t *testing.T) {
 		case err != nil && told && c.Crashed() && !c.After:
 			t.Error("the record is gone though disarming had not begun")
 		}
-		// The next daemon: sweeps, arms again, and disarms twice.
-		if err := deadman.Sweep(disk.Ops{}, dir); err != nil {
+		// The next daemon settles what it finds; a landing of its own it arms and disarms twice.
+		if err := deadman.Settle(disk.Ops{}, dir, func(string) bool { return false }); err != nil {
 			t.Error(err)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) != 0 {
+		if left, _ := os.ReadDir(dir); len(left) != 0 {
 			t.Errorf("left over: %v", left)
 		}
 		if err := errors.Join(deadman.Arm(disk.Ops{}, dir, a), deadman.Disarm(disk.Ops{}, dir, a.Landing), deadman.Disarm(disk.Ops{}, dir, a.Landing)); err != nil {
@@ -120,6 +120,30 @@ func TestARecordThatCannotBeReadHidesNoOther(t *testing.T) {
 	all, err := deadman.Records(dir)
 	if err == nil || !strings.Contains(err.Error(), "lnd-00000000.json") || len(all) != 1 || all[0].Landing != a.Landing {
 		t.Errorf("records %+v, err = %v", all, err)
+	}
+}
+
+func TestSettlingLeavesWhatIsOpenArmed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "odd [dir]*")
+	a, b := armed(t), armed(t)
+	b.Landing = "lnd-closed00"
+	if err := errors.Join(deadman.Arm(disk.Ops{}, dir, a), deadman.Arm(disk.Ops{}, dir, b)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"lnd-broken00.json": "{", ".lnd-half0000.new": "{", "lnd-closed00.log": "{}"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := deadman.Settle(disk.Ops{}, dir, func(landing string) bool { return landing == a.Landing }); err != nil {
+		t.Error(err)
+	}
+	left, _ := os.ReadDir(dir)
+	if len(left) != 2 || left[0].Name() != a.Landing+".json" || left[1].Name() != "lnd-closed00.log" {
+		t.Errorf("left: %v; want the open landing's record and the keeper's log", left)
+	}
+	if err := deadman.Settle(disk.Ops{}, filepath.Join(dir, "none"), nil); err != nil {
+		t.Errorf("a home without records: %v", err)
 	}
 }
 
