@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -132,7 +133,7 @@ func (a *app) text(cmd *cobra.Command, field string, write func(io.Writer) error
 	if err := write(&b); err != nil {
 		return err
 	}
-	a.line(map[string]string{field: b.String()})
+	a.document(map[string]string{field: b.String()})
 	return nil
 }
 
@@ -163,9 +164,9 @@ func (a *app) changeLog() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return c.Transcript(cmd.Context(), words[0], session, a.Out)
+				return transcript(cmd.Context(), c, words[0], session, func(l json.RawMessage) error { a.line(l); return nil })
 			}
-			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, w) })
+			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, said(w)) })
 		})
 	cmd.Flags().StringVar(&session, "session", "", "which session: `ID` (default: the last)")
 	return cmd

@@ -165,7 +165,7 @@ func (d *daemon) cliIn(in string, args ...string) result {
 }
 
 // hostile is what a repository or an agent may put into any text.
-const hostile = "x\x1b]0;owned\a\x1b[31mred\u202eevil\r\n-rf"
+const hostile = "x\u009b\U000e0001\x7f\x1b]0;owned\a\x1b[31mred\u202eevil\r\n-rf"
 
 func proposed() api.Proposal {
 	return api.Proposal{

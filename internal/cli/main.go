@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -98,21 +100,43 @@ type event struct {
 }
 
 // line writes one JSON document on a line of its own.
-func (a *app) line(v any) {
-	raw, err := json.Marshal(v)
-	if err != nil { // plain structs of our own always can
-		panic("cannot be written as JSON: " + err.Error())
-	}
-	fmt.Fprintf(a.Out, "%s\n", raw)
-}
+func (a *app) line(v any) { a.write(v, "") }
 
-// document answers with v as JSON if that was asked for, and reports whether it was.
+// document answers with v as JSON, indented, if that was asked for, and reports whether it was.
 func (a *app) document(v any) bool {
 	if a.json {
-		a.line(v)
+		a.write(v, "  ")
 	}
 	return a.json
 }
+
+// write encodes v so that it is harmless on a terminal too: what JSON leaves as it is but
+// a terminal or a reader would obey, such as C1 and bidirectional controls, is \u-escaped.
+func (a *app) write(v any, indent string) {
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil { // plain structs of our own always can be
+		panic("cannot be written as JSON: " + err.Error())
+	}
+	var out strings.Builder
+	for _, r := range raw.String() {
+		switch {
+		case r == '\n' || !hidden(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	fmt.Fprint(a.Out, out.String())
+}
+
+// hidden reports whether package inert would not let r through.
+func hidden(r rune) bool { return inert.Line(string(r)) != string(r) }
 
 // home is the home this invocation is about.
 func (a *app) home() (string, error) {

@@ -16,8 +16,10 @@ type recorded struct {
 	Text   string `json:"text"`   // without its newline
 }
 
-// transcript writes what was said, line by line; events are marked as ours.
-func transcript(ctx context.Context, c *client.Client, change, session string, w io.Writer) error {
+var errReader = errors.New("the reader left")
+
+// transcript hands the lines of a session's transcript to each, as recorded.
+func transcript(ctx context.Context, c *client.Client, change, session string, each func(json.RawMessage) error) error {
 	in, out := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
@@ -25,7 +27,7 @@ func transcript(ctx context.Context, c *client.Client, change, session string, w
 		out.CloseWithError(err) // never fails
 		read <- err
 	}()
-	shown := said(in, w)
+	shown := eachLine(in, each)
 	in.CloseWithError(errReader)
 	if err := <-read; err != nil && !errors.Is(err, errReader) {
 		return err
@@ -33,24 +35,37 @@ func transcript(ctx context.Context, c *client.Client, change, session string, w
 	return shown
 }
 
-var errReader = errors.New("the reader left")
-
-// said renders a transcript.
-func said(in io.Reader, w io.Writer) error {
+func eachLine(in io.Reader, each func(json.RawMessage) error) error {
 	for lines := json.NewDecoder(in); ; {
-		var l recorded
-		err := lines.Decode(&l)
+		var line json.RawMessage
+		err := lines.Decode(&line)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return problem.Errorf(problem.Internal, "sallyport daemon status", "the transcript cannot be read: %w", err)
+			return unreadable(err)
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+}
+
+// said writes a recorded line as it was said; an event is marked as ours.
+func said(w io.Writer) func(json.RawMessage) error {
+	return func(line json.RawMessage) error {
+		var l recorded
+		if err := json.Unmarshal(line, &l); err != nil {
+			return unreadable(err)
 		}
 		if l.Stream == "event" {
 			l.Text = "[sallyport] " + l.Text
 		}
-		if _, err := io.WriteString(w, l.Text+"\n"); err != nil {
-			return err
-		}
+		_, err := io.WriteString(w, l.Text+"\n")
+		return err
 	}
+}
+
+func unreadable(err error) error {
+	return problem.Errorf(problem.Internal, "sallyport daemon status", "the transcript cannot be read: %w", err)
 }
