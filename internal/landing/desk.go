@@ -141,8 +141,23 @@ func (d *desk) read() error {
 		default:
 			d.done[i] = !f.is(st.New, d.work.fileMode)
 		}
+		d.passOver(i)
 	}
 	return nil
+}
+
+// passOver leaves out a step that a person has made or undone with their own git since: nothing is to move.
+func (d *desk) passOver(i int) {
+	st := &d.note.Steps[i]
+	other := st.New
+	if d.done[i] {
+		other = st.Old
+	}
+	f, err := d.work.look(st.Path)
+	folder := f.isFolder() && other.Absent() && needed(st.Path, d.l.Edits) // it took the file's place
+	if err == nil && (folder || f.is(other, d.work.fileMode)) {
+		st.Live, d.done[i] = false, false
+	}
 }
 
 func (d *desk) readNote() error {
