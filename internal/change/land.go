@@ -30,22 +30,22 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 		return err
 	}
 	defer c.dropRepository(ctx, lease)
-	open, ok, err := c.landing(ctx, row.ID)
-	if err != nil {
-		return err
-	}
-	if ok && (open.State == landing.Journaled || open.State == landing.Stranded) {
-		return c.recover(ctx, row, open)
-	}
-	if ok && open.State == landing.Landed {
-		return fmt.Errorf("%s has landed as %s already", row.ID, open.ID) // the close and the move are one transaction
-	}
 	p, err := c.proposal(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	if p == nil {
 		return fmt.Errorf("%s is to be landed without a proposal", row.ID)
+	}
+	open, ok, err := c.landing(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if ok && (open.State == landing.Journaled || open.State == landing.Stranded) {
+		return c.carryOut(ctx, row, *p, open, true)
+	}
+	if ok && open.State == landing.Landed {
+		return fmt.Errorf("%s has landed as %s already", row.ID, open.ID) // the close and the move are one transaction
 	}
 	head, same, err := c.sameRules(ctx, row, *p)
 	if err != nil {
@@ -62,11 +62,12 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return c.held(ctx, row, *p, err)
 	}
-	return c.carryOut(ctx, row, *p, computed)
+	return c.carryOut(ctx, row, *p, computed, false)
 }
 
-// carryOut runs a computed landing under the guard.
-func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing) error {
+// carryOut runs a computed landing under the guard, or with again set finishes or undoes one
+// that a crash left open.
+func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, again bool) error {
 	if err := c.Guard.Arm(l); err != nil {
 		return fmt.Errorf("arm the keeper: %w", err)
 	}
@@ -75,21 +76,12 @@ func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.
 			c.Log.Warn("the keeper stays armed; it will find the landing closed", "landing", l.ID, "error", err)
 		}
 	}()
-	closed, err := c.Lander.Land(ctx, l, c.journal(ctx, &row, p))
+	carry := c.Lander.Land
+	if again {
+		carry = c.Lander.Recover
+	}
+	closed, err := carry(ctx, l, c.journal(ctx, &row, p))
 	return c.outcome(ctx, row, p, closed, err)
-}
-
-// recover finishes or undoes what a crash left open.
-func (c *Controller) recover(ctx context.Context, row store.Change, open landing.Landing) error {
-	p, err := c.proposal(ctx, row.ID)
-	if err != nil {
-		return err
-	}
-	if p == nil {
-		return fmt.Errorf("%s has an open landing and no proposal", row.ID)
-	}
-	closed, err := c.Lander.Recover(ctx, open, c.journal(ctx, &row, *p))
-	return c.outcome(ctx, row, *p, closed, err)
 }
 
 // journal writes the landing's own row. Closing it moves the change in the same transaction,

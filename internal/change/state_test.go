@@ -2,7 +2,6 @@ package change
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,8 +11,6 @@ import (
 
 	"sallyport/internal/store"
 )
-
-var update = flag.Bool("update", false, "write the documents that come from code")
 
 // all is every state a change can be stored in.
 var all = []State{Requested, Preparing, Working, Paused, Blocked, Submitted, AwaitingApproval, Landing, InTrial,
@@ -97,7 +94,7 @@ func TestDocsDrawTheStates(t *testing.T) {
 	}
 	b.WriteString("```\n")
 	const path = "../../docs/states/change.md"
-	if *update {
+	if os.Getenv("UPDATE_DOCS") != "" {
 		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

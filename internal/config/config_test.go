@@ -174,14 +174,14 @@ func TestTheSchemasInTheDocsAreTheseOfTheCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		file := filepath.Join("..", "..", "docs", "schema", name+".json")
-		if os.Getenv("UPDATE") != "" {
+		if os.Getenv("UPDATE_DOCS") != "" {
 			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		got, err := os.ReadFile(file)
 		if err != nil || string(got) != string(want) {
-			t.Errorf("%s is not what the code says (%v): UPDATE=1 go test ./internal/config", file, err)
+			t.Errorf("%s is not what the code says (%v): run `make docs`", file, err)
 		}
 	}
 }

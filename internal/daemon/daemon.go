@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/change"
 	"sallyport/internal/client"
 	"sallyport/internal/config"
+	"sallyport/internal/deadman"
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/landing"
@@ -123,9 +124,32 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 		return errors.Join(err, d.db.Close())
 	}
 	d.spaces = workspace.New(workspace.Config{Root: state, Ops: d.Ops, Strategy: strategy})
+	if err := d.sweep(ctx, state); err != nil {
+		return errors.Join(err, d.db.Close())
+	}
 	d.control = change.New(d.parts(owner, report, state))
 	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log})
 	return nil
+}
+
+// sweep removes what a crash left half made, before anything new is begun. Open landings
+// are not its business: they are rows, and their keepers stay until the rows are closed.
+func (d *Daemon) sweep(ctx context.Context, state string) error {
+	if err := d.spaces.Sweep(ctx); err != nil {
+		return fmt.Errorf("clear up after the last daemon: %w", err)
+	}
+	open := map[string]bool{}
+	err := d.db.Read(ctx, func(tx store.Tx) error {
+		rows, err := tx.OpenLandings(ctx)
+		for _, l := range rows {
+			open[string(l.ID)] = true
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the open landings: %w", err)
+	}
+	return deadman.Settle(d.Ops, filepath.Join(state, "deadman"), func(l string) bool { return open[l] })
 }
 
 // parts hands the controller what it stands on.
