@@ -216,9 +216,9 @@ func (p *process) Kill() {
 	}
 	if p.init != nil {
 		_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
-		return
 	}
-	// Not up yet: the launcher or bwrap, whose death signal ends what they began.
+	// The launcher or bwrap too: their death signal ends what is not up yet, and a
+	// frozen bwrap would never see that init is gone.
 	_ = p.cmd.Process.Kill()
 }
 
