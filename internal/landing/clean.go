@@ -49,6 +49,10 @@ func (s *site) clean(x *git.Index, edits []git.Edit) ([]step, error) {
 		st := &steps[i]
 		st.Edit = e
 		f, err := s.work.look(e.Path)
+		var way *inWay
+		if errors.As(err, &way) && slices.ContainsFunc(folders([]string{e.Path}), func(up string) bool { return deleted(up, edits) }) {
+			f, err = found{}, nil // what is in the way goes first; whether it is as expected is its own edit's matter
+		}
 		if err != nil {
 			return nil, s.unreadable(e.Path, err)
 		}
