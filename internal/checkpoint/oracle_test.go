@@ -72,14 +72,14 @@ func edits(t *rapid.T) []wt.Op {
 	var ops []wt.Op
 	for range rapid.IntRange(0, 12).Draw(t, "edits") {
 		op := wt.Op{Path: []byte(path(t, "path"))}
-		op.Do = rapid.SampledFrom([]string{"write", "write", "append", "remove", "remove", "mkdir", "rename", "rename", "chmod", "symlink", "link", "fifo"}).Draw(t, "do")
+		op.Do = rapid.SampledFrom([]string{"write", "write", "append", "remove", "remove", "mkdir", "rename", "rename", "chmodfile", "symlink", "link", "fifo"}).Draw(t, "do")
 		switch op.Do {
 		case "write", "append":
 			op.Data = content(t)
 			op.Mode = rapid.SampledFrom([]uint32{0o644, 0o755, 0o600}).Draw(t, "mode")
 		case "rename", "link":
 			op.To = []byte(path(t, "to"))
-		case "chmod":
+		case "chmodfile":
 			op.Mode = rapid.SampledFrom([]uint32{0o644, 0o755, 0o600, 0o700}).Draw(t, "mode")
 		case "symlink":
 			op.To = []byte(rapid.SampledFrom([]string{"a", "../b", "/nonexistent", "."}).Draw(t, "target"))

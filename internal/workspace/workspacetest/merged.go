@@ -32,7 +32,7 @@ func Main(m *testing.M) {
 
 // Op is one edit. Paths are bytes, relative to the top.
 type Op struct {
-	Do   string // write, append, remove, mkdir, rename, link, symlink, chmod, chdirmode, fifo, socket, device, setxattr, exec
+	Do   string // write, append, remove, mkdir, rename, link, symlink, chmod, chmodfile, fifo, socket, setxattr, exec
 	Path []byte
 	To   []byte // rename, link: new path; symlink: target; setxattr: name; exec: shell script
 	Data []byte
@@ -118,7 +118,7 @@ func run(t testing.TB, e errand) (string, error) {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
 	}
 	cmd.SysProcAttr = attr
 	out, err := cmd.CombinedOutput()
@@ -138,7 +138,7 @@ func helper() int {
 		return 1
 	}
 	for _, op := range e.Ops {
-		if err := apply(top, op); err != nil && !e.Lenient {
+		if err := confined(top, op); err != nil && !e.Lenient {
 			fmt.Printf("%s %q: %v\n", op.Do, op.Path, err)
 			return 1
 		}
