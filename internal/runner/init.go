@@ -183,23 +183,20 @@ func readAll(fd int, b []byte) error {
 
 // start runs a program with the descriptors that came: three, or one for all three.
 func (k *king) start(r sandbox.Run, fds []int) {
-	pid, err := k.spawn(r, fds)
-	if err != nil {
+	if err := k.spawn(r, fds); err != nil {
 		missing := errors.Is(err, os.ErrNotExist)
 		k.tell(sandbox.Event{Failed: &sandbox.Failure{Number: r.Number, Text: err.Error(), Missing: missing}})
-		return
 	}
-	_ = pid
 }
 
 // spawn holds the lock from before the fork until the pid is known, so that its end cannot be missed.
-func (k *king) spawn(r sandbox.Run, fds []int) (int, error) {
+func (k *king) spawn(r sandbox.Run, fds []int) error {
 	if len(r.Argv) == 0 {
-		return 0, errors.New("no program named")
+		return errors.New("no program named")
 	}
 	path, err := find(r.Argv[0], r.Env, r.Dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	attr := &syscall.ProcAttr{Dir: r.Dir, Env: r.Env, Sys: &syscall.SysProcAttr{Setsid: true}}
 	switch {
@@ -213,24 +210,25 @@ func (k *king) spawn(r sandbox.Run, fds []int) (int, error) {
 	case len(fds) == 3:
 		attr.Files = []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])}
 	default:
-		return 0, fmt.Errorf("%d descriptors came", len(fds))
+		return fmt.Errorf("%d descriptors came", len(fds))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.frozen {
-		return 0, errors.New("the sandbox is frozen")
+		return errors.New("the sandbox is frozen")
 	}
 	pid, err := syscall.ForkExec(path, r.Argv, attr)
 	if err != nil {
-		return 0, fmt.Errorf("start %q: %w", r.Argv[0], err)
+		return fmt.Errorf("start %q: %w", r.Argv[0], err)
 	}
+	k.bridle(pid)
 	k.subjects[pid] = r.Number
 	if r.Number == 1 {
 		close(k.first)
 	}
 	// Told under the lock: nobody hears of an end before its beginning.
 	k.tell(sandbox.Event{Started: r.Number})
-	return pid, nil
+	return nil
 }
 
 // reap waits for every child, asked for or orphaned, and ends the sandbox with program 1.

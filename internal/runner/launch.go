@@ -56,6 +56,11 @@ func build() error {
 			return fmt.Errorf("join control group: %w", err)
 		}
 	}
+	// Opened before the staging tmpfs covers /tmp, where somebody may have built it.
+	confiner, err := unix.Open(l.Bubblewrap, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", l.Bubblewrap, err)
+	}
 	unix.Umask(0o022)
 	if err := stage(l); err != nil {
 		return err
@@ -63,7 +68,7 @@ func build() error {
 	if err := giveUp(l); err != nil {
 		return err
 	}
-	return become(l)
+	return become(l, confiner)
 }
 
 // dieWith ties this thread's life to its parent's, and makes sure that the parent was not gone before.
@@ -118,7 +123,7 @@ func rawSetgroups() error {
 }
 
 // become replaces this process by bubblewrap, with nothing open but 0-2, the control socket and the filter.
-func become(l sandbox.Launch) error {
+func become(l sandbox.Launch, confiner int) error {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
@@ -140,7 +145,7 @@ func become(l sandbox.Launch) error {
 		"--chdir", "/", "--seccomp", strconv.Itoa(sandbox.FilterFD),
 		"--", sandbox.InitPath, "runner", "init",
 	}
-	if err := unix.Exec(l.Bubblewrap, argv, nil); err != nil {
+	if err := unix.Exec("/proc/self/fd/"+strconv.Itoa(confiner), argv, nil); err != nil {
 		return fmt.Errorf("start %s: %w", l.Bubblewrap, err)
 	}
 	return nil

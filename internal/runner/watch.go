@@ -15,12 +15,14 @@ import (
 
 // How often init looks at its processes: often when memory runs short.
 const (
-	lookCalm   = 200 * time.Millisecond
+	lookCalm   = 100 * time.Millisecond
 	lookTense  = 20 * time.Millisecond
-	spareTasks = 24 // our own threads count in the same user namespace
+	spareTasks = 16 // our own threads count in the same user namespace
 )
 
 // hold sets what the kernel holds per process and starts the watch for the rest.
+// What would take a thread or memory from this process itself is set on the
+// programs only (see bridle): an init that cannot go on ends the sandbox without a reason.
 func (k *king) hold(w sandbox.Watching) error {
 	k.watching = w
 	files := unix.Rlimit{Cur: uint64(w.DescriptorsMax), Max: uint64(w.DescriptorsMax)}
@@ -31,19 +33,6 @@ func (k *king) hold(w sandbox.Watching) error {
 	if err := setrlimit(unix.RLIMIT_CORE, unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)
 	}
-	if w.ProcessesMax > 0 {
-		tasks := uint64(w.ProcessesMax + spareTasks)
-		if err := setrlimit(unix.RLIMIT_NPROC, unix.Rlimit{Cur: tasks, Max: tasks}); err != nil {
-			return fmt.Errorf("limit processes: %w", err)
-		}
-	}
-	if w.MemoryBytes > 0 {
-		// A wall behind the watch for what grows faster than anyone can look.
-		data := uint64(w.MemoryBytes) * 2
-		if err := setrlimit(unix.RLIMIT_DATA, unix.Rlimit{Cur: data, Max: data}); err != nil {
-			return fmt.Errorf("limit memory: %w", err)
-		}
-	}
 	go func() {
 		for {
 			pause := k.look()
@@ -51,6 +40,20 @@ func (k *king) hold(w sandbox.Watching) error {
 		}
 	}()
 	return nil
+}
+
+// bridle sets on a program that was just started what its descendants inherit.
+func (k *king) bridle(pid int) {
+	set := func(what int, to uint64) {
+		// Gone already, or a wall that the watch stands before anyway.
+		_ = unix.Prlimit(pid, what, &unix.Rlimit{Cur: to, Max: to}, nil)
+	}
+	if n := k.watching.ProcessesMax; n > 0 {
+		set(unix.RLIMIT_NPROC, uint64(n+spareTasks))
+	}
+	if n := k.watching.MemoryBytes; n > 0 {
+		set(unix.RLIMIT_DATA, 2*uint64(n)) // for what grows faster than anyone can look
+	}
 }
 
 // look counts tasks, descriptors and memory once and returns how long it may be blind.

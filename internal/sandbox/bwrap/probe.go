@@ -109,7 +109,11 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) (err error) {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, d.config.Ops.Do("probe:remove", func() error { return os.RemoveAll(root) }))
+		err = errors.Join(err, d.config.Ops.Do("probe:remove", func() error {
+			// overlayfs leaves a folder without any right in the work directory
+			_ = os.Chmod(filepath.Join(root, "work", "work"), 0o700)
+			return os.RemoveAll(root)
+		}))
 	}()
 	tree, err := d.probeTrees(root, owner)
 	if err != nil {

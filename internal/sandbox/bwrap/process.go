@@ -146,34 +146,46 @@ func (p *process) judge() sandbox.Exit {
 		exit.Limit = p.memoryLimit(peak)
 		return exit
 	}
-	if exit.Code == 0 || p.ended == nil {
+	if exit.Code == 0 {
 		return exit
 	}
 	refused := p.groups.forksRefused()
 	switch {
 	case refused > 0:
-		exit.Limit = p.processesLimit(refused)
-	case p.groups.kind.pids == rlimitWatch && p.ended.Tasks >= p.limits.ProcessesMax:
-		exit.Limit = &sandbox.Limit{Name: "processes", Value: strconv.Itoa(p.limits.ProcessesMax), Observed: strconv.Itoa(p.ended.Tasks) + " at one time"}
-	case p.ended.Files >= p.limits.DescriptorsMax:
-		exit.Limit = p.descriptorsLimit(strconv.Itoa(p.ended.Files))
-	case p.stderr.holds(unix.EMFILE.Error()):
-		exit.Limit = p.descriptorsLimit(`"too many open files" on stderr`)
+		exit.Limit = p.processesLimit(strconv.FormatInt(refused, 10) + " more refused")
+	case p.ended == nil: // init itself came to its end
+	case p.groups.kind.pids != rlimitWatch:
+		exit.Limit = p.descriptorsBroken()
+	case p.ended.Tasks >= p.limits.ProcessesMax:
+		exit.Limit = p.processesLimit(strconv.Itoa(p.ended.Tasks) + " at one time")
+	case p.stderr.holds("cannot fork") || p.stderr.holds("fork: "+unix.EAGAIN.Error()):
+		// A storm that was over before anyone looked; the kernel keeps no count of it.
+		exit.Limit = p.processesLimit("more were refused, as stderr says")
+	default:
+		exit.Limit = p.descriptorsBroken()
 	}
 	return exit
+}
+
+// descriptorsBroken names the limit of descriptors if a failed program shows signs of it; the kernel keeps no count.
+func (p *process) descriptorsBroken() *sandbox.Limit {
+	limit := &sandbox.Limit{Name: "descriptors", Value: strconv.Itoa(p.limits.DescriptorsMax) + " per process", Observed: strconv.Itoa(p.ended.Files)}
+	switch {
+	case p.ended.Files >= p.limits.DescriptorsMax:
+	case p.stderr.holds(unix.EMFILE.Error()):
+		limit.Observed = "more were refused, as stderr says"
+	default:
+		return nil
+	}
+	return limit
 }
 
 func (p *process) memoryLimit(peak int64) *sandbox.Limit {
 	return &sandbox.Limit{Name: "memory", Value: sandbox.Bytes(p.limits.MemoryBytes), Observed: sandbox.Bytes(peak)}
 }
 
-func (p *process) processesLimit(refused int64) *sandbox.Limit {
-	return &sandbox.Limit{Name: "processes", Value: strconv.Itoa(p.limits.ProcessesMax),
-		Observed: strconv.FormatInt(refused, 10) + " more refused"}
-}
-
-func (p *process) descriptorsLimit(observed string) *sandbox.Limit {
-	return &sandbox.Limit{Name: "descriptors", Value: strconv.Itoa(p.limits.DescriptorsMax) + " per process", Observed: observed}
+func (p *process) processesLimit(observed string) *sandbox.Limit {
+	return &sandbox.Limit{Name: "processes", Value: strconv.Itoa(p.limits.ProcessesMax), Observed: observed}
 }
 
 func exitOf(e sandbox.Ended) sandbox.Exit {
@@ -255,7 +267,7 @@ func (p *process) watch() {
 			storm = 0
 		}
 		if before = refused; storm >= 5 {
-			p.stop(p.processesLimit(refused))
+			p.stop(p.processesLimit(strconv.FormatInt(refused, 10) + " more refused"))
 		}
 	}
 }

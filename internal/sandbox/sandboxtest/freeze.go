@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,6 +89,7 @@ func testAttach(t *testing.T, s Setup) {
 	t.Run("a shell on a terminal, beside the program", func(t *testing.T) {
 		spec := s.Spec(t, "touch here; sleep 100")
 		p := s.start(t, spec)
+		eventually(t, "the program runs", func() bool { _, err := os.Stat(filepath.Join(spec.Tree.Upper, "here")); return err == nil })
 		master, slave, err := pty.Open()
 		must(t, err)
 		defer master.Close()

@@ -70,6 +70,7 @@ func (s Setup) Tree(t *testing.T) sandbox.Tree {
 		Layers: []string{filepath.Join(dir, "base")}, Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work"),
 	}
 	Fill(t, tree.Layers[0])
+	t.Cleanup(func() { os.Chmod(filepath.Join(tree.Work, "work"), 0o700) }) // overlayfs leaves it without any right
 	for _, own := range []string{tree.Upper, tree.Work} {
 		must(t, os.Mkdir(own, 0o755))
 		s.give(t, own)
