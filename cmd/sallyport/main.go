@@ -4,11 +4,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"sallyport/internal/cli"
+	"sallyport/internal/client"
 	"sallyport/internal/daemon"
+	"sallyport/internal/inert"
+	"sallyport/internal/lock"
+	"sallyport/internal/problem"
 	"sallyport/internal/runner"
+	"sallyport/internal/socket"
 )
 
 func main() { os.Exit(run()) }
@@ -22,5 +28,10 @@ func run() int {
 }
 
 func serve(ctx context.Context, home string) error {
-	return daemon.Run(ctx, daemon.Options{Home: home})
+	err := daemon.Run(ctx, daemon.Options{Home: home})
+	if errors.Is(err, lock.ErrHeld) || errors.Is(err, socket.ErrAnswered) {
+		p := problem.Of(err)
+		return problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(home), "%w %q: %s", client.ErrTaken, home, p.Text)
+	}
+	return err
 }

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
 	"sallyport/internal/api"
-	"sallyport/internal/client"
 	"sallyport/internal/problem"
 )
 
@@ -328,8 +326,11 @@ func TestTimesAndSizesReadWell(t *testing.T) {
 }
 
 func TestADaemonThatGoesAwayLeavesTheWayBack(t *testing.T) {
-	err := problem.Errorf(problem.Unavailable, "sallyport change watch chg-1", "%w; goes on", client.ErrCut)
-	if !errors.Is(err, client.ErrCut) || problem.Of(err).Next == "" {
-		t.Errorf("%+v", problem.Of(err))
+	d := newDaemon(t)
+	d.notices = []api.Notice{{Seq: 1, Kind: "state", State: "working"}}
+	d.cut = true
+	got := d.cli("change", "watch", "chg-00000001")
+	if got.code != exitError || !strings.Contains(got.err, "the daemon went away; chg-00000001 goes on") || !strings.Contains(got.err, "next: sallyport change watch chg-00000001") {
+		t.Errorf("exit %d err %q", got.code, got.err)
 	}
 }

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"sallyport/internal/api"
+	"sallyport/internal/client"
 	"sallyport/internal/problem"
 )
 
@@ -17,6 +19,7 @@ const (
 	exitRefused     = 4
 	exitRolledBack  = 5
 	exitAgentFailed = 6
+	exitTaken       = client.ExitTaken
 	exitInterrupted = 130
 )
 
@@ -32,6 +35,7 @@ var exitMeanings = []struct {
 	{exitRefused, "refused by a check"},
 	{exitRolledBack, "rolled back"},
 	{exitAgentFailed, "agent failed"},
+	{exitTaken, "another daemon serves the home (daemon run only)"},
 	{exitInterrupted, "interrupted; the change goes on"},
 }
 
@@ -47,6 +51,14 @@ var exitStates = map[string]int{
 	api.Finalized:        exitDone,
 	api.AwaitingApproval: exitWaiting,
 	api.RolledBack:       exitRolledBack,
+}
+
+// exitOfError is the exit status of a command that went wrong.
+func exitOfError(err error) int {
+	if errors.Is(err, client.ErrTaken) {
+		return exitTaken
+	}
+	return exitOfKind(problem.KindOf(err))
 }
 
 func exitOfKind(kind problem.Kind) int {
@@ -67,10 +79,13 @@ func exitOf(c api.Change) int {
 	return exitError
 }
 
-// exitLine is the table in one line, for help.
+// exitLine is the table in one line, for help; what only one command ends with stands in docs/cli.md.
 func exitLine() string {
 	parts := make([]string, 0, len(exitMeanings))
 	for _, e := range exitMeanings {
+		if e.code == exitTaken {
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%d %s", e.code, e.meaning))
 	}
 	return strings.Join(parts, ", ")

@@ -33,6 +33,7 @@ type daemon struct {
 	hold     chan struct{}     // a watch stays open until this is closed; nil = ends at once
 	err      error
 	stream   string
+	cut      bool // a watch has no end
 	accepted api.Change
 	run      api.Run
 }
@@ -112,6 +113,9 @@ func (d *daemon) watch(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+	}
+	if d.cut {
+		return
 	}
 	io.WriteString(w, "event: end\ndata: {}\n\n")
 }

@@ -12,7 +12,6 @@ import (
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
-	"sallyport/internal/problem"
 )
 
 // view shows a change's notices as they come.
@@ -97,9 +96,6 @@ func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-c
 			f.drain(queue)
 		case err := <-watched:
 			f.drain(queue)
-			if errors.Is(err, client.ErrCut) {
-				return problem.Errorf(problem.Unavailable, "sallyport change watch "+f.change, "%w; %s goes on at the next command", err, f.change)
-			}
 			return err
 		case sig := <-signals:
 			if f.asking || !f.canAsk || sig != unix.SIGINT {

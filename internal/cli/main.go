@@ -61,7 +61,7 @@ func wantsJSON(args []string) bool {
 // fail says once what is wrong and what to do next, and returns the exit status.
 func (a *app) fail(err error, asJSON bool) int {
 	p := problem.Of(err)
-	code := exitOfKind(p.Kind)
+	code := exitOfError(err)
 	if asJSON {
 		a.line(event{Event: "error", Error: &api.Problem{Kind: string(p.Kind), Text: p.Text, Next: a.command(p.Next)}, Exit: &code})
 		return code

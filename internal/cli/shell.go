@@ -14,8 +14,9 @@ import (
 
 func (a *app) changeShell() *cobra.Command {
 	return a.cmd("shell CHANGE", "open a shell in a change's own sandbox and workspace",
-		`Opens a shell beside the program that works, with the same files and the same limits. What it
-prints is not escaped: it is a terminal of the sandbox. Exit status: the shell's own.`,
+		`Opens a shell beside the program while it works, in the same sandbox; at any other time on a
+throw-away copy of what the change holds. What it prints is not escaped: it is a terminal of the
+sandbox. Exit status: the shell's own.`,
 		"  sallyport change shell chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {

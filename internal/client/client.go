@@ -26,6 +26,7 @@ var ErrNoDaemon = problem.New(problem.Unavailable, "no daemon of this home runs"
 // Client speaks to one daemon.
 type Client struct {
 	socket string
+	home   string // "" where only the socket is known
 	http   *http.Client
 }
 

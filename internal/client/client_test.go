@@ -36,14 +36,20 @@ func playDaemon(home string) int {
 	mood, _ := os.ReadFile(filepath.Join(home, "mood"))
 	switch string(mood) {
 	case "broken":
-		fmt.Fprintln(os.Stderr, "no good\nthe database \x1b[31mis on fire")
+		fmt.Fprintln(os.Stderr, "no good\nsallyport: the database \x1b[31mis on fire\nnext: call the \x1b[31mbrigade")
 		return 1
+	case "taken":
+		return ExitTaken
 	case "silent":
 		stop := make(chan os.Signal, 1)
 		signal.Notify(stop, syscall.SIGTERM)
 		<-stop
 		return 0
 	}
+	return serveAs(string(mood), home)
+}
+
+func serveAs(mood, home string) int {
 	path, err := Me().Socket(home)
 	if err != nil {
 		log.Print(err)
@@ -62,7 +68,7 @@ func playDaemon(home string) int {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/daemon", func(w http.ResponseWriter, _ *http.Request) {
 		build := api.Build()
-		if string(mood) == "old" {
+		if mood == "old" {
 			build = "v0.0.1"
 		}
 		session, _ := unix.Getsid(0)
@@ -140,8 +146,29 @@ func TestADaemonThatDoesNotComeUpIsToldWithItsLastWordsAndItsLog(t *testing.T) {
 	s, home := place(t, "broken")
 	_, err := s.Ensure(t.Context(), home)
 	p := problem.Of(err)
-	if p.Kind != problem.Unavailable || !strings.Contains(p.Text, `the database \x1b[31mis on fire`) || !strings.Contains(p.Next, LogPath(home)) {
+	if p.Kind != problem.Unavailable || !strings.Contains(p.Text, `ended at once: the database \x1b[31mis on fire`) || p.Next != `call the \x1b[31mbrigade` {
 		t.Errorf("got %+v", p)
+	}
+}
+
+func TestADaemonThatLostTheHomeToAnotherIsWaitedFor(t *testing.T) {
+	s, home := place(t, "taken")
+	go func() { // the other one, that begins once the first is under way
+		again := time.NewTicker(time.Millisecond)
+		defer again.Stop()
+		for range again.C {
+			if _, err := os.Stat(LogPath(home)); err == nil {
+				serveAs("", home)
+				return
+			}
+		}
+	}()
+	c, err := s.Ensure(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -31,9 +31,13 @@ const (
 	waitDefault = 30 * time.Second
 	pollTime    = 15 * time.Millisecond
 	logTail     = 4 << 10
-	// lostTime is how long another daemon, that ours lost the home to, may still take.
-	lostTime = 5 * time.Second
 )
+
+// ErrTaken refuses to serve a home that another daemon serves.
+var ErrTaken = problem.New(problem.Conflict, "another daemon serves this home")
+
+// ExitTaken is the exit status of `daemon run` for ErrTaken: whoever started it may wait for the other.
+const ExitTaken = 75
 
 // Dial returns a client of the home's daemon if one answers; ErrNoDaemon otherwise.
 func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
@@ -46,6 +50,7 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 			return nil, err
 		}
 		c := New(path)
+		c.home = home
 		d, err := c.Daemon(ctx)
 		if errors.Is(err, ErrNoDaemon) {
 			continue
@@ -154,8 +159,8 @@ func (p Person) DaemonEnvironment() []string {
 	return env
 }
 
-// await polls until the daemon answers. A child that ended may have lost the home to
-// another that is about to answer, so it only shortens the wait.
+// await polls until the daemon answers. A child that lost the home to another daemon does
+// not end the wait: the other is about to answer.
 func (s Starter) await(ctx context.Context, home string, ended <-chan error, began int64) (*Client, error) {
 	wait := s.Wait
 	if wait <= 0 {
@@ -165,7 +170,6 @@ func (s Starter) await(ctx context.Context, home string, ended <-chan error, beg
 	defer deadline.Stop()
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
-	how := fmt.Sprintf("did not answer within %s", wait)
 	for {
 		c, err := s.Dial(ctx, home)
 		if !errors.Is(err, ErrNoDaemon) {
@@ -175,43 +179,63 @@ func (s Starter) await(ctx context.Context, home string, ended <-chan error, beg
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case err := <-ended:
-			ended = nil
-			how = "ended at once"
-			if err != nil {
-				how += " (" + err.Error() + ")"
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != ExitTaken {
+				return nil, silent(home, "ended at once", began)
 			}
-			deadline.Reset(min(wait, lostTime))
+			ended = nil
 		case <-deadline.C:
-			return nil, s.silent(home, how, began)
+			return nil, silent(home, "did not answer within "+wait.String(), began)
 		case <-poll.C:
 		}
 	}
 }
 
-// silent says that the daemon did not come up, with its own last words.
-func (s Starter) silent(home, how string, began int64) error {
-	words := lastLine(LogPath(home), began)
-	if words != "" {
-		how += ": " + words
+// silent says that the daemon did not come up, with its own last words and the way out they name.
+func silent(home, how string, began int64) error {
+	text, next := lastWords(LogPath(home), began)
+	if text != "" {
+		how += ": " + text
 	}
-	return problem.Errorf(problem.Unavailable, "tail -n 20 "+inert.Path(LogPath(home)), "the daemon of home %q %s", home, how)
+	if next == "" {
+		next = "tail -n 20 " + inert.Path(LogPath(home))
+	}
+	return problem.Errorf(problem.Unavailable, next, "the daemon of home %q %s", home, how)
 }
 
-// lastLine returns the last line written to a log after began that says something, harmless to show.
-func lastLine(path string, began int64) string {
+// lastWords returns what a daemon said when it ended with a problem: its text, and the
+// command to run next. A log whose last line is no problem, as after a kill, has none, but
+// for a line of any other program, which is returned as the text. All of it is harmless to show.
+func lastWords(path string, began int64) (text, next string) {
+	lines := tail(path, began)
+	if n := len(lines); n > 1 && strings.HasPrefix(lines[n-1], "next: ") {
+		next = inert.Line(strings.TrimPrefix(lines[n-1], "next: "))
+		lines = lines[:n-1]
+	}
+	if len(lines) == 0 || strings.HasPrefix(lines[len(lines)-1], "time=") {
+		return "", next
+	}
+	return inert.Line(strings.TrimPrefix(lines[len(lines)-1], "sallyport: ")), next
+}
+
+// tail returns the last lines written to a file after an offset.
+func tail(path string, began int64) []string {
 	f, err := os.Open(path)
 	if err != nil {
-		return ""
+		return nil
 	}
 	defer f.Close() // read only
 	size, err := f.Seek(0, 2)
 	if err != nil {
-		return ""
+		return nil
 	}
 	raw := make([]byte, min(max(size-began, 0), logTail))
 	if _, err := f.ReadAt(raw, size-int64(len(raw))); err != nil {
-		return ""
+		return nil
 	}
-	lines := strings.Split(string(bytes.TrimSpace(raw)), "\n")
-	return inert.Line(lines[len(lines)-1])
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil
+	}
+	return strings.Split(string(raw), "\n")
 }

@@ -60,8 +60,11 @@ func (c *Client) Shell(ctx context.Context, change string, t Terminal) (int, err
 	out := &frameWriter{w: conn}
 	go out.pump(t)
 	code, err := readShell(in, t.Out)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return 0, context.Cause(ctx)
+	case errors.Is(err, ErrCut):
+		return 0, c.gone(change)
 	}
 	return code, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/url"
 	"strings"
@@ -45,9 +44,20 @@ func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.As(err, &cut):
-		return fmt.Errorf("watch %s: %w", change, ErrCut)
+		return c.gone(change)
 	}
 	return err
+}
+
+// gone says that the daemon went away under a stream, and why if its last words say so.
+func (c *Client) gone(change string) error {
+	next := "sallyport change watch " + change
+	if c.home != "" {
+		if text, way := lastWords(LogPath(c.home), 0); way != "" {
+			return problem.Errorf(problem.Unavailable, way, "%w: %s; %s goes on at the next command", ErrCut, text, change)
+		}
+	}
+	return problem.Errorf(problem.Unavailable, next, "%w; %s goes on at the next command", ErrCut, change)
 }
 
 // cutError marks the end of the connection, as opposed to an error of who reads the events.

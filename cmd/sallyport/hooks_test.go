@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pidIn reads the pid that a daemon says of itself.
+func pidIn(t *testing.T, out string) int {
+	t.Helper()
+	found := regexp.MustCompile(`"pid": (\d+)`).FindStringSubmatch(out)
+	if found == nil {
+		t.Fatalf("no pid in %s", out)
+	}
+	pid, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// Whatever a repository has set up to run when git does something: none of it runs, and what
+// lands is what was approved.
+func TestNothingThatARepositoryPlantsRunsOrChangesWhatLands(t *testing.T) {
+	p := newPerson(t)
+	trap := filepath.Join(p.dir, "trapped")
+	script := "#!/bin/sh\necho \"$0 $*\" >> " + trap + "\necho planted > " + filepath.Join(p.repo, "a.txt") + "\ncat 2>/dev/null\nexit 0\n"
+	hook := filepath.Join(p.dir, "planted.sh")
+	if err := os.WriteFile(hook, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout", "post-commit",
+		"post-index-change", "post-merge", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit",
+		"pre-push", "pre-rebase", "prepare-commit-msg", "push-to-checkout", "reference-transaction", "update"} {
+		if err := os.Symlink(hook, filepath.Join(p.repo, ".git", "hooks", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := strings.ReplaceAll(`[core]
+	fsmonitor = HOOK
+	editor = HOOK
+	pager = HOOK
+	sshCommand = HOOK
+	gitProxy = HOOK
+	alternateRefsCommand = HOOK
+[diff]
+	external = HOOK
+[diff "x"]
+	textconv = HOOK
+	command = HOOK
+[commit]
+	gpgSign = true
+[gpg]
+	program = HOOK
+[credential]
+	helper = HOOK
+[uploadpack]
+	packObjectsHook = HOOK
+[include]
+	path = HOOK.config
+`, "HOOK", hook)
+	f, err := os.OpenFile(filepath.Join(p.repo, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(config); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.repo, ".git", "info", "attributes"), []byte("*.txt diff=x\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	s := p.sallyport(sh("echo two > a.txt; echo new > new.txt", "--approve", "yes")...)
+	if s.code != 0 {
+		t.Fatalf("%s", s)
+	}
+	id := changeID.FindString(s.out)
+	for _, words := range [][]string{{"change", "diff", id}, {"change", "export", id}, {"change", "show", id}, {"rollback", id, "--approve", "yes"}} {
+		if words[0] == "rollback" {
+			if got, err := os.ReadFile(filepath.Join(p.repo, "a.txt")); err != nil || string(got) != "two\n" {
+				t.Errorf("landed %q, %v", got, err)
+			}
+		}
+		if s := p.sallyport(words...); s.code != 0 {
+			t.Errorf("%v: %s", words, s)
+		}
+	}
+	if ran, err := os.ReadFile(trap); err == nil {
+		t.Errorf("ran:\n%s", ran)
+	}
+	if got, err := os.ReadFile(filepath.Join(p.repo, "a.txt")); err != nil || string(got) != "one\n" {
+		t.Errorf("rolled back to %q, %v", got, err)
+	}
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/deadman"
+)
+
+// TestMain makes this binary the real program, and its keeper, for every script and table.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "runner" { // inside a sandbox it has another name
+		os.Exit(run())
+	}
+	testscript.Main(m, map[string]func(){
+		"sallyport":        func() { os.Exit(run()) },
+		"sallyport-keeper": func() { os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			p, err := newPlace(env.WorkDir)
+			if err != nil {
+				return err
+			}
+			for k, v := range p.env {
+				env.Setenv(k, v)
+			}
+			env.Defer(p.leave)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"repo": cmdRepo, "exits": cmdExits, "id": cmdID, "until": cmdUntil, "keep": cmdKeep, "same": cmdSame,
+			"killdaemon": cmdKillDaemon, "count": cmdCount,
+		},
+	})
+}
+
+// place is where one person stands: a home folder, a home of sallyport's and a runtime folder.
+type place struct {
+	dir string
+	env map[string]string
+	run string
+}
+
+// newPlace makes one below dir; git knows who the person is from their own configuration.
+func newPlace(dir string) (*place, error) {
+	runtime, err := os.MkdirTemp("", "spx") // a socket's path is short
+	if err != nil {
+		return nil, err
+	}
+	p := &place{dir: dir, run: runtime, env: map[string]string{
+		"HOME": filepath.Join(dir, ".person"), "SALLYPORT_HOME": filepath.Join(dir, ".state-of-sallyport"), "XDG_RUNTIME_DIR": runtime,
+		"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1", "PATH": os.Getenv("PATH"), "WORK": dir,
+	}}
+	if err := os.Mkdir(p.env["HOME"], 0o700); err != nil {
+		return nil, err
+	}
+	config := "[user]\n\tname = Ann Example\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+	return p, os.WriteFile(filepath.Join(p.env["HOME"], ".gitconfig"), []byte(config), 0o600)
+}
+
+// command is the program, or any other, as this person starts it.
+func (p *place) command(ctx context.Context, dir string, argv ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = dir
+	for k, v := range p.env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	return cmd
+}
+
+// leave stops the daemon, if one runs, and removes what is not below dir.
+func (p *place) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if out, err := p.command(ctx, p.dir, "sallyport", "daemon", "stop").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "daemon stop: %v\n%s", err, out)
+	}
+	os.RemoveAll(p.run)
+}
+
+// cmdRepo makes a git repository of a folder: repo DIR.
+func cmdRepo(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: repo DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	for _, words := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", "the beginning"}} {
+		ts.Check(ts.Exec("git", append([]string{"-C", dir}, words...)...))
+	}
+}
+
+// cmdExits runs a program and holds it to an exit status: exits N COMMAND…
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d\nstdout:\n%s\nstderr:\n%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// cmdID takes the first id of a kind from what was said last: id VAR chg|apr|ckpt [N], N counts from 1.
+func cmdID(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: id VARIABLE chg|apr|ckpt [N]")
+	}
+	n := 1
+	if len(args) > 2 {
+		n, _ = strconv.Atoi(args[2])
+	}
+	pattern := regexp.MustCompile(`\b` + args[1] + `-[0-9a-z]+(-[0-9a-f]+)?\b`)
+	var ids []string
+	seen := map[string]bool{}
+	for _, id := range pattern.FindAllString(ts.ReadFile("stdout")+"\n"+ts.ReadFile("stderr"), -1) {
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) < n {
+		ts.Fatalf("%d ids of kind %s were said, not %d", len(ids), args[1], n)
+	}
+	ts.Setenv(args[0], ids[n-1])
+}
+
+// cmdUntil runs a program again and again until what it says matches: until REGEXP COMMAND…
+func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP COMMAND [ARG…]")
+	}
+	want := regexp.MustCompile(args[0])
+	deadline := time.After(60 * time.Second)
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		_ = ts.Exec(args[1], args[2:]...) // what it says decides
+		said := ts.ReadFile("stdout") + ts.ReadFile("stderr")
+		if want.MatchString(said) {
+			return
+		}
+		select {
+		case <-deadline:
+			ts.Fatalf("%q was not said in time; last:\n%s", args[0], said)
+		case <-again.C:
+		}
+	}
+}
+
+var kept = map[*testscript.TestScript]map[string]picture{}
+
+// cmdKeep remembers a repository as it is: keep NAME DIR.
+func cmdKeep(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: keep NAME DIR")
+	}
+	p, err := takePicture(ts.MkAbs(args[1]))
+	ts.Check(err)
+	pictures.Lock()
+	defer pictures.Unlock()
+	if kept[ts] == nil {
+		kept[ts] = map[string]picture{}
+	}
+	kept[ts][args[0]] = p
+}
+
+// cmdSame compares a repository with what was kept: same [-files] NAME DIR. With -files only the work tree counts.
+func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
+	files := len(args) == 3 && args[0] == "-files"
+	if files {
+		args = args[1:]
+	}
+	if len(args) != 2 {
+		ts.Fatalf("usage: same [-files] NAME DIR")
+	}
+	pictures.Lock()
+	before, ok := kept[ts][args[0]]
+	pictures.Unlock()
+	if !ok {
+		ts.Fatalf("nothing was kept as %s", args[0])
+	}
+	after, err := takePicture(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if files {
+		before, after = before.workTree(), after.workTree()
+	}
+	diff := before.differs(after)
+	if (diff == "") == neg {
+		ts.Fatalf("compared with %s:\n%s", args[0], diff)
+	}
+}
+
+// cmdKillDaemon kills the home's daemon as a crash does, and waits until it is gone.
+func cmdKillDaemon(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(ts.Exec("sallyport", "daemon", "status", "--json"))
+	found := regexp.MustCompile(`"pid": (\d+)`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("the daemon does not say its pid")
+	}
+	pid, err := strconv.Atoi(found[1])
+	ts.Check(err)
+	ts.Check(kill(pid))
+}
+
+// kill ends one process at once and waits for its end.
+func kill(pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		return err
+	}
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 30_000)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err == nil && n == 0 {
+			return fmt.Errorf("process %d does not end", pid)
+		}
+		return err
+	}
+}
+
+// cmdCount holds the number of lines in what was said that match: count N REGEXP.
+func cmdCount(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: count N REGEXP")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	pattern, got := regexp.MustCompile(args[1]), 0
+	for line := range bytes.Lines([]byte(ts.ReadFile("stdout"))) {
+		if pattern.Match(line) {
+			got++
+		}
+	}
+	if got != want {
+		ts.Fatalf("%d lines match %s, want %d:\n%s", got, args[1], want, ts.ReadFile("stdout"))
+	}
+}

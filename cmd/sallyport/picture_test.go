@@ -1,0 +1,111 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// picture is a repository byte for byte: for each path its type, mode, owner and the hash of
+// its content. Of .git everything counts but what sallyport may add: objects, its own refs.
+type picture map[string]string
+
+var pictures sync.Mutex // of what scripts keep
+
+// takePicture looks at every file below dir without following links.
+func takePicture(dir string) (picture, error) {
+	p := picture{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if ours(name) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		p[name], err = look(path, d)
+		return err
+	})
+	return p, err
+}
+
+// ours are the places where sallyport may add something in a person's repository.
+func ours(name string) bool {
+	for _, prefix := range []string{".git/objects", ".git/refs/sallyport", ".git/logs/refs/sallyport"} {
+		if name == prefix || strings.HasPrefix(name, prefix+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// look describes one file; a folder's time and size do not count, they change with what is in it.
+func look(path string, d fs.DirEntry) (string, error) {
+	info, err := d.Info()
+	if err != nil {
+		return "", err
+	}
+	stat := info.Sys().(*syscall.Stat_t)
+	about := fmt.Sprintf("%v %d:%d", info.Mode(), stat.Uid, stat.Gid)
+	switch {
+	case info.Mode().IsRegular():
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		sum := sha256.New()
+		if _, err := io.Copy(sum, f); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s %d %x", about, info.Size(), sum.Sum(nil)), nil
+	case info.Mode().Type() == fs.ModeSymlink:
+		to, err := os.Readlink(path)
+		return about + " -> " + to, err
+	}
+	return about, nil
+}
+
+// workTree is the part that is not git's.
+func (p picture) workTree() picture {
+	out := picture{}
+	for name, about := range p {
+		if name != ".git" && !strings.HasPrefix(name, ".git/") {
+			out[name] = about
+		}
+	}
+	return out
+}
+
+// differs names what is not the same; "" if nothing.
+func (p picture) differs(after picture) string {
+	var lines []string
+	for name, about := range p {
+		switch now, ok := after[name]; {
+		case !ok:
+			lines = append(lines, fmt.Sprintf("gone: %q", name))
+		case now != about:
+			lines = append(lines, fmt.Sprintf("changed: %q: %s, was %s", name, now, about))
+		}
+	}
+	for name := range after {
+		if _, ok := p[name]; !ok {
+			lines = append(lines, fmt.Sprintf("new: %q", name))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
