@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
 )
@@ -17,7 +16,7 @@ import (
 // Compute says what landing an order would do now. It reads only, and names every refusal:
 // ErrOddState, ErrBranch, ErrDrift, ErrDirty, each with the thing and a command to run.
 func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
-	s, err := openSite(o.Project)
+	s, err := openSite(ctx, o.Project)
 	if err != nil {
 		return Landing{}, err
 	}
@@ -26,10 +25,10 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 		ID: o.Landing, Change: o.Change, Project: o.Project, Branch: o.Branch, WorkTree: o.WorkTree,
 		Message: o.Message, Author: o.Author, Committer: o.Committer, Started: time.Now().UTC(),
 	}
-	if made.Head, err = s.ready(ctx, o.Branch, o.WorkTree); err != nil {
+	if made.Head, err = s.ready(o.Branch, o.WorkTree); err != nil {
 		return Landing{}, err
 	}
-	if err := s.compare(ctx, o, &made); err != nil {
+	if err := s.compare(o, &made); err != nil {
 		return Landing{}, err
 	}
 	if !o.WorkTree || len(made.Edits) == 0 {
@@ -47,20 +46,19 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 }
 
 // ready refuses odd states and branches that are not free, and returns the branch's commit.
-func (s *site) ready(ctx context.Context, branch string, here bool) (git.OID, error) {
+func (s *site) ready(branch string, here bool) (git.OID, error) {
 	if err := s.odd(); err != nil {
 		return "", err
 	}
-	if err := s.free(ctx, branch, here); err != nil {
+	if err := s.free(branch, here); err != nil {
 		return "", err
 	}
-	return s.tip(ctx, branch)
+	return s.tip(branch)
 }
 
 // compare looks at three trees path by path: head must hold what the base held, or already what
 // was approved (SM-162, SM-166). It fills in Edits, relative to head, and Skip.
-func (s *site) compare(ctx context.Context, o Order, made *Landing) error {
-	d := s.Common(disk.Ops{})
+func (s *site) compare(o Order, made *Landing) error {
 	edits := slices.Clone(o.Edits)
 	slices.SortFunc(edits, func(a, b git.Edit) int { return strings.Compare(a.Path, b.Path) })
 	if err := s.sound(edits); err != nil {
@@ -71,7 +69,7 @@ func (s *site) compare(ctx context.Context, o Order, made *Landing) error {
 		paths[i] = e.Path
 	}
 	if o.Source != "" {
-		approved, err := d.Lookup(ctx, o.Source, paths)
+		approved, err := s.lookup(o.Source, paths)
 		if err != nil {
 			return fmt.Errorf("read what was approved: %w", err)
 		}
@@ -82,11 +80,11 @@ func (s *site) compare(ctx context.Context, o Order, made *Landing) error {
 		}
 	}
 	above := folders(paths)
-	head, err := d.Lookup(ctx, made.Head, append(paths, above...))
+	head, err := s.lookup(made.Head, append(paths, above...))
 	if err != nil {
 		return fmt.Errorf("read the branch: %w", err)
 	}
-	drift, err := s.sort(ctx, edits, head, made)
+	drift, err := s.sort(edits, head, made)
 	if err != nil {
 		return err
 	}
@@ -99,8 +97,20 @@ func (s *site) compare(ctx context.Context, o Order, made *Landing) error {
 	return s.drifted(made, drift)
 }
 
+// lookup returns what a commit has at paths.
+func (s *site) lookup(commit git.OID, paths []string) ([]git.Entry, error) {
+	tree, err := s.objects.Resolve(string(commit) + "^{tree}")
+	if err == nil && tree == "" {
+		err = problem.Errorf(problem.NotFound, s.command("fsck"), "commit %s is missing in %q", commit, s.Top)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.objects.Lookup(tree, paths)
+}
+
 // sort puts each edit where head says it belongs, and returns what head has otherwise.
-func (s *site) sort(ctx context.Context, edits []git.Edit, head []git.Entry, made *Landing) (drift []string, err error) {
+func (s *site) sort(edits []git.Edit, head []git.Entry, made *Landing) (drift []string, err error) {
 	for i, e := range edits {
 		now := file(head[i])
 		switch {
@@ -116,11 +126,10 @@ func (s *site) sort(ctx context.Context, edits []git.Edit, head []git.Entry, mad
 		if head[i].Mode != git.Folder || e.New.Absent() {
 			continue
 		}
-		err := s.Common(disk.Ops{}).List(ctx, head[i].OID, func(below string, _ git.Entry, _ int64) error {
-			if p := e.Path + "/" + below; !deleted(p, edits) { // the file would take a folder's place
+		err := s.objects.Files(head[i].OID, e.Path+"/", func(p string) {
+			if !deleted(p, edits) { // the file would take a folder's place
 				drift = append(drift, p)
 			}
-			return nil
 		})
 		if err != nil {
 			return nil, err

@@ -28,7 +28,7 @@ func (l *Lander) Land(ctx context.Context, made Landing, steps Steps) (Landing, 
 		return made, err
 	}
 	defer held.Close()
-	s, err := openSite(made.Project)
+	s, err := openSite(ctx, made.Project)
 	if err != nil {
 		return made, err
 	}
@@ -57,7 +57,7 @@ func (d *desk) end() {
 // begin checks again, now that no other landing can interfere, and makes the commit.
 func (l *Lander) begin(ctx context.Context, d *desk) error {
 	made := d.l
-	head, err := d.ready(ctx, made.Branch, made.WorkTree)
+	head, err := d.ready(made.Branch, made.WorkTree)
 	if err != nil {
 		return err
 	}
@@ -90,17 +90,21 @@ func (d *desk) commit(ctx context.Context) error {
 	if len(made.Edits) == 0 {
 		var err error
 		made.NewCommit = made.Head
-		made.NewTree, err = common.Tree(ctx, made.Head)
+		made.NewTree, err = d.objects.Resolve(string(made.Head) + "^{tree}")
 		return err
 	}
 	writes := make([]git.Write, len(made.Edits))
 	for i, e := range made.Edits {
 		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
 	}
-	c, err := common.Import(ctx, "git:import", git.Import{
+	root, err := d.objects.Resolve(string(made.Head) + "^{tree}")
+	if err != nil {
+		return err
+	}
+	c, err := common.ImportEdits(ctx, "git:import", git.Import{
 		Ref: made.Ref(), From: made.Head, Parents: []git.OID{made.Head}, Writes: writes,
 		Message: made.Message, Author: made.Author, Committer: made.Committer,
-	})
+	}, root)
 	if err != nil {
 		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
 	}
@@ -139,7 +143,7 @@ func (r *run) carryOut(ctx context.Context) error {
 		return nil
 	}
 	if l.WorkTree {
-		if err := r.lay(ctx); err != nil {
+		if err := r.lay(); err != nil {
 			return err
 		}
 		if err := r.lockIndex(ctx, r.wait(waitForGit)); err != nil {
@@ -152,7 +156,7 @@ func (r *run) carryOut(ctx context.Context) error {
 	if err := r.moveRef(ctx, l.NewCommit, l.Head, "land"); err != nil {
 		return err
 	}
-	return r.finish(ctx, nil)
+	return r.finish(nil)
 }
 
 func (r *run) moveRef(ctx context.Context, to, from git.OID, verb string) error {
@@ -161,7 +165,7 @@ func (r *run) moveRef(ctx context.Context, to, from git.OID, verb string) error 
 }
 
 // finish makes the work tree and the index follow a branch that names the new commit, and verifies all three.
-func (r *run) finish(ctx context.Context, only pick) error {
+func (r *run) finish(only pick) error {
 	if r.l.WorkTree {
 		if err := r.forward(only); err != nil {
 			return err
@@ -170,17 +174,17 @@ func (r *run) finish(ctx context.Context, only pick) error {
 			return err
 		}
 	}
-	return r.verify(ctx, true, only)
+	return r.verify(true, only)
 }
 
 // verify reads everything again (CW-903, SM-905): the branch, the index entries, the files.
-func (r *run) verify(ctx context.Context, forward bool, only pick) error {
+func (r *run) verify(forward bool, only pick) error {
 	if only == nil {
 		want := r.l.Head
 		if forward {
 			want = r.l.NewCommit
 		}
-		if tip, err := r.tip(ctx, r.l.Branch); err != nil || tip != want {
+		if tip, err := r.tip(r.l.Branch); err != nil || tip != want {
 			return errors.Join(err, fmt.Errorf("branch %s names %.12s instead of %.12s", r.l.Branch, tip, want))
 		}
 	}
@@ -215,8 +219,11 @@ func (r *run) verify(ctx context.Context, forward bool, only pick) error {
 func (r *run) conclude(ctx context.Context, cause error) {
 	state := Landed
 	if cause != nil {
-		var err error
-		if state, err = r.settle(ctx, false); err != nil {
+		err := r.reopen(ctx)
+		if err == nil {
+			state, err = r.settle(ctx, false)
+		}
+		if err != nil {
 			r.strand(errors.Join(cause, err))
 			return
 		}

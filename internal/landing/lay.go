@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,14 +15,14 @@ import (
 )
 
 // lay prepares everything that will be moved, and puts it on the platter before anything moves.
-func (d *desk) lay(ctx context.Context) error {
+func (d *desk) lay() error {
 	if err := d.ops.Do("desk:make", d.make); err != nil {
 		return fmt.Errorf("make room in %q: %w", d.GitDir, err)
 	}
 	if _, err := d.open(".new"); err != nil {
 		return err
 	}
-	if err := d.layFiles(ctx); err != nil {
+	if err := d.layFiles(); err != nil {
 		return err
 	}
 	if err := d.layRooms(); err != nil {
@@ -63,30 +62,25 @@ func (d *desk) make() error {
 func slotsName(l *Landing) string { return "." + deskName(l.ID) }
 
 // layFiles writes each coming file or link into its slot, from the object store.
-func (d *desk) layFiles(ctx context.Context) error {
-	var coming []int
-	var oids []git.OID
+func (d *desk) layFiles() error {
 	for i := range d.note.Steps {
-		if st := &d.note.Steps[i]; st.Live && !st.New.Absent() {
-			coming, oids = append(coming, i), append(oids, st.New.OID)
-		}
-	}
-	next := 0
-	return d.Common(d.ops).Blobs(ctx, oids, func(oid git.OID, size int64, r io.Reader) error {
-		i := coming[next]
-		next++
 		st := &d.note.Steps[i]
-		err := d.ops.Do("desk:write", func() error {
-			if st.New.Mode == git.Symlink {
-				return d.layLink(st, slot(i), size, r)
-			}
-			return d.layFile(st, slot(i), size, r)
+		if !st.Live || st.New.Absent() {
+			continue
+		}
+		err := d.objects.Blob(st.New.OID, func(size int64, r io.Reader) error {
+			return d.ops.Do("desk:write", func() error {
+				if st.New.Mode == git.Symlink {
+					return d.layLink(st, slot(i), size, r)
+				}
+				return d.layFile(st, slot(i), size, r)
+			})
 		})
 		if err != nil {
 			return fmt.Errorf("prepare %q: %w", st.Path, err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func (d *desk) layLink(st *step, name string, size int64, r io.Reader) error {

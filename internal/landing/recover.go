@@ -17,7 +17,7 @@ import (
 // settle brings a landing whose end is open to one of its ends, from whatever a crash, a failure or a
 // person has left: Landed or Undone. It may be run any number of times.
 func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
-	tip, err := r.Common(disk.Ops{}).Resolve(ctx, "refs/heads/"+r.l.Branch)
+	tip, err := r.objects.Resolve("refs/heads/" + r.l.Branch)
 	if err != nil {
 		return "", err
 	}
@@ -30,7 +30,7 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 			return Landed, nil
 		}
 		if onwards {
-			cause := r.finish(ctx, nil)
+			cause := r.finish(nil)
 			if cause == nil {
 				return Landed, nil
 			}
@@ -42,13 +42,13 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 		tip = r.l.Head
 	}
 	if tip == r.l.Head || tip == "" {
-		return Undone, r.unwind(ctx, laid, nil)
+		return Undone, r.unwind(laid, nil)
 	}
 	return r.follow(ctx, tip, laid)
 }
 
 // unwind makes the work tree and the index old again.
-func (r *run) unwind(ctx context.Context, laid bool, only pick) error {
+func (r *run) unwind(laid bool, only pick) error {
 	if !laid {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (r *run) unwind(ctx context.Context, laid bool, only pick) error {
 			return err
 		}
 	}
-	return r.verify(ctx, false, only)
+	return r.verify(false, only)
 }
 
 // follow is for a branch that a person has moved meanwhile. It is theirs: each path that their commit
@@ -81,17 +81,17 @@ func (r *run) follow(ctx context.Context, tip git.OID, laid bool) (State, error)
 	for i := range r.note.Steps {
 		paths[i] = r.note.Steps[i].Path
 	}
-	theirs, err := r.Common(disk.Ops{}).Lookup(ctx, tip, paths)
+	theirs, err := r.lookup(tip, paths)
 	if err != nil {
 		return "", err
 	}
 	is := func(side func(*step) git.Entry) pick {
 		return func(i int) bool { return file(theirs[i]) == side(&r.note.Steps[i]) }
 	}
-	if err := r.unwind(ctx, laid, is(func(s *step) git.Entry { return s.Old })); err != nil {
+	if err := r.unwind(laid, is(func(s *step) git.Entry { return s.Old })); err != nil {
 		return "", err
 	}
-	if err := r.finish(ctx, is(func(s *step) git.Entry { return s.New })); err != nil {
+	if err := r.finish(is(func(s *step) git.Entry { return s.New })); err != nil {
 		r.left = append(r.left, reason(err))
 	}
 	return state, nil
@@ -112,7 +112,7 @@ func (l *Lander) Recover(ctx context.Context, open Landing, steps Steps) (Landin
 		return l.gone(open, steps, err)
 	}
 	defer held.Close()
-	s, err := openSite(open.Project)
+	s, err := openSite(ctx, open.Project)
 	if err != nil {
 		return l.gone(open, steps, err)
 	}
@@ -135,7 +135,7 @@ func (l *Lander) gone(open Landing, steps Steps, err error) (Landing, error) {
 
 // resume takes up the desk, if there is one, and settles.
 func (r *run) resume(ctx context.Context) error {
-	if err := r.configure(ctx); err != nil {
+	if err := r.configure(); err != nil {
 		return err
 	}
 	if err := r.clearRefLocks(ctx); err != nil {
@@ -169,7 +169,7 @@ func (r *run) takeUp(ctx context.Context) error {
 	if err := r.read(); err != nil {
 		return err
 	}
-	tip, err := r.Common(disk.Ops{}).Resolve(ctx, "refs/heads/"+r.l.Branch)
+	tip, err := r.objects.Resolve("refs/heads/" + r.l.Branch)
 	if err != nil || tip == r.l.Head && !slices.Contains(r.done, true) && !r.ownLock("index.lock") {
 		return err
 	}

@@ -24,7 +24,7 @@ type Site struct {
 // Inspect looks whether a branch can be landed on as the repository stands; branch "" is the one
 // checked out. It reads only. Errors: ErrOddState and ErrBranch, naming the state and the way out.
 func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Site, error) {
-	s, err := openSite(p)
+	s, err := openSite(ctx, p)
 	if err != nil {
 		return Site{}, err
 	}
@@ -40,10 +40,10 @@ func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Sit
 		branch = here
 	}
 	site := Site{Branch: branch, CheckedOut: branch == here}
-	if err := s.free(ctx, site.Branch, site.CheckedOut); err != nil {
+	if err := s.free(site.Branch, site.CheckedOut); err != nil {
 		return Site{}, err
 	}
-	if site.Head, err = s.tip(ctx, site.Branch); err != nil {
+	if site.Head, err = s.tip(site.Branch); err != nil {
 		return Site{}, err
 	}
 	if site.CheckedOut {
@@ -57,13 +57,16 @@ func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Sit
 // site is an open repository.
 type site struct {
 	git.Project
-	work   *folder
-	gitDir *folder
-	common *folder
-	set    map[string]bool // of configure
+	work    *folder
+	gitDir  *folder
+	common  *folder
+	objects *git.Session    // of the common git directory
+	set     map[string]bool // of configure
+	asked   chan answer     // by ask
 }
 
-func openSite(p git.Project) (*site, error) {
+// openSite opens a repository; the processes that read it end with close.
+func openSite(ctx context.Context, p git.Project) (*site, error) {
 	s := &site{Project: p}
 	for _, f := range []struct {
 		path string
@@ -75,15 +78,36 @@ func openSite(p git.Project) (*site, error) {
 			return nil, problem.Errorf(problem.Unavailable, "git -C "+inert.Path(p.Top)+" status", "the repository %q: %w", p.Top, err)
 		}
 	}
+	s.ask(ctx)
+	var err error
+	if s.objects, err = p.Common(disk.Ops{}).Session(context.WithoutCancel(ctx)); err != nil {
+		s.close()
+		return nil, err
+	}
 	return s, nil
 }
 
 func (s *site) close() {
+	if s.objects != nil {
+		s.objects.Close()
+	}
+	_ = s.configure() // it has nobody to tell any more
 	for _, f := range []*folder{s.work, s.gitDir, s.common} {
 		if f != nil {
 			f.Close()
 		}
 	}
+}
+
+// reopen starts the process that reads objects anew, after something failed: it may have been that.
+func (s *site) reopen(ctx context.Context) error {
+	again, err := s.Common(disk.Ops{}).Session(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	s.objects.Close()
+	s.objects = again
+	return nil
 }
 
 // command returns a git command for a person to run here.
@@ -133,7 +157,7 @@ func (s *site) checkedOut() (string, error) {
 }
 
 // free refuses a branch that another work tree holds, or that is not checked out here though it was expected to be.
-func (s *site) free(ctx context.Context, branch string, here bool) error {
+func (s *site) free(branch string, here bool) error {
 	now, err := s.checkedOut()
 	if err != nil {
 		return err
@@ -146,7 +170,7 @@ func (s *site) free(ctx context.Context, branch string, here bool) error {
 		return problem.Errorf(problem.Refused, s.command("status"),
 			"%q was checked out in %q after the change began: %w", branch, s.Top, ErrBranch)
 	}
-	if at, err := s.elsewhere(ctx, branch); err != nil || at != "" {
+	if at, err := s.elsewhere(branch); err != nil || at != "" {
 		if err != nil {
 			return err
 		}
@@ -164,7 +188,7 @@ func (s *site) free(ctx context.Context, branch string, here bool) error {
 }
 
 // elsewhere names the other work tree that has branch checked out or is rebasing or bisecting it; "" if none.
-func (s *site) elsewhere(ctx context.Context, branch string) (string, error) {
+func (s *site) elsewhere(branch string) (string, error) {
 	held := func(dir string) (bool, error) {
 		for _, f := range []struct{ file, prefix string }{
 			{"HEAD", "ref: refs/heads/"}, {"rebase-merge/head-name", "refs/heads/"},
@@ -181,7 +205,7 @@ func (s *site) elsewhere(ctx context.Context, branch string) (string, error) {
 		return false, nil
 	}
 	if !same(s.gitDir, s.common) {
-		if err := s.configure(ctx); err != nil {
+		if err := s.configure(); err != nil {
 			return "", err
 		}
 		if in, err := held(""); !s.set["core.bare"] && (err != nil || in) {
@@ -222,8 +246,8 @@ func same(a, b *folder) bool {
 }
 
 // tip returns the commit that branch names.
-func (s *site) tip(ctx context.Context, branch string) (git.OID, error) {
-	oid, err := s.Common(disk.Ops{}).Resolve(ctx, "refs/heads/"+branch+"^{commit}")
+func (s *site) tip(branch string) (git.OID, error) {
+	oid, err := s.objects.Resolve("refs/heads/" + branch + "^{commit}")
 	if err != nil {
 		return "", err
 	}

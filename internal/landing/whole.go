@@ -16,14 +16,32 @@ import (
 	"sallyport/internal/inert"
 )
 
-// configure reads the repository's switches that matter here, once.
-func (s *site) configure(ctx context.Context) error {
-	if s.set != nil {
+// answer is what git config said.
+type answer struct {
+	out []byte
+	err error
+}
+
+// ask has git look up the repository's switches that matter here, while other things are looked at.
+func (s *site) ask(ctx context.Context) {
+	s.asked = make(chan answer, 1)
+	d := s.Worktree(disk.Ops{})
+	go func() {
+		out, err := d.Run(ctx, git.Cmd{Args: []string{
+			"config", "--null", "--type=bool", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout)$`,
+		}})
+		s.asked <- answer{out, err}
+	}()
+}
+
+// configure takes the answer, once.
+func (s *site) configure() error {
+	if s.set != nil || s.asked == nil {
 		return nil
 	}
-	out, err := s.Worktree(disk.Ops{}).Run(ctx, git.Cmd{Args: []string{
-		"config", "--null", "--type=bool", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout)$`,
-	}})
+	a := <-s.asked
+	s.asked <- a // for the next who asks, if it is an error
+	out, err := a.out, a.err
 	var failed *git.Failure
 	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
 		return fmt.Errorf("read the configuration of %q: %w", s.Top, err)
@@ -41,7 +59,7 @@ func (s *site) configure(ctx context.Context) error {
 // whole returns the index if the work tree is one that can be landed on: not sparse, its
 // index not split, not locked for longer than patience, and without conflicts.
 func (s *site) whole(ctx context.Context, patience time.Duration) (*git.Index, error) {
-	if err := s.configure(ctx); err != nil {
+	if err := s.configure(); err != nil {
 		return nil, err
 	}
 	switch {
