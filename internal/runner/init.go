@@ -67,7 +67,7 @@ func (k *king) tell(e sandbox.Event) {
 		err = writeAll(sandbox.ControlFD, frame)
 	}
 	if err != nil {
-		os.Exit(1)
+		syscall.Exit(1)
 	}
 }
 
@@ -262,7 +262,7 @@ func (k *king) reap() {
 		k.mu.Unlock()
 		k.tell(sandbox.Event{Ended: &ended})
 		if number == 1 {
-			os.Exit(0) // and with it everything inside
+			syscall.Exit(0) // at once, and with it everything inside
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,7 +98,7 @@ func (k *king) look() time.Duration {
 // broken names the limit and ends everything.
 func (k *king) broken(l sandbox.Limit) {
 	k.tell(sandbox.Event{Limit: &l})
-	os.Exit(1)
+	syscall.Exit(1)
 }
 
 // processes lists every process of the sandbox but this one.
