@@ -153,7 +153,7 @@ var badInput = []bad{
 		words: sh("head -c 6000000 /dev/urandom > big", "--approve", "yes"),
 	},
 	{
-		name: "the home's disk is full", root: true, exit: 1, names: []string{"space"}, next: "df",
+		name: "the home's disk is full", root: true, exit: 1, names: []string{"disk", "full"}, next: "df",
 		before: func(p *person) { p.small(p.env["SALLYPORT_HOME"], 2<<20, 0) },
 		words:  sh("head -c 6000000 /dev/urandom > big", "--approve", "yes"),
 	},

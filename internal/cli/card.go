@@ -165,7 +165,11 @@ func (s sheet) violations(c api.Checkpoint) {
 			s.line("  … and %s more", count(len(c.Violations)-shown, "violation"))
 			return
 		}
-		s.line("  %s %s: %s: %s", s.red("!"), inert.Path(v.File), inert.Line(v.Constraint), inert.Line(v.Message))
+		file := "the whole change"
+		if v.File != "" {
+			file = inert.Path(v.File)
+		}
+		s.line("  %s %s: %s: %s", s.red("!"), file, inert.Line(v.Constraint), inert.Line(v.Message))
 		if v.Suggestion != "" {
 			s.line("    %s", inert.Line(v.Suggestion))
 		}

@@ -59,7 +59,8 @@ func noticeLines(s sheet, n api.Notice) []string {
 	switch n.Kind {
 	case api.NoticeState:
 		l := s.state(n.State)
-		if n.Text != "" {
+		// Why it rests where it rests is the outcome's to say, once.
+		if n.Text != "" && !api.Final(n.State) && n.State != api.AwaitingApproval {
 			l += ": " + inert.Line(n.Text)
 		}
 		return []string{l}

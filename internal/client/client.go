@@ -27,6 +27,7 @@ var ErrNoDaemon = problem.New(problem.Unavailable, "no daemon of this home runs"
 type Client struct {
 	socket string
 	home   string // "" where only the socket is known
+	pid    int    // of the daemon that answered first; 0 if none was asked
 	http   *http.Client
 }
 

@@ -142,6 +142,43 @@ func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	}
 }
 
+func TestManyCommandsAtOnceStartOneDaemon(t *testing.T) {
+	s, home := place(t, "")
+	pids := make(chan int)
+	for range 8 {
+		go func() {
+			c, err := s.Ensure(t.Context(), home)
+			if err != nil {
+				t.Error(err)
+				pids <- 0
+				return
+			}
+			d, err := c.Daemon(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			pids <- d.PID
+		}()
+	}
+	first := <-pids
+	for range 7 {
+		if pid := <-pids; pid != first {
+			t.Errorf("daemons %d and %d", first, pid)
+		}
+	}
+	log, err := os.ReadFile(LogPath(home))
+	if err != nil || len(log) != 0 {
+		t.Errorf("a daemon was started in vain: %s %v", log, err)
+	}
+	c, err := s.Dial(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestADaemonThatDoesNotComeUpIsToldWithItsLastWordsAndItsLog(t *testing.T) {
 	s, home := place(t, "broken")
 	_, err := s.Ensure(t.Context(), home)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/api"
 	"sallyport/internal/disk"
 	"sallyport/internal/inert"
@@ -50,8 +52,8 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 			return nil, err
 		}
 		c := New(path)
-		c.home = home
 		d, err := c.Daemon(ctx)
+		c.home, c.pid = home, d.PID
 		if errors.Is(err, ErrNoDaemon) {
 			continue
 		}
@@ -105,6 +107,14 @@ func (s Starter) start(ctx context.Context, home string) (*Client, error) {
 		return nil, err
 	}
 	defer log.Close() // the daemon has its own descriptor
+	turn, err := s.turn(ctx, filepath.Dir(LogPath(home)))
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Close() // gives the turn to the next
+	if c, err := s.Dial(ctx, home); !errors.Is(err, ErrNoDaemon) {
+		return c, err // somebody else's turn was before ours
+	}
 	began, err := log.Seek(0, 2)
 	if err != nil {
 		return nil, fmt.Errorf("read the daemon's log: %w", err)
@@ -143,6 +153,43 @@ func (s Starter) openLog(home string) (*os.File, error) {
 	return log, nil
 }
 
+// turn lets one process at a time start the home's daemon. It is a kernel lock on the log
+// folder, which ends with the process, however that dies, and is not the daemon's to inherit.
+func (s Starter) turn(ctx context.Context, dir string) (*os.File, error) {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	deadline := time.NewTimer(s.wait())
+	defer deadline.Stop()
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	for {
+		err := unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return folder, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock %q: %w", dir, err), folder.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), folder.Close())
+		case <-deadline.C:
+			return nil, errors.Join(problem.Errorf(problem.Unavailable, "sallyport daemon status", "another process has been starting a daemon for %s, in %q", s.wait(), dir), folder.Close())
+		case <-poll.C:
+		}
+	}
+}
+
+// wait is how long a daemon may take to answer.
+func (s Starter) wait() time.Duration {
+	if s.Wait <= 0 {
+		return waitDefault
+	}
+	return s.Wait
+}
+
 // passed are the variables a daemon is started with: where things are and how to write
 // them, nothing that could be a secret or change what git does.
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL",
@@ -162,11 +209,7 @@ func (p Person) DaemonEnvironment() []string {
 // await polls until the daemon answers. A child that lost the home to another daemon does
 // not end the wait: the other is about to answer.
 func (s Starter) await(ctx context.Context, home string, ended <-chan error, began int64) (*Client, error) {
-	wait := s.Wait
-	if wait <= 0 {
-		wait = waitDefault
-	}
-	deadline := time.NewTimer(wait)
+	deadline := time.NewTimer(s.wait())
 	defer deadline.Stop()
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
@@ -185,7 +228,7 @@ func (s Starter) await(ctx context.Context, home string, ended <-chan error, beg
 			}
 			ended = nil
 		case <-deadline.C:
-			return nil, silent(home, "did not answer within "+wait.String(), began)
+			return nil, silent(home, "did not answer within "+s.wait().String(), began)
 		case <-poll.C:
 		}
 	}
@@ -193,7 +236,7 @@ func (s Starter) await(ctx context.Context, home string, ended <-chan error, beg
 
 // silent says that the daemon did not come up, with its own last words and the way out they name.
 func silent(home, how string, began int64) error {
-	text, next := lastWords(LogPath(home), began)
+	text, next := lastWords(home, began)
 	if text != "" {
 		how += ": " + text
 	}
@@ -203,19 +246,24 @@ func silent(home, how string, began int64) error {
 	return problem.Errorf(problem.Unavailable, next, "the daemon of home %q %s", home, how)
 }
 
-// lastWords returns what a daemon said when it ended with a problem: its text, and the
-// command to run next. A log whose last line is no problem, as after a kill, has none, but
-// for a line of any other program, which is returned as the text. All of it is harmless to show.
-func lastWords(path string, began int64) (text, next string) {
-	lines := tail(path, began)
+// lastWords returns what a home's daemon said when it ended with a problem: its text, and
+// the command to run next. A log whose last line is no problem, as after a kill, has none,
+// but for a line of any other program, which is returned as the text. A disk without room
+// for last words speaks for itself. All of it is harmless to show.
+func lastWords(home string, began int64) (text, next string) {
+	lines := tail(LogPath(home), began)
 	if n := len(lines); n > 1 && strings.HasPrefix(lines[n-1], "next: ") {
 		next = inert.Line(strings.TrimPrefix(lines[n-1], "next: "))
 		lines = lines[:n-1]
 	}
-	if len(lines) == 0 || strings.HasPrefix(lines[len(lines)-1], "time=") {
-		return "", next
+	if n := len(lines); n > 0 && !strings.HasPrefix(lines[n-1], "time=") {
+		text = inert.Line(strings.TrimPrefix(lines[n-1], "sallyport: "))
 	}
-	return inert.Line(strings.TrimPrefix(lines[len(lines)-1], "sallyport: ")), next
+	var fs unix.Statfs_t
+	if next == "" && unix.Statfs(home, &fs) == nil && int64(fs.Bavail)*fs.Bsize < logTail {
+		return fmt.Sprintf("the disk of the home %q is full", home), "df -h " + inert.Path(home)
+	}
+	return text, next
 }
 
 // tail returns the last lines written to a file after an offset.

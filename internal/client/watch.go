@@ -8,6 +8,9 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/api"
 	"sallyport/internal/problem"
@@ -49,15 +52,37 @@ func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice)
 	return err
 }
 
+// endTime is how long a daemon that let go of its streams may take for its last words.
+const endTime = 3 * time.Second
+
 // gone says that the daemon went away under a stream, and why if its last words say so.
 func (c *Client) gone(change string) error {
 	next := "sallyport change watch " + change
 	if c.home != "" {
-		if text, way := lastWords(LogPath(c.home), 0); way != "" {
+		waitEnd(c.pid, endTime)
+		if text, way := lastWords(c.home, 0); way != "" {
 			return problem.Errorf(problem.Unavailable, way, "%w: %s; %s goes on at the next command", ErrCut, text, change)
 		}
 	}
 	return problem.Errorf(problem.Unavailable, next, "%w; %s goes on at the next command", ErrCut, change)
+}
+
+// waitEnd waits for the end of a process, at most so long.
+func waitEnd(pid int, most time.Duration) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return // it is gone, or none of ours to look at
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	for deadline := time.Now().Add(most); ; {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return
+		}
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // cutError marks the end of the connection, as opposed to an error of who reads the events.
