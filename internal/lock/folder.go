@@ -86,12 +86,22 @@ func holder(fd int) (pid int, name string) {
 	if syscall.Fstat(fd, &s) != nil {
 		return 0, ""
 	}
+	want := fmt.Sprintf("%02x:%02x:%d", major(s.Dev), minor(s.Dev), s.Ino)
+	for range 5 { // the list may move under a reader, who then misses a line
+		if pid, name := listed(want); pid != 0 {
+			return pid, name
+		}
+	}
+	return 0, ""
+}
+
+// listed looks for a file, as /proc/locks names it, in that list.
+func listed(want string) (pid int, name string) {
 	file, err := os.Open("/proc/locks")
 	if err != nil {
 		return 0, ""
 	}
 	defer file.Close()
-	want := fmt.Sprintf("%02x:%02x:%d", major(s.Dev), minor(s.Dev), s.Ino)
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
 		f := strings.Fields(lines.Text())
