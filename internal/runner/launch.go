@@ -137,7 +137,7 @@ func become(l sandbox.Launch, confiner int) error {
 		"bwrap",
 		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
 		"--uid", uid, "--gid", gid, "--hostname", "sandbox",
-		"--new-session", "--die-with-parent", "--as-pid-1", "--clearenv", "--cap-drop", "ALL",
+		"--new-session", "--die-with-parent", "--as-pid-1", "--clearenv", "--setenv", "GOMAXPROCS", "1", "--cap-drop", "ALL",
 		"--bind", rootDir, "/",
 		"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys",
 		"--dev", "/dev", "--bind", scratchDir + "/shm", "/dev/shm", "--remount-ro", "/dev",

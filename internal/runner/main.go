@@ -1,13 +1,10 @@
 // Package runner is this program inside and around a sandbox.
 //
 // `runner launch` builds a sandbox's mounts and gives up every right before it
-// becomes bubblewrap; `runner init` is pid 1 inside; `runner replay` plays a
-// script as an agent, and `runner probe` tries what must fail. None of them reads a file of configuration, speaks to the
-// daemon's socket or is meant for a person.
-package runner
 
 import (
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -19,12 +16,20 @@ func Main(args []string) int {
 			return launch()
 		case "init":
 			return reign()
+		case "hold":
+			return hold(os.Stdin)
 		case "probe":
 			return probe(os.Stdout)
 		case "replay":
 			return replay(os.Stdin, os.Stdout)
 		}
 	}
-	fmt.Fprintln(os.Stderr, "runner: started by sallyport itself as launch, init, probe or replay; not a command for people")
+	fmt.Fprintln(os.Stderr, "runner: started by sallyport itself as launch, init, hold, probe or replay; not a command for people")
 	return 2
+}
+
+// hold does nothing until in ends.
+func hold(in io.Reader) int {
+	_, _ = io.Copy(io.Discard, in) // any end is the end
+	return 0
 }

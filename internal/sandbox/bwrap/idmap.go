@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"sallyport/internal/sandbox"
 )
@@ -20,7 +19,7 @@ type idmaps struct {
 }
 
 // mapping returns the namespace's descriptor; it stays open for the life of the process.
-func (m *idmaps) mapping(s *starter, owner sandbox.Owner) (*os.File, error) {
+func (m *idmaps) mapping(s *starter, self string, owner sandbox.Owner) (*os.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if f, ok := m.open[owner]; ok {
@@ -28,7 +27,7 @@ func (m *idmaps) mapping(s *starter, owner sandbox.Owner) (*os.File, error) {
 	}
 	var f *os.File
 	var err error
-	s.do(func() { f, err = newMapping(owner) })
+	s.do(func() { f, err = newMapping(self, owner) })
 	if err != nil {
 		return nil, fmt.Errorf("make an id map for uid %d: %w", owner.UID, err)
 	}
@@ -39,46 +38,26 @@ func (m *idmaps) mapping(s *starter, owner sandbox.Owner) (*os.File, error) {
 	return f, nil
 }
 
-// newMapping starts a traced child in a new user namespace, which stops before
-// its first instruction, takes the namespace and ends the child: it never runs.
-func newMapping(owner sandbox.Owner) (*os.File, error) {
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{"sallyport"}, &syscall.ProcAttr{
-		Sys: &syscall.SysProcAttr{
-			Ptrace:      true,
-			Pdeathsig:   syscall.SIGKILL,
-			Cloneflags:  syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(owner.UID), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(owner.GID), Size: 1}},
-		},
-	})
+// newMapping starts a child in a new user namespace that does nothing but wait,
+// takes the namespace and ends the child.
+func newMapping(self string, owner sandbox.Owner) (_ *os.File, err error) {
+	cmd := exec.Command(self, "runner", "hold")
+	cmd.Env = []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Pdeathsig:   syscall.SIGKILL,
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(owner.UID), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(owner.GID), Size: 1}},
+	}
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		_ = unix.Kill(pid, unix.SIGKILL)
-		reap(pid)
-	}()
-	var status unix.WaitStatus
-	for {
-		_, err := unix.Wait4(pid, &status, 0, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		break
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, stdin.Close())
 	}
-	if !status.Stopped() {
-		return nil, errors.New("the child did not stop")
-	}
-	return os.Open(fmt.Sprintf("/proc/%d/ns/user", pid))
-}
-
-func reap(pid int) {
-	for {
-		if _, err := unix.Wait4(pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
+	_ = cmd.Process.Kill() // its status says no more than that
+	_ = cmd.Wait()
+	return f, err
 }

@@ -76,6 +76,9 @@ func (p *process) explain(err error) error {
 	return problem.Errorf(problem.Unavailable, "sallyport doctor", "the sandbox could not be built: %w", err)
 }
 
+// calm keeps the launcher's runtime from starting threads and collecting garbage in the milliseconds it lives.
+var calm = []string{"GOMAXPROCS=1", "GOGC=off"}
+
 // launch starts the launcher with everything it needs and nothing else.
 func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*process, error) {
 	filter, err := d.filterProgram()
@@ -109,7 +112,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	extra := []*os.File{theirs, nil, nil} // descriptors 3, 4, 5: see package sandbox
 	if l.Drop {
 		// Without one the launcher refuses a layer that needs it, naming it.
-		if f, err := d.idmaps.mapping(&d.starter, spec.Owner); err == nil {
+		if f, err := d.idmaps.mapping(&d.starter, d.config.Self, spec.Owner); err == nil {
 			l.IdmapFD = 3 + len(extra)
 			extra = append(extra, f)
 		}
@@ -133,7 +136,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	keep(extra[sandbox.FilterFD-3])
 
 	cmd := exec.Command(d.config.Self, "runner", "launch")
-	cmd.Env = []string{}
+	cmd.Env = calm
 	cmd.Dir = "/"
 	cmd.ExtraFiles = extra
 	cmd.SysProcAttr = d.attributes(g)
