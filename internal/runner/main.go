@@ -1,6 +1,11 @@
 // Package runner is this program inside and around a sandbox.
 //
 // `runner launch` builds a sandbox's mounts and gives up every right before it
+// becomes bubblewrap; `runner init` is pid 1 inside; `runner replay` plays a
+// script as an agent; `runner probe` tries what must fail; `runner hold` keeps a
+// namespace alive until its stdin ends. None of them reads a configuration,
+// speaks to the daemon's socket or is meant for a person.
+package runner
 
 import (
 	"fmt"
