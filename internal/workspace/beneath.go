@@ -157,6 +157,9 @@ func names(fd int, each func(name string) error) error {
 	}
 	f := os.NewFile(uintptr(dup), "folder")
 	defer f.Close()
+	if _, err := f.Seek(0, io.SeekStart); err != nil { // it shares its place with fd
+		return err
+	}
 	for {
 		batch, err := f.Readdirnames(1024)
 		for _, name := range batch {

@@ -124,7 +124,7 @@ func (m *Manager) ignoreFiles(ctx context.Context, host git.Dir, tree git.OID, f
 	var paths []string
 	var blobs []git.OID
 	err := host.List(ctx, tree, func(p string, e git.Entry, _ int64) error {
-		if path.Base(p) == ".gitignore" && (e.Mode == git.File || e.Mode == git.Executable) {
+		if path.Base(p) == ".gitignore" && plainPath(p) && (e.Mode == git.File || e.Mode == git.Executable) {
 			paths, blobs = append(paths, p), append(blobs, e.OID)
 		}
 		return nil

@@ -58,11 +58,11 @@ func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (W
 		return Workspace{}, err
 	}
 	for _, e := range s.edits {
-		if e.New.Mode == git.Submodule {
-			return Workspace{}, problem.Errorf(problem.Refused, "", "%q is a submodule, which cannot be shown", e.Path)
+		if e.New.Mode == git.Submodule || !plainPath(e.Path) {
+			return Workspace{}, problem.Errorf(problem.Refused, "git show "+string(commit), "%q is a submodule or no plain path, which cannot be shown", e.Path)
 		}
 	}
-	if m.strategy == Overlay && len(s.edits) <= editsMax {
+	if len(s.edits) <= editsMax {
 		w, err := m.show(ctx, spec, s, baseTree)
 		if !errors.Is(err, errNoWhiteouts) {
 			return w, err
@@ -117,7 +117,11 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 		return m.toy(gitDir, spec.Project, spec.Branch, s.commit, objects)
 	})
 	if err == nil && len(s.edits) > 0 {
-		err = m.lay(ctx, s, filepath.Join(home, "upper"), spec.Owner)
+		l := layout{top: filepath.Join(home, "tree"), owner: spec.Owner}
+		if m.strategy == Overlay {
+			l.top, l.overlay = filepath.Join(home, "upper"), true
+		}
+		err = m.lay(ctx, s, l)
 	}
 	if err != nil {
 		return Workspace{}, errors.Join(err, m.discard(context.WithoutCancel(ctx), home))
@@ -149,16 +153,16 @@ func updateIndex(ctx context.Context, s showing, index string) error {
 	return err
 }
 
-// lay writes edits into an empty upper folder that no overlay is mounted on yet.
-func (m *Manager) lay(ctx context.Context, s showing, upper string, owner sandbox.Owner) error {
+// lay writes edits into an upper folder that no overlay is mounted on yet, or into a copy.
+func (m *Manager) lay(ctx context.Context, s showing, l layout) error {
 	gone, err := emptied(ctx, s)
 	if err != nil {
 		return err
 	}
-	return m.ops.Do("shown:upper", func() error {
-		l := layout{upper: upper, owner: owner, made: map[string]bool{"": true}}
+	l.made = map[string]bool{}
+	return m.ops.Do("shown:lay", func() error {
 		for _, p := range gone {
-			if err := l.whiteout(p); err != nil {
+			if err := l.hide(p); err != nil {
 				return err
 			}
 		}
@@ -236,15 +240,25 @@ func hasBelow(edits []git.Edit, p string) bool {
 	return false
 }
 
-// layout writes into an upper folder. Paths are of a tree that git holds: no "..", no
-// empty part; and the folder is the host's own until it is shown.
-type layout struct {
-	upper string
-	owner sandbox.Owner
-	made  map[string]bool // folders
+// plainPath reports whether a path of a tree stays below the top when it is joined to it.
+func plainPath(p string) bool {
+	for part := range strings.SplitSeq(p, "/") {
+		if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
+			return false
+		}
+	}
+	return true
 }
 
-// parents makes the folders that path lies in.
+// layout writes into an upper folder or a plain copy, which is the host's own until it is shown.
+type layout struct {
+	top     string
+	owner   sandbox.Owner
+	overlay bool
+	made    map[string]bool // folders known to be folders
+}
+
+// parents sees to it that a path lies in real folders, and in no link.
 func (l *layout) parents(p string) error {
 	folder := path.Dir(p)
 	if folder == "." || l.made[folder] {
@@ -254,14 +268,29 @@ func (l *layout) parents(p string) error {
 		return err
 	}
 	l.made[folder] = true
-	return ownFolder(filepath.Join(l.upper, folder), l.owner)
+	name := filepath.Join(l.top, folder)
+	st, err := os.Lstat(name)
+	if err == nil && st.IsDir() {
+		return nil
+	}
+	if err == nil {
+		if err := os.Remove(name); err != nil { // a file of the base, which becomes a folder
+			return err
+		}
+	}
+	return ownFolder(name, l.owner)
 }
 
-func (l *layout) whiteout(p string) error {
+// hide takes what the base has at p out of sight.
+func (l *layout) hide(p string) error {
 	if err := l.parents(p); err != nil {
 		return err
 	}
-	err := unix.Mknod(filepath.Join(l.upper, p), unix.S_IFCHR, 0)
+	name := filepath.Join(l.top, p)
+	if !l.overlay {
+		return removeAll(name)
+	}
+	err := unix.Mknod(name, unix.S_IFCHR, 0)
 	if errors.Is(err, unix.EPERM) {
 		return errNoWhiteouts
 	}
@@ -272,7 +301,12 @@ func (l *layout) write(e git.Edit, r io.Reader) error {
 	if err := l.parents(e.Path); err != nil {
 		return err
 	}
-	name := filepath.Join(l.upper, e.Path)
+	name := filepath.Join(l.top, e.Path)
+	if !l.overlay {
+		if err := removeAll(name); err != nil {
+			return err
+		}
+	}
 	if e.New.Mode == git.Symlink {
 		target, err := io.ReadAll(r)
 		if err != nil {
@@ -293,7 +327,7 @@ func (l *layout) write(e git.Edit, r io.Reader) error {
 	}
 	_, err = io.Copy(f, r)
 	if err == nil {
-		err = f.Chmod(mode)
+		err = f.Chmod(mode) // whatever the umask
 	}
 	if closed := f.Close(); err == nil {
 		err = closed

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,9 +17,9 @@ import (
 // confined does one edit with top as the root of all there is: links lead where random
 // edits let them lead, and this machine's own files are behind some of those names.
 // Scripts are a test's own words and run outside.
-func confined(top string, op Op) error {
+func confined(root, top string, op Op) error {
 	if op.Do == "exec" {
-		return script(top, string(op.To))
+		return script(root, top, string(op.To))
 	}
 	out, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -105,6 +106,9 @@ func put(at string, data []byte, flags int, mode fs.FileMode) error {
 
 func removeKeepingGit(top, at string) error {
 	if at != top {
+		if st, err := os.Stat(filepath.Dir(at)); err != nil || !st.IsDir() { // RemoveAll opens it, and a FIFO lets it wait
+			return fmt.Errorf("not in a folder: %w", err)
+		}
 		return os.RemoveAll(at)
 	}
 	entries, err := os.ReadDir(top)
@@ -131,9 +135,10 @@ func move(from, to string) error {
 	return os.RemoveAll(from)
 }
 
-func script(top, text string) error {
-	cmd := exec.Command("sh", "-ec", text)
+func script(root, top, text string) error {
+	cmd := exec.Command("/bin/sh", "-ec", text)
 	cmd.Dir = top
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Run()
 }

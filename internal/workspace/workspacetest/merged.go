@@ -137,8 +137,15 @@ func helper() int {
 		fmt.Println(err)
 		return 1
 	}
+	root := ""
 	for _, op := range e.Ops {
-		if err := confined(top, op); err != nil && !e.Lenient {
+		if op.Do == "exec" && root == "" {
+			if root, err = world(e.Tree.Objects); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+		}
+		if err := confined(root, top, op); err != nil && !e.Lenient {
 			fmt.Printf("%s %q: %v\n", op.Do, op.Path, err)
 			return 1
 		}
@@ -158,10 +165,10 @@ func mount(tree sandbox.Tree) (string, error) {
 		return "", fmt.Errorf("make mounts private: %w", err)
 	}
 	top := tree.Dir
+	if err := unix.Mount("none", "/mnt", "tmpfs", 0, ""); err != nil {
+		return "", fmt.Errorf("mount tmpfs: %w", err)
+	}
 	if top == "" {
-		if err := unix.Mount("none", "/mnt", "tmpfs", 0, ""); err != nil {
-			return "", fmt.Errorf("mount tmpfs: %w", err)
-		}
 		top = "/mnt/merged"
 		if err := os.Mkdir(top, 0o755); err != nil {
 			return "", err
@@ -180,26 +187,51 @@ func mount(tree sandbox.Tree) (string, error) {
 			return "", fmt.Errorf("mount .git: %w", err)
 		}
 	}
-	return top, bindObjects(tree.Objects)
+	return top, nil
 }
 
-// bindObjects shows object folders where the toy's alternates look for them, if the
-// namespace may: only root can make that folder at the top of the machine's own tree.
-func bindObjects(binds []sandbox.Bind) error {
-	if len(binds) == 0 || os.Geteuid() != 0 {
-		return nil
+// world makes a root folder that holds this machine's folders and, where the toy's
+// alternates look for them, the objects; scripts run in it.
+func world(binds []sandbox.Bind) (string, error) {
+	const root = "/mnt/world"
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return "", err
 	}
-	if err := unix.Mount("none", "/srv", "tmpfs", 0, ""); err != nil {
-		return err
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		target := filepath.Join(root, e.Name())
+		switch {
+		case e.Type()&os.ModeSymlink != 0:
+			link, err := os.Readlink("/" + e.Name())
+			if err != nil {
+				return "", err
+			}
+			if err := os.Symlink(link, target); err != nil {
+				return "", err
+			}
+		case e.IsDir() && e.Name() != "lost+found":
+			if err := bind("/"+e.Name(), target); err != nil {
+				return "", err
+			}
+		}
 	}
 	for _, b := range binds {
-		target := filepath.Join("/srv", b.Target)
-		if err := os.MkdirAll(target, 0o755); err != nil {
-			return err
+		if err := bind(b.Source, filepath.Join(root, b.Target)); err != nil {
+			return "", err
 		}
-		if err := unix.Mount(b.Source, target, "", unix.MS_BIND, ""); err != nil {
-			return err
-		}
+	}
+	return root, nil
+}
+
+func bind(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("show %s: %w", from, err)
 	}
 	return nil
 }

@@ -1,0 +1,145 @@
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/git"
+	"sallyport/internal/problem"
+	"sallyport/internal/workspace"
+	wt "sallyport/internal/workspace/workspacetest"
+)
+
+func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
+	attributes := func(file, text string) func(t *testing.T, top string) {
+		return func(t *testing.T, top string) { wt.Files(t, top, map[string]string{file: text}) }
+	}
+	config := func(key, value string) func(t *testing.T, top string) {
+		return func(t *testing.T, top string) { wt.Git(t, top, "config", key, value) }
+	}
+	for name, c := range map[string]struct {
+		make  func(t *testing.T, top string)
+		names []string // all are in the message; none = fit
+	}{
+		"plain":               {func(*testing.T, string) {}, nil},
+		"harmless attributes": {attributes(".gitattributes", "*.go text=auto eol=lf\n*.png binary -filter !ident\n# *.x filter=lfs\n\"a filter=b\" -text\n"), nil},
+		"lfs":                 {attributes(".gitattributes", "*.bin filter=lfs diff=lfs -text\n"), []string{".gitattributes", "filter=lfs"}},
+		"deep ident":          {attributes("src/.gitattributes", "*.c ident\n"), []string{"src/.gitattributes", "ident"}},
+		"crlf":                {attributes(".gitattributes", "\"a b\\\" c\" text eol=crlf\n"), []string{"eol=crlf"}},
+		"encoding":            {attributes(".gitattributes", "*.txt working-tree-encoding=UTF-16\n"), []string{"working-tree-encoding=UTF-16"}},
+		"macro":               {attributes(".gitattributes", "[attr]big filter=lfs\n"), []string{"filter=lfs"}},
+		"own attributes": {func(t *testing.T, top string) {
+			if err := os.WriteFile(filepath.Join(top, ".git/info/attributes"), []byte("* filter=mine\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"info/attributes", "filter=mine"}},
+		"autocrlf": {config("core.autocrlf", "true"), []string{"core.autocrlf"}},
+		"sparse":   {config("core.sparseCheckout", "yes"), []string{"sparse checkout"}},
+		"submodule": {func(t *testing.T, top string) {
+			wt.Git(t, top, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",libs/sub")
+		}, []string{"libs/sub", "submodule"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := wt.Project(t, base)
+			wt.Git(t, p.Top, "config", "core.autocrlf", "false")
+			c.make(t, p.Top)
+			wt.Git(t, p.Top, "add", "--", ".")
+			if name == "submodule" {
+				c.make(t, p.Top)
+			}
+			wt.Git(t, p.Top, "commit", "-qm", "y", "--allow-empty")
+			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+			host, err := m.Repository(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+			for range 2 { // what is remembered of a tree that is fit is not remembered of another
+				err = m.Fit(t.Context(), host, p, head)
+				if c.names == nil {
+					if err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				if problem.KindOf(err) != problem.Refused || problem.Of(err).Next == "" {
+					t.Fatalf("error is %v", err)
+				}
+				for _, n := range c.names {
+					if !strings.Contains(err.Error(), n) {
+						t.Errorf("%q is not in %q", n, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAShallowCloneWorks(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		p, head := shallow(t)
+		host, err := m.Repository(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Fit(t.Context(), host, p, head); err != nil {
+			t.Fatal(err)
+		}
+		w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := wt.Edit(t, w, wt.Exec("git log --format=%s; git status --porcelain")); strings.TrimSpace(got) != "x" {
+			t.Errorf("git says %q", got)
+		}
+		made, err := host.Import(t.Context(), "test:import", git.Import{
+			Ref: workspace.RefRoot(w.Spec.Change) + "checkpoints/1", From: head, Parents: []git.OID{head},
+			Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Offer(t.Context(), p, w.Spec.Change, workspace.RefRoot(w.Spec.Change)+"checkpoints/1", made.OID, head); err != nil {
+			t.Fatal(err)
+		}
+		if got := wt.Git(t, p.Top, "show", string(made.OID)+":new"); got != "1" {
+			t.Errorf("the offer holds %q", got)
+		}
+	})
+}
+
+func shallow(t *testing.T) (git.Project, git.OID) {
+	t.Helper()
+	first, _ := wt.Project(t, base)
+	wt.Files(t, first.Top, map[string]string{"more": "1"})
+	_, head := wt.Commit(t, first.Top)
+	top := filepath.Join(t.TempDir(), "clone")
+	wt.Git(t, first.Top, "clone", "-q", "--depth", "1", "file://"+first.Top, top)
+	p, err := git.Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, head
+}
+
+func TestAPartialCloneIsRefusedByName(t *testing.T) {
+	first, _ := wt.Project(t, base)
+	wt.Git(t, first.Top, "config", "uploadpack.allowFilter", "true")
+	top := filepath.Join(t.TempDir(), "clone")
+	wt.Git(t, first.Top, "clone", "-q", "--no-checkout", "--filter=blob:none", "file://"+first.Top, top)
+	p, err := git.Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+	host, err := m.Repository(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = m.Fit(t.Context(), host, p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
+	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "partial") {
+		t.Errorf("error is %v", err)
+	}
+}
