@@ -23,22 +23,18 @@ func (x *Index) Replace(set map[string]Staged) ([]byte, error) {
 	}
 	w := indexWriter{x: x, out: make([]byte, 12, len(x.raw)+len(set)*256+64)}
 	paths := slices.Sorted(maps.Keys(set))
-	next := 0
-	for _, s := range x.entries {
-		for ; next < len(paths) && paths[next] <= s.path; next++ {
-			if err := w.add(paths[next], set[paths[next]]); err != nil {
-				return nil, err
-			}
-		}
-		if _, replaced := set[s.path]; !replaced {
-			w.keep(s)
-		}
-	}
-	for ; next < len(paths); next++ {
-		if err := w.add(paths[next], set[paths[next]]); err != nil {
+	from := 0
+	for _, p := range paths {
+		to := x.find(p)
+		w.keep(x.entries[from:to])
+		if err := w.add(p, set[p]); err != nil {
 			return nil, err
 		}
+		for from = to; from < len(x.entries) && x.entries[from].path == p; {
+			from++ // all stages of it go
+		}
 	}
+	w.keep(x.entries[from:])
 	copy(w.out, "DIRC")
 	binary.BigEndian.PutUint32(w.out[4:], x.version)
 	binary.BigEndian.PutUint32(w.out[8:], uint32(w.count))
@@ -60,19 +56,24 @@ type indexWriter struct {
 	previous string // path of the entry before, for version 4
 }
 
-// keep copies an entry; in version 4 its name is packed anew, for the one before it may have gone.
-func (w *indexWriter) keep(s span) {
-	w.count++
-	if w.x.version < 4 {
-		w.out = append(w.out, w.x.raw[s.off:s.end]...)
+// keep copies a run of entries; in version 4 their names are packed anew, for the one before may have gone.
+func (w *indexWriter) keep(run []span) {
+	w.count += len(run)
+	if len(run) == 0 {
 		return
 	}
-	fixed := statLen + w.x.hashLen + 2
-	if s.flags&flagExtended != 0 {
-		fixed += 2
+	if w.x.version < 4 {
+		w.out = append(w.out, w.x.raw[run[0].off:run[len(run)-1].end]...)
+		return
 	}
-	w.out = append(w.out, w.x.raw[s.off:s.off+fixed]...)
-	w.packName(s.path)
+	for _, s := range run {
+		fixed := statLen + w.x.hashLen + 2
+		if s.flags&flagExtended != 0 {
+			fixed += 2
+		}
+		w.out = append(w.out, w.x.raw[s.off:s.off+fixed]...)
+		w.packName(s.path)
+	}
 }
 
 func (w *indexWriter) packName(path string) {

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/disk"
+	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
@@ -24,13 +26,18 @@ import (
 // complete and on the platter; with .old the landing is over and verified, and it is being cleared.
 type desk struct {
 	*site
-	ops   disk.Ops
-	l     *Landing
-	note  note
-	dir   *folder // the desk itself: note, lock, next index
-	slots *folder // on the work tree's file system: files and folders to come, then those that went
-	done  []bool  // per step: its rename was made
-	left  []string
+	ops    disk.Ops
+	l      *Landing
+	note   note
+	dir    *folder     // the desk itself: note, lock, next index
+	slots  *folder     // on the work tree's file system: files and folders to come, then those that went
+	done   []bool      // per step: its rename was made
+	out    []found     // per step: the old file as it came out of the live tree, compared
+	seen   []bool      // per step: its file was read again after it was moved, and is the new one
+	locked bool        // we have held the index's lock
+	fresh  *git.Index  // read and checked while we held the lock; nil once written
+	was    unix.Stat_t // of the file that fresh was read from
+	left   []string
 }
 
 // note is what a recovery reads from the desk.
@@ -113,6 +120,12 @@ func (d *desk) closeDesk() {
 	d.dir, d.slots = nil, nil
 }
 
+// forget starts with nothing done.
+func (d *desk) forget() {
+	n := len(d.note.Steps)
+	d.done, d.out, d.seen = make([]bool, n), make([]found, n), make([]bool, n)
+}
+
 func slot(i int) string { return strconv.Itoa(i) }
 
 // read takes a complete desk up again after a crash: which steps were done, the slots tell.
@@ -123,7 +136,7 @@ func (d *desk) read() error {
 	if err := d.readNote(); err != nil {
 		return err
 	}
-	d.done = make([]bool, len(d.note.Steps))
+	d.forget()
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
 		if !st.Live {
@@ -219,12 +232,18 @@ func (d *desk) clear() error {
 
 // strange returns the slots, with their paths, that hold neither the old nor the new of their step.
 func (d *desk) strange() (map[string]string, error) {
-	if err := d.readNote(); err != nil {
-		return nil, err
+	if len(d.done) == 0 {
+		if err := d.readNote(); err != nil {
+			return nil, err
+		}
+		d.forget()
 	}
 	kept := map[string]string{}
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
+		if d.unwritten(i) {
+			continue
+		}
 		f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
 		if err != nil && !errors.Is(err, errChanging) {
 			return nil, err
@@ -234,6 +253,16 @@ func (d *desk) strange() (map[string]string, error) {
 		}
 	}
 	return kept, nil
+}
+
+// unwritten reports whether the slot holds the file that came out of the live tree and was compared then,
+// and whose time of writing, well in the past, has not changed since.
+func (d *desk) unwritten(i int) bool {
+	var now unix.Stat_t
+	was := d.out[i].Stat
+	return d.done[i] && d.out[i].Exists && time.Since(time.Unix(was.Mtim.Unix())) > time.Second &&
+		unix.Fstatat(d.slots.fd(), slot(i), &now, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		now.Ino == was.Ino && now.Size == was.Size && now.Mtim == was.Mtim
 }
 
 // keep leaves a person's bytes where they find them: everything else goes, and the rest is theirs.

@@ -29,8 +29,9 @@ func (d *desk) lockIndex(ctx context.Context, patience time.Duration) error {
 		return fmt.Errorf("lock the index of %q: %w", d.Top, err)
 	}
 	if !took {
-		return d.locked()
+		return d.lockedOut()
 	}
+	d.locked = true
 	return nil
 }
 
@@ -74,14 +75,30 @@ func (d *desk) unlockIndex() error {
 	return nil
 }
 
-// stillClean looks at the index again, now that nobody else can write it.
-func (d *desk) stillClean() error {
-	x, _, err := d.index()
+// checked reads the index and compares its checksum, once for as long as we hold its lock and do not write it.
+func (d *desk) checked() (*git.Index, error) {
+	if !d.ownLock("index.lock") {
+		return nil, d.oddState(d.command("status"), "somebody has removed our lock on the index of %q", d.Top)
+	}
+	if d.fresh != nil {
+		return d.fresh, nil
+	}
+	x, was, err := d.index()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := x.Check(); err != nil {
-		return d.oddState(d.command("status"), "the index of %q: %v", d.Top, err)
+		return nil, d.oddState(d.command("status"), "the index of %q: %v", d.Top, err)
+	}
+	d.fresh, d.was = x, was
+	return x, nil
+}
+
+// stillClean looks at the index again, now that nobody else can write it.
+func (d *desk) stillClean() error {
+	x, err := d.checked()
+	if err != nil {
+		return err
 	}
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
@@ -98,7 +115,7 @@ func (d *desk) stillClean() error {
 // setIndex stages the new side of the steps, or the old one, and nothing else. An entry that a person
 // has changed meanwhile is left alone.
 func (d *desk) setIndex(forward bool, only pick) error {
-	x, was, err := d.index()
+	x, err := d.checked()
 	if err != nil {
 		return err
 	}
@@ -120,19 +137,18 @@ func (d *desk) setIndex(forward bool, only pick) error {
 			continue
 		}
 		stat := d.freshStat(st.Path, to)
+		d.seen[i] = forward && stat != git.Stat{}
 		set[st.Path] = git.Staged{Entry: to, AssumeValid: now.AssumeValid || now.Absent() && st.Staged.AssumeValid, Stat: stat}
 	}
 	if len(set) == 0 {
 		return nil
 	}
-	if err := x.Check(); err != nil {
-		return d.oddState(d.command("status"), "the index of %q: %v", d.Top, err)
-	}
 	raw, err := x.Replace(set)
 	if err != nil {
 		return fmt.Errorf("stage what landed: %w", err)
 	}
-	return d.writeIndex(raw, was)
+	d.fresh = nil
+	return d.writeIndex(raw, d.was)
 }
 
 // tick is longer than the clock of any file system takes to move on.

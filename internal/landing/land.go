@@ -188,7 +188,7 @@ func (r *run) verify(forward bool, only pick) error {
 			return errors.Join(err, fmt.Errorf("branch %s names %.12s instead of %.12s", r.l.Branch, tip, want))
 		}
 	}
-	if !r.l.WorkTree || !r.ownLock("index.lock") { // without the lock, neither was touched
+	if !r.l.WorkTree || !r.locked { // without the index's lock, neither was touched
 		return nil
 	}
 	x, _, err := r.index()
@@ -207,8 +207,11 @@ func (r *run) verify(forward bool, only pick) error {
 		if now := x.Entry(st.Path).Entry; st.Index && now != want {
 			r.stays(st)
 		}
+		if !st.Live || forward && r.seen[i] {
+			continue
+		}
 		f, err := r.work.look(st.Path)
-		if st.Live && (err != nil || !f.is(want, r.work.fileMode) && !(want.Absent() && f.isFolder())) {
+		if err != nil || !f.is(want, r.work.fileMode) && !(want.Absent() && f.isFolder()) {
 			r.stays(st)
 		}
 	}

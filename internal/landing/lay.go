@@ -44,7 +44,7 @@ func (d *desk) lay() error {
 	if err != nil {
 		return fmt.Errorf("complete %q: %w", name, err)
 	}
-	d.done = make([]bool, len(d.note.Steps))
+	d.forget()
 	return nil
 }
 

@@ -154,6 +154,7 @@ func (d *desk) expect(i int, back func() error) error {
 	because := d.edited(st)
 	if err == nil && st.untouched(f, d.work.fileMode) {
 		if !d.held(i) {
+			d.out[i] = f
 			return nil
 		}
 		because = d.dirty("fuser -v "+inert.Path(d.Top+"/"+st.Path), "%s is open for writing in some program", inert.Path(st.Path))

@@ -301,3 +301,41 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 		}
 	}
 }
+
+// TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver: without the lock the index is not ours to write.
+func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
+	for _, op := range []string{"ref:update", "tree:replace", "tree:add"} {
+		t.Run(op, func(t *testing.T) {
+			r, o := rich(t, t.TempDir())
+			before := look(t, r.Top)
+			j := &journal{}
+			ops := meddle(op, true, func() { os.Remove(filepath.Join(r.GitDir, "index.lock")) })
+			if err := attempt(&landing.Lander{Ops: ops}, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "removed our lock") {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestAPersonsGitWaitsForALanding: what they commit while it is under way is refused by their own git.
+func TestAPersonsGitWaitsForALanding(t *testing.T) {
+	r, o := rich(t, t.TempDir())
+	var said string
+	ops := meddle("tree:replace", false, func() { said, _ = tryGit(r.Top, "", "commit", "-qam", "in between") })
+	j := &journal{}
+	if err := attempt(&landing.Lander{Ops: ops}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Landed || !strings.Contains(said, "index.lock") {
+		t.Errorf("%s %q; git said %q", j.row.State, j.row.Reason, said)
+	}
+}

@@ -42,20 +42,23 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 		tip = r.l.Head
 	}
 	if tip == r.l.Head || tip == "" {
-		return Undone, r.unwind(laid, nil)
+		return Undone, r.unwind(ctx, laid, nil)
 	}
 	return r.follow(ctx, tip, laid)
 }
 
 // unwind makes the work tree and the index old again.
-func (r *run) unwind(laid bool, only pick) error {
+func (r *run) unwind(ctx context.Context, laid bool, only pick) error {
 	if !laid {
 		return nil
 	}
 	if err := r.backward(only); err != nil {
 		return err
 	}
-	if r.ownLock("index.lock") { // without it, the index was never written
+	if r.locked { // else the index was never written
+		if err := r.lockIndex(ctx, r.wait(waitForGit)); err != nil {
+			return err
+		}
 		if err := r.setIndex(false, only); err != nil {
 			return err
 		}
@@ -88,7 +91,7 @@ func (r *run) follow(ctx context.Context, tip git.OID, laid bool) (State, error)
 	is := func(side func(*step) git.Entry) pick {
 		return func(i int) bool { return file(theirs[i]) == side(&r.note.Steps[i]) }
 	}
-	if err := r.unwind(laid, is(func(s *step) git.Entry { return s.Old })); err != nil {
+	if err := r.unwind(ctx, laid, is(func(s *step) git.Entry { return s.Old })); err != nil {
 		return "", err
 	}
 	if err := r.finish(is(func(s *step) git.Entry { return s.New })); err != nil {

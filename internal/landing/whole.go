@@ -73,14 +73,14 @@ func (s *site) whole(ctx context.Context, patience time.Duration) (*git.Index, e
 		return nil, err
 	}
 	if !free {
-		return nil, s.locked()
+		return nil, s.lockedOut()
 	}
 	x, _, err := s.index()
 	return x, err
 }
 
-// locked names the lock that a person's git holds, or has left behind.
-func (s *site) locked() error {
+// lockedOut names the lock that a person's git holds, or has left behind.
+func (s *site) lockedOut() error {
 	path := s.GitDir + "/index.lock"
 	return s.oddState("rm -i "+inert.Path(path), "the index of %q is locked by %q: another git is at work there, or was killed", s.Top, path)
 }
