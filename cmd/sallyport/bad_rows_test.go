@@ -186,7 +186,7 @@ var badInput = []bad{
 
 	// What the agent does.
 	{
-		name: "the agent is missing", exit: 1, names: []string{"no-such-agent"}, next: "no-such-agent",
+		name: "the agent is missing", exit: 1, names: []string{"no-such-agent"},
 		words: []string{"run", "--request", "x", "--approve", "yes", "--", "no-such-agent", "fix it"},
 	},
 	{

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/cli"
 	"sallyport/internal/client"
 	"sallyport/internal/daemon"
+	"sallyport/internal/git"
 	"sallyport/internal/inert"
 	"sallyport/internal/lock"
 	"sallyport/internal/problem"
@@ -28,6 +29,10 @@ func run() int {
 }
 
 func serve(ctx context.Context, home string) error {
+	// A home begins with git's help; one that is too old is named before anything is made.
+	if _, err := git.Version(ctx); err != nil {
+		return err
+	}
 	err := daemon.Run(ctx, daemon.Options{Home: home})
 	if errors.Is(err, lock.ErrHeld) || errors.Is(err, socket.ErrAnswered) {
 		p := problem.Of(err)

@@ -311,7 +311,7 @@ func TestThePictureFitsAndShowsWhatIsThere(t *testing.T) {
 
 func TestTimesAndSizesReadWell(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0ms", 350 * time.Millisecond: "350ms", 4200 * time.Millisecond: "4.2s", 59 * time.Second: "59s",
+		-time.Second: "0s", 0: "0s", 350 * time.Millisecond: "350ms", 4200 * time.Millisecond: "4.2s", 59 * time.Second: "59s",
 		72 * time.Second: "1m12s", 2*time.Hour + 3*time.Minute: "2h03m", 76 * time.Hour: "3d04h",
 	} {
 		if got := duration(d); got != want {

@@ -52,8 +52,25 @@ func (a *app) examine(ctx context.Context, home string) api.Doctor {
 		p := problem.Of(err)
 		daemon.Detail, daemon.Fix = p.Text, p.Next
 	}
-	report.Checks = append(append(checks, daemon), report.Checks...)
+	report.Checks = merged(append(append(checks, daemon), report.Checks...))
 	return report
+}
+
+// merged keeps one check of a name: the first that fails, else the first.
+func merged(checks []api.Check) []api.Check {
+	out := make([]api.Check, 0, len(checks))
+	at := map[string]int{}
+	for _, c := range checks {
+		i, seen := at[c.Name]
+		switch {
+		case !seen:
+			at[c.Name] = len(out)
+			out = append(out, c)
+		case out[i].OK && !c.OK:
+			out[i] = c
+		}
+	}
+	return out
 }
 
 // writable tries the nearest folder of the home that exists; it writes nothing.

@@ -9,7 +9,7 @@ import (
 // duration shows a length of time with two units at most.
 func duration(d time.Duration) string {
 	switch {
-	case d < 0:
+	case d <= 0:
 		return "0s"
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d.Milliseconds())

@@ -34,13 +34,21 @@ func (v *plainView) show(n api.Notice) {
 			if v.agent == nil {
 				v.agent = inert.NewWriter(v.Err, false)
 			}
-			_, _ = io.WriteString(v.agent, n.Text) // progress; the transcript keeps it
+			_, _ = io.WriteString(v.agent, whole(n.Text)) // progress; the transcript keeps it
 		}
 		return
 	}
 	for _, l := range noticeLines(v.sheet(v.Err), n) {
 		fmt.Fprintf(v.Err, "%s %s\n", v.change, l)
 	}
+}
+
+// whole gives a line of output its end.
+func whole(text string) string {
+	if strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
 }
 
 func (v *plainView) tick(time.Time) {}
@@ -108,8 +116,7 @@ func (s sheet) state(v string) string {
 
 const (
 	clearLine   = "\r\x1b[K"
-	keptBytes   = 8 << 10  // of the agent's output, shown when it is asked for
-	partialMax  = 16 << 10 // of a line without an end
+	keptBytes   = 8 << 10 // of the agent's output, shown when it is asked for
 	spinnerBeat = 120 * time.Millisecond
 )
 
@@ -123,7 +130,6 @@ type liveView struct {
 	progress *api.Progress
 	output   bool
 	kept     []byte // last output, raw
-	partial  []byte // of the line being written, raw
 	asking   bool
 	drawn    bool
 }
@@ -137,7 +143,7 @@ func (v *liveView) show(n api.Notice) {
 	case api.NoticeProgress:
 		v.progress = n.Progress
 	case api.NoticeOutput:
-		v.hear(n.Text)
+		v.hear(whole(n.Text))
 	case api.NoticeState:
 		if n.State != v.state {
 			v.state, v.since = n.State, time.Now()
@@ -156,31 +162,22 @@ func (v *liveView) show(n api.Notice) {
 	v.draw(time.Now())
 }
 
-// hear keeps the agent's output, and shows whole lines of it when it is wanted.
+// hear keeps the agent's output, and shows it when it is wanted.
 func (v *liveView) hear(text string) {
 	v.kept = append(v.kept, text...)
 	if over := len(v.kept) - keptBytes; over > 0 {
 		v.kept = append([]byte(nil), v.kept[over:]...)
 	}
 	if v.output {
-		v.speak([]byte(text))
+		v.speak(text)
 	}
 }
 
-func (v *liveView) speak(raw []byte) {
-	v.partial = append(v.partial, raw...)
-	end := strings.LastIndexByte(string(v.partial), '\n')
-	if end < 0 && len(v.partial) > partialMax {
-		end = len(v.partial) - 1
-	}
-	if end < 0 {
-		return
-	}
+func (v *liveView) speak(text string) {
 	v.clear()
-	for line := range strings.Lines(inert.Block(string(v.partial[:end+1]), len(v.partial))) {
+	for line := range strings.Lines(inert.Block(text, len(text))) {
 		v.sheet.line("%s %s", v.dim("|"), strings.TrimRight(line, "\n"))
 	}
-	v.partial = append([]byte(nil), v.partial[end+1:]...)
 	v.draw(time.Now())
 }
 
@@ -190,8 +187,7 @@ func (v *liveView) key(k byte) {
 	}
 	v.output = !v.output
 	if v.output {
-		v.partial = nil
-		v.speak(append(append([]byte(nil), v.kept...), '\n'))
+		v.speak(string(v.kept))
 	}
 	v.clear()
 	v.draw(time.Now())

@@ -323,6 +323,28 @@ func TestTheSocketLiesWhereOnlyItsUserReaches(t *testing.T) {
 	}
 }
 
+func TestADaemonThatWasStartedWithAnotherRuntimeFolderIsFound(t *testing.T) {
+	s, home := place(t, "")
+	c, err := s.Ensure(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, otherHome := place(t, "") // as from cron, or another login
+	found, err := other.Dial(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.Socket() != c.Socket() {
+		t.Errorf("found %s, not %s", found.Socket(), c.Socket())
+	}
+	if _, err := other.Dial(t.Context(), otherHome); !errors.Is(err, ErrNoDaemon) {
+		t.Errorf("the daemon of another home was found: %v", err)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestASocketInAFolderThatOthersMayWriteIsNotTrusted(t *testing.T) {
 	s, home := place(t, "")
 	path, err := s.Socket(home)

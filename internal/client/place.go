@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"sallyport/internal/problem"
@@ -82,12 +85,28 @@ func (p Person) Socket(home string) (string, error) {
 // Sockets returns every place where a daemon of the home may listen, the likeliest first:
 // one that was started from another login may have had another XDG_RUNTIME_DIR.
 func (p Person) Sockets(home string) []string {
-	var paths []string
-	seen := map[string]bool{}
-	for _, dir := range []string{p.runtime(), filepath.Join("/run/user", strconv.Itoa(p.UID), "sallyport"), p.fallback()} {
-		if path := socketIn(dir, home); !seen[path] && len(path) <= socketBytesMax {
-			seen[path] = true
+	paths := []string{socketIn(p.runtime(), home), socketIn(p.fallback(), home)}
+	for _, path := range listening(socketIn("", home)) {
+		if !slices.Contains(paths, path) {
 			paths = append(paths, path)
+		}
+	}
+	return slices.DeleteFunc(slices.Compact(paths), func(path string) bool { return len(path) > socketBytesMax })
+}
+
+// listening returns the unix sockets of this machine whose path ends in a folder and a name.
+// Who may have put one there is for ours to judge.
+func listening(end string) []string {
+	table, err := os.Open("/proc/net/unix")
+	if err != nil {
+		return nil // then only the places that can be computed are known
+	}
+	defer table.Close() // read only
+	var paths []string
+	for lines := bufio.NewScanner(table); lines.Scan(); {
+		// The path is the last column and may hold spaces.
+		if at := strings.Index(lines.Text(), " /"); at >= 0 && strings.HasSuffix(lines.Text(), "/"+end) {
+			paths = append(paths, lines.Text()[at+1:])
 		}
 	}
 	return paths
