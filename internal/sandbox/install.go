@@ -91,16 +91,29 @@ func (p Person) install(path string, level int) (Installed, error) {
 		return Installed{}, fmt.Errorf("find out where %q leads: %w", path, err)
 	}
 	if inside, ok := p.inRepository(path); ok {
-		in := Installed{Path: inside, Dirs: []string{filepath.Dir(inside)}}
+		in := Installed{Path: inside} // its folder is the agent's to write: nothing is looked up there
 		return p.withInterpreter(in, real, level)
 	}
-	in := Installed{Path: path, Dirs: []string{filepath.Dir(path)}}
+	in := Installed{Path: path}
+	if !common(path) {
+		in.Dirs = []string{filepath.Dir(path)}
+	}
 	for _, place := range []string{path, real} {
-		if !Below(place, "/usr") && !shown(place, in.Binds) && !p.inTop(place) {
+		if !common(place) && !shown(place, in.Binds) && !p.inTop(place) {
 			in.Binds = append(in.Binds, p.folderOf(place, real))
 		}
 	}
 	return p.withInterpreter(in, real, level)
+}
+
+// common reports whether every sandbox shows a path: /usr and the names that lead into it.
+func common(path string) bool {
+	for _, top := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+		if Below(path, top) {
+			return true
+		}
+	}
+	return false
 }
 
 // inRepository translates a path of the repository to the one inside.
