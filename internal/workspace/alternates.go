@@ -77,12 +77,37 @@ func alternateLine(path string) string {
 	return b.String()
 }
 
-// binds shows object folders inside a sandbox, and returns the alternates file that names them there.
-func binds(folders []string) (shown []sandbox.Bind, alternates string) {
+// inside returns where object folder number i is seen in a sandbox.
+func inside(i int) string { return ObjectsRoot + "/" + strconv.Itoa(i) }
+
+// binds shows object folders inside a sandbox. All that a folder borrows is in the list
+// already, and its own list names paths of the host: an empty file covers it.
+func (m *Manager) binds(folders []string) []sandbox.Bind {
+	var shown []sandbox.Bind
 	for i, folder := range folders {
-		target := ObjectsRoot + "/" + strconv.Itoa(i)
-		shown = append(shown, sandbox.Bind{Source: folder, Target: target})
-		alternates += target + "\n"
+		shown = append(shown, sandbox.Bind{Source: folder, Target: inside(i)})
 	}
-	return shown, alternates
+	for i, folder := range folders {
+		if st, err := os.Lstat(filepath.Join(folder, "info", "alternates")); err == nil && st.Mode().IsRegular() && st.Size() > 0 {
+			shown = append(shown, sandbox.Bind{Source: m.empty(), Target: inside(i) + "/info/alternates"})
+		}
+	}
+	return shown
+}
+
+// empty is a file with nothing in it.
+func (m *Manager) empty() string { return filepath.Join(m.root, "empty") }
+
+func (m *Manager) makeEmpty() error {
+	if exists(m.empty()) {
+		return nil
+	}
+	return m.ops.Do("workspace:empty", func() error {
+		f, err := os.OpenFile(m.empty(), os.O_WRONLY|os.O_CREATE, 0o444)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Chmod(0o444) // whatever the umask
+	})
 }

@@ -163,7 +163,7 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 	layer := m.layerOf(filepath.Join(m.root, "layers", string(r.Tree)))
 	w := Workspace{Spec: spec, Strategy: r.Strategy, base: layer.Tree, path: path}
 	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
-	w.Tree.Objects, _ = binds(r.Objects)
+	w.Tree.Objects = m.binds(r.Objects)
 	if r.Strategy == Overlay {
 		w.Tree.Layers = []string{layer.Tree}
 		w.Tree.Upper, w.Tree.Work = filepath.Join(path, "upper"), filepath.Join(path, "work")
@@ -199,6 +199,9 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) error {
 // fill makes the folders of a workspace; the record comes last.
 func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir string) error) error {
 	if err := m.folder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := m.makeEmpty(); err != nil {
 		return err
 	}
 	if err := m.remove("workspace:clear", path); err != nil {

@@ -41,7 +41,10 @@ func (m *Manager) toy(dir string, project git.Project, branch string, commit git
 	if plainBranch(branch) {
 		head, refs = "ref: refs/heads/"+branch+"\n", fmt.Sprintf("%s refs/heads/%s\n", commit, branch)
 	}
-	_, alternates := binds(objects)
+	alternates := ""
+	for i := range objects {
+		alternates += inside(i) + "\n"
+	}
 	shallow, err := readPlain(filepath.Join(project.CommonDir, "shallow"))
 	if err != nil {
 		return err

@@ -227,8 +227,10 @@ func world(binds []sandbox.Bind) (string, error) {
 }
 
 func bind(from, to string) error {
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
+	if _, err := os.Stat(to); err != nil {
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return err
+		}
 	}
 	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("show %s: %w", from, err)

@@ -1,0 +1,240 @@
+package workspace_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/git"
+	"sallyport/internal/problem"
+	"sallyport/internal/workspace"
+	wt "sallyport/internal/workspace/workspacetest"
+)
+
+const change = "chg-00000001"
+
+func manager(t *testing.T) *workspace.Manager {
+	return workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+}
+
+// photo is every file of a person's repository with its mode, but for objects, which may grow.
+func photo(t *testing.T, top string) string {
+	t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if p == filepath.Join(top, ".git/objects") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(p)
+		fmt.Fprintf(&out, "%s %v %v %q\n", p, info.Mode(), info.ModTime(), data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestAKeptBaseSurvivesAmendAndGC(t *testing.T) {
+	m := manager(t)
+	p, head := wt.Project(t, base)
+	for range 2 {
+		if err := m.Keep(t.Context(), p, change, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wt.Git(t, p.Top, "commit", "-q", "--amend", "-m", "amended")
+	wt.Git(t, p.Top, "reflog", "expire", "--expire=now", "--all")
+	wt.Git(t, p.Top, "gc", "-q", "--prune=now")
+	if got := wt.Git(t, p.Top, "cat-file", "-t", string(head)); got != "commit" {
+		t.Errorf("the base is a %q", got)
+	}
+}
+
+func TestAnOfferIsOneRefAndReleaseTakesOnlyOurs(t *testing.T) {
+	m := manager(t)
+	p, head := wt.Project(t, base)
+	host, err := m.Repository(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := photo(t, p.Top)
+	ref := workspace.RefRoot(change) + "checkpoints/1"
+	made, err := host.Import(t.Context(), "test:import", git.Import{
+		Ref: ref, From: head, Parents: []git.OID{head}, Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Keep(t.Context(), p, change, head); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := m.Offer(t.Context(), p, change, ref, made.OID, head); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := wt.Git(t, p.Top, "diff", "--name-only", "main", ref); got != "new" {
+		t.Errorf("a person sees %q", got)
+	}
+	wt.Git(t, p.Top, "update-ref", "refs/sallyport/chg-00000002/base", string(head))
+	if err := m.Offer(t.Context(), p, change, "refs/heads/main", made.OID, head); err == nil {
+		t.Error("a branch was offered")
+	}
+	if err := m.Release(t.Context(), p, change); err != nil {
+		t.Fatal(err)
+	}
+	wt.Git(t, p.Top, "rev-parse", "--verify", "refs/sallyport/chg-00000002/base")
+	wt.Git(t, p.Top, "update-ref", "-d", "refs/sallyport/chg-00000002/base")
+	if photo(t, p.Top) != before {
+		t.Error("something else changed")
+	}
+}
+
+func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
+	m := manager(t)
+	files := map[string]string{".gitignore": "*.o\n", "a": "1\n", "b": "1\n", "c": "1\n", "d": "1\n", "e": "1\n", "x.o": "tracked", "same": "1\n"}
+	p, head := wt.Project(t, files)
+	top := p.Top
+	wt.Files(t, top, map[string]string{"a": "changed\n", "staged": "2\n", "new\nline": "3\n", "y.o": "ignored", "deep/er/u": "4"})
+	wt.Git(t, top, "add", "staged")
+	wt.Git(t, top, "rm", "-q", "b")
+	wt.Git(t, top, "rm", "-q", "--cached", "c", "x.o")
+	if err := os.Remove(filepath.Join(top, "d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(top, "e"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(top, "same"), time.Now(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	plantTraps(t, top)
+	before := photo(t, top)
+	want := []string{"a", "b", "c", "d", "deep/er/u", "e", "new\nline", "staged", "x.o"}
+	got, err := m.Dirty(t.Context(), p, head)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("dirty %q, %v; want %q", got, err, want)
+	}
+
+	at := time.Unix(1_700_000_000, 0)
+	made, err := m.IncludeDirty(t.Context(), p, change, head, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := m.IncludeDirty(t.Context(), p, change, head, at)
+	if err != nil || again != made {
+		t.Errorf("made again: %s and %s, %v", made, again, err)
+	}
+	if photo(t, top) != before {
+		t.Error("the person's repository changed")
+	}
+	host, err := m.Repository(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	err = host.List(t.Context(), made, func(path string, e git.Entry, _ int64) error {
+		listed = append(listed, string(e.Mode[3:])+path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// c was taken out of the index and is a file that nothing ignores: as git add -A has it.
+	tree := []string{"644.gitignore", "644a", "644c", "644deep/er/u", "755e", "644new\nline", "644same", "644staged"}
+	if !slices.Equal(listed, tree) {
+		t.Errorf("the base holds %q, want %q", listed, tree)
+	}
+
+	// The workspace on it, and bringing it to the person's repository, need the host's objects.
+	w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: made, Branch: "main", Owner: wt.Self()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := wt.Edit(t, w, wt.Exec("git status --porcelain; git log --format=%H")); out != string(made)+"\n"+string(head)+"\n" {
+		t.Errorf("git says %q", out)
+	}
+	ref := workspace.RefRoot(change) + "checkpoints/1"
+	if err := m.Offer(t.Context(), p, change, ref, made, made); err != nil {
+		t.Fatal(err)
+	}
+	if got := wt.Git(t, top, "show", ref+":a"); got != "changed" {
+		t.Errorf("the offer holds %q", got)
+	}
+}
+
+// plantTraps makes a repository run something with every git that honours its settings.
+func plantTraps(t *testing.T, top string) {
+	t.Helper()
+	trap := filepath.Join(t.TempDir(), "sprung")
+	script := "touch " + trap + "; :"
+	wt.Files(t, top, map[string]string{".git/info/attributes": "* filter=trap diff=trap\n"})
+	for _, kv := range [][2]string{
+		{"filter.trap.clean", script + "; cat"}, {"filter.trap.smudge", script + "; cat"}, {"diff.trap.textconv", script + "; cat"},
+		{"core.fsmonitor", script}, {"diff.external", script}, {"core.alternateRefsCommand", script},
+	} {
+		wt.Git(t, top, "config", kv[0], kv[1])
+	}
+	wt.Files(t, top, map[string]string{".git/hooks/reference-transaction": "x+#!/bin/sh\n" + script + "\n", ".git/hooks/post-index-change": "x+#!/bin/sh\n" + script + "\n"})
+	t.Cleanup(func() {
+		if _, err := os.Stat(trap); err == nil && !t.Skipped() {
+			t.Error("something of the repository's own ran")
+		}
+	})
+}
+
+func TestAFileTouchedRightAfterTheIndexIsNotMissed(t *testing.T) {
+	m := manager(t)
+	p, head := wt.Project(t, map[string]string{"f": "one\n"})
+	// Same size, same second: only the index's own time tells that the file must be read.
+	wt.Files(t, p.Top, map[string]string{"f": "two\n"})
+	st, err := os.Stat(filepath.Join(p.GitDir, "index"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(p.Top, "f"), st.ModTime(), st.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.Dirty(t.Context(), p, head)
+	if err != nil || !slices.Equal(got, []string{"f"}) {
+		t.Errorf("dirty %q, %v", got, err)
+	}
+}
+
+func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
+	m := manager(t)
+	p, head := wt.Project(t, base)
+	wt.Files(t, p.Top, map[string]string{"inner/file": "1"})
+	wt.Git(t, filepath.Join(p.Top, "inner"), "init", "-q")
+	wt.Git(t, filepath.Join(p.Top, "inner"), "add", ".")
+	wt.Git(t, filepath.Join(p.Top, "inner"), "commit", "-qm", "x")
+	_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0))
+	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "inner") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestNothingUncommittedIsTheHeadItself(t *testing.T) {
+	m := manager(t)
+	p, head := wt.Project(t, base)
+	got, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0))
+	if err != nil || got != head {
+		t.Errorf("%s, %v", got, err)
+	}
+}
