@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 )
 
 // picture is a repository byte for byte: for each path its type, mode, owner and the hash of
@@ -108,4 +109,44 @@ func (p picture) differs(after picture) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// What every row of the table stands on: the picture sees each small thing, and nothing that is ours to add.
+func TestThePictureSeesEverySmallThing(t *testing.T) {
+	p := newPerson(t)
+	for name, do := range map[string]func(){
+		"content":       func() { p.write("a.txt", "onE\n") },
+		"mode":          func() { must(t, os.Chmod(filepath.Join(p.repo, "b.txt"), 0o755)) },
+		"a new file":    func() { p.write("new", "") },
+		"a lost file":   func() { must(t, os.Remove(filepath.Join(p.repo, "new"))) },
+		"an index":      func() { p.git("rm", "-q", "--cached", "folder/c.txt") },
+		"a branch":      func() { p.git("branch", "other") },
+		"a lock":        func() { p.write(".git/index.lock", "") },
+		"a link":        func() { must(t, os.Symlink("a.txt", filepath.Join(p.repo, "link"))) },
+		"a config":      func() { p.git("config", "x.y", "z") },
+		"an empty name": func() { must(t, os.Mkdir(filepath.Join(p.repo, "empty"), 0o755)) },
+	} {
+		if name == "a lost file" {
+			p.write("new", "")
+		}
+		before := p.picture()
+		do()
+		if before.differs(p.picture()) == "" {
+			t.Errorf("%s was not seen", name)
+		}
+		must(t, os.RemoveAll(filepath.Join(p.repo, ".git/index.lock")))
+		must(t, os.RemoveAll(filepath.Join(p.repo, "new")))
+	}
+	before := p.picture()
+	p.git("update-ref", "refs/sallyport/chg-00000001/base", "HEAD")
+	if diff := before.differs(p.picture()); diff != "" {
+		t.Errorf("a ref of ours counts:\n%s", diff)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

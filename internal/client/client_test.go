@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +40,9 @@ func playDaemon(home string) int {
 		fmt.Fprintln(os.Stderr, "no good\nsallyport: the database \x1b[31mis on fire\nnext: call the \x1b[31mbrigade")
 		return 1
 	case "taken":
+		if err := os.WriteFile(filepath.Join(home, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+			return 1
+		}
 		return ExitTaken
 	case "silent":
 		stop := make(chan os.Signal, 1)
@@ -190,11 +194,17 @@ func TestADaemonThatDoesNotComeUpIsToldWithItsLastWordsAndItsLog(t *testing.T) {
 
 func TestADaemonThatLostTheHomeToAnotherIsWaitedFor(t *testing.T) {
 	s, home := place(t, "taken")
-	go func() { // the other one, that begins once the first is under way
-		again := time.NewTicker(time.Millisecond)
+	go func() { // the other one answers only some time after the first has ended
+		again := time.NewTicker(pollTime)
 		defer again.Stop()
+		late := 0
 		for range again.C {
-			if _, err := os.Stat(LogPath(home)); err == nil {
+			raw, _ := os.ReadFile(filepath.Join(home, "pid"))
+			pid, err := strconv.Atoi(string(raw))
+			if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+				late++
+			}
+			if late > 5 {
 				serveAs("", home)
 				return
 			}

@@ -89,12 +89,7 @@ func waitEnd(pid int, most time.Duration) {
 type cutError struct{ err error }
 
 func (e *cutError) Error() string { return "the event stream was cut" }
-func (e *cutError) Unwrap() error {
-	if errors.Is(e.err, io.EOF) {
-		return nil // an end of file is no proper end here
-	}
-	return e.err
-}
+func (e *cutError) Unwrap() error { return e.err }
 
 // readEvents reads server-sent events until each returns an error, which it returns.
 func readEvents(r io.Reader, each func(kind string, data []byte) error) error {

@@ -208,6 +208,19 @@ func TestAWatchThatTheDaemonLeavesIsCutNotEnded(t *testing.T) {
 	}
 }
 
+func TestAWatchThatIsLeftHasNoEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 { // the controller closes its channel because we are leaving: both are ready at once
+		notices := make(chan change.Notice)
+		close(notices)
+		w := newRecorder()
+		if err := sendEvents(ctx, w, notices); err == nil || strings.Contains(w.body.String(), api.NoticeEnd) {
+			t.Fatalf("%v after %q", err, w.body.String())
+		}
+	}
+}
+
 func TestADiffThatBreaksHalfWayIsNeverTakenForAWhole(t *testing.T) {
 	v := &verbs{patch: strings.Repeat("+line\n", 50_000), patchErr: errRefused}
 	c, _ := serve(t, v)
@@ -268,10 +281,12 @@ type recorder struct {
 	body   bytes.Buffer
 }
 
-func newRecorder() *recorder                    { return &recorder{header: http.Header{}, status: 200} }
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(status int)      { r.status = status }
-func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+func newRecorder() *recorder                         { return &recorder{header: http.Header{}, status: 200} }
+func (r *recorder) Header() http.Header              { return r.header }
+func (r *recorder) WriteHeader(status int)           { r.status = status }
+func (r *recorder) SetWriteDeadline(time.Time) error { return nil }
+func (r *recorder) FlushError() error                { return nil }
+func (r *recorder) Write(p []byte) (int, error)      { return r.body.Write(p) }
 
 // raw sends one request over the socket as it is.
 func raw(t *testing.T, c *client.Client, method, path, body string, header map[string]string) (int, api.Problem, http.Header) {
