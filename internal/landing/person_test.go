@@ -3,6 +3,7 @@ package landing_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -337,5 +338,97 @@ func TestAPersonsGitWaitsForALanding(t *testing.T) {
 	}
 	if j.row.State != landing.Landed || !strings.Contains(said, "index.lock") {
 		t.Errorf("%s %q; git said %q", j.row.State, j.row.Reason, said)
+	}
+}
+
+// TestAnEditThatCameOutJustBeforeACrashGoesBack: the host dies between taking the file and looking at it.
+func TestAnEditThatCameOutJustBeforeACrashGoesBack(t *testing.T) {
+	const mine = "the person's\n"
+	for op, path := range map[string]string{"tree:replace": "a.txt", "tree:delete": "only/deep/one"} {
+		t.Run(op, func(t *testing.T) {
+			r, o := rich(t, t.TempDir())
+			head := gitIn(t, r.Top, "", "rev-parse", "main")
+			c := &disktest.Crash{At: -1}
+			ops := disk.Ops{Around: func(name string, do func() error) error {
+				if name == op {
+					overwrite(mine)(filepath.Join(r.Top, path))
+					c.At, c.After = len(c.Seen()), true
+				}
+				return c.Ops().Around(name, do)
+			}}
+			j := &journal{}
+			if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Ops: ops}, o, j) }); !crashed || err != nil {
+				t.Fatal(crashed, err)
+			}
+			recoverAll(t, j, disk.Ops{})
+			if raw, err := os.ReadFile(filepath.Join(r.Top, path)); err != nil || string(raw) != mine {
+				t.Errorf("%s holds %q, %v", path, raw, err)
+			}
+			if j.row.State != landing.Undone || gitIn(t, r.Top, "", "rev-parse", "main") != head {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestAFolderThatAPersonMadeStays even though it is empty and the landing would have made it.
+func TestAFolderThatAPersonMadeStays(t *testing.T) {
+	r, o := rich(t, t.TempDir())
+	ops := meddle("ref:update", true, func() {
+		if err := os.Mkdir(filepath.Join(r.Top, "new"), 0o700); err != nil {
+			t.Error(err)
+		}
+		overwrite("mine")(filepath.Join(r.Top, "dir/-rf")) // in the way of a file that comes
+	})
+	j := &journal{}
+	if err := attempt(&landing.Lander{Ops: ops}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(filepath.Join(r.Top, "new")); err != nil || st.Mode().Perm() != 0o700 || j.row.State != landing.Undone {
+		t.Errorf("%v, %v; %s %q", st, err, j.row.State, j.row.Reason)
+	}
+}
+
+// TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace: nothing moves, and its lock stays.
+func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		r, o := rich(t, t.TempDir())
+		before := look(t, r.Top)
+		lock := filepath.Join(r.GitDir, "index.lock")
+		seen := &disktest.Crash{At: -1}
+		tries := 0
+		ops := disk.Ops{Around: func(op string, do func() error) error {
+			if op == "index:lock" {
+				if tries++; tries == 1 {
+					put(t, lock, "theirs", 0o644)
+				} else if ends {
+					os.Remove(lock)
+				}
+			}
+			return seen.Ops().Around(op, do)
+		}}
+		j := &journal{}
+		if err := attempt(&landing.Lander{Ops: ops, Wait: 100 * time.Millisecond}, o, j); err != nil {
+			t.Fatal(err)
+		}
+		if ends {
+			if j.row.State != landing.Landed {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			continue
+		}
+		if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "index.lock") || slices.Contains(seen.Seen(), "ref:update") {
+			t.Errorf("%s %q after %q", j.row.State, j.row.Reason, seen.Seen())
+		}
+		if raw, _ := os.ReadFile(lock); string(raw) != "theirs" {
+			t.Errorf("their lock holds %q", raw)
+		}
+		os.Remove(lock)
+		if d := differ(look(t, r.Top), before); d != "" {
+			t.Error(d)
+		}
 	}
 }
