@@ -22,15 +22,13 @@ const (
 // errCancelled is the cause of a step's context when a person withdrew the change.
 var errCancelled = problem.New(problem.Conflict, "cancelled")
 
-// errStopping is the cause when the daemon ends; the row keeps its state for the next one.
-var errStopping = errors.New("the daemon is stopping")
-
 // Run takes every change whose next step is due and whose lease is free, until ctx ends
 // and all steps have returned. It first takes over what an earlier daemon of this home held.
 func (c *Controller) Run(ctx context.Context) error {
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.ReleaseClaims(ctx, c.holder) }); err != nil {
 		return fmt.Errorf("take over unfinished work: %w", err)
 	}
+	c.sweep(ctx)
 	var steps sync.WaitGroup
 	defer steps.Wait()
 	for ctx.Err() == nil {
@@ -93,9 +91,10 @@ func (c *Controller) sleep(ctx context.Context) error {
 	return nil
 }
 
-// step runs the next step of a claimed row and writes what came of it.
-func (c *Controller) step(ctx context.Context, row store.Change) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// step runs the next step of a claimed row and writes what came of it. If the daemon ends
+// meanwhile nothing came of it: the row keeps its state for the next one.
+func (c *Controller) step(daemon context.Context, row store.Change) {
+	ctx, cancel := context.WithCancelCause(daemon)
 	defer cancel(nil)
 	c.mu.Lock()
 	c.busy++
@@ -116,7 +115,7 @@ func (c *Controller) step(ctx context.Context, row store.Change) {
 	err := c.run(ctx, row)
 	cancel(nil)
 	<-renewed
-	if err == nil || context.Cause(ctx) == errStopping {
+	if err == nil || daemon.Err() != nil && !errors.Is(err, errCancelled) {
 		return
 	}
 	// What is written now must be written although the step's context has ended.
@@ -187,6 +186,9 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 	})
 	if err == nil {
 		c.moved(row)
+		if State(row.State).Final() {
+			c.tidy(ctx, row)
+		}
 	}
 	return err
 }

@@ -2,19 +2,66 @@ package change
 
 import (
 	"context"
+	"slices"
 
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/problem"
+	"sallyport/internal/request"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
 
-// tidy removes the workspace of a change that has ended. Its work stays under its refs.
-// What cannot be removed now is found by the sweep.
+// tidy removes the workspace of a change that has ended. Its work stays under its refs: as
+// long as it has none, the workspace stays. What is not done now is done by the sweep.
 func (c *Controller) tidy(ctx context.Context, row store.Change) {
-	if row.Base == "" {
+	if row.Base == "" || row.Request.Kind == request.Revert {
+		return
+	}
+	if err := c.keepWork(ctx, row); err != nil {
+		c.Log.Warn("the work of a change could not be kept; its workspace stays", "change", row.ID, "error", err)
 		return
 	}
 	if err := c.Workspaces.Remove(ctx, row.ID); err != nil {
 		c.Log.Warn("a workspace was not removed", "change", row.ID, "error", err)
+	}
+}
+
+// keepWork puts what the last session of a change did under a ref, unless it is there already.
+func (c *Controller) keepWork(ctx context.Context, row store.Change) error {
+	sessions, err := c.sessions(ctx, row.ID)
+	if err != nil || len(sessions) == 0 {
+		return err
+	}
+	last := sessions[len(sessions)-1]
+	taken, err := c.Checkpoints(ctx, row.ID)
+	if err != nil || slices.ContainsFunc(taken, func(cp checkpoint.Checkpoint) bool { return cp.Session == last.ID }) {
+		return err
+	}
+	ws, err := c.Workspaces.Open(ctx, c.spec(row))
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.take(ctx, row, ws, checkpoint.Interrupted, last.ID)
+	return err
+}
+
+// sweep tidies up after changes that ended when a daemon had no time left to do it.
+func (c *Controller) sweep(ctx context.Context) {
+	there, err := c.Workspaces.Changes()
+	if err != nil {
+		c.Log.Warn("the workspaces could not be listed", "error", err)
+	}
+	for _, change := range there {
+		row, err := c.row(ctx, change)
+		switch {
+		case err != nil: // not ours to remove: no row says that its work is kept
+			c.Log.Warn("a workspace has no change", "workspace", change, "error", err)
+		case State(row.State).Final():
+			c.tidy(ctx, row)
+		}
 	}
 }
 

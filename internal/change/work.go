@@ -38,7 +38,7 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 		last = sessions[n-1]
 	}
 	if last.Exit == nil { // it never ran, or its end is not known
-		if last.ID != "" && last.Ended == nil {
+		if last.ID != "" {
 			if ws, err = c.salvage(ctx, row, ws, last); err != nil {
 				return err
 			}
