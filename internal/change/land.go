@@ -283,6 +283,17 @@ func (c *Controller) takeRepository(ctx context.Context, row store.Change) (leas
 	key := "repo:" + row.Request.Project.CommonDir
 	ok := false
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		if lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL); err != nil || ok {
+			return err
+		}
+		// A daemon that died may have had no time to give it back.
+		holder, err := tx.Change(ctx, id.Change(lease.Holder))
+		if err != nil || State(holder.State) == Landing || State(holder.State) == RollbackFailed {
+			return err
+		}
+		if err := tx.DropLease(ctx, lease); err != nil {
+			return err
+		}
 		lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL)
 		return err
 	})
