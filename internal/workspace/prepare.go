@@ -112,13 +112,13 @@ func (m *Manager) discard(ctx context.Context, path string) error {
 
 // Sweep removes what a crash left half made. It is called at start, before anything else.
 func (m *Manager) Sweep(ctx context.Context) error {
-	for _, kind := range []string{"repos", "layers", "workspaces", "shown", "dirty"} {
+	for _, kind := range []string{".", "repos", "layers", "workspaces", "shown", "dirty"} {
 		entries, err := os.ReadDir(filepath.Join(m.root, kind))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), ".new-") && kind != "shown" && kind != "dirty" {
+			if !halfMade(kind, e.Name()) {
 				continue
 			}
 			if err := ctx.Err(); err != nil {
@@ -130,6 +130,32 @@ func (m *Manager) Sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// halfMade reports whether a name in a folder of the root stands for nothing that is still needed.
+func halfMade(kind, name string) bool {
+	switch kind {
+	case "shown", "dirty":
+		return true
+	case ".": // where probes, a sandbox's too, try what works
+		return strings.HasPrefix(name, ".probe-") || strings.HasPrefix(name, "probe-")
+	}
+	return strings.HasPrefix(name, ".new-")
+}
+
+// Changes returns the changes that have a workspace.
+func (m *Manager) Changes() ([]id.Change, error) {
+	entries, err := os.ReadDir(filepath.Join(m.root, "workspaces"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var there []id.Change
+	for _, e := range entries {
+		if change, err := id.ParseChange(e.Name()); err == nil {
+			there = append(there, change)
+		}
+	}
+	return there, err
 }
 
 // open reads the record of a workspace; os.ErrNotExist if there is none.
