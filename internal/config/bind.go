@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"sallyport/internal/yamltext"
 )
 
 // listMax bounds every list of a file.
@@ -234,20 +236,7 @@ func kind(n ast.Node) string {
 type foreign struct{ b *binder }
 
 func (f foreign) Visit(n ast.Node) ast.Visitor {
-	what := ""
-	switch n.(type) {
-	case *ast.AnchorNode:
-		what = "an anchor (&)"
-	case *ast.AliasNode:
-		what = "an alias (*)"
-	case *ast.MergeKeyNode:
-		what = "a merge key (<<)"
-	case *ast.TagNode:
-		what = "a tag (!)"
-	case *ast.DirectiveNode:
-		what = "a directive (%)"
-	}
-	if what != "" {
+	if what := yamltext.Foreign(n); what != "" {
 		f.b.note(n, "", "%s is not taken here; write the value itself, in quotes if it begins so", what)
 		return nil
 	}

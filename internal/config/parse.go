@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -14,6 +13,7 @@ import (
 
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
+	"sallyport/internal/yamltext"
 )
 
 // depthMax bounds nesting; the files need three.
@@ -64,7 +64,7 @@ func parse(from source, data []byte, into any) error {
 
 // document returns the one mapping of a file, nil if it is empty.
 func (b *binder) document(data []byte) ast.Node {
-	if why, at := unreadable(data); why != "" {
+	if why, at := yamltext.Unreadable(data, FileBytesMax, depthMax); why != "" {
 		b.found = append(b.found, finding{line: 1 + bytes.Count(data[:at], []byte("\n")), column: 1 + at - (1 + bytes.LastIndexByte(data[:at], '\n')), text: why})
 		return nil
 	}
@@ -93,41 +93,6 @@ func (b *binder) document(data []byte) ast.Node {
 		body = doc.Body
 	}
 	return body
-}
-
-// unreadable says why data is not given to the parser at all, and at which byte.
-func unreadable(data []byte) (why string, at int) {
-	if len(data) > FileBytesMax {
-		return fmt.Sprintf("the file has %d bytes; %d is the limit", len(data), FileBytesMax), 0
-	}
-	depth, dashes := 0, 0
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		switch {
-		case r == utf8.RuneError && size <= 1:
-			return "it is not UTF-8", i
-		case r == '\n' || r == '\t' || r == '\r' && i+1 < len(data) && data[i+1] == '\n':
-		case r == 0xfeff && i == 0:
-			return "it begins with a byte order mark; save it without", i
-		case r < ' ' || r == 0x7f || inert.Bidi(r):
-			return fmt.Sprintf("it holds %U, which is not shown", r), i
-		case r == '[' || r == '{':
-			depth++
-		case (r == ']' || r == '}') && depth > 0:
-			depth--
-		}
-		switch {
-		case r == '-' && i+1 < len(data) && data[i+1] == ' ': // - - - x is a list of lists of lists
-			dashes++
-		case r != ' ':
-			dashes = 0
-		}
-		if depth > depthMax || dashes > depthMax {
-			return fmt.Sprintf("lists or groups are nested more than %d deep", depthMax), i
-		}
-		i += size
-	}
-	return "", 0
 }
 
 // refuse says all that is wrong, a line each.

@@ -51,6 +51,7 @@ func environment(extra []string) []string {
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_NO_REPLACE_OBJECTS=1",
 		"GIT_NO_LAZY_FETCH=1",
+		"GIT_ALLOW_PROTOCOL=none", // beats protocol.*.allow of a repository: nothing is ever fetched
 		"GIT_GRAFT_FILE=/dev/null",
 		"GIT_LITERAL_PATHSPECS=1",
 		"GIT_PAGER=cat",

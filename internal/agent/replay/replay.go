@@ -3,16 +3,20 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 
 	"sallyport/internal/agent"
 	"sallyport/internal/problem"
 	"sallyport/internal/sandbox"
+	"sallyport/internal/yamltext"
 )
 
 // Driver plays a task's Script.
@@ -74,8 +78,32 @@ type rename struct {
 	To   string `yaml:"to"`
 }
 
+// Limits of a script, which may come from anywhere.
+const (
+	ScriptBytesMax = 256 << 10
+	nestingMax     = 256 // brackets in the text of files count too
+)
+
+// bounded refuses, before it is parsed, what would keep the parser busy or mean more than it shows.
+func bounded(text []byte) error {
+	const next = "sallyport run --help"
+	if why, at := yamltext.Unreadable(text, ScriptBytesMax, nestingMax); why != "" {
+		return problem.Errorf(problem.Usage, next, "the replay script is not valid: line %d: %s", 1+bytes.Count(text[:at], []byte("\n")), why)
+	}
+	for _, t := range lexer.Tokenize(string(text)) {
+		switch t.Type {
+		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType, token.DirectiveType:
+			return problem.Errorf(problem.Usage, next, "the replay script is not valid: line %d: an anchor, alias, merge key, tag or directive is not taken", t.Position.Line)
+		}
+	}
+	return nil
+}
+
 // Parse reads a script strictly. Errors: problem.Usage, with the line or the step.
 func Parse(text []byte) (agent.Script, error) {
+	if err := bounded(text); err != nil {
+		return agent.Script{}, err
+	}
 	var f file
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return agent.Script{}, refuse("%s", strings.TrimSpace(yaml.FormatError(err, false, false)))
