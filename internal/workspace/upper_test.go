@@ -1,0 +1,64 @@
+package workspace
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzMarksAreExactNames holds the decoding of attribute lists: only the exact names mean anything.
+func FuzzMarksAreExactNames(f *testing.F) {
+	for _, list := range []string{
+		"", "user.overlay.opaque\x00", "user.overlay.overlay.opaque\x00", "user.overlay.opaque", "user.overlay.opaquex\x00",
+		"user.mime\x00user.overlay.whiteout\x00", "trusted.overlay.opaque\x00", "\x00\x00", "user.overlay.metacopy\x00user.overlay.redirect\x00",
+	} {
+		f.Add([]byte(list))
+	}
+	f.Fuzz(func(t *testing.T, list []byte) {
+		m := decodeMarks(list)
+		has := func(name string) bool {
+			for _, n := range strings.Split(string(list), "\x00") {
+				if n == name {
+					return true
+				}
+			}
+			return false
+		}
+		if (m.opaque != "") != has("user.overlay.opaque") || m.whiteout != has("user.overlay.whiteout") ||
+			m.redirect != has("user.overlay.redirect") || m.metacopy != has("user.overlay.metacopy") {
+			t.Errorf("%q decodes to %+v", list, m)
+		}
+	})
+}
+
+// FuzzPlainPathsStayBelow holds that a joined path of a tree never leaves the top.
+func FuzzPlainPathsStayBelow(f *testing.F) {
+	for _, p := range []string{"a", "../x", "a/../../x", "/etc", "a//b", ".", "..", ".git/x", "a/b/c", ""} {
+		f.Add(p)
+	}
+	f.Fuzz(func(t *testing.T, p string) {
+		if !plainPath(p) {
+			return
+		}
+		for _, part := range strings.Split(p, "/") {
+			if part == ".." || part == "" || part == "." {
+				t.Errorf("%q passes", p)
+			}
+		}
+	})
+}
+
+// FuzzAttributesAreReadConservatively holds that no line hides an attribute that converts.
+func FuzzAttributesAreReadConservatively(f *testing.F) {
+	for _, line := range []string{"*.x filter=lfs", "\"a b\" filter=lfs", "\"a\\\" b\" ident", "# filter=lfs", "*.x\tfilter=lfs", "\"open filter=lfs", "[attr]m filter=lfs"} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		if strings.ContainsAny(line, "\n") {
+			return
+		}
+		attributesOf(line) // never panics, whatever a repository holds
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") && fitAttributes("f", "x "+line+" filter=lfs") == nil {
+			t.Errorf("%q hides a filter", line)
+		}
+	})
+}
