@@ -68,7 +68,7 @@ func newPlace(dir string) (*place, error) {
 	}
 	p := &place{dir: dir, run: runtime, env: map[string]string{
 		"HOME": filepath.Join(dir, ".person"), "SALLYPORT_HOME": filepath.Join(dir, ".state-of-sallyport"), "XDG_RUNTIME_DIR": runtime,
-		"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1", "PATH": os.Getenv("PATH"), "WORK": dir,
+		"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1", "GORACE": "atexit_sleep_ms=0", "PATH": os.Getenv("PATH"), "WORK": dir,
 	}}
 	if err := os.Mkdir(p.env["HOME"], 0o700); err != nil {
 		return nil, err
@@ -87,12 +87,16 @@ func (p *place) command(ctx context.Context, dir string, argv ...string) *exec.C
 	return cmd
 }
 
-// leave stops the daemon, if one runs, and removes what is not below dir.
+// leave stops the daemon of every home below dir, where one runs, and removes what is not below dir.
 func (p *place) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if out, err := p.command(ctx, p.dir, "sallyport", "daemon", "stop").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "daemon stop: %v\n%s", err, out)
+	homes, _ := filepath.Glob(filepath.Join(p.dir, "*", ".state")) // the pattern is well-formed
+	for _, state := range homes {
+		out, err := p.command(ctx, p.dir, "sallyport", "daemon", "stop", "--home", filepath.Dir(state)).CombinedOutput()
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "daemon stop: %v\n%s", err, out)
+		}
 	}
 	os.RemoveAll(p.run)
 }

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,9 +44,10 @@ func playDaemon(home string) int {
 		}
 		return ExitTaken
 	case "silent":
-		stop := make(chan os.Signal, 1)
-		signal.Notify(stop, syscall.SIGTERM)
-		<-stop
+		if err := os.WriteFile(filepath.Join(home, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+			return 1
+		}
+		<-time.After(time.Minute) // it is killed long before, or ends with nobody to miss it
 		return 0
 	}
 	return serveAs(string(mood), home)
@@ -223,8 +223,32 @@ func TestADaemonThatNeverAnswersIsNotWaitedForForever(t *testing.T) {
 	s, home := place(t, "silent")
 	s.Wait = 300 * time.Millisecond
 	_, err := s.Ensure(t.Context(), home)
+	defer endDaemon(t, home)
 	if p := problem.Of(err); p.Kind != problem.Unavailable || !strings.Contains(p.Text, "did not answer within 300ms") {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// endDaemon kills a played daemon that does not listen to anybody, once it has said who it is.
+func endDaemon(t *testing.T, home string) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	again := time.NewTicker(pollTime)
+	defer again.Stop()
+	for {
+		raw, _ := os.ReadFile(filepath.Join(home, "pid"))
+		if pid, err := strconv.Atoi(string(raw)); err == nil {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		select {
+		case <-deadline:
+			t.Error("the silent daemon never began")
+			return
+		case <-again.C:
+		}
 	}
 }
 
