@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -85,14 +86,14 @@ func dieWith(parent int) error {
 // giveUp drops every right for good: identity, groups, capabilities, and the way to get any by exec.
 func giveUp(l sandbox.Launch) error {
 	if l.Drop {
-		uid, gid := int(l.Owner.UID), int(l.Owner.GID)
-		if err := rawSetgroups(); err != nil {
+		uid, gid := uintptr(l.Owner.UID), uintptr(l.Owner.GID)
+		if err := onThread(unix.SYS_SETGROUPS, 0, 0, 0); err != nil {
 			return fmt.Errorf("drop groups: %w", err)
 		}
-		if err := unix.Setresgid(gid, gid, gid); err != nil {
+		if err := onThread(unix.SYS_SETRESGID, gid, gid, gid); err != nil {
 			return fmt.Errorf("drop to gid %d: %w", gid, err)
 		}
-		if err := unix.Setresuid(uid, uid, uid); err != nil {
+		if err := onThread(unix.SYS_SETRESUID, uid, uid, uid); err != nil {
 			return fmt.Errorf("drop to uid %d: %w", uid, err)
 		}
 	}
@@ -107,16 +108,21 @@ func giveUp(l sandbox.Launch) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
-	if os.Geteuid() == 0 || os.Getuid() == 0 {
-		return errors.New("still uid 0 after dropping it")
+	var real, effective, saved uint32
+	if err := onThread(unix.SYS_GETRESUID, uintptr(unsafe.Pointer(&real)), uintptr(unsafe.Pointer(&effective)), uintptr(unsafe.Pointer(&saved))); err != nil {
+		return fmt.Errorf("look at the identity: %w", err)
+	}
+	if uid := l.Owner.UID; real != uid || effective != uid || saved != uid {
+		return fmt.Errorf("still uid %d, %d, %d after dropping to %d", real, effective, saved, uid)
 	}
 	// A change of identity clears the death signal.
 	return dieWith(l.Parent)
 }
 
-// rawSetgroups empties the supplementary groups of this thread, which is the one that execs.
-func rawSetgroups() error {
-	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
+// onThread changes the identity of this thread alone: it is the one that execs,
+// and the others end there. Changing all of them takes as long as the whole start.
+func onThread(call uintptr, a, b, c uintptr) error {
+	if _, _, errno := unix.RawSyscall(call, a, b, c); errno != 0 {
 		return errno
 	}
 	return nil
@@ -145,7 +151,11 @@ func become(l sandbox.Launch, confiner int) error {
 		"--chdir", "/", "--seccomp", strconv.Itoa(sandbox.FilterFD),
 		"--", sandbox.InitPath, "runner", "init",
 	}
-	if err := unix.Exec("/proc/self/fd/"+strconv.Itoa(confiner), argv, nil); err != nil {
+	path := l.Bubblewrap
+	if sandbox.Below(path, stageDir) {
+		path = "/proc/self/fd/" + strconv.Itoa(confiner)
+	}
+	if err := unix.Exec(path, argv, nil); err != nil {
 		return fmt.Errorf("start %s: %w", l.Bubblewrap, err)
 	}
 	return nil

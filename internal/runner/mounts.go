@@ -118,7 +118,15 @@ func cloneAll(l sandbox.Launch) ([]graft, error) {
 		}
 	}
 	binds = append(binds, realTops()...)
-	for _, b := range append(append(binds, tree.Objects...), l.Binds...) {
+	// Where a repository says objects are was looked at before; it must still be that place.
+	for _, b := range tree.Objects {
+		g, err := cloneReal(b.Source, rootDir+filepath.Clean(b.Target))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
+	for _, b := range append(binds, l.Binds...) {
 		attr := uint64(unix.MOUNT_ATTR_RDONLY)
 		if b.Writable {
 			attr = 0
@@ -152,6 +160,26 @@ func clone(source, target string, attr uint64, idmap int) (graft, error) {
 	if err != nil {
 		return graft{}, fmt.Errorf("show %q: %w", source, err)
 	}
+	return protect(fd, source, target, attr, idmap)
+}
+
+// cloneReal is clone, read-only, of a folder whose path has no link in it.
+func cloneReal(source, target string) (graft, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	at, err := unix.Openat2(unix.AT_FDCWD, source, &how)
+	if err != nil {
+		return graft{}, fmt.Errorf("show %q: %w", source, err)
+	}
+	defer unix.Close(at)
+	fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return graft{}, fmt.Errorf("show %q: %w", source, err)
+	}
+	return protect(fd, source, target, unix.MOUNT_ATTR_RDONLY, 0)
+}
+
+// protect sets what a detached mount must never allow.
+func protect(fd int, source, target string, attr uint64, idmap int) (graft, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return graft{}, fmt.Errorf("show %q: %w", source, err)

@@ -64,14 +64,8 @@ func TestTheDriverHoldsThePortsPromises(t *testing.T) {
 		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir()}
 	})
 	for _, folder := range d.GroupFolders() {
-		if folder == "" {
-			continue
-		}
-		if left, err := filepath.Glob(folder + "/*-test-*"); err != nil || len(left) > 0 {
-			t.Errorf("control groups are left: %v, %v", left, err)
-		}
-		if err := os.Remove(folder); err != nil {
-			t.Error(err)
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Errorf("control groups are left in %s: %v", folder, err)
 		}
 	}
 }
@@ -209,14 +203,8 @@ func TestTheDeathOfTheDaemonIsTheEndOfItsSandboxes(t *testing.T) {
 	// The next daemon of the home removes what the last one could not.
 	next := bwrap.New(bwrap.Config{Self: self(t), Root: filepath.Join(root, "state")})
 	for _, folder := range next.GroupFolders() {
-		if folder == "" {
-			continue
-		}
-		if left, err := filepath.Glob(folder + "/*-doomed"); err != nil || len(left) > 0 {
-			t.Errorf("control groups are left: %v, %v", left, err)
-		}
-		if err := os.Remove(folder); err != nil {
-			t.Error(err)
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Errorf("control groups are left in %s: %v", folder, err)
 		}
 	}
 }

@@ -9,7 +9,4 @@ func (d *Driver) WithoutGroups() *Driver {
 }
 
 // GroupFolders returns where this driver makes control groups.
-func (d *Driver) GroupFolders() []string {
-	l := d.groupLayout()
-	return []string{l.unified, l.memory, l.pids}
-}
+func (d *Driver) GroupFolders() []string { return d.groupLayout().folders() }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,11 +27,17 @@ const (
 )
 
 // layout says where control groups can be made; empty strings where they cannot.
+// The folders are this home's own and there only while it has a sandbox.
 type layout struct {
 	unified string // folder of version 2 for this home's sandboxes
 	memory  string // version 1
 	pids    string // version 1
 	kind    struct{ memory, pids string }
+}
+
+// folders lists what there is of it.
+func (l layout) folders() []string {
+	return slices.DeleteFunc([]string{l.unified, l.memory, l.pids}, func(dir string) bool { return dir == "" })
 }
 
 // findLayout makes this home's folders and sees what a group in them offers.
@@ -50,8 +57,8 @@ func findLayout(ops disk.Ops, root string) layout {
 		}
 	}
 	if l.unified != "" {
-		_ = writeGroup(ops, filepath.Dir(l.unified), "cgroup.subtree_control", "+memory +pids")
-		_ = writeGroup(ops, l.unified, "cgroup.subtree_control", "+memory +pids")
+		handDown(ops, filepath.Dir(l.unified))
+		handDown(ops, l.unified)
 		on, _ := os.ReadFile(filepath.Join(l.unified, "cgroup.subtree_control"))
 		for _, controller := range strings.Fields(string(on)) {
 			switch controller {
@@ -77,10 +84,21 @@ func findLayout(ops disk.Ops, root string) layout {
 		}
 		l.memory, l.pids = first("memory", &l.kind.memory), first("pids", &l.kind.pids)
 	}
-	for _, dir := range []string{l.unified, l.memory, l.pids} {
+	for _, dir := range l.folders() {
 		sweep(ops, dir)
+		leave(ops, dir)
 	}
 	return l
+}
+
+// handDown lets groups below dir limit memory and processes, where dir itself may.
+func handDown(ops disk.Ops, dir string) {
+	_ = writeGroup(ops, dir, "cgroup.subtree_control", "+memory +pids")
+}
+
+// leave removes the home's folder if no sandbox is in it.
+func leave(ops disk.Ops, dir string) {
+	_ = ops.Do("cgroup:leave", func() error { return unix.Rmdir(dir) })
 }
 
 // unifiedParents lists where version 2 groups may be made. Root takes the top,
@@ -170,9 +188,6 @@ func writeGroup(ops disk.Ops, dir, file, text string) error {
 
 // sweep removes what a daemon that is gone left behind.
 func sweep(ops disk.Ops, dir string) {
-	if dir == "" {
-		return
-	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
@@ -216,7 +231,16 @@ func (l layout) make(ops disk.Ops, id string, limits sandbox.Limits) (*groups, e
 func (g *groups) fill(l layout, name string, limits sandbox.Limits) error {
 	mkdir := func(parent string) (string, error) {
 		dir := filepath.Join(parent, name)
-		return dir, g.ops.Do("cgroup:make", func() error { return os.Mkdir(dir, 0o755) })
+		for tries := 0; ; tries++ {
+			err := g.ops.Do("cgroup:make", func() error { return os.Mkdir(dir, 0o755) })
+			if !errors.Is(err, os.ErrNotExist) || tries == 100 {
+				return dir, err
+			}
+			// The last sandbox of this home took the folder with it.
+			if _, ok := makeGroup(g.ops, filepath.Dir(parent), filepath.Base(parent)); ok && parent == l.unified {
+				handDown(g.ops, parent)
+			}
+		}
 	}
 	var err error
 	if l.unified != "" {
@@ -294,6 +318,7 @@ func (g *groups) remove() error {
 		if !seen[dir] {
 			seen[dir] = true
 			errs = append(errs, removeGroup(g.ops, dir, 5*time.Second))
+			leave(g.ops, filepath.Dir(dir))
 		}
 	}
 	return errors.Join(errs...)

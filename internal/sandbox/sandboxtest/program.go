@@ -163,6 +163,7 @@ func testTrees(t *testing.T, s Setup) {
 		must(t, os.Mkdir(out, 0o755))
 		s.give(t, out)
 		must(t, os.WriteFile(filepath.Join(tool, "x"), []byte("tool\n"), 0o666))
+		must(t, os.Chmod(filepath.Join(tool, "x"), 0o666)) // its mode would let anyone write
 		must(t, os.WriteFile(one, []byte("one\n"), 0o644))
 		spec.Binds = []sandbox.Bind{{Source: one, Target: "/opt/one"}, {Source: tool, Target: "/opt/tool"}, {Source: out, Target: "/opt/out", Writable: true}}
 		if got := s.run(t, spec); got.out != "tool\nheld\none\n" {
