@@ -50,6 +50,10 @@ func Open(ctx context.Context, folder string) (Project, error) {
 	if !filepath.IsAbs(p.CommonDir) {
 		p.CommonDir = filepath.Join(abs, p.CommonDir)
 	}
+	// Git says real paths of the other two; a link on the way is never followed later.
+	if p.CommonDir, err = filepath.EvalSymlinks(p.CommonDir); err != nil {
+		return Project{}, problem.Errorf(problem.Usage, "", "find the git directory of %q: %w", abs, err)
+	}
 	var st syscall.Stat_t
 	if err := syscall.Stat(p.Top, &st); err != nil {
 		return Project{}, problem.Errorf(problem.Usage, "", "read %q: %w", p.Top, err)

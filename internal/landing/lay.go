@@ -267,7 +267,13 @@ func (d *desk) layNew(r room) error {
 	if err := chown(d.slots.fd(), r.Slot, d.UID, gid); err != nil {
 		return err
 	}
-	return unix.Fchmodat(d.slots.fd(), r.Slot, perm, 0)
+	// By descriptor: the slots lie in a folder of the repository's owner, who could put a link here.
+	fd, err := unix.Openat(d.slots.fd(), r.Slot, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Fchmod(fd, perm)
 }
 
 // layLikeness prepares an empty copy of a folder that may go, for the way back.

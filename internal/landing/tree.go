@@ -56,10 +56,15 @@ var errChanging = errors.New("is being written to")
 
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 
-// openFolder opens an absolute path, whose owner must be one of owners if we are root:
-// whoever owns the path above it could otherwise point us somewhere else.
+// openFolder opens an absolute path without following a link anywhere on the way: it was real
+// when the change was requested. If we are root it must belong to one of owners, or to root
+// where no owner below could have put it there.
 func openFolder(abs, format string, owners ...uint32) (*folder, error) {
-	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, abs, &how)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("open %q: there is a symbolic link on the way, which was not there before: %w", abs, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open %q: %w", abs, err)
 	}

@@ -117,12 +117,16 @@ func (s *site) rawIndex(st *unix.Stat_t) ([]byte, error) {
 		return nil, fmt.Errorf("read the index of %q: %w", s.Top, err)
 	}
 	f := os.NewFile(uintptr(fd), "index")
+	const most = 512 << 20 // of some millions of paths; a sparse file can claim any size
 	defer f.Close()
 	if err := unix.Fstat(fd, st); err != nil {
 		return nil, fmt.Errorf("read the index of %q: %w", s.Top, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, s.oddState(s.command("status"), "the index of %q is no file", s.Top)
+	}
+	if st.Size > most {
+		return nil, s.oddState(s.command("status"), "the index of %q claims %d bytes; at most %d are read", s.Top, st.Size, most)
 	}
 	raw := make([]byte, st.Size)
 	if _, err := io.ReadFull(f, raw); err != nil {

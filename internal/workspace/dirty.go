@@ -49,7 +49,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 	if len(paths) > IncludeDirtyMax {
 		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status", "%s has %d uncommitted paths; at most %d can be taken along", project.Top, len(paths), IncludeDirtyMax)
 	}
-	top, err := openTop(project.Top)
+	top, err := openReal(project.Top)
 	if err != nil {
 		return "", err
 	}
@@ -176,6 +176,9 @@ func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID) 
 	return u, u.compare(ctx, host, project.Top, private, head)
 }
 
+// indexMax is the size of the largest index that is read: several million files.
+const indexMax = 1 << 30
+
 // copyIndex copies an index with its time of change, by which git tells files that
 // changed right after it was written. An index that does not exist is an empty one.
 func copyIndex(from, folder string) (string, error) {
@@ -197,10 +200,10 @@ func copyIndex(from, folder string) (string, error) {
 	if err != nil {
 		return f.Name(), err
 	}
-	if !st.Mode().IsRegular() {
-		return f.Name(), problem.Errorf(problem.Refused, "ls -l "+shellWord(from), "%s is not a regular file", from)
+	if !st.Mode().IsRegular() || st.Size() > indexMax {
+		return f.Name(), problem.Errorf(problem.Refused, "ls -l "+shellWord(from), "%s is not a regular file of at most %d bytes", from, int64(indexMax))
 	}
-	if _, err := io.Copy(f, src); err != nil {
+	if _, err := io.Copy(f, io.LimitReader(src, indexMax)); err != nil {
 		return f.Name(), err
 	}
 	return f.Name(), os.Chtimes(f.Name(), st.ModTime(), st.ModTime())
