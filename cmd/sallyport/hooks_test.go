@@ -23,11 +23,10 @@ func pidIn(t *testing.T, out string) int {
 	return pid
 }
 
-// Whatever a repository has set up to run when git does something: none of it runs, and what
-// lands is what was approved.
-func TestNothingThatARepositoryPlantsRunsOrChangesWhatLands(t *testing.T) {
-	p := newPerson(t)
-	trap := filepath.Join(p.dir, "trapped")
+// plant sets up everything that git would run, and returns the file that tells what did.
+func plant(t *testing.T, p *person) (trap string) {
+	t.Helper()
+	trap = filepath.Join(p.dir, "trapped")
 	script := "#!/bin/sh\necho \"$0 $*\" >> " + trap + "\necho planted > " + filepath.Join(p.repo, "a.txt") + "\ncat 2>/dev/null\nexit 0\n"
 	hook := filepath.Join(p.dir, "planted.sh")
 	if err := os.WriteFile(hook, []byte(script), 0o755); err != nil {
@@ -76,7 +75,14 @@ func TestNothingThatARepositoryPlantsRunsOrChangesWhatLands(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.repo, ".git", "info", "attributes"), []byte("*.txt diff=x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return trap
+}
 
+// Whatever a repository has set up to run when git does something: none of it runs, and what
+// lands is what was approved.
+func TestNothingThatARepositoryPlantsRunsOrChangesWhatLands(t *testing.T) {
+	p := newPerson(t)
+	trap := plant(t, p)
 	s := p.sallyport(sh("echo two > a.txt; echo new > new.txt", "--approve", "yes")...)
 	if s.code != 0 {
 		t.Fatalf("%s", s)
@@ -97,5 +103,10 @@ func TestNothingThatARepositoryPlantsRunsOrChangesWhatLands(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(p.repo, "a.txt")); err != nil || string(got) != "one\n" {
 		t.Errorf("rolled back to %q, %v", got, err)
+	}
+	// The traps are real: git itself springs them.
+	_, _ = p.try("git", "commit", "--allow-empty", "-m", "x")
+	if _, err := os.Stat(trap); err != nil {
+		t.Errorf("the traps do not spring at all: %v", err)
 	}
 }
