@@ -3,10 +3,14 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
@@ -17,22 +21,52 @@ import (
 const ObjectsRoot = sandbox.ObjectsRoot
 
 // objects returns every folder that holds objects of a project: its own first, then
-// those that it borrows. A project that borrows is asked through git, as its owner,
-// so that nothing comes into reach that they could not reach themselves.
+// those that it borrows. A project that borrows is asked through git, as its owner.
+//
+// Each is shown in sandboxes as it is, so what is no folder of objects and nothing else
+// is refused by name: a repository may come from a stranger, and its list of what it
+// borrows can name a home folder or a socket's.
 func (m *Manager) objects(ctx context.Context, project git.Project) ([]string, error) {
-	own := filepath.Join(project.CommonDir, "objects")
-	if st, err := os.Stat(own); err != nil || !st.IsDir() {
-		return nil, problem.Errorf(problem.Refused, "git -C "+strconv.Quote(project.Top)+" fsck", "%s is not a folder of objects", own)
+	named := []string{filepath.Join(project.CommonDir, "objects")}
+	list := filepath.Join(named[0], "info", "alternates")
+	borrows, err := readPlain(list)
+	if err != nil {
+		return nil, err
 	}
-	found := []string{own}
-	borrows, err := readPlain(filepath.Join(own, "info", "alternates"))
-	if err != nil || len(borrows) == 0 {
-		return found, err
+	if len(borrows) > 0 {
+		more, err := m.borrowed(ctx, project)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, more...)
 	}
+	root, err := filepath.EvalSymlinks(m.root)
+	if err != nil {
+		root = m.root // not made yet
+	}
+	var found []string
+	for _, name := range named {
+		folder, err := objectFolder(name, project)
+		if err != nil {
+			return nil, problem.Errorf(problem.Refused, "cat "+shellWord(list), "%s has objects in %s, which cannot be shown to an agent: %w", project.Top, name, err)
+		}
+		if folder == root || strings.HasPrefix(folder, root+"/") {
+			return nil, problem.Errorf(problem.Refused, "cat "+shellWord(list), "%s borrows objects from %s, which is sallyport's own", project.Top, name)
+		}
+		if !slices.Contains(found, folder) {
+			found = append(found, folder)
+		}
+	}
+	return found, nil
+}
+
+// borrowed asks git which folders a project borrows from, also by way of one another.
+func (m *Manager) borrowed(ctx context.Context, project git.Project) ([]string, error) {
 	out, err := project.Common(m.ops).Run(ctx, git.Cmd{Args: []string{"count-objects", "-v"}})
 	if err != nil {
 		return nil, fmt.Errorf("find the objects that %s borrows: %w", project.Top, err)
 	}
+	var found []string
 	for line := range strings.Lines(string(out)) {
 		text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "alternate: ")
 		if !ok {
@@ -40,11 +74,78 @@ func (m *Manager) objects(ctx context.Context, project git.Project) ([]string, e
 		}
 		folder, err := unquote(text)
 		if err != nil || !filepath.IsAbs(folder) {
-			return nil, problem.Errorf(problem.Refused, "cat "+filepath.Join(own, "info", "alternates"), "%s borrows objects from %q, which is no absolute path", project.Top, text)
+			return nil, fmt.Errorf("%s borrows objects from %q, which is no absolute path", project.Top, text)
 		}
 		found = append(found, folder)
 	}
 	return found, nil
+}
+
+// objectFolder returns the true path of a folder that holds git objects and nothing
+// else, and that the project's owner could read without us.
+func objectFolder(name string, project git.Project) (string, error) {
+	folder, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", err
+	}
+	fd, err := openReal(folder)
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(fd), folder)
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(1024)
+		for _, n := range names {
+			if !objectName(n) {
+				return "", fmt.Errorf("it holds %q, which is no part of a folder of objects", n)
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return folder, theirs(f, folder, project.UID)
+}
+
+// objectName reports whether git itself keeps something of that name among objects.
+func objectName(n string) bool {
+	if n == "pack" || n == "info" || len(n) == 2 && strings.Trim(n, "0123456789abcdef") == "" {
+		return true
+	}
+	for _, passing := range []string{"tmp_obj_", "tmp_objdir-", "incoming-"} {
+		if strings.HasPrefix(n, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// theirs refuses a folder that only root could have reached for a project of another
+// user: it is that user's, or the way to it is open to everybody.
+func theirs(f *os.File, path string, uid uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 || uid == 0 || st.Uid == uid {
+		return nil
+	}
+	for p, need := path, uint32(0o005); ; p, need = filepath.Dir(p), 0o001 {
+		var st unix.Stat_t
+		if err := unix.Lstat(p, &st); err != nil {
+			return err
+		}
+		if st.Mode&need != need {
+			return fmt.Errorf("it belongs to uid %d, and %s is closed to uid %d", st.Uid, p, uid)
+		}
+		if p == "/" {
+			return nil
+		}
+	}
 }
 
 // unquote reads a path as git prints it: plain, or in double quotes with C escapes.
@@ -81,33 +182,46 @@ func alternateLine(path string) string {
 func inside(i int) string { return ObjectsRoot + "/" + strconv.Itoa(i) }
 
 // binds shows object folders inside a sandbox. All that a folder borrows is in the list
-// already, and its own list names paths of the host: an empty file covers it.
+// already, and its own list names paths of the host: an empty folder covers it.
 func (m *Manager) binds(folders []string) []sandbox.Bind {
 	var shown []sandbox.Bind
 	for i, folder := range folders {
-		shown = append(shown, sandbox.Bind{Source: folder, Target: inside(i)})
+		shown = append(shown, sandbox.Bind{Source: m.real(folder), Target: inside(i)})
 	}
 	for i, folder := range folders {
 		if st, err := os.Lstat(filepath.Join(folder, "info", "alternates")); err == nil && st.Mode().IsRegular() && st.Size() > 0 {
-			shown = append(shown, sandbox.Bind{Source: m.empty(), Target: inside(i) + "/info/alternates"})
+			shown = append(shown, sandbox.Bind{Source: m.real(m.empty()), Target: inside(i) + "/info"})
 		}
 	}
 	return shown
 }
 
-// empty is a file with nothing in it.
+// real returns the true path of a folder of ours. A project's was true when it was
+// judged; if it is not any more, it must not be followed.
+func (m *Manager) real(folder string) string {
+	if !strings.HasPrefix(folder, m.root+"/") {
+		return folder
+	}
+	if path, err := filepath.EvalSymlinks(folder); err == nil {
+		return path
+	}
+	return folder
+}
+
+// empty is a folder with nothing in it.
 func (m *Manager) empty() string { return filepath.Join(m.root, "empty") }
 
 func (m *Manager) makeEmpty() error {
-	if exists(m.empty()) {
+	if st, err := os.Lstat(m.empty()); err == nil && st.IsDir() {
 		return nil
 	}
+	if err := m.remove("workspace:clear", m.empty()); err != nil {
+		return err
+	}
 	return m.ops.Do("workspace:empty", func() error {
-		f, err := os.OpenFile(m.empty(), os.O_WRONLY|os.O_CREATE, 0o444)
-		if err != nil {
+		if err := os.Mkdir(m.empty(), 0o755); err != nil {
 			return err
 		}
-		defer f.Close()
-		return f.Chmod(0o444) // whatever the umask
+		return os.Chmod(m.empty(), 0o755) // whatever the umask
 	})
 }
