@@ -93,7 +93,7 @@ func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.
 				if err := tx.AddLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.append(ctx, tx, row, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+				return c.append(ctx, tx, &store.Change{ID: row.ID}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
 			})
 		},
 		Close: func(l landing.Landing) error {
@@ -118,7 +118,7 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 	m := Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
 	switch l.State {
 	case landing.Landed:
-		m.Event, m.Reason = Landed, "" // a plain repository has nothing to restart: its trial is 0
+		m.Event = Landed // a plain repository has nothing to restart: its trial is 0
 		m.Digests = map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)}
 		m.Next = "sallyport rollback " + string(row.ID)
 		if err := c.move(ctx, tx, row, m); err != nil {
