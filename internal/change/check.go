@@ -78,10 +78,16 @@ func (c *Controller) environment(ctx context.Context, row store.Change, j Judgin
 	if row.Request.Timeout > 0 {
 		limits.Timeout = row.Request.Timeout
 	}
+	shares := slices.Concat(c.Settings.Shares, row.Request.Shares)
+	for _, share := range shares {
+		if sandbox.Below(share, c.Home) || sandbox.Below(c.Home, share) {
+			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help", "--share %q would show sallyport's own home %s", share, c.Home)
+		}
+	}
 	return session.Environment(ctx, session.Surroundings{
 		Owner: c.owner(row), Limits: limits,
 		Path: row.Request.Path, Home: row.Request.Home, Top: row.Request.Project.Top,
-		Shares:   slices.Concat(c.Settings.Shares, row.Request.Shares),
+		Shares:   shares,
 		Profiles: slices.Concat(c.Settings.Profiles, j.Profiles, row.Request.Profiles),
 	})
 }

@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,7 +61,40 @@ func (p Person) Share(path string) (Bind, error) {
 			}
 		}
 	}
+	if why := speaks(real); why != "" {
+		return refuse(why)
+	}
 	return Bind{Source: real, Target: path}, nil
+}
+
+// shareEntriesMax is how many entries of a shared folder are looked at.
+const shareEntriesMax = 1_000_000
+
+// speaks says why a shared place would be more than something to read: a socket or FIFO in it leads
+// to a process of the host's, and no read-only mount holds it. "" if there is none.
+func speaks(real string) (why string) {
+	seen := 0
+	err := filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+				return nil // what cannot be read here cannot be read inside
+			}
+			return err
+		}
+		if seen++; seen > shareEntriesMax {
+			why = fmt.Sprintf("it holds more than %d entries, too many to look for sockets", shareEntriesMax)
+		} else if d.Type()&(fs.ModeSocket|fs.ModeNamedPipe|fs.ModeDevice) != 0 {
+			why = fmt.Sprintf("%q in it is a socket, FIFO or device, which leads out of the sandbox", path)
+		}
+		if why != "" {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return "it cannot be looked through for sockets: " + err.Error()
+	}
+	return why
 }
 
 func (p Person) holdsHome(folder string) bool {

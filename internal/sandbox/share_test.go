@@ -60,3 +60,37 @@ func TestAShareThatShowsMoreThanOneMeansIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestASharedFolderWithASocketOrAPipeInItIsRefusedByName(t *testing.T) {
+	for name, make := range map[string]func(path string) error{
+		"socket": func(path string) error {
+			l, err := net.Listen("unix", path)
+			if err == nil {
+				t.Cleanup(func() { l.Close() })
+			}
+			return err
+		},
+		"pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "share") // a socket's path is short
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			if err := os.MkdirAll(filepath.Join(dir, "a/b"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p := sandbox.Person{Home: "/nonexistent"}
+			if _, err := p.Share(dir); err != nil {
+				t.Fatalf("the control: %v", err)
+			}
+			if err := make(filepath.Join(dir, "a/b/way.out")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.Share(dir); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "way.out") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
