@@ -145,7 +145,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 		control.Close()
 		return nil, err
 	}
-	d.starter.do(func() { err = cmd.Start() })
+	d.starter.do(func() { err = d.config.Ops.Do("sandbox:start", cmd.Start) })
 	if err != nil {
 		control.Close()
 		said.Close()
