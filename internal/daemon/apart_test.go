@@ -1,0 +1,73 @@
+package daemon_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// lane is set for a process that runs one test for another process.
+const lane = "SALLYPORT_TEST_LANE"
+
+// apart runs a test in a process of its own, beside others, and returns whether this is that process. Such a
+// test adopts what its children leave behind, which only one test of a process can do. The process is one
+// without the race detector: a sandbox takes seconds to start with it, and the loop starts thousands.
+func apart(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(lane) != "" {
+		return true
+	}
+	need(t, "bwrap")
+	need(t, "git")
+	t.Parallel()
+	args := []string{"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=20m"}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
+	cmd := exec.Command(plain(t), args...)
+	cmd.Env = append(os.Environ(), lane+"=1")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Errorf("in a process apart: %v", err)
+	}
+	return false
+}
+
+// built is the folder of the program that plain has made, for TestMain to remove.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func build() {
+	if built.dir, built.err = os.MkdirTemp("", "sally-plain"); built.err != nil {
+		return
+	}
+	// The flags of `make build`, so that most of it is compiled already.
+	cmd := exec.Command("go", "test", "-c", "-mod=readonly", "-trimpath", "-o", filepath.Join(built.dir, "daemon.test"), ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	built.err = cmd.Run()
+}
+
+// plain is this test's program without the race detector.
+func plain(t *testing.T) string {
+	t.Helper()
+	if !raced {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return self
+	}
+	need(t, "go")
+	built.once.Do(build)
+	if built.err != nil {
+		t.Fatalf("build the test without the race detector: %v", built.err)
+	}
+	return filepath.Join(built.dir, "daemon.test")
+}

@@ -1,0 +1,231 @@
+package daemon_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+)
+
+// groups are the control groups of this place's home, one for each hierarchy.
+func (p *place) groups() []string {
+	sum := sha256.Sum256([]byte(filepath.Join(p.home, ".state")))
+	name := "sallyport-" + hex.EncodeToString(sum[:4])
+	var found []string
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == name {
+			found = append(found, path)
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	return found
+}
+
+// startup is how many operations a daemon of a kept world begins before it can be asked anything.
+func (w *world) startup(t *testing.T, start string) int {
+	t.Helper()
+	w.restore(t, start)
+	log := filepath.Join(w.dir, "startup")
+	d := w.doom(t, "", log)
+	c := d.client(t, w.place)
+	if c == nil {
+		t.Fatalf("the daemon did not come up: %s", w.said())
+	}
+	n := len(operations(t, log))
+	w.stop(t, c)
+	return n
+}
+
+// TestADaemonThatDiesWhileItLandsLeavesOldOrNew is law 4 and invariants I1, I2, I3 and I10 over a landing.
+func TestADaemonThatDiesWhileItLandsLeavesOldOrNew(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWorld(t)
+	w.toAsked(t)
+	w.keep(t, "asked")
+	w.crashEverywhere(t, loop{
+		from: w.startup(t, "asked"), start: "asked",
+		ask: func(t *testing.T, c *client.Client) (string, error) {
+			return w.change, approve(t.Context(), c, w.change)
+		},
+		judge: func(t *testing.T, c *client.Client, _ int) {
+			at := rest(t, c, w.change, nil)
+			w.landed(t, look(t, w.repo), w.new, at.State == api.Finalized)
+			w.truthful(t, c)
+			if at.State == api.Finalized {
+				return
+			}
+			// The way is still open.
+			if at.State != api.AwaitingApproval {
+				t.Fatalf("%s is %s: %s", w.change, at.State, at.Reason)
+			}
+			if err := approve(t.Context(), c, w.change); err != nil {
+				t.Fatal(err)
+			}
+			if at = rest(t, c, w.change, nil); at.State != api.Finalized {
+				t.Fatalf("approved again, %s is %s: %s", w.change, at.State, at.Reason)
+			}
+			w.landed(t, look(t, w.repo), w.new, true)
+			w.truthful(t, c)
+		},
+	})
+}
+
+// TestADaemonThatDiesWhileItRollsBackLeavesOldOrNew is the same over the way back.
+func TestADaemonThatDiesWhileItRollsBackLeavesOldOrNew(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWorld(t)
+	w.toLanded(t)
+	w.keep(t, "landed")
+	rollback := func(t *testing.T, c *client.Client) (string, error) {
+		r, err := c.Rollback(t.Context(), w.change, api.Rollback{Reason: "it was wrong", Approve: "yes"})
+		return r.ID, err
+	}
+	w.crashEverywhere(t, loop{
+		from: w.startup(t, "landed"), start: "landed", ask: rollback,
+		judge: func(t *testing.T, c *client.Client, _ int) {
+			back := w.reverts(t, c)
+			if back == "" { // the wish was never accepted
+				w.landed(t, look(t, w.repo), w.old, false)
+				w.truthful(t, c)
+				var err error
+				if back, err = rollback(t, c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := rest(t, c, back, nil)
+			w.rolledBack(t, c, at.State == api.Finalized)
+			if at.State == api.Finalized {
+				return
+			}
+			if at.State != api.AwaitingApproval {
+				t.Fatalf("%s is %s: %s", back, at.State, at.Reason)
+			}
+			if err := approve(t.Context(), c, back); err != nil {
+				t.Fatal(err)
+			}
+			if at = rest(t, c, back, nil); at.State != api.Finalized {
+				t.Fatalf("approved again, %s is %s: %s", back, at.State, at.Reason)
+			}
+			w.rolledBack(t, c, true)
+		},
+	})
+}
+
+// reverts returns the change that rolls back; "" if there is none.
+func (w *world) reverts(t *testing.T, c *client.Client) string {
+	t.Helper()
+	all, err := c.Changes(t.Context(), client.Filter{})
+	if err != nil || len(all) > 2 {
+		t.Fatalf("changes: %+v, %v", all, err)
+	}
+	for _, ch := range all {
+		if ch.Reverts == w.change {
+			return ch.ID
+		}
+	}
+	return ""
+}
+
+// rolledBack checks that both rows and the repository say that the change was rolled back, or that it was not.
+func (w *world) rolledBack(t *testing.T, c *client.Client, yes bool) {
+	t.Helper()
+	d, err := c.Show(t.Context(), w.change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := d.Change.State == api.RolledBack; is != yes {
+		t.Errorf("%s is %s; was it rolled back: %v", w.change, d.Change.State, yes)
+	}
+	w.landed(t, look(t, w.repo), w.old, yes)
+	w.truthful(t, c)
+}
+
+// TestADaemonThatDiesBeforeAPersonIsAskedLosesNothing is the way from the first daemon of a home to a person's card.
+func TestADaemonThatDiesBeforeAPersonIsAskedLosesNothing(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWorld(t)
+	if err := os.Mkdir(w.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.keep(t, "new")
+	ask := func(t *testing.T, c *client.Client) (string, error) {
+		ch, err := w.request(t.Context(), c)
+		return ch.ID, err
+	}
+	w.crashEverywhere(t, loop{
+		start: "new", ask: ask,
+		judge: func(t *testing.T, c *client.Client, point int) {
+			all, err := c.Changes(t.Context(), client.Filter{})
+			if err != nil || len(all) > 1 {
+				t.Fatalf("changes: %+v, %v", all, err)
+			}
+			if len(all) == 0 { // the wish was never accepted, and whoever asked was told nothing else
+				now := look(t, w.repo)
+				w.landed(t, now, "", false)
+				for name := range now.inner {
+					if filepath.Dir(name) == "refs/sallyport" {
+						t.Errorf("there is no change, but %s", name)
+					}
+				}
+				return
+			}
+			at := rest(t, c, all[0].ID, nil)
+			w.landed(t, look(t, w.repo), "", false)
+			w.truthful(t, c)
+			w.offers(t, c, at)
+			if point%7 != 0 || t.Failed() {
+				return
+			}
+			if err := approve(t.Context(), c, at.ID); err != nil {
+				t.Fatal(err)
+			}
+			at = rest(t, c, at.ID, nil)
+			w.landed(t, look(t, w.repo), w.new, at.State == api.Finalized)
+		},
+	})
+}
+
+// offers checks that a change waits for a person with exactly what the agent did, and that every session that
+// may have done something has left a checkpoint.
+func (w *world) offers(t *testing.T, c *client.Client, at api.Change) {
+	t.Helper()
+	d, err := c.Show(t.Context(), at.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at.State != api.AwaitingApproval || d.Proposal == nil {
+		t.Fatalf("%s is %s: %s", at.ID, at.State, at.Reason)
+	}
+	if d.Proposal.Tree != w.new {
+		t.Errorf("%s offers the tree %s, the agent made %s", at.ID, d.Proposal.Tree, w.new)
+	}
+	if is := git(t, w.repo, "rev-parse", d.Proposal.Commit+"^{tree}"); is != w.new+"\n" {
+		t.Errorf("the person's repository has the tree %s at %s", is, d.Proposal.Commit)
+	}
+	if refs := git(t, w.repo, "for-each-ref", "--points-at", d.Proposal.Commit, "refs/sallyport/"+at.ID); refs == "" {
+		t.Errorf("nothing in the person's repository keeps %s", d.Proposal.Commit)
+	}
+	kept := map[string]bool{}
+	for _, cp := range d.Checkpoints {
+		kept[cp.Session] = true
+	}
+	for _, s := range d.Sessions {
+		if !kept[s.ID] {
+			t.Errorf("session %s has no checkpoint", s.ID)
+		}
+	}
+	if n := len(d.Sessions); n > 2 {
+		t.Errorf("one crash, and the agent was started %d times", n)
+	}
+}

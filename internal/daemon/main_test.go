@@ -1,0 +1,79 @@
+package daemon_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/client"
+	"sallyport/internal/daemon"
+	"sallyport/internal/deadman"
+	"sallyport/internal/disk/disktest"
+	"sallyport/internal/runner"
+)
+
+// TestMain makes the test binary everything a home needs: the daemon, its sandboxes' launcher
+// and init, and the keeper. So the processes that are killed here are real ones.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "runner":
+			os.Exit(runner.Main(os.Args[2:]))
+		case "daemon":
+			os.Exit(serve(os.Args[2:]))
+		case "start", "watch":
+			os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr))
+		}
+	}
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir) // a temporary folder
+	}
+	os.Exit(code)
+}
+
+// serve is `daemon run --home HOME` and `daemon start --home HOME`, the latter for a keeper.
+func serve(args []string) int {
+	if len(args) != 3 || args[1] != "--home" {
+		fmt.Fprintf(os.Stderr, "daemon: %q\n", args)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	var err error
+	switch args[0] {
+	case "run":
+		err = run(ctx, args[2])
+	case "start":
+		var self string
+		if self, err = os.Executable(); err == nil {
+			_, err = client.Starter{Person: client.Me(), Self: self, Wait: time.Minute}.Ensure(ctx, args[2])
+		}
+	default:
+		err = fmt.Errorf("no such word: %q", args[0])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "daemon:", err)
+		return 1
+	}
+	return 0
+}
+
+// run serves a home with the operations that the environment asks for: plain, fatal or marked.
+func run(ctx context.Context, home string) error {
+	ops, err := disktest.FromEnv()
+	if err != nil {
+		return err
+	}
+	if os.Getenv(stray) != "" {
+		if err := writeAstray(ctx, home); err != nil {
+			return err
+		}
+	}
+	return daemon.Run(ctx, daemon.Options{Home: home, Ops: ops})
+}

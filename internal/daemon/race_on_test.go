@@ -1,0 +1,6 @@
+//go:build race
+
+package daemon_test
+
+// raced says that this binary has the race detector in it.
+const raced = true
