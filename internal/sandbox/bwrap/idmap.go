@@ -18,7 +18,10 @@ type idmaps struct {
 	open map[sandbox.Owner]*os.File
 }
 
-// mapping returns the namespace's descriptor; it stays open for the life of the process.
+// idmapsMax is how many are kept; every change may have an owner of its own.
+const idmapsMax = 64
+
+// mapping returns the namespace's descriptor, which the caller does not close.
 func (m *idmaps) mapping(s *starter, self string, owner sandbox.Owner) (*os.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,6 +36,12 @@ func (m *idmaps) mapping(s *starter, self string, owner sandbox.Owner) (*os.File
 	}
 	if m.open == nil {
 		m.open = map[sandbox.Owner]*os.File{}
+	}
+	for old := range m.open {
+		if len(m.open) < idmapsMax {
+			break
+		}
+		delete(m.open, old) // closed by its finalizer: a start on another goroutine may still pass it on
 	}
 	m.open[owner] = f
 	return f, nil
