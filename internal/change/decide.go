@@ -117,7 +117,7 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stop := c.cancels[change]; stop != nil {
-		stop(errCancelled)
+		stop(&withdrawn{by, reason})
 	}
 	return nil
 }

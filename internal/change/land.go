@@ -58,12 +58,21 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
-	computed, err := c.Lander.Compute(ctx, order)
-	if err != nil {
-		return c.held(ctx, row, *p, err)
+	// Another home, or a person, may commit on other paths between computing and the lock.
+	for range staleMax {
+		var computed landing.Landing
+		if computed, err = c.Lander.Compute(ctx, order); err != nil {
+			break
+		}
+		if err = c.carryOut(ctx, row, *p, computed, false); !errors.Is(err, landing.ErrStale) {
+			return err
+		}
 	}
-	return c.carryOut(ctx, row, *p, computed, false)
+	return c.held(ctx, row, *p, err)
 }
+
+// staleMax is how often a landing is computed anew because the branch moved meanwhile.
+const staleMax = 5
 
 // carryOut runs a computed landing under the guard, or with again set finishes or undoes one
 // that a crash left open.
@@ -145,6 +154,9 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 
 // outcome tells of a landing whose row was closed, or decides what its error means.
 func (c *Controller) outcome(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, err error) error {
+	if errors.Is(err, landing.ErrStale) {
+		return err // nothing began
+	}
 	if err != nil {
 		if l.State == "" || l.State == landing.Journaled {
 			if open, ok, e := c.landing(ctx, row.ID); e == nil && (!ok || open.State != landing.Journaled) {

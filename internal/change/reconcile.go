@@ -22,6 +22,15 @@ const (
 // errCancelled is the cause of a step's context when a person withdrew the change.
 var errCancelled = problem.New(problem.Conflict, "cancelled")
 
+// withdrawn is errCancelled with who said so and why.
+type withdrawn struct {
+	by     audit.Actor
+	reason string
+}
+
+func (w *withdrawn) Error() string { return "cancelled by " + w.by.Name }
+func (w *withdrawn) Unwrap() error { return errCancelled }
+
 // Run takes every change whose next step is due and whose lease is free, until ctx ends
 // and all steps have returned. It first takes over what an earlier daemon of this home held.
 func (c *Controller) Run(ctx context.Context) error {
@@ -177,7 +186,9 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 		}
 		switch {
 		case errors.Is(because, errCancelled):
-			return c.move(ctx, tx, &row, Move{Event: Cancel, By: audit.Host, Verb: "cancelled", Reason: "cancelled", Next: c.command("change diff " + string(change))})
+			said := &withdrawn{by: audit.Host}
+			_ = errors.As(because, &said) // without: the request was found in the row
+			return c.move(ctx, tx, &row, Move{Event: Cancel, By: said.by, Verb: "cancelled", Reason: said.reason, Next: c.command("change diff " + string(change))})
 		case transient(because) && (row.Attempts+1 < attemptsMax || State(row.State) == Landing || State(row.State) == RollbackFailed):
 			return c.again(ctx, tx, &row, because)
 		default:

@@ -144,11 +144,15 @@ func refusal(change id.Change, violations []policy.Violation) error {
 		return problem.Errorf(problem.Refused, next, "the last checkpoint is not valid")
 	}
 	v := violations[0]
+	file := fmt.Sprintf("%q", v.File)
+	if v.File == "" {
+		file = "the change as a whole"
+	}
 	more := ""
 	if n := len(violations) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return problem.Errorf(problem.Refused, next, "%q breaks the rule %s: %s%s", v.File, v.Constraint, v.Message, more)
+	return problem.Errorf(problem.Refused, next, "%s breaks the rule %s: %s%s", file, v.Constraint, v.Message, more)
 }
 
 // take takes one checkpoint and records it.

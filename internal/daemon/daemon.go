@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 		d.Log = os.Stderr
 	}
 	d.log = slog.New(slog.NewTextHandler(d.Log, nil))
-	state, err := d.makeHome(ctx)
+	state, err := d.makeState()
 	if err != nil {
 		return err
 	}
@@ -85,6 +85,9 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("serve the home %q: %w", o.Home, err)
 	}
 	defer held.Close()
+	if err := d.makeRepository(ctx, state); err != nil {
+		return err
+	}
 	if err := d.build(ctx, state); err != nil {
 		return err
 	}

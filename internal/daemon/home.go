@@ -15,9 +15,9 @@ import (
 	"sallyport/internal/problem"
 )
 
-// makeHome makes what a home consists of, once: a git repository with the configuration files
-// tracked, and .state beside them, which is the host's alone. It returns the path of .state.
-func (d *Daemon) makeHome(ctx context.Context) (string, error) {
+// A home is a git repository with the configuration files tracked, and .state beside them, which
+// is the host's alone. makeState makes that folder, once, and returns its path.
+func (d *Daemon) makeState() (string, error) {
 	state := filepath.Join(d.Home, ".state")
 	err := d.Ops.Do("home:make", func() error { return os.MkdirAll(state, 0o700) })
 	if err != nil {
@@ -26,22 +26,27 @@ func (d *Daemon) makeHome(ctx context.Context) (string, error) {
 	if st, err := os.Stat(state); err != nil || st.Mode().Perm()&0o077 != 0 {
 		return "", problem.Errorf(problem.Refused, fmt.Sprintf("chmod 700 %q", state), "the folder %q can be read by others", state)
 	}
+	return state, nil
+}
+
+// makeRepository makes the home's git repository, once; only the daemon that holds the home does.
+func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 	if _, err := os.Stat(filepath.Join(d.Home, ".git")); err == nil {
-		return state, nil
+		return nil
 	}
 	// The repository is made aside and moved into place, so that a home has a whole one or none.
 	aside := filepath.Join(state, "git.new")
 	if err := d.Ops.Do("home:clear", func() error { return os.RemoveAll(aside) }); err != nil {
-		return "", unwritable(d.Home, err)
+		return unwritable(d.Home, err)
 	}
 	if err := d.firstCommit(ctx, aside); err != nil {
-		return "", fmt.Errorf("make the home %q: %w", d.Home, err)
+		return fmt.Errorf("make the home %q: %w", d.Home, err)
 	}
 	err = d.Ops.Do("home:commit", func() error { return os.Rename(aside, filepath.Join(d.Home, ".git")) })
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", unwritable(d.Home, err)
+	if err != nil {
+		return unwritable(d.Home, err)
 	}
-	return state, nil
+	return nil
 }
 
 // firstCommit writes the default files where none are, and a repository at aside that tracks them.

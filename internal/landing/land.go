@@ -62,7 +62,7 @@ func (l *Lander) begin(ctx context.Context, d *desk) error {
 		return err
 	}
 	if head != made.Head {
-		return problem.Errorf(problem.Refused, d.command("log "+inert.Path(made.Branch)), "%s has a new commit: %w", made.Branch, ErrDrift)
+		return problem.Errorf(problem.Refused, d.command("log "+inert.Path(made.Branch)), "%s has a new commit: %w", made.Branch, ErrStale)
 	}
 	if err := d.sound(made.Edits); err != nil {
 		return err

@@ -182,7 +182,7 @@ func TestWhatChangesBetweenComputeAndLandIsRefusedToo(t *testing.T) {
 		do   func(repo)
 		want error
 	}{
-		"the person commits": {func(r repo) { gitIn(t, r.Top, "", "commit", "-q", "--allow-empty", "-m", "x") }, landing.ErrDrift},
+		"the person commits": {func(r repo) { gitIn(t, r.Top, "", "commit", "-q", "--allow-empty", "-m", "x") }, landing.ErrStale},
 		"the person edits":   {func(r repo) { put(t, filepath.Join(r.Top, "a"), "mine", 0o644) }, landing.ErrDirty},
 		"the person merges":  {func(r repo) { _, _ = tryGit(r.Top, "", "merge", "conflicting") }, landing.ErrOddState},
 		"they switch":        {func(r repo) { gitIn(t, r.Top, "", "switch", "-q", "conflicting") }, landing.ErrBranch},
@@ -280,7 +280,7 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 	if err := <-first; err != nil {
 		t.Fatal(err)
 	}
-	if err := <-second; !errors.Is(err, landing.ErrDrift) { // the branch has moved: computed anew it lands
+	if err := <-second; !errors.Is(err, landing.ErrStale) { // the branch has moved: computed anew it lands
 		t.Fatalf("the second landing says %v, want drift", err)
 	}
 	r.land(t, orders[1])
