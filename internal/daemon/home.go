@@ -42,7 +42,7 @@ func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 	if err := d.firstCommit(ctx, aside); err != nil {
 		return fmt.Errorf("make the home %q: %w", d.Home, err)
 	}
-	err = d.Ops.Do("home:commit", func() error { return os.Rename(aside, filepath.Join(d.Home, ".git")) })
+	err := d.Ops.Do("home:commit", func() error { return os.Rename(aside, filepath.Join(d.Home, ".git")) })
 	if err != nil {
 		return unwritable(d.Home, err)
 	}

@@ -45,8 +45,8 @@ var (
 	ErrOddState = problem.New(problem.Refused, "the repository is in the middle of something") // merge, rebase, bisect, locked index …
 	ErrDrift    = problem.New(problem.Refused, "the branch has moved on at a changed path")    // head differs from base there
 	ErrDirty    = problem.New(problem.Refused, "a changed path has uncommitted work")
-	ErrBranch   = problem.New(problem.Refused, "the branch cannot be moved from here") // another branch checked out, or elsewhere
-	ErrStale    = problem.New(problem.Refused, "the branch moved after the landing was computed")       // compute again
+	ErrBranch   = problem.New(problem.Refused, "the branch cannot be moved from here")            // another branch checked out, or elsewhere
+	ErrStale    = problem.New(problem.Refused, "the branch moved after the landing was computed") // compute again
 	ErrBusy     = problem.New(problem.Unavailable, "another landing on this repository is under way")
 )
 
