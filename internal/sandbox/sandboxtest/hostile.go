@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ type try struct {
 	control string   // another script as the control; it runs outside unless allowed is set
 	allowed bool     // the control runs inside
 	root    bool     // the control needs root
+	amd64   bool     // the try is in this machine's code
 }
 
 func testHostile(t *testing.T, s Setup) {
@@ -88,6 +90,9 @@ func testHostile(t *testing.T, s Setup) {
 		{name: "make a packet socket", script: call("sys.exit(libc.syscall(41, 17, 3, 0) < 0)"), root: true},
 		{name: "use the kernel's keys", script: call("sys.exit(libc.syscall(250, 0, -3, 1, 0, 0) < 0)")},
 		{name: "set up io_uring", script: call("p = (ctypes.c_uint8 * 120)()\nsys.exit(libc.syscall(425, 1, p) < 0)")},
+		{name: "call the kernel as a 32-bit program", amd64: true, script: call("import mmap\nm = mmap.mmap(-1, 4096, prot=7)\n" +
+			// mov eax, 20 (getpid); int 0x80; ret
+			"m.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))\nf = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))\nos._exit(f() <= 0)")},
 		{name: "reach control groups", script: `ls -d /sys/fs/cgroup/*`},
 		{name: "become somebody else", script: call("os.setuid(0)"), root: true},
 		{name: "switch new privileges on", script: `grep -q 'NoNewPrivs:.0' /proc/self/status`},
@@ -111,6 +116,9 @@ func hostname() string {
 // hold runs the control and the try.
 func (s Setup) hold(t *testing.T, y try) {
 	t.Helper()
+	if y.amd64 && runtime.GOARCH != "amd64" {
+		t.Skip("SKIPPED: the try is in amd64 code")
+	}
 	control, env := y.control, y.outside
 	if control == "" {
 		control = y.script
