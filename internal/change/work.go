@@ -44,7 +44,7 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 			}
 		}
 		if len(sessions) >= sessionsMax {
-			return problem.Errorf(problem.Internal, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", len(sessions))
+			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", len(sessions))
 		}
 		if last, err = c.runAgent(ctx, row, ws, len(sessions)+1); err != nil {
 			return err
