@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,8 +28,8 @@ type Setup struct {
 	Root   string        // a folder of the test's own; trees are made below it
 }
 
-// Run holds a driver to the port's promises.
-func Run(t *testing.T, open func(t *testing.T) Setup) {
+// Run holds a driver to the port's promises, or to the named parts of them.
+func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
 	suites := []struct {
 		name string
 		test func(*testing.T, Setup)
@@ -43,6 +44,9 @@ func Run(t *testing.T, open func(t *testing.T) Setup) {
 		{"attach", testAttach},
 	}
 	for _, s := range suites {
+		if len(parts) > 0 && !slices.Contains(parts, s.name) {
+			continue
+		}
 		t.Run(s.name, func(t *testing.T) { s.test(t, open(t)) })
 	}
 }
