@@ -252,7 +252,7 @@ type cage struct {
 	mu      sync.Mutex
 	started []time.Time
 	running int
-	most    int // at one time
+	most    int                   // at one time
 	refuse  func(start int) error // in the place of the start
 	fault   func(start int) error // in the place of the program's end
 	play    func(start int, tree string, killed <-chan struct{}) int
