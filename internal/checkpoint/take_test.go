@@ -153,6 +153,19 @@ func TestEveryPathIsJudgedAndAnInvalidCheckpointIsKeptButNotPromoted(t *testing.
 	}
 }
 
+func TestWhatIsLeftOutOfTheTreeIsNamedEvenIfNoRuleNamesIt(t *testing.T) {
+	with := ready(t)
+	with.Rules.ChangeBytesMax = 10
+	wt.Edit(t, with.Workspace, wt.Write("a", "123456"), wt.Write("b", "123456"))
+	taken := take(t, with)
+	if got := broken(taken.Checkpoint); !slices.Equal(got, []string{" change_bytes", "b unreadable"}) {
+		t.Errorf("violations %q", got)
+	}
+	if got := paths(taken.Edits); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("edits %q", got)
+	}
+}
+
 func TestOneForbiddenFileAmongTenThousandIsNamed(t *testing.T) {
 	with := ready(t)
 	with.Plan.Forbid = []string{"**/secret.txt"}

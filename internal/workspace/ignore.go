@@ -38,7 +38,7 @@ func (m *Manager) split(ctx context.Context, w Workspace, found []finding) (Diff
 	left := map[string]int{} // folder → index in diff.LeftOver
 	for _, f := range found {
 		diff.Bytes += f.Fact.Size
-		if !f.fresh || !ignored[f.Path] || wanted(w.Spec.IncludeIgnored, f.Path) {
+		if !ignored[f.Path] || wanted(w.Spec.IncludeIgnored, f.Path) {
 			diff.Changes = append(diff.Changes, f.Found)
 			continue
 		}

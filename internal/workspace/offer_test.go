@@ -199,24 +199,6 @@ func plantTraps(t *testing.T, top string) {
 	})
 }
 
-func TestAFileTouchedRightAfterTheIndexIsNotMissed(t *testing.T) {
-	m := manager(t)
-	p, head := wt.Project(t, map[string]string{"f": "one\n"})
-	// Same size, same second: only the index's own time tells that the file must be read.
-	wt.Files(t, p.Top, map[string]string{"f": "two\n"})
-	st, err := os.Stat(filepath.Join(p.GitDir, "index"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(filepath.Join(p.Top, "f"), st.ModTime(), st.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-	got, err := m.Dirty(t.Context(), p, head)
-	if err != nil || !slices.Equal(got, []string{"f"}) {
-		t.Errorf("dirty %q, %v", got, err)
-	}
-}
-
 func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
 	m := manager(t)
 	p, head := wt.Project(t, base)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/disk"
 	"sallyport/internal/disk/disktest"
 	"sallyport/internal/git"
@@ -53,9 +55,11 @@ func TestFreshThrowsAwayAndRemoveLeavesNothing(t *testing.T) {
 			t.Errorf("found %q in a fresh workspace", got)
 		}
 		wt.Edit(t, fresh, wt.Exec("i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done; echo >x; chmod 0 ."))
-		if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
-			t.Fatal(err)
-		}
+		withDescriptors(t, 350, func() {
+			if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
+				t.Fatal(err)
+			}
+		})
 		if left, err := os.ReadDir(filepath.Clean(filepath.Join(w.Tree.GitDir, "..", "..", ".."))); err != nil || len(left) > 0 {
 			t.Errorf("left: %v %v", left, err)
 		}
@@ -66,6 +70,26 @@ func TestFreshThrowsAwayAndRemoveLeavesNothing(t *testing.T) {
 			t.Errorf("remove twice: %v", err)
 		}
 	})
+}
+
+// withDescriptors runs do while this process may have few files open.
+func withDescriptors(t *testing.T, most uint64, do func()) {
+	t.Helper()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	few := was
+	few.Cur = most
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	do()
 }
 
 func TestRemoveFollowsNoLink(t *testing.T) {
