@@ -131,7 +131,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) e
 		if !again {
 			return ended(exitWaiting)
 		}
-		return a.see(ctx, c, q.Approval.Change, false, false)
+		return a.see(ctx, c, q.Approval.Change, "", false)
 	}
 	if !a.json {
 		a.sheet(a.Err).card(q.Approval.Change, q.Proposal)
@@ -139,7 +139,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) e
 	if err := c.Approve(ctx, q.Approval.ID, q.Proposal.Digest, viaCommandLine); err != nil {
 		return err
 	}
-	return a.see(ctx, c, q.Approval.Change, false, false)
+	return a.see(ctx, c, q.Approval.Change, "", false)
 }
 
 func (a *app) refuseCommand() *cobra.Command {
@@ -200,7 +200,7 @@ touched back to what they were, as a forward commit. Nothing is undone before th
 				return err
 			}
 			a.accepted(change)
-			return a.see(ctx, c, change.ID, approve == "ask", false)
+			return a.see(ctx, c, change.ID, approve, false)
 		})
 	cmd.Flags().StringVar(&mode, "approve", "", "`MODE`: ask, yes or later")
 	cmd.Flags().StringVar(&reason, "reason", "asked for on the command line", "why: `TEXT`")

@@ -74,7 +74,13 @@ func (s sheet) picture(c api.Card) {
 		if f.Note != "" {
 			note = "  " + s.yellow(inert.Line(f.Note))
 		}
-		s.line("  %s %-*s %s%s", s.status(f.Status), names, clip(label(f), names), strings.TrimRight(bar, " "), note)
+		name := label(f)
+		if len([]rune(name)) > names { // never cut: what lands is named in full
+			s.line("  %s %s", s.status(f.Status), name)
+			s.line("  %-8s %s%s", "", strings.TrimRight(bar, " "), note)
+			continue
+		}
+		s.line("  %s %-*s %s%s", s.status(f.Status), names, name, strings.TrimRight(bar, " "), note)
 	}
 	if more := c.FilesTotal - len(c.Files); more > 0 {
 		s.line("  … and %s more", count(more, "file"))

@@ -106,7 +106,7 @@ func (a *app) changeWatch() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.see(cmd.Context(), c, words[0], false, output)
+			return a.see(cmd.Context(), c, words[0], "", output)
 		})
 	cmd.Flags().BoolVar(&output, "output", false, "show the program's output too")
 	return cmd

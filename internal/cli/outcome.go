@@ -31,6 +31,9 @@ func (a *app) outcome(d api.Detail) error {
 		}
 		a.waits(s, c.ID)
 	default:
+		if d.Proposal != nil && c.State == api.Failed {
+			s.checks(d.Proposal.Card.Checks) // with the last words of the one that said no
+		}
 		a.ended(c)
 	}
 	return ended(code)

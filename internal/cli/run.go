@@ -78,7 +78,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	a.accepted(change)
-	return a.see(ctx, c, change.ID, f.wish.Approve == "ask", f.output)
+	return a.see(ctx, c, change.ID, f.wish.Approve, f.output)
 }
 
 // complete checks the words and fills in what the person's surroundings say.
@@ -238,8 +238,9 @@ func firstLine(s string) string {
 	return clip(line, 72)
 }
 
-// see follows a change to where it rests, asks if that is wanted, and tells the outcome.
-func (a *app) see(ctx context.Context, c *client.Client, change string, ask, output bool) error {
+// see follows a change to where it rests, asks if mode says so, and tells the outcome. What was
+// approved beforehand is shown all the same.
+func (a *app) see(ctx context.Context, c *client.Client, change, mode string, output bool) error {
 	for {
 		d, err := a.follow(ctx, c, change, output)
 		if errors.Is(err, errLeft) {
@@ -248,7 +249,10 @@ func (a *app) see(ctx context.Context, c *client.Client, change string, ask, out
 		if err != nil {
 			return err
 		}
-		if !ask || d.Change.State != api.AwaitingApproval {
+		if mode == "yes" && d.Landing != nil && d.Proposal != nil && !a.json {
+			a.sheet(a.Out).card(change, *d.Proposal)
+		}
+		if mode != "ask" || d.Change.State != api.AwaitingApproval {
 			return a.outcome(d)
 		}
 		again, err := a.ask(ctx, c, change)

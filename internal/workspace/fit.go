@@ -121,7 +121,7 @@ func fitTree(ctx context.Context, host git.Dir, base git.OID) error {
 	err := host.List(ctx, base, func(p string, e git.Entry, size int64) error {
 		switch {
 		case e.Mode == git.Submodule:
-			return problem.Errorf(problem.Refused, "git rm --cached -- "+shellWord(p), "%q is a submodule; sallyport does not work on repositories with submodules yet", p)
+			return problem.Errorf(problem.Refused, "git submodule status -- "+shellWord(p), "%q is a submodule; sallyport does not work on repositories with submodules yet", p)
 		case e.Mode != git.Symlink && path.Base(p) == ".gitattributes":
 			if size > attributesMax {
 				return problem.Errorf(problem.Refused, "ls -l "+shellWord(p), "%q has %d bytes; at most %d are read", p, size, attributesMax)
