@@ -125,7 +125,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 	case taken.Checkpoint.Status != checkpoint.Valid:
 		m.Event, m.Because = Fail, refusal(row.ID, taken.Checkpoint.Violations)
 	case len(taken.Edits) == 0:
-		m.Event, m.Reason = Unchanged, "the agent changed nothing; there is nothing to land"
+		m.Event, m.Reason = Unchanged, unchanged(taken.Checkpoint)
 	}
 	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error { return c.move(ctx, tx, row, m) })
 	if err != nil {
@@ -135,6 +135,18 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 		c.tidy(ctx, row)
 	}
 	return nil
+}
+
+// unchanged says what an agent did that changed nothing.
+func unchanged(cp checkpoint.Checkpoint) string {
+	files := 0
+	for _, l := range cp.LeftOver {
+		files += l.Files
+	}
+	if files == 0 {
+		return "the agent changed nothing; there is nothing to land"
+	}
+	return fmt.Sprintf("the agent wrote only files that the repository ignores (%d); there is nothing to land (--include-ignored GLOB takes such files along)", files)
 }
 
 // refusal says which rules a checkpoint breaks: the first by name, and how many more.

@@ -23,7 +23,7 @@ func (a *app) root() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.homeFlag, "home", "", "`DIR` where sallyport keeps its state (default $SALLYPORT_HOME, else $XDG_STATE_HOME/sallyport)")
+	flags.StringVar(&a.homeFlag, "home", "", "`DIR` where sallyport keeps its state (default $SALLYPORT_HOME, else $XDG_STATE_HOME/sallyport or ~/.local/state/sallyport; root: /var/lib/sallyport)")
 	flags.BoolVar(&a.json, "json", false, "answer in JSON: one document, or one a line for what streams")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetUsageTemplate(usageTemplate(root))

@@ -24,7 +24,8 @@ once a person has approved exactly that, landed on the branch.
 
 The copy starts from the last commit of the branch; your uncommitted work is neither in it
 (unless --include-dirty) nor touched. COMMAND sees no network, no home folder and nothing of
-the machine but /usr, its own install folder and what --share and --profile name.
+the machine but /usr, its own install folder, what --share names, and, read-only, the module
+caches of the kinds of project that --profile or a go.mod, package.json or pyproject.toml name.
 
 --approve ask shows the card here and asks (the default at a terminal); later leaves the change
 waiting (the default elsewhere, exit status 3); yes approves beforehand, and the audit says so.`

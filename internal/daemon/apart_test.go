@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -28,6 +30,9 @@ func apart(t *testing.T) bool {
 	}
 	cmd := exec.Command(plain(t), args...)
 	cmd.Env = append(os.Environ(), lane+"=1")
+	runtime.LockOSThread() // the death signal follows the thread
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

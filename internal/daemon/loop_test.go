@@ -3,12 +3,15 @@ package daemon_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
+	"sallyport/internal/problem"
 )
 
 // groups are the control groups of this place's home, one for each hierarchy.
@@ -54,27 +57,111 @@ func TestADaemonThatDiesWhileItLandsLeavesOldOrNew(t *testing.T) {
 		ask: func(t *testing.T, c *client.Client) (string, error) {
 			return w.change, approve(t.Context(), c, w.change)
 		},
-		judge: func(t *testing.T, c *client.Client, _ int) {
-			at := rest(t, c, w.change, nil)
-			w.landed(t, look(t, w.repo), w.new, at.State == api.Finalized)
-			w.truthful(t, c)
-			if at.State == api.Finalized {
-				return
+		judge: w.judgeLanding,
+	})
+}
+
+// judgeLanding wants old or new, exactly, as the row says, and a way that is still open.
+func (w *world) judgeLanding(t *testing.T, c *client.Client, _ int) {
+	t.Helper()
+	at := rest(t, c, w.change, nil)
+	w.landed(t, look(t, w.repo), w.new, at.State == api.Finalized)
+	w.truthful(t, c)
+	if at.State == api.Finalized {
+		return
+	}
+	if at.State != api.AwaitingApproval {
+		t.Fatalf("%s is %s: %s", w.change, at.State, at.Reason)
+	}
+	if err := approve(t.Context(), c, w.change); err != nil {
+		t.Fatal(err)
+	}
+	if at = rest(t, c, w.change, nil); at.State != api.Finalized {
+		t.Fatalf("approved again, %s is %s: %s", w.change, at.State, at.Reason)
+	}
+	w.landed(t, look(t, w.repo), w.new, true)
+	w.truthful(t, c)
+}
+
+// dieLanding has a daemon die half-way through the landing; without a keeper nobody takes it up.
+func (w *world) dieLanding(t *testing.T, where string, keeper bool) {
+	t.Helper()
+	program := filepath.Join(filepath.Dir(w.bin), "sallyport-keeper")
+	if !keeper {
+		if err := os.Rename(program, program+".away"); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := os.Rename(program+".away", program); err != nil {
+				t.Error(err)
 			}
-			// The way is still open.
-			if at.State != api.AwaitingApproval {
-				t.Fatalf("%s is %s: %s", w.change, at.State, at.Reason)
+		}()
+	}
+	d := w.doom(t, where, filepath.Join(w.dir, "dying"))
+	c := d.client(t, w.place)
+	if c == nil {
+		t.Fatalf("the daemon did not come up: %s", w.said())
+	}
+	if err := approve(t.Context(), c, w.change); err != nil && problem.KindOf(err) != problem.Unavailable {
+		t.Fatal(err)
+	}
+	d.end(t, w.place)
+	if !d.killed() {
+		t.Fatalf("the daemon did not die: %s", w.said())
+	}
+}
+
+// TestADaemonThatDiesWhileItRecoversLeavesTheNewTree kills the one that comes after the dead, too.
+func TestADaemonThatDiesWhileItRecoversLeavesTheNewTree(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWorld(t)
+	w.toAsked(t)
+	w.keep(t, "asked")
+	from := w.startup(t, "asked") - 2 // it goes on with the landing while it begins to listen
+	w.restore(t, "asked")
+	w.dieLanding(t, "tree:replace#2:after", false)
+	nobody(t)
+	w.save(t, "broken")
+	w.crashEverywhere(t, loop{
+		from: from, start: "broken",
+		ask: func(*testing.T, *client.Client) (string, error) { return w.change, nil },
+		judge: func(t *testing.T, c *client.Client, point int) {
+			w.judgeLanding(t, c, point)
+			if d, err := c.Show(t.Context(), w.change); err != nil || d.Approval == nil || d.Approval.Proposal != 1 {
+				t.Errorf("the branch had moved, and yet it was asked again: %+v, %v", d.Approval, err)
 			}
-			if err := approve(t.Context(), c, w.change); err != nil {
-				t.Fatal(err)
-			}
-			if at = rest(t, c, w.change, nil); at.State != api.Finalized {
-				t.Fatalf("approved again, %s is %s: %s", w.change, at.State, at.Reason)
-			}
-			w.landed(t, look(t, w.repo), w.new, true)
-			w.truthful(t, c)
 		},
 	})
+}
+
+// TestAKeeperHasALandingFinishedThatItsDaemonLeftOpen needs nobody to run a command.
+func TestAKeeperHasALandingFinishedThatItsDaemonLeftOpen(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWorld(t)
+	w.toAsked(t)
+	w.keep(t, "asked")
+	for _, where := range []string{"keeper:start:after", "db:began_landing:after", "ref:update:after", "tree:add#2:after", "index:swap:before"} {
+		t.Run(where, func(t *testing.T) {
+			w.restore(t, "asked")
+			if err := os.Remove(filepath.Join(w.dir, "dying")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			w.dieLanding(t, where, true)
+			var c *client.Client
+			await(t, "the keeper to bring a daemon back", func() (bool, error) {
+				var err error
+				c, err = client.Me().Dial(t.Context(), w.home)
+				return err == nil, nil
+			})
+			w.judgeLanding(t, c, 0)
+			w.stop(t, c)
+			w.leftNothing(t)
+		})
+	}
 }
 
 // TestADaemonThatDiesWhileItRollsBackLeavesOldOrNew is the same over the way back.

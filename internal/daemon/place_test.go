@@ -43,8 +43,13 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { clear(t, dir) })
 	p := &place{dir: dir, repo: filepath.Join(dir, "repo"), home: filepath.Join(dir, "home"), bin: filepath.Join(dir, "bin", "sallyport"), log: filepath.Join(dir, "log")}
+	t.Cleanup(func() {
+		for _, group := range p.groups() {
+			_ = unix.Rmdir(group) // of a home that is no more
+		}
+		clear(t, dir)
+	})
 	for _, d := range []string{"bin", "run", "person"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
