@@ -12,7 +12,6 @@ import (
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
 	"sallyport/internal/lock"
-	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
@@ -255,7 +254,7 @@ func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal
 	if err != nil {
 		return "", false, err
 	}
-	return head, policy.Digest(judging.Rules, plan(row.Request)) == p.Policy, nil
+	return head, judging.digest(row.Request) == p.Policy, nil
 }
 
 // order says what is to be landed, from the approved proposal alone.

@@ -2,6 +2,8 @@ package change
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -67,7 +69,7 @@ func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OI
 	if err != nil {
 		return offer{}, err
 	}
-	o.policy = policy.Digest(o.judging.Rules, plan(row.Request))
+	o.policy = o.judging.digest(row.Request)
 	if o.edits, err = host.Edits(ctx, o.base, o.commit); err != nil {
 		return offer{}, err
 	}
@@ -88,6 +90,12 @@ func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *o
 	o.commit, o.ref = o.from.Commit, checkpoint.Ref(row.ID, o.from.Number)
 	o.lastWord, err = session.LastWords(c.sessionDir(o.from.Session))
 	return err
+}
+
+// digest names all that judges a change: rules, plan, and the repository's own checks (SM-907).
+func (j Judging) digest(r request.Request) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q\n", policy.Digest(j.Rules, plan(r)), j.Checks))
+	return hex.EncodeToString(sum[:])
 }
 
 // plan is what a request said the change may touch.

@@ -154,7 +154,12 @@ func (s sheet) leftOver(left []api.LeftOver) {
 	}
 	s.line("")
 	s.line("left out because the base ignores it:")
-	for _, l := range left {
+	const shown = 10
+	for i, l := range left {
+		if i == shown {
+			s.line("  … and %s more", count(len(left)-shown, "folder"))
+			break
+		}
 		folder := l.Folder
 		if folder == "" {
 			folder = "."

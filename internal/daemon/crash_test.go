@@ -287,6 +287,7 @@ func (w *world) keptWork(t *testing.T, d api.Detail) {
 // found by stop. No daemon runs.
 func (w *world) leftNothing(t *testing.T) {
 	t.Helper()
+	readable(w.home)
 	for _, root := range []string{w.repo, w.home} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"sallyport/internal/config"
@@ -22,6 +23,15 @@ func (d *Daemon) makeState() (string, error) {
 	err := d.Ops.Do("home:make", func() error { return os.MkdirAll(state, 0o700) })
 	if err != nil {
 		return "", unwritable(d.Home, err)
+	}
+	for _, folder := range []string{d.Home, state} {
+		var st syscall.Stat_t
+		if err := syscall.Lstat(folder, &st); err != nil {
+			return "", unwritable(d.Home, err)
+		}
+		if int(st.Uid) != os.Geteuid() {
+			return "", problem.Errorf(problem.Refused, fmt.Sprintf("ls -ld %q", folder), "the folder %q belongs to uid %d: a home is served by the user who made it", folder, st.Uid)
+		}
 	}
 	if st, err := os.Stat(state); err != nil || st.Mode().Perm()&0o077 != 0 {
 		return "", problem.Errorf(problem.Refused, fmt.Sprintf("chmod 700 %q", state), "the folder %q can be read by others", state)

@@ -78,15 +78,24 @@ func need(t *testing.T, program string) {
 
 // clear removes a folder that may hold folders without rights.
 func clear(t *testing.T, dir string) {
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
+	t.Helper()
+	readable(dir)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Errorf("clear up: %v", err)
 	}
+}
+
+// readable gives every folder below dir, such as an overlay's own, to its owner.
+func readable(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if d == nil || !d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && info.Mode()&0o700 != 0o700 {
+			_ = os.Chmod(path, info.Mode().Perm()|0o700) // what stays shut is met by whoever needs it
+		}
+		return nil
+	})
 }
 
 func shell(t *testing.T, dir, name string, args ...string) string {
@@ -107,6 +116,7 @@ func (p *place) save(t *testing.T, name string) {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	readable(p.home)
 	shell(t, p.dir, "cp", "-a", p.repo, p.home, to)
 }
 

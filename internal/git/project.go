@@ -47,6 +47,10 @@ func Open(ctx context.Context, folder string) (Project, error) {
 			return Project{}, problem.Errorf(problem.Usage, "cd to the work tree", "%q is not in the work tree of a git repository", abs)
 		}
 	}
+	if _, err := os.Lstat(filepath.Join(p.Top, ".git")); err != nil {
+		return Project{}, problem.Errorf(problem.Usage, "git -C "+abs+" config --unset core.worktree",
+			"%q has its work tree at %q by its configuration (core.worktree), not where its .git lies", abs, p.Top)
+	}
 	if !filepath.IsAbs(p.CommonDir) {
 		p.CommonDir = filepath.Join(abs, p.CommonDir)
 	}
