@@ -26,8 +26,9 @@ build: ## bin/sallyport and bin/sallyport-keeper, static
 demo: setup build ## one change lands, a bad one is rolled back; under two minutes
 	@demo/run
 
+# The tests start themselves again many times, and a race binary sleeps a second at each exit.
 test: setup-test build vet ## every test, with the race detector; as root also as an ordinary user
-	$(GO) test -mod=readonly -race -timeout 20m ./...
+	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly -race -timeout 20m ./...
 	@scripts/test-as-user
 
 check: fmt lint test ## what a reviewer runs: format, vet, lint, every test
