@@ -82,9 +82,12 @@ func serveAs(mood, home string) int {
 		io.WriteString(w, "{}")
 		close(done)
 	})
-	go http.Serve(l, mux)
+	srv := &http.Server{Handler: mux}
+	go srv.Serve(l)
 	<-done
-	l.Close()
+	if err := srv.Shutdown(context.Background()); err != nil { // the answer to stop is out before the process ends
+		log.Print(err)
+	}
 	return 0
 }
 
