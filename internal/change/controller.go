@@ -37,7 +37,8 @@ type Parts struct {
 // Settings are the home's choices.
 type Settings struct {
 	Limits     sandbox.Limits
-	WorkersMax int // agents at once
+	Rhythm     Rhythm // when a working agent is looked at
+	WorkersMax int    // agents at once
 	Shares     []string
 	Profiles   []string
 	Author     git.Signature // of commits that agents made; At is ignored
@@ -75,7 +76,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	cancels map[id.Change]context.CancelCauseFunc
-	live    map[id.Change]sandbox.Process
+	live    map[id.Change]*supervisor
 	busy    int           // steps under way
 	places  chan struct{} // one per agent that may work at once
 }
@@ -91,7 +92,7 @@ func New(p Parts) *Controller {
 		feed:    newFeed(),
 		wake:    make(chan struct{}, 1),
 		cancels: map[id.Change]context.CancelCauseFunc{},
-		live:    map[id.Change]sandbox.Process{},
+		live:    map[id.Change]*supervisor{},
 		places:  make(chan struct{}, p.Settings.WorkersMax),
 	}
 }

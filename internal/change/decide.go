@@ -86,6 +86,8 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 	}
 	var row store.Change
 	held := false
+	moves := c.feed.subscribe(change) // before it can move, so that the move is not missed
+	defer c.feed.unsubscribe(moves)
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		var err error
 		if row, err = tx.Change(ctx, change); err != nil {
@@ -115,9 +117,18 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 		return nil
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if stop := c.cancels[change]; stop != nil {
-		stop(&withdrawn{by, reason})
+	stop := c.cancels[change]
+	c.mu.Unlock()
+	if stop == nil {
+		return nil // another daemon's life held it: the next step finds the request
 	}
-	return nil
+	stop(&withdrawn{by, reason})
+	for queue := c.feed.next(ctx, moves); queue != nil; queue = c.feed.next(ctx, moves) {
+		for _, n := range queue {
+			if n.Kind == "state" {
+				return nil
+			}
+		}
+	}
+	return context.Cause(ctx)
 }

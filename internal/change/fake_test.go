@@ -338,6 +338,10 @@ func (p *prisoner) Wait() (sandbox.Exit, error) {
 	}
 }
 
+// What plays here is still whenever the bubble is: it has nothing to be stopped in.
+func (p *prisoner) Freeze(context.Context) error { return nil }
+func (p *prisoner) Thaw() error                  { return nil }
+
 func (p *prisoner) Kill() { p.once.Do(func() { close(p.killed) }) }
 
 // writes is a program that writes the page and is done.

@@ -108,7 +108,7 @@ func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice
 					return
 				case out <- n:
 				}
-				if n.Kind == "state" && !n.State.Due() {
+				if n.Kind == "state" && !n.State.Due() && n.State != Paused {
 					return
 				}
 			}

@@ -20,6 +20,7 @@ type Move struct {
 	Next    string // a command to run
 	Digests map[string]string
 	Wait    time.Duration // before the next step is due
+	Keep    bool          // the step that holds the row goes on holding it
 }
 
 // move carries a row over one edge and writes its audit entry, both in tx. The row
@@ -40,9 +41,12 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m
 			row.Next = p.Next
 		}
 	}
-	row.Holder, row.Until, row.Due = "", time.Time{}, time.Time{}
+	row.Due = time.Time{}
 	if to.Due() {
 		row.Due = at.Add(m.Wait)
+	}
+	if !m.Keep {
+		row.Holder, row.Until = "", time.Time{}
 	}
 	if err := tx.MoveChange(ctx, string(from), *row); err != nil {
 		return err

@@ -45,8 +45,7 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	s.Dir = c.sessionDir(s.ID)
 	return session.Running{
 		Session: s, Driver: c.Sandbox, Spec: spec, Program: program, Ops: c.Ops,
-		Cwd:  filepath.Join(r.Project.Top, r.Workdir),
-		Live: func(p sandbox.Process) { c.setLive(row.ID, p) },
+		Cwd: filepath.Join(r.Project.Top, r.Workdir),
 	}, nil
 }
 

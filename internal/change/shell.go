@@ -36,12 +36,10 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	}); err != nil {
 		return 0, err
 	}
-	c.mu.Lock()
-	live := c.live[change]
-	c.mu.Unlock()
+	live := c.watching(change)
 	env := []string{"TERM=xterm-256color", "PS1=" + string(change) + ":\\w\\$ "}
 	if live != nil {
-		return attach(ctx, live, env, t)
+		return attach(ctx, live.process, env, t)
 	}
 	return c.shellOnCopy(ctx, row, env, t)
 }

@@ -46,6 +46,9 @@ const (
 	Reverted  Event = "reverted"  // a revert of this change was finalized
 	Refused   Event = "refused"   // a person said no
 	Cancel    Event = "cancel"    // a person withdrew it
+	Pause     Event = "paused"    // a person stopped the agent where it stands
+	Block     Event = "blocked"   // the host stopped it: it needs a person (SV-091)
+	Resume    Event = "resumed"   // a person lets it go on
 	Fail      Event = "fail"      // agent, rule, check or machine; the reason says which
 )
 
@@ -53,7 +56,9 @@ const (
 var moves = map[State]map[Event]State{
 	Requested:        {Accepted: Preparing, Cancel: Cancelled, Fail: Failed},
 	Preparing:        {Prepared: Working, Computed: Submitted, Cancel: Cancelled, Fail: Failed},
-	Working:          {Ended: Submitted, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
+	Working:          {Pause: Paused, Block: Blocked, Ended: Submitted, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
+	Paused:           {Resume: Working, Block: Blocked, Cancel: Cancelled, Fail: Failed},
+	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
 	Submitted:        {Proposed: AwaitingApproval, Cancel: Cancelled, Fail: Failed},
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Refused: Rejected, Cancel: Cancelled},
 	Landing:          {Landed: Finalized, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed},

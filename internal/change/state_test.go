@@ -18,7 +18,7 @@ var all = []State{Requested, Preparing, Working, Paused, Blocked, Submitted, Awa
 
 func TestAMoveThatIsNotInTheTableCannotHappen(t *testing.T) {
 	for _, from := range all {
-		for _, e := range []Event{Accepted, Prepared, Computed, Ended, Unchanged, Proposed, Approved, Asked, Held, Landed, Undone, Stuck, Reverted, Refused, Cancel, Fail, "made up"} {
+		for _, e := range []Event{Accepted, Prepared, Computed, Pause, Block, Resume, Ended, Unchanged, Proposed, Approved, Asked, Held, Landed, Undone, Stuck, Reverted, Refused, Cancel, Fail, "made up"} {
 			to, err := from.Next(e)
 			want, listed := moves[from][e]
 			switch {
@@ -34,7 +34,7 @@ func TestAMoveThatIsNotInTheTableCannotHappen(t *testing.T) {
 // Law 6: whatever was accepted ends visibly. From every state that the reconciler works on
 // there is a way to an end, and every state that it leaves alone is an end or a person's turn.
 func TestEveryStateHasAnEndInReach(t *testing.T) {
-	ends := func(s State) bool { return s.Final() || s == AwaitingApproval }
+	ends := func(s State) bool { return s.Final() || s == AwaitingApproval || s == Paused || s == Blocked }
 	for from := range moves {
 		seen := map[State]bool{}
 		todo := []State{from}

@@ -44,7 +44,7 @@ func (c *Controller) keepWork(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.take(ctx, row, ws, checkpoint.Interrupted, last.ID)
+	_, err = c.take(ctx, row, ws, checkpoint.Interrupted, last.ID, nil)
 	return err
 }
 

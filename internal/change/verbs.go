@@ -67,6 +67,12 @@ type Verbs interface {
 	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.
 	Watch(ctx context.Context, change id.Change) (<-chan Notice, error)
 	Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error
+	// Pause stops the agent of a change where it stands, until Resume. Errors: conflict if none runs.
+	Pause(ctx context.Context, change id.Change, by audit.Actor, reason string) error
+	// Resume lets a paused or blocked change go on: its agent if it still stands there, else a new session.
+	Resume(ctx context.Context, change id.Change, by audit.Actor) error
+	// CheckpointNow takes a checkpoint of a running agent's workspace at once (SV-043).
+	CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (checkpoint.Checkpoint, error)
 	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.
 	Diff(ctx context.Context, change id.Change, w io.Writer) error
 	// Export writes the same as a patch with binary data that `git apply` takes.

@@ -12,7 +12,6 @@ import (
 	"sallyport/internal/id"
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
-	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
@@ -46,7 +45,7 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 		if len(sessions) >= sessionsMax {
 			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", len(sessions))
 		}
-		if last, err = c.runAgent(ctx, row, ws, len(sessions)+1); err != nil {
+		if last, err = c.runAgent(ctx, &row, ws, len(sessions)+1); err != nil {
 			return err
 		}
 	}
@@ -55,21 +54,21 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 
 // salvage keeps what an interrupted session left, under a ref, and gives a fresh workspace.
 func (c *Controller) salvage(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (workspace.Workspace, error) {
-	if _, err := c.take(ctx, row, ws, checkpoint.Interrupted, last.ID); err != nil {
+	if _, err := c.take(ctx, row, ws, checkpoint.Interrupted, last.ID, nil); err != nil {
 		return ws, fmt.Errorf("keep what %s left: %w", last.ID, err)
 	}
 	return c.Workspaces.Fresh(ctx, c.spec(row))
 }
 
 // runAgent starts one session and waits for its end, which is written before anything is judged.
-func (c *Controller) runAgent(ctx context.Context, row store.Change, ws workspace.Workspace, attempt int) (session.Session, error) {
+func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspace.Workspace, attempt int) (session.Session, error) {
 	select { // one place per agent that may work at once (SV-095)
 	case c.places <- struct{}{}:
 		defer func() { <-c.places }()
 	case <-ctx.Done():
 		return session.Session{}, context.Cause(ctx)
 	}
-	run, err := c.running(ctx, row, ws, attempt)
+	run, err := c.running(ctx, *row, ws, attempt)
 	if err != nil {
 		return session.Session{}, err
 	}
@@ -78,14 +77,13 @@ func (c *Controller) runAgent(ctx context.Context, row store.Change, ws workspac
 		if err := tx.PutSession(ctx, s); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &row, Move{By: audit.Host, Subject: string(s.ID)}, "started", s.Started)
+		return c.append(ctx, tx, row, Move{By: audit.Host, Subject: string(s.ID)}, "started", s.Started)
 	}); err != nil {
 		return s, err
 	}
 	stop := c.report(ctx, row.ID, ws, &run)
-	exit, err := session.Run(ctx, run)
+	exit, err := c.supervise(ctx, row, ws, &run)
 	stop()
-	c.setLive(row.ID, nil)
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled) {
 		return s, context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
 	}
@@ -101,7 +99,7 @@ func (c *Controller) runAgent(ctx context.Context, row store.Change, ws workspac
 		if err := tx.PutSession(keep, s); err != nil {
 			return err
 		}
-		reason := row
+		reason := *row
 		reason.Reason = session.Describe(exit)
 		return c.append(keep, tx, &reason, Move{By: audit.Actor{Kind: "agent", Name: string(s.ID), UID: -1}, Subject: string(s.ID)}, "ended", ended)
 	})
@@ -111,7 +109,7 @@ func (c *Controller) runAgent(ctx context.Context, row store.Change, ws workspac
 // agent that failed, or was withdrawn, is kept all the same.
 func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) error {
 	keep := context.WithoutCancel(ctx)
-	taken, err := c.take(keep, row, ws, checkpoint.AtEnd, last.ID)
+	taken, err := c.take(keep, row, ws, checkpoint.AtEnd, last.ID, nil)
 	if err != nil {
 		return fmt.Errorf("take the last checkpoint: %w", err)
 	}
@@ -167,8 +165,14 @@ func refusal(change id.Change, violations []policy.Violation) error {
 	return problem.Errorf(problem.Refused, next, "%s breaks the rule %s: %s%s", file, v.Constraint, v.Message, more)
 }
 
-// take takes one checkpoint and records it.
-func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Workspace, why checkpoint.Trigger, s id.Session) (checkpoint.Taken, error) {
+// stiller stops what runs in a workspace while it is read.
+type stiller interface {
+	Freeze(ctx context.Context) error
+	Thaw() error
+}
+
+// take takes one checkpoint and records it; running is nil when nothing runs in the workspace.
+func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Workspace, why checkpoint.Trigger, s id.Session, running stiller) (checkpoint.Taken, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
 		return checkpoint.Taken{}, err
@@ -185,18 +189,22 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 	if n := len(before); n > 0 {
 		previous = &before[n-1]
 	}
-	if previous != nil && previous.Session == s && previous.Trigger == why {
+	if running == nil && previous != nil && previous.Session == s && previous.Trigger == why {
 		// It is recorded: a crash came before the move that follows it.
 		edits, err := host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err
 	}
-	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
+	taking := checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: host, Previous: previous,
 		Trigger: why, Session: s, At: now(), Author: c.Settings.Author,
 		Plan:           policy.Plan{Allow: row.Request.Allow, Forbid: row.Request.Forbid},
 		Rules:          judging.Rules,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
-	})
+	}
+	if running != nil {
+		taking.Freeze, taking.Thaw = running.Freeze, running.Thaw
+	}
+	taken, err := checkpoint.Take(ctx, taking)
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}
@@ -215,15 +223,22 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 	return taken, err
 }
 
-// setLive remembers the running sandbox of a change; nil forgets it.
-func (c *Controller) setLive(change id.Change, p sandbox.Process) {
+// setLive remembers who watches the running session of a change; nil forgets it.
+func (c *Controller) setLive(change id.Change, s *supervisor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p == nil {
+	if s == nil {
 		delete(c.live, change)
 		return
 	}
-	c.live[change] = p
+	c.live[change] = s
+}
+
+// watching returns who watches the running session of a change; nil if none runs.
+func (c *Controller) watching(change id.Change) *supervisor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live[change]
 }
 
 // sessions returns a change's, oldest first.

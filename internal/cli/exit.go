@@ -50,6 +50,8 @@ var exitKinds = map[problem.Kind]int{
 var exitStates = map[string]int{
 	api.Finalized:        exitDone,
 	api.AwaitingApproval: exitWaiting,
+	api.Paused:           exitWaiting,
+	api.Blocked:          exitWaiting,
 	api.RolledBack:       exitRolledBack,
 }
 

@@ -72,6 +72,22 @@ func (c *Client) Cancel(ctx context.Context, change, reason string) error {
 	return c.call(ctx, post, api.Path("changes", url.PathEscape(change), "cancel"), nil, api.Reason{Reason: reason}, nil)
 }
 
+// Pause stops the agent of a change where it stands.
+func (c *Client) Pause(ctx context.Context, change, reason string) error {
+	return c.call(ctx, post, api.Path("changes", url.PathEscape(change), "pause"), nil, api.Reason{Reason: reason}, nil)
+}
+
+// Resume lets a paused or blocked change go on.
+func (c *Client) Resume(ctx context.Context, change string) error {
+	return c.call(ctx, post, api.Path("changes", url.PathEscape(change), "resume"), nil, nil, nil)
+}
+
+// CheckpointNow takes a checkpoint of a running agent's workspace.
+func (c *Client) CheckpointNow(ctx context.Context, change string) (out api.Checkpoint, err error) {
+	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "checkpoint"), nil, nil, &out)
+	return out, err
+}
+
 // Rollback asks for the undoing of a change; it returns the change that does it.
 func (c *Client) Rollback(ctx context.Context, change string, r api.Rollback) (out api.Change, err error) {
 	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "rollback"), nil, r, &out)

@@ -80,6 +80,18 @@ func (v *verbs) Cancel(_ context.Context, c id.Change, by audit.Actor, reason st
 	return v.note(by, "cancel %s %q", c, reason)
 }
 
+func (v *verbs) Pause(_ context.Context, c id.Change, by audit.Actor, reason string) error {
+	return v.note(by, "pause %s %q", c, reason)
+}
+
+func (v *verbs) Resume(_ context.Context, c id.Change, by audit.Actor) error {
+	return v.note(by, "resume %s", c)
+}
+
+func (v *verbs) CheckpointNow(_ context.Context, c id.Change, by audit.Actor) (checkpoint.Checkpoint, error) {
+	return checkpoint.Checkpoint{ID: "ckpt-001-0123abcd", Change: c}, v.note(by, "checkpoint now %s", c)
+}
+
 func (v *verbs) Diff(_ context.Context, _ id.Change, w io.Writer) error {
 	if _, err := io.WriteString(w, v.patch); err != nil {
 		return err

@@ -92,6 +92,15 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			return err
 		}, "list /r [working failed] 7"},
 		"show":   {func(c *client.Client) error { _, err := c.Show(ctx, "chg-00000001"); return err }, "show chg-00000001"},
+		"pause":  {func(c *client.Client) error { return c.Pause(ctx, "chg-00000001", "lunch") }, `pause chg-00000001 "lunch"`},
+		"resume": {func(c *client.Client) error { return c.Resume(ctx, "chg-00000001") }, `resume chg-00000001`},
+		"checkpoint now": {func(c *client.Client) error {
+			cp, err := c.CheckpointNow(ctx, "chg-00000001")
+			if err == nil && cp.ID != "ckpt-001-0123abcd" {
+				t.Errorf("got %+v", cp)
+			}
+			return err
+		}, `checkpoint now chg-00000001`},
 		"cancel": {func(c *client.Client) error { return c.Cancel(ctx, "chg-00000001", "why not") }, `cancel chg-00000001 "why not"`},
 		"rollback": {func(c *client.Client) error {
 			_, err := c.Rollback(ctx, "chg-00000001", api.Rollback{Reason: "bad", Approve: "yes"})

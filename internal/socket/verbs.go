@@ -136,6 +136,38 @@ func (s *Server) cancel(r *http.Request) (any, error) {
 	return struct{}{}, s.Verbs.Cancel(r.Context(), ref, by(r), in.Reason)
 }
 
+func (s *Server) pause(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	var in api.Reason
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	return struct{}{}, s.Verbs.Pause(r.Context(), ref, by(r), in.Reason)
+}
+
+func (s *Server) resume(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, s.Verbs.Resume(r.Context(), ref, by(r))
+}
+
+func (s *Server) checkpointNow(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.Verbs.CheckpointNow(r.Context(), ref, by(r))
+	if err != nil {
+		return nil, err
+	}
+	return checkpointOf(c), nil
+}
+
 func (s *Server) rollback(r *http.Request) (any, error) {
 	ref, err := changeID(r)
 	if err != nil {

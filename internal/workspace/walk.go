@@ -175,7 +175,7 @@ func (w *walker) add(below int, name string, f Found) {
 
 // put records what is at a path of the writable side and is no folder.
 func (w *walker) put(dir, below int, at place, name string, st *unix.Stat_t) {
-	f := Found{Path: at.join(name), Fact: policy.Fact{HardLinks: int(st.Nlink)}}
+	f := Found{Path: at.join(name), Fact: policy.Fact{HardLinks: int(st.Nlink)}, At: st.Ctim.Nano()}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		f.Mode = git.File

@@ -63,6 +63,9 @@ type Found struct {
 	Path string
 	Mode git.Mode // "" = deleted, or cannot be in a tree (then Fact says why)
 	Fact policy.Fact
+	// At is when the entry last changed in any way, in ns of the kernel's clock; 0 for a deletion
+	// that is known only by absence. It tells two walks apart and is never believed otherwise.
+	At int64
 }
 
 // Deleted reports whether nothing is at the path any more.

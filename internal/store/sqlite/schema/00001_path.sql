@@ -56,7 +56,7 @@ CREATE TABLE checkpoint (
 	id     TEXT NOT NULL CHECK (id GLOB 'ckpt-*'),
 	oid    TEXT NOT NULL,
 	status TEXT NOT NULL CHECK (status IN ('valid', 'invalid', 'skipped')),
-	cause  TEXT NOT NULL CHECK (cause IN ('end', 'demand', 'interrupted')),
+	cause  TEXT NOT NULL CHECK (cause IN ('end', 'demand', 'interval', 'changes', 'interrupted')),
 	doc    TEXT NOT NULL CHECK (json_valid(doc)),
 	PRIMARY KEY (change, number)
 ) STRICT;

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+)
+
+func (a *app) changePause() *cobra.Command {
+	var reason string
+	cmd := a.cmd("pause CHANGE", "stop an agent where it stands", "Stops every process of the change's agent until \"change resume\". Its time limit goes on.",
+		`  sallyport change pause chg-1a2b3c4d --reason "let me look first"`, oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.Pause(cmd.Context(), words[0], reason); err != nil {
+				return err
+			}
+			return a.said(words[0], api.Paused, "paused; it goes on with: "+a.command("sallyport change resume "+words[0]))
+		})
+	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, for the audit log")
+	return cmd
+}
+
+func (a *app) changeResume() *cobra.Command {
+	return a.cmd("resume CHANGE", "let a paused or blocked change go on", "Lets the agent go on where it stands; if it was lost with its daemon, a new session begins.",
+		"  sallyport change resume chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.Resume(cmd.Context(), words[0]); err != nil {
+				return err
+			}
+			return a.said(words[0], api.Working, "goes on; follow it with: "+a.command("sallyport change watch "+words[0]))
+		})
+}
+
+// said tells, in a line or a document, what became of a change.
+func (a *app) said(change, state, text string) error {
+	if a.document(map[string]string{"id": change, "state": state}) {
+		return nil
+	}
+	_, err := fmt.Fprintf(a.Out, "%s %s\n", change, text)
+	return err
+}
+
+func (a *app) checkpointNow() *cobra.Command {
+	return a.cmd("now CHANGE", "record a working agent's workspace at once", "Stops the agent for a moment, records and judges what it has changed so far, and lets it go on.",
+		"  sallyport checkpoint now chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			taken, err := c.CheckpointNow(cmd.Context(), words[0])
+			if err != nil || a.document(taken) {
+				return err
+			}
+			a.sheet(a.Out).files(taken)
+			return nil
+		})
+}
