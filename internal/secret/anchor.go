@@ -14,7 +14,7 @@ import (
 type anchor struct {
 	words  []string // lower case, ASCII
 	before *reach
-	after  *reach         // from the word's first byte on
+	after  *reach // from the word's first byte on
 	glance glance
 	check  *regexp.Regexp // holds at the word's first byte wherever a match does; cheap
 	sight  *reach         // how far check can look
