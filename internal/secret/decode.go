@@ -170,7 +170,7 @@ func (d *decoded) add(text string, e encoded) {
 			d.addInContext(text, e, plain)
 			continue
 		}
-		d.begin(e.from, e.to)
+		d.begin(e.from, padded(text, e.to))
 		d.addPlain(plain)
 	}
 }
@@ -179,6 +179,14 @@ func (d *decoded) addPlain(plain []byte) {
 	from := len(d.text)
 	d.text = append(d.text, plain...)
 	d.plain = append(d.plain, stretch{from, len(d.text)})
+}
+
+// padded returns where base64 ends whose digits end at a place.
+func padded(text string, to int) int {
+	for end := to + 2; to < len(text) && to < end && text[to] == '='; {
+		to++
+	}
+	return to
 }
 
 // addInContext adds what was decoded between what stands around it on its line.
@@ -191,7 +199,7 @@ func (d *decoded) addInContext(text string, e encoded, plain []byte) {
 	for right < len(text) && right < e.to+contextRight && text[right] != '\n' {
 		right++
 	}
-	d.begin(e.from, e.to)
+	d.begin(e.from, padded(text, e.to))
 	d.text = append(d.text, text[left:e.from]...)
 	d.addPlain(plain)
 	d.text = append(d.text, text[e.to:right]...)

@@ -178,9 +178,10 @@ func (j *job) fail(format string, args ...any) error {
 // path scans a path as text and returns it with every secret blotted out. Nothing is known of a name but what it says:
 // its own path is not told to the rules, so that no allowlist of paths holds for it.
 func (j *job) path(name string) (string, error) {
-	hits, err := j.scanner.inspect(j.ctx, "", name)
+	// A name is short and an error must not show a secret in it: this scan ends for nothing.
+	hits, err := j.scanner.inspect(context.WithoutCancel(j.ctx), "", name)
 	if err != nil {
-		return name, err
+		return unscanned, err
 	}
 	blotted := blot(name, hits)
 	for _, h := range hits {
