@@ -85,7 +85,8 @@ func (s *Scanner) redactString(quoted []byte) []byte {
 }
 
 // Redactor writes what is written to it with each secret replaced, also one that comes in pieces. It holds back at most
-// 16 KiB; Flush gives what can be told by now, Close all. It is for one goroutine.
+// 16 KiB; Flush gives what can be told by now, Close all. Base64 that is wrapped over lines is put together only if no Flush comes
+// between them. It is for one goroutine.
 type Redactor struct {
 	scanner *Scanner
 	to      io.Writer
@@ -137,6 +138,10 @@ func (r *Redactor) Flush() error {
 	for end > r.past && end > len(r.buf)-redactHold && strings.IndexByte(" \t\r\n", r.buf[end-1]) < 0 {
 		end--
 	}
+	// Half a header of a key is not yet one.
+	if i := bytes.LastIndex(r.buf, []byte("-----BEGIN")); i >= 0 && len(r.buf)-i < 64 && bytes.Count(r.buf[i:], []byte("-----")) == 1 {
+		end = min(end, max(i, r.past))
+	}
 	if end > r.past {
 		r.pass(end, false)
 	}
@@ -174,12 +179,13 @@ func (r *Redactor) pass(end int, last bool) {
 		if err != nil || m.from >= end {
 			break
 		}
-		if m.to == len(text) && !last { // it may go on
-			if m.to-m.from < redactHold && m.from >= at {
-				end = m.from
+		if !last && unfinished(text, m) {
+			if len(text)-m.from < redactHold {
+				end = max(m.from, at)
 				break
 			}
 			r.swallow = swallowed(m.rule)
+			m.to = len(text)
 		}
 		if m.to <= at {
 			continue
@@ -199,6 +205,15 @@ func (r *Redactor) pass(end int, last bool) {
 	keep := max(at-redactPast, 0)
 	r.buf = append(r.buf[:0], r.buf[keep:]...)
 	r.past = at - keep
+}
+
+// unfinished says whether what comes next may belong to a secret. A key is finished by its last line, or by so much that is no key.
+func unfinished(text string, m mark) bool {
+	const noKey = 128
+	if m.to == len(text) {
+		return true
+	}
+	return m.rule == "private-key" && len(text)-m.to < noKey && !strings.Contains(text[m.from:m.to], "-----END")
 }
 
 // swallowed are the bytes that a secret of this kind goes on with.

@@ -242,3 +242,27 @@ func FuzzArchives(f *testing.F) {
 		}
 	})
 }
+
+func TestAKeyThatComesLineByLineIsCaught(t *testing.T) {
+	s, _ := scanners()
+	rnd := rand.New(rand.NewPCG(6, 2))
+	var out strings.Builder
+	r := s.Redactor(&out)
+	block := keyBlock(rnd, 50)
+	for line := range strings.Lines("before\n" + block + "\nafter\n") {
+		for _, half := range []string{line[:len(line)/2], line[len(line)/2:]} {
+			if _, err := r.Write([]byte(half)); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "before\n[secret: private-key]\nafter\n" {
+		t.Errorf("%d bytes: %.80q", out.Len(), out.String())
+	}
+}
