@@ -48,7 +48,7 @@ type rule struct {
 
 	detector *detect.Detector // the library's rule, or
 	own      *ownRule         // ours
-	find     *regexp.Regexp
+	find     *regexp.Regexp   // the expression
 }
 
 // hit is a finding that still knows the secret. It never leaves this package.
@@ -153,6 +153,7 @@ func libraryRule(cfg config.Config, from config.Rule) (r rule, keywords []string
 		r.pathOnly, r.whole = true, true
 		return r, nil, true
 	}
+	r.find = from.Regex
 	var good bool
 	r.anchors, r.runs, good = anchors(from.Regex.String())
 	r.whole = !good || len(from.RequiredRules) > 0
@@ -321,6 +322,16 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 			hits = append(hits, r.searchOwn(w, lines)...)
 			continue
 		}
+		if whole := w.to-w.from == len(text); !whole {
+			found, cut := r.tryWindow(text, w)
+			if cut {
+				st.whole = true
+				return s.search(ctx, r, st, path, lines)
+			}
+			if !found {
+				continue
+			}
+		}
 		before := lines.before(w.from)
 		raw := lineCounter{text: text[w.from:w.to]}
 		for _, f := range r.detector.DetectContext(ctx, detect.Fragment{Raw: raw.text, FilePath: path}) {
@@ -333,6 +344,16 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 		}
 	}
 	return hits
+}
+
+// tryWindow says whether the expression matches in a window at all, and whether a match touches an end of it that
+// is none of the text's: that one may be there only because the text was cut, and hide another.
+func (r *rule) tryWindow(text string, w stretch) (found, cut bool) {
+	for _, m := range r.find.FindAllStringIndex(text[w.from:w.to], -1) {
+		found = true
+		cut = cut || (m[0] == 0 && w.from > 0) || (w.from+m[1] == w.to && w.to < len(text))
+	}
+	return found, cut
 }
 
 func (r *rule) searchOwn(w stretch, lines *lineCounter) []hit {
