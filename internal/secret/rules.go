@@ -27,7 +27,7 @@ var ownRules = []ownRule{
 	{id: "google-api-key", expression: `AIza[0-9A-Za-z_-]{35}`},
 	{id: "jwt", expression: `eyJ[a-zA-Z0-9_-]{8,}\.(?:ey[a-zA-Z0-9_-]{8,}\.[a-zA-Z0-9_-]{10,}|[a-zA-Z0-9_-]{10,}(?:\.[a-zA-Z0-9_-]{10,}){3})`},
 	{id: "private-key", body: keyBody,
-		expression: `-----BEGIN (?:(?:RSA|EC|DSA|OPENSSH|ENCRYPTED|ANY|SSH2 ENCRYPTED) )?PRIVATE KEY-----|-----BEGIN PGP PRIVATE KEY BLOCK-----|PuTTY-User-Key-File-[0-9]: [a-z0-9-]{1,40}`},
+		expression: `-----BEGIN (?:(?:RSA|EC|DSA|OPENSSH|ENCRYPTED|ANY|SSH2 ENCRYPTED) )?PRIVATE KEY-----|-----BEGIN PGP PRIVATE KEY (?:BLOCK)-----|PuTTY-User-Key-File-[0-9]: [a-z0-9-]{1,40}`},
 	{id: "database-password", innocent: placeholderPassword,
 		expression: `(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?)(?:\+[a-z0-9]{1,20})?://[^\s:/@"'<>]{0,128}:[^\s@/"']{1,256}@`},
 }
