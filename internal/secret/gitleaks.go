@@ -1,0 +1,191 @@
+package secret
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/viper"
+	"github.com/zricethezav/gitleaks/v8/config"
+	"github.com/zricethezav/gitleaks/v8/detect"
+	"github.com/zricethezav/gitleaks/v8/logging"
+
+	"sallyport/internal/problem"
+)
+
+// Limits of a base's `.gitleaks.toml`.
+const (
+	tomlBytesMax       = 512 << 10
+	tomlRulesMax       = 1000
+	expressionBytesMax = 1000 // of a rule that is not one of the library's own
+)
+
+// quiet silences the library's log, which would hold secrets at its finest level.
+var quiet = sync.OnceFunc(func() { logging.Logger = zerolog.Nop() })
+
+// loadRules returns the library's rules as the base's `.gitleaks.toml` shapes them. The default rules always stay, but
+// for those that the file disables by name: a file that only adds a rule must not take all others away.
+func loadRules(toml []byte) (cfg config.Config, err error) {
+	quiet()
+	defer func() { // the library panics on an expression that does not compile
+		if p := recover(); p != nil {
+			err = badToml("a regular expression in it does not compile")
+		}
+	}()
+	defaults, err := parse([]byte(config.DefaultConfig))
+	if err != nil {
+		return cfg, fmt.Errorf("read the default rules: %w", err)
+	}
+	if len(toml) == 0 {
+		return defaults.Translate()
+	}
+	if len(toml) > tomlBytesMax {
+		return cfg, badToml("it is larger than %d bytes", tomlBytesMax)
+	}
+	own, err := parse(toml)
+	if err != nil {
+		return cfg, badToml("it is not TOML of the kind that gitleaks reads")
+	}
+	if own.Extend.Path != "" || own.Extend.URL != "" {
+		return cfg, badToml("it extends another file, which is not read here; only useDefault is known")
+	}
+	if len(own.Rules) > tomlRulesMax {
+		return cfg, badToml("it has more than %d rules", tomlRulesMax)
+	}
+	if err := checkExpressions(own, defaults); err != nil {
+		return cfg, err
+	}
+	extend(own, defaults)
+	cfg, err = own.Translate()
+	if err != nil {
+		return cfg, badToml("%s", err)
+	}
+	return cfg, nil
+}
+
+func badToml(format string, args ...any) error {
+	return problem.Errorf(problem.Refused, "sallyport secret scan", ".gitleaks.toml at the base cannot be used: "+format, args...)
+}
+
+// parse never uses the library's global reader: two scanners may be made at once.
+func parse(toml []byte) (*config.ViperConfig, error) {
+	v := viper.New()
+	v.SetConfigType("toml")
+	if err := v.ReadConfig(strings.NewReader(string(toml))); err != nil {
+		return nil, err
+	}
+	vc := &config.ViperConfig{}
+	if err := v.Unmarshal(vc); err != nil {
+		return nil, err
+	}
+	return vc, nil
+}
+
+// checkExpressions bounds what a repository may have us run (the library's own are as long as they are).
+func checkExpressions(own, defaults *config.ViperConfig) error {
+	known := map[string]bool{}
+	for _, r := range defaults.Rules {
+		known[r.Regex] = true
+	}
+	check := func(where string, expressions ...string) error {
+		for _, e := range expressions {
+			if len(e) > expressionBytesMax && !known[e] {
+				return badToml("an expression of %q is longer than %d characters", where, expressionBytesMax)
+			}
+			if _, err := syntax.Parse(e, syntax.Perl); err != nil {
+				return badToml("an expression of %q does not compile", where)
+			}
+		}
+		return nil
+	}
+	for _, r := range own.Rules {
+		if err := check(r.ID, r.Regex, r.Path); err != nil {
+			return err
+		}
+		for _, a := range r.Allowlists {
+			if err := check(r.ID, slices.Concat(a.Regexes, a.Paths)...); err != nil {
+				return err
+			}
+		}
+	}
+	for _, a := range own.Allowlists {
+		if err := check("allowlists", slices.Concat(a.Regexes, a.Paths)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extend puts the default rules below the base's own, as the library does for useDefault. The library's
+// own way counts in a global how often it was used and stops after two.
+func extend(own, defaults *config.ViperConfig) {
+	at := map[string]int{}
+	for i := range own.Rules {
+		r := &own.Rules[i]
+		if r.AllowList != nil {
+			r.Allowlists, r.AllowList = append(r.Allowlists, r.AllowList), nil
+		}
+		at[r.ID] = i
+	}
+	for _, base := range defaults.Rules {
+		if slices.Contains(own.Extend.DisabledRules, base.ID) {
+			continue
+		}
+		if base.AllowList != nil {
+			base.Allowlists, base.AllowList = append(base.Allowlists, base.AllowList), nil
+		}
+		i, both := at[base.ID]
+		if !both {
+			own.Rules = append(own.Rules, base)
+			continue
+		}
+		r := &own.Rules[i]
+		if r.Description == "" {
+			r.Description = base.Description
+		}
+		if r.Entropy == 0 {
+			r.Entropy = base.Entropy
+		}
+		if r.SecretGroup == 0 {
+			r.SecretGroup = base.SecretGroup
+		}
+		if r.Regex == "" {
+			r.Regex = base.Regex
+		}
+		if r.Path == "" {
+			r.Path = base.Path
+		}
+		r.Tags = slices.Concat(base.Tags, r.Tags)
+		r.Keywords = slices.Concat(base.Keywords, r.Keywords)
+		r.Allowlists = slices.Concat(base.Allowlists, r.Allowlists)
+		if len(r.Required) == 0 {
+			r.Required = base.Required
+		}
+	}
+	for _, vc := range []*config.ViperConfig{own, defaults} {
+		if vc.AllowList != nil {
+			vc.Allowlists, vc.AllowList = append(vc.Allowlists, vc.AllowList), nil
+		}
+	}
+	own.Allowlists = append(own.Allowlists, defaults.Allowlists...)
+	own.Extend = config.Extend{}
+}
+
+// detector returns one that knows a single rule (and those it requires) and searches whatever it is given:
+// the sieve has seen to the keywords. What excuses a finding inline is ours to judge.
+func detector(cfg config.Config, rule config.Rule) *detect.Detector {
+	one := config.Config{Title: cfg.Title, Rules: map[string]config.Rule{}, Allowlists: cfg.Allowlists}
+	for _, required := range rule.RequiredRules {
+		r := cfg.Rules[required.RuleID]
+		r.SkipReport = true
+		one.Rules[r.RuleID] = r
+	}
+	rule.Keywords = nil
+	one.Rules[rule.RuleID] = rule
+	d := detect.NewDetector(one)
+	d.IgnoreGitleaksAllow = true
+	return d
+}

@@ -1,0 +1,316 @@
+package secret
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zricethezav/gitleaks/v8/config"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says how to scan. Its zero value is good.
+type Config struct {
+	// Toml and Ignore are `.gitleaks.toml` and `.gitleaksignore` as they stand at the base; nil: there is none. What
+	// a change writes there counts from the next base on.
+	Toml   []byte
+	Ignore []byte
+
+	BytesMax int64         // of one blob; 32 MiB if 0
+	TimeMax  time.Duration // for one blob; a minute if 0
+	Unpack   Unpack        // limits of archives
+	Workers  int           // blobs scanned at once by ScanAll; as many as there are processors if 0
+	Cache    Cache         // nil: nothing is kept
+}
+
+// Blob is one file of a tree.
+type Blob struct {
+	ID   string // object id, for the cache; "": not cached
+	Path string // relative, with slashes
+	Link bool   // a symlink: the content is its target
+	Size int64  // bytes; less than 0: not known
+	Open func(context.Context) (io.ReadCloser, error)
+
+	// Base gives the path's content at the base, and BaseID its object id; nil and "" if there is none. An inline
+	// `gitleaks:allow` and a `.gitleaksignore` entry count only for lines that stand in it.
+	Base   func(context.Context) ([]byte, error)
+	BaseID string
+}
+
+// Scanner finds secrets. It never changes after it is made; all methods may be called at once.
+type Scanner struct {
+	sieve  *sieve
+	ignore ignored
+	cfg    Config
+	digest string
+}
+
+// New makes a scanner, which takes some tens of milliseconds: make one per rule set.
+//
+// Errors: refused, if the base's `.gitleaks.toml` cannot be used.
+func New(cfg Config) (*Scanner, error) {
+	rules, err := loadRules(cfg.Toml)
+	if err != nil {
+		return nil, err
+	}
+	cfg.BytesMax = cmp.Or(cfg.BytesMax, 32<<20)
+	cfg.TimeMax = cmp.Or(cfg.TimeMax, time.Minute)
+	cfg.Workers = cmp.Or(cfg.Workers, runtime.GOMAXPROCS(0))
+	cfg.Unpack = cfg.Unpack.orDefault()
+	return &Scanner{sieve: newSieve(rules), ignore: readIgnore(cfg.Ignore), cfg: cfg, digest: digest(cfg)}, nil
+}
+
+// digest names everything that decides what is found.
+func digest(cfg Config) string {
+	h := sha256.New()
+	part := func(b []byte) {
+		fmt.Fprintf(h, "%d:", len(b))
+		h.Write(b)
+	}
+	part([]byte(version))
+	part([]byte(config.DefaultConfig))
+	part(cfg.Toml)
+	part(cfg.Ignore)
+	for _, r := range ownRules {
+		part([]byte(r.id + " " + r.expression))
+	}
+	fmt.Fprint(h, cfg.BytesMax, cfg.Unpack)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Digest names the rule set: the same blob under the same digest has the same findings.
+func (s *Scanner) Digest() string { return s.digest }
+
+// Scan returns the secrets in size bytes (less than 0: not known) of r, which stand at path name, and in that path. There is no base:
+// no inline allow counts.
+//
+// Errors: a *NotScanned, which wraps ErrNotScanned, whenever the scan could not be finished. The findings with it are true but not all.
+func (s *Scanner) Scan(ctx context.Context, name string, r io.Reader, size int64) ([]Finding, error) {
+	return s.ScanBlob(ctx, Blob{Path: name, Size: size, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(r), nil }})
+}
+
+// ScanAll scans blobs, some at once. One that cannot be scanned does not keep the others from it: the
+// error joins all that went wrong, and the findings are those of the rest.
+func (s *Scanner) ScanAll(ctx context.Context, blobs []Blob) ([]Finding, error) {
+	found := make([][]Finding, len(blobs))
+	errs := make([]error, len(blobs))
+	var group errgroup.Group
+	group.SetLimit(s.cfg.Workers)
+	for i, b := range blobs {
+		group.Go(func() error {
+			found[i], errs[i] = s.ScanBlob(ctx, b)
+			return nil
+		})
+	}
+	_ = group.Wait() // no function returns one
+	var all []Finding
+	for _, fs := range found {
+		all = append(all, fs...)
+	}
+	return tidy(all), errors.Join(errs...)
+}
+
+// ScanBlob is Scan for a file of a tree. Its findings are kept if the blob has an ID.
+func (s *Scanner) ScanBlob(ctx context.Context, b Blob) (fs []Finding, err error) {
+	key := Key{Blob: b.ID, Base: b.BaseID, Path: b.Path, Rules: s.digest}
+	if b.Link {
+		key.Rules += " link"
+	}
+	cached := b.ID != "" && s.cfg.Cache != nil && (b.Base == nil || b.BaseID != "")
+	if cached {
+		if fs, ok := s.cfg.Cache.Find(key); ok {
+			return fs, nil
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.TimeMax, fmt.Errorf("it took longer than %s: %w", s.cfg.TimeMax, context.DeadlineExceeded))
+	defer cancel()
+	scan := job{scanner: s, ctx: ctx}
+	if scan.file, err = scan.path(b.Path); err == nil {
+		err = scan.blob(b)
+	}
+	fs = tidy(scan.findings)
+	if err != nil {
+		return fs, notScanned(ctx, scan.file, err)
+	}
+	if cached {
+		s.cfg.Cache.Keep(key, fs)
+	}
+	return fs, nil
+}
+
+// notScanned says why, in words that hold no secret.
+func notScanned(ctx context.Context, file string, err error) error {
+	var already *NotScanned
+	if errors.As(err, &already) {
+		return already
+	}
+	reason := "it could not be read"
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		reason = "the scan was ended"
+		if errors.Is(cause, context.DeadlineExceeded) {
+			reason = cause.Error()
+		}
+	}
+	return &NotScanned{File: file, Reason: reason, cause: err}
+}
+
+// job is one blob's scan.
+type job struct {
+	scanner  *Scanner
+	ctx      context.Context
+	file     string // as findings name it
+	findings []Finding
+	unpacked unpacked // what archives have cost so far
+}
+
+func (j *job) fail(format string, args ...any) error {
+	return &NotScanned{File: j.file, Reason: fmt.Sprintf(format, args...)}
+}
+
+// path scans a path as text and returns it with every secret blotted out. Nothing is known of a name but what it says:
+// its own path is not told to the rules, so that no allowlist of paths holds for it.
+func (j *job) path(name string) (string, error) {
+	// A name is short and an error must not show a secret in it: this scan ends for nothing.
+	hits, err := j.scanner.inspect(context.WithoutCancel(j.ctx), "", name)
+	if err != nil {
+		return unscanned, err
+	}
+	blotted := blot(name, hits)
+	for _, h := range hits {
+		j.findings = append(j.findings, Finding{Rule: h.rule, File: blotted, Severity: h.severity})
+	}
+	return blotted, nil
+}
+
+func (j *job) blob(b Blob) error {
+	if b.Size > j.scanner.cfg.BytesMax {
+		return j.fail("it has %d bytes; the limit is %d", b.Size, j.scanner.cfg.BytesMax)
+	}
+	r, err := b.Open(j.ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	content, err := io.ReadAll(io.LimitReader(r, j.scanner.cfg.BytesMax+1))
+	switch {
+	case err != nil:
+		return err
+	case int64(len(content)) > j.scanner.cfg.BytesMax:
+		return j.fail("it has more than %d bytes", j.scanner.cfg.BytesMax)
+	case b.Size >= 0 && int64(len(content)) != b.Size:
+		return j.fail("it has %d bytes, not the %d it should have", len(content), b.Size)
+	}
+	text := string(content)
+	if b.Link {
+		if rule, blocked := PathRule(text); blocked {
+			j.findings = append(j.findings, Finding{Rule: "path " + rule, File: j.file, Line: 1, Severity: Critical})
+		}
+	}
+	hits, err := j.scanner.inspect(j.ctx, b.Path, text)
+	if err != nil {
+		return err
+	}
+	hits, err = j.scanner.excuse(j.ctx, b, text, hits)
+	if err != nil {
+		return fmt.Errorf("read the base's version: %w", err)
+	}
+	j.report(hits)
+	if b.Link {
+		return nil
+	}
+	return j.unpack(b.Path, content, 1)
+}
+
+func (j *job) report(hits []hit) {
+	for _, h := range hits {
+		j.findings = append(j.findings, Finding{Rule: h.rule, File: j.file, Line: h.line, Severity: h.severity})
+	}
+}
+
+// inspect returns all hits in a text and in what it encodes.
+func (s *Scanner) inspect(ctx context.Context, path, text string) ([]hit, error) {
+	budget := decodedMax*len(text) + 1<<20
+	hits, err := s.inspectPart(ctx, path, text, []stretch{{0, len(text)}}, 0, &budget)
+	return once(hits), err
+}
+
+func (s *Scanner) inspectPart(ctx context.Context, path, text string, parts []stretch, depth int, budget *int) ([]hit, error) {
+	hits, err := s.sieve.scan(ctx, path, text)
+	if err != nil || depth == depthMax {
+		return hits, err
+	}
+	lines := lineCounter{text: text}
+	further := func(d decoded, parts []stretch) error {
+		if *budget -= len(d.text); *budget < 0 || len(d.text) == 0 {
+			return nil
+		}
+		inner, err := s.inspectPart(ctx, path, string(d.text), parts, depth+1, budget)
+		for _, h := range inner {
+			if h.line == 0 {
+				continue
+			}
+			from := d.of(h.at)
+			h.at, h.secret = from.from, text[from.from:from.to]
+			h.line = lines.before(from.from) + 1
+			h.last = lines.before(from.to) + 1
+			hits = append(hits, h)
+		}
+		return err
+	}
+	d, ok := decode(text, parts, *budget)
+	if ok {
+		err = further(d, d.plain)
+	}
+	if err == nil && ok && strings.IndexByte(text, 0) >= 0 {
+		wide := widened(text)
+		err = further(wide, []stretch{{0, len(wide.text)}})
+	}
+	if err == nil && (!ok || *budget < 0) {
+		err = errTooDeep
+	}
+	return hits, err
+}
+
+var errTooDeep = errors.New("it decodes to too much")
+
+// once drops what is said twice, and the library's word on a secret that a rule of ours names too.
+func once(hits []hit) []hit {
+	type said struct {
+		rule, secret string
+		line         int
+	}
+	seen := map[said]bool{}
+	own := map[int][]string{} // by line
+	var out []hit
+	for _, h := range hits {
+		if key := (said{h.rule, h.secret, h.line}); h.own && !seen[key] {
+			seen[key] = true
+			out = append(out, h)
+			if len(own[h.line]) < perLineMax {
+				own[h.line] = append(own[h.line], h.secret)
+			}
+		}
+	}
+	for _, h := range hits {
+		if key := (said{h.rule, h.secret, h.line}); !h.own && !seen[key] {
+			seen[key] = true
+			if h.secret == "" || !slices.ContainsFunc(own[h.line], func(o string) bool {
+				return strings.Contains(o, h.secret) || strings.Contains(h.secret, o)
+			}) {
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+// perLineMax bounds how many hits of a line are compared with each other: beyond, the same secret may be named twice.
+const perLineMax = 64
