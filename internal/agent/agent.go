@@ -5,14 +5,15 @@ import "sallyport/internal/sandbox"
 
 // Task is what an agent is given.
 type Task struct {
-	Change  string   // id
-	Text    string   // the person's request
-	Argv    []string // of the command driver
-	Script  []byte   // of the replay driver
-	Path    string   // the person's PATH
-	Home    string   // the person's home folder; never mounted
-	Top     string   // the person's repository, to see what lies inside it
-	Workdir string   // folder relative to the top that the person stood in; "" = top
+	Change   string   // id
+	Text     string   // the person's request
+	Argv     []string // of the command driver
+	Script   []byte   // of the replay driver
+	Messages bool     // the person says that the program reads messages on its stdin
+	Path     string   // the person's PATH
+	Home     string   // the person's home folder; never mounted
+	Top      string   // the person's repository, to see what lies inside it
+	Workdir  string   // folder relative to the top that the person stood in; "" = top
 }
 
 // Program is what to start in the sandbox.
@@ -23,6 +24,9 @@ type Program struct {
 	Dirs  []string // folders to put in front of PATH, inside
 	Binds []sandbox.Bind
 	Stdin []byte
+	// Messages says that the program reads messages, one JSON object a line, on its stdin after Stdin
+	// (SV-083). Without it stdin ends after Stdin.
+	Messages bool
 }
 
 // Driver is the port.

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/person"
 	"sallyport/internal/policy"
 	"sallyport/internal/sandbox"
+	"sallyport/internal/session"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
@@ -37,8 +38,7 @@ type Parts struct {
 // Settings are the home's choices.
 type Settings struct {
 	Limits     sandbox.Limits
-	Rhythm     Rhythm // when a working agent is looked at
-	WorkersMax int    // agents at once
+	WorkersMax int // agents at once
 	Shares     []string
 	Profiles   []string
 	Author     git.Signature // of commits that agents made; At is ignored
@@ -59,6 +59,7 @@ type Judging struct {
 	Checks         []string // commands of the repository's own that must pass
 	Profiles       []string
 	IncludeIgnored []string
+	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
 }
 
 // Guard stands outside: it brings the daemon back if it dies while a landing is open.

@@ -112,7 +112,7 @@ func (c *Controller) runnable(r request.Request) error {
 // task is what an agent is given for a request.
 func task(change id.Change, r request.Request) agent.Task {
 	return agent.Task{
-		Change: string(change), Text: r.Text, Argv: r.Argv, Script: r.Script,
+		Change: string(change), Text: r.Text, Argv: r.Argv, Script: r.Script, Messages: r.Messages,
 		Path: r.Path, Home: r.Home, Top: r.Project.Top, Workdir: r.Workdir,
 	}
 }

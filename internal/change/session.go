@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
@@ -19,26 +20,26 @@ import (
 const reportEvery = time.Second
 
 // running is one session of a change, ready to run.
-func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, attempt int) (session.Running, error) {
+func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, attempt int) (session.Running, session.Supervision, error) {
 	r := row.Request
 	program, err := c.Agents[r.Agent].Program(task(row.ID, r))
 	if err != nil {
-		return session.Running{}, err
+		return session.Running{}, session.Supervision{}, err
 	}
 	host, err := c.Workspaces.Repository(ctx, r.Project)
 	if err != nil {
-		return session.Running{}, err
+		return session.Running{}, session.Supervision{}, err
 	}
 	judging, err := c.rules(ctx, host, git.OID(row.Base))
 	if err != nil {
-		return session.Running{}, err
+		return session.Running{}, session.Supervision{}, err
 	}
 	spec, err := c.environment(ctx, row, judging)
 	if err != nil {
-		return session.Running{}, err
+		return session.Running{}, session.Supervision{}, err
 	}
 	if spec.Dir, err = workdir(ctx, host, row); err != nil {
-		return session.Running{}, err
+		return session.Running{}, session.Supervision{}, err
 	}
 	spec.Tree = ws.Tree
 	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: attempt, Agent: r.Agent, Started: now()}
@@ -46,7 +47,17 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	return session.Running{
 		Session: s, Driver: c.Sandbox, Spec: spec, Program: program, Ops: c.Ops,
 		Cwd: filepath.Join(r.Project.Top, r.Workdir),
-	}, nil
+	}, supervision(r, judging), nil
+}
+
+// supervision is how a change is watched: as the rules at its base say, but for the strategy that
+// the person chose.
+func supervision(r request.Request, judging Judging) session.Supervision {
+	mode := judging.Supervision
+	if r.Strategy != "" {
+		mode.Strategy = session.Strategy(r.Strategy)
+	}
+	return mode.Filled()
 }
 
 // workdir is the person's folder as seen inside; the top if the base has no such folder.

@@ -15,35 +15,12 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// Rhythm says when a working agent is looked at. Zero means the default.
-type Rhythm struct {
-	Poll       time.Duration // how often the workspace is counted; default 2 s (SV-007)
-	Interval   time.Duration // between checkpoints at the most; default 30 s (SV-021)
-	ChangesMax int           // since the last checkpoint at the most; default 50 (SV-021)
-	Apart      time.Duration // between checkpoints at the least; default 5 s (SV-043)
-}
-
 const (
 	stableFor   = 100 * time.Millisecond // a tree that has not moved for so long is stable (SV-045)
 	stablePoll  = 50 * time.Millisecond
 	stableMax   = time.Second // after that it is frozen as it is: a frozen tree is stable
 	failuresMax = 3           // invalid checkpoints in a row before a person is asked (SV-090)
 )
-
-func (r Rhythm) filled() Rhythm {
-	for _, d := range []struct {
-		to    *time.Duration
-		usual time.Duration
-	}{{&r.Poll, 2 * time.Second}, {&r.Interval, 30 * time.Second}, {&r.Apart, 5 * time.Second}} {
-		if *d.to <= 0 {
-			*d.to = d.usual
-		}
-	}
-	if r.ChangesMax <= 0 {
-		r.ChangesMax = 50
-	}
-	return r
-}
 
 // supervisor watches one running session. It is the only one that takes checkpoints of it,
 // so there is never more than one at a time (SV-044); others ask it.
@@ -52,7 +29,7 @@ type supervisor struct {
 	row     store.Change // as this supervisor wrote it last
 	ws      workspace.Workspace
 	run     *session.Running
-	rhythm  Rhythm
+	mode    session.Supervision
 	asks    chan ask
 	over    chan struct{}    // closed when nobody answers any more
 	process sandbox.Process  // once it runs
@@ -78,8 +55,8 @@ type ended struct {
 }
 
 // supervise runs a session to its end and looks at it meanwhile.
-func (c *Controller) supervise(ctx context.Context, row *store.Change, ws workspace.Workspace, run *session.Running) (sandbox.Exit, error) {
-	s := &supervisor{c: c, row: *row, ws: ws, run: run, rhythm: c.Settings.Rhythm.filled(), asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{}}
+func (c *Controller) supervise(ctx context.Context, row *store.Change, ws workspace.Workspace, run *session.Running, mode session.Supervision) (sandbox.Exit, error) {
+	s := &supervisor{c: c, row: *row, ws: ws, run: run, mode: mode, asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{}}
 	started := make(chan sandbox.Process, 1)
 	run.Live = func(p sandbox.Process) { started <- p }
 	over := make(chan ended, 1)
@@ -102,7 +79,7 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 
 // watch waits for the end and does meanwhile what is due or asked for.
 func (s *supervisor) watch(ctx context.Context, over <-chan ended) ended {
-	poll := time.NewTicker(s.rhythm.Poll)
+	poll := time.NewTicker(s.mode.Poll)
 	defer poll.Stop()
 	for {
 		select {
@@ -141,7 +118,7 @@ func (s *supervisor) shift(ctx context.Context, m Move) error {
 
 // look counts what has changed and takes a checkpoint if one is due.
 func (s *supervisor) look(ctx context.Context) error {
-	if s.still || time.Since(s.last) < s.rhythm.Apart {
+	if s.still || time.Since(s.last) < s.mode.Apart {
 		return nil
 	}
 	moved, err := s.moved(ctx)
@@ -149,9 +126,9 @@ func (s *supervisor) look(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case moved >= s.rhythm.ChangesMax:
+	case moved >= s.mode.ChangesMax:
 		_, err = s.take(ctx, checkpoint.Changes)
-	case time.Since(s.last) >= s.rhythm.Interval:
+	case time.Since(s.last) >= s.mode.Interval:
 		_, err = s.take(ctx, checkpoint.Interval)
 	}
 	return err

@@ -56,6 +56,13 @@ type Notice struct {
 	Checkpoint *checkpoint.Checkpoint `json:"checkpoint,omitempty"`
 }
 
+// PutBack is what a smart or per-file rollback did.
+type PutBack struct {
+	Checkpoint checkpoint.Checkpoint // taken after it
+	Reverted   []string              // as stored, unescaped
+	Kept       int                   // changed paths that stayed as they are
+}
+
 // Verbs is what doors ask of the controller; every verb checks who asks.
 type Verbs interface {
 	// Request accepts a wish: on return it has a row and will end in a visible outcome.
@@ -71,6 +78,17 @@ type Verbs interface {
 	Pause(ctx context.Context, change id.Change, by audit.Actor, reason string) error
 	// Resume lets a paused or blocked change go on: its agent if it still stands there, else a new session.
 	Resume(ctx context.Context, change id.Change, by audit.Actor) error
+	// Tell hands a person's words to a running agent (SV-086). Errors: conflict if none runs or it reads no messages.
+	Tell(ctx context.Context, change id.Change, by audit.Actor, text string) (session.Delivery, error)
+	// RestoreTo makes an unlanded change's tree that of one of its checkpoints, byte for byte (SV-048). What stood
+	// there is a checkpoint before it goes. It returns the checkpoint that was taken after it.
+	RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.Actor) (checkpoint.Checkpoint, error)
+	// PutBack returns files of a working change to its last valid checkpoint: the paths that are named (files, or folders
+	// with all below), or, with violating, those that break a rule now (SV-049).
+	PutBack(ctx context.Context, change id.Change, by audit.Actor, paths []string, violating bool) (PutBack, error)
+	// ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with its identity,
+	// its transcript and its last tree (RM-025). Errors: not found without state, conflict if it works or has landed.
+	ResumeSession(ctx context.Context, s id.Session, by audit.Actor) (store.Change, error)
 	// CheckpointNow takes a checkpoint of a running agent's workspace at once (SV-043).
 	CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (checkpoint.Checkpoint, error)
 	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.

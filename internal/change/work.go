@@ -68,7 +68,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	case <-ctx.Done():
 		return session.Session{}, context.Cause(ctx)
 	}
-	run, err := c.running(ctx, *row, ws, attempt)
+	run, mode, err := c.running(ctx, *row, ws, attempt)
 	if err != nil {
 		return session.Session{}, err
 	}
@@ -82,7 +82,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 		return s, err
 	}
 	stop := c.report(ctx, row.ID, ws, &run)
-	exit, err := c.supervise(ctx, row, ws, &run)
+	exit, err := c.supervise(ctx, row, ws, &run, mode)
 	stop()
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled) {
 		return s, context.Cause(ctx) // killed by us, not ended: the next daemon salvages it

@@ -26,8 +26,8 @@ type Trigger string
 const (
 	AtEnd       Trigger = "end"
 	OnDemand    Trigger = "demand"
-	Interval    Trigger = "interval" // so much time has passed (SV-021)
-	Changes     Trigger = "changes"  // so much has changed (SV-021)
+	Interval    Trigger = "interval"    // so much time has passed (SV-021)
+	Changes     Trigger = "changes"     // so much has changed (SV-021)
 	Interrupted Trigger = "interrupted" // the daemon died under the session; its work is kept
 )
 

@@ -39,9 +39,11 @@ type Request struct {
 	Agent          string        `json:"agent"`       // driver: command or replay
 	Argv           []string      `json:"argv,omitempty"`
 	Script         []byte        `json:"script,omitempty"`
-	Workdir        string        `json:"workdir,omitempty"` // relative to the top
-	Path           string        `json:"path,omitempty"`    // the person's PATH
-	Home           string        `json:"home,omitempty"`    // the person's home folder
+	Strategy       string        `json:"strategy,omitempty"` // direct_worktree or shadow_workspace; "" = what the rules at the base say
+	Messages       bool          `json:"messages,omitempty"` // the program reads messages on its stdin (SV-083)
+	Workdir        string        `json:"workdir,omitempty"`  // relative to the top
+	Path           string        `json:"path,omitempty"`     // the person's PATH
+	Home           string        `json:"home,omitempty"`     // the person's home folder
 	Allow          []string      `json:"allow,omitempty"`
 	Forbid         []string      `json:"forbid,omitempty"`
 	Checks         []string      `json:"checks,omitempty"`

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
+	"sallyport/internal/session"
 )
 
 // verbs is change.Verbs by hand: it remembers what it was asked and answers from its fields.
@@ -90,6 +91,22 @@ func (v *verbs) Resume(_ context.Context, c id.Change, by audit.Actor) error {
 
 func (v *verbs) CheckpointNow(_ context.Context, c id.Change, by audit.Actor) (checkpoint.Checkpoint, error) {
 	return checkpoint.Checkpoint{ID: "ckpt-001-0123abcd", Change: c}, v.note(by, "checkpoint now %s", c)
+}
+
+func (v *verbs) Tell(_ context.Context, c id.Change, by audit.Actor, text string) (session.Delivery, error) {
+	return session.Delivery{Delivered: true}, v.note(by, "tell %s %s", c, text)
+}
+
+func (v *verbs) RestoreTo(_ context.Context, ref id.Checkpoint, by audit.Actor) (checkpoint.Checkpoint, error) {
+	return checkpoint.Checkpoint{ID: "ckpt-003-0123abcd"}, v.note(by, "restore %s", ref)
+}
+
+func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []string, violating bool) (change.PutBack, error) {
+	return change.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
+}
+
+func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor) (change.Row, error) {
+	return v.row, v.note(by, "resume session %s", s)
 }
 
 func (v *verbs) Diff(_ context.Context, _ id.Change, w io.Writer) error {
