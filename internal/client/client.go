@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,10 +26,13 @@ var ErrNoDaemon = problem.New(problem.Unavailable, "no daemon of this home runs"
 
 // Client speaks to one daemon.
 type Client struct {
+	mu     sync.Mutex
 	socket string
 	home   string // "" where only the socket is known
-	pid    int    // of the daemon that answered first; 0 if none was asked
+	pid    int    // of the daemon that answered last; 0 if none was asked
 	http   *http.Client
+	// restart starts the daemon again where it went away; nil where that is not this client's to do.
+	restart func(ctx context.Context) error
 }
 
 // verbTime bounds a verb that answers with one document; a stream has no bound but its context.
@@ -50,13 +54,18 @@ func New(socket string) *Client {
 }
 
 // Socket is the path of the socket.
-func (c *Client) Socket() string { return c.socket }
+func (c *Client) Socket() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.socket
+}
 
 // dial connects; ErrNoDaemon if nobody answers there.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", c.socket)
+	socket := c.Socket()
+	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", socket)
 	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: nobody answers on %q", ErrNoDaemon, c.socket)
+		return nil, fmt.Errorf("%w: nobody answers on %q", ErrNoDaemon, socket)
 	}
 	return conn, err
 }
@@ -105,7 +114,7 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	case errors.Is(err, ErrNoDaemon):
 		return err
 	}
-	return problem.Errorf(problem.Unavailable, "sallyport daemon status", "the daemon did not answer on %q: %w", c.socket, unwrapURL(err))
+	return problem.Errorf(problem.Unavailable, "sallyport daemon status", "%w: no answer on %q: %w", errGone, c.Socket(), unwrapURL(err))
 }
 
 // unwrapURL drops the made-up address that net/http puts in front.
@@ -127,8 +136,17 @@ func problemOf(resp *http.Response) error {
 	return body.Err()
 }
 
-// call makes a request and decodes its one document into out; out nil ignores it.
+// call makes a request and decodes its one document into out; out nil ignores it. What only
+// reads is asked again of a daemon that had to be started again.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body, out any) error {
+	if method != http.MethodGet {
+		return c.once(ctx, method, path, query, body, out)
+	}
+	return c.surely(ctx, func() error { return c.once(ctx, method, path, query, body, out) })
+}
+
+// once is call without a second try.
+func (c *Client) once(ctx context.Context, method, path string, query url.Values, body, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, verbTime,
 		problem.Errorf(problem.Unavailable, "sallyport daemon status", "the daemon took longer than %s to answer", verbTime))
 	defer cancel()

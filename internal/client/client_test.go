@@ -63,6 +63,10 @@ func serveAs(mood, home string) int {
 		log.Print(err)
 		return 1
 	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that died
+		log.Print(err)
+		return 1
+	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		log.Print(err)
@@ -77,6 +81,18 @@ func serveAs(mood, home string) int {
 		}
 		session, _ := unix.Getsid(0)
 		json.NewEncoder(w).Encode(api.Daemon{PID: os.Getpid(), Home: home, API: api.Version, Build: build, Working: boolInt(session == os.Getpid())})
+	})
+	mux.HandleFunc("POST /v1/approvals/{id}/approve", func(w http.ResponseWriter, r *http.Request) {
+		heard := filepath.Join(home, "heard")
+		before, _ := os.ReadFile(heard)
+		body, _ := io.ReadAll(r.Body)
+		if err := os.WriteFile(heard, fmt.Appendf(before, "%s %s\n", r.PathValue("id"), body), 0o600); err != nil {
+			log.Print(err)
+		}
+		if mood == "dies once" && len(before) == 0 || mood == "dies" {
+			os.Exit(9)
+		}
+		io.WriteString(w, "{}")
 	})
 	mux.HandleFunc("POST /v1/daemon/stop", func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "{}")
@@ -415,5 +431,58 @@ func TestEventsAreReadAsTheStandardSays(t *testing.T) {
 	var cut *cutError
 	if err := readEvents(strings.NewReader("event: state\ndata: {}\n"), func(string, []byte) error { return nil }); !errors.As(err, &cut) {
 		t.Errorf("a stream that breaks off: %v", err)
+	}
+}
+
+func TestADecisionIsSaidAgainToADaemonThatHadToBeStartedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mood  string
+		stop  bool // it is gone before it hears anything
+		heard int
+	}{
+		"gone before":            {"", true, 1},
+		"gone without a word":    {"dies once", false, 2},
+		"it goes away each time": {"dies", false, 2},
+	} {
+		s, home := place(t, tc.mood)
+		c, err := s.Ensure(t.Context(), home)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.stop {
+			if err := c.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			waitEnd(c.pid, 20*time.Second)
+		}
+		err = c.Approve(t.Context(), "apr-00000001", "d1", "here")
+		heard, _ := os.ReadFile(filepath.Join(home, "heard"))
+		if n := strings.Count(string(heard), `apr-00000001 {"digest":"d1","via":"here"}`); n != tc.heard {
+			t.Errorf("%s: heard %d times: %s", name, n, heard)
+		}
+		if tc.mood == "dies" {
+			if p := problem.Of(err); p.Next != "sallyport approve apr-00000001" || !strings.Contains(p.Text, "is not known") {
+				t.Errorf("%s: %+v", name, p)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := c.Stop(t.Context()); err != nil { // the client speaks to the new one from here on
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestADecisionThatNobodyHeardIsSaidToBeNotRecorded(t *testing.T) {
+	s, home := place(t, "")
+	path, err := s.Socket(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = New(path).Refuse(t.Context(), "apr-00000001", "no")
+	if p := problem.Of(err); !strings.Contains(p.Text, "was not recorded") || p.Next == "" {
+		t.Errorf("got %+v", p)
 	}
 }

@@ -78,7 +78,17 @@ func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, c.sameBuild(ctx, home)
+	if err := c.sameBuild(ctx, home); err != nil {
+		return c, err
+	}
+	c.restart = func(ctx context.Context) error {
+		again, err := s.Ensure(ctx, home)
+		if err == nil {
+			c.move(again)
+		}
+		return err
+	}
+	return c, nil
 }
 
 // sameBuild refuses a daemon of another build before anything is asked of it.

@@ -150,14 +150,18 @@ func (c *Client) Question(ctx context.Context, ref string) (out api.Question, er
 	return out, err
 }
 
-// Approve says yes to exactly the digest that was read.
+// Approve says yes to exactly the digest that was read; said twice it counts once.
 func (c *Client) Approve(ctx context.Context, approval, digest, via string) error {
-	return c.call(ctx, post, api.Path("approvals", url.PathEscape(approval), "approve"), nil, api.Approve{Digest: digest, Via: via}, nil)
+	return c.decision(ctx, approval, "sallyport approve "+approval, func() error {
+		return c.once(ctx, post, api.Path("approvals", url.PathEscape(approval), "approve"), nil, api.Approve{Digest: digest, Via: via}, nil)
+	})
 }
 
-// Refuse says no.
+// Refuse says no; said twice it counts once.
 func (c *Client) Refuse(ctx context.Context, approval, reason string) error {
-	return c.call(ctx, post, api.Path("approvals", url.PathEscape(approval), "refuse"), nil, api.Reason{Reason: reason}, nil)
+	return c.decision(ctx, approval, "sallyport approval show "+approval, func() error {
+		return c.once(ctx, post, api.Path("approvals", url.PathEscape(approval), "refuse"), nil, api.Reason{Reason: reason}, nil)
+	})
 }
 
 // Audit returns entries after a sequence number, oldest first; change "" is all of the home.

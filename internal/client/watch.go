@@ -59,7 +59,10 @@ const endTime = 3 * time.Second
 func (c *Client) gone(change string) error {
 	next := "sallyport change watch " + change
 	if c.home != "" {
-		waitEnd(c.pid, endTime)
+		c.mu.Lock()
+		pid := c.pid
+		c.mu.Unlock()
+		waitEnd(pid, endTime)
 		if text, way := lastWords(c.home, 0); way != "" {
 			return problem.Errorf(problem.Unavailable, way, "%w: %s; %s goes on at the next command", ErrCut, text, change)
 		}
