@@ -28,6 +28,8 @@ func parse(name string, data []byte) error {
 		_, err = config.ParsePolicy(config.PolicyFile, data)
 	case "repository":
 		_, err = config.ParseRepository("abc", data)
+	case "plan":
+		_, err = config.ParsePlan("plan.yaml", data)
 	}
 	return err
 }
@@ -97,46 +99,59 @@ func TestARepositoryCanOnlyBeStricter(t *testing.T) {
 
 func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 	for name, test := range map[string]struct{ file, data, want string }{
-		"an unknown key":            {"policy", "# c\nforbiden_areas: [x]\n", "policy.yaml:2:1: forbiden_areas: there is no such key; there are allowed_areas,"},
-		"an unknown key below":      {"sallyport", "limits:\n  memry: 1\n", "sallyport.yaml:2:3: limits.memry: there is no such key"},
-		"an ill-typed list":         {"policy", "allowed_areas: src\n", "policy.yaml:1:16: allowed_areas: it must be a list, and is text"},
-		"an ill-typed entry":        {"policy", "allowed_areas:\n  - src\n  - [a]\n", "policy.yaml:3:5: allowed_areas[1]: it must be text, and is a list"},
-		"an entry without a value":  {"policy", "allowed_areas:\n  - src\n  -\n", "allowed_areas[1]: it has no value"},
-		"an ill-typed boolean":      {"policy", "allow_symlinks: yes\n", "policy.yaml:1:17: allow_symlinks: it must be true or false, and is text"},
-		"an ill-typed number":       {"policy", "paths_max: many\n", "policy.yaml:1:12: paths_max: it must be a whole decimal number, and is text"},
-		"an odd number":             {"policy", "paths_max: 0x10\n", "paths_max: it must be a whole decimal number"},
-		"an octal number":           {"policy", "paths_max: 010\n", "paths_max: it must be a whole decimal number"},
-		"a number for a word":       {"repository", "checks: [1]\n", ".sallyport.yaml:1:10: checks[0]: it must be text"},
-		"a key without a value":     {"policy", "allowed_areas:\nexecutables: review\n", "policy.yaml:1:1: allowed_areas: it has no value"},
-		"a size without a unit":     {"policy", "file_bytes_max: 64MB\n", "policy.yaml:1:17: file_bytes_max: \"64MB\" is not a size; write it like 64MiB"},
-		"a size out of range":       {"sallyport", "limits: {memory: 1KiB}\n", "limits.memory: it must lie between 16MiB and 1TiB"},
-		"a number out of range":     {"sallyport", "changes: {at_once: 11}\n", "changes.at_once: it must lie between 1 and 10"},
-		"zero":                      {"policy", "paths_max: 0\n", "paths_max: it must lie between 1 and"},
-		"a duration out of range":   {"sallyport", "limits: {timeout: 2d}\n", "limits.timeout: it must lie between 1s and 24h"},
-		"a duration without a unit": {"sallyport", "limits: {timeout: 90}\n", "limits.timeout: it must be text"},
-		"a word that is not one":    {"policy", "executables: maybe\n", "policy.yaml:1:14: executables: \"maybe\" is not one of review, refuse"},
-		"an unknown profile":        {"repository", "profiles: [ruby]\n", "profiles[0]: \"ruby\" is not one of go, node, python"},
-		"a bad glob":                {"policy", "forbidden_areas: ['a[']\n", "forbidden_areas[0]: glob \"a[\" is not well-formed"},
-		"a relative share":          {"sallyport", "shares: [opt]\n", "shares[0]: \"opt\" is not an absolute path"},
-		"an empty command":          {"repository", "checks: ['  ']\n", "checks[0]: the command is empty"},
-		"a name for a commit":       {"sallyport", "commits: {author_name: 'a <b>'}\n", "commits.author_name: \"a <b>\" cannot stand in a commit"},
-		"a repeated key":            {"policy", "paths_max: 1\npaths_max: 2\n", "policy.yaml:2:1: mapping key \"paths_max\" already defined"},
-		"an anchor":                 {"policy", "allowed_areas: &a [x]\nforbidden_areas: *a\n", "an anchor (&) is not taken here"},
-		"a merge key":               {"policy", "<<: {paths_max: 1}\n", "a merge key (<<) is not taken here"},
-		"a tag":                     {"policy", "paths_max: !!int 1\n", "a tag (!) is not taken here"},
-		"a directive":               {"policy", "%YAML 1.2\n---\npaths_max: 1\n", "a directive (%) is not taken here"},
-		"a second document":         {"policy", "paths_max: 1\n---\npaths_max: 2\n", "a second document"},
-		"not YAML":                  {"policy", "a: b: c\n", "policy.yaml:1:4: "},
-		"a list at the top":         {"policy", "- a\n", "policy.yaml:1:1: it must hold keys, and is a list"},
-		"not UTF-8":                 {"policy", "# ok\n# \xff\n", "policy.yaml:2:3: it is not UTF-8"},
-		"a control character":       {"policy", "paths_max: 1 # \x1b[2J\n", "policy.yaml:1:16: it holds U+001B"},
-		"a hidden direction":        {"policy", "allowed_areas: ['a\u202eb']\n", "it holds U+202E"},
-		"too large":                 {"policy", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
-		"too deep":                  {"policy", "a: " + strings.Repeat("[", 1000), "nested more than 32 deep"},
-		"too deep a list":           {"policy", "a: 1\n" + strings.Repeat("- ", 1000), "policy.yaml:2:65: lists or groups are nested more than 32 deep"},
-		"too long a list":           {"policy", "allowed_areas: [" + strings.Repeat("a,", 300) + "a]", "it has 301 entries; 256 is the limit"},
-		"a key that is no word":     {"policy", "1: 2\n", "a key must be a plain word"},
-		"a hostile key":             {"policy", "\"a\\e[31m\": 2\n", `policy.yaml:1:1: a\x1b[31m: there is no such key`},
+		"an unknown key":                  {"policy", "# c\nforbiden_areas: [x]\n", "policy.yaml:2:1: forbiden_areas: there is no such key; there are allowed_areas,"},
+		"an unknown key below":            {"sallyport", "limits:\n  memry: 1\n", "sallyport.yaml:2:3: limits.memry: there is no such key"},
+		"an ill-typed list":               {"policy", "allowed_areas: src\n", "policy.yaml:1:16: allowed_areas: it must be a list, and is text"},
+		"an ill-typed entry":              {"policy", "allowed_areas:\n  - src\n  - [a]\n", "policy.yaml:3:5: allowed_areas[1]: it must be text, and is a list"},
+		"an entry without a value":        {"policy", "allowed_areas:\n  - src\n  -\n", "allowed_areas[1]: it has no value"},
+		"an ill-typed boolean":            {"policy", "allow_symlinks: yes\n", "policy.yaml:1:17: allow_symlinks: it must be true or false, and is text"},
+		"an ill-typed number":             {"policy", "paths_max: many\n", "policy.yaml:1:12: paths_max: it must be a whole decimal number, and is text"},
+		"an odd number":                   {"policy", "paths_max: 0x10\n", "paths_max: it must be a whole decimal number"},
+		"an octal number":                 {"policy", "paths_max: 010\n", "paths_max: it must be a whole decimal number"},
+		"a number for a word":             {"repository", "checks: [1]\n", ".sallyport.yaml:1:10: checks[0]: it must be text"},
+		"a key without a value":           {"policy", "allowed_areas:\nexecutables: review\n", "policy.yaml:1:1: allowed_areas: it has no value"},
+		"a size without a unit":           {"policy", "file_bytes_max: 64MB\n", "policy.yaml:1:17: file_bytes_max: \"64MB\" is not a size; write it like 64MiB"},
+		"a size out of range":             {"sallyport", "limits: {memory: 1KiB}\n", "limits.memory: it must lie between 16MiB and 1TiB"},
+		"a number out of range":           {"sallyport", "changes: {at_once: 11}\n", "changes.at_once: it must lie between 1 and 10"},
+		"zero":                            {"policy", "paths_max: 0\n", "paths_max: it must lie between 1 and"},
+		"a duration out of range":         {"sallyport", "limits: {timeout: 2d}\n", "limits.timeout: it must lie between 1s and 24h"},
+		"a duration without a unit":       {"sallyport", "limits: {timeout: 90}\n", "limits.timeout: it must be text"},
+		"a word that is not one":          {"policy", "executables: maybe\n", "policy.yaml:1:14: executables: \"maybe\" is not one of review, refuse"},
+		"an unknown profile":              {"repository", "profiles: [ruby]\n", "profiles[0]: \"ruby\" is not one of go, node, python"},
+		"a bad glob":                      {"policy", "forbidden_areas: ['a[']\n", "forbidden_areas[0]: glob \"a[\" is not well-formed"},
+		"a relative share":                {"sallyport", "shares: [opt]\n", "shares[0]: \"opt\" is not an absolute path"},
+		"an empty command":                {"repository", "checks: ['  ']\n", "checks[0]: the command is empty"},
+		"a name for a commit":             {"sallyport", "commits: {author_name: 'a <b>'}\n", "commits.author_name: \"a <b>\" cannot stand in a commit"},
+		"a repeated key":                  {"policy", "paths_max: 1\npaths_max: 2\n", "policy.yaml:2:1: mapping key \"paths_max\" already defined"},
+		"an anchor":                       {"policy", "allowed_areas: &a [x]\nforbidden_areas: *a\n", "an anchor (&) is not taken here"},
+		"a merge key":                     {"policy", "<<: {paths_max: 1}\n", "a merge key (<<) is not taken here"},
+		"a tag":                           {"policy", "paths_max: !!int 1\n", "a tag (!) is not taken here"},
+		"a directive":                     {"policy", "%YAML 1.2\n---\npaths_max: 1\n", "a directive (%) is not taken here"},
+		"a second document":               {"policy", "paths_max: 1\n---\npaths_max: 2\n", "a second document"},
+		"not YAML":                        {"policy", "a: b: c\n", "policy.yaml:1:4: "},
+		"a list at the top":               {"policy", "- a\n", "policy.yaml:1:1: it must hold keys, and is a list"},
+		"not UTF-8":                       {"policy", "# ok\n# \xff\n", "policy.yaml:2:3: it is not UTF-8"},
+		"a control character":             {"policy", "paths_max: 1 # \x1b[2J\n", "policy.yaml:1:16: it holds U+001B"},
+		"a hidden direction":              {"policy", "allowed_areas: ['a\u202eb']\n", "it holds U+202E"},
+		"too large":                       {"policy", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
+		"too deep":                        {"policy", "a: " + strings.Repeat("[", 1000), "nested more than 32 deep"},
+		"too deep a list":                 {"policy", "a: 1\n" + strings.Repeat("- ", 1000), "policy.yaml:2:65: lists or groups are nested more than 32 deep"},
+		"too long a list":                 {"policy", "allowed_areas: [" + strings.Repeat("a,", 300) + "a]", "it has 301 entries; 256 is the limit"},
+		"an unknown key of supervision":   {"sallyport", "interactive:\n  stategy: direct_worktree\n", "sallyport.yaml:2:3: interactive.stategy: there is no such key"},
+		"an unknown key of a shadow":      {"repository", "interactive: {shadow_workspace: {size: 1}}\n", "interactive.shadow_workspace.size: there is no such key"},
+		"an ill-typed key of supervision": {"repository", "interactive: {revert_on_violation: 1}\n", "interactive.revert_on_violation: it must be true or false, and is the number 1"},
+		"a strategy that is none":         {"repository", "interactive: {strategy: shadow}\n", "interactive.strategy: \"shadow\" is not one of direct_worktree, shadow_workspace"},
+		"a mode that is none":             {"sallyport", "runtime: {execution_mode: auto}\n", "runtime.execution_mode: \"auto\" is not one of deterministic, interactive"},
+		"a home's mode in a repository":   {"repository", "runtime: {execution_mode: interactive}\n", ".sallyport.yaml:1:1: runtime: there is no such key"},
+		"a checkpoint too often":          {"repository", "interactive: {checkpoint_interval_ms: 4999}\n", "interactive.checkpoint_interval_ms: it must lie between 5000 and 3600000"},
+		"a look too often":                {"repository", "interactive: {watchdog_poll_interval_ms: 99}\n", "interactive.watchdog_poll_interval_ms: it must lie between 100 and 60000"},
+		"no changes at all":               {"repository", "interactive: {max_uncommitted_changes: 0}\n", "interactive.max_uncommitted_changes: it must lie between 1 and 10000"},
+		"a shadow without room":           {"repository", "interactive: {shadow_workspace: {max_shadow_size_mb: 0}}\n", "interactive.shadow_workspace.max_shadow_size_mb: it must lie between 1 and 1048576"},
+		"an unknown key of a plan":        {"plan", "allowed: [src]\n", "plan.yaml:1:1: allowed: there is no such key; there are allowed_areas, forbidden_areas"},
+		"a plan that bounds nothing":      {"plan", "allowed_areas: []\n", "plan.yaml names no allowed_areas and no forbidden_areas"},
+		"a plan that is too large":        {"plan", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
+		"a key that is no word":           {"policy", "1: 2\n", "a key must be a plain word"},
+		"a hostile key":                   {"policy", "\"a\\e[31m\": 2\n", `policy.yaml:1:1: a\x1b[31m: there is no such key`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := parse(test.file, []byte(test.data))
@@ -226,6 +241,12 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"sallyport", "limits: []", false}, {"sallyport", "limits: {nope: 1}", false}, {"sallyport", "changes: {at_once: 10}", true}, {"sallyport", "changes: {at_once: 11}", false},
 		{"sallyport", "shares: [/a]", true}, {"sallyport", "shares: [a]", false}, {"sallyport", "commits: {author_name: x, author_email: a@b}", true},
 		{"sallyport", "commits: {author_name: 'a<b'}", false}, {"sallyport", "commits: {author_email: 'a b@c'}", false}, {"sallyport", "commits: {author_email: a}", false},
+		{"sallyport", "interactive: {}", true}, {"sallyport", "interactive: {strategy: shadow_workspace, shadow_workspace: {enabled: true}}", true},
+		{"sallyport", "interactive: {strategy: shadow}", false}, {"sallyport", "interactive: {checkpoint_interval_ms: 4999}", false}, {"sallyport", "interactive: {violation_severity: fatal}", false},
+		{"sallyport", "interactive: {validation_on_checkpoint: 'no'}", false}, {"sallyport", "interactive: {shadow_workspace: {nope: 1}}", false}, {"sallyport", "runtime: {execution_mode: interactive}", true},
+		{"repository", "{execution_mode: deterministic, interactive: {max_uncommitted_changes: 1}}", true}, {"repository", "execution_mode: both", false}, {"repository", "runtime: {}", false},
+		{"repository", "interactive: {shadow_workspace: {promotion_strategy: some}}", false}, {"repository", "interactive: {shadow_workspace: {max_shadow_size_mb: 1048577}}", false},
+		{"plan", "allowed_areas: [src]", true}, {"plan", "forbidden_areas: [src, '**/x']", true}, {"plan", "allowed_areas: src", false}, {"plan", "{}", false}, {"plan", "checks: [x]", false},
 		{"sallyport", "allowed_areas: []", false}, {"sallyport", "retention: 1", false},
 	} {
 		if got := parse(test.file, []byte(test.data)) == nil; got != test.taken {
@@ -271,6 +292,12 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 		Limits: config.Limits{Memory: 2 << 30, Processes: 512, Output: 10 << 20, Timeout: config.Duration(time.Hour), Descriptors: 4096},
 		Shares: []config.Folder{}, Profiles: []config.Profile{}, Changes: config.Changes{AtOnce: 5},
 		Commits: config.Commits{AuthorName: "sallyport", AuthorEmail: "sallyport@localhost"},
+		Runtime: config.Runtime{ExecutionMode: config.Deterministic},
+		Interactive: config.Supervision{
+			Strategy: "direct_worktree", WatchdogPollIntervalMS: 2000, CheckpointIntervalMS: 30000, MaxUncommittedChanges: 50,
+			ValidationOnCheckpoint: new(true), RevertOnViolation: new(false), ViolationSeverity: "warning",
+			ShadowWorkspace: config.ShadowWorkspace{Enabled: new(false), PromotionStrategy: "atomic", CleanupOnFailure: new(true), MaxShadowSizeMB: 2048},
+		},
 	}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("uncommented: %+v, %v", s, err)
@@ -342,4 +369,22 @@ func FuzzNoFileHangsOrPanics(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAPlanThatIsNotThereIsNoEmptyPlan(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "plan.yaml")
+	if _, err := config.LoadPlan(name); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "there is no plan") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(name, []byte("allowed_areas: [src]\nforbidden_areas: [src/gen, vendor]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := config.LoadPlan(name)
+	if err != nil || !reflect.DeepEqual(p, config.Plan{AllowedAreas: []config.Glob{"src"}, ForbiddenAreas: []config.Glob{"src/gen", "vendor"}}) {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if _, err := config.LoadPlan(dir); problem.KindOf(err) != problem.Unavailable {
+		t.Errorf("a folder in its place: %v", err)
+	}
 }

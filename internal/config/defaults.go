@@ -40,6 +40,27 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #commits:
 #  author_name: sallyport
 #  author_email: sallyport@localhost
+
+# How agents run that can do both: deterministic (through the host's tools) or interactive (on
+# the files of a copy, watched). A plain command is always interactive.
+#runtime:
+#  execution_mode: deterministic
+
+# How a working agent is watched. A repository's .sallyport.yaml may have the same keys; of
+# both the stricter holds.
+#interactive:
+#  strategy: direct_worktree        # shadow_workspace: a tree that breaks a rule goes back to the last valid one
+#  watchdog_poll_interval_ms: 2000  # between looks at the workspace
+#  checkpoint_interval_ms: 30000    # between checkpoints at the most
+#  max_uncommitted_changes: 50      # changed paths that make a checkpoint due
+#  validation_on_checkpoint: true   # false: only the last checkpoint is judged
+#  revert_on_violation: false       # true: a file that breaks a rule is put back at once
+#  violation_severity: warning      # the least a violation counts as: info, warning, error, critical
+#  shadow_workspace:
+#    enabled: false                 # true selects the strategy
+#    promotion_strategy: atomic     # incremental: of a tree that breaks a rule the files that break none are kept
+#    cleanup_on_failure: true       # false: the tree of an agent that failed stays
+#    max_shadow_size_mb: 2048       # what a workspace may grow by
 `
 
 const policyText = `# What may land, in every repository of this home. A repository's own .sallyport.yaml can

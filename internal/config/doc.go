@@ -1,6 +1,6 @@
 // Package config turns files into checked plain structs.
 //
-// Three files exist: a home's sallyport.yaml (how this host works) and policy.yaml (what
+// Four files exist: a plan bounds one change; a home's sallyport.yaml (how this host works) and policy.yaml (what
 // may land), both written by the owner, and a repository's .sallyport.yaml, which
 // is read from the base commit only, so that a change is judged by the rules
 // before it (SM-919). The last is written by strangers: it can make rules
@@ -33,6 +33,9 @@ type Sallyport struct {
 	Profiles []Profile `json:"profiles,omitempty" jsonschema:"Module caches that every sandbox sees, read-only, as with --profile."`
 	Changes  Changes   `json:"changes,omitzero" jsonschema:"How changes are worked on."`
 	Commits  Commits   `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
+	Runtime  Runtime   `json:"runtime,omitzero" jsonschema:"How agents run."`
+
+	Interactive Supervision `json:"interactive,omitzero" jsonschema:"How a working agent is watched; a repository can only make it stricter."`
 }
 
 // Limits hold one sandbox.
@@ -79,6 +82,9 @@ type Repository struct {
 	Checks         []Command `json:"checks,omitempty" jsonschema:"Commands that must succeed in a sandbox on the proposed tree before a person is asked, in addition to --check."`
 	Profiles       []Profile `json:"profiles,omitempty" jsonschema:"Module caches that sandboxes of this repository see, read-only."`
 	IncludeIgnored []Glob    `json:"include_ignored,omitempty" jsonschema:"Globs of ignored files that are part of a change all the same."`
+
+	ExecutionMode ExecutionMode `json:"execution_mode,omitempty" jsonschema:"How agents that can do both work here: deterministic or interactive. A plain command is always interactive."` // SV-007
+	Interactive   Supervision   `json:"interactive,omitzero" jsonschema:"How a working agent is watched; it counts where it is stricter than the home's."`
 }
 
 // Judgement returns the rules of a policy.yaml: what it leaves out has its default.

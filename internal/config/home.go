@@ -24,17 +24,22 @@ type Home struct {
 // LoadHome reads a home's files; one that is not there has its defaults. Errors:
 // problem.Usage naming file, line and path; problem.Unavailable if one cannot be read.
 func LoadHome(home string) (Home, error) {
-	name := filepath.Join(home, SallyportFile)
-	data, err := read(name)
-	if err != nil {
-		return Home{}, err
-	}
-	s, err := ParseSallyport(name, data)
+	s, err := LoadSallyport(home)
 	if err != nil {
 		return Home{}, err
 	}
 	rules, err := LoadPolicy(home)
 	return Home{Sallyport: s, Rules: rules}, err
+}
+
+// LoadSallyport reads a home's sallyport.yaml alone, as it is now.
+func LoadSallyport(home string) (Sallyport, error) {
+	name := filepath.Join(home, SallyportFile)
+	data, err := read(name)
+	if err != nil {
+		return Sallyport{}, err
+	}
+	return ParseSallyport(name, data)
 }
 
 // LoadPolicy reads a home's policy.yaml alone, as it is now.

@@ -11,7 +11,7 @@ import (
 )
 
 // Schemas are the names that Schema takes; each is a file docs/schema/<name>.json.
-var Schemas = []string{"sallyport", "policy", "repository"}
+var Schemas = []string{"sallyport", "policy", "repository", "plan"}
 
 // Schema returns the JSON schema (2020-12) of a file, made from the struct it is read into.
 //
@@ -35,6 +35,11 @@ func Schema(name string) ([]byte, error) {
 		s, err = jsonschema.For[Repository](options())
 		t = reflect.TypeFor[Repository]()
 		s.Title = ".sallyport.yaml of a repository: rules that join those of the home, the stricter of both"
+	case "plan":
+		s, err = jsonschema.For[Plan](options())
+		t = reflect.TypeFor[Plan]()
+		s.Title = "the plan of one change (run --plan): where it may work"
+		s.MinProperties = new(1)
 	default:
 		return nil, fmt.Errorf("there is no schema %q", name)
 	}
@@ -69,6 +74,11 @@ func options() *jsonschema.ForOptions {
 		reflect.TypeFor[Executables](): words(executables),
 		reflect.TypeFor[Name]():        text("name"),
 		reflect.TypeFor[Email]():       text("email"),
+
+		reflect.TypeFor[ExecutionMode](): words(executionModes),
+		reflect.TypeFor[Strategy]():      words(strategies),
+		reflect.TypeFor[Promotion]():     words(promotions),
+		reflect.TypeFor[Severity]():      words(severities),
 	}}
 }
 

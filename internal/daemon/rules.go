@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"sallyport/internal/change"
 	"sallyport/internal/config"
 	"sallyport/internal/git"
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
+	"sallyport/internal/session"
 )
 
 // rulebook reads the home's policy and a repository's own rules, each time anew: what
@@ -18,7 +20,7 @@ type rulebook struct{ home string }
 
 // At joins the home's rules with the repository's as they stand at a commit, the stricter of both.
 func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.Judging, error) {
-	home, err := config.LoadPolicy(r.home)
+	home, err := config.LoadHome(r.home)
 	if err != nil {
 		return change.Judging{}, err
 	}
@@ -31,12 +33,61 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 		return change.Judging{}, err
 	}
 	return change.Judging{
-		Rules:          policy.Merge(home, repo.Judgement()),
+		Rules:          policy.Merge(home.Rules, repo.Judgement()),
 		Checks:         config.Strings(repo.Checks),
 		Profiles:       config.Strings(repo.Profiles),
 		IncludeIgnored: config.Strings(repo.IncludeIgnored),
+		Supervision:    supervision(home.Sallyport.Interactive, repo.Interactive),
 	}, nil
 }
+
+// supervision joins how a home and a repository want an agent to be watched (SV-007): the home's
+// word over the defaults, and the repository's, which strangers write, where it is stricter.
+func supervision(home, repo config.Supervision) session.Supervision {
+	s := session.Supervision{}.Filled()
+	if home.Shadowed() || repo.Shadowed() {
+		s.Strategy = session.Shadow
+	}
+	s.Poll = milliseconds(stricter(s.Poll.Milliseconds(), home.WatchdogPollIntervalMS, repo.WatchdogPollIntervalMS))
+	s.Interval = milliseconds(stricter(s.Interval.Milliseconds(), home.CheckpointIntervalMS, repo.CheckpointIntervalMS))
+	s.ChangesMax = int(stricter(int64(s.ChangesMax), home.MaxUncommittedChanges, repo.MaxUncommittedChanges))
+	s.Unvalidated = !wanted(true, home.ValidationOnCheckpoint, repo.ValidationOnCheckpoint)
+	s.RevertOnViolated = wanted(false, home.RevertOnViolation, repo.RevertOnViolation)
+	if home.ViolationSeverity != "" {
+		s.Floor = policy.Severity(home.ViolationSeverity)
+	}
+	if repo.ViolationSeverity != "" {
+		s.Floor = policy.Worst([]policy.Violation{{Severity: s.Floor}, {Severity: policy.Severity(repo.ViolationSeverity)}})
+	}
+	if home.ShadowWorkspace.PromotionStrategy != "" && repo.ShadowWorkspace.PromotionStrategy != config.Promotion(session.Atomic) {
+		s.Promotion = session.Promotion(home.ShadowWorkspace.PromotionStrategy)
+	}
+	s.KeepOnFailure = !wanted(true, home.ShadowWorkspace.CleanupOnFailure, repo.ShadowWorkspace.CleanupOnFailure)
+	s.UpperBytesMax = stricter(s.UpperBytesMax>>20, home.ShadowWorkspace.MaxShadowSizeMB, repo.ShadowWorkspace.MaxShadowSizeMB) << 20
+	return s
+}
+
+// stricter is the home's number, or usual where it says nothing, unless the repository's is less.
+func stricter(usual int64, home, repo int) int64 {
+	n := usual
+	if home != 0 {
+		n = int64(home)
+	}
+	if repo != 0 {
+		n = min(n, int64(repo))
+	}
+	return n
+}
+
+// wanted is the home's word, or usual where it says nothing, unless the repository says true.
+func wanted(usual bool, home, repo *bool) bool {
+	if home != nil {
+		usual = *home
+	}
+	return usual || repo != nil && *repo
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // file reads a small file at a commit; nil if there is none.
 func file(ctx context.Context, host git.Dir, commit git.OID, name string) ([]byte, error) {

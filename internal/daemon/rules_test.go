@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"sallyport/internal/config"
+	"sallyport/internal/policy"
+	"sallyport/internal/session"
+)
+
+// Of a home's and a repository's words the stricter hold, and silence is no word (SV-007).
+func TestARepositoryCanOnlyTightenHowAnAgentIsWatched(t *testing.T) {
+	parse := func(text string) config.Supervision {
+		t.Helper()
+		s, err := config.ParseSallyport("s", []byte("interactive: "+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Interactive
+	}
+	usual := session.Supervision{
+		Strategy: session.Direct, Poll: 2 * time.Second, Interval: 30 * time.Second, ChangesMax: 50, Apart: 5 * time.Second,
+		Floor: policy.Warning, Promotion: session.Atomic, UpperBytesMax: 2048 << 20,
+	}
+	with := func(change func(*session.Supervision)) session.Supervision {
+		s := usual
+		change(&s)
+		return s
+	}
+	strict := "{strategy: shadow_workspace, watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1, validation_on_checkpoint: true, " +
+		"revert_on_violation: true, violation_severity: critical, shadow_workspace: {enabled: true, promotion_strategy: atomic, cleanup_on_failure: true, max_shadow_size_mb: 1}}"
+	lax := "{strategy: direct_worktree, watchdog_poll_interval_ms: 60000, checkpoint_interval_ms: 3600000, max_uncommitted_changes: 10000, validation_on_checkpoint: false, " +
+		"revert_on_violation: false, violation_severity: info, shadow_workspace: {enabled: false, promotion_strategy: incremental, cleanup_on_failure: false, max_shadow_size_mb: 1048576}}"
+	strictest := session.Supervision{
+		Strategy: session.Shadow, Poll: 100 * time.Millisecond, Interval: 5 * time.Second, ChangesMax: 1, Apart: 5 * time.Second, RevertOnViolated: true,
+		Floor: policy.Critical, Promotion: session.Atomic, UpperBytesMax: 1 << 20,
+	}
+	laxest := session.Supervision{
+		Strategy: session.Direct, Poll: time.Minute, Interval: time.Hour, ChangesMax: 10000, Apart: 5 * time.Second, Unvalidated: true,
+		Floor: policy.Info, Promotion: session.Incremental, KeepOnFailure: true, UpperBytesMax: 1 << 40,
+	}
+	for name, tc := range map[string]struct {
+		home, repo string
+		want       session.Supervision
+	}{
+		"silence":                       {"{}", "{}", usual},
+		"a strict home":                 {strict, "{}", strictest},
+		"a lax home":                    {lax, "{}", laxest},
+		"a strict repository":           {"{}", strict, strictest},
+		"a lax repository":              {"{}", lax, usual},
+		"lax under strict":              {strict, lax, strictest},
+		"strict under lax":              {lax, strict, strictest},
+		"both lax":                      {lax, lax, laxest},
+		"enabled selects the strategy":  {"{}", "{shadow_workspace: {enabled: true}}", with(func(s *session.Supervision) { s.Strategy = session.Shadow })},
+		"enabled over the other word":   {"{strategy: direct_worktree, shadow_workspace: {enabled: true}}", "{}", with(func(s *session.Supervision) { s.Strategy = session.Shadow })},
+		"less severe than the default":  {"{}", "{violation_severity: info}", usual},
+		"a shorter interval":            {"{checkpoint_interval_ms: 60000}", "{checkpoint_interval_ms: 45000}", with(func(s *session.Supervision) { s.Interval = 45 * time.Second })},
+		"incremental is not its to say": {"{}", "{shadow_workspace: {promotion_strategy: incremental}}", usual},
+	} {
+		if got := supervision(parse(tc.home), parse(tc.repo)); got != tc.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, tc.want)
+		}
+	}
+}
