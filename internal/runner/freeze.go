@@ -14,25 +14,25 @@ import (
 
 // freeze stops every process of the pid namespace, however far it went from its
 // session or group, and shows it: every thread of every process stands still,
-// twice in a row with the same processes. Otherwise all run again.
+// twice in a row with the same processes. Otherwise all run again. What is frozen
+// already stays so.
 func (k *king) freeze(within time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.frozen {
-		k.tell(sandbox.Event{Frozen: &sandbox.Stopped{Error: "frozen already"}})
-		return
-	}
-	k.resting = map[int]bool{}
-	if pids, err := processes(); err == nil {
-		for _, pid := range pids {
-			if still(pid) {
-				k.resting[pid] = true
+	if !k.frozen { // what stands because of us is not the agent's own
+		k.resting = map[int]bool{}
+		if pids, err := processes(); err == nil {
+			for _, pid := range pids {
+				if still(pid) {
+					k.resting[pid] = true
+				}
 			}
 		}
 	}
 	n, err := stopAll(time.Now().Add(within))
 	if err != nil {
 		k.wake()
+		k.frozen = false
 		k.tell(sandbox.Event{Frozen: &sandbox.Stopped{Error: err.Error()}})
 		return
 	}

@@ -92,6 +92,8 @@ type Process interface {
 	Kill()
 	// Freeze stops every process of the sandbox, also those that left their group;
 	// it returns an error, with all running again, if that cannot be shown in time.
+	// Freezing twice is freezing once: one Thaw ends it. What the program itself had
+	// stopped stays stopped after it.
 	Freeze(ctx context.Context) error
 	// Thaw lets them run again; safe to call when not frozen.
 	Thaw() error

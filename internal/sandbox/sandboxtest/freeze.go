@@ -50,7 +50,13 @@ func quiet(t *testing.T, dir string) bool {
 func testFreeze(t *testing.T, s Setup) {
 	writers := map[string]string{
 		"writers that left their session": "for i in 1 2 3 4 5 6; do setsid sh -c \"while :; do echo x >> w$i; done\" & done; wait",
+		"writers that nobody waits for":   "(setsid sh -c '(while :; do echo x >> d1; done) & (setsid sh -c \"while :; do echo x >> d2; done\" &)' &); sleep 100",
 		"a fork storm":                    "for i in 1 2 3; do (while :; do (echo x >> f$i); /bin/true; done) & done; wait",
+	}
+	if _, err := os.Stat("/usr/bin/python3"); err == nil {
+		writers["children by vfork"] = spawned
+	} else {
+		t.Log("SKIPPED: children by vfork: /usr/bin/python3 is not installed")
 	}
 	for name, script := range writers {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +80,9 @@ func testFreeze(t *testing.T, s Setup) {
 			}
 		})
 	}
+	t.Run("memory that is written without a call", func(t *testing.T) { testFrozenMemory(t, s) })
+	testFreezeTwice(t, s)
+	testFreezeAtTheEnd(t, s)
 	t.Run("a sandbox that is over is not frozen", func(t *testing.T) {
 		p := s.start(t, s.Spec(t, "true"))
 		_, err := p.Wait()
