@@ -28,7 +28,9 @@ type Taking struct {
 	Author         git.Signature // At is ignored
 	Plan           policy.Plan
 	Rules          policy.Rules
-	IncludeIgnored []string // globs
+	IncludeIgnored []string        // globs
+	Floor          policy.Severity // a violation of less counts as this; "" = as it is (SV-007)
+	Unjudged       bool            // record it as skipped, which never counts as valid (SV-040)
 
 	// Freeze stops all that runs in the workspace and Thaw lets it run again; nil when
 	// nothing does. Thaw is called on every way out, also when Freeze failed.
@@ -40,6 +42,8 @@ type Taking struct {
 type Taken struct {
 	Checkpoint Checkpoint
 	Edits      []git.Edit // base → tree, as git sees it
+	Breaking   []string   // paths that break a rule, as they are on the disk
+	Whole      bool       // a rule is broken that is about no single path
 }
 
 // Take makes a checkpoint: freeze, walk, read each changed file once into a commit,
@@ -71,7 +75,9 @@ func Take(ctx context.Context, t Taking) (taken Taken, err error) {
 	if err != nil {
 		return Taken{}, fmt.Errorf("judge checkpoint %d of %s: %w", s.number, s.change, err)
 	}
-	return Taken{Checkpoint: cp, Edits: s.edits}, nil
+	taken = Taken{Checkpoint: cp, Edits: s.edits}
+	taken.Breaking, taken.Whole = s.breaking(cp.Violations)
+	return taken, nil
 }
 
 // snapshot is one checkpoint in the making.
@@ -82,6 +88,7 @@ type snapshot struct {
 	parent git.OID
 
 	diff   workspace.Diff
+	judged []policy.Change // every path that a verdict was asked about
 	out    map[string]bool // found paths that are not in the tree: git cannot hold them, or no verdict could be yes
 	commit git.Commit
 	edits  []git.Edit
@@ -180,6 +187,7 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 	}
 	defer base.Close()
 	changes := s.changes(base)
+	s.judged = changes
 	violations := policy.Validate(policy.Input{
 		Changes: changes, Plan: s.Plan, Rules: s.Rules, Base: base.Entry, Names: base.Names,
 	})
@@ -187,6 +195,9 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 		return Checkpoint{}, err
 	}
 	violations = append(violations, s.unnamed(violations)...)
+	for i := range violations {
+		violations[i].Severity = policy.AtLeast(violations[i].Severity, s.Floor)
+	}
 	cp := Checkpoint{
 		ID: id.NewCheckpoint(s.number, string(s.commit.OID)), Change: s.change, Number: s.number,
 		At: s.At, Trigger: s.Trigger, Base: s.Workspace.Spec.Base, Commit: s.commit.OID, Tree: s.commit.Tree,
@@ -199,11 +210,30 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 	for _, c := range changes {
 		cp.FilesChanged = append(cp.FilesChanged, written(c.Path))
 	}
+	if s.Unjudged {
+		cp.Status, cp.Violations, cp.Severity = Skipped, nil, ""
+		return cp, nil
+	}
 	if len(violations) > 0 {
 		cp.Status = Invalid
 		return cp, nil
 	}
 	return cp, s.promote(ctx)
+}
+
+// breaking finds the paths that violations name, as they are on the disk.
+func (s *snapshot) breaking(violations []policy.Violation) (paths []string, whole bool) {
+	named := map[string]bool{}
+	for _, v := range violations {
+		named[v.File] = true
+	}
+	for _, c := range s.judged {
+		if named[written(c.Path)] {
+			paths = append(paths, c.Path)
+			delete(named, written(c.Path))
+		}
+	}
+	return paths, len(named) > 0
 }
 
 // changes joins what git says of the trees with what the walk saw on the disk, in path order.

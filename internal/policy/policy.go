@@ -68,6 +68,14 @@ func Worst(vs []Violation) Severity {
 	return worst
 }
 
+// AtLeast returns s, or floor if that is louder; an unknown s is the loudest there is.
+func AtLeast(s, floor Severity) Severity {
+	if Worst([]Violation{{Severity: s}, {Severity: floor}}) == floor && floor != "" {
+		return floor
+	}
+	return s
+}
+
 // Constraints: the stable names of the rules.
 const (
 	Name            = "name"             // empty, absolute, "..", not UTF-8, control or format characters, too long

@@ -10,6 +10,8 @@ import (
 type Tx interface {
 	// PutSession stores or replaces a session by its id.
 	PutSession(ctx context.Context, s Session) error
+	// Session returns one; a problem.NotFound error naming it if there is none.
+	Session(ctx context.Context, id id.Session) (Session, error)
 	// Sessions returns a change's, oldest first.
 	Sessions(ctx context.Context, change id.Change) ([]Session, error)
 }

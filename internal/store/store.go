@@ -34,6 +34,11 @@ type Change struct {
 	Next       string          `json:"next,omitempty"`    // a command to run
 	RevertedBy id.Change       `json:"reverted_by,omitempty"`
 	Cancel     bool            `json:"cancel_requested,omitempty"`
+	Chosen     id.Checkpoint   `json:"last_checkpoint_id,omitempty"` // what is offered, or was restored last (SV-048)
+	From       string          `json:"start_from,omitempty"`         // commit that a session starts from; "" = the base
+	Identity   id.Session      `json:"identity,omitempty"`           // of the session that is resumed (RM-025)
+	Resumes    int             `json:"resumes,omitempty"`            // how often a person had it resumed
+	Rollbacks  int             `json:"rollback_count"`               // to a checkpoint of its own (SV-048)
 	Created    time.Time       `json:"created"`
 	Moved      time.Time       `json:"moved"` // last change of state
 	Due        time.Time       `json:"due"`   // zero = nothing to do by itself

@@ -38,6 +38,18 @@ func (t *tx) PutSession(ctx context.Context, s session.Session) error {
 	return nil
 }
 
+// Session returns one.
+func (t *tx) Session(ctx context.Context, id id.Session) (session.Session, error) {
+	all, err := docs[session.Session](ctx, t, `SELECT doc FROM session WHERE id = ?`, id)
+	if err != nil {
+		return session.Session{}, fmt.Errorf("read session %q: %w", id, err)
+	}
+	if len(all) == 0 {
+		return session.Session{}, problem.Errorf(problem.NotFound, "sallyport change list", "there is no session %q in this home", id)
+	}
+	return all[0], nil
+}
+
 // Sessions returns a change's, oldest first.
 func (t *tx) Sessions(ctx context.Context, change id.Change) ([]session.Session, error) {
 	all, err := docs[session.Session](ctx, t, `SELECT doc FROM session WHERE change = ? ORDER BY attempt, started_at, rowid`, change)

@@ -158,6 +158,16 @@ func testMove(t *testing.T, s *suite) {
 	if got := s.change(c.ID); !got.Cancel || got.State != "working" {
 		t.Errorf("after the move: cancel = %v, state = %s", got.Cancel, got.State)
 	}
+	// It ends with what it asked for: a cancelled change that is taken up again is wanted.
+	next.State = "cancelled"
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "working", next) })
+	next.State = "preparing"
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "cancelled", next) })
+	if got := s.change(c.ID); got.Cancel {
+		t.Error("a change that was taken up again is still to be cancelled")
+	}
+	next.State = "working"
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "preparing", next) })
 }
 
 // claim runs ClaimDue in a transaction of its own.

@@ -88,6 +88,12 @@ func testSessions(t *testing.T, s *suite) {
 		s.same(all, []session.Session{first, second})
 		return err
 	})
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		one, err := tx.Session(ctx, second.ID)
+		s.same([]session.Session{one}, []session.Session{second})
+		return err
+	})
+	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error { _, err := tx.Session(ctx, "sed-zzzzz"); return err })
 	stranger := first
 	stranger.Change = s.addChange().ID
 	s.fails(problem.Conflict, func(ctx context.Context, tx store.Tx) error { return tx.PutSession(ctx, stranger) })

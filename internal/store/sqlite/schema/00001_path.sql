@@ -30,6 +30,11 @@ CREATE TABLE change (
 	next        TEXT NOT NULL,
 	reverted_by TEXT NOT NULL,
 	cancel      INTEGER NOT NULL CHECK (cancel IN (0, 1)),
+	chosen      TEXT NOT NULL, -- checkpoint that is offered, or was restored last
+	start_from  TEXT NOT NULL, -- commit that a session starts from; '' = base
+	identity    TEXT NOT NULL, -- of the session that is resumed
+	resumes     INTEGER NOT NULL CHECK (resumes >= 0),
+	rollbacks   INTEGER NOT NULL CHECK (rollbacks >= 0),
 	created_at  INTEGER NOT NULL,
 	moved_at    INTEGER NOT NULL,
 	due_at      INTEGER, -- NULL: nothing to do by itself
@@ -56,7 +61,7 @@ CREATE TABLE checkpoint (
 	id     TEXT NOT NULL CHECK (id GLOB 'ckpt-*'),
 	oid    TEXT NOT NULL,
 	status TEXT NOT NULL CHECK (status IN ('valid', 'invalid', 'skipped')),
-	cause  TEXT NOT NULL CHECK (cause IN ('end', 'demand', 'interval', 'changes', 'interrupted')),
+	cause  TEXT NOT NULL CHECK (cause IN ('end', 'demand', 'interval', 'changes', 'restored', 'interrupted')),
 	doc    TEXT NOT NULL CHECK (json_valid(doc)),
 	PRIMARY KEY (change, number)
 ) STRICT;
