@@ -112,6 +112,7 @@ type Session struct {
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
 	Exit    *Exit      `json:"exit,omitempty"`
+	Reason  string     `json:"reason,omitempty"` // why it has ended without an exit
 }
 
 // LeftOver counts files of one folder that stay out because the base ignores them.

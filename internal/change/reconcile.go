@@ -37,6 +37,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.ReleaseClaims(ctx, c.holder) }); err != nil {
 		return fmt.Errorf("take over unfinished work: %w", err)
 	}
+	if err := c.endLost(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("end what an earlier daemon ran: %w", err)
+	}
 	c.sweep(ctx)
 	var steps sync.WaitGroup
 	defer steps.Wait()

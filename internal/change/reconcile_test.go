@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,6 +163,48 @@ func TestAChangeCancelledAfterItsDaemonDiedKeepsWhatTheAgentDid(t *testing.T) {
 		}
 		if h.hasWorkspace(chg) {
 			t.Error("its workspace is left")
+		}
+	})
+}
+
+func TestASessionThatDiedWithItsDaemonHasAnEndAndAReason(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = hangs("half\n")
+		c, end := h.daemon()
+		chg := h.ask(c)
+		h.is(c, chg, change.Working)
+		end()
+		c, _ = h.daemon()
+		d := h.is(c, chg, change.Working)
+		if len(d.Sessions) != 2 || d.Sessions[1].Ended != nil {
+			t.Fatalf("the sessions are %+v", d.Sessions)
+		}
+		if s := d.Sessions[0]; s.Ended == nil || s.Exit != nil || !strings.HasPrefix(s.Reason, "interrupted") {
+			t.Errorf("the first session is %+v", s)
+		}
+		if !strings.Contains(d.Change.Reason, string(d.Sessions[0].ID)+" was interrupted") {
+			t.Errorf("the change does not say so: %q", d.Change.Reason)
+		}
+		if v := h.verbs(c, chg); count(v, "interrupted") != 1 {
+			t.Errorf("the audit log says %q", v)
+		}
+	})
+}
+
+func TestAPausedSessionThatDiedWithItsDaemonIsNotSaidToWork(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = hangs("half\n")
+		c, end := h.daemon()
+		chg := h.ask(c)
+		h.is(c, chg, change.Working)
+		if err := c.Pause(t.Context(), chg, h.by(), "let me look"); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		c, _ = h.daemon()
+		d := h.is(c, chg, change.Paused)
+		if s := d.Sessions[0]; s.Ended == nil || s.Reason == "" || d.Change.Reason != "let me look" {
+			t.Errorf("the session is %+v, the change says %q", s, d.Change.Reason)
 		}
 	})
 }

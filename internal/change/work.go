@@ -57,6 +57,9 @@ func (c *Controller) salvage(ctx context.Context, row store.Change, ws workspace
 	if _, err := c.take(ctx, row, ws, checkpoint.Interrupted, last.ID, nil); err != nil {
 		return ws, fmt.Errorf("keep what %s left: %w", last.ID, err)
 	}
+	if err := c.interrupt(ctx, row, last); err != nil {
+		return ws, err
+	}
 	return c.Workspaces.Fresh(ctx, c.spec(row))
 }
 
@@ -91,6 +94,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	ended := now()
 	s.Ended = &ended
 	if err != nil { // it did not run, or not all of it is recorded: neither is an end to judge
+		s.Reason = "it did not run: " + problem.Of(err).Text
 		_ = c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
 		return s, fmt.Errorf("run the agent: %w", err)
 	}

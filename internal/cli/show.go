@@ -138,14 +138,19 @@ func (s sheet) happened(d api.Detail, entries []api.Entry) {
 		s.line("  %s  %s", local.Format("15:04:05"), m.text)
 	}
 	for _, run := range d.Sessions {
-		s.line("  session %s: %s", inert.Line(run.ID), exitText(run, s.now))
+		s.line("  session %s: %s", inert.Line(run.ID), exitText(run, d.Change.State, s.now))
 	}
 }
 
 // exitText says how a session ended.
-func exitText(run api.Session, now time.Time) string {
-	if run.Ended == nil || run.Exit == nil {
+func exitText(run api.Session, state string, now time.Time) string {
+	switch {
+	case run.Ended == nil && !api.Final(state):
 		return "working since " + duration(now.Sub(run.Started))
+	case run.Exit == nil && run.Reason != "":
+		return clip(inert.Line(run.Reason), 200)
+	case run.Exit == nil || run.Ended == nil:
+		return "interrupted: nobody saw its end"
 	}
 	took := " after " + duration(run.Ended.Sub(run.Started))
 	switch e := run.Exit; {

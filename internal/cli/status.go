@@ -92,7 +92,7 @@ func (a *app) overview(s sheet, o overview) {
 func (s sheet) row(c api.Change) {
 	s.line("  %s  %s  %s  %s", c.ID, s.padded(c.State), clip(inert.Line(firstLine(c.Text)), 60),
 		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
-	if c.Problem != "" && c.Reason != "" {
+	if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
 		s.line("    %s", clip(inert.Line(c.Reason), max(s.width-4, 60)))
 	}
 }

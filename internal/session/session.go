@@ -17,5 +17,6 @@ type Session struct {
 	Started time.Time     `json:"started"`
 	Ended   *time.Time    `json:"ended,omitempty"`
 	Exit    *sandbox.Exit `json:"exit,omitempty"`
-	Dir     string        `json:"dir"` // .state/sessions/<identity>
+	Reason  string        `json:"reason,omitempty"` // why it has ended without an exit: interrupted, or it never ran
+	Dir     string        `json:"dir"`              // .state/sessions/<identity>
 }

@@ -80,7 +80,7 @@ func detailOf(d change.Detail) api.Detail {
 }
 
 func sessionOf(s session.Session) api.Session {
-	out := api.Session{ID: string(s.ID), Attempt: s.Attempt, Agent: s.Agent, Started: s.Started, Ended: s.Ended}
+	out := api.Session{ID: string(s.ID), Attempt: s.Attempt, Agent: s.Agent, Started: s.Started, Ended: s.Ended, Reason: s.Reason}
 	if s.Exit != nil {
 		out.Exit = &api.Exit{Code: s.Exit.Code, Signal: s.Exit.Signal}
 		if l := s.Exit.Limit; l != nil {
