@@ -50,12 +50,43 @@ func reign() int {
 	}
 	signal.Notify(make(chan os.Signal, 1)) // caught and forgotten; not ignored, for children would inherit that
 	k := &king{subjects: map[int]int{}, first: make(chan struct{})}
-	k.tell(sandbox.Event{Hello: sandbox.Protocol})
+	if err := k.hello(); err != nil {
+		fmt.Fprintln(os.Stderr, "runner init:", err)
+		return 1
+	}
 	go k.reap()
 	err := k.obey()
 	// The driver is gone or talks nonsense: nobody may go on in here.
 	fmt.Fprintln(os.Stderr, "runner init:", err)
 	return 1
+}
+
+// hello says that init is up, and hands the driver the top of the workspace. Nothing of the
+// agent's runs yet; its rights on the folder do not matter, for it is only named (O_PATH).
+func (k *king) hello() error {
+	top, err := unix.Open(sandbox.Mountpoint, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", sandbox.Mountpoint, err)
+	}
+	defer unix.Close(top)
+	frame, err := sandbox.Frame(sandbox.Event{Hello: sandbox.Protocol})
+	if err != nil {
+		return err
+	}
+	// The descriptor rides on the first bytes; the rest is plain.
+	for {
+		err = unix.Sendmsg(sandbox.ControlFD, frame[:4], unix.UnixRights(top), nil, 0)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err == nil {
+		err = writeAll(sandbox.ControlFD, frame[4:])
+	}
+	if err != nil {
+		return fmt.Errorf("say hello: %w", err)
+	}
+	return nil
 }
 
 // tell sends one event; if nobody hears it any more, this is the end.

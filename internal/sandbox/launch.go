@@ -13,7 +13,7 @@ import (
 // Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 1
+const Protocol = 2
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -71,7 +71,7 @@ type Freezing struct {
 
 // Event is what the launcher and init tell the driver.
 type Event struct {
-	Hello   int      `json:"hello,omitempty"`   // Protocol; init is up, with its credentials
+	Hello   int      `json:"hello,omitempty"`   // Protocol; init is up, with its credentials and the folder at Mountpoint
 	Failed  *Failure `json:"failed,omitempty"`  // the launcher or init could not go on
 	Started int      `json:"started,omitempty"` // number of a program that runs
 	Ended   *Ended   `json:"ended,omitempty"`

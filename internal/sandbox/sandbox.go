@@ -97,6 +97,11 @@ type Process interface {
 	Freeze(ctx context.Context) error
 	// Thaw lets them run again; safe to call when not frozen.
 	Thaw() error
+	// View returns the folder that the sandbox sees at Mountpoint, for the host to open what
+	// is in it by descriptor (O_PATH). It works while the sandbox lives, frozen or not, and
+	// keeps its tree mounted: close it before another sandbox starts on the same tree. What
+	// is found there is the agent's; nothing of it may be followed or executed.
+	View(ctx context.Context) (*os.File, error)
 	// Attach starts another program in the same sandbox with the terminal's other end
 	// (a pty slave or any file) as its stdin, stdout and stderr. Env is added to the
 	// sandbox's own environment, a name that is there already is replaced; dir "" is Mountpoint.

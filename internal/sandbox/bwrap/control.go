@@ -22,10 +22,11 @@ import (
 func (p *process) serve(spec sandbox.Spec) {
 	defer close(p.served)
 	for {
-		e, pid, err := p.receive()
+		e, from, err := p.receive()
 		if err == nil && e.Hello != 0 {
-			err = p.welcome(e.Hello, pid, spec)
+			err = p.welcome(e.Hello, from, spec)
 		}
+		from.close()
 		if err != nil {
 			p.failStart(err)
 			// Nobody inside may go on unwatched.
@@ -86,51 +87,67 @@ func (p *process) pick(number int, f func(*attached)) {
 	}
 }
 
-// receive reads one event and who sent it, as the kernel says.
-func (p *process) receive() (sandbox.Event, int, error) {
+// receive reads one event and who sent it with what, as the kernel says.
+func (p *process) receive() (sandbox.Event, sender, error) {
 	var e sandbox.Event
 	var head [4]byte
-	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred)+unix.CmsgSpace(4))
 	n, oobn, _, _, err := p.control.ReadMsgUnix(head[:], oob)
 	if err != nil {
-		return e, 0, err
+		return e, sender{}, err
 	}
 	if n == 0 {
-		return e, 0, io.EOF
+		return e, sender{}, io.EOF
 	}
-	pid := sender(oob[:oobn])
+	from := parseSender(oob[:oobn])
 	if _, err := io.ReadFull(p.control, head[n:]); err != nil {
-		return e, 0, err
+		return e, from, err
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size > sandbox.FrameMax {
-		return e, 0, fmt.Errorf("event of %d bytes", size)
+		return e, from, fmt.Errorf("event of %d bytes", size)
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(p.control, body); err != nil {
-		return e, 0, err
+		return e, from, err
 	}
 	if err := json.Unmarshal(body, &e); err != nil {
-		return e, 0, fmt.Errorf("read event: %w", err)
+		return e, from, fmt.Errorf("read event: %w", err)
 	}
-	return e, pid, nil
+	return e, from, nil
 }
 
-func sender(oob []byte) int {
+// sender is what the kernel says of a message: whose it is, and the descriptors that came along.
+type sender struct {
+	pid int
+	fds []int
+}
+
+func parseSender(oob []byte) (s sender) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return 0
+		return s
 	}
 	for _, m := range messages {
 		if cred, err := unix.ParseUnixCredentials(&m); err == nil {
-			return int(cred.Pid)
+			s.pid = int(cred.Pid)
+		} else if fds, err := unix.ParseUnixRights(&m); err == nil {
+			s.fds = append(s.fds, fds...)
 		}
 	}
-	return 0
+	return s
+}
+
+// close closes the descriptors that nobody took.
+func (s sender) close() {
+	for _, fd := range s.fds {
+		unix.Close(fd)
+	}
 }
 
 // welcome takes hold of init and gives it the program to run.
-func (p *process) welcome(protocol, pid int, spec sandbox.Spec) error {
+func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
+	pid := from.pid
 	if protocol != sandbox.Protocol {
 		return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
 			"the program was replaced while the daemon ran: it speaks version %d to its sandboxes, not %d", protocol, sandbox.Protocol)
@@ -154,6 +171,9 @@ func (p *process) welcome(protocol, pid int, spec sandbox.Spec) error {
 	}
 	p.init, p.initPID = file, pid
 	p.mu.Unlock()
+	if err := p.keepView(from); err != nil {
+		return err
+	}
 	watch := &sandbox.Watching{DescriptorsMax: spec.Limits.DescriptorsMax}
 	if p.groups.kind.memory == rlimitWatch {
 		watch.MemoryBytes = spec.Limits.MemoryBytes

@@ -42,6 +42,7 @@ type process struct {
 	mu       sync.Mutex
 	init     *os.File // pidfd of pid 1 inside; nil before it said hello and after the end
 	initPID  int      // as the host sees it
+	view     *os.File // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
@@ -87,6 +88,7 @@ func (p *process) finish(waited error) {
 	fd := p.init
 	p.init, p.over = nil, true
 	p.mu.Unlock()
+	p.dropView()
 	if fd != nil {
 		// bwrap is gone; its death ends init, and a pid namespace's init is gone last.
 		p.err = errors.Join(p.err, awaitGone(fd))

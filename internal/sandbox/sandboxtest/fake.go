@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"sallyport/internal/sandbox"
@@ -27,7 +28,7 @@ func (f *Fake) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, e
 		return nil, f.Refuse
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &fakeProcess{cancel: cancel, done: make(chan struct{})}
+	p := &fakeProcess{cancel: cancel, done: make(chan struct{}), dir: spec.Tree.Dir}
 	go func() {
 		defer close(p.done)
 		if f.Play != nil {
@@ -44,6 +45,7 @@ type fakeProcess struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	exit   sandbox.Exit
+	dir    string // the tree, if it is a plain folder
 }
 
 func (p *fakeProcess) Wait() (sandbox.Exit, error) {
@@ -54,6 +56,14 @@ func (p *fakeProcess) Wait() (sandbox.Exit, error) {
 func (p *fakeProcess) Kill()                        { p.cancel() }
 func (p *fakeProcess) Freeze(context.Context) error { return nil }
 func (p *fakeProcess) Thaw() error                  { return nil }
+
+// View opens a plain folder; a fake mounts no overlay.
+func (p *fakeProcess) View(context.Context) (*os.File, error) {
+	if p.dir == "" {
+		return nil, errors.New("a fake sandbox shows no overlay")
+	}
+	return os.Open(p.dir)
+}
 
 func (p *fakeProcess) Attach(context.Context, []string, []string, string, *os.File) (sandbox.Attached, error) {
 	return fakeAttached{}, nil

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
 		{"kill", testKill},
 		{"freeze", testFreeze},
 		{"attach", testAttach},
+		{"view", testView},
 	}
 	for _, s := range suites {
 		if len(parts) > 0 && !slices.Contains(parts, s.name) {
