@@ -39,9 +39,18 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	live := c.watching(change)
 	env := []string{"TERM=xterm-256color", "PS1=" + string(change) + ":\\w\\$ "}
 	if live != nil {
+		t.say("this shell stands beside the agent: what you change in the workspace becomes part of " + string(change))
 		return attach(ctx, live.process, env, t)
 	}
+	t.say("no agent of " + string(change) + " works: this is a throw-away copy, and nothing you change in it becomes part of the change")
 	return c.shellOnCopy(ctx, row, env, t)
+}
+
+// say writes a line of the host's before anything in the sandbox can.
+func (t Terminal) say(line string) {
+	if t.Slave != nil {
+		_, _ = t.Slave.WriteString("sallyport: " + line + "\n") // who has left the terminal misses nothing else
+	}
 }
 
 // shellOnCopy starts a sandbox that does nothing but hold the shell.

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode"
 
@@ -333,5 +336,40 @@ func TestADaemonThatGoesAwayLeavesTheWayBack(t *testing.T) {
 	got := d.cli("change", "watch", "chg-00000001")
 	if got.code != exitError || !strings.Contains(got.err, "the daemon went away; chg-00000001 goes on") || !strings.Contains(got.err, "next: sallyport change watch chg-00000001") {
 		t.Errorf("exit %d err %q", got.code, got.err)
+	}
+}
+
+func TestTheEndOfAPipeIsSaidAsATerminalSaysItUntilItIsHeard(t *testing.T) {
+	for in, want := range map[string]string{
+		"":             "\x04\x04",
+		"exit 7\n":     "exit 7\n\x04\x04",
+		"exit 7":       "exit 7\n\x04\x04",
+		"two\nlines\n": "two\nlines\n\x04\x04",
+	} {
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(&endOfInput{in: iotest.DataErrReader(strings.NewReader(in))}, got); err != nil || string(got) != want {
+			t.Errorf("%q: read %q, %v", in, got, err)
+		}
+	}
+}
+
+func TestAShellsOutputInJSONKeepsCharactersWhole(t *testing.T) {
+	var out bytes.Buffer
+	h := &heard{app: &app{Program: Program{Out: &out}, json: true}, change: "chg-00000001"}
+	for _, b := range []byte("aé€\U0001f600\xff.") {
+		if n, err := h.Write([]byte{b}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	var text strings.Builder
+	for line := range strings.Lines(out.String()) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Notice == nil || e.Notice.Change != "chg-00000001" {
+			t.Fatalf("%q: %v", line, err)
+		}
+		text.WriteString(e.Notice.Text)
+	}
+	if text.String() != "aé€\U0001f600\ufffd." {
+		t.Errorf("got %q", text.String())
 	}
 }

@@ -1,28 +1,37 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/signal"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"sallyport/internal/api"
 	"sallyport/internal/client"
 )
 
 func (a *app) changeShell() *cobra.Command {
 	return a.cmd("shell CHANGE", "open a shell in a change's own sandbox and workspace",
 		`Opens a shell beside the program while it works, in the same sandbox; at any other time on a
-throw-away copy of what the change holds. What it prints is not escaped: it is a terminal of the
-sandbox. Exit status: the shell's own.`,
+throw-away copy of what the change holds, so that nothing typed there becomes part of it; which of
+the two it is, it says first. What it prints is not escaped: it is a terminal of the sandbox; with
+--json it comes as notices. Without a terminal it reads commands until its input ends. Exit status:
+the shell's own.`,
 		"  sallyport change shell chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
 			t := client.Terminal{In: &endOfInput{in: a.In}, Out: a.Out, Size: client.Size{Rows: 24, Cols: 80}}
+			if a.json {
+				t.Out = &heard{app: a, change: words[0]}
+			}
 			if fd, ok := terminal(a.In); ok && foreground(fd) {
 				restore, err := raw(fd, &t)
 				if err != nil {
@@ -34,6 +43,9 @@ sandbox. Exit status: the shell's own.`,
 			code, err := c.Shell(cmd.Context(), words[0], t)
 			if err != nil {
 				return err
+			}
+			if a.json {
+				a.line(event{Event: "result", Exit: &code})
 			}
 			return ended(code)
 		})
@@ -75,21 +87,67 @@ func raw(fd int, t *client.Terminal) (restore func(), err error) {
 	}, nil
 }
 
-// endOfInput says the end of a pipe as a terminal says it: with Ctrl-D.
+// endOfInput says the end of a pipe as a terminal says it: with Ctrl-D at the start of a line. One
+// may be taken by a program that the shell runs, or come before the shell reads keys: it is
+// said again until nobody reads any more.
 type endOfInput struct {
-	in   io.Reader
-	said bool
+	in    io.Reader
+	last  byte // what was read last; 0 = nothing yet
+	ended bool
+	said  bool
 }
 
+// endAgain is how long a shell has to hear the end of its input before it is said again.
+const endAgain = 250 * time.Millisecond
+
 func (e *endOfInput) Read(p []byte) (int, error) {
-	n, err := e.in.Read(p)
-	if n == 0 && err == io.EOF && !e.said && len(p) > 0 {
-		e.said = true
-		p[0] = 4
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if !e.ended {
+		n, err := e.in.Read(p)
+		if n > 0 {
+			e.last = p[n-1]
+		}
+		if e.ended = errors.Is(err, io.EOF); e.ended {
+			err = nil // it is said next time
+		}
+		if n > 0 || !e.ended {
+			return n, err
+		}
+	}
+	if e.last != 0 && e.last != '\n' {
+		e.last, p[0] = '\n', '\n'
 		return 1, nil
 	}
-	if n > 0 && err == io.EOF {
-		err = nil // said next time
+	if e.said {
+		<-time.After(endAgain)
 	}
-	return n, err
+	e.said, p[0] = true, 4
+	return 1, nil
+}
+
+// heard is the shell's output as JSON lines; a character that comes in two parts is one.
+type heard struct {
+	*app
+	change string
+	part   []byte
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	all := append(h.part, p...)
+	whole := len(all)
+	for cut := 1; cut < utf8.UTFMax && cut <= len(all); cut++ {
+		if utf8.RuneStart(all[len(all)-cut]) {
+			if !utf8.FullRune(all[len(all)-cut:]) {
+				whole -= cut
+			}
+			break
+		}
+	}
+	h.part = append([]byte(nil), all[whole:]...)
+	if whole > 0 {
+		h.line(event{Event: "notice", Notice: &api.Notice{Change: h.change, At: time.Now(), Kind: api.NoticeOutput, Text: string(all[:whole])}})
+	}
+	return len(p), nil
 }
