@@ -33,7 +33,28 @@ type Program struct {
 type Driver interface {
 	// Name is the driver's name: command, replay.
 	Name() string
+	// Capabilities says what the driver's programs can do at the most.
+	Capabilities() Capabilities
 	// Program resolves a task. Errors: problem.Usage for a task that is not this
 	// driver's, problem.NotFound if the program is not on this machine.
 	Program(task Task) (Program, error)
 }
+
+// Capabilities is what a driver's programs can do (SV-080).
+type Capabilities struct {
+	InteractiveMode  bool          `json:"supportsInteractiveMode"`  // they may be looked at while they work
+	WorkingDirectory bool          `json:"supportsWorkingDirectory"` // they start in the person's folder
+	PauseResume      bool          `json:"supportsPauseResume"`
+	MessagePassing   bool          `json:"supportsMessagePassing"` // those whose Program.Messages is set
+	Acknowledgment   bool          `json:"supportsAcknowledgment"` // and they may answer
+	PauseProtocol    PauseProtocol `json:"pause_resume_protocol"`
+}
+
+// PauseProtocol is how a program is made to stand still (SV-082).
+type PauseProtocol string
+
+const (
+	PauseSignal  PauseProtocol = "signal"  // every process is stopped
+	PauseMessage PauseProtocol = "message" // it is asked first, and stopped whatever it answers (SV-046)
+	PauseNone    PauseProtocol = "none"
+)

@@ -1,6 +1,9 @@
 package agent
 
-// Script is what the replay driver plays, as it goes to `runner replay` on stdin.
+import "time"
+
+// Script is what the replay driver plays, as it goes to `runner replay` on stdin:
+// one line of JSON, then the host's messages, if there are any.
 type Script struct {
 	Steps []Step `json:"steps"`
 }
@@ -13,8 +16,30 @@ type Step struct {
 	Replace *Replace `json:"replace,omitempty"`
 	Delete  string   `json:"delete,omitempty"` // a file or a folder with all in it
 	Rename  *Rename  `json:"rename,omitempty"`
+	Await   string   `json:"await,omitempty"`  // a message of this type: it is waited for and acknowledged
 	When    string   `json:"when,omitempty"`   // failed or passed: only if the last run did
 	Expect  string   `json:"expect,omitempty"` // of a run: pass or fail; else the agent gives up
+	// Timeout is of an await: without a message for so long the agent gives up; default AwaitMax.
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// AwaitMax is how long a script waits for a message unless it says otherwise.
+const AwaitMax = time.Minute
+
+// Messages that a script can await (SV-083, SV-086).
+const (
+	AwaitViolation = "checkpoint_violation"
+	AwaitTell      = "tell"
+)
+
+// Awaits reports whether a step waits for a message.
+func (s Script) Awaits() bool {
+	for _, step := range s.Steps {
+		if step.Await != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Write makes or replaces a file with the folders it needs.

@@ -216,6 +216,10 @@ func (h *home) tx(do func(ctx context.Context, tx store.Tx) error) {
 type played struct{}
 
 func (played) Name() string { return "played" }
+
+func (played) Capabilities() agent.Capabilities {
+	return agent.Capabilities{PauseProtocol: agent.PauseNone}
+}
 func (played) Program(agent.Task) (agent.Program, error) {
 	return agent.Program{Name: "played", Argv: []string{"true"}}, nil
 }

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,22 +12,24 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"sallyport/internal/agent"
 )
 
 // replay plays a script from in as an agent would work: it writes files, runs
-// commands, and reacts to whether they passed. Its status is 1 if it gives up.
+// commands, and reacts to whether they passed and to what the host says. The
+// script is the first line of in, messages follow. Its status is 1 if it gives up.
 func replay(in io.Reader, out io.Writer) int {
-	var script agent.Script
-	d := json.NewDecoder(in)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&script); err != nil {
+	r := bufio.NewReader(in)
+	script, err := readScript(r)
+	if err != nil {
 		fmt.Fprintln(out, "replay: read script:", err)
 		return 2
 	}
-	p := player{out: out}
+	p := player{out: out, mail: mail{out: out, inbox: post(r), known: map[string]bool{}}}
 	for i, step := range script.Steps {
+		p.mail.collect()
 		if step.When != "" && step.When != p.last {
 			continue
 		}
@@ -37,9 +41,21 @@ func replay(in io.Reader, out io.Writer) int {
 	return 0
 }
 
+func readScript(r *bufio.Reader) (script agent.Script, err error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil && err != io.EOF {
+		return script, err
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	err = d.Decode(&script)
+	return script, err
+}
+
 // player remembers how the last command ended.
 type player struct {
 	out  io.Writer
+	mail mail
 	last string // agent.Passed, agent.Failed, or "" before the first run
 }
 
@@ -50,6 +66,8 @@ func (p *player) play(s agent.Step) error {
 		return nil
 	case s.Run != "":
 		return p.run(s.Run, s.Expect)
+	case s.Await != "":
+		return p.await(s.Await, s.Timeout)
 	case s.Write != nil:
 		fmt.Fprintf(p.out, "write %s\n", s.Write.Path)
 		return write(*s.Write)
@@ -70,6 +88,21 @@ func (p *player) play(s agent.Step) error {
 		return os.Rename(s.Rename.From, s.Rename.To)
 	}
 	return errors.New("nothing to do")
+}
+
+// await waits for a message and shows what it says.
+func (p *player) await(kind string, limit time.Duration) error {
+	m, err := p.mail.await(kind, limit)
+	if err != nil {
+		return fmt.Errorf("await %s: %w", kind, err)
+	}
+	if kind == agent.AwaitTell {
+		fmt.Fprintf(p.out, "told: %q\n", m.Text)
+	}
+	for _, v := range m.Violations {
+		fmt.Fprintf(p.out, "told: %q breaks %s: %q\n", v.File, v.Constraint, v.Message)
+	}
+	return nil
 }
 
 func (p *player) run(command, expect string) error {

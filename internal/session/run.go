@@ -22,6 +22,7 @@ type Running struct {
 	Driver  sandbox.Driver
 	Spec    sandbox.Spec          // of Environment, with a tree
 	Program agent.Program         // what an agent driver made of the task
+	Talk    *Talk                 // of this session alone, for a Program with Messages; else, and when nil, nothing is said
 	Cwd     string                // the person's folder, for the metadata
 	Output  func(Line)            // called with every line once it is complete, one at a time; must not block; may be nil
 	Live    func(sandbox.Process) // called once when the program runs; may be nil
@@ -75,8 +76,15 @@ func Run(ctx context.Context, r Running) (sandbox.Exit, error) {
 func (r Running) play(ctx context.Context, spec sandbox.Spec, t *transcript) (sandbox.Exit, error) {
 	stdout, stderr := t.stream("stdout"), t.stream("stderr")
 	spec.Stdout, spec.Stderr = stdout, stderr
-	if len(r.Program.Stdin) > 0 {
-		spec.Stdin = bytes.NewReader(r.Program.Stdin)
+	defer r.Talk.close()
+	if r.Program.Messages && r.Talk != nil {
+		r.Talk.open(r.Program.Stdin, t.event)
+		spec.Stdin, stdout.hear = r.Talk, r.Talk.hear
+	} else {
+		r.Talk.close() // an open stdin would hang a program that reads to its end
+		if len(r.Program.Stdin) > 0 {
+			spec.Stdin = bytes.NewReader(r.Program.Stdin)
+		}
 	}
 	t.event(fmt.Sprintf("started %q in %s", spec.Argv, spec.Dir))
 	process, err := r.Driver.Start(ctx, spec)

@@ -131,6 +131,8 @@ type stream struct {
 	t       *transcript
 	name    string
 	pending []byte
+	long    bool              // the beginning of the line is given out already
+	hear    func(line []byte) // told every line that is whole in one entry; may be nil
 }
 
 // Write never fails: a transcript that cannot be written ends the session by itself.
@@ -145,8 +147,12 @@ func (s *stream) Write(p []byte) (int, error) {
 		}
 		s.pending = append(s.pending, p[:i]...)
 		s.cut()
-		s.t.add(s.name, bytes.TrimSuffix(s.pending, []byte("\r")))
-		s.pending = s.pending[:0]
+		line := bytes.TrimSuffix(s.pending, []byte("\r"))
+		s.t.add(s.name, line)
+		if s.hear != nil && !s.long {
+			s.hear(line)
+		}
+		s.pending, s.long = s.pending[:0], false
 		p = p[i+1:]
 	}
 	return n, nil
@@ -161,6 +167,7 @@ func (s *stream) cut() {
 		}
 		s.t.add(s.name, s.pending[:at])
 		s.pending = append(s.pending[:0], s.pending[at:]...)
+		s.long = true
 	}
 }
 

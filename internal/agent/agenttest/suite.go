@@ -35,6 +35,27 @@ func Run(t *testing.T, driver agent.Driver, task agent.Task) {
 			t.Errorf("the second time it is %q, %v", again.Argv, err)
 		}
 	})
+	t.Run("its capabilities agree with one another and with its programs", func(t *testing.T) {
+		c := driver.Capabilities()
+		switch c.PauseProtocol {
+		case agent.PauseSignal, agent.PauseMessage, agent.PauseNone:
+		default:
+			t.Errorf("it pauses by %q", c.PauseProtocol)
+		}
+		if c.PauseResume != (c.PauseProtocol != agent.PauseNone) || c.Acknowledgment && !c.MessagePassing ||
+			c.PauseProtocol == agent.PauseMessage && !c.Acknowledgment {
+			t.Errorf("%+v", c)
+		}
+		told := task
+		told.Messages = true
+		p, err := driver.Program(told)
+		if err != nil || p.Messages != c.MessagePassing {
+			t.Errorf("a program that reads messages: %t, %v; %+v", p.Messages, err, c)
+		}
+		if p.Messages && len(p.Stdin) > 0 && p.Stdin[len(p.Stdin)-1] != '\n' {
+			t.Errorf("the first message would be part of the last line of its stdin %q", p.Stdin)
+		}
+	})
 	t.Run("a task that is not its own is refused with a way out", func(t *testing.T) {
 		_, err := driver.Program(agent.Task{Path: task.Path, Home: task.Home, Top: task.Top})
 		if p := problem.KindOf(err); p != problem.Usage {

@@ -21,6 +21,14 @@ var _ agent.Driver = Driver{}
 
 func (Driver) Name() string { return "command" }
 
+// Capabilities says what any program can do; it gets messages only if the person says that it reads them (SV-081).
+func (Driver) Capabilities() agent.Capabilities {
+	return agent.Capabilities{
+		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
+		PauseProtocol: agent.PauseSignal,
+	}
+}
+
 // Program finds Argv[0] as the person's shell would in their folder, and says
 // where it is inside. A program of their repository is the one of the copy.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
@@ -46,6 +54,8 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 		Argv:  append([]string{in.Path}, task.Argv[1:]...),
 		Dirs:  in.Dirs,
 		Binds: in.Binds,
+
+		Messages: task.Messages,
 	}, nil
 }
 

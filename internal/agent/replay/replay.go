@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/lexer"
@@ -29,6 +30,14 @@ var _ agent.Driver = Driver{}
 
 func (Driver) Name() string { return "replay" }
 
+// Capabilities says what a script can do; it gets messages if one of its steps awaits one.
+func (Driver) Capabilities() agent.Capabilities {
+	return agent.Capabilities{
+		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
+		PauseProtocol: agent.PauseSignal,
+	}
+}
+
 // Program checks the script and hands it to our own program inside.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if len(task.Script) == 0 {
@@ -42,7 +51,10 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if err != nil {
 		return agent.Program{}, fmt.Errorf("encode script: %w", err)
 	}
-	return agent.Program{Name: "replay", Argv: []string{sandbox.InitPath, "runner", "replay"}, Stdin: text}, nil
+	return agent.Program{
+		Name: "replay", Argv: []string{sandbox.InitPath, "runner", "replay"}, Stdin: append(text, '\n'),
+		Messages: task.Messages || script.Awaits(),
+	}, nil
 }
 
 // Types as they are written in YAML; a key that is not here is refused with its line.
@@ -57,6 +69,8 @@ type step struct {
 	Replace *replace `yaml:"replace"`
 	Delete  *string  `yaml:"delete"`
 	Rename  *rename  `yaml:"rename"`
+	Await   *string  `yaml:"await"`
+	Timeout string   `yaml:"timeout"`
 	When    string   `yaml:"when"`
 	Expect  string   `yaml:"expect"`
 }
@@ -81,7 +95,8 @@ type rename struct {
 // Limits of a script, which may come from anywhere.
 const (
 	ScriptBytesMax = 256 << 10
-	nestingMax     = 256 // brackets in the text of files count too
+	nestingMax     = 256       // brackets in the text of files count too
+	timeoutMax     = time.Hour // of an await
 )
 
 // bounded refuses, before it is parsed, what would keep the parser busy or mean more than it shows.
@@ -140,7 +155,7 @@ func (s step) check() (agent.Step, error) {
 		*to = *from
 		return nil
 	}
-	for _, err := range []error{text(s.Say, &out.Say), text(s.Run, &out.Run), text(s.Delete, &out.Delete)} {
+	for _, err := range []error{text(s.Say, &out.Say), text(s.Run, &out.Run), text(s.Delete, &out.Delete), text(s.Await, &out.Await)} {
 		if err != nil {
 			return out, err
 		}
@@ -169,9 +184,20 @@ func (s step) check() (agent.Step, error) {
 		}
 		out.Rename = &agent.Rename{From: r.From, To: r.To}
 	}
+	if s.Timeout != "" {
+		limit, err := time.ParseDuration(s.Timeout)
+		if err != nil || limit <= 0 || limit > timeoutMax {
+			return out, fmt.Errorf("has timeout: %q; a time up to %s is wanted, such as 90s", s.Timeout, timeoutMax)
+		}
+		out.Timeout = limit
+	}
 	switch {
 	case verbs != 1:
-		return out, fmt.Errorf("has %d verbs; one of say, run, write, replace, delete, rename is wanted", verbs)
+		return out, fmt.Errorf("has %d verbs; one of say, run, write, replace, delete, rename, await is wanted", verbs)
+	case s.Await != nil && *s.Await != agent.AwaitViolation && *s.Await != agent.AwaitTell:
+		return out, fmt.Errorf("has await: %q; %s or %s is wanted", *s.Await, agent.AwaitViolation, agent.AwaitTell)
+	case s.Timeout != "" && s.Await == nil:
+		return out, fmt.Errorf("has timeout without await")
 	case s.When != "" && s.When != agent.Failed && s.When != agent.Passed:
 		return out, fmt.Errorf("has when: %q; failed or passed is wanted", s.When)
 	case s.Expect != "" && s.Expect != agent.Pass && s.Expect != agent.Fail:
