@@ -60,6 +60,9 @@ type Run struct {
 	IncludeIgnored []string `json:"include_ignored,omitempty"`
 	Approve        string   `json:"approve"`              // ask, yes or later
 	TimeoutMS      int64    `json:"timeout_ms,omitempty"` // of the agent; 0 = the default
+	Strategy       string   `json:"strategy,omitempty"`   // direct_worktree or shadow_workspace; "" = what the rules say
+	Messages       bool     `json:"messages,omitempty"`   // the program reads messages on its standard input (SV-083)
+	ExecutionMode  string   `json:"execution_mode,omitempty"`
 }
 
 // Change is one change as a list shows it.
@@ -77,6 +80,8 @@ type Change struct {
 	Allow       []string  `json:"allow,omitempty"`
 	Forbid      []string  `json:"forbid,omitempty"`
 	Checks      []string  `json:"checks,omitempty"`
+	Strategy    string    `json:"strategy,omitempty"`
+	Messages    bool      `json:"messages,omitempty"`
 	Approve     string    `json:"approve"`
 	TimeoutMS   int64     `json:"timeout_ms,omitempty"`
 	Problem     string    `json:"problem,omitempty"` // kind of Reason, if it did not go well
@@ -84,6 +89,8 @@ type Change struct {
 	Next        string    `json:"next,omitempty"`    // a command to run
 	Reverts     string    `json:"reverts,omitempty"`
 	RevertedBy  string    `json:"reverted_by,omitempty"`
+	Chosen      string    `json:"last_checkpoint_id,omitempty"` // what is offered, or was restored last (SV-048)
+	Rollbacks   int       `json:"rollback_count"`               // to a checkpoint of its own
 	Cancelling  bool      `json:"cancel_requested,omitempty"`
 	Created     time.Time `json:"created"`
 	Moved       time.Time `json:"moved"`
@@ -133,8 +140,10 @@ type Checkpoint struct {
 	Base       string             `json:"base"`
 	Commit     string             `json:"commit"`
 	Tree       string             `json:"tree"`
-	Files      []string           `json:"files_changed"`
-	Status     string             `json:"validation_status"` // valid, invalid, skipped
+	Files      []string           `json:"files_changed"`            // against the base
+	SinceLast  int                `json:"files_changed_since_last"` // against the previous checkpoint, or the base (SV-042)
+	Total      int                `json:"files_changed_total"`      // against the base
+	Status     string             `json:"validation_status"`        // valid, invalid, skipped
 	Violations []policy.Violation `json:"violations"`
 	Severity   string             `json:"severity,omitempty"`
 	LeftOver   []LeftOver         `json:"left_over,omitempty"`

@@ -180,6 +180,15 @@ func (c *Controller) Checkpoint(ctx context.Context, ref id.Checkpoint) (out che
 
 // CheckpointDiff writes the unified diff between two checkpoints of one change; from "" is its base.
 func (c *Controller) CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error {
+	return c.between(ctx, from, to, w, false)
+}
+
+// CheckpointExport writes what a checkpoint differs in from its base, as a patch with binary data that `git apply` takes.
+func (c *Controller) CheckpointExport(ctx context.Context, ref id.Checkpoint, w io.Writer) error {
+	return c.between(ctx, "", ref, w, true)
+}
+
+func (c *Controller) between(ctx context.Context, from, to id.Checkpoint, w io.Writer, binary bool) error {
 	b, err := c.Checkpoint(ctx, to)
 	if err != nil {
 		return err
@@ -203,7 +212,7 @@ func (c *Controller) CheckpointDiff(ctx context.Context, from, to id.Checkpoint,
 	if err != nil {
 		return err
 	}
-	return host.Patch(ctx, w, start, b.Commit, false)
+	return host.Patch(ctx, w, start, b.Commit, binary)
 }
 
 func (c *Controller) Audit(ctx context.Context, change id.Change, after int64, limit int) (out []audit.Entry, err error) {

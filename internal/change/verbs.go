@@ -111,6 +111,8 @@ type Verbs interface {
 	Checkpoint(ctx context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error)
 	// CheckpointDiff writes the unified diff between two checkpoints of one change; from "" is its base.
 	CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error
+	// CheckpointExport writes what a checkpoint differs in from its base, as a patch with binary data that `git apply` takes.
+	CheckpointExport(ctx context.Context, ref id.Checkpoint, w io.Writer) error
 	Audit(ctx context.Context, change id.Change, after int64, limit int) ([]audit.Entry, error)
 }
 

@@ -92,6 +92,7 @@ type snapshot struct {
 	out    map[string]bool // found paths that are not in the tree: git cannot hold them, or no verdict could be yes
 	commit git.Commit
 	edits  []git.Edit
+	since  int // paths that differ from the parent
 }
 
 // take walks the workspace and makes the commit: the base's tree with every change
@@ -125,6 +126,13 @@ func (s *snapshot) take(ctx context.Context) error {
 	}
 	if s.edits, err = s.Host.Edits(ctx, w.Spec.Base, s.commit.OID); err != nil {
 		return err
+	}
+	if s.since = len(s.edits); s.parent != w.Spec.Base {
+		since, err := s.Host.Edits(ctx, s.parent, s.commit.OID)
+		if err != nil {
+			return err
+		}
+		s.since = len(since)
 	}
 	return s.agree(in.Writes)
 }
@@ -202,7 +210,7 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 		ID: id.NewCheckpoint(s.number, string(s.commit.OID)), Change: s.change, Number: s.number,
 		At: s.At, Trigger: s.Trigger, Base: s.Workspace.Spec.Base, Commit: s.commit.OID, Tree: s.commit.Tree,
 		Status: Valid, Violations: violations, Severity: policy.Worst(violations),
-		LeftOver: s.diff.LeftOver, Session: s.Session,
+		LeftOver: s.diff.LeftOver, Session: s.Session, SinceLast: s.since,
 	}
 	if s.Previous != nil {
 		cp.Previous = s.Previous.ID

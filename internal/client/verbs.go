@@ -88,6 +88,36 @@ func (c *Client) CheckpointNow(ctx context.Context, change string) (out api.Chec
 	return out, err
 }
 
+// Tell hands words to the agent of a change.
+func (c *Client) Tell(ctx context.Context, change, text string) (out api.Delivery, err error) {
+	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "tell"), nil, api.Tell{Text: text}, &out)
+	return out, err
+}
+
+// PutBack returns files of a working change to its last valid checkpoint.
+func (c *Client) PutBack(ctx context.Context, change string, p api.PutBack) (out api.Returned, err error) {
+	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "put-back"), nil, p, &out)
+	return out, err
+}
+
+// Restore makes an unlanded change's tree that of one of its checkpoints; it returns the one taken after it.
+func (c *Client) Restore(ctx context.Context, checkpoint string) (out api.Checkpoint, err error) {
+	err = c.call(ctx, post, api.Path("checkpoints", url.PathEscape(checkpoint), "restore"), nil, nil, &out)
+	return out, err
+}
+
+// ResumeSession lets the agent of a session go on; it returns the change it works for.
+func (c *Client) ResumeSession(ctx context.Context, session string, r api.Resume) (out api.Change, err error) {
+	err = c.call(ctx, post, api.Path("sessions", url.PathEscape(session), "resume"), nil, r, &out)
+	return out, err
+}
+
+// CheckpointExport has the daemon write a checkpoint's diff to a file of its home.
+func (c *Client) CheckpointExport(ctx context.Context, checkpoint string) (out api.Exported, err error) {
+	err = c.call(ctx, post, api.Path("checkpoints", url.PathEscape(checkpoint), "export"), nil, nil, &out)
+	return out, err
+}
+
 // Rollback asks for the undoing of a change; it returns the change that does it.
 func (c *Client) Rollback(ctx context.Context, change string, r api.Rollback) (out api.Change, err error) {
 	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "rollback"), nil, r, &out)

@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,6 +59,7 @@ type Daemon struct {
 	server   *socket.Server
 	settings config.Home
 	stop     context.CancelFunc
+	keeping  sync.Mutex // held while a diff is exported
 }
 
 // errIdle and errAsked end a daemon without fault.

@@ -105,6 +105,18 @@ func ParseCheckpoint(s string) (Checkpoint, error) {
 	return Checkpoint(t), err
 }
 
+// ParseSession returns s if it is a session's identity; a usage error otherwise, which says what it is if it is the id of something else.
+func ParseSession(s string) (Session, error) {
+	at := strings.LastIndexByte(s, '-')
+	if at > 0 && at <= slugMax && len(s)-at-1 == 5 && strings.Trim(s[at+1:], base36) == "" && Slug(s[:at]) == s[:at] {
+		return Session(s), nil
+	}
+	if got := KindOf(s); got != "" {
+		return "", problem.Errorf(problem.Usage, "sallyport change list", "%q is the id of %s; the identity of a session was wanted (sh-1a2b3)", s, article(got))
+	}
+	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q is not the identity of a session (sh-1a2b3)", s)
+}
+
 // KindOf returns the noun of an id's prefix, or "" if it has none.
 func KindOf(s string) string {
 	for _, k := range kinds {

@@ -128,3 +128,22 @@ func TestASessionIsNamedAfterItsAgent(t *testing.T) {
 		t.Errorf("%q passes as the id of a %s", one, id.KindOf(one))
 	}
 }
+
+func TestASessionsIdentityIsKnownByItsForm(t *testing.T) {
+	for range 100 {
+		made := id.NewSession("My Agent")
+		if got, err := id.ParseSession(string(made)); err != nil || got != made {
+			t.Fatalf("%q: %v", made, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"chg-1a2b3c4d": "is the id of a change", "ckpt-001-0123abcd": "is the id of a checkpoint", "": "is not the identity",
+		"sh": "is not the identity", "sh-1a2b": "is not the identity", "sh-1a2b3c": "is not the identity", "-1a2b3": "is not the identity",
+		"Sh-1a2b3": "is not the identity", "sh-1A2b3": "is not the identity", "../sh-1a2b3": "is not the identity", "a--b-1a2b3": "is not the identity",
+		strings.Repeat("a", 33) + "-1a2b3": "is not the identity",
+	} {
+		if _, err := id.ParseSession(text); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -52,7 +52,9 @@ func changeOf(c change.Row) api.Change {
 		ID: string(c.ID), Kind: string(r.Kind), State: c.State, Text: text(r.Text), By: actorOf(r.By),
 		Repo: text(r.Project.Top), Branch: r.Branch, Base: c.Base, Agent: r.Agent, Argv: texts(r.Argv),
 		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks),
+		Strategy: r.Strategy, Messages: r.Messages,
 		Approve: string(r.Approve), TimeoutMS: r.Timeout.Milliseconds(),
+		Chosen: string(c.Chosen), Rollbacks: c.Rollbacks,
 		Problem: c.Problem, Reason: text(c.Reason), Next: text(c.Next),
 		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Cancelling: c.Cancel,
 		Created: c.Created, Moved: c.Moved,
@@ -103,7 +105,7 @@ func checkpointOf(c checkpoint.Checkpoint) api.Checkpoint {
 	return api.Checkpoint{
 		ID: string(c.ID), Change: string(c.Change), Number: c.Number, Previous: string(c.Previous), At: c.At,
 		Trigger: string(c.Trigger), Base: string(c.Base), Commit: string(c.Commit), Tree: string(c.Tree),
-		Files: texts(c.FilesChanged), Status: string(c.Status), Violations: each(c.Violations, violationOf),
+		Files: texts(c.FilesChanged), SinceLast: c.SinceLast, Total: len(c.FilesChanged), Status: string(c.Status), Violations: each(c.Violations, violationOf),
 		Severity: string(c.Severity), LeftOver: each(c.LeftOver, leftOf), Session: string(c.Session),
 	}
 }

@@ -155,11 +155,18 @@ func (v *verbs) Checkpoints(_ context.Context, c id.Change) ([]checkpoint.Checkp
 }
 
 func (v *verbs) Checkpoint(_ context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error) {
-	return checkpoint.Checkpoint{ID: ref}, v.note(audit.Actor{}, "checkpoint %s", ref)
+	return checkpoint.Checkpoint{ID: ref, Change: "chg-00000009"}, v.note(audit.Actor{}, "checkpoint %s", ref)
 }
 
 func (v *verbs) CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error {
 	if err := v.note(audit.Actor{}, "checkpoint diff %s %s", from, to); err != nil {
+		return err
+	}
+	return v.Diff(ctx, "", w)
+}
+
+func (v *verbs) CheckpointExport(ctx context.Context, ref id.Checkpoint, w io.Writer) error {
+	if err := v.note(audit.Actor{}, "checkpoint export %s", ref); err != nil {
 		return err
 	}
 	return v.Diff(ctx, "", w)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"sallyport/internal/api"
 	"sallyport/internal/change"
+	"sallyport/internal/id"
 )
 
 // Host is what the daemon tells of itself.
@@ -21,6 +23,8 @@ type Host interface {
 	Doctor(ctx context.Context) (api.Doctor, error)
 	// Stop asks the daemon to end; it returns at once.
 	Stop()
+	// Keep writes what write writes to the file of a checkpoint's diff, whole or not at all, and returns its absolute path (SV-041).
+	Keep(ctx context.Context, change id.Change, ref id.Checkpoint, write func(io.Writer) error) (string, error)
 }
 
 // Options say whom a server speaks for.
@@ -110,6 +114,8 @@ func (s *Server) Handler() http.Handler {
 	verb("POST /v1/changes/{id}/pause", s.answer(s.pause))
 	verb("POST /v1/changes/{id}/resume", s.answer(s.resume))
 	verb("POST /v1/changes/{id}/checkpoint", s.answer(s.checkpointNow))
+	verb("POST /v1/changes/{id}/tell", s.answer(s.tell))
+	verb("POST /v1/changes/{id}/put-back", s.answer(s.putBack))
 	verb("POST /v1/changes/{id}/rollback", s.answer(s.rollback))
 	verb("GET /v1/changes/{id}/diff", s.diff)
 	verb("GET /v1/changes/{id}/export", s.export)
@@ -118,6 +124,9 @@ func (s *Server) Handler() http.Handler {
 	verb("GET /v1/changes/{id}/checkpoints", s.answer(s.checkpoints))
 	verb("GET /v1/checkpoints/{id}", s.answer(s.checkpoint))
 	verb("GET /v1/checkpoints/{id}/diff", s.checkpointDiff)
+	verb("POST /v1/checkpoints/{id}/export", s.answer(s.checkpointExport))
+	verb("POST /v1/checkpoints/{id}/restore", s.answer(s.restore))
+	verb("POST /v1/sessions/{id}/resume", s.answer(s.resumeSession))
 	verb("GET /v1/approvals", s.answer(s.approvals))
 	verb("GET /v1/approvals/{ref}", s.answer(s.approval))
 	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))

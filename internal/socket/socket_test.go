@@ -34,6 +34,14 @@ func (h host) Doctor(context.Context) (api.Doctor, error) {
 }
 func (h host) Stop() { close(h.stopped) }
 
+func (h host) Keep(_ context.Context, c id.Change, ref id.Checkpoint, write func(io.Writer) error) (string, error) {
+	var out strings.Builder
+	if err := write(&out); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("/h/%s/%s %d", c, ref, out.Len()), nil
+}
+
 // serve runs a server on a real socket and returns a real client of it.
 func serve(t *testing.T, v *verbs, change ...func(*Options)) (*client.Client, host) {
 	t.Helper()
@@ -65,7 +73,8 @@ func serve(t *testing.T, v *verbs, change ...func(*Options)) (*client.Client, ho
 func TestARequestArrivesAsAskedAndAsWhoTheKernelSays(t *testing.T) {
 	v := &verbs{row: change.Row{ID: "chg-00000001", State: "requested"}, left: []string{"bad\xffname"}}
 	c, _ := serve(t, v)
-	out, err := c.Run(t.Context(), api.Run{Dir: "/repo/sub/", Text: "do", Agent: "command", Argv: []string{"sed", "-i"}, Approve: "later", TimeoutMS: 1500, Script: []byte{0, 255}})
+	out, err := c.Run(t.Context(), api.Run{Dir: "/repo/sub/", Text: "do", Agent: "command", Argv: []string{"sed", "-i"}, Approve: "later", TimeoutMS: 1500, Script: []byte{0, 255},
+		Strategy: "shadow_workspace", Messages: true, ExecutionMode: "interactive"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +82,7 @@ func TestARequestArrivesAsAskedAndAsWhoTheKernelSays(t *testing.T) {
 		t.Errorf("answer %+v", out)
 	}
 	r := v.asked
-	if r.Project.Top != "/repo/sub" || r.Timeout != 1500*time.Millisecond || !bytes.Equal(r.Script, []byte{0, 255}) || r.Approve != "later" {
+	if r.Project.Top != "/repo/sub" || r.Timeout != 1500*time.Millisecond || !bytes.Equal(r.Script, []byte{0, 255}) || r.Approve != "later" || r.Strategy != "shadow_workspace" || !r.Messages {
 		t.Errorf("asked %+v", r)
 	}
 	if r.By.Kind != "person" || r.By.UID != os.Geteuid() || r.By.Name == "" {
@@ -106,6 +115,48 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			_, err := c.Rollback(ctx, "chg-00000001", api.Rollback{Reason: "bad", Approve: "yes"})
 			return err
 		}, `rollback chg-00000001 "bad" yes`},
+		"tell": {func(c *client.Client) error {
+			d, err := c.Tell(ctx, "chg-00000001", "use the other file\n")
+			if err == nil && !d.Delivered {
+				t.Errorf("got %+v", d)
+			}
+			return err
+		}, "tell chg-00000001 use the other file\n"},
+		"put back files": {func(c *client.Client) error {
+			done, err := c.PutBack(ctx, "chg-00000001", api.PutBack{Paths: []string{"a//b/", "./c"}})
+			if err == nil && (strings.Join(done.Reverted, " ") != "a/b c" || done.Kept != 2) {
+				t.Errorf("got %+v", done)
+			}
+			return err
+		}, `put back chg-00000001 ["a/b" "c"] false`},
+		"put back what breaks a rule": {func(c *client.Client) error {
+			done, err := c.PutBack(ctx, "chg-00000001", api.PutBack{Violating: true})
+			if err == nil && done.Reverted == nil {
+				t.Errorf("no list: %+v", done)
+			}
+			return err
+		}, `put back chg-00000001 [] true`},
+		"restore": {func(c *client.Client) error {
+			cp, err := c.Restore(ctx, "ckpt-002-abcdef01")
+			if err == nil && cp.ID != "ckpt-003-0123abcd" {
+				t.Errorf("got %+v", cp)
+			}
+			return err
+		}, "restore ckpt-002-abcdef01"},
+		"resume session": {func(c *client.Client) error {
+			row, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "interactive"})
+			if err == nil && row.ID != "chg-00000001" {
+				t.Errorf("got %+v", row)
+			}
+			return err
+		}, "resume session sh-1a2b3"},
+		"checkpoint export": {func(c *client.Client) error {
+			out, err := c.CheckpointExport(ctx, "ckpt-001-abcdef01")
+			if err == nil && out.Path != "/h/chg-00000009/ckpt-001-abcdef01 5" {
+				t.Errorf("got %+v", out)
+			}
+			return err
+		}, "checkpoint export ckpt-001-abcdef01"},
 		"question":    {func(c *client.Client) error { _, err := c.Question(ctx, "chg-00000001"); return err }, "approval chg-00000001"},
 		"approve":     {func(c *client.Client) error { return c.Approve(ctx, "apr-00000001", "d1", "command line") }, "approve apr-00000001 d1 command line"},
 		"refuse":      {func(c *client.Client) error { return c.Refuse(ctx, "apr-00000001", "no") }, `refuse apr-00000001 "no"`},
@@ -119,7 +170,7 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 		"audit":      {func(c *client.Client) error { _, err := c.Audit(ctx, "chg-00000001", 5, 9); return err }, "audit chg-00000001 5 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &verbs{row: change.Row{ID: "chg-00000001"}}
+			v := &verbs{row: change.Row{ID: "chg-00000001"}, patch: "patch"}
 			c, _ := serve(t, v)
 			if err := tc.do(c); err != nil {
 				t.Fatal(err)
@@ -128,6 +179,63 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 				t.Errorf("asked %q, want %q", v.last(), tc.want)
 			}
 		})
+	}
+}
+
+func TestWhatOnlyTheWireCanGetWrongNeverReachesTheController(t *testing.T) {
+	ctx, many := t.Context(), make([]string, 257)
+	for i := range many {
+		many[i] = "f"
+	}
+	run := func(change func(*api.Run)) func(*client.Client) error {
+		return func(c *client.Client) error {
+			r := api.Run{Dir: "/repo", Text: "do", Agent: "command", Argv: []string{"true"}, Approve: "later"}
+			change(&r)
+			_, err := c.Run(ctx, r)
+			return err
+		}
+	}
+	putBack := func(p api.PutBack) func(*client.Client) error {
+		return func(c *client.Client) error { _, err := c.PutBack(ctx, "chg-00000001", p); return err }
+	}
+	tell := func(text string) func(*client.Client) error {
+		return func(c *client.Client) error { _, err := c.Tell(ctx, "chg-00000001", text); return err }
+	}
+	for name, do := range map[string]func(*client.Client) error{
+		"a strategy that is none":    run(func(r *api.Run) { r.Strategy = "shadow" }),
+		"a deterministic command":    run(func(r *api.Run) { r.ExecutionMode = "deterministic" }),
+		"a mode that is none":        run(func(r *api.Run) { r.ExecutionMode = "both" }),
+		"messages to a script":       run(func(r *api.Run) { r.Agent, r.Messages = "replay", true }),
+		"nothing to tell":            tell(" \n"),
+		"too much to tell":           tell(strings.Repeat("x", 64<<10+1)),
+		"no file":                    putBack(api.PutBack{}),
+		"a file and all that break":  putBack(api.PutBack{Paths: []string{"a"}, Violating: true}),
+		"a file elsewhere":           putBack(api.PutBack{Paths: []string{"/etc/passwd"}}),
+		"a file above":               putBack(api.PutBack{Paths: []string{"a/../../b"}}),
+		"the whole tree":             putBack(api.PutBack{Paths: []string{"."}}),
+		"a zero byte":                putBack(api.PutBack{Paths: []string{"a\x00b"}}),
+		"too many files":             putBack(api.PutBack{Paths: many}),
+		"a session that is a change": func(c *client.Client) error { _, err := c.ResumeSession(ctx, "chg-00000001", api.Resume{}); return err },
+		"a deterministic resume": func(c *client.Client) error {
+			_, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "deterministic"})
+			return err
+		},
+		"a change to restore":  func(c *client.Client) error { _, err := c.Restore(ctx, "chg-00000001"); return err },
+		"a change to export":   func(c *client.Client) error { _, err := c.CheckpointExport(ctx, "chg-00000001"); return err },
+		"a session to be told": func(c *client.Client) error { _, err := c.Tell(ctx, "sh-1a2b3", "x"); return err },
+	} {
+		v := &verbs{}
+		c, _ := serve(t, v)
+		if err := do(c); problem.KindOf(err) != problem.Usage || problem.Of(err).Next == "" || v.last() != "" {
+			t.Errorf("%s: %v, asked %q", name, err, v.last())
+		}
+	}
+}
+
+func TestACheckpointCountsWhatChangedSinceTheLastAndInAll(t *testing.T) {
+	got := checkpointOf(checkpoint.Checkpoint{FilesChanged: []string{"a", "b", "c"}, SinceLast: 2, Previous: "ckpt-001-0123abcd"})
+	if got.SinceLast != 2 || got.Total != 3 || got.Previous != "ckpt-001-0123abcd" {
+		t.Errorf("got %+v", got)
 	}
 }
 

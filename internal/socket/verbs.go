@@ -78,12 +78,23 @@ func requestOf(in api.Run) (request.Request, error) {
 	if in.TimeoutMS < 0 || in.TimeoutMS > request.TimeoutMax.Milliseconds() {
 		return request.Request{}, problem.Errorf(problem.Usage, next, "a timeout of %d ms is not between 0 and %s", in.TimeoutMS, request.TimeoutMax)
 	}
+	strategy, err := strategyOf(in.Strategy)
+	if err != nil {
+		return request.Request{}, err
+	}
+	if err := interactive(in.ExecutionMode, next); err != nil {
+		return request.Request{}, err
+	}
+	if in.Messages && in.Agent != "command" {
+		return request.Request{}, problem.Errorf(problem.Usage, next, "only a command reads messages; %q does not", in.Agent)
+	}
 	return request.Request{
 		Kind: request.Edit, Text: in.Text, Project: git.Project{Top: filepath.Clean(in.Dir)}, Branch: in.Branch,
 		Agent: in.Agent, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
 		Allow: in.Allow, Forbid: in.Forbid, Checks: in.Checks, Shares: in.Shares, Profiles: in.Profiles,
 		IncludeDirty: in.IncludeDirty, IncludeIgnored: in.IncludeIgnored,
 		Approve: mode, Timeout: time.Duration(in.TimeoutMS) * time.Millisecond,
+		Strategy: strategy, Messages: in.Messages,
 	}, nil
 }
 
