@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/person"
 	"sallyport/internal/policy"
 	"sallyport/internal/sandbox"
+	"sallyport/internal/secret"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
@@ -29,6 +30,7 @@ type Parts struct {
 	Sandbox    sandbox.Driver
 	Agents     map[string]agent.Driver
 	Rules      Rulebook
+	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; nil = by the built-in rules
 	Guard      Guard
 	Settings   Settings
 	Ops        disk.Ops
@@ -59,6 +61,7 @@ type Judging struct {
 	Checks         []string // commands of the repository's own that must pass
 	Profiles       []string
 	IncludeIgnored []string
+	Secrets        *secret.Scanner     // by the repository's .gitleaks.toml; nil = by the built-in rules
 	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
 }
 

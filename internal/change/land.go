@@ -222,7 +222,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, p proposal.
 	}
 	o.note = "the rules have changed since it was approved"
 	if row.Request.Kind == request.Edit {
-		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules)
+		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets)
 		if err != nil {
 			return err
 		}

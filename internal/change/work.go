@@ -203,6 +203,7 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		Trigger: why, Session: s, At: now(), Author: c.Settings.Author,
 		Plan:           policy.Plan{Allow: row.Request.Allow, Forbid: row.Request.Forbid},
 		Rules:          judging.Rules,
+		Secrets:        judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
 	}
 	if running != nil {

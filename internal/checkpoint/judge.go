@@ -7,14 +7,15 @@ import (
 
 	"sallyport/internal/git"
 	"sallyport/internal/policy"
+	"sallyport/internal/secret"
 )
 
 // linkBytesMax is PATH_MAX: no link is longer.
 const linkBytesMax = 4096
 
 // Judge validates what differs between two commits by rules that may have changed since a
-// checkpoint was taken. All it needs to know stands in the objects.
-func Judge(ctx context.Context, host git.Dir, base, commit git.OID, plan policy.Plan, rules policy.Rules) ([]policy.Violation, error) {
+// checkpoint was taken. All it needs to know stands in the objects. A scanner of nil is that of the built-in rules.
+func Judge(ctx context.Context, host git.Dir, base, commit git.OID, plan policy.Plan, rules policy.Rules, scanner *secret.Scanner) ([]policy.Violation, error) {
 	edits, err := host.Edits(ctx, base, commit)
 	if err != nil {
 		return nil, err
@@ -50,6 +51,13 @@ func Judge(ctx context.Context, host git.Dir, base, commit git.OID, plan policy.
 		return nil, err
 	}
 	defer browser.Close()
-	violations := policy.Validate(policy.Input{Changes: changes, Plan: plan, Rules: rules, Base: browser.Entry, Names: browser.Names})
-	return violations, browser.Err()
+	search := searching(host, scanner)
+	secrets, err := search.changes(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	violations := policy.Validate(policy.Input{
+		Changes: changes, Plan: plan, Rules: rules, Base: browser.Entry, Names: browser.Names, Secrets: secrets,
+	})
+	return search.blot(violations), browser.Err()
 }

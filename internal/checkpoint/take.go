@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/policy"
+	"sallyport/internal/secret"
 	"sallyport/internal/workspace"
 )
 
@@ -31,6 +32,7 @@ type Taking struct {
 	IncludeIgnored []string        // globs
 	Floor          policy.Severity // a violation of less counts as this; "" = as it is (SV-007)
 	Unjudged       bool            // record it as skipped, which never counts as valid (SV-040)
+	Secrets        *secret.Scanner // by the rules at the base; nil = by the built-in ones
 
 	// Freeze stops all that runs in the workspace and Thaw lets it run again; nil when
 	// nothing does. Thaw is called on every way out, also when Freeze failed.
@@ -93,6 +95,7 @@ type snapshot struct {
 	commit git.Commit
 	edits  []git.Edit
 	since  int // paths that differ from the parent
+	search *search
 }
 
 // take walks the workspace and makes the commit: the base's tree with every change
@@ -196,13 +199,19 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 	defer base.Close()
 	changes := s.changes(base)
 	s.judged = changes
+	search := searching(s.Host, s.Secrets)
+	s.search = search
+	secrets, err := search.changes(ctx, changes)
+	if err != nil {
+		return Checkpoint{}, err
+	}
 	violations := policy.Validate(policy.Input{
-		Changes: changes, Plan: s.Plan, Rules: s.Rules, Base: base.Entry, Names: base.Names,
+		Changes: changes, Plan: s.Plan, Rules: s.Rules, Base: base.Entry, Names: base.Names, Secrets: secrets,
 	})
 	if err := base.Err(); err != nil {
 		return Checkpoint{}, err
 	}
-	violations = append(violations, s.unnamed(violations)...)
+	violations = search.blot(append(violations, s.unnamed(violations)...))
 	for i := range violations {
 		violations[i].Severity = policy.AtLeast(violations[i].Severity, s.Floor)
 	}
@@ -216,7 +225,7 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 		cp.Previous = s.Previous.ID
 	}
 	for _, c := range changes {
-		cp.FilesChanged = append(cp.FilesChanged, written(c.Path))
+		cp.FilesChanged = append(cp.FilesChanged, search.shown(c.Path))
 	}
 	if s.Unjudged {
 		cp.Status, cp.Violations, cp.Severity = Skipped, nil, ""
@@ -235,13 +244,14 @@ func (s *snapshot) breaking(violations []policy.Violation) (paths []string, whol
 	for _, v := range violations {
 		named[v.File] = true
 	}
+	found := map[string]bool{}
 	for _, c := range s.judged {
-		if named[written(c.Path)] {
+		if name := s.search.shown(c.Path); named[name] { // two names may differ by the secret in them alone
 			paths = append(paths, c.Path)
-			delete(named, written(c.Path))
+			found[name] = true
 		}
 	}
-	return paths, len(named) > 0
+	return paths, len(named) > len(found)
 }
 
 // changes joins what git says of the trees with what the walk saw on the disk, in path order.

@@ -81,6 +81,10 @@ protected_areas:
   - "**/.env"
   - "**/.env.*"
 
+# Paths that hold secrets by custom are refused: .env, *.pem, *.key, credentials.*, secrets/, .ssh/ and their like.
+# Where that is no secret (a package named secret), allow the path; what is in it is scanned all the same.
+#allow_secret_paths: []
+
 # May relative symbolic links that stay inside the repository be added?
 #allow_symlinks: false
 

@@ -74,6 +74,7 @@ type Rules struct {
 // Policy is a home's policy.yaml.
 type Policy struct {
 	Rules
+	AllowSecretPaths []Glob `json:"allow_secret_paths,omitempty" jsonschema:"Globs where a path that holds secrets by custom, such as secrets/ or *.pem, is no violation; its content is scanned all the same. A repository cannot allow itself any."`
 }
 
 // Repository is a repository's .sallyport.yaml.
@@ -88,7 +89,13 @@ type Repository struct {
 }
 
 // Judgement returns the rules of a policy.yaml: what it leaves out has its default.
-func (p Policy) Judgement() policy.Rules { return p.over(policy.Default()) }
+func (p Policy) Judgement() policy.Rules {
+	rules := p.over(policy.Default())
+	if p.AllowSecretPaths != nil {
+		rules.AllowSecretPaths = Strings(p.AllowSecretPaths)
+	}
+	return rules
+}
 
 // Judgement returns the rules of a repository: what it leaves out is no opinion. They
 // only count merged with a home's (policy.Merge).

@@ -58,6 +58,7 @@ type Daemon struct {
 	control  *change.Controller
 	server   *socket.Server
 	settings config.Home
+	secrets  *secretRules
 	stop     context.CancelFunc
 	keeping  sync.Mutex // held while a diff is exported
 }
@@ -77,7 +78,11 @@ func Run(ctx context.Context, o Options) error {
 	if d.Log == nil {
 		d.Log = os.Stderr
 	}
-	d.log = slog.New(slog.NewTextHandler(d.Log, nil))
+	var err error
+	if d.secrets, err = newSecretRules(os.Environ()); err != nil {
+		return err
+	}
+	d.log = slog.New(slog.NewTextHandler(clean{d.Log, d.secrets.plain}, nil))
 	state, err := d.makeState()
 	if err != nil {
 		return err
@@ -178,7 +183,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.Home}, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log,
+		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log,
 	}
 }
 

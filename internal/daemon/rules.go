@@ -16,7 +16,10 @@ import (
 
 // rulebook reads the home's policy and a repository's own rules, each time anew: what
 // counts is what stands there now, or at the commit.
-type rulebook struct{ home string }
+type rulebook struct {
+	home    string
+	secrets *secretRules
+}
 
 // At joins the home's rules with the repository's as they stand at a commit, the stricter of both.
 func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.Judging, error) {
@@ -24,7 +27,7 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 	if err != nil {
 		return change.Judging{}, err
 	}
-	text, err := file(ctx, host, commit, config.RepositoryFile)
+	text, err := file(ctx, host, commit, config.RepositoryFile, config.FileBytesMax)
 	if err != nil {
 		return change.Judging{}, err
 	}
@@ -32,7 +35,12 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 	if err != nil {
 		return change.Judging{}, err
 	}
+	scanner, err := r.secrets.at(ctx, host, commit)
+	if err != nil {
+		return change.Judging{}, err
+	}
 	return change.Judging{
+		Secrets:        scanner,
 		Rules:          policy.Merge(home.Rules, repo.Judgement()),
 		Checks:         config.Strings(repo.Checks),
 		Profiles:       config.Strings(repo.Profiles),
@@ -89,8 +97,8 @@ func wanted(usual bool, home, repo *bool) bool {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// file reads a small file at a commit; nil if there is none.
-func file(ctx context.Context, host git.Dir, commit git.OID, name string) ([]byte, error) {
+// file reads a small file at a commit, at most one byte more than bytesMax; nil if there is none.
+func file(ctx context.Context, host git.Dir, commit git.OID, name string, bytesMax int64) ([]byte, error) {
 	found, err := host.Lookup(ctx, commit, []string{name})
 	if err != nil || found[0].Absent() {
 		return nil, err
@@ -102,7 +110,7 @@ func file(ctx context.Context, host git.Dir, commit git.OID, name string) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(blob, config.FileBytesMax+1)) // one more byte and it is refused
+	text, err := io.ReadAll(io.LimitReader(blob, bytesMax+1)) // one more byte and it is refused
 	if closed := blob.Close(); err == nil {
 		err = closed
 	}

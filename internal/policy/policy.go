@@ -166,6 +166,7 @@ type Rules struct {
 	FileBytesMax        int64       // one file
 	ChangeBytesMax      int64       // all bytes of added and changed files (SV-066)
 	PathsMax            int         // changed paths of one change
+	AllowSecretPaths    []string    // globs where a path that holds secrets by custom is no violation; the home's alone
 }
 
 // Input is everything a verdict depends on.
@@ -178,4 +179,6 @@ type Input struct {
 	// Names returns the names in a folder of the base ("" = top); none if it is not a folder.
 	// It is asked for case collisions and symlinked parents.
 	Names func(folder string) []string
+	// Secrets is what the scan of every changed path found; a path that was not scanned is in it with the reason.
+	Secrets []Secret
 }

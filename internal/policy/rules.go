@@ -49,6 +49,7 @@ func (r Rules) filled() Rules {
 
 // Merge returns the stricter of both in everything: a path must be allowed by both and
 // forbidden by neither, the smaller size holds. A size of zero in repo is no opinion.
+// Where secrets may be kept is the home's to say.
 func Merge(home, repo Rules) Rules {
 	home = home.filled()
 	out := home
@@ -141,10 +142,11 @@ func Digest(rules Rules, plan Plan) string {
 		FileBytes   int64       `json:"file_bytes"`
 		ChangeBytes int64       `json:"change_bytes"`
 		Paths       int         `json:"paths"`
+		SecretPaths []string    `json:"secret_paths"`
 		PlanAllow   []string    `json:"plan_allow"`
 		PlanForbid  []string    `json:"plan_forbid"`
 	}{
-		Format:      "sallyport policy 1",
+		Format:      "sallyport policy 2",
 		Allowed:     sortedLists(lists(rules.AllowedAreas, rules.AllowedAlso)),
 		Forbidden:   sorted(rules.ForbiddenAreas),
 		Protected:   sorted(rules.ProtectedAreas),
@@ -154,6 +156,7 @@ func Digest(rules Rules, plan Plan) string {
 		FileBytes:   rules.FileBytesMax,
 		ChangeBytes: rules.ChangeBytesMax,
 		Paths:       rules.PathsMax,
+		SecretPaths: sorted(rules.AllowSecretPaths),
 		PlanAllow:   sorted(plan.Allow),
 		PlanForbid:  sorted(plan.Forbid),
 	})

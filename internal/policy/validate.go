@@ -24,6 +24,7 @@ func Validate(in Input) []Violation {
 	}
 	v.collisions()
 	v.sizes()
+	v.secrets()
 	return v.verdict()
 }
 

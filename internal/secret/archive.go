@@ -230,7 +230,7 @@ func (j *job) enter(name string) (leave func(), err error) {
 		j.findings[i].File = j.file
 	}
 	if rule, blocked := PathRule(name); blocked {
-		j.findings = append(j.findings, Finding{Rule: "path " + rule, File: j.file, Severity: Critical})
+		j.note(Finding{Rule: "path " + rule, File: j.file, Severity: Critical}, name)
 	}
 	return func() { j.file = outer }, nil
 }

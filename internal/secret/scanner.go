@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zricethezav/gitleaks/v8/config"
@@ -28,6 +29,7 @@ type Config struct {
 	TimeMax  time.Duration // for one blob; a minute if 0
 	Unpack   Unpack        // limits of archives
 	Workers  int           // blobs scanned at once by ScanAll; as many as there are processors if 0
+	Known    []Value       // secrets that the host knows: each is found and redacted wherever it stands, whatever it looks like
 	Cache    Cache         // nil: nothing is kept
 }
 
@@ -43,6 +45,10 @@ type Blob struct {
 	// `gitleaks:allow` and a `.gitleaksignore` entry count only for lines that stand in it.
 	Base   func(context.Context) ([]byte, error)
 	BaseID string
+
+	// Fresh leaves out what the base's content holds already: as often as a secret stands there, wherever its lines
+	// are now, it is not found again. A file with an old test key in it can be edited elsewhere.
+	Fresh bool
 }
 
 // Scanner finds secrets. It never changes after it is made; all methods may be called at once.
@@ -50,7 +56,9 @@ type Scanner struct {
 	sieve  *sieve
 	ignore ignored
 	cfg    Config
+	known  []string
 	digest string
+	cached string // digest, and which secrets are known
 }
 
 // New makes a scanner, which takes some tens of milliseconds: make one per rule set.
@@ -65,8 +73,23 @@ func New(cfg Config) (*Scanner, error) {
 	cfg.TimeMax = cmp.Or(cfg.TimeMax, time.Minute)
 	cfg.Workers = cmp.Or(cfg.Workers, runtime.GOMAXPROCS(0))
 	cfg.Unpack = cfg.Unpack.orDefault()
-	return &Scanner{sieve: newSieve(rules), ignore: readIgnore(cfg.Ignore), cfg: cfg, digest: digest(cfg)}, nil
+	s := &Scanner{sieve: newSieve(rules), ignore: readIgnore(cfg.Ignore), cfg: cfg, digest: digest(cfg)}
+	s.known, s.cached = revealed(cfg.Known), s.digest
+	if len(s.known) > 0 {
+		sum := sha256.Sum256([]byte(strings.Join(s.known, "\x00")))
+		s.cached += " " + hex.EncodeToString(sum[:])
+	}
+	return s, nil
 }
+
+// Default is the scanner of the built-in rules alone: no base, no cache, no known secrets. It is made once, when first asked for.
+var Default = sync.OnceValue(func() *Scanner {
+	s, err := New(Config{})
+	if err != nil {
+		panic("the built-in rules cannot be used: " + err.Error()) // held by every test
+	}
+	return s
+})
 
 // digest names everything that decides what is found.
 func digest(cfg Config) string {
@@ -86,7 +109,7 @@ func digest(cfg Config) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Digest names the rule set: the same blob under the same digest has the same findings.
+// Digest names the rule set, known secrets left out: the same blob under the same digest has the same findings.
 func (s *Scanner) Digest() string { return s.digest }
 
 // Scan returns the secrets in size bytes (less than 0: not known) of r, which stand at path name, and in that path. There is no base:
@@ -120,15 +143,11 @@ func (s *Scanner) ScanAll(ctx context.Context, blobs []Blob) ([]Finding, error) 
 
 // ScanBlob is Scan for a file of a tree. Its findings are kept if the blob has an ID.
 func (s *Scanner) ScanBlob(ctx context.Context, b Blob) (fs []Finding, err error) {
-	key := Key{Blob: b.ID, Base: b.BaseID, Path: b.Path, Rules: s.digest}
-	if b.Link {
-		key.Rules += " link"
+	if b.Fresh && b.ID != "" && b.ID == b.BaseID {
+		return nil, nil
 	}
-	cached := b.ID != "" && s.cfg.Cache != nil && (b.Base == nil || b.BaseID != "")
-	if cached {
-		if fs, ok := s.cfg.Cache.Find(key); ok {
-			return fs, nil
-		}
+	if fs, ok := s.Cached(b); ok {
+		return fs, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.TimeMax, fmt.Errorf("it took longer than %s: %w", s.cfg.TimeMax, context.DeadlineExceeded))
 	defer cancel()
@@ -136,14 +155,47 @@ func (s *Scanner) ScanBlob(ctx context.Context, b Blob) (fs []Finding, err error
 	if scan.file, err = scan.path(b.Path); err == nil {
 		err = scan.blob(b)
 	}
-	fs = tidy(scan.findings)
+	if b.Fresh && b.Base != nil && len(scan.findings) > 0 {
+		err = errors.Join(err, scan.forget(b))
+	}
+	fs = tidy(unmarked(scan.findings))
 	if err != nil {
 		return fs, notScanned(ctx, scan.file, err)
 	}
-	if cached {
+	if key, ok := s.key(b); ok {
 		s.cfg.Cache.Keep(key, fs)
 	}
 	return fs, nil
+}
+
+// Cached returns the findings of a blob that was scanned before; b.Open is not called.
+func (s *Scanner) Cached(b Blob) ([]Finding, bool) {
+	key, ok := s.key(b)
+	if !ok {
+		return nil, false
+	}
+	return s.cfg.Cache.Find(key)
+}
+
+// key names a blob's scan; false if it cannot be kept.
+func (s *Scanner) key(b Blob) (Key, bool) {
+	key := Key{Blob: b.ID, Base: b.BaseID, Path: b.Path, Rules: s.cached}
+	if b.Link {
+		key.Rules += " link"
+	}
+	if b.Fresh {
+		key.Rules += " fresh"
+	}
+	return key, b.ID != "" && s.cfg.Cache != nil && (b.Base == nil || b.BaseID != "")
+}
+
+// Name returns a path as findings name it: with every secret in it blotted out.
+func (s *Scanner) Name(path string) string {
+	hits, err := s.inspect(context.Background(), "", path)
+	if err != nil {
+		return unscanned
+	}
+	return blot(path, hits)
 }
 
 // notScanned says why, in words that hold no secret.
@@ -167,7 +219,7 @@ type job struct {
 	scanner  *Scanner
 	ctx      context.Context
 	file     string // as findings name it
-	findings []Finding
+	findings []sighting
 	unpacked unpacked // what archives have cost so far
 }
 
@@ -185,7 +237,7 @@ func (j *job) path(name string) (string, error) {
 	}
 	blotted := blot(name, hits)
 	for _, h := range hits {
-		j.findings = append(j.findings, Finding{Rule: h.rule, File: blotted, Severity: h.severity})
+		j.note(Finding{Rule: h.rule, File: blotted, Severity: h.severity}, h.secret)
 	}
 	return blotted, nil
 }
@@ -208,10 +260,14 @@ func (j *job) blob(b Blob) error {
 	case b.Size >= 0 && int64(len(content)) != b.Size:
 		return j.fail("it has %d bytes, not the %d it should have", len(content), b.Size)
 	}
+	return j.content(b, content)
+}
+
+func (j *job) content(b Blob, content []byte) error {
 	text := string(content)
 	if b.Link {
 		if rule, blocked := PathRule(text); blocked {
-			j.findings = append(j.findings, Finding{Rule: "path " + rule, File: j.file, Line: 1, Severity: Critical})
+			j.note(Finding{Rule: "path " + rule, File: j.file, Line: 1, Severity: Critical}, text)
 		}
 	}
 	hits, err := j.scanner.inspect(j.ctx, b.Path, text)
@@ -231,7 +287,7 @@ func (j *job) blob(b Blob) error {
 
 func (j *job) report(hits []hit) {
 	for _, h := range hits {
-		j.findings = append(j.findings, Finding{Rule: h.rule, File: j.file, Line: h.line, Severity: h.severity})
+		j.note(Finding{Rule: h.rule, File: j.file, Line: h.line, Severity: h.severity}, h.secret)
 	}
 }
 
@@ -244,6 +300,7 @@ func (s *Scanner) inspect(ctx context.Context, path, text string) ([]hit, error)
 
 func (s *Scanner) inspectPart(ctx context.Context, path, text string, parts []stretch, depth int, budget *int) ([]hit, error) {
 	hits, err := s.sieve.scan(ctx, path, text)
+	hits = append(hits, s.knownIn(text)...)
 	if err != nil || depth == depthMax {
 		return hits, err
 	}

@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"sync"
+
+	"sallyport/internal/git"
+	"sallyport/internal/problem"
+	"sallyport/internal/secret"
+)
+
+const (
+	gitleaksFile   = ".gitleaks.toml"
+	gitleaksIgnore = ".gitleaksignore"
+	// gitleaksBytesMax is of either; a .gitleaks.toml that is larger is refused by the scanner.
+	gitleaksBytesMax = 512 << 10
+
+	// scansKept is how many scans of blobs are remembered, for all repositories and rule sets together (SV-073).
+	scansKept = 100_000
+	// scannersKept is how many rule sets are kept ready: making one takes tens of milliseconds.
+	scannersKept = 16
+)
+
+// secretRules makes one scanner per rule set and keeps it, and one cache for all of them.
+type secretRules struct {
+	plain *secret.Scanner // the built-in rules, and what the host's environment holds
+	known []secret.Value
+	cache secret.Cache
+
+	mu    sync.Mutex
+	ready map[[sha256.Size]byte]*secret.Scanner
+}
+
+func newSecretRules(environ []string) (*secretRules, error) {
+	r := &secretRules{known: secret.Environment(environ), cache: secret.NewMemory(scansKept), ready: map[[sha256.Size]byte]*secret.Scanner{}}
+	var err error
+	r.plain, err = secret.New(secret.Config{Known: r.known, Cache: r.cache})
+	return r, err
+}
+
+// at returns the scanner of the rules as they stand at a commit: what a change writes to .gitleaks.toml counts from the next base on.
+func (r *secretRules) at(ctx context.Context, host git.Dir, commit git.OID) (*secret.Scanner, error) {
+	toml, err := file(ctx, host, commit, gitleaksFile, gitleaksBytesMax)
+	if err != nil {
+		return nil, err
+	}
+	ignore, err := file(ctx, host, commit, gitleaksIgnore, gitleaksBytesMax)
+	if err != nil {
+		return nil, err
+	}
+	if len(ignore) > gitleaksBytesMax {
+		return nil, problem.Errorf(problem.Refused, "git show "+string(commit)+" --stat", "%s at %.12s is larger than %d bytes", gitleaksIgnore, commit, gitleaksBytesMax)
+	}
+	return r.of(toml, ignore)
+}
+
+func (r *secretRules) of(toml, ignore []byte) (*secret.Scanner, error) {
+	if len(toml) == 0 && len(ignore) == 0 {
+		return r.plain, nil
+	}
+	both := sha256.New()
+	for _, text := range [][]byte{toml, ignore} {
+		one := sha256.Sum256(text)
+		both.Write(one[:])
+	}
+	key := [sha256.Size]byte(both.Sum(nil))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.ready[key]; s != nil {
+		return s, nil
+	}
+	s, err := secret.New(secret.Config{Toml: toml, Ignore: ignore, Known: r.known, Cache: r.cache})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.ready) >= scannersKept {
+		clear(r.ready)
+	}
+	r.ready[key] = s
+	return s, nil
+}
+
+// clean is a log without secrets: each write is one record.
+type clean struct {
+	to      io.Writer
+	scanner *secret.Scanner
+}
+
+func (c clean) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(c.to, c.scanner.Redact(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,67 @@
+package secret
+
+import (
+	"slices"
+	"strings"
+)
+
+// knownRule is the kind of a secret that the host knows.
+const knownRule = "known-secret"
+
+// Names of environment variables by which a value is taken for a secret: what they end in.
+var secretNames = []string{"_KEY", "_TOKEN", "_SECRET", "PASSWORD", "_PASS", "_PASSWD", "_CREDENTIALS", "_DSN", "DATABASE_URL"}
+
+// knownMin is how long a value must be to be held: shorter ones stand in ordinary text by chance.
+const knownMin = 12
+
+// Environment returns the values of an environment (of "NAME=value") that the host must not show: those whose name
+// says so, as *_TOKEN or *PASSWORD, and that could not be a word or a path: at least 12 characters, letters and digits both.
+func Environment(environ []string) []Value {
+	var held []Value
+	for _, e := range environ {
+		name, value, _ := strings.Cut(e, "=")
+		name = strings.ToUpper(name)
+		if slices.ContainsFunc(secretNames, func(end string) bool { return strings.HasSuffix(name, end) }) && telling(value) {
+			held = append(held, Hold(value))
+		}
+	}
+	return held
+}
+
+// telling reports whether a value says something wherever it stands.
+func telling(value string) bool {
+	const letters, digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+	return len(value) >= knownMin && value[0] != '/' && value[0] != '~' && value[0] != '.' &&
+		strings.ContainsAny(value, letters) && strings.ContainsAny(value, digits)
+}
+
+// revealed gives what may be searched for; sorted, so that the order does not count.
+func revealed(known []Value) []string {
+	var out []string
+	for _, v := range known {
+		if p := v.Reveal(); len(p) >= knownMin {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// knownIn finds the secrets that the host knows.
+func (s *Scanner) knownIn(text string) []hit {
+	var hits []hit
+	for _, k := range s.known {
+		lines := lineCounter{text: text}
+		for at := 0; ; {
+			i := strings.Index(text[at:], k)
+			if i < 0 {
+				break
+			}
+			at += i
+			line := lines.before(at) + 1
+			hits = append(hits, hit{rule: knownRule, severity: Critical, line: line, last: line + strings.Count(k, "\n"), at: at, secret: k, own: true})
+			at += len(k)
+		}
+	}
+	return hits
+}
