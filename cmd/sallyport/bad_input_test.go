@@ -138,6 +138,7 @@ type bad struct {
 	names     []string // the thing, as the message names it
 	next      string   // what the command to run next has in it
 	root      bool     // needs root
+	none      bool     // it is said before a change is made
 	after     func(p *person, s said)
 }
 
@@ -196,6 +197,9 @@ func (b bad) try(p *person, t *testing.T) {
 	}
 	if diff := before.differs(p.picture()); diff != "" {
 		t.Errorf("the repository is not as it was:\n%s", diff)
+	}
+	if list := p.sallyport("change", "list"); b.none && list.out != "no changes\n" {
+		t.Errorf("a change was made of it: %s", list)
 	}
 	if b.after != nil {
 		b.after(p, got)

@@ -33,19 +33,58 @@ var badInput = []bad{
 		before: func(p *person) { p.git("update-ref", "-d", "refs/heads/main") },
 	},
 	{
-		name: "a submodule", exit: 4, names: []string{"sub"}, next: "git",
+		name: "a submodule", none: true, exit: 4, names: []string{"sub"}, next: "git",
 		before: func(p *person) {
 			p.git("update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(p.git("rev-parse", "HEAD"))+",sub")
 			p.git("commit", "-q", "-m", "a submodule")
 		},
 	},
 	{
-		name: "files that git converts", exit: 4, names: []string{".gitattributes", "filter"}, next: "git",
+		name: "files that git converts", none: true, exit: 4, names: []string{".gitattributes", "filter"}, next: "git",
 		before: func(p *person) {
 			p.write(".gitattributes", "*.bin filter=lfs\n")
 			p.git("add", "-A")
 			p.git("commit", "-q", "-m", "lfs")
 		},
+	},
+
+	{
+		name: "files whose ends of line git converts", none: true, exit: 4, names: []string{".gitattributes", "eol=crlf"}, next: "git",
+		before: func(p *person) {
+			p.write(".gitattributes", "*.bat eol=crlf\n")
+			p.git("add", "-A")
+			p.git("commit", "-q", "-m", "crlf")
+		},
+	},
+	{
+		name: "a policy that cannot be read", none: true, exit: 2, names: []string{".sallyport.yaml"}, next: "",
+		before: func(p *person) {
+			p.write(".sallyport.yaml", "nonsense: [\n")
+			p.git("add", "-A")
+			p.git("commit", "-q", "-m", "nonsense")
+		},
+	},
+
+	// What the words ask for.
+	{
+		name: "a share that is not there", none: true, exit: 2, names: []string{"/nowhere"}, next: "sallyport run --help",
+		words: sh("true", "--share", "/nowhere"),
+	},
+	{
+		name: "a share that would show the machine", none: true, exit: 4, names: []string{`"/"`}, next: "sallyport run --help",
+		words: sh("true", "--share", "/"),
+	},
+	{
+		name: "no such profile", none: true, exit: 2, names: []string{`"cobol"`, "python"}, next: "sallyport run --help",
+		words: sh("true", "--profile", "cobol"),
+	},
+	{
+		name: "no time at all", none: true, exit: 2, names: []string{"--timeout 0s"}, next: "sallyport run --help",
+		words: sh("true", "--timeout", "0"),
+	},
+	{
+		name: "more time than there is", none: true, exit: 2, names: []string{"48h0m0s", "24h0m0s"}, next: "sallyport run --help",
+		words: sh("true", "--timeout", "48h"),
 	},
 
 	// What the repository is in the middle of.
@@ -99,7 +138,7 @@ var badInput = []bad{
 		words: sh("echo two > a.txt", "--approve", "yes", "--branch", "main"),
 	},
 	{
-		name: "no such branch", exit: 4, names: []string{`"nowhere"`}, next: "branch --list",
+		name: "no such branch", none: true, exit: 2, names: []string{`"nowhere"`}, next: "branch --list",
 		words: sh("true", "--branch", "nowhere"),
 	},
 

@@ -17,8 +17,9 @@ import (
 // Request accepts a wish: on return it has a row and will end in a visible outcome.
 //
 // What makes it impossible is said now, before anything is written: a folder that is no
-// repository, one in the middle of a merge, a branch that is not there, an agent that is
-// not installed. Errors name the thing; their kinds are usage, not_found, refused, unavailable.
+// repository, one in the middle of a merge or whose files are converted, a branch that is not
+// there, an agent that is not installed, a share or profile that cannot be shown, rules that
+// cannot be read. Errors name the thing; their kinds are usage, not_found, refused, unavailable.
 func (c *Controller) Request(ctx context.Context, r request.Request) (Receipt, error) {
 	if err := c.Owner.MayDecide(r.By); err != nil {
 		return Receipt{}, err
@@ -34,6 +35,9 @@ func (c *Controller) Request(ctx context.Context, r request.Request) (Receipt, e
 		return Receipt{}, err
 	}
 	if err := c.runnable(r); err != nil {
+		return Receipt{}, err
+	}
+	if err := c.possible(ctx, r); err != nil {
 		return Receipt{}, err
 	}
 	receipt := Receipt{}
@@ -106,6 +110,26 @@ func (c *Controller) runnable(r request.Request) error {
 		return problem.Errorf(problem.Usage, "sallyport run --help", "there is no agent driver %q", r.Agent)
 	}
 	_, err := driver.Program(task("", r))
+	return err
+}
+
+// possible looks at the base as a whole, at the rules in it, and at what the sandbox is to show.
+func (c *Controller) possible(ctx context.Context, r request.Request) error {
+	host, err := c.Workspaces.Repository(ctx, r.Project)
+	if err != nil {
+		return err
+	}
+	if err := c.Workspaces.Fit(ctx, host, r.Project, r.Head); err != nil {
+		return err
+	}
+	judging, err := c.rules(ctx, host, r.Head)
+	if err != nil {
+		return err
+	}
+	_, err = c.environment(ctx, store.Change{Request: r}, judging)
+	if problem.KindOf(err) == problem.NotFound {
+		return problem.Errorf(problem.Usage, "", "%w", err)
+	}
 	return err
 }
 

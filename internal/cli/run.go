@@ -90,8 +90,8 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
 	if strings.TrimSpace(f.wish.Text) == "" {
 		return problem.Errorf(problem.Usage, "sallyport run --help", `say what you want: --request "…"`)
 	}
-	if f.timeout < 0 {
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--timeout %s is less than nothing", f.timeout)
+	if f.timeout < 0 || f.timeout == 0 && cmd.Flags().Changed("timeout") {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--timeout %s leaves no time to work in", f.timeout)
 	}
 	var err error
 	if f.wish.Approve, err = a.approveMode(f.approve); err != nil {

@@ -22,7 +22,7 @@ type Site struct {
 }
 
 // Inspect looks whether a branch can be landed on as the repository stands; branch "" is the one
-// checked out. It reads only. Errors: ErrOddState and ErrBranch, naming the state and the way out.
+// checked out. It reads only. Errors: ErrOddState and ErrBranch, naming the state and the way out; problem.Usage for a branch that is not there.
 func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Site, error) {
 	s, err := openSite(ctx, p)
 	if err != nil {
@@ -43,7 +43,11 @@ func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Sit
 	if err := s.free(site.Branch, site.CheckedOut); err != nil {
 		return Site{}, err
 	}
-	if site.Head, err = s.tip(site.Branch); err != nil {
+	site.Head, err = s.tip(site.Branch)
+	if errors.Is(err, ErrBranch) && !site.CheckedOut {
+		return Site{}, problem.Errorf(problem.Usage, s.command("branch --list"), "there is no branch %q in %q", branch, s.Top)
+	}
+	if err != nil {
 		return Site{}, err
 	}
 	if site.CheckedOut {

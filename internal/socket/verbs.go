@@ -76,7 +76,7 @@ func requestOf(in api.Run) (request.Request, error) {
 		return request.Request{}, err
 	}
 	if in.TimeoutMS < 0 || in.TimeoutMS > request.TimeoutMax.Milliseconds() {
-		return request.Request{}, problem.Errorf(problem.Usage, next, "a timeout of %d ms is not between 0 and %s", in.TimeoutMS, request.TimeoutMax)
+		return request.Request{}, problem.Errorf(problem.Usage, next, "--timeout %s is not between 0 and %s", time.Duration(min(in.TimeoutMS, 1<<40))*time.Millisecond, request.TimeoutMax)
 	}
 	strategy, err := strategyOf(in.Strategy)
 	if err != nil {
