@@ -236,7 +236,7 @@ func TestInspectNamesTheBranchThatIsCheckedOut(t *testing.T) {
 	if site, err = l.Inspect(t.Context(), r.Project, "conflicting"); err != nil || site.CheckedOut {
 		t.Errorf("%+v, %v", site, err)
 	}
-	if _, err = l.Inspect(t.Context(), r.Project, "absent"); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), `"absent"`) {
+	if _, err = l.Inspect(t.Context(), r.Project, "absent"); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), `"absent"`) {
 		t.Error(err)
 	}
 	put(t, filepath.Join(r.GitDir, "MERGE_HEAD"), "x", 0o644)
