@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/git"
-	"sallyport/internal/problem"
 	"sallyport/internal/sandbox"
 )
 
@@ -46,7 +45,7 @@ func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (W
 	if err != nil {
 		return Workspace{}, err
 	}
-	s := showing{host: host, commit: commit}
+	s := showing{host: host, commit: commit, op: "shown:lay"}
 	baseTree, err := host.Tree(ctx, spec.Base)
 	if err != nil {
 		return Workspace{}, err
@@ -57,10 +56,8 @@ func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (W
 	if s.edits, err = host.Edits(ctx, baseTree, s.tree); err != nil {
 		return Workspace{}, err
 	}
-	for _, e := range s.edits {
-		if e.New.Mode == git.Submodule || !plainPath(e.Path) {
-			return Workspace{}, problem.Errorf(problem.Refused, "git show "+string(commit), "%q is a submodule or no plain path, which cannot be shown", e.Path)
-		}
+	if err := showable(s.edits, commit); err != nil {
+		return Workspace{}, err
 	}
 	if len(s.edits) <= editsMax {
 		w, err := m.show(ctx, spec, s, baseTree)
@@ -75,6 +72,7 @@ func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (W
 // showing is a tree to be shown as edits over a layer.
 type showing struct {
 	host   git.Dir
+	op     string // under which the edits are laid
 	commit git.OID
 	tree   git.OID
 	edits  []git.Edit
@@ -160,7 +158,7 @@ func (m *Manager) lay(ctx context.Context, s showing, l layout) error {
 		return err
 	}
 	l.made = map[string]bool{}
-	return m.ops.Do("shown:lay", func() error {
+	return m.ops.Do(s.op, func() error {
 		for _, p := range gone {
 			if err := l.hide(p); err != nil {
 				return err

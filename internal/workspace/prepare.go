@@ -64,13 +64,22 @@ func (m *Manager) Open(_ context.Context, spec Spec) (Workspace, error) {
 // Fresh throws away what was done in a workspace and returns it as it was at first.
 // No sandbox may be running on it. A crash leaves the old one or the new one.
 func (m *Manager) Fresh(ctx context.Context, spec Spec) (Workspace, error) {
+	return m.replace(ctx, spec, func(string) error { return nil })
+}
+
+// replace makes a new workspace, fills the folder that it is in so far, and exchanges it for the old one.
+func (m *Manager) replace(ctx context.Context, spec Spec, fill func(path string) error) (Workspace, error) {
 	path := m.home(spec.Change)
 	var w Workspace
 	err := m.alone(ctx, path, func() error {
-		if err := m.make(ctx, spec, fresh(path)); err != nil {
+		err := m.make(ctx, spec, fresh(path))
+		if err == nil {
+			err = fill(fresh(path))
+		}
+		if err != nil {
 			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
 		}
-		err := m.ops.Do("workspace:commit", func() error {
+		err = m.ops.Do("workspace:commit", func() error {
 			if !exists(path) {
 				return os.Rename(fresh(path), path)
 			}

@@ -25,10 +25,25 @@ const pathMax = unix.PathMax - 1
 //
 // Errors: problem.Refused naming a limit.
 func (m *Manager) Walk(ctx context.Context, w Workspace) (Diff, error) {
+	seen, err := m.survey(ctx, w)
+	if err != nil {
+		return Diff{}, err
+	}
+	return m.split(ctx, w, seen.found)
+}
+
+// surveyed is what one walk saw.
+type surveyed struct {
+	found []finding // left over or not, in path order
+	odd   []string  // folders whose mode is not 0755
+}
+
+// survey walks the writable side.
+func (m *Manager) survey(ctx context.Context, w Workspace) (surveyed, error) {
 	walk := walker{ctx: ctx, limits: m.limits, closed: func(do func() error) error { return m.ops.Do("walk:unlock", do) }}
 	base, err := openTop(w.base)
 	if err != nil {
-		return Diff{}, err
+		return surveyed{}, err
 	}
 	defer unix.Close(base)
 	walk.entry = walk.copyEntry
@@ -37,7 +52,7 @@ func (m *Manager) Walk(ctx context.Context, w Workspace) (Diff, error) {
 	}
 	fd, restore, err := w.openSide()
 	if err != nil {
-		return Diff{}, err
+		return surveyed{}, err
 	}
 	defer restore()
 	defer unix.Close(fd)
@@ -46,10 +61,10 @@ func (m *Manager) Walk(ctx context.Context, w Workspace) (Diff, error) {
 		err = walk.missing(fd, base, place{})
 	}
 	if err != nil {
-		return Diff{}, fmt.Errorf("walk the workspace of %s: %w", w.Spec.Change, err)
+		return surveyed{}, fmt.Errorf("walk the workspace of %s: %w", w.Spec.Change, err)
 	}
 	slices.SortFunc(walk.found, func(a, b finding) int { return strings.Compare(a.Path, b.Path) })
-	return m.split(ctx, w, walk.found)
+	return surveyed{walk.found, walk.odd}, nil
 }
 
 // openSide opens the folder that the agent's files are in, even if the agent closed it.
@@ -99,6 +114,7 @@ type walker struct {
 	closed func(do func() error) error // wraps the opening of a folder that its owner closed
 	seen   int
 	found  []finding
+	odd    []string
 	entry  func(dir, below int, at place, name string, st *unix.Stat_t) error
 }
 
@@ -122,6 +138,9 @@ func (w *walker) folder(dir, below int, at place) error {
 		}
 		if at.path == "" && name == ".git" && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return nil // the mount of the agent's own git
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Mode&0o7777 != 0o755 {
+			w.odd = append(w.odd, at.join(name))
 		}
 		return w.entry(dir, below, at, name, &st)
 	})

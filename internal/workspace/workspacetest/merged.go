@@ -24,7 +24,11 @@ const roleEnv = "SALLYPORT_WORKSPACETEST"
 
 // Main runs the tests, or the edits if this process was started for them.
 func Main(m *testing.M) {
-	if os.Getenv(roleEnv) != "" {
+	switch os.Getenv(roleEnv) {
+	case "":
+	case roleLive:
+		os.Exit(liveHelper())
+	default:
 		os.Exit(helper())
 	}
 	os.Exit(m.Run())
@@ -110,9 +114,16 @@ func run(t testing.TB, e errand) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), roleEnv+"=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
+	cmd := command("1")
 	cmd.Stdin = bytes.NewReader(data)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// command is the second process, in a mount namespace of its own.
+func command(role string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
@@ -121,8 +132,7 @@ func run(t testing.TB, e errand) (string, error) {
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
 	}
 	cmd.SysProcAttr = attr
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return cmd
 }
 
 // helper is the second process.
@@ -138,25 +148,31 @@ func helper() int {
 		return 1
 	}
 	root := ""
+	if err := e.run(top, &root); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// run does an errand in a mounted tree; root is the world of scripts, once there is one.
+func (e errand) run(top string, root *string) error {
 	for _, op := range e.Ops {
-		if op.Do == "exec" && root == "" {
-			if root, err = world(e.Tree.Objects); err != nil {
-				fmt.Println(err)
-				return 1
+		if op.Do == "exec" && *root == "" {
+			made, err := world(e.Tree.Objects)
+			if err != nil {
+				return err
 			}
+			*root = made
 		}
-		if err := confined(root, top, op); err != nil && !e.Lenient {
-			fmt.Printf("%s %q: %v\n", op.Do, op.Path, err)
-			return 1
+		if err := confined(*root, top, op); err != nil && !e.Lenient {
+			return fmt.Errorf("%s %q: %w", op.Do, op.Path, err)
 		}
 	}
 	if e.CopyTo != "" {
-		if err := copyHoldable(top, e.CopyTo, true); err != nil {
-			fmt.Println(err)
-			return 1
-		}
+		return copyHoldable(top, e.CopyTo, true)
 	}
-	return 0
+	return nil
 }
 
 // mount shows a tree as a sandbox would and returns where.
