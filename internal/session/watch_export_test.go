@@ -1,0 +1,16 @@
+package session
+
+// Hold keeps a watch from reading until release is called.
+func (w *Watch) Hold() (release func()) {
+	w.mu.Lock()
+	return w.mu.Unlock
+}
+
+// DecodeEvents counts the events in data and returns the sum of the lengths of their names.
+func DecodeEvents(data []byte) (events, names int) {
+	for _, e := range decodeEvents(nil, data) {
+		events++
+		names += len(e.name)
+	}
+	return events, names
+}

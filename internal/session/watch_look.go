@@ -1,0 +1,169 @@
+package session
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// What happened to a path, seen from the base: the same file written twice is added
+// twice if the base does not have it.
+const (
+	fileAdded   = "add"
+	fileChanged = "change"
+	fileGone    = "unlink"
+)
+
+// look is the names of one folder that events spoke of.
+type look struct {
+	hidden, marked bool
+	names          map[string]bool // and whether the event was of a folder
+}
+
+// note asks for a look at a name once all events are taken.
+func (w *Watch) note(f *folder, at, name string, wasFolder bool) {
+	l := w.looks[at]
+	if l == nil {
+		l = &look{hidden: f.hidden, marked: f.marked, names: map[string]bool{}}
+		w.looks[at] = l
+	}
+	before, seen := l.names[name]
+	l.names[name] = wasFolder && (before || !seen)
+}
+
+// spot is a folder on both sides.
+type spot struct {
+	dir, below     int // open folders, or -1
+	at             string
+	hidden, marked bool
+	closed         bool // dir lets nobody look
+}
+
+// hidden is a folder of the base that is gone, or only the files of it that are.
+type hidden struct {
+	path  string
+	whole bool
+}
+
+func (w *Watch) look(at string, l *look) {
+	path := at
+	if path == "" {
+		path = "."
+	}
+	dir, err := openBelow(w.side, path, unix.O_PATH|unix.O_DIRECTORY)
+	closed := err != nil && !gone(err)
+	if closed {
+		w.unwatched(path, err)
+	}
+	defer closeFolder(dir)
+	below := openBase(w.base, at)
+	defer closeFolder(below)
+	here := spot{dir: dir, below: below, at: at, hidden: l.hidden || dir < 0, marked: l.marked, closed: closed}
+	for name, wasFolder := range l.names {
+		w.judge(here, name, wasFolder)
+	}
+}
+
+// judge says what has become of a path, from what is there now on both sides, and counts it.
+func (w *Watch) judge(s spot, name string, wasFolder bool) {
+	path := join(s.at, name)
+	var above, base unix.Stat_t
+	var err error = unix.ENOENT
+	if s.closed {
+		err = unix.EACCES
+	} else if s.dir >= 0 {
+		err = unix.Fstatat(s.dir, name, &above, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	inBase := s.below >= 0 && unix.Fstatat(s.below, name, &base, unix.AT_SYMLINK_NOFOLLOW) == nil
+	baseFolder := inBase && base.Mode&unix.S_IFMT == unix.S_IFDIR
+	exists := err == nil && !w.whiteout(s, name, &above)
+	switch {
+	case exists && above.Mode&unix.S_IFMT == unix.S_IFDIR:
+		if inBase && !baseFolder && !s.hidden {
+			w.count(path, fileGone, 0) // a folder in the place of a file
+		}
+	case exists:
+		if baseFolder {
+			w.covered(hidden{path, true})
+		}
+		kind := fileAdded
+		if inBase && !baseFolder {
+			kind = fileChanged
+		}
+		w.count(path, kind, above.Size)
+	case errors.Is(err, unix.EACCES): // its folder lets nobody look
+		w.count(path, fileChanged, 0)
+	case err != nil && w.watched.Overlay && !s.hidden && inBase: // the base shows again
+		if !baseFolder {
+			w.count(path, fileChanged, base.Size)
+		}
+	case baseFolder:
+		w.covered(hidden{path, true})
+	case inBase || !wasFolder:
+		w.count(path, fileGone, 0)
+	}
+}
+
+// vanished counts a path that a renamed folder took away.
+func (w *Watch) vanished(path string) {
+	w.count(path, fileGone, 0)
+}
+
+// covered counts every file of the base below a folder that is not there any more on the
+// writable side; once between two checkpoints, for an agent can hide and show it all day.
+func (w *Watch) covered(h hidden) {
+	if w.hid[h] || w.base < 0 {
+		return
+	}
+	w.hid[h] = true
+	pending := []string{h.path}
+	for len(pending) > 0 {
+		at := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		fd := openBase(w.base, at)
+		if fd < 0 {
+			continue
+		}
+		_ = eachName(fd, func(name string) { // what cannot be read is the walk's to tell
+			var st unix.Stat_t
+			inner := join(at, name)
+			if inner == ".git" || unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || w.full() {
+				return
+			}
+			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				pending = append(pending, inner)
+				return
+			}
+			if h.whole || !w.stands(inner) {
+				w.count(inner, fileGone, 0)
+			}
+		})
+		unix.Close(fd)
+	}
+}
+
+// stands reports whether something is at a path of the writable side.
+func (w *Watch) stands(path string) bool {
+	fd, err := openBelow(w.side, path, unix.O_PATH)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && !(st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0)
+}
+
+// openBase opens a folder of the base; -1 if there is none.
+func openBase(base int, path string) int {
+	if base < 0 {
+		return -1
+	}
+	if path == "" {
+		path = "."
+	}
+	fd, err := openBelow(base, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
