@@ -11,6 +11,7 @@ type Daemon struct {
 	Started time.Time `json:"started"`
 	Working int       `json:"working"` // changes that something is being done for
 	Waiting int       `json:"waiting"` // changes that wait for a person
+	Alerts  []Alert   `json:"alerts,omitempty"`
 }
 
 // Check is one line of a doctor's report.

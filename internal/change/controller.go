@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
+	"sallyport/internal/metric"
 	"sallyport/internal/person"
 	"sallyport/internal/policy"
 	"sallyport/internal/sandbox"
@@ -35,6 +36,7 @@ type Parts struct {
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger
+	Meter      *metric.Set // nil measures nothing
 }
 
 // Settings are the home's choices.

@@ -6,6 +6,7 @@ import (
 
 	"sallyport/internal/audit"
 	"sallyport/internal/problem"
+	"sallyport/internal/request"
 	"sallyport/internal/store"
 )
 
@@ -51,6 +52,7 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m
 	if err := tx.MoveChange(ctx, string(from), *row); err != nil {
 		return err
 	}
+	c.Meter.Moving(row.ID, string(m.Event))
 	verb := m.Verb
 	if verb == "" {
 		verb = string(m.Event)
@@ -72,6 +74,7 @@ func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change,
 
 // moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
 func (c *Controller) moved(row store.Change) {
+	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, State(row.State).Final())
 	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})
 	c.poke()
 }

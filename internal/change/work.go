@@ -205,6 +205,7 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		Rules:          judging.Rules,
 		Secrets:        judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
+		Meter:          c.Meter,
 	}
 	if running != nil {
 		taking.Freeze, taking.Thaw = running.Freeze, running.Thaw

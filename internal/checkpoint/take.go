@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/metric"
 	"sallyport/internal/policy"
 	"sallyport/internal/secret"
 	"sallyport/internal/workspace"
@@ -38,6 +39,8 @@ type Taking struct {
 	// nothing does. Thaw is called on every way out, also when Freeze failed.
 	Freeze func(ctx context.Context) error
 	Thaw   func() error
+
+	Meter *metric.Set // measures the phases; nil does not
 }
 
 // Taken is a checkpoint and what it changes.
@@ -54,6 +57,8 @@ type Taken struct {
 //
 // An error means that there is no checkpoint: what could not be done is never a verdict.
 func Take(ctx context.Context, t Taking) (taken Taken, err error) {
+	clock := t.Meter.Taking(t.Workspace.Spec.Change, string(t.Trigger))
+	defer func() { clock.Done(string(taken.Checkpoint.Status), err) }() // after the thaw
 	if t.Thaw != nil {
 		defer func() {
 			if thawed := t.Thaw(); thawed != nil {
@@ -65,6 +70,7 @@ func Take(ctx context.Context, t Taking) (taken Taken, err error) {
 		if err := t.Freeze(ctx); err != nil {
 			return Taken{}, fmt.Errorf("stop the session for a checkpoint: %w", err)
 		}
+		clock.Frozen()
 	}
 	s := snapshot{Taking: t, number: 1, parent: t.Workspace.Spec.Base, change: t.Workspace.Spec.Change}
 	if t.Previous != nil {
@@ -73,10 +79,12 @@ func Take(ctx context.Context, t Taking) (taken Taken, err error) {
 	if err := s.take(ctx); err != nil {
 		return Taken{}, fmt.Errorf("checkpoint %d of %s: %w", s.number, s.change, err)
 	}
+	clock.Diffed()
 	cp, err := s.judge(ctx)
 	if err != nil {
 		return Taken{}, fmt.Errorf("judge checkpoint %d of %s: %w", s.number, s.change, err)
 	}
+	clock.Judged(len(cp.FilesChanged))
 	taken = Taken{Checkpoint: cp, Edits: s.edits}
 	taken.Breaking, taken.Whole = s.breaking(cp.Violations)
 	return taken, nil

@@ -36,7 +36,7 @@ func (a *app) root() *cobra.Command {
 		group("approval", "what a person is asked: list, show", a.approvalList(), a.approvalShow()),
 		a.approveCommand(), a.refuseCommand(), a.rollbackCommand(),
 		group("audit", "who did what: list", a.auditList()),
-		a.doctorCommand(),
+		a.doctorCommand(), a.statsCommand(),
 		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
 		a.versionCommand(),
 	)

@@ -60,6 +60,9 @@ func (a *app) overview(s sheet, o overview) {
 	d := o.Daemon
 	s.line("home    %s", inert.Path(d.Home))
 	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+	if n := len(d.Alerts); n > 0 {
+		s.line("%s  %s: %s; see %s", s.red("alerts"), count(n, "figure")+" over its limit", inert.Line(d.Alerts[0].Text), a.command("sallyport stats"))
+	}
 	for _, part := range []struct {
 		title string
 		rows  []api.Change

@@ -27,6 +27,7 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/landing"
 	"sallyport/internal/lock"
+	"sallyport/internal/metric"
 	"sallyport/internal/person"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/sandbox/bwrap"
@@ -57,6 +58,7 @@ type Daemon struct {
 	spaces   *workspace.Manager
 	control  *change.Controller
 	server   *socket.Server
+	meter    *metric.Set
 	settings config.Home
 	secrets  *secretRules
 	stop     context.CancelFunc
@@ -137,8 +139,9 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err := d.sweep(ctx, state); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
+	d.meter = metric.New(metric.Options{Alert: d.alerted})
 	d.control = change.New(d.parts(owner, report, state))
-	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log})
+	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter})
 	return nil
 }
 
@@ -183,7 +186,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log,
+		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter,
 	}
 }
 

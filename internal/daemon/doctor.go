@@ -23,7 +23,7 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 		Driver: report.Driver, Strategy: string(d.spaces.Strategy()),
 		Freezer: report.Freezer, Memory: report.Memory, OwnUID: report.OwnUID,
 	}
-	out.Checks = append(out.Checks, d.checkGit(ctx), d.checkSpace(), d.checkKeeper())
+	out.Checks = append(out.Checks, d.checkGit(ctx), d.checkSpace(), d.checkKeeper(), d.checkMeasures())
 	out.Checks = append(out.Checks, asked("sandbox", true, "agents and checks can run", err))
 	for _, c := range report.Checks {
 		out.Checks = append(out.Checks, api.Check{Name: c.Name, OK: c.OK, Detail: c.Detail, Fix: c.Fix})

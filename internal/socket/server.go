@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/api"
 	"sallyport/internal/change"
 	"sallyport/internal/id"
+	"sallyport/internal/metric"
 )
 
 // Host is what the daemon tells of itself.
@@ -34,6 +35,7 @@ type Options struct {
 	Home  string // absolute
 	Owner int    // uid of the home's owner; root is heard too
 	Log   *slog.Logger
+	Meter *metric.Set // nil measured nothing
 }
 
 // Server answers on one home's socket.
@@ -100,12 +102,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // Handler returns every verb behind the checks of peer and version.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/metrics", s.metrics()) // to any version: it is no client of ours
 	// These two answer any version: they are the way out of a mismatch.
 	mux.HandleFunc("GET /v1/daemon", s.answer(s.daemon))
 	mux.HandleFunc("POST /v1/daemon/stop", s.answer(s.stop))
 
 	verb := func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, s.sameVersion(h)) }
 	verb("GET /v1/doctor", s.answer(s.doctor))
+	verb("GET /v1/stats", s.answer(s.stats))
 	verb("POST /v1/changes", s.answer(s.run))
 	verb("GET /v1/changes", s.answer(s.list))
 	verb("GET /v1/changes/{id}", s.answer(s.show))

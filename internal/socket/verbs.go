@@ -31,6 +31,7 @@ func (s *Server) daemon(r *http.Request) (any, error) {
 		return nil, err
 	}
 	d.Working, d.Waiting = len(working), len(waiting)
+	d.Alerts = each(s.Meter.Alerts(), alertOf)
 	return d, nil
 }
 

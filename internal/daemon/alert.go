@@ -1,0 +1,30 @@
+package daemon
+
+import (
+	"fmt"
+
+	"sallyport/internal/api"
+	"sallyport/internal/metric"
+)
+
+// alerted logs an alert when it is raised and when it is over.
+func (d *Daemon) alerted(a metric.Alert) {
+	if a.Cleared {
+		d.log.Info("alert is over", "alert", a.Name)
+		return
+	}
+	d.log.Warn("alert", "alert", a.Name, "text", a.Text, "figure", a.Figure, "limit", a.Limit, "unit", a.Unit)
+}
+
+// checkMeasures says in one line whether any figure is over its limit.
+func (d *Daemon) checkMeasures() api.Check {
+	alerts := d.meter.Alerts()
+	if len(alerts) == 0 {
+		return api.Check{Name: "measures", OK: true, Detail: "no figure is over its limit"}
+	}
+	detail := alerts[0].Text
+	if more := len(alerts) - 1; more > 0 {
+		detail += fmt.Sprintf(" (and %d more)", more)
+	}
+	return api.Check{Name: "measures", Detail: detail, Fix: "sallyport stats"}
+}

@@ -1,0 +1,98 @@
+package metric
+
+import (
+	"time"
+
+	"sallyport/internal/id"
+)
+
+// changesMax is how many changes have figures of their own.
+const changesMax = 256
+
+// Figures are the numbers of one change, since this daemon began.
+type Figures struct {
+	Change         id.Change
+	Valid, Invalid int // checkpoints
+	Skipped        int // checkpoints that nobody was to judge
+	Failed         int // checkpoints that could not be taken
+	Last, Longest  time.Duration
+	Pauses         int
+	PausesFailed   int
+	Reverts        int
+	Events         int64
+	EventLongest   time.Duration
+	QueueDepth     int
+	UpperBytes     int64 // what the agent wrote, on disk now
+	UpperMaxBytes  int64
+	MemoryBytes    int64 // what the watch holds for it
+	Ended          bool
+}
+
+// figures are the changes' own numbers: the last changesMax that had any.
+type figures struct {
+	of    map[id.Change]*entry
+	clock int64 // counts touches
+	sums  totals
+	stale bool // sums must be taken again
+}
+
+type entry struct {
+	Figures
+	touched int64
+	event   string // of a move that is not yet known to be committed
+}
+
+// at returns the numbers of a change, making room if there is none: an ended change goes
+// first, then the one that was quiet for longest.
+func (f *figures) at(change id.Change) *entry {
+	f.clock++
+	e, ok := f.of[change]
+	if !ok {
+		if len(f.of) >= changesMax {
+			delete(f.of, f.oldest())
+			f.stale = true
+		}
+		e = &entry{Figures: Figures{Change: change}}
+		f.of[change] = e
+	}
+	e.touched = f.clock
+	return e
+}
+
+func (f *figures) oldest() id.Change {
+	var out *entry
+	for _, e := range f.of {
+		if out == nil || e.Ended && !out.Ended || e.Ended == out.Ended && e.touched < out.touched {
+			out = e
+		}
+	}
+	return out.Change
+}
+
+// totals are sums and largest over all changes.
+type totals struct {
+	queue               int
+	upper, upperMax     int64
+	memory, memoryMax   int64
+	upperOf, memoryMost id.Change
+}
+
+func (f *figures) totals() totals {
+	if !f.stale {
+		return f.sums
+	}
+	var t totals
+	for _, e := range f.of {
+		t.queue += e.QueueDepth
+		t.upper += e.UpperBytes
+		t.memory += e.MemoryBytes
+		if e.UpperBytes > t.upperMax || e.UpperBytes == t.upperMax && e.Change < t.upperOf {
+			t.upperMax, t.upperOf = e.UpperBytes, e.Change
+		}
+		if e.MemoryBytes > t.memoryMax || e.MemoryBytes == t.memoryMax && e.Change < t.memoryMost {
+			t.memoryMax, t.memoryMost = e.MemoryBytes, e.Change
+		}
+	}
+	f.sums, f.stale = t, false
+	return t
+}

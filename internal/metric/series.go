@@ -1,0 +1,106 @@
+package metric
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// series is what a scrape shows. A label's values are words of ours, from lists below.
+type series struct {
+	seconds     [measures]prometheus.Histogram // by standards
+	checkpoints *prometheus.CounterVec
+	pauses      *prometheus.CounterVec
+	resumes     *prometheus.CounterVec
+	reverts     *prometheus.CounterVec
+	lookups     *prometheus.CounterVec
+	moves       *prometheus.CounterVec
+	landings    prometheus.Counter
+	rollbacks   prometheus.Counter
+	refused     prometheus.Counter
+	sessions    *prometheus.GaugeVec
+	alerts      *prometheus.GaugeVec
+	queue       prometheus.Gauge
+	upper       prometheus.Gauge
+	upperMost   prometheus.Gauge
+	held        prometheus.Gauge
+	heldMost    prometheus.Gauge
+	resident    prometheus.Gauge
+	descriptors prometheus.Gauge
+}
+
+// other stands for a word that is in no list: a label never carries what it is handed.
+const other = "other"
+
+var (
+	triggers = []string{"end", "demand", "interval", "changes", "interrupted"}
+	words    = []string{validWord, "invalid", skippedWord, failedWord}
+	states   = []string{
+		"requested", "preparing", "working", "paused", "blocked", "submitted", "awaiting_approval", "landing", "in_trial",
+		"finalized", "rolled_back", "rollback_failed", "rejected", "cancelled", "failed",
+	}
+)
+
+const (
+	okWord      = "ok"
+	failedWord  = "failed"
+	validWord   = "valid"
+	skippedWord = "skipped"
+)
+
+func newSeries() series {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "sallyport_" + name, Help: help})
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sallyport_" + name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "sallyport_" + name, Help: help})
+	}
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "sallyport_" + name, Help: help}, labels)
+	}
+	s := series{
+		checkpoints: counters("checkpoints_total", "Checkpoints by what caused them and what became of them; failed = none could be taken.", "trigger", "verdict"),
+		pauses:      counters("pauses_total", "Sessions that were to be stopped.", "result"),
+		resumes:     counters("resumes_total", "Sessions that were to run again.", "result"),
+		reverts:     counters("reverts_total", "Files or trees that were to be put back under an agent.", "result"),
+		lookups:     counters("secret_lookups_total", "Scans for secrets that were looked up before they were made.", "result"),
+		moves:       counters("change_moves_total", "Moves of changes, by the state they came to.", "state"),
+		landings:    counter("landings_total", "Changes that landed."),
+		rollbacks:   counter("rollbacks_total", "Landed changes that were rolled back."),
+		refused:     counter("samples_refused_total", "Measurements that were less than nothing, and are in no other figure."),
+		sessions:    gauges("sessions", "Sessions that run, and that wait for a place.", "state"),
+		alerts:      gauges("alert", "1 while an alert is raised.", "alert"),
+		queue:       gauge("event_queue_depth", "Events of workspaces that nobody has looked at yet."),
+		upper:       gauge("upper_bytes", "What all agents wrote, on disk now."),
+		upperMost:   gauge("upper_change_bytes_max", "The same of the one change that wrote most."),
+		held:        gauge("watch_memory_bytes", "What watching all changes holds in memory."),
+		heldMost:    gauge("watch_memory_change_bytes_max", "The same of the one change that takes most."),
+		resident:    gauge("resident_memory_bytes", "Memory of the daemon."),
+		descriptors: gauge("descriptors", "Open descriptors of the daemon."),
+	}
+	for i, st := range standards {
+		s.seconds[i] = prometheus.NewHistogram(prometheus.HistogramOpts{Name: st.metric, Help: st.help, Buckets: st.buckets()})
+	}
+	return s
+}
+
+// register hands every series to a registry, with each label's values at zero, so that an
+// absent figure is never taken for a good one.
+func (s *series) register(to *prometheus.Registry) {
+	for _, h := range s.seconds {
+		to.MustRegister(h)
+	}
+	to.MustRegister(s.checkpoints, s.pauses, s.resumes, s.reverts, s.lookups, s.moves, s.landings, s.rollbacks, s.refused,
+		s.sessions, s.alerts, s.queue, s.upper, s.upperMost, s.held, s.heldMost, s.resident, s.descriptors)
+	for _, word := range []string{okWord, failedWord} {
+		s.pauses.WithLabelValues(word)
+		s.resumes.WithLabelValues(word)
+		s.reverts.WithLabelValues(word)
+	}
+	s.lookups.WithLabelValues("hit")
+	s.lookups.WithLabelValues("miss")
+	for _, r := range rules {
+		s.alerts.WithLabelValues(r.Name).Set(0)
+	}
+}
