@@ -18,7 +18,7 @@ import (
 )
 
 // TestMain makes the test binary everything a home needs: the daemon, its sandboxes' launcher
-// and init, and the keeper. So the processes that are killed here are real ones.
+// and init, the agents in them, and the keeper. So the processes that are killed here are real ones.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 			os.Exit(runner.Main(os.Args[2:]))
 		case "daemon":
 			os.Exit(serve(os.Args[2:]))
+		case "agent":
+			os.Exit(play(os.Args[2:]))
 		case "start", "watch":
 			os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr))
 		}
