@@ -254,7 +254,7 @@ func madeOf(t *testing.T, transcript string) made {
 	if at < 0 {
 		t.Fatalf("the generator said nothing: %.2000q", transcript)
 	}
-	m.text, _, _ = strings.Cut(transcript[at:], "\n")
+	m.text, _, _ = strings.Cut(transcript[at:], `"`) // a line is JSON
 	if _, err := fmt.Sscanf(m.text, "made %d changes in %s %d files, %s late by %s", &m.changes, &seconds, &m.files, &m.digest, &late); err != nil {
 		t.Fatalf("%v: %q", err, m.text)
 	}
