@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/agent"
 	"sallyport/internal/disk"
 	"sallyport/internal/sandbox"
+	"sallyport/internal/secret"
 )
 
 // Running is one session to run.
@@ -26,6 +27,7 @@ type Running struct {
 	Cwd     string                // the person's folder, for the metadata
 	Output  func(Line)            // called with every line once it is complete, one at a time; must not block; may be nil
 	Live    func(sandbox.Process) // called once when the program runs; may be nil
+	Secrets *secret.Scanner       // takes secrets out of all that is written down or given to Output; nil = by the built-in rules
 	Ops     disk.Ops
 }
 
@@ -74,12 +76,16 @@ func Run(ctx context.Context, r Running) (sandbox.Exit, error) {
 }
 
 func (r Running) play(ctx context.Context, spec sandbox.Spec, t *transcript) (sandbox.Exit, error) {
-	stdout, stderr := t.stream("stdout"), t.stream("stderr")
+	stdout, stderr := t.streams[0], t.streams[1]
 	spec.Stdout, spec.Stderr = stdout, stderr
 	defer r.Talk.close()
 	if r.Program.Messages && r.Talk != nil {
 		r.Talk.open(r.Program.Stdin, t.event)
-		spec.Stdin, stdout.hear = r.Talk, r.Talk.hear
+		spec.Stdin, stdout.hear = r.Talk, func(line []byte) {
+			if _, ok := parseAnswer(line); ok { // an answer's words are shown
+				r.Talk.hear(t.secrets.RedactJSON(line))
+			}
+		}
 	} else {
 		r.Talk.close() // an open stdin would hang a program that reads to its end
 		if len(r.Program.Stdin) > 0 {

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"sallyport/internal/disk"
+	"sallyport/internal/secret"
 )
 
 const (
@@ -39,6 +39,9 @@ type transcript struct {
 	ops    disk.Ops
 	output func(Line)
 	broken func(error) // told once if the file cannot be written
+	// Nothing comes into the file or to output before its secrets are taken out.
+	secrets *secret.Scanner
+	streams []*stream // made before anything is written
 
 	mu     sync.Mutex
 	file   *os.File
@@ -49,7 +52,12 @@ type transcript struct {
 }
 
 func newTranscript(r Running, broken func(error)) (*transcript, error) {
-	t := &transcript{ops: r.Ops, output: r.Output, broken: broken, stop: make(chan struct{}), idle: make(chan struct{})}
+	t := &transcript{ops: r.Ops, output: r.Output, broken: broken, secrets: r.Secrets, stop: make(chan struct{}), idle: make(chan struct{})}
+	if t.secrets == nil {
+		t.secrets = secret.Default()
+	}
+	t.stream("stdout")
+	t.stream("stderr")
 	err := r.Ops.Do("transcript:open", func() (err error) {
 		t.file, err = os.OpenFile(filepath.Join(r.Session.Dir, transcriptName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		return err
@@ -70,6 +78,7 @@ func (t *transcript) flushing() {
 		case <-t.stop:
 			return
 		case <-tick.C:
+			t.tell(nil)
 			t.mu.Lock()
 			t.flush()
 			t.mu.Unlock()
@@ -112,7 +121,11 @@ func (t *transcript) add(stream string, text []byte) {
 	}
 }
 
-func (t *transcript) event(text string) { t.add("event", []byte(text)) }
+// event comes after all that was printed before it, as far as it can be told.
+func (t *transcript) event(text string) {
+	t.tell(nil)
+	t.add("event", []byte(t.secrets.Redact(text)))
+}
 
 // close writes what is left and closes the file.
 func (t *transcript) close() error {
@@ -122,61 +135,6 @@ func (t *transcript) close() error {
 	defer t.mu.Unlock()
 	t.flush()
 	return errors.Join(t.err, t.ops.Do("transcript:close", t.file.Close))
-}
-
-// stream cuts what is written to it into lines.
-func (t *transcript) stream(name string) *stream { return &stream{t: t, name: name} }
-
-type stream struct {
-	t       *transcript
-	name    string
-	pending []byte
-	long    bool              // the beginning of the line is given out already
-	hear    func(line []byte) // told every line that is whole in one entry; may be nil
-}
-
-// Write never fails: a transcript that cannot be written ends the session by itself.
-func (s *stream) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			s.pending = append(s.pending, p...)
-			s.cut()
-			break
-		}
-		s.pending = append(s.pending, p[:i]...)
-		s.cut()
-		line := bytes.TrimSuffix(s.pending, []byte("\r"))
-		s.t.add(s.name, line)
-		if s.hear != nil && !s.long {
-			s.hear(line)
-		}
-		s.pending, s.long = s.pending[:0], false
-		p = p[i+1:]
-	}
-	return n, nil
-}
-
-// cut gives out the beginning of a line that grew too long, between two characters.
-func (s *stream) cut() {
-	for len(s.pending) > LineBytesMax {
-		at := LineBytesMax
-		for at > LineBytesMax-utf8.UTFMax && !utf8.RuneStart(s.pending[at]) {
-			at--
-		}
-		s.t.add(s.name, s.pending[:at])
-		s.pending = append(s.pending[:0], s.pending[at:]...)
-		s.long = true
-	}
-}
-
-// end gives out a last line without a newline.
-func (s *stream) end() {
-	if len(s.pending) > 0 {
-		s.t.add(s.name, s.pending)
-		s.pending = nil
-	}
 }
 
 // Last words are for a card: few, and read from the end.
