@@ -217,7 +217,9 @@ func (c *Controller) between(ctx context.Context, from, to id.Checkpoint, w io.W
 
 func (c *Controller) Audit(ctx context.Context, change id.Change, after int64, limit int) (out []audit.Entry, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Entries(ctx, string(change), after, limit)
+		if out, err = tx.Entries(ctx, string(change), after, limit); err == nil && len(out) == 0 && change != "" {
+			_, err = tx.Change(ctx, change) // nothing happened, or there is no such change
+		}
 		return err
 	})
 	return out, err

@@ -31,14 +31,17 @@ func oneChange(words []string) error {
 
 func (a *app) changeList() *cobra.Command {
 	var repo string
-	var states []string
+	var only []string
 	var limit int
 	cmd := a.cmd("list", "list changes, newest first", "Lists the home's changes, newest first.",
 		`  sallyport change list
   sallyport change list --repo . --state awaiting_approval
   sallyport change list --json`,
 		exactly(), func(cmd *cobra.Command, _ []string) error {
-			f := client.Filter{States: states, Limit: limit}
+			if err := knownStates(only); err != nil {
+				return err
+			}
+			f := client.Filter{States: only, Limit: limit}
 			if cmd.Flags().Changed("repo") {
 				dir, err := a.Dir()
 				if err != nil {
@@ -60,7 +63,7 @@ func (a *app) changeList() *cobra.Command {
 			return nil
 		})
 	cmd.Flags().StringVar(&repo, "repo", "", "only those of the repository that holds `DIR`")
-	cmd.Flags().StringArrayVar(&states, "state", nil, "only those in this `STATE`; repeatable")
+	cmd.Flags().StringArrayVar(&only, "state", nil, "only those in this `STATE`; repeatable")
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` (default 100)")
 	return cmd
 }

@@ -40,6 +40,10 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"ask without terminal":  {[]string{"run", "--request", "x", "--approve", "ask", "--", "true"}, "terminal", "sallyport run --help"},
 		"bad duration":          {[]string{"run", "--request", "x", "--timeout", "soon", "--", "true"}, "soon", "sallyport run --help"},
 		"refuse without why":    {[]string{"refuse", "chg-00000001"}, "reason", `sallyport refuse chg-00000001 --reason "…"`},
+		"no such state":         {[]string{"change", "list", "--state", "nope"}, "awaiting_approval", "sallyport change list --help"},
+		"no such shell":         {[]string{"completion", "tcsh"}, "bash, fish", "sallyport completion --help"},
+		"no such topic":         {[]string{"help", "nope"}, `"nope"`, "sallyport --help"},
+		"no time":               {[]string{"run", "--request", "x", "--timeout", "0", "--", "true"}, "--timeout 0s", "sallyport run --help"},
 		"short digest":          {[]string{"approve", "chg-00000001", "--digest", "01"}, "8 characters", "sallyport approval show chg-00000001"},
 	} {
 		got := d.cli(tc.args...)
@@ -73,7 +77,7 @@ func TestTheExitStatusSaysWhereAChangeCameToRest(t *testing.T) {
 		{api.AwaitingApproval, problem.Unavailable, exitError},
 		{api.RolledBack, "", exitRolledBack},
 		{api.RollbackFailed, problem.Internal, exitError},
-		{api.Rejected, "", exitError},
+		{api.Rejected, "", exitRefused},
 		{api.Cancelled, "", exitError},
 		{api.Failed, problem.Refused, exitRefused},
 		{api.Failed, problem.AgentFailed, exitAgentFailed},

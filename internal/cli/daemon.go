@@ -137,10 +137,12 @@ func (a *app) daemonRun() *cobra.Command {
 
 func (a *app) versionCommand() *cobra.Command {
 	return a.cmd("version", "show this program's build", "Shows the build of this program. The daemon may be of another one: see daemon status.",
-		"  sallyport version", exactly(), func(*cobra.Command, []string) error {
-			if !a.document(map[string]any{"build": api.Build(), "api": api.Version}) {
-				fmt.Fprintf(a.Out, "sallyport %s (api %d)\n", api.Build(), api.Version)
-			}
-			return nil
-		})
+		"  sallyport version", exactly(), func(*cobra.Command, []string) error { return a.build() })
+}
+
+func (a *app) build() error {
+	if !a.document(map[string]any{"build": api.Build(), "api": api.Version}) {
+		fmt.Fprintf(a.Out, "sallyport %s (api %d)\n", api.Build(), api.Version)
+	}
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 // Docs returns docs/cli.md, written from the commands themselves.
 func Docs() string {
 	root := (&app{}).root()
-	root.InitDefaultCompletionCmd("completion")
 	var b strings.Builder
 	b.WriteString("# The command line\n\nWritten from the program by `make docs`; do not edit.\n\n")
 	b.WriteString(rootLong + "\n\n")

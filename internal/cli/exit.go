@@ -32,7 +32,7 @@ var exitMeanings = []struct {
 	{exitError, "error"},
 	{exitUsage, "usage"},
 	{exitWaiting, "waiting for a person"},
-	{exitRefused, "refused by a check"},
+	{exitRefused, "refused, by a check or by a person"},
 	{exitRolledBack, "rolled back"},
 	{exitAgentFailed, "agent failed"},
 	{exitTaken, "another daemon serves the home (daemon run only)"},
@@ -53,6 +53,7 @@ var exitStates = map[string]int{
 	api.Paused:           exitWaiting,
 	api.Blocked:          exitWaiting,
 	api.RolledBack:       exitRolledBack,
+	api.Rejected:         exitRefused,
 }
 
 // exitOfError is the exit status of a command that went wrong.

@@ -157,7 +157,7 @@ func (a *app) connect(ctx context.Context) (*client.Client, error) {
 // cmd builds one command: its RunE marks that words are over and work begins.
 func (a *app) cmd(use, brief, long, example string, args func([]string) error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: brief, Long: long, Example: example,
+		Use: use, Short: brief, Long: long, Example: example, ValidArgsFunction: a.completes(use),
 		Args: func(_ *cobra.Command, words []string) error {
 			if args == nil {
 				return nil
@@ -174,18 +174,21 @@ func (a *app) cmd(use, brief, long, example string, args func([]string) error, r
 // group builds a noun: it only has verbs.
 func group(use, brief string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: brief}
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		names := make([]string, 0, len(verbs))
-		for _, v := range verbs {
-			names = append(names, v.Name())
-		}
-		if len(args) > 0 {
-			return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%q is no verb of %s; there are %s", args[0], use, strings.Join(names, ", "))
-		}
-		return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs a verb: %s", use, strings.Join(names, ", "))
-	}
+	c.RunE = func(cmd *cobra.Command, args []string) error { return noVerb(cmd, use, verbs, args) }
 	c.AddCommand(verbs...)
 	return c
+}
+
+// noVerb says which verbs a noun has.
+func noVerb(cmd *cobra.Command, noun string, verbs []*cobra.Command, args []string) error {
+	names := make([]string, 0, len(verbs))
+	for _, v := range verbs {
+		names = append(names, v.Name())
+	}
+	if len(args) > 0 {
+		return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%q is no verb of %s; there are %s", args[0], noun, strings.Join(names, ", "))
+	}
+	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs a verb: %s", noun, strings.Join(names, ", "))
 }
 
 // exactly refuses another number of words than the names given.

@@ -13,18 +13,25 @@ terminal or killing the daemon loses nothing: "sallyport change watch CHANGE" sh
 
 // root builds the whole tree of commands.
 func (a *app) root() *cobra.Command {
+	var build bool
 	root := &cobra.Command{
 		Use: "sallyport", Short: "changes to code, through a gate", Long: rootLong,
 		Example: `  sallyport run --request "make the test pass" --check "go test ./..." -- codex exec "fix the test"
   sallyport status
   sallyport approve chg-1a2b3c4d`,
 		SilenceErrors: true, SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if build {
+				return a.build()
+			}
+			return cmd.Help()
+		},
 		Args: cobra.NoArgs,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.homeFlag, "home", "", "`DIR` where sallyport keeps its state (default $SALLYPORT_HOME, else $XDG_STATE_HOME/sallyport or ~/.local/state/sallyport; root: /var/lib/sallyport)")
 	flags.BoolVar(&a.json, "json", false, "answer in JSON: one document, or one a line for what streams")
+	root.Flags().BoolVar(&build, "version", false, "show this program's build")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetUsageTemplate(usageTemplate(root))
 	root.AddCommand(
@@ -40,6 +47,8 @@ func (a *app) root() *cobra.Command {
 		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
 		a.versionCommand(),
 	)
+	strict(root)
+	a.chosen(root)
 	return root
 }
 

@@ -177,7 +177,7 @@ func TestAtATerminalLaterLeavesItWaitingAndARefusalHasAReason(t *testing.T) {
 	s.see(`why\? `)
 	s.press("wrong file\n")
 	s.see("rejected: wrong file")
-	if code := s.leaves(); code != exitError || d.told() != `refuse {"reason":"wrong file"}` {
+	if code := s.leaves(); code != exitRefused || d.told() != `refuse {"reason":"wrong file"}` {
 		t.Errorf("exit %d told %s", code, d.told())
 	}
 
