@@ -85,6 +85,7 @@ type Controller struct {
 	live    map[id.Change]*supervisor
 	busy    int           // steps under way
 	places  chan struct{} // one per agent that may work at once
+	gate    gate          // to the judging of checkpoints
 }
 
 // New returns a controller; it does nothing before Run.

@@ -41,7 +41,7 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 			if err := s.shift(ctx, Move{Event: Resume, By: by}); err != nil {
 				return err
 			}
-			s.still, s.bad = false, 0
+			s.still, s.failed = false, 0
 			return s.process.Thaw()
 		})
 	}
@@ -68,7 +68,8 @@ func (c *Controller) CheckpointNow(ctx context.Context, change id.Change, by aud
 		return checkpoint.Checkpoint{}, err
 	}
 	err = s.please(ctx, func(ctx context.Context) error {
-		taken, err = s.take(ctx, checkpoint.OnDemand)
+		all, err := s.take(ctx, checkpoint.OnDemand)
+		taken = all.Checkpoint
 		return err
 	})
 	return taken, err

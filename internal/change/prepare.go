@@ -39,7 +39,10 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 		return err
 	}
 	base := r.Head
-	if r.IncludeDirty {
+	switch {
+	case row.Base != "": // it is taken up again: its base is the one it had
+		base = git.OID(row.Base)
+	case r.IncludeDirty:
 		if base, err = c.Workspaces.IncludeDirty(ctx, r.Project, row.ID, r.Head, r.At); err != nil {
 			return fmt.Errorf("take the uncommitted changes along: %w", err)
 		}

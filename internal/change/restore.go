@@ -2,33 +2,220 @@ package change
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
+	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
-	"sallyport/internal/session"
 	"sallyport/internal/store"
 )
 
-var errNotYet = problem.New(problem.Internal, "not yet")
-
-// Tell hands a person's words to a running agent.
-func (c *Controller) Tell(context.Context, id.Change, audit.Actor, string) (session.Delivery, error) {
-	return session.Delivery{}, errNotYet
+// PutBack returns files of a working change to its last valid checkpoint. What stood there is a
+// checkpoint before it goes, so nothing is lost by it.
+func (c *Controller) PutBack(ctx context.Context, change id.Change, by audit.Actor, paths []string, violating bool) (done PutBack, err error) {
+	s, err := c.supervised(ctx, change, by)
+	if err != nil {
+		return PutBack{}, err
+	}
+	err = s.please(ctx, func(ctx context.Context) error {
+		return s.hold(ctx, func() error {
+			stood, err := s.record(ctx, checkpoint.OnDemand)
+			if err != nil {
+				return err
+			}
+			only, err := s.chosen(stood, paths, violating)
+			if err != nil {
+				return err
+			}
+			done, err = s.returned(ctx, stood, only, by)
+			return err
+		})
+	})
+	return done, err
 }
 
-// RestoreTo makes an unlanded change's tree that of one of its checkpoints.
-func (c *Controller) RestoreTo(context.Context, id.Checkpoint, audit.Actor) (checkpoint.Checkpoint, error) {
-	return checkpoint.Checkpoint{}, errNotYet
+// chosen is what is to go back of what stands: nil means all.
+func (s *supervisor) chosen(stood checkpoint.Taken, paths []string, violating bool) ([]string, error) {
+	show := "sallyport checkpoint show " + string(stood.Checkpoint.ID)
+	if violating {
+		if stood.Checkpoint.Status == checkpoint.Valid {
+			return nil, problem.Errorf(problem.Conflict, show, "%s breaks no rule: there is nothing to revert", s.row.ID)
+		}
+		if stood.Whole {
+			return nil, nil
+		}
+		return stood.Breaking, nil
+	}
+	for _, path := range paths {
+		if !slices.ContainsFunc(changedPaths(stood), func(p string) bool { return p == path || strings.HasPrefix(p, path+"/") }) {
+			return nil, problem.Errorf(problem.NotFound, show, "%q has not changed in %s", path, s.row.ID)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, problem.Errorf(problem.Usage, "sallyport rollback --help", "no file is named")
+	}
+	return paths, nil
 }
 
-// PutBack returns files of a working change to its last valid checkpoint.
-func (c *Controller) PutBack(context.Context, id.Change, audit.Actor, []string, bool) (PutBack, error) {
-	return PutBack{}, errNotYet
+// changedPaths are the paths that differ from the base, or that break a rule.
+func changedPaths(t checkpoint.Taken) []string {
+	paths := slices.Clone(t.Breaking)
+	for _, e := range t.Edits {
+		if !slices.Contains(t.Breaking, e.Path) {
+			paths = append(paths, e.Path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
 
-// ResumeSession lets the agent of a session go on.
-func (c *Controller) ResumeSession(context.Context, id.Session, audit.Actor) (store.Change, error) {
-	return store.Change{}, errNotYet
+// returned puts paths back, records what stands then, and says what became of the changes.
+func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, only []string, by audit.Actor) (PutBack, error) {
+	to, err := s.c.valid(ctx, s.host, s.row)
+	if err != nil {
+		return PutBack{}, err
+	}
+	if err := s.restore(ctx, to, only); err != nil {
+		return PutBack{}, err
+	}
+	if s.again {
+		return PutBack{}, s.startsAgain()
+	}
+	left, err := s.record(ctx, checkpoint.Restored)
+	if err != nil {
+		return PutBack{}, err
+	}
+	s.failed = 0
+	done := PutBack{Checkpoint: left.Checkpoint}
+	same := map[string]git.Entry{}
+	for _, e := range left.Edits {
+		same[e.Path] = e.New
+	}
+	was := map[string]git.Entry{}
+	for _, e := range stood.Edits {
+		was[e.Path] = e.New
+	}
+	for _, path := range changedPaths(stood) {
+		if is, there := same[path]; there && is == was[path] && !slices.Contains(stood.Breaking, path) {
+			done.Kept++
+		} else {
+			done.Reverted = append(done.Reverted, path)
+		}
+	}
+	m := Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files went back, %d changes stay", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
+	return done, s.note(ctx, m, "put back", func(*store.Change) {})
+}
+
+func (s *supervisor) startsAgain() error {
+	return problem.Errorf(problem.Unavailable, "sallyport change watch "+string(s.row.ID),
+		"the tree of %s could not be restored under its agent; the agent starts again on a new copy that holds it", s.row.ID)
+}
+
+// RestoreTo makes an unlanded change's tree that of one of its checkpoints: under a running agent's
+// feet, on the copy that the next session gets, or as what a person is asked about.
+func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.Actor) (checkpoint.Checkpoint, error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return checkpoint.Checkpoint{}, err
+	}
+	cp, err := c.Checkpoint(ctx, ref)
+	if err != nil {
+		return checkpoint.Checkpoint{}, err
+	}
+	if s := c.watching(cp.Change); s != nil {
+		return s.restoreTo(ctx, cp, by)
+	}
+	row, err := c.row(ctx, cp.Change)
+	if err != nil {
+		return checkpoint.Checkpoint{}, err
+	}
+	switch State(row.State) {
+	case AwaitingApproval:
+		return cp, c.offerAgain(ctx, row, cp, by)
+	case Paused, Blocked:
+		row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+			row.From, row.Chosen, row.Rollbacks = string(cp.Commit), cp.ID, row.Rollbacks+1
+			return c.move(ctx, tx, row, Move{Event: Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "its agent starts again from " + string(cp.ID)})
+		})
+		return cp, err
+	}
+	return checkpoint.Checkpoint{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID),
+		"%s is %s: only a change that is worked on or waits for a person can go back to a checkpoint", row.ID, row.State)
+}
+
+func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by audit.Actor) (taken checkpoint.Checkpoint, err error) {
+	err = s.please(ctx, func(ctx context.Context) error {
+		return s.hold(ctx, func() error {
+			if _, err := s.record(ctx, checkpoint.OnDemand); err != nil {
+				return err
+			}
+			if err := s.restore(ctx, to.Commit, nil); err != nil {
+				return err
+			}
+			m := Move{By: by, Subject: string(to.ID), Digests: map[string]string{"commit": string(to.Commit), "tree": string(to.Tree)}}
+			if err := s.note(ctx, m, "restored", func(row *store.Change) {
+				row.Chosen, row.Rollbacks = to.ID, row.Rollbacks+1
+			}); err != nil {
+				return err
+			}
+			if s.again {
+				return s.startsAgain()
+			}
+			left, err := s.record(ctx, checkpoint.Restored)
+			if err != nil {
+				return err
+			}
+			if left.Checkpoint.Tree != to.Tree { // proven by the restore; closed all the same
+				return fmt.Errorf("the tree of %s is %.12s after it was restored to %s, which is %.12s", s.row.ID, left.Checkpoint.Tree, to.ID, to.Tree)
+			}
+			s.failed, taken = 0, left.Checkpoint
+			return nil
+		})
+	})
+	return taken, err
+}
+
+// offerAgain asks the person about an earlier checkpoint in the place of the present proposal; what
+// was asked before is void (SECURITY rule 3).
+func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkpoint.Checkpoint, by audit.Actor) error {
+	if cp.Status != checkpoint.Valid {
+		return problem.Errorf(problem.Refused, "sallyport checkpoint show "+string(cp.ID), "%s is %s; only a valid checkpoint can be offered", cp.ID, cp.Status)
+	}
+	if len(cp.FilesChanged) == 0 {
+		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing; there would be nothing to land", cp.ID)
+	}
+	row.Chosen = cp.ID
+	o, err := c.offered(ctx, row, git.OID(row.Base))
+	if err != nil {
+		return err
+	}
+	results, why, err := c.check(ctx, row, o)
+	if err != nil {
+		return err
+	}
+	if why != nil {
+		return why
+	}
+	if err := c.Workspaces.Offer(ctx, row.Request.Project, row.ID, o.ref, o.commit, o.base); err != nil {
+		return fmt.Errorf("bring the proposal to the repository: %w", err)
+	}
+	p, err := c.propose(ctx, row, o, results)
+	if err != nil {
+		return err
+	}
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
+			return err
+		}
+		row.Chosen, row.Rollbacks = cp.ID, row.Rollbacks+1
+		if err := c.append(ctx, tx, row, Move{By: by, Subject: string(cp.ID), Digests: map[string]string{"commit": string(cp.Commit), "tree": string(cp.Tree)}}, "restored", now()); err != nil {
+			return err
+		}
+		return c.open(ctx, tx, row, p, Asked)
+	})
+	return err
 }

@@ -20,7 +20,7 @@ import (
 const reportEvery = time.Second
 
 // running is one session of a change, ready to run.
-func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, attempt int) (session.Running, session.Supervision, error) {
+func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (session.Running, session.Supervision, error) {
 	r := row.Request
 	program, err := c.Agents[r.Agent].Program(task(row.ID, r))
 	if err != nil {
@@ -42,12 +42,19 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 		return session.Running{}, session.Supervision{}, err
 	}
 	spec.Tree = ws.Tree
-	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: attempt, Agent: r.Agent, Started: now()}
+	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: r.Agent, Started: now()}
+	if row.Identity != "" && row.Identity == last.ID { // it goes on as who it was (RM-025)
+		s.ID = last.ID
+	}
 	s.Dir = c.sessionDir(s.ID)
-	return session.Running{
+	run := session.Running{
 		Session: s, Driver: c.Sandbox, Spec: spec, Program: program, Ops: c.Ops,
 		Cwd: filepath.Join(r.Project.Top, r.Workdir),
-	}, supervision(r, judging), nil
+	}
+	if program.Messages {
+		run.Talk = session.NewTalk()
+	}
+	return run, supervision(r, judging), nil
 }
 
 // supervision is how a change is watched: as the rules at its base say, but for the strategy that
@@ -58,6 +65,16 @@ func supervision(r request.Request, judging Judging) session.Supervision {
 		mode.Strategy = session.Strategy(r.Strategy)
 	}
 	return mode.Filled()
+}
+
+// mode reads how a change is watched.
+func (c *Controller) mode(ctx context.Context, row store.Change) (session.Supervision, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return session.Supervision{}, err
+	}
+	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	return supervision(row.Request, judging), err
 }
 
 // workdir is the person's folder as seen inside; the top if the base has no such folder.

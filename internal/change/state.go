@@ -49,6 +49,7 @@ const (
 	Pause     Event = "paused"    // a person stopped the agent where it stands
 	Block     Event = "blocked"   // the host stopped it: it needs a person (SV-091)
 	Resume    Event = "resumed"   // a person lets it go on
+	Again     Event = "again"     // a person has an ended session resumed (RM-025)
 	Fail      Event = "fail"      // agent, rule, check or machine; the reason says which
 )
 
@@ -65,9 +66,9 @@ var moves = map[State]map[Event]State{
 	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized},
 	Finalized:        {Reverted: RolledBack},
 	RolledBack:       {},
-	Rejected:         {},
-	Cancelled:        {},
-	Failed:           {},
+	Rejected:         {Again: Preparing},
+	Cancelled:        {Again: Preparing},
+	Failed:           {Again: Preparing},
 }
 
 // Next returns the state after e, or an error wrapping store.ErrMoved and naming both.

@@ -82,12 +82,15 @@ func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *o
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(cp checkpoint.Checkpoint) bool { return cp.Trigger == checkpoint.AtEnd })
-	if i < 0 || all[len(all)-1].Status != checkpoint.Valid {
-		return fmt.Errorf("%s has no valid last checkpoint", row.ID)
+	i := slices.IndexFunc(all, func(cp checkpoint.Checkpoint) bool { return cp.ID == row.Chosen })
+	if i < 0 || all[i].Status != checkpoint.Valid { // only valid can be proposed (SV-024, SV-040)
+		return fmt.Errorf("%s has no valid checkpoint to offer", row.ID)
 	}
-	o.from = &all[len(all)-1]
+	o.from = &all[i]
 	o.commit, o.ref = o.from.Commit, checkpoint.Ref(row.ID, o.from.Number)
+	if last := all[len(all)-1]; last.ID != o.from.ID {
+		o.note = fmt.Sprintf("this is checkpoint %d of %d; what came after it is not part of it", o.from.Number, last.Number)
+	}
 	o.lastWord, err = session.LastWords(c.sessionDir(o.from.Session))
 	return err
 }

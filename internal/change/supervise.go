@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/git"
 	"sallyport/internal/problem"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
@@ -19,24 +22,33 @@ const (
 	stableFor   = 100 * time.Millisecond // a tree that has not moved for so long is stable (SV-045)
 	stablePoll  = 50 * time.Millisecond
 	stableMax   = time.Second // after that it is frozen as it is: a frozen tree is stable
-	failuresMax = 3           // invalid checkpoints in a row before a person is asked (SV-090)
+	failuresMax = 3           // failed checkpoints in a row before a person is asked (SV-090)
 )
 
 // supervisor watches one running session. It is the only one that takes checkpoints of it,
 // so there is never more than one at a time (SV-044); others ask it.
 type supervisor struct {
-	c       *Controller
-	row     store.Change // as this supervisor wrote it last
-	ws      workspace.Workspace
-	run     *session.Running
-	mode    session.Supervision
+	c    *Controller
+	row  store.Change // as this supervisor wrote it last
+	ws   workspace.Workspace
+	host git.Dir
+	run  *session.Running
+	mode session.Supervision
+
 	asks    chan ask
-	over    chan struct{}    // closed when nobody answers any more
-	process sandbox.Process  // once it runs
-	still   bool             // frozen for longer than a checkpoint
-	last    time.Time        // of the last checkpoint
-	seen    map[string]int64 // what the last checkpoint saw: path → when it changed
-	bad     int              // invalid checkpoints in a row
+	over    chan struct{}   // closed when nobody answers any more
+	process sandbox.Process // once it runs
+	still   bool            // it stands until somebody resumes it
+	held    bool            // it stands for what is being done now
+
+	last   time.Time        // of the last checkpoint
+	seen   map[string]int64 // what the last checkpoint saw: path → when it changed
+	failed int              // failed checkpoints in a row
+	again  bool             // this session cannot go on: another begins from row.From
+	limit  *sandbox.Limit   // that the host ended it for
+
+	telling sync.WaitGroup // messages that are under way to the agent
+	ending  chan struct{}  // closed when nothing more is to be told
 }
 
 // errOver says that the session ended before it could be asked.
@@ -54,13 +66,21 @@ type ended struct {
 	err  error
 }
 
-// supervise runs a session to its end and looks at it meanwhile.
-func (c *Controller) supervise(ctx context.Context, row *store.Change, ws workspace.Workspace, run *session.Running, mode session.Supervision) (sandbox.Exit, error) {
-	s := &supervisor{c: c, row: *row, ws: ws, run: run, mode: mode, asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{}}
+// supervise runs a session to its end and looks at it meanwhile. With again it is no end to judge:
+// another session begins from row.From.
+func (c *Controller) supervise(ctx context.Context, row *store.Change, ws workspace.Workspace, run *session.Running, mode session.Supervision) (exit sandbox.Exit, again bool, err error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return sandbox.Exit{}, false, err
+	}
+	s := &supervisor{
+		c: c, row: *row, ws: ws, host: host, run: run, mode: mode,
+		asks: make(chan ask), over: make(chan struct{}), ending: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
+	}
 	started := make(chan sandbox.Process, 1)
 	run.Live = func(p sandbox.Process) { started <- p }
 	over := make(chan ended, 1)
-	go func() {
+	go func() { // ends with the session
 		exit, err := session.Run(ctx, *run)
 		over <- ended{exit, err}
 	}()
@@ -69,16 +89,21 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 	case end = <-over:
 	case s.process = <-started:
 		c.setLive(row.ID, s)
-		end = s.watch(ctx, over)
+		end = s.attend(ctx, over)
 		c.setLive(row.ID, nil)
 		close(s.over)
 	}
+	close(s.ending)
+	s.telling.Wait()
 	*row = s.row
-	return end.exit, end.err
+	if s.limit != nil && end.exit.Limit == nil {
+		end.exit.Limit = s.limit
+	}
+	return end.exit, s.again, end.err
 }
 
-// watch waits for the end and does meanwhile what is due or asked for.
-func (s *supervisor) watch(ctx context.Context, over <-chan ended) ended {
+// attend waits for the end and does meanwhile what is due or asked for.
+func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 	poll := time.NewTicker(s.mode.Poll)
 	defer poll.Stop()
 	for {
@@ -91,9 +116,7 @@ func (s *supervisor) watch(ctx context.Context, over <-chan ended) ended {
 		case a := <-s.asks:
 			a.done <- a.do(ctx)
 		case <-poll.C:
-			if err := s.look(ctx); err != nil && ctx.Err() == nil {
-				s.c.Log.Warn("a checkpoint was not taken; the next one is tried", "change", s.row.ID, "error", err)
-			}
+			s.look(ctx)
 		}
 	}
 }
@@ -116,128 +139,183 @@ func (s *supervisor) shift(ctx context.Context, m Move) error {
 	return err
 }
 
-// look counts what has changed and takes a checkpoint if one is due.
-func (s *supervisor) look(ctx context.Context) error {
-	if s.still || time.Since(s.last) < s.mode.Apart {
-		return nil
-	}
-	moved, err := s.moved(ctx)
-	if err != nil || moved == 0 {
-		return err
-	}
-	switch {
-	case moved >= s.mode.ChangesMax:
-		_, err = s.take(ctx, checkpoint.Changes)
-	case time.Since(s.last) >= s.mode.Interval:
-		_, err = s.take(ctx, checkpoint.Interval)
+// note writes what change changes in the row, which stays in its state, and an entry that says why.
+func (s *supervisor) note(ctx context.Context, m Move, verb string, change func(*store.Change)) error {
+	row := s.row
+	err := s.c.DB.InTx(ctx, func(tx store.Tx) error {
+		row = s.row
+		change(&row)
+		if err := tx.MoveChange(ctx, s.row.State, row); err != nil {
+			return err
+		}
+		said := row
+		said.Reason = m.Reason
+		return s.c.append(ctx, tx, &said, m, verb, now())
+	})
+	if err == nil {
+		s.row = row
 	}
 	return err
 }
 
-// moved counts the paths that have changed since the last checkpoint.
-func (s *supervisor) moved(ctx context.Context) (int, error) {
-	now, err := s.stamps(ctx)
-	if err != nil {
-		return 0, err
+// look counts what has changed and takes a checkpoint if one is due. A checkpoint that cannot be
+// taken has failed: it counts like one that is not valid (SV-090).
+func (s *supervisor) look(ctx context.Context) {
+	if s.still || s.again || s.limit != nil {
+		return
 	}
-	n := 0
-	for path, at := range now {
-		if before, ok := s.seen[path]; !ok || before != at {
-			n++
+	diff, err := s.c.Workspaces.Walk(ctx, s.ws)
+	if err == nil {
+		if diff.Bytes > s.mode.UpperBytesMax {
+			s.end(&sandbox.Limit{Name: "disk", Value: fmt.Sprintf("%d MiB", s.mode.UpperBytesMax>>20), Observed: fmt.Sprintf("%d MiB", diff.Bytes>>20)})
+			return
+		}
+		err = s.due(ctx, stamps(diff))
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	s.c.Log.Warn("a checkpoint was not taken; the next one is tried", "change", s.row.ID, "error", err)
+	s.failed++
+	if s.failed >= failuresMax {
+		err = s.block(ctx, string(s.row.ID), fmt.Errorf("%d checkpoints in a row failed: %w", s.failed, err))
+		if err != nil {
+			s.c.Log.Error("an agent that cannot be checked was not stopped; it is ended", "change", s.row.ID, "error", err)
+			s.process.Kill()
 		}
 	}
-	for path := range s.seen {
-		if _, ok := now[path]; !ok {
-			n++
-		}
-	}
-	return n, nil
 }
 
-func (s *supervisor) stamps(ctx context.Context) (map[string]int64, error) {
-	diff, err := s.c.Workspaces.Walk(ctx, s.ws)
-	if err != nil {
-		return nil, err
+// due takes a checkpoint if enough has changed, or long enough ago (SV-021, SV-043).
+func (s *supervisor) due(ctx context.Context, at map[string]int64) error {
+	moved := moved(s.seen, at)
+	since := time.Since(s.last)
+	if moved == 0 || since < s.mode.Apart {
+		return nil
 	}
-	at := make(map[string]int64, len(diff.Changes))
-	for _, f := range diff.Changes {
+	why := checkpoint.Interval
+	switch {
+	case moved >= s.mode.ChangesMax:
+		why = checkpoint.Changes
+	case since < s.mode.Interval:
+		return nil
+	}
+	_, err := s.take(ctx, why)
+	return err
+}
+
+// end ends the session because it broke a limit that the host holds it to; it is judged like any other end.
+func (s *supervisor) end(l *sandbox.Limit) {
+	s.limit = l
+	s.process.Kill()
+}
+
+// moved counts the paths that differ between two walks.
+func moved(before, after map[string]int64) (n int) {
+	for path, at := range after {
+		if was, ok := before[path]; !ok || was != at {
+			n++
+		}
+	}
+	for path := range before {
+		if _, ok := after[path]; !ok {
+			n++
+		}
+	}
+	return n
+}
+
+// stamps says when each found path last changed.
+func stamps(d workspace.Diff) map[string]int64 {
+	at := make(map[string]int64, len(d.Changes))
+	for _, f := range d.Changes {
 		at[f.Path] = f.At
 	}
-	return at, nil
+	return at
 }
 
-// take takes one checkpoint of the running session: wait until the tree is stable, freeze,
-// record, thaw. What it means for the agent follows from the verdict.
-func (s *supervisor) take(ctx context.Context, why checkpoint.Trigger) (checkpoint.Checkpoint, error) {
-	if !s.still {
-		s.settle(ctx)
-	}
-	taken, err := s.c.take(ctx, s.row, s.ws, why, s.run.Session.ID, s)
-	s.last = time.Now()
-	if err != nil {
-		return checkpoint.Checkpoint{}, err
-	}
-	if taken.Checkpoint.Status == checkpoint.Valid {
-		s.bad = 0
-		return taken.Checkpoint, nil
-	}
-	s.bad++
-	if s.bad >= failuresMax && why != checkpoint.OnDemand && !s.still {
-		return taken.Checkpoint, s.block(ctx, taken.Checkpoint)
-	}
-	return taken.Checkpoint, nil
-}
-
-// settle waits until nothing has moved for stableFor, at most stableMax.
+// settle waits until nothing has moved for stableFor, at most stableMax (SV-045).
 func (s *supervisor) settle(ctx context.Context) {
 	end := time.Now().Add(stableMax)
-	last, err := s.stamps(ctx)
+	last, err := s.c.Workspaces.Walk(ctx, s.ws)
 	for quiet := time.Now(); err == nil && time.Since(quiet) < stableFor && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(stablePoll):
 		}
-		var now map[string]int64
-		if now, err = s.stamps(ctx); err == nil && !equal(last, now) {
+		var now workspace.Diff
+		if now, err = s.c.Workspaces.Walk(ctx, s.ws); err == nil && !maps.Equal(stamps(last), stamps(now)) {
 			last, quiet = now, time.Now()
 		}
 	}
 }
 
-func equal(a, b map[string]int64) bool {
-	if len(a) != len(b) {
-		return false
+// hold does something while every process of the session stands, and lets it run again on every
+// way out, unless it is to stand (SV-085).
+func (s *supervisor) hold(ctx context.Context, do func() error) (err error) {
+	if s.still || s.held {
+		return do()
 	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || w != v {
-			return false
+	if err := s.process.Freeze(ctx); err != nil {
+		return fmt.Errorf("stop the session: %w", err)
+	}
+	s.held = true
+	defer func() {
+		s.held = false
+		if s.still || s.again {
+			return
 		}
-	}
-	return true
+		if thawed := s.process.Thaw(); thawed != nil {
+			err = errors.Join(err, fmt.Errorf("let the session run again: %w", thawed))
+		}
+	}()
+	return do()
 }
 
-// Freeze stops the session for a checkpoint and notes what stands there; one that a person
-// or the breaker stopped stands already.
-func (s *supervisor) Freeze(ctx context.Context) error {
+// take takes one checkpoint of the running session: wait until the tree is stable, freeze,
+// record, do what its verdict asks for, thaw; then the agent is told.
+func (s *supervisor) take(ctx context.Context, why checkpoint.Trigger) (taken checkpoint.Taken, err error) {
 	if !s.still {
-		if err := s.process.Freeze(ctx); err != nil {
+		s.settle(ctx)
+	}
+	action := session.ActionNone
+	judge := func() error {
+		if taken, err = s.record(ctx, why); err != nil {
 			return err
 		}
+		action, err = s.answer(ctx, taken, why)
+		return err
 	}
-	seen, err := s.stamps(ctx)
-	if err == nil {
-		s.seen = seen
+	defer s.askToPause(ctx)()
+	if gate, urgent := &s.c.gate, why == checkpoint.OnDemand; !urgent && gate.crowded() {
+		err = s.hold(ctx, func() error { return gate.pass(ctx, urgent, judge) }) // back-pressure (SV-095)
+	} else {
+		err = gate.pass(ctx, urgent, func() error { return s.hold(ctx, judge) })
 	}
-	return err
+	if taken.Checkpoint.Status == checkpoint.Invalid {
+		s.tell(ctx, taken.Checkpoint, action)
+	}
+	return taken, err
 }
 
-// Thaw lets the session go on after a checkpoint, unless it is to stand.
-func (s *supervisor) Thaw() error {
-	if s.still {
-		return nil
+// record takes a checkpoint of a session that stands and remembers what stood there.
+func (s *supervisor) record(ctx context.Context, why checkpoint.Trigger) (checkpoint.Taken, error) {
+	s.last = time.Now()
+	taken, err := s.c.take(ctx, s.row, s.ws, taking{why: why, session: s.run.Session.ID, live: true, mode: s.mode})
+	if err != nil {
+		return checkpoint.Taken{}, err
 	}
-	return s.process.Thaw()
+	return taken, s.remember(ctx)
+}
+
+// remember notes what stands in the workspace, so that only later changes count.
+func (s *supervisor) remember(ctx context.Context) error {
+	diff, err := s.c.Workspaces.Walk(ctx, s.ws)
+	if err == nil {
+		s.seen = stamps(diff)
+	}
+	return err
 }
 
 // stop freezes the session until somebody resumes it.
@@ -245,27 +323,29 @@ func (s *supervisor) stop(ctx context.Context) error {
 	if s.still {
 		return nil
 	}
-	if err := s.process.Freeze(ctx); err != nil {
-		return err
+	if !s.held {
+		if err := s.process.Freeze(ctx); err != nil {
+			return err
+		}
 	}
 	s.still = true
 	return nil
 }
 
-// block stops an agent that goes on breaking rules and asks a person (SV-090, SV-091).
-func (s *supervisor) block(ctx context.Context, cp checkpoint.Checkpoint) error {
+// block stops an agent that cannot go on by itself and asks a person (SV-090, SV-091).
+func (s *supervisor) block(ctx context.Context, subject string, why error) error {
 	if err := s.stop(ctx); err != nil {
 		return err
 	}
-	v := refusal(s.row.ID, cp.Violations)
-	because := problem.Errorf(problem.Refused, "sallyport change resume "+string(s.row.ID),
-		"%d checkpoints in a row break the rules; the agent is stopped: %w", s.bad, v)
-	err := s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: string(cp.ID), Verb: "blocked: interactive_mode_failure", Because: because})
+	because := problem.Errorf(problem.Refused, "sallyport change resume "+string(s.row.ID), "Interactive mode failure: %s: the agent is stopped: %w", s.row.ID, why)
+	err := s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: subject, Verb: "blocked: interactive_mode_failure", Because: because})
 	if err != nil {
 		s.still = false
-		return errors.Join(err, s.process.Thaw())
+		if !s.held {
+			err = errors.Join(err, s.process.Thaw())
+		}
 	}
-	return nil
+	return err
 }
 
 // please hands something to a running session's supervisor and waits for its answer. A session

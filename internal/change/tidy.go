@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
+	"sallyport/internal/session"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
@@ -15,6 +16,9 @@ import (
 // long as it has none, the workspace stays. What is not done now is done by the sweep.
 func (c *Controller) tidy(ctx context.Context, row store.Change) {
 	if row.Base == "" || row.Request.Kind == request.Revert {
+		return
+	}
+	if c.keepsTree(ctx, row) {
 		return
 	}
 	if err := c.keepWork(ctx, row); err != nil {
@@ -26,6 +30,15 @@ func (c *Controller) tidy(ctx context.Context, row store.Change) {
 	}
 }
 
+// keepsTree reports whether the tree of a session that failed is to stay for a person to look at (SV-033).
+func (c *Controller) keepsTree(ctx context.Context, row store.Change) bool {
+	if State(row.State) != Failed {
+		return false
+	}
+	mode, err := c.mode(ctx, row)
+	return err == nil && mode.Strategy == session.Shadow && mode.KeepOnFailure
+}
+
 // keepWork puts what the last session of a change did under a ref, unless it is there already.
 func (c *Controller) keepWork(ctx context.Context, row store.Change) error {
 	sessions, err := c.sessions(ctx, row.ID)
@@ -34,7 +47,9 @@ func (c *Controller) keepWork(ctx context.Context, row store.Change) error {
 	}
 	last := sessions[len(sessions)-1]
 	taken, err := c.Checkpoints(ctx, row.ID)
-	if err != nil || slices.ContainsFunc(taken, func(cp checkpoint.Checkpoint) bool { return cp.Session == last.ID }) {
+	if err != nil || slices.ContainsFunc(taken, func(cp checkpoint.Checkpoint) bool {
+		return cp.Session == last.ID && !cp.At.Before(last.Started) && (cp.Trigger == checkpoint.AtEnd || cp.Trigger == checkpoint.Interrupted)
+	}) {
 		return err
 	}
 	ws, err := c.Workspaces.Open(ctx, c.spec(row))
@@ -44,7 +59,7 @@ func (c *Controller) keepWork(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.take(ctx, row, ws, checkpoint.Interrupted, last.ID, nil)
+	_, err = c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started})
 	return err
 }
 

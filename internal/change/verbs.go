@@ -48,7 +48,7 @@ type Notice struct {
 	Seq    int64     `json:"seq"` // grows within one daemon's life
 	Change id.Change `json:"change"`
 	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"` // state, progress, checkpoint, check, output
+	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, output
 	State  State     `json:"state,omitempty"`
 	Text   string    `json:"text,omitempty"` // for a person; output: as the agent wrote it, unescaped
 

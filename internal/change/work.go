@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
@@ -20,60 +21,74 @@ import (
 // sessionsMax is how many times an agent is started for one change before it is given up.
 const sessionsMax = 3
 
-// work runs the agent to its end and judges what it left. A daemon that died under it
-// finds the session's row open: what there is is kept as a checkpoint, and the agent
-// starts again on a fresh copy.
+// work runs the agent to its end and judges what it left. A daemon that died under it finds the
+// session without an exit: what there is is kept as a checkpoint, and the agent starts again on a
+// copy as it was at its start. So it does when its tree could not be restored under it.
 func (c *Controller) work(ctx context.Context, row store.Change) error {
-	ws, err := c.Workspaces.Open(ctx, c.spec(row))
-	if err != nil {
-		return err
-	}
-	sessions, err := c.sessions(ctx, row.ID)
-	if err != nil {
-		return err
-	}
-	last := session.Session{}
-	if n := len(sessions); n > 0 {
-		last = sessions[n-1]
-	}
-	if last.Exit == nil { // it never ran, or its end is not known
-		if last.ID != "" {
-			if ws, err = c.salvage(ctx, row, ws, last); err != nil {
+	keep := context.WithoutCancel(ctx) // what a cancelled agent has done is judged too
+	for {
+		ws, err := c.Workspaces.Open(keep, c.spec(row))
+		if err != nil {
+			return err
+		}
+		sessions, err := c.sessions(keep, row.ID)
+		if err != nil {
+			return err
+		}
+		last := session.Session{}
+		if n := len(sessions); n > 0 {
+			last = sessions[n-1]
+		}
+		if last.Exit != nil {
+			return c.judge(ctx, row, ws, last)
+		}
+		if last.ID != "" { // it never ran, or its end is not known, or it is to go on
+			if ws, err = c.startOver(ctx, row, ws, last); err != nil {
 				return err
 			}
 		}
-		if len(sessions) >= sessionsMax {
-			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", len(sessions))
+		if last.Attempt >= sessionsMax*(1+row.Resumes) {
+			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", last.Attempt)
 		}
-		if last, err = c.runAgent(ctx, &row, ws, len(sessions)+1); err != nil {
+		if err := c.runAgent(ctx, &row, ws, last); err != nil {
 			return err
 		}
 	}
-	return c.judge(ctx, row, ws, last)
 }
 
-// salvage keeps what an interrupted session left, under a ref, and gives a fresh workspace.
-func (c *Controller) salvage(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (workspace.Workspace, error) {
-	if _, err := c.take(ctx, row, ws, checkpoint.Interrupted, last.ID, nil); err != nil {
-		return ws, fmt.Errorf("keep what %s left: %w", last.ID, err)
+// startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
+// that is as it was at the session's start.
+func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (workspace.Workspace, error) {
+	if last.Reason != resumed {
+		if _, err := c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started}); err != nil {
+			return ws, fmt.Errorf("keep what %s left: %w", last.ID, err)
+		}
+		if err := c.interrupt(ctx, row, last); err != nil {
+			return ws, err
+		}
 	}
-	if err := c.interrupt(ctx, row, last); err != nil {
+	if row.From == "" {
+		return c.Workspaces.Fresh(ctx, c.spec(row))
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
 		return ws, err
 	}
-	return c.Workspaces.Fresh(ctx, c.spec(row))
+	return c.Workspaces.Renew(ctx, c.spec(row), host, git.OID(row.From))
 }
 
 // runAgent starts one session and waits for its end, which is written before anything is judged.
-func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspace.Workspace, attempt int) (session.Session, error) {
+// One that is to be started again is left without an exit.
+func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspace.Workspace, last session.Session) error {
 	select { // one place per agent that may work at once (SV-095)
 	case c.places <- struct{}{}:
 		defer func() { <-c.places }()
 	case <-ctx.Done():
-		return session.Session{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	run, mode, err := c.running(ctx, *row, ws, attempt)
+	run, mode, err := c.running(ctx, *row, ws, last)
 	if err != nil {
-		return session.Session{}, err
+		return err
 	}
 	s := run.Session
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error {
@@ -82,24 +97,28 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 		}
 		return c.append(ctx, tx, row, Move{By: audit.Host, Subject: string(s.ID)}, "started", s.Started)
 	}); err != nil {
-		return s, err
+		return err
 	}
 	stop := c.report(ctx, row.ID, ws, &run)
-	exit, err := c.supervise(ctx, row, ws, &run, mode)
+	exit, again, err := c.supervise(ctx, row, ws, &run, mode)
 	stop()
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled) {
-		return s, context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
+		return context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
 	}
 	keep := context.WithoutCancel(ctx)
 	ended := now()
 	s.Ended = &ended
+	if again && ctx.Err() == nil {
+		s.Reason = "its tree could not be restored under it"
+		return c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
+	}
 	if err != nil { // it did not run, or not all of it is recorded: neither is an end to judge
-		s.Reason = "it did not run: " + problem.Of(err).Text
+		s.Reason = "it did not run to its end"
 		_ = c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
-		return s, fmt.Errorf("run the agent: %w", err)
+		return fmt.Errorf("run the agent: %w", err)
 	}
 	s.Exit = &exit
-	return s, c.DB.InTx(keep, func(tx store.Tx) error {
+	return c.DB.InTx(keep, func(tx store.Tx) error {
 		if err := tx.PutSession(keep, s); err != nil {
 			return err
 		}
@@ -113,23 +132,42 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 // agent that failed, or was withdrawn, is kept all the same.
 func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) error {
 	keep := context.WithoutCancel(ctx)
-	taken, err := c.take(keep, row, ws, checkpoint.AtEnd, last.ID, nil)
+	var taken checkpoint.Taken
+	err := c.gate.pass(keep, true, func() (err error) {
+		taken, err = c.take(keep, row, ws, taking{why: checkpoint.AtEnd, session: last.ID, since: last.Started})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("take the last checkpoint: %w", err)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	m := Move{Event: Ended, By: audit.Host, Subject: string(taken.Checkpoint.ID), Verb: "checked", Digests: map[string]string{"tree": string(taken.Checkpoint.Tree)}}
+	cp, edits := taken.Checkpoint, len(taken.Edits)
+	m := Move{Event: Ended, By: audit.Host, Subject: string(cp.ID), Verb: "checked"}
+	if cp.Status != checkpoint.Valid && last.Exit.Code == 0 && last.Exit.Limit == nil {
+		fallen, err := c.fallBack(ctx, row, cp)
+		if err != nil {
+			return err
+		}
+		if fallen != nil {
+			m.Reason = refusal(row.ID, cp.Violations).Error() + "; what it had made before that and broke no rule is offered"
+			cp, edits = *fallen, len(fallen.FilesChanged)
+		}
+	}
+	m.Digests = map[string]string{"tree": string(cp.Tree)}
 	switch {
 	case last.Exit.Code != 0 || last.Exit.Limit != nil:
 		m.Event, m.Because = Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", session.Describe(*last.Exit))
-	case taken.Checkpoint.Status != checkpoint.Valid:
-		m.Event, m.Because = Fail, refusal(row.ID, taken.Checkpoint.Violations)
-	case len(taken.Edits) == 0:
-		m.Event, m.Reason = Unchanged, unchanged(taken.Checkpoint)
+	case cp.Status != checkpoint.Valid:
+		m.Event, m.Because = Fail, refusal(row.ID, cp.Violations)
+	case edits == 0:
+		m.Event, m.Reason = Unchanged, unchanged(cp)
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error { return c.move(ctx, tx, row, m) })
+	row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		row.Chosen = cp.ID
+		return c.move(ctx, tx, row, m)
+	})
 	if err != nil {
 		return err
 	}
@@ -137,6 +175,28 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 		c.tidy(ctx, row)
 	}
 	return nil
+}
+
+// fallBack finds what is offered in the place of an invalid last checkpoint: under a shadow the
+// last valid one that changes anything, nothing otherwise (SV-031).
+func (c *Controller) fallBack(ctx context.Context, row store.Change, last checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
+	mode, err := c.mode(ctx, row)
+	if err != nil || mode.Strategy != session.Shadow {
+		return nil, err
+	}
+	all, err := c.Checkpoints(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, cp := range slices.Backward(all) {
+		if cp.Number < last.Number && cp.Status == checkpoint.Valid {
+			if len(cp.FilesChanged) == 0 {
+				return nil, nil
+			}
+			return &cp, nil
+		}
+	}
+	return nil, nil
 }
 
 // unchanged says what an agent did that changed nothing.
@@ -169,14 +229,17 @@ func refusal(change id.Change, violations []policy.Violation) error {
 	return problem.Errorf(problem.Refused, next, "%s breaks the rule %s: %s%s", file, v.Constraint, v.Message, more)
 }
 
-// stiller stops what runs in a workspace while it is read.
-type stiller interface {
-	Freeze(ctx context.Context) error
-	Thaw() error
+// taking says why a checkpoint is taken, and of which session.
+type taking struct {
+	why     checkpoint.Trigger
+	session id.Session
+	since   time.Time // the session's start
+	live    bool      // the session runs, and stands for now
+	mode    session.Supervision
 }
 
-// take takes one checkpoint and records it; running is nil when nothing runs in the workspace.
-func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Workspace, why checkpoint.Trigger, s id.Session, running stiller) (checkpoint.Taken, error) {
+// take takes one checkpoint and records it.
+func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Workspace, t taking) (checkpoint.Taken, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
 		return checkpoint.Taken{}, err
@@ -193,24 +256,19 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 	if n := len(before); n > 0 {
 		previous = &before[n-1]
 	}
-	if running == nil && previous != nil && previous.Session == s && previous.Trigger == why {
+	if !t.live && previous != nil && previous.Session == t.session && previous.Trigger == t.why && !previous.At.Before(t.since) {
 		// It is recorded: a crash came before the move that follows it.
 		edits, err := host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err
 	}
-	taking := checkpoint.Taking{
+	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: host, Previous: previous,
-		Trigger: why, Session: s, At: now(), Author: c.Settings.Author,
-		Plan:           policy.Plan{Allow: row.Request.Allow, Forbid: row.Request.Forbid},
-		Rules:          judging.Rules,
-		Secrets:        judging.Secrets,
+		Trigger: t.why, Session: t.session, At: now(), Author: c.Settings.Author,
+		Plan: plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
-		Meter:          c.Meter,
-	}
-	if running != nil {
-		taking.Freeze, taking.Thaw = running.Freeze, running.Thaw
-	}
-	taken, err := checkpoint.Take(ctx, taking)
+		Floor:          t.mode.Floor, Unjudged: t.live && t.mode.Unvalidated,
+		Meter: c.Meter,
+	})
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}

@@ -31,6 +31,8 @@ type Running struct {
 	Ops     disk.Ops
 }
 
+const metadataName = "metadata.json"
+
 // Metadata is metadata.json of a session (RM-023).
 type Metadata struct {
 	AgentName string    `json:"agent_name"`
@@ -117,7 +119,7 @@ func (r Running) makeFolder(dir string) error {
 	if err := r.Ops.Do("session:make", func() error { return os.MkdirAll(r.Session.Dir, 0o700) }); err != nil {
 		return err
 	}
-	path := filepath.Join(r.Session.Dir, "metadata.json")
+	path := filepath.Join(r.Session.Dir, metadataName)
 	if err := r.Ops.Do("session:describe", func() error { return os.WriteFile(path+".new", append(meta, '\n'), 0o600) }); err != nil {
 		return err
 	}

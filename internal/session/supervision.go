@@ -3,6 +3,7 @@ package session
 import (
 	"time"
 
+	"sallyport/internal/agent"
 	"sallyport/internal/policy"
 )
 
@@ -33,8 +34,9 @@ type Supervision struct {
 	RevertOnViolated bool            // Direct: files that break a rule of Error or above go back (SV-025)
 	Floor            policy.Severity // a violation of less counts as this; default Warning
 	Promotion        Promotion
-	KeepOnFailure    bool  // Shadow: the tree of a session that failed is not removed
-	UpperBytesMax    int64 // what a workspace may grow by; default 2048 MiB (SV-033)
+	KeepOnFailure    bool                // Shadow: the tree of a session that failed is not removed
+	Pause            agent.PauseProtocol // message: an agent that reads messages is asked to pause before it is stopped (SV-046); default signal
+	UpperBytesMax    int64               // what a workspace may grow by; default 2048 MiB (SV-033)
 }
 
 // Filled returns s with the default in the place of every zero.
@@ -58,6 +60,9 @@ func (s Supervision) Filled() Supervision {
 	}
 	if s.Promotion == "" {
 		s.Promotion = Atomic
+	}
+	if s.Pause == "" {
+		s.Pause = agent.PauseSignal
 	}
 	if s.Floor == "" {
 		s.Floor = policy.Warning

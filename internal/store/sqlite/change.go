@@ -114,7 +114,7 @@ func (t *tx) Changes(ctx context.Context, f store.Filter) ([]store.Change, error
 // cancel that came meanwhile stays: it is never taken back, and ends with what it asked for.
 func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error {
 	n, err := t.write(ctx, "move-"+c.State, `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
-		reason = ?, next = ?, reverted_by = ?, cancel = CASE state WHEN 'cancelled' THEN 0 ELSE max(cancel, ?) END,
+		reason = ?, next = ?, reverted_by = ?, cancel = CASE WHEN state IN ('cancelled', 'failed', 'rejected') THEN 0 ELSE max(cancel, ?) END,
 		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, holder = ?, until_at = ?
 		WHERE id = ? AND state = ? AND fence = ?`,
 		c.State, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy, c.Cancel,

@@ -1,0 +1,104 @@
+package change
+
+import (
+	"context"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/request"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+)
+
+// resumed is the reason of a session that is to go on and has not begun to.
+const resumed = "resumed"
+
+// ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with
+// its identity and its transcript, on its last tree.
+func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by audit.Actor) (row store.Change, err error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return store.Change{}, err
+	}
+	var s session.Session
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		if s, err = tx.Session(ctx, identity); err != nil {
+			return err
+		}
+		row, err = tx.Change(ctx, s.Change)
+		return err
+	})
+	if err != nil {
+		return store.Change{}, err
+	}
+	if _, err := session.ReadMetadata(c.sessionDir(s.ID)); err != nil {
+		return store.Change{}, err
+	}
+	if c.watching(row.ID) != nil {
+		if err := c.Resume(ctx, row.ID, by); err != nil {
+			return store.Change{}, err
+		}
+		return c.row(ctx, row.ID)
+	}
+	from, err := c.lastTree(ctx, row.ID)
+	if err != nil {
+		return store.Change{}, err
+	}
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		if row, err = tx.Change(ctx, s.Change); err != nil {
+			return err
+		}
+		event, err := takesUp(row)
+		if err != nil {
+			return err
+		}
+		return c.takeUp(ctx, tx, &row, s, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
+	})
+	if err == nil {
+		c.moved(row)
+	}
+	return row, err
+}
+
+// takesUp is the event that brings a change back to work. Errors: conflict, saying why it cannot.
+func takesUp(row store.Change) (Event, error) {
+	show := "sallyport change show " + string(row.ID)
+	if row.Request.Kind != request.Edit || row.Base == "" {
+		return "", problem.Errorf(problem.Conflict, show, "%s has no agent to resume", row.ID)
+	}
+	switch State(row.State) {
+	case Paused, Blocked:
+		return Resume, nil
+	case Failed, Cancelled, Rejected:
+		return Again, nil
+	case AwaitingApproval:
+		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer; refuse it first, then resume", row.ID)
+	}
+	return "", problem.Errorf(problem.Conflict, show, "%s is %s; there is nothing to resume", row.ID, row.State)
+}
+
+// takeUp moves a change back to work with a session that starts where it left off.
+func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change, s session.Session, from string, m Move) error {
+	all, err := tx.Sessions(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if last := all[len(all)-1]; last.ID != s.ID {
+		s.Attempt = last.Attempt + 1
+	}
+	s.Ended, s.Exit, s.Reason = nil, nil, resumed
+	if err := tx.PutSession(ctx, s); err != nil {
+		return err
+	}
+	row.Identity, row.From, row.Cancel, row.Resumes = s.ID, from, false, row.Resumes+1
+	return c.move(ctx, tx, row, m)
+}
+
+// lastTree is the commit of a change's last checkpoint; "" if it has none: its base.
+func (c *Controller) lastTree(ctx context.Context, change id.Change) (string, error) {
+	all, err := c.Checkpoints(ctx, change)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	return string(all[len(all)-1].Commit), nil
+}

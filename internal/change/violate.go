@@ -1,0 +1,123 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/git"
+	"sallyport/internal/policy"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+)
+
+// answer does what a checkpoint's verdict asks for, while the session stands: nothing, files put
+// back, or the agent stopped. It says what was done, as the agent is told (SV-022, SV-025, SV-031).
+func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why checkpoint.Trigger) (action string, err error) {
+	cp := taken.Checkpoint
+	if cp.Status != checkpoint.Invalid {
+		if cp.Status == checkpoint.Valid {
+			s.failed = 0
+		}
+		return session.ActionNone, nil
+	}
+	action = session.ActionNone
+	if only, back := s.goesBack(taken); back && why != checkpoint.OnDemand {
+		if err := s.putBack(ctx, only); err != nil {
+			return action, err
+		}
+		action = session.ActionReverted
+	}
+	if why == checkpoint.OnDemand || s.again {
+		return action, nil
+	}
+	s.failed++
+	if s.failed < failuresMax || s.still {
+		return action, nil
+	}
+	return action, s.block(ctx, string(cp.ID), fmt.Errorf("%d checkpoints in a row break the rules: %w", s.failed, refusal(s.row.ID, cp.Violations)))
+}
+
+// goesBack says whether an invalid tree goes back to the last valid one, and which paths of
+// it; nil means all. What others rely on is always made in a shadow (SV-034).
+func (s *supervisor) goesBack(taken checkpoint.Taken) (only []string, back bool) {
+	breaking := taken.Breaking
+	if taken.Whole || len(breaking) == 0 {
+		breaking = nil
+	}
+	loud := policy.AtLeast(taken.Checkpoint.Severity, policy.Error) == taken.Checkpoint.Severity
+	switch {
+	case s.mode.Strategy == session.Shadow && s.mode.Promotion == session.Incremental:
+		return breaking, true
+	case s.mode.Strategy == session.Shadow, slices.ContainsFunc(taken.Edits, func(e git.Edit) bool { return policy.Contract(e.Path) }):
+		return nil, true
+	case s.mode.RevertOnViolated && loud:
+		return breaking, true
+	}
+	return nil, false
+}
+
+// putBack returns paths of a session that stands to the last valid checkpoint; nil means all. When
+// only some went back, what is left is judged at once: if it still breaks a rule, all goes back.
+func (s *supervisor) putBack(ctx context.Context, only []string) error {
+	to, err := s.c.valid(ctx, s.host, s.row)
+	if err != nil {
+		return err
+	}
+	if err := s.restore(ctx, to, only); err != nil || s.again {
+		return err
+	}
+	if only == nil {
+		return s.remember(ctx)
+	}
+	left, err := s.record(ctx, checkpoint.Restored)
+	if err != nil || left.Checkpoint.Status != checkpoint.Invalid {
+		return err
+	}
+	if err := s.restore(ctx, to, nil); err != nil || s.again {
+		return err
+	}
+	return s.remember(ctx)
+}
+
+// restore makes the tree under the standing session's feet that of a commit, proven by a new
+// walk. If that cannot be done, or not be proven, the session ends and another one begins on a
+// new copy that holds that tree: the agent loses its run, nobody loses work.
+func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) error {
+	err := s.restoreLive(ctx, to, only)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	s.c.Log.Warn("a tree could not be restored under a running agent; it starts again on a new copy", "change", s.row.ID, "error", err)
+	m := Move{By: audit.Host, Reason: "its tree could not be restored under it", Digests: map[string]string{"commit": string(to)}}
+	if err := s.note(ctx, m, "started again", func(row *store.Change) { row.From = string(to) }); err != nil {
+		return err
+	}
+	s.again = true
+	s.process.Kill()
+	return nil
+}
+
+func (s *supervisor) restoreLive(ctx context.Context, to git.OID, only []string) error {
+	view, err := s.process.View(ctx)
+	if err != nil {
+		return fmt.Errorf("open the sandbox's tree: %w", err)
+	}
+	defer view.Close() // nothing was written to the folder itself
+	return s.c.Workspaces.Restore(ctx, s.ws, view, s.host, to, only)
+}
+
+// valid is the last valid checkpoint of a change, or its base: what can be gone back to.
+func (c *Controller) valid(ctx context.Context, host git.Dir, row store.Change) (git.OID, error) {
+	ref := checkpoint.ValidRef(row.ID)
+	refs, err := host.Refs(ctx, ref)
+	if err != nil {
+		return "", fmt.Errorf("find the last valid checkpoint of %s: %w", row.ID, err)
+	}
+	if at := refs[ref]; at != "" {
+		return at, nil
+	}
+	return git.OID(row.Base), nil
+}
