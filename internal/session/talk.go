@@ -158,15 +158,6 @@ func (t *Talk) take(p *parcel) {
 	}
 }
 
-// mark records that what the pump is busy with has arrived, if that is p.
-func (t *Talk) mark(p *parcel) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.current == p {
-		t.take(p)
-	}
-}
-
 // WriteTo is Read for a pump that is io.Copy: its end tells that nobody reads any more.
 func (t *Talk) WriteTo(w io.Writer) (int64, error) {
 	defer t.close()

@@ -144,8 +144,7 @@ func (t *Talk) deliver(ctx context.Context, p *parcel, wanted bool, kind, id str
 		}
 	}
 	t.withdraw(p)
-	if is(w.done) { // what was answered was read, whether or not the pump is back by now
-		t.mark(p)
+	if is(w.done) {
 		return Delivery{Delivered: true}, w.answer
 	}
 	d.Delivered = d.Delivered || is(p.taken)
