@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/agent"
 	"sallyport/internal/agent/agenttest"
@@ -77,12 +78,50 @@ func TestAScriptThatIsNotMeantSoIsRefusedWithItsPlace(t *testing.T) {
 		"steps:\n - write: {content: x}":            "no path",
 		"steps:\n - replace: {path: x, new: y}":     "needs path and old",
 		"steps:\n - rename: {from: x}":              "needs from and to",
-		"steps: {":                                  "not valid",
-		"- x":                                       "not valid",
+		"steps:\n - await: resume":                  `"resume"`,
+		"steps:\n - await: ''":                      "without a text",
+		"steps:\n - await: tell\n   say: x":         "2 verbs",
+		"steps:\n - await: tell\n   timeout: soon":  `"soon"`,
+		"steps:\n - await: tell\n   timeout: 0s":    `"0s"`,
+		"steps:\n - await: tell\n   timeout: -5s":   `"-5s"`,
+		"steps:\n - await: tell\n   timeout: 2h":    `"2h"`,
+		"steps:\n - await: tell\n   timeouts: 5s":   "3:",
+		"steps:\n - say: x\n   timeout: 5s":         "timeout without await",
+		"steps:\n - await: tell\n   expect: pass":   "without run",
+		"steps: {": "not valid",
+		"- x":      "not valid",
 	} {
 		_, err := replay.New().Program(agent.Task{Script: []byte(text)})
 		if p := problem.KindOf(err); p != problem.Usage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: kind %q, %v; want %q in it", text, p, err, want)
+		}
+	}
+}
+
+func TestOnlyAScriptThatAwaitsAMessageReadsMessages(t *testing.T) {
+	for _, row := range []struct {
+		script string
+		asked  bool // by the person
+		want   bool
+		steps  []agent.Step
+	}{
+		{"steps: [{say: x}]", false, false, []agent.Step{{Say: "x"}}},
+		{"steps: [{say: x}]", true, true, []agent.Step{{Say: "x"}}},
+		{"steps: [{say: x}, {await: checkpoint_violation, timeout: 90s}]", false, true,
+			[]agent.Step{{Say: "x"}, {Await: "checkpoint_violation", Timeout: 90 * time.Second}}},
+		{"steps: [{await: tell, when: failed}]", false, true, []agent.Step{{Await: "tell", When: "failed"}}},
+	} {
+		p, err := replay.New().Program(agent.Task{Script: []byte(row.script), Messages: row.asked})
+		if err != nil || p.Messages != row.want {
+			t.Errorf("%s: %t, %v", row.script, p.Messages, err)
+			continue
+		}
+		var got agent.Script
+		if err := json.Unmarshal(p.Stdin, &got); err != nil || !reflect.DeepEqual(got.Steps, row.steps) {
+			t.Errorf("%s: %+v, %v", row.script, got, err)
+		}
+		if strings.Count(string(p.Stdin), "\n") != 1 {
+			t.Errorf("%q is not one line", p.Stdin)
 		}
 	}
 }
