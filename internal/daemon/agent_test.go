@@ -34,6 +34,7 @@ func init() {
 	deeds = map[string]func(args []string) error{
 		"generate":   generate,
 		"escape":     escape,
+		"patient":    patient,
 		"write":      writeOn,
 		"swap":       swap,
 		"spell":      spell,

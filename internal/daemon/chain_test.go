@@ -1,0 +1,292 @@
+package daemon_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/problem"
+)
+
+// stages is how often a patient agent waits for the gate to open.
+const stages = 3
+
+// patient does a piece of work, waits until it may go on, breaks a rule, waits, mends that, waits, and ends: patient GATE.
+func patient(args []string) error {
+	wait := func(stage int) error {
+		if err := put("stage.txt", strconv.Itoa(stage)+"\n"); err != nil {
+			return err
+		}
+		for {
+			if _, err := os.Stat(filepath.Join(args[0], strconv.Itoa(stage))); err == nil {
+				return nil
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	for _, err := range []error{put("one.txt", "one\n"), os.RemoveAll("gone.txt"), os.Chmod("tool.sh", 0o755), wait(1)} {
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range []error{put("deep/bad.lock", "not allowed\n"), put("two.txt", "two\n"), wait(2)} {
+		if err != nil {
+			return err
+		}
+	}
+	for _, err := range []error{os.RemoveAll("deep/bad.lock"), put("one.txt", "one\n"), put("two.txt", "two\n"), put("deep/three.txt", "three\n"), wait(3)} {
+		if err != nil {
+			return err
+		}
+	}
+	// What the host took back is made again: the end is the same, whatever happened meanwhile.
+	if err := os.RemoveAll("gone.txt"); err != nil {
+		return err
+	}
+	return os.Chmod("tool.sh", 0o755)
+}
+
+// watched is a world in which a patient agent is looked at between its stages.
+type watched struct {
+	*world
+	gate string // a folder that the agent sees
+}
+
+// newWatched makes one whose home is set up as the words of interactive say.
+func newWatched(t *testing.T, interactive string) *watched {
+	w := &watched{world: newWorld(t)}
+	w.gate = filepath.Join(w.dir, "gate")
+	w.configure(t, map[string]string{
+		"policy.yaml":    "forbidden_areas: ['**/*.lock']\n",
+		"sallyport.yaml": "interactive: " + interactive + "\n",
+	})
+	w.new = w.made(t)
+	return w
+}
+
+// made works out on a clone what the agent makes.
+func (w *watched) made(t *testing.T) string {
+	t.Helper()
+	clone := filepath.Join(w.dir, "watched-clone")
+	git(t, w.dir, "clone", "-q", "--no-local", w.repo, clone)
+	for name, text := range map[string]string{"one.txt": "one\n", "two.txt": "two\n", "deep/three.txt": "three\n", "stage.txt": "3\n"} {
+		if err := os.WriteFile(filepath.Join(clone, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(clone, "gone.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(clone, "tool.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	git(t, clone, "add", "-A")
+	return strings.TrimSpace(git(t, clone, "write-tree"))
+}
+
+// through sends the agent and asks for a checkpoint at each of its stages; it returns early once the daemon is gone.
+func (w *watched) through(t *testing.T, c *client.Client, gone func() bool) {
+	t.Helper()
+	ch, err := c.Run(t.Context(), api.Run{
+		Dir: w.repo, Text: "patient", Agent: "command", Argv: []string{w.bin, "agent", "patient", w.gate}, Shares: []string{w.gate},
+		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later",
+	})
+	if err != nil {
+		if problem.KindOf(err) != problem.Unavailable {
+			t.Errorf("asked, the daemon said: %v", err)
+		}
+		return
+	}
+	w.change = ch.ID
+	for stage := range stages {
+		await(t, fmt.Sprintf("stage %d", stage+1), func() (bool, error) {
+			raw, err := os.ReadFile(filepath.Join(w.upper(ch.ID), "stage.txt"))
+			return gone() || err == nil && string(raw) == strconv.Itoa(stage+1)+"\n", nil
+		})
+		if gone() {
+			return
+		}
+		if _, err := c.CheckpointNow(t.Context(), ch.ID); err != nil && problem.KindOf(err) != problem.Unavailable {
+			t.Errorf("asked for a checkpoint, the daemon said: %v", err)
+		}
+		w.open(t, stage+1)
+	}
+	rest(t, c, ch.ID, gone)
+}
+
+// open lets the agent go on.
+func (w *watched) open(t *testing.T, stage int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.gate, strconv.Itoa(stage)), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// once runs a daemon that dies where it is told, or to the end of the change.
+func (w *watched) once(t *testing.T, where string) (names []string, killed bool) {
+	t.Helper()
+	w.restore(t, "new")
+	clear(t, w.gate)
+	if err := os.Mkdir(w.gate, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(w.dir, "names")
+	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	w.change = ""
+	d := w.doom(t, where, log)
+	if c := d.client(t, w.place); c != nil {
+		w.through(t, c, d.gone)
+		_ = c.Stop(t.Context()) // dead already is as good
+	}
+	d.end(t, w.place)
+	return operations(t, log), d.killed()
+}
+
+// crash kills a daemon before and after every operation whose name begins so, and judges what comes of it.
+func (w *watched) crash(t *testing.T, prefixes ...string) {
+	w.keep(t, "new")
+	var whole []string
+	t.Run("whole", func(t *testing.T) {
+		names, killed := w.once(t, "")
+		if whole = names; killed {
+			t.Fatal("it died by itself")
+		}
+		w.recovered(t)
+	})
+	if t.Failed() {
+		t.Fatalf("operations were %q\n%s", whole, w.said())
+	}
+	points, failures := 0, 0
+	for _, at := range second(whole, prefixes) {
+		for _, when := range []string{"before", "after"} {
+			if points++; failures >= failuresMax || testing.Short() && points%4 != 1 {
+				continue
+			}
+			if !t.Run(at+":"+when, func(t *testing.T) {
+				names, killed := w.once(t, at+":"+when)
+				if !killed {
+					t.Fatalf("it did not die; operations were %q\n%s", names, w.said())
+				}
+				w.sane(t)
+				w.recovered(t)
+				if t.Failed() {
+					t.Logf("operations were %q\n%s", names, w.said())
+				}
+			}) {
+				failures++
+			}
+		}
+	}
+	t.Logf("%d crash points", points)
+}
+
+// second returns each operation whose name begins so, as disktest.KillAt has it: the second of its name, for
+// then there is something to lose, or the only one.
+func second(names, prefixes []string) []string {
+	count := map[string]int{}
+	var all []string
+	for _, name := range names {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			if count[name]++; count[name] == 1 {
+				all = append(all, name)
+			}
+		}
+	}
+	for i, name := range all {
+		all[i] = fmt.Sprintf("%s#%d", name, min(2, count[name]))
+	}
+	return all
+}
+
+// sane holds a home whose daemon has just died: the last valid tree is the one or the other, and never one that
+// breaks a rule (SV-032, SV-035).
+func (w *watched) sane(t *testing.T) {
+	t.Helper()
+	hosts, err := filepath.Glob(filepath.Join(w.home, ".state", "repos", "*.git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range hosts {
+		refs, err := tryGit(host, "--git-dir="+host, "for-each-ref", "--format=%(refname)", "refs/sallyport")
+		if err != nil {
+			continue // it is being made
+		}
+		for ref := range strings.Lines(refs) {
+			ref = strings.TrimSpace(ref)
+			if strings.HasSuffix(ref, "/valid") {
+				w.soundTree(t, host, ref)
+			}
+		}
+	}
+}
+
+// soundTree checks that a ref names a tree without what breaks a rule.
+func (w *watched) soundTree(t *testing.T, host, ref string) {
+	t.Helper()
+	for name := range listed(t, host, ref) {
+		if strings.HasSuffix(name, ".lock") {
+			t.Errorf("%s holds %q, which breaks a rule", ref, name)
+		}
+	}
+}
+
+// recovered starts a daemon in good health and holds it to a truthful end with nothing lost.
+func (w *watched) recovered(t *testing.T) {
+	t.Helper()
+	for stage := range stages { // who begins anew finds every gate open
+		w.open(t, stage+1)
+	}
+	c := w.start(t)
+	all, err := c.Changes(t.Context(), client.Filter{})
+	if err != nil || len(all) > 1 {
+		t.Fatalf("changes: %+v, %v", all, err)
+	}
+	for _, ch := range all {
+		at := rest(t, c, ch.ID, nil)
+		w.truthful(t, c)
+		w.offers(t, c, at)
+		d, err := c.Show(t.Context(), ch.ID)
+		if err != nil || len(d.Checkpoints) == 0 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		host, valid := w.host(t), ""
+		for i, cp := range d.Checkpoints {
+			if cp.Number != i+1 {
+				t.Errorf("checkpoint %d has the number %d", i+1, cp.Number)
+			}
+			bad := slices.Contains(cp.Files, "deep/bad.lock")
+			if is := cp.Status == "valid"; is == bad {
+				t.Errorf("checkpoint %d of %q is %s", cp.Number, cp.Files, cp.Status)
+			}
+			if cp.Status == "valid" {
+				valid = cp.Commit
+				w.soundTree(t, host, cp.Commit)
+			}
+		}
+		is, err := tryGit(host, "--git-dir="+host, "rev-parse", "refs/sallyport/"+ch.ID+"/valid")
+		if err != nil || strings.TrimSpace(is) != valid {
+			t.Errorf("valid is %q (%v), not %s", is, err, valid)
+		}
+	}
+	w.stop(t, c)
+	w.leftNothing(t)
+}
+
+// TestADaemonThatDiesWhileItLooksAtAnAgentLosesNoCheckpoint is SV-035 and law 4 over the checkpoints of a session.
+func TestADaemonThatDiesWhileItLooksAtAnAgentLosesNoCheckpoint(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	newWatched(t, "{}").crash(t, "checkpoint:", "db:checkpointed")
+}
