@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -234,6 +235,9 @@ func TestACheckpointReadsBackByteForByte(t *testing.T) {
 func TestPowerLostDuringACheckpointChangesNothingThatCounts(t *testing.T) {
 	with := ready(t)
 	wt.Edit(t, with.Workspace, wt.Write("new", "1"), wt.Write("closed/x", "1"), wt.Chmod("closed", 0))
+	t.Cleanup(func() { // else an ordinary user's t.TempDir cannot remove it
+		_ = os.Chmod(filepath.Join(with.Workspace.Tree.Upper, "closed"), 0o700)
+	})
 	whole := take(t, with)
 	clean := func() {
 		for _, ref := range []string{checkpoint.Ref(change, 1), checkpoint.ValidRef(change)} {

@@ -66,6 +66,7 @@ func (l *Live) Close() {
 	if l.conn != nil {
 		l.conn.Close()
 		_ = l.cmd.Wait() // a helper that failed has said so
+		reopen(l.tree.Tree)
 	}
 	l.View, l.conn = nil, nil
 }

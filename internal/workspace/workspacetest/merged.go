@@ -117,7 +117,15 @@ func run(t testing.TB, e errand) (string, error) {
 	cmd := command("1")
 	cmd.Stdin = bytes.NewReader(data)
 	out, err := cmd.CombinedOutput()
+	reopen(e.Tree)
 	return string(out), err
+}
+
+// reopen gives back the rights that overlayfs takes from its own folder, for t.TempDir to remove it.
+func reopen(tree sandbox.Tree) {
+	if tree.Work != "" {
+		_ = os.Chmod(filepath.Join(tree.Work, "work"), 0o700) // never mounted, or removed since
+	}
 }
 
 // command is the second process, in a mount namespace of its own.
@@ -129,7 +137,10 @@ func command(role string) *exec.Cmd {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
+		// What a driver's launcher has to mount an overlay and copy up in it, and to change the root.
+		attr.AmbientCaps = []uintptr{
+			unix.CAP_SYS_ADMIN, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_MKNOD, unix.CAP_SETFCAP, unix.CAP_SYS_CHROOT,
+		}
 	}
 	cmd.SysProcAttr = attr
 	return cmd
@@ -191,9 +202,9 @@ func mount(tree sandbox.Tree) (string, error) {
 		}
 		lower := ""
 		for _, l := range tree.Layers {
-			lower = ":" + l + lower
+			lower = ":" + escape(l) + lower
 		}
-		options := "lowerdir=" + strings.TrimPrefix(lower, ":") + ",upperdir=" + tree.Upper + ",workdir=" + tree.Work + ",userxattr"
+		options := "lowerdir=" + strings.TrimPrefix(lower, ":") + ",upperdir=" + escape(tree.Upper) + ",workdir=" + escape(tree.Work) + ",userxattr"
 		if err := unix.Mount("overlay", top, "overlay", 0, options); err != nil {
 			return "", fmt.Errorf("mount overlay: %w", err)
 		}
@@ -205,6 +216,9 @@ func mount(tree sandbox.Tree) (string, error) {
 	}
 	return top, nil
 }
+
+// escape keeps a folder's name from being read as options: t.TempDir is named after the test.
+var escape = strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace
 
 // world makes a root folder that holds this machine's folders and, where the toy's
 // alternates look for them, the objects; scripts run in it.
