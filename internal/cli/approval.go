@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -177,110 +175,4 @@ func (a *app) refuseCommand() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`; whoever asked reads it")
 	return cmd
-}
-
-func (a *app) rollbackCommand() *cobra.Command {
-	var reason, mode string
-	cmd := a.cmd("rollback CHANGE", "undo a change that has landed",
-		`Makes a new change of kind revert, with a card of its own: it brings exactly the paths that CHANGE
-touched back to what they were, as a forward commit. Nothing is undone before that is approved.`,
-		"  sallyport rollback chg-1a2b3c4d\n  sallyport rollback chg-1a2b3c4d --approve yes --reason \"breaks the build\"",
-		oneChange, func(cmd *cobra.Command, words []string) error {
-			ctx := cmd.Context()
-			approve, err := a.approveMode(mode)
-			if err != nil {
-				return err
-			}
-			c, err := a.connect(ctx)
-			if err != nil {
-				return err
-			}
-			change, err := c.Rollback(ctx, words[0], api.Rollback{Reason: reason, Approve: approve})
-			if err != nil {
-				return err
-			}
-			a.accepted(change)
-			return a.see(ctx, c, change.ID, approve, false)
-		})
-	cmd.Flags().StringVar(&mode, "approve", "", "`MODE`: ask, yes or later")
-	cmd.Flags().StringVar(&reason, "reason", "asked for on the command line", "why: `TEXT`")
-	return cmd
-}
-
-func (a *app) checkpointList() *cobra.Command {
-	return a.cmd("list CHANGE", "list what was recorded of a change", "Lists a change's checkpoints and what rules they break.",
-		"  sallyport checkpoint list chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			rows, err := c.Checkpoints(cmd.Context(), words[0])
-			if err != nil || a.document(rows) {
-				return err
-			}
-			if len(rows) == 0 {
-				fmt.Fprintf(a.Out, "%s has no checkpoint yet\n", words[0])
-				return nil
-			}
-			s := a.sheet(a.Out)
-			for _, r := range rows {
-				s.verdict(r)
-				s.violations(r)
-			}
-			return nil
-		})
-}
-
-func oneCheckpoint(words []string) error {
-	if err := exactly("CHECKPOINT")(words); err != nil {
-		return err
-	}
-	_, err := id.ParseCheckpoint(words[0])
-	return err
-}
-
-func (a *app) checkpointShow() *cobra.Command {
-	return a.cmd("show CHECKPOINT", "show one checkpoint", "Shows what a checkpoint holds, its verdict and the commit that keeps it.",
-		"  sallyport checkpoint show ckpt-001-0123abcd", oneCheckpoint, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			r, err := c.Checkpoint(cmd.Context(), words[0])
-			if err != nil || a.document(r) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			s.files(r)
-			s.line("")
-			s.line("of %s, %s, taken %s (%s)", r.Change, inert.Line(r.Session), ago(r.At, s.now), inert.Line(r.Trigger))
-			s.line("commit %s, tree %s, from %s", short(r.Commit), short(r.Tree), short(r.Base))
-			return nil
-		})
-}
-
-func (a *app) checkpointDiff() *cobra.Command {
-	return a.cmd("diff [FROM] CHECKPOINT", "compare a checkpoint with an earlier one, or with the base", "Shows a unified diff between two checkpoints of one change; with one, against the change's base.",
-		"  sallyport checkpoint diff ckpt-002-0123abcd\n  sallyport checkpoint diff ckpt-001-89abcdef ckpt-002-0123abcd",
-		func(words []string) error {
-			if len(words) != 1 && len(words) != 2 {
-				return errors.New("one or two checkpoints are wanted")
-			}
-			for _, w := range words {
-				if _, err := id.ParseCheckpoint(w); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			from, to := "", words[len(words)-1]
-			if len(words) == 2 {
-				from = words[0]
-			}
-			return a.text(cmd, "diff", func(w io.Writer) error { return c.CheckpointDiff(cmd.Context(), from, to, w) })
-		})
 }

@@ -168,9 +168,8 @@ func (s sheet) leftOver(left []api.LeftOver) {
 	}
 }
 
-// violations shows what rules a checkpoint breaks, and what to do about it.
-func (s sheet) violations(c api.Checkpoint) {
-	const shown = 20
+// violations shows at most so many of the rules that a checkpoint breaks, and what to do about each.
+func (s sheet) violations(c api.Checkpoint, shown int) {
 	for i, v := range c.Violations {
 		if i == shown {
 			s.line("  … and %s more", count(len(c.Violations)-shown, "violation"))

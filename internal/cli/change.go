@@ -203,6 +203,7 @@ func (a *app) changeCancel() *cobra.Command {
 				return nil
 			}
 			a.sheet(a.Out).line("%s cancelled", words[0])
+			a.hint(d)
 			return nil
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")

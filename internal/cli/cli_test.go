@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"sallyport/internal/api"
+	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 )
 
@@ -44,6 +46,24 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"no such shell":         {[]string{"completion", "tcsh"}, "bash, fish", "sallyport completion --help"},
 		"no such topic":         {[]string{"help", "nope"}, `"nope"`, "sallyport --help"},
 		"no time":               {[]string{"run", "--request", "x", "--timeout", "0", "--", "true"}, "--timeout 0s", "sallyport run --help"},
+		"strategy that is none": {[]string{"run", "--request", "x", "--strategy", "shadow", "--", "true"}, `"shadow"`, "sallyport run --help"},
+		"deterministic command": {[]string{"run", "--request", "x", "--execution-mode", "deterministic", "--", "true"}, "interactive by its nature", "sallyport run --help"},
+		"mode that is none":     {[]string{"run", "--request", "x", "--execution-mode", "both", "--", "true"}, `"both"`, "sallyport run --help"},
+		"messages to a script":  {[]string{"run", "--request", "x", "--messages", "--replay", os.Args[0]}, "--replay", "sallyport run --help"},
+		"plan that is not":      {[]string{"run", "--request", "x", "--plan", "/nowhere/p", "--", "true"}, "there is no plan /nowhere/p", "${EDITOR:-vi} /nowhere/p"},
+		"deterministic resume":  {[]string{"resume", "sh-1a2b3", "--execution-mode", "deterministic"}, "interactive by its nature", "sallyport resume --help"},
+		"change to resume":      {[]string{"resume", "chg-00000001"}, `"chg-00000001" is a change`, "sallyport change resume chg-00000001"},
+		"nobody to resume":      {[]string{"resume", "me"}, `"me" is not the identity`, "sallyport change list"},
+		"two ways back":         {[]string{"rollback", "chg-00000001", "--smart", "--file", "a"}, "--file and --smart are two ways back", "sallyport rollback --help"},
+		"three ways back":       {[]string{"rollback", "--checkpoint", "ckpt-001-0123abcd", "--smart"}, "--checkpoint and --smart", "sallyport rollback --help"},
+		"change and checkpoint": {[]string{"rollback", "chg-00000001", "--checkpoint", "ckpt-001-0123abcd"}, "one word too many", "sallyport rollback --help"},
+		"approve no landing":    {[]string{"rollback", "chg-00000001", "--smart", "--approve", "yes"}, "--approve", "sallyport rollback --help"},
+		"reason for no landing": {[]string{"rollback", "--checkpoint", "ckpt-001-0123abcd", "--reason", "x"}, "--reason", "sallyport rollback --help"},
+		"change for checkpoint": {[]string{"rollback", "--checkpoint", "chg-00000001"}, "chg-00000001", "sallyport checkpoint list CHANGE"},
+		"no file to return":     {[]string{"rollback", "chg-00000001", "--file", ""}, "names no file", "sallyport rollback --help"},
+		"smart without change":  {[]string{"rollback", "--smart"}, "CHANGE", "sallyport rollback --help"},
+		"nothing to tell":       {[]string{"change", "tell", "chg-00000001"}, "say something", "sallyport change tell --help"},
+		"nobody to tell":        {[]string{"change", "tell"}, "CHANGE", "sallyport change tell --help"},
 		"short digest":          {[]string{"approve", "chg-00000001", "--digest", "01"}, "8 characters", "sallyport approval show chg-00000001"},
 	} {
 		got := d.cli(tc.args...)
@@ -258,16 +278,20 @@ func TestTextFromElsewhereNeverReachesATerminalAsItIs(t *testing.T) {
 	detail.Change.Text, detail.Change.Reason, detail.Change.Argv, detail.Change.Repo, detail.Change.Problem = hostile, hostile, []string{hostile}, hostile, "refused"
 	detail.Change.Next = "sallyport x " + hostile
 	detail.Sessions = []api.Session{{ID: hostile, Ended: &time.Time{}, Exit: &api.Exit{Signal: hostile}}}
-	detail.Checkpoints = []api.Checkpoint{{ID: "ckpt-001-0123abcd", Files: []string{hostile}, Status: hostile}}
+	detail.Checkpoints = []api.Checkpoint{{ID: "ckpt-001-0123abcd", Files: []string{hostile}, Status: hostile, Severity: hostile, Trigger: hostile,
+		Violations: []policy.Violation{{File: hostile, Constraint: hostile, Message: hostile, Suggestion: hostile}}}}
+	d.taken, d.delivery = detail.Checkpoints[0], api.Delivery{Delivered: true, AgentResponse: hostile}
+	d.returned = api.Returned{Checkpoint: d.taken, Reverted: []string{hostile}}
 	d.detail, d.question, d.stream = detail, question, "+"+hostile+"\n"
 	d.accepted = detail.Change
 	d.accepted.Uncommitted = []string{hostile}
 	d.notices = []api.Notice{{Seq: 1, Kind: "state", State: "working", Text: hostile}, {Seq: 2, Kind: "output", Text: hostile},
-		{Seq: 3, Kind: "check", Text: hostile}, {Seq: 4, Kind: "checkpoint", Checkpoint: &detail.Checkpoints[0]}}
+		{Seq: 3, Kind: "check", Text: hostile}, {Seq: 4, Kind: "checkpoint", Text: hostile, Checkpoint: &detail.Checkpoints[0]}}
 	for _, args := range [][]string{
 		{"run", "--request", "x", "--output", "--", "true"}, {"status"}, {"change", "list"}, {"change", "show", "chg-00000001"},
 		{"change", "watch", "chg-00000001", "--output"}, {"change", "diff", "chg-00000001"}, {"approval", "list"},
 		{"approval", "show", "chg-00000001"}, {"approve", "chg-00000001"}, {"checkpoint", "list", "chg-00000001"},
+		{"change", "tell", "chg-00000001", "x"}, {"rollback", "chg-00000001", "--smart"}, {"rollback", "--checkpoint", "ckpt-001-0123abcd"}, {"checkpoint", "now", "chg-00000001"},
 	} {
 		got := d.cli(args...)
 		for _, r := range got.out + got.err {

@@ -107,15 +107,18 @@ func knownStates(given []string) error {
 
 // chosen completes the flags that take one of a few words, or an id, wherever they are.
 func (a *app) chosen(cmd *cobra.Command) {
-	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "profile": {"go", "node", "python"}} {
+	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "profile": {"go", "node", "python"},
+		"strategy": {"direct_worktree", "shadow_workspace"}, "execution-mode": {api.Interactive, api.Deterministic}} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // it is registered once
 		}
 	}
-	if cmd.Flags().Lookup("change") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("change", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.ids(cmd, changeIDs), cobra.ShellCompDirectiveNoFileComp
-		})
+	for name, ids := range map[string]offer{"change": changeIDs, "checkpoint": checkpointIDs} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return a.ids(cmd, ids), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
 	}
 	for _, sub := range cmd.Commands() {
 		a.chosen(sub)

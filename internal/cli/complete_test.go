@@ -23,6 +23,8 @@ func TestAShellIsOfferedIdsAndWordsOfOurs(t *testing.T) {
 		"checkpoint show ":             "ckpt-001-0123abcd\tvalid of chg-00000001",
 		"audit list --change ":         "chg-00000001\tawaiting_approval",
 		"run --approve ":               "ask,yes,later",
+		"run --strategy ":              "direct_worktree,shadow_workspace",
+		"rollback --checkpoint ":       "ckpt-001-0123abcd\tvalid of chg-00000001",
 		"--home /h checkpoint list ":   "chg-00000001\tawaiting_approval",
 		"checkpoint diff ckpt-001-00 ": "ckpt-001-0123abcd\tvalid of chg-00000001",
 		"status ":                      "",

@@ -21,7 +21,7 @@ func Docs() string {
 	for _, e := range exitMeanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.meaning)
 	}
-	b.WriteString("\n`run`, `approve`, `rollback` and `change watch` follow a change and end with the status of where it came to rest;\n" +
+	b.WriteString("\n`run`, `resume`, `approve`, `rollback` and `change watch` follow a change and end with the status of where it came to rest;\n" +
 		"the others end with 0 when they have done what they say.\n")
 	for _, c := range root.Commands() {
 		document(&b, c)

@@ -36,6 +36,9 @@ type daemon struct {
 	cut      bool // a watch has no end
 	accepted api.Change
 	run      api.Run
+	taken    api.Checkpoint // what restore and checkpoint now answer
+	delivery api.Delivery
+	returned api.Returned
 }
 
 func newDaemon(t *testing.T) *daemon {
@@ -87,6 +90,24 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/changes/{id}/checkpoints", func(*http.Request) any { return d.detail.Checkpoints })
 	answer("POST /v1/changes/{id}/rollback", func(r *http.Request) any { d.note("rollback " + body(r)); return d.accepted })
 	answer("POST /v1/changes/{id}/cancel", func(r *http.Request) any { d.note("cancel " + body(r)); return struct{}{} })
+	point := func(verb string) func(*http.Request) any {
+		return func(r *http.Request) any { d.note(verb + " " + r.PathValue("id") + body(r)); return d.taken }
+	}
+	answer("POST /v1/changes/{id}/pause", func(r *http.Request) any { d.note("pause " + body(r)); return struct{}{} })
+	answer("POST /v1/changes/{id}/resume", func(r *http.Request) any { d.note("resume " + r.PathValue("id")); return struct{}{} })
+	answer("POST /v1/changes/{id}/checkpoint", point("checkpoint now"))
+	answer("POST /v1/changes/{id}/tell", func(r *http.Request) any { d.note("tell " + r.PathValue("id") + body(r)); return d.delivery })
+	answer("POST /v1/changes/{id}/put-back", func(r *http.Request) any { d.note("put back " + body(r)); return d.returned })
+	answer("POST /v1/checkpoints/{id}/restore", point("restore"))
+	answer("POST /v1/checkpoints/{id}/export", func(r *http.Request) any {
+		d.note("export " + r.PathValue("id"))
+		return api.Exported{Path: "/h/.state/changes/chg-00000001/checkpoints/" + r.PathValue("id") + ".diff"}
+	})
+	answer("GET /v1/checkpoints/{id}/diff", func(r *http.Request) any { d.note("diff " + r.PathValue("id") + " " + r.URL.RawQuery); return 0 })
+	answer("POST /v1/sessions/{id}/resume", func(r *http.Request) any {
+		d.note("resume session " + r.PathValue("id") + body(r))
+		return d.accepted
+	})
 	answer("GET /v1/approvals", func(*http.Request) any { return []api.Approval{d.question.Approval} })
 	answer("GET /v1/approvals/{ref}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.question })
 	answer("POST /v1/approvals/{id}/approve", func(r *http.Request) any { d.note("approve " + body(r)); return struct{}{} })

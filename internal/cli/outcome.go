@@ -35,7 +35,11 @@ func (a *app) outcome(d api.Detail) error {
 			s.checks(d.Proposal.Card.Checks) // with the last words of the one that said no
 		}
 		a.ended(c)
+		if c.State == api.Blocked {
+			a.blocked(c.ID)
+		}
 	}
+	a.hint(d)
 	return ended(code)
 }
 
@@ -68,6 +72,14 @@ func (a *app) waits(s sheet, change string) {
 	s.line("  approve: %s", a.command("sallyport approve "+change))
 	s.line("  refuse:  %s", a.command("sallyport refuse "+change+` --reason "…"`))
 	s.line("  look:    %s", a.command("sallyport change diff "+change))
+}
+
+// blocked says what a person can do for an agent that the host stopped (SV-091).
+func (a *app) blocked(change string) {
+	s := a.sheet(a.Err)
+	s.line("  review state:     %s", a.command("sallyport checkpoint list "+change))
+	s.line("  force checkpoint: %s", a.command("sallyport checkpoint now "+change))
+	s.line("  terminate agent:  %s", a.command("sallyport change cancel "+change))
 }
 
 // ended says why a change came to nothing.

@@ -36,12 +36,12 @@ func (a *app) root() *cobra.Command {
 	root.SetUsageTemplate(usageTemplate(root))
 	root.AddCommand(
 		a.runCommand(), a.statusCommand(),
-		group("change", "a change: list, show, watch, diff, log, pause, resume, cancel, shell, export",
-			a.changeList(), a.changeShow(), a.changeWatch(), a.changeDiff(), a.changeLog(), a.changePause(), a.changeResume(), a.changeCancel(), a.changeShell(), a.changeExport()),
-		group("checkpoint", "what was recorded of a workspace: list, show, diff, now",
-			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointNow()),
+		group("change", "a change: list, show, watch, diff, log, tell, pause, resume, cancel, shell, export",
+			a.changeList(), a.changeShow(), a.changeWatch(), a.changeDiff(), a.changeLog(), a.changeTell(), a.changePause(), a.changeResume(), a.changeCancel(), a.changeShell(), a.changeExport()),
+		group("checkpoint", "what was recorded of a workspace: list, show, diff, export, now",
+			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointExport(), a.checkpointNow()),
 		group("approval", "what a person is asked: list, show", a.approvalList(), a.approvalShow()),
-		a.approveCommand(), a.refuseCommand(), a.rollbackCommand(),
+		a.approveCommand(), a.refuseCommand(), a.rollbackCommand(), a.resumeCommand(),
 		group("audit", "who did what: list", a.auditList()),
 		a.doctorCommand(), a.statsCommand(),
 		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
+	"sallyport/internal/config"
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
@@ -33,6 +34,7 @@ waiting (the default elsewhere, exit status 3); yes approves beforehand, and the
 // runFlags are the words of run.
 type runFlags struct {
 	repo, replay, approve string
+	plan                  string
 	timeout               time.Duration
 	output                bool
 	wish                  api.Run
@@ -44,6 +46,7 @@ func (a *app) runCommand() *cobra.Command {
 		`  sallyport run --request "make the test pass" --check "go test ./..." -- codex exec "fix the test"
   sallyport run --request "format" --allow "**/*.go" --approve yes -- gofmt -w .
   sallyport run --request "replace" --include-dirty --timeout 5m -- sh -c 'sed -i s/a/b/ *.txt'
+  sallyport run --request "tidy src" --plan plan.yaml --strategy shadow_workspace --messages -- my-agent
   sallyport run --request "play a script" --replay script.yaml`,
 		nil, func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args) })
 	flags := cmd.Flags()
@@ -61,6 +64,10 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&f.approve, "approve", "", "`MODE`: ask, yes or later")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.StringVar(&f.replay, "replay", "", "play this YAML script instead of running COMMAND: `FILE`")
+	flags.StringVar(&f.wish.Strategy, "strategy", "", "what becomes of files that break a rule while the program works: `NAME`, direct_worktree (it mends them) or shadow_workspace (all goes back to the last valid checkpoint); default: as the rules say")
+	flags.BoolVar(&f.wish.Messages, "messages", false, "the program reads messages, one JSON object a line, on its standard input, and may answer on its standard output")
+	flags.StringVar(&f.plan, "plan", "", "read allowed_areas and forbidden_areas of this change from a YAML `FILE`; --forbid adds to it")
+	flags.StringVar(&f.wish.ExecutionMode, "execution-mode", "", "`MODE`: deterministic or interactive; a plain command is always interactive")
 	flags.BoolVar(&f.output, "output", false, "show the program's output while it works")
 	return cmd
 }
@@ -100,11 +107,17 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err := f.agent(args); err != nil {
 		return err
 	}
+	if err := f.supervised(); err != nil {
+		return err
+	}
 	dir, err := a.Dir()
 	if err != nil {
 		return fmt.Errorf("find where you stand: %w", err)
 	}
 	f.wish.Dir = within(dir, f.repo)
+	if err := f.planned(dir); err != nil {
+		return err
+	}
 	for i, share := range f.wish.Shares {
 		f.wish.Shares[i] = within(dir, share)
 	}
@@ -132,6 +145,36 @@ func (f *runFlags) agent(args []string) error {
 		return problem.Errorf(problem.Usage, "sallyport run --help", "read --replay %q: %w", f.replay, err)
 	}
 	f.wish.Agent, f.wish.Script = "replay", script
+	return nil
+}
+
+// supervised checks how the program is to be watched.
+func (f *runFlags) supervised() error {
+	const next = "sallyport run --help"
+	if s := f.wish.Strategy; s != "" && s != "direct_worktree" && s != "shadow_workspace" {
+		return problem.Errorf(problem.Usage, next, "--strategy %q is none of direct_worktree, shadow_workspace", s)
+	}
+	if f.wish.Messages && f.replay != "" {
+		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; the script %q reads none", f.replay)
+	}
+	return executionMode(f.wish.ExecutionMode, next)
+}
+
+// planned joins the plan's file with the flags. Two lists of what may change have no plain
+// meaning together, so one is wanted; two lists of what may not change add up.
+func (f *runFlags) planned(dir string) error {
+	if f.plan == "" {
+		return nil
+	}
+	plan, err := config.LoadPlan(within(dir, f.plan))
+	if err != nil {
+		return err
+	}
+	if len(plan.AllowedAreas) > 0 && len(f.wish.Allow) > 0 {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--allow and the allowed_areas of --plan %q both say what may change; give one of both", f.plan)
+	}
+	f.wish.Allow = append(f.wish.Allow, config.Strings(plan.AllowedAreas)...)
+	f.wish.Forbid = append(f.wish.Forbid, config.Strings(plan.ForbiddenAreas)...)
 	return nil
 }
 

@@ -89,16 +89,9 @@ func (s sheet) asked(c api.Change) {
 
 // files lists a checkpoint's paths and what is wrong with them.
 func (s sheet) files(c api.Checkpoint) {
-	const shown = 40
 	s.verdict(c)
-	for i, path := range c.Files {
-		if i == shown {
-			s.line("  … and %s more", count(len(c.Files)-shown, "path"))
-			break
-		}
-		s.line("  %s", inert.Path(path))
-	}
-	s.violations(c)
+	s.paths(c.Files)
+	s.violations(c, violationsShown)
 	s.leftOver(c.LeftOver)
 }
 
@@ -192,5 +185,8 @@ func (s sheet) stands(a *app, d api.Detail) {
 		s.line("next: %s", inert.Line(a.command(c.Next)))
 	case !api.Final(c.State):
 		s.line("next: %s", a.command("sallyport change watch "+c.ID))
+	}
+	if command := a.resumable(d); command != "" {
+		s.line("resume: %s", inert.Line(command))
 	}
 }

@@ -38,7 +38,7 @@ func (v *plainView) show(n api.Notice) {
 		}
 		return
 	}
-	for _, l := range noticeLines(v.sheet(v.Err), n) {
+	for _, l := range v.noticeLines(v.sheet(v.Err), n) {
 		fmt.Fprintf(v.Err, "%s %s\n", v.change, l)
 	}
 }
@@ -63,7 +63,7 @@ func (v *plainView) close() {
 }
 
 // noticeLines says a notice in lines that stay; progress says nothing.
-func noticeLines(s sheet, n api.Notice) []string {
+func (a *app) noticeLines(s sheet, n api.Notice) []string {
 	switch n.Kind {
 	case api.NoticeState:
 		l := s.state(n.State)
@@ -71,13 +71,19 @@ func noticeLines(s sheet, n api.Notice) []string {
 		if n.Text != "" && !api.Final(n.State) && n.State != api.AwaitingApproval {
 			l += ": " + inert.Line(n.Text)
 		}
+		if n.State == api.Paused || n.State == api.Blocked {
+			return []string{l, "next: " + inert.Line(a.command("sallyport change resume "+n.Change))}
+		}
 		return []string{l}
 	case api.NoticeCheckpoint:
 		if n.Checkpoint != nil {
 			var b strings.Builder
 			s.w = &b
 			s.verdict(*n.Checkpoint)
-			s.violations(*n.Checkpoint)
+			s.violations(*n.Checkpoint, noticeViolations)
+			if n.Text != "" {
+				s.line("  %s", inert.Line(n.Text))
+			}
 			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 		}
 	case api.NoticeProgress, api.NoticeOutput, api.NoticeEnd:
@@ -89,16 +95,23 @@ func noticeLines(s sheet, n api.Notice) []string {
 	return nil
 }
 
-// verdict is a checkpoint in one line.
+// noticeViolations bounds what a live view says of one checkpoint's violations.
+const noticeViolations = 5
+
+// verdict is a checkpoint in one line; its number stands in its id.
 func (s sheet) verdict(c api.Checkpoint) {
-	mark := s.yellow(inert.Line(c.Status))
-	switch c.Status {
+	s.line("checkpoint %s %s, %s", inert.Line(c.ID), s.mark(c.Status), count(len(c.Files), "file")+" changed")
+}
+
+// mark is a verdict in its colour.
+func (s sheet) mark(status string) string {
+	switch status {
 	case "valid":
-		mark = s.green("valid")
+		return s.green(status)
 	case "invalid":
-		mark = s.red("invalid")
+		return s.red(status)
 	}
-	s.line("checkpoint %s %s, %s", c.ID, mark, count(len(c.Files), "file")+" changed")
+	return s.yellow(inert.Line(status))
 }
 
 // state is a state's name in its colour.
@@ -108,7 +121,7 @@ func (s sheet) state(v string) string {
 		return s.green(v)
 	case api.Failed, api.RollbackFailed, api.Rejected:
 		return s.red(v)
-	case api.AwaitingApproval, api.RolledBack, api.Cancelled:
+	case api.AwaitingApproval, api.RolledBack, api.Cancelled, api.Paused, api.Blocked:
 		return s.yellow(v)
 	}
 	return s.cyan(v)
@@ -128,6 +141,7 @@ type liveView struct {
 	state    string
 	since    time.Time
 	progress *api.Progress
+	passed   string // the last checkpoint that was valid, in the line at the bottom
 	output   bool
 	kept     []byte // last output, raw
 	asking   bool
@@ -149,17 +163,34 @@ func (v *liveView) show(n api.Notice) {
 			v.state, v.since = n.State, time.Now()
 		}
 		if n.State != api.Working {
-			v.progress = nil
+			v.progress, v.passed = nil, ""
+		}
+	case api.NoticeCheckpoint:
+		if v.inPlace(n) {
+			return
 		}
 	}
 	if n.Kind == api.NoticeOutput {
 		return
 	}
 	v.clear()
-	for _, l := range noticeLines(v.sheet, n) {
+	for _, l := range v.noticeLines(v.sheet, n) {
 		v.sheet.line("%s %s", v.change, l)
 	}
 	v.draw(time.Now())
+}
+
+// inPlace shows a checkpoint that is valid and not the last one in the line at the bottom, where the
+// next one takes its place; all else is a line that stays.
+func (v *liveView) inPlace(n api.Notice) bool {
+	c := n.Checkpoint
+	if c == nil || c.Status != "valid" || c.Trigger == "end" || n.Text != "" || v.state != api.Working {
+		return false
+	}
+	v.passed = fmt.Sprintf(", checkpoint %d valid", c.Number)
+	v.clear()
+	v.draw(time.Now())
+	return true
 }
 
 // hear keeps the agent's output, and shows it when it is wanted.
@@ -237,6 +268,7 @@ func (v *liveView) draw(now time.Time) {
 	if p := v.progress; p != nil {
 		text += fmt.Sprintf(", %s changed, %s of output", count(p.FilesChanged, "file"), size(p.OutputBytes))
 	}
+	text += v.passed
 	show := "shows"
 	if v.output {
 		show = "hides"

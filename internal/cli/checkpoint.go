@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+)
+
+// violationsShown bounds what a command says of one checkpoint's violations.
+const violationsShown = 20
+
+func (a *app) checkpointList() *cobra.Command {
+	return a.cmd("list CHANGE", "show a change's checkpoints in the order they were taken",
+		`Lists a change's checkpoints, the oldest first: when each was taken and why, its verdict and how bad,
+the files that differ from the checkpoint before it and from the base, and the rules it breaks.`,
+		"  sallyport checkpoint list chg-1a2b3c4d\n  sallyport checkpoint list chg-1a2b3c4d --json", oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows, err := c.Checkpoints(cmd.Context(), words[0])
+			if err != nil || a.document(rows) {
+				return err
+			}
+			if len(rows) == 0 {
+				fmt.Fprintf(a.Out, "%s has no checkpoint yet\n", words[0])
+				return nil
+			}
+			a.sheet(a.Out).timeline(rows)
+			return nil
+		})
+}
+
+// timeline shows checkpoints down a line of time, a day named once.
+func (s sheet) timeline(rows []api.Checkpoint) {
+	day := ""
+	for _, r := range rows {
+		at := r.At.Local()
+		if today := at.Format("2006-01-02"); today != day {
+			day = today
+			s.line("%s", s.dim(day))
+		}
+		severity := ""
+		if r.Severity != "" {
+			severity = " (" + inert.Line(r.Severity) + ")"
+		}
+		s.line("%s  %s  %s%s, %s since the last, %d in all, by %s", at.Format("15:04:05"), inert.Line(r.ID), s.mark(r.Status), severity,
+			count(r.SinceLast, "file"), len(r.Files), inert.Line(r.Trigger))
+		s.violations(r, violationsShown)
+	}
+}
+
+func oneCheckpoint(words []string) error {
+	if err := exactly("CHECKPOINT")(words); err != nil {
+		return err
+	}
+	_, err := id.ParseCheckpoint(words[0])
+	return err
+}
+
+func (a *app) checkpointShow() *cobra.Command {
+	return a.cmd("show CHECKPOINT", "show one checkpoint", "Shows what a checkpoint holds, its verdict and the commit that keeps it.",
+		"  sallyport checkpoint show ckpt-001-0123abcd", oneCheckpoint, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := c.Checkpoint(cmd.Context(), words[0])
+			if err != nil || a.document(r) {
+				return err
+			}
+			s := a.sheet(a.Out)
+			s.files(r)
+			s.line("")
+			s.line("of %s, %s, taken %s (%s)", r.Change, inert.Line(r.Session), ago(r.At, s.now), inert.Line(r.Trigger))
+			s.line("commit %s, tree %s, from %s", short(r.Commit), short(r.Tree), short(r.Base))
+			if r.Previous != "" {
+				s.line("after %s: %s since", inert.Line(r.Previous), count(r.SinceLast, "file")+" changed")
+			}
+			return nil
+		})
+}
+
+func (a *app) checkpointDiff() *cobra.Command {
+	return a.cmd("diff [FROM] CHECKPOINT", "compare a checkpoint with an earlier one, or with the base",
+		`Shows a unified diff. With one checkpoint it is cumulative: all that differs from the change's base.
+With two it is what differs between them; with the previous one as FROM it is incremental.
+Control characters are shown escaped; for a patch to apply, use checkpoint export.`,
+		"  sallyport checkpoint diff ckpt-002-0123abcd\n  sallyport checkpoint diff ckpt-001-89abcdef ckpt-002-0123abcd",
+		func(words []string) error {
+			if len(words) != 1 && len(words) != 2 {
+				return errors.New("one or two checkpoints are wanted")
+			}
+			for _, w := range words {
+				if _, err := id.ParseCheckpoint(w); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			from, to := "", words[len(words)-1]
+			if len(words) == 2 {
+				from = words[0]
+			}
+			return a.text(cmd, "diff", func(w io.Writer) error { return c.CheckpointDiff(cmd.Context(), from, to, w) })
+		})
+}
+
+func (a *app) checkpointExport() *cobra.Command {
+	return a.cmd("export CHECKPOINT", "keep a checkpoint's diff as a file of the home",
+		`Has the daemon write what a checkpoint differs in from the change's base to
+.state/changes/CHANGE/checkpoints/CHECKPOINT.diff in the home, with binary data, so that git apply
+takes it, and prints the file's path. Doing it again writes the file again.`,
+		"  sallyport checkpoint export ckpt-002-0123abcd", oneCheckpoint, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			out, err := c.CheckpointExport(cmd.Context(), words[0])
+			if err != nil || a.document(out) {
+				return err
+			}
+			_, err = fmt.Fprintln(a.Out, strings.TrimSpace(inert.Path(out.Path)))
+			return err
+		})
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// oneIdentity takes the identity of a session as the only word.
+func oneIdentity(words []string) error {
+	if err := exactly("IDENTITY")(words); err != nil {
+		return err
+	}
+	_, err := id.ParseSession(words[0])
+	if err != nil && id.KindOf(words[0]) == "change" {
+		return problem.Errorf(problem.Usage, "sallyport change resume "+inert.Path(words[0]), "%q is a change; resume takes the identity of a session (sh-1a2b3)", words[0])
+	}
+	return err
+}
+
+// executionMode checks --execution-mode for a plain command, or a script that stands in for one (SV-001).
+func executionMode(mode, next string) error {
+	switch mode {
+	case "", api.Interactive:
+		return nil
+	case api.Deterministic:
+		return problem.Errorf(problem.Usage, next, "a plain command works on the files of its copy: it is interactive by its nature, so --execution-mode deterministic cannot be had with it")
+	}
+	return problem.Errorf(problem.Usage, next, "--execution-mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var mode string
+	var output bool
+	cmd := a.cmd("resume IDENTITY", "let the agent of a session go on", `Lets a session's agent go on: where it stands if it was paused or blocked, else in a new run with
+the session's identity, its transcript and its last tree. Then it follows the change, as run does.
+A session's identity stands in what run says at its end and in change show.`,
+		"  sallyport resume sh-1a2b3\n  sallyport resume sh-1a2b3 --output", oneIdentity,
+		func(cmd *cobra.Command, words []string) error {
+			if err := executionMode(mode, "sallyport resume --help"); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			change, err := c.ResumeSession(ctx, words[0], api.Resume{ExecutionMode: mode})
+			if err != nil {
+				return err
+			}
+			a.accepted(change)
+			approve := change.Approve // what was approved beforehand stays so
+			if approve != "yes" {
+				if approve, err = a.approveMode(""); err != nil {
+					return err
+				}
+			}
+			return a.see(ctx, c, change.ID, approve, output)
+		})
+	cmd.Flags().StringVar(&mode, "execution-mode", "", "`MODE`: deterministic or interactive; a plain command is always interactive")
+	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")
+	return cmd
+}
+
+// resumable is the command that lets a change's agent go on, "" if none can (RM-026).
+func (a *app) resumable(d api.Detail) string {
+	if len(d.Sessions) == 0 || d.Change.Kind == "revert" {
+		return ""
+	}
+	switch d.Change.State {
+	case api.Failed, api.Cancelled, api.Paused, api.Blocked:
+		last := d.Sessions[len(d.Sessions)-1].ID
+		if _, err := id.ParseSession(last); err == nil {
+			return a.command("sallyport resume " + last)
+		}
+	}
+	return ""
+}
+
+// hint says how a change's agent can go on, if it can.
+func (a *app) hint(d api.Detail) {
+	if command := a.resumable(d); command != "" && !a.json {
+		fmt.Fprintf(a.Err, "resume: %s\n", inert.Line(command))
+	}
+}
+
+func (a *app) changeTell() *cobra.Command {
+	cmd := a.cmd("tell CHANGE TEXT…", "say something to a working agent",
+		`Hands TEXT to the program of a change that works, as a message on its standard input (run --messages),
+and shows whether it arrived, whether it was acknowledged and what the program answered. Flags of
+this command come before CHANGE. Exit status 1: it did not arrive.`,
+		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one`,
+		func(words []string) error {
+			if len(words) == 0 {
+				return exactly("CHANGE", "TEXT…")(words)
+			}
+			if _, err := id.ParseChange(words[0]); err != nil {
+				return err
+			}
+			if strings.TrimSpace(strings.Join(words[1:], " ")) == "" {
+				return problem.Errorf(problem.Usage, "sallyport change tell --help", "say something to the agent of %s", words[0])
+			}
+			return nil
+		}, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d, err := c.Tell(cmd.Context(), words[0], strings.Join(words[1:], " "))
+			if err != nil {
+				return err
+			}
+			if !d.Delivered {
+				return problem.Errorf(problem.Conflict, "sallyport change log "+words[0],
+					"the message did not reach the agent of %s: its program does not read its standard input", words[0])
+			}
+			if !a.document(d) {
+				a.delivered(words[0], d)
+			}
+			return nil
+		})
+	cmd.Flags().SetInterspersed(false) // TEXT may begin with a dash
+	return cmd
+}
+
+func (a *app) delivered(change string, d api.Delivery) {
+	s := a.sheet(a.Out)
+	if d.Acknowledged {
+		s.line("%s delivered, %s", change, s.green("acknowledged"))
+	} else {
+		s.line("%s delivered, %s", change, s.yellow("not acknowledged"))
+	}
+	if text := strings.TrimSpace(d.AgentResponse); text != "" {
+		s.line("the agent says, in its own words, which nobody checked:")
+		for line := range strings.Lines(inert.Block(text, 8<<10)) {
+			s.line("  > %s", strings.TrimRight(line, "\n"))
+		}
+	}
+}

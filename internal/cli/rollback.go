@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+const rollbackLong = `Undoes a change that has landed, or takes the tree of one that has not back.
+
+With CHANGE alone, a change that has landed is undone: a new change of kind revert, with a card of
+its own, brings exactly the paths that CHANGE touched back to what they were, as a forward commit.
+Nothing is undone before that is approved.
+
+The others are for a change that has not landed, and need no approval, because nothing lands:
+--checkpoint makes its tree that of one of its checkpoints, byte for byte; --file returns files (or
+folders with all below) to the last valid checkpoint; --smart returns those that break a rule. What
+stood there is kept as a checkpoint; an agent that works goes on, on the restored files.`
+
+// rollbackFlags are the words of rollback.
+type rollbackFlags struct {
+	reason, mode, checkpoint string
+	files                    []string
+	smart                    bool
+}
+
+func (a *app) rollbackCommand() *cobra.Command {
+	var f rollbackFlags
+	var cmd *cobra.Command
+	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID", "undo what has landed, or take a working tree back", rollbackLong,
+		`  sallyport rollback chg-1a2b3c4d
+  sallyport rollback chg-1a2b3c4d --approve yes --reason "breaks the build"
+  sallyport rollback --checkpoint ckpt-002-0123abcd
+  sallyport rollback chg-1a2b3c4d --file src/main.go --file docs
+  sallyport rollback chg-1a2b3c4d --smart`,
+		func(words []string) error { return f.check(cmd, words) },
+		func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			switch {
+			case f.checkpoint != "":
+				return a.restore(cmd, c, f.checkpoint)
+			case f.smart || len(f.files) > 0:
+				return a.putBack(cmd, c, words[0], api.PutBack{Paths: f.files, Violating: f.smart})
+			}
+			return a.undo(cmd, c, words[0], f)
+		})
+	cmd.Flags().StringVar(&f.mode, "approve", "", "`MODE`: ask, yes or later; for a change that has landed")
+	cmd.Flags().StringVar(&f.reason, "reason", "asked for on the command line", "why: `TEXT`; for a change that has landed")
+	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "make the tree that of the checkpoint with this `ID`")
+	cmd.Flags().StringArrayVar(&f.files, "file", nil, "return this `PATH`, from the top of the repository, to the last valid checkpoint; repeatable")
+	cmd.Flags().BoolVar(&f.smart, "smart", false, "return the files that break a rule to the last valid checkpoint")
+	return cmd
+}
+
+// check refuses words that mean two things at once.
+func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
+	var given []string
+	for _, name := range []string{"checkpoint", "file", "smart"} {
+		if cmd.Flags().Changed(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	const next = "sallyport rollback --help"
+	if len(given) > 1 {
+		return problem.Errorf(problem.Usage, next, "%s and %s are two ways back; give one", given[0], given[1])
+	}
+	for _, name := range []string{"approve", "reason"} {
+		if len(given) == 1 && cmd.Flags().Changed(name) {
+			return problem.Errorf(problem.Usage, next, "--%s is for the undoing of a change that has landed; %s lands nothing", name, given[0])
+		}
+	}
+	if slices.Contains(f.files, "") {
+		return problem.Errorf(problem.Usage, next, "--file \"\" names no file")
+	}
+	if !slices.Contains(given, "--checkpoint") {
+		return oneChange(words)
+	}
+	if len(words) > 0 {
+		return problem.Errorf(problem.Usage, next, "--checkpoint %q says which change is meant; %q is one word too many", f.checkpoint, words[0])
+	}
+	_, err := id.ParseCheckpoint(f.checkpoint)
+	return err
+}
+
+// undo asks for the undoing of a change that has landed, and follows that.
+func (a *app) undo(cmd *cobra.Command, c *client.Client, change string, f rollbackFlags) error {
+	ctx := cmd.Context()
+	approve, err := a.approveMode(f.mode)
+	if err != nil {
+		return err
+	}
+	row, err := c.Rollback(ctx, change, api.Rollback{Reason: f.reason, Approve: approve})
+	if err != nil {
+		return err
+	}
+	a.accepted(row)
+	return a.see(ctx, c, row.ID, approve, false)
+}
+
+// restore makes a tree that of a checkpoint.
+func (a *app) restore(cmd *cobra.Command, c *client.Client, checkpoint string) error {
+	taken, err := c.Restore(cmd.Context(), checkpoint)
+	if err != nil || a.document(taken) {
+		return err
+	}
+	s := a.sheet(a.Out)
+	s.line("%s has the tree of %s again", taken.Change, checkpoint)
+	s.verdict(taken)
+	s.violations(taken, violationsShown)
+	return nil
+}
+
+// putBack returns files to the last valid checkpoint.
+func (a *app) putBack(cmd *cobra.Command, c *client.Client, change string, wish api.PutBack) error {
+	done, err := c.PutBack(cmd.Context(), change, wish)
+	if err != nil || a.document(done) {
+		return err
+	}
+	s := a.sheet(a.Out)
+	if wish.Violating {
+		s.line("Reverted %d files with violations", len(done.Reverted)) // SV-049 says these words
+		s.line("Kept %d valid changes", done.Kept)
+	} else {
+		s.line("Reverted %d files", len(done.Reverted))
+		s.line("Kept %d other changes", done.Kept)
+	}
+	s.paths(done.Reverted)
+	if done.Checkpoint.ID != "" {
+		s.verdict(done.Checkpoint)
+		s.violations(done.Checkpoint, violationsShown)
+	}
+	return nil
+}
+
+// paths lists some of many paths.
+func (s sheet) paths(all []string) {
+	const shown = 40
+	for i, path := range all {
+		if i == shown {
+			s.line("  … and %s more", count(len(all)-shown, "path"))
+			return
+		}
+		s.line("  %s", inert.Path(path))
+	}
+}
