@@ -43,7 +43,7 @@ lint: ## golangci-lint, pinned
 	$(GO) run $(LINT) run ./...
 
 docs: ## write docs that come from code: cli.md, schemas, states, linked modules
-	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/change ./internal/config ./internal/cli
+	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/change ./internal/config ./internal/cli ./internal/metric
 
 bench: setup-test build ## ours and the rival in turn, with ratios
 	$(GO) test -mod=readonly -run '^$$' -bench . -benchtime 20x ./internal/...

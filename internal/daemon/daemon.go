@@ -81,7 +81,8 @@ func Run(ctx context.Context, o Options) error {
 		d.Log = os.Stderr
 	}
 	var err error
-	if d.secrets, err = newSecretRules(os.Environ()); err != nil {
+	d.meter = metric.New(metric.Options{Alert: d.alerted})
+	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {
 		return err
 	}
 	d.log = slog.New(slog.NewTextHandler(clean{d.Log, d.secrets.plain}, nil))
@@ -139,7 +140,6 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err := d.sweep(ctx, state); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
-	d.meter = metric.New(metric.Options{Alert: d.alerted})
 	d.control = change.New(d.parts(owner, report, state))
 	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter})
 	return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"sallyport/internal/git"
+	"sallyport/internal/metric"
 	"sallyport/internal/problem"
 	"sallyport/internal/secret"
 )
@@ -33,8 +34,8 @@ type secretRules struct {
 	ready map[[sha256.Size]byte]*secret.Scanner
 }
 
-func newSecretRules(environ []string) (*secretRules, error) {
-	r := &secretRules{known: secret.Environment(environ), cache: secret.NewMemory(scansKept), ready: map[[sha256.Size]byte]*secret.Scanner{}}
+func newSecretRules(environ []string, meter *metric.Set) (*secretRules, error) {
+	r := &secretRules{known: secret.Environment(environ), cache: measured{secret.NewMemory(scansKept), meter}, ready: map[[sha256.Size]byte]*secret.Scanner{}}
 	var err error
 	r.plain, err = secret.New(secret.Config{Known: r.known, Cache: r.cache})
 	return r, err

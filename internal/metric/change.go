@@ -40,6 +40,21 @@ type entry struct {
 	Figures
 	touched int64
 	event   string // of a move that is not yet known to be committed
+	queued  time.Time
+}
+
+// queueFor is how long a reading of a queue says something: who reads it reads it empty.
+const queueFor = 10 * time.Second
+
+func (e *entry) queue(depth int) { e.QueueDepth, e.queued = depth, time.Now() }
+
+// settle forgets readings that say nothing any more. It goes by the monotonic clock.
+func (f *figures) settle() {
+	for _, e := range f.of {
+		if e.QueueDepth > 0 && time.Since(e.queued) > queueFor {
+			e.QueueDepth, f.stale = 0, true
+		}
+	}
 }
 
 // at returns the numbers of a change, making room if there is none: an ended change goes

@@ -13,7 +13,7 @@ const (
 	File       Measure = "file"       // the same by file: the mean of one checkpoint's
 	Pause      Measure = "pause"      // until every process stands
 	Resume     Measure = "resume"     // until they run again
-	Event      Measure = "event"      // from a write to the watch knowing of it
+	Event      Measure = "event"      // from reading the kernel's queue until all that was in it is known
 )
 
 // standard is what one measure is held to (SV-100); zero where nothing is promised.
@@ -34,7 +34,7 @@ var standards = []standard{
 	{File, "sallyport_validation_file_seconds", "Judging one file: the mean over one checkpoint.", 50 * time.Millisecond, 200 * time.Millisecond},
 	{Pause, "sallyport_pause_seconds", "Stopping every process of a session.", 100 * time.Millisecond, 500 * time.Millisecond},
 	{Resume, "sallyport_resume_seconds", "Letting a stopped session run again.", 100 * time.Millisecond, 500 * time.Millisecond},
-	{Event, "sallyport_event_seconds", "From a write in a workspace until the watch knows of it.", 10 * time.Millisecond, 50 * time.Millisecond},
+	{Event, "sallyport_event_seconds", "From reading the kernel's queue of a workspace until all that was in it is known.", 10 * time.Millisecond, 50 * time.Millisecond},
 }
 
 // buckets are the histogram's bounds, in seconds: dense around target and maximum.

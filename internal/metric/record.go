@@ -33,6 +33,7 @@ type Taking struct {
 	frozen          time.Time // zero: nothing ran
 	diff, judged    time.Duration
 	files           int
+	upper           int64 // -1: not known
 	diffed, decided bool
 }
 
@@ -42,7 +43,7 @@ func (s *Set) Taking(change id.Change, trigger string) *Taking {
 		return nil
 	}
 	now := time.Now()
-	return &Taking{set: s, change: change, trigger: trigger, began: now, at: now}
+	return &Taking{set: s, change: change, trigger: trigger, began: now, at: now, upper: -1}
 }
 
 // Frozen says that the session stands.
@@ -53,11 +54,12 @@ func (t *Taking) Frozen() {
 	}
 }
 
-// Diffed says that the workspace was walked, read and compared.
-func (t *Taking) Diffed() {
+// Diffed says that the workspace was walked, read and compared, and how many bytes the
+// agent has there.
+func (t *Taking) Diffed(upperBytes int64) {
 	if t != nil {
 		now := time.Now()
-		t.diff, t.diffed, t.at = now.Sub(t.at), true, now
+		t.diff, t.diffed, t.at, t.upper = now.Sub(t.at), true, now, upperBytes
 	}
 }
 
@@ -94,6 +96,9 @@ func (t *Taking) record(now time.Time, verdict string, err error) {
 	}
 	f := s.figures.at(t.change)
 	f.Last, f.Longest = whole, max(f.Longest, whole)
+	if t.upper >= 0 {
+		s.upperOf(t.change, t.upper)
+	}
 	switch {
 	case err != nil:
 		word = failedWord
@@ -133,32 +138,31 @@ func (s *Set) Resumed(change id.Change, took time.Duration, err error) {
 	})
 }
 
-// Event records how long the watch took to know of a write.
-func (s *Set) Event(change id.Change, took time.Duration) {
-	s.record(func() {
-		s.observe(Event, took)
-		f := s.figures.at(change)
-		f.Events++
-		f.EventLongest = max(f.EventLongest, took)
-	})
-}
-
-// Queue says how many events of a change nobody has looked at yet.
-func (s *Set) Queue(change id.Change, depth int) {
-	s.record(func() {
-		s.figures.at(change).QueueDepth = max(depth, 0)
-		s.figures.stale = true
-	})
+// Handled returns what a watch calls after each reading of a change's queue: with how many
+// events it found there, and how long it took until they were known.
+func (s *Set) Handled(change id.Change) func(events int, took time.Duration) {
+	return func(events int, took time.Duration) {
+		s.record(func() {
+			s.observe(Event, took)
+			f := s.figures.at(change)
+			f.Events += int64(max(events, 0))
+			f.EventLongest = max(f.EventLongest, took)
+			f.queue(max(events, 0))
+			s.figures.stale = true
+		})
+	}
 }
 
 // Upper says how many bytes the agent of a change has on disk.
 func (s *Set) Upper(change id.Change, bytes int64) {
-	s.record(func() {
-		f := s.figures.at(change)
-		f.UpperBytes = max(bytes, 0)
-		f.UpperMaxBytes = max(f.UpperMaxBytes, f.UpperBytes)
-		s.figures.stale = true
-	})
+	s.record(func() { s.upperOf(change, bytes) })
+}
+
+func (s *Set) upperOf(change id.Change, bytes int64) {
+	f := s.figures.at(change)
+	f.UpperBytes = max(bytes, 0)
+	f.UpperMaxBytes = max(f.UpperMaxBytes, f.UpperBytes)
+	s.figures.stale = true
 }
 
 // Held says how many bytes of memory watching a change takes.

@@ -71,7 +71,7 @@ func newSeries() series {
 		refused:     counter("samples_refused_total", "Measurements that were less than nothing, and are in no other figure."),
 		sessions:    gauges("sessions", "Sessions that run, and that wait for a place.", "state"),
 		alerts:      gauges("alert", "1 while an alert is raised.", "alert"),
-		queue:       gauge("event_queue_depth", "Events of workspaces that nobody has looked at yet."),
+		queue:       gauge("event_queue_depth", "Events found waiting by the last readings of the watches, in all."),
 		upper:       gauge("upper_bytes", "What all agents wrote, on disk now."),
 		upperMost:   gauge("upper_change_bytes_max", "The same of the one change that wrote most."),
 		held:        gauge("watch_memory_bytes", "What watching all changes holds in memory."),
@@ -97,6 +97,14 @@ func (s *series) register(to *prometheus.Registry) {
 		s.pauses.WithLabelValues(word)
 		s.resumes.WithLabelValues(word)
 		s.reverts.WithLabelValues(word)
+	}
+	for _, trigger := range triggers {
+		for _, word := range words {
+			s.checkpoints.WithLabelValues(trigger, word)
+		}
+	}
+	for _, state := range states {
+		s.moves.WithLabelValues(state)
 	}
 	s.lookups.WithLabelValues("hit")
 	s.lookups.WithLabelValues("miss")

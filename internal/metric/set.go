@@ -109,6 +109,7 @@ func (s *Set) look() {
 		if err == nil {
 			s.process = process
 		}
+		s.figures.settle()
 		t := s.figures.totals()
 		for gauge, v := range map[prometheus.Gauge]float64{
 			s.queue: float64(t.queue), s.upper: float64(t.upper), s.upperMost: float64(t.upperMax),
