@@ -90,8 +90,8 @@ func TestEachAlertIsRaisedOnceAndClearedWithHysteresis(t *testing.T) {
 			{verdict(10, "invalid"), ""},
 			{verdict(1, "invalid"), "+validation_failures"}, // a valid one left the window
 			{verdict(90, "valid"), ""},                      // 10 of 100 keep it
-			{verdict(1, "valid"), ""},                     // 9
-			{verdict(1, "valid"), "-validation_failures"}, // 8
+			{verdict(1, "valid"), ""},                       // 9
+			{verdict(1, "valid"), "-validation_failures"},   // 8
 		},
 		"what could not be judged has failed":  {{verdict(17, "valid"), ""}, {verdict(3, "novel"), "+validation_failures"}},
 		"what nobody was to judge did not":     {{verdict(40, "skipped"), ""}},
