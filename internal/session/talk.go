@@ -28,6 +28,7 @@ const (
 // that is not delivered when its method returns is taken back, unless the pipe
 // has part of it already.
 type Talk struct {
+	// Set before anything is said; NewTalk has the defaults.
 	AnswerWithin time.Duration // for the answer to a violation or a word; then a violation is sent again; default 5 s
 	Retries      int           // how often a violation without an answer is sent again; default 2
 	PauseWithin  time.Duration // for the answer to a pause; default 10 s (SV-105)
