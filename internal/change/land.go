@@ -187,6 +187,7 @@ func (c *Controller) held(ctx context.Context, row store.Change, p proposal.Prop
 	if transient(because) && row.Attempts+1 < attemptsMax {
 		return because
 	}
+	because = c.wayOn(ctx, row, because)
 	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
 		next := problem.Of(because).Next
 		if next == "" {

@@ -149,7 +149,7 @@ func (s *site) drifted(made *Landing, paths []string) error {
 		return nil
 	}
 	return problem.Errorf(problem.Refused, s.command("log "+made.Branch+" -- ")+listed(paths[:1]),
-		"%s changed on %s since the change began: %w", listed(paths), made.Branch, ErrDrift)
+		"%s changed on %s since the change began: %w", listed(paths), made.Branch, &Drift{paths})
 }
 
 // file is e unless it is a folder, which stands for no entry of its own.

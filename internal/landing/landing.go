@@ -50,6 +50,12 @@ var (
 	ErrBusy     = problem.New(problem.Unavailable, "another landing on this repository is under way")
 )
 
+// Drift is ErrDrift with the paths.
+type Drift struct{ Paths []string }
+
+func (d *Drift) Error() string { return ErrDrift.Error() }
+func (d *Drift) Unwrap() error { return ErrDrift }
+
 // Order is what is to be landed.
 type Order struct {
 	Landing   id.Landing
