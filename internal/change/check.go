@@ -52,7 +52,9 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, co
 	}
 	spec.ID = string(id.NewSession("check"))
 	out := &tail{max: tailBytes}
-	spec.Tree, spec.Argv, spec.Stdout, spec.Stderr = shown.Tree, []string{"/bin/sh", "-c", command}, out, out
+	clean := c.Secrets.Redactor(out) // before the beginning is cut off, or the rest of a secret would stay
+	both := &together{to: clean}
+	spec.Tree, spec.Argv, spec.Stdout, spec.Stderr = shown.Tree, []string{"/bin/sh", "-c", command}, both, both
 	began := time.Now()
 	process, err := c.Sandbox.Start(ctx, spec)
 	if err != nil {
@@ -60,6 +62,9 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, co
 	}
 	exit, err := process.Wait()
 	if err != nil {
+		return proposal.CheckResult{}, err
+	}
+	if err := clean.Close(); err != nil {
 		return proposal.CheckResult{}, err
 	}
 	if ctx.Err() != nil {

@@ -93,10 +93,13 @@ func New(p Parts) *Controller {
 	if p.Settings.WorkersMax <= 0 {
 		p.Settings.WorkersMax = WorkersDefault
 	}
+	if p.Secrets == nil {
+		p.Secrets = secret.Default()
+	}
 	return &Controller{
 		Parts:   p,
 		holder:  string(id.NewSession("daemon")),
-		feed:    newFeed(),
+		feed:    newFeed(p.Secrets.Redact),
 		wake:    make(chan struct{}, 1),
 		cancels: map[id.Change]context.CancelCauseFunc{},
 		live:    map[id.Change]*supervisor{},

@@ -12,6 +12,8 @@ const queueMax = 256
 
 // feed hands notices to who watches. It never blocks who publishes.
 type feed struct {
+	clean func(string) string // takes secrets out of a text
+
 	mu   sync.Mutex
 	seq  int64
 	subs map[*subscription]struct{}
@@ -23,11 +25,16 @@ type subscription struct {
 	ready  chan struct{}
 }
 
-func newFeed() *feed { return &feed{subs: map[*subscription]struct{}{}} }
+func newFeed(clean func(string) string) *feed {
+	return &feed{clean: clean, subs: map[*subscription]struct{}{}}
+}
 
 // publish queues n for everybody who watches its change. What is no state is dropped for
 // a reader who is too far behind.
 func (f *feed) publish(n Notice) {
+	if n.Kind != "output" { // a transcript's lines are clean
+		n.Text = f.clean(n.Text)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seq++

@@ -42,6 +42,7 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m
 			row.Next = p.Next
 		}
 	}
+	row.Reason, row.Next = c.Secrets.Redact(row.Reason), c.Secrets.Redact(row.Next)
 	row.Due = time.Time{}
 	if to.Due() {
 		row.Due = at.Add(m.Wait)
@@ -68,7 +69,7 @@ func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change,
 	}
 	return tx.AppendEntry(ctx, audit.Entry{
 		At: at, Actor: m.By, Change: string(row.ID), Subject: subject,
-		Verb: verb, Reason: row.Reason, Digests: m.Digests,
+		Verb: verb, Reason: c.Secrets.Redact(row.Reason), Digests: m.Digests,
 	})
 }
 

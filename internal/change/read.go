@@ -97,11 +97,13 @@ func (c *Controller) patch(ctx context.Context, change id.Change, w io.Writer, b
 		return err
 	}
 	var from, to git.OID
+	var exact error
 	switch n := len(d.Checkpoints); {
 	case d.Proposal != nil:
 		from, to = d.Proposal.Base, d.Proposal.Commit
 	case n > 0:
 		from, to = d.Checkpoints[n-1].Base, d.Checkpoints[n-1].Commit
+		exact = exportable(d.Checkpoints[n-1])
 	default:
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has nothing to show yet: it is %s", change, d.Change.State)
 	}
@@ -109,7 +111,7 @@ func (c *Controller) patch(ctx context.Context, change id.Change, w io.Writer, b
 	if err != nil {
 		return err
 	}
-	return host.Patch(ctx, w, from, to, binary)
+	return c.show(ctx, host, showing{from, to, binary, exact}, w)
 }
 
 func (c *Controller) Transcript(ctx context.Context, change id.Change, which id.Session) (io.ReadCloser, error) {
@@ -193,7 +195,7 @@ func (c *Controller) between(ctx context.Context, from, to id.Checkpoint, w io.W
 	if err != nil {
 		return err
 	}
-	start := b.Base
+	start, exact := b.Base, exportable(b)
 	if from != "" {
 		a, err := c.Checkpoint(ctx, from)
 		if err != nil {
@@ -212,7 +214,7 @@ func (c *Controller) between(ctx context.Context, from, to id.Checkpoint, w io.W
 	if err != nil {
 		return err
 	}
-	return host.Patch(ctx, w, start, b.Commit, binary)
+	return c.show(ctx, host, showing{start, b.Commit, binary, exact}, w)
 }
 
 func (c *Controller) Audit(ctx context.Context, change id.Change, after int64, limit int) (out []audit.Entry, err error) {

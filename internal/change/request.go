@@ -54,6 +54,9 @@ func (c *Controller) Request(ctx context.Context, r request.Request) (Receipt, e
 
 // add gives an accepted request its row.
 func (c *Controller) add(ctx context.Context, r request.Request) (store.Change, error) {
+	if err := c.secretsIn(ctx, r); err != nil {
+		return store.Change{}, err
+	}
 	row := store.Change{ID: id.NewChange(), State: string(Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		n, err := tx.NextUID(ctx)

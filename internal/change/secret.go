@@ -1,6 +1,21 @@
 package change
 
-import "sallyport/internal/secret"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/git"
+	"sallyport/internal/policy"
+	"sallyport/internal/problem"
+	"sallyport/internal/request"
+	"sallyport/internal/secret"
+)
 
 // secretRules names what a change is scanned by.
 func (j Judging) secretRules() string {
@@ -8,4 +23,78 @@ func (j Judging) secretRules() string {
 		return secret.Default().Digest()
 	}
 	return j.Secrets.Digest()
+}
+
+// secretsIn refuses a request that carries a secret: its words are kept, shown, and stand in the commit that lands (CW-028).
+// What is said of it is kind and place alone.
+func (c *Controller) secretsIn(ctx context.Context, r request.Request) error {
+	for _, part := range []struct {
+		flag  string
+		words []string
+	}{
+		{"--request", []string{r.Text}}, {"--reason", []string{r.Reason}}, {"--replay", []string{string(r.Script)}},
+		{"COMMAND", r.Argv}, {"COMMAND", []string{strings.Join(r.Argv, " ")}},
+		{"--check", r.Checks}, {"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--include-ignored", r.IncludeIgnored},
+	} {
+		for i, words := range part.words {
+			found, err := c.Secrets.Scan(ctx, "", strings.NewReader(words), int64(len(words)))
+			if err != nil {
+				return problem.Errorf(problem.Usage, "sallyport run --help", "%s cannot be scanned for secrets: %w", part.flag, err)
+			}
+			if len(found) == 0 {
+				continue
+			}
+			place := ""
+			if len(part.words) > 1 {
+				place = fmt.Sprintf("word %d, ", i+1)
+			}
+			return problem.Errorf(problem.Usage, "sallyport run --help", "%s holds a secret (%s, %sline %d); a request is kept and shown, so it is not taken",
+				part.flag, found[0].Rule, place, max(found[0].Line, 1))
+		}
+	}
+	return nil
+}
+
+// exportable returns why a checkpoint's bytes are not given out as they are: they hold a secret, or may.
+func exportable(cp checkpoint.Checkpoint) error {
+	hidden := cp.Status == checkpoint.Skipped || slices.ContainsFunc(cp.Violations, func(v policy.Violation) bool {
+		return v.Constraint == policy.SecretFound || v.Constraint == policy.NotScanned
+	})
+	if !hidden {
+		return nil
+	}
+	return problem.Errorf(problem.Refused, "sallyport checkpoint diff "+string(cp.ID),
+		"%s is not known to be free of secrets, so it is not given out as a patch; its diff is shown without them", cp.ID)
+}
+
+// showing is a difference to be shown or given out.
+type showing struct {
+	from, to git.OID
+	binary   bool  // as a patch that git apply takes
+	exact    error // why it may not be given out as it is; nil = it may
+}
+
+// show writes a difference: for reading without secrets, as a patch byte for byte.
+func (c *Controller) show(ctx context.Context, host git.Dir, s showing, w io.Writer) error {
+	if s.binary {
+		if s.exact != nil {
+			return s.exact
+		}
+		return host.Patch(ctx, w, s.from, s.to, true)
+	}
+	clean := c.Secrets.DiffRedactor(w)
+	err := host.Patch(ctx, clean, s.from, s.to, false)
+	return errors.Join(err, clean.Close())
+}
+
+// together lets the two streams of a program be written to one place.
+type together struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (t *together) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.to.Write(p)
 }

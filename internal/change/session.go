@@ -48,7 +48,7 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	}
 	s.Dir = c.sessionDir(s.ID)
 	run := session.Running{
-		Session: s, Driver: c.Sandbox, Spec: spec, Program: program, Ops: c.Ops,
+		Session: s, Driver: c.Sandbox, Spec: spec, Program: program, Ops: c.Ops, Secrets: c.Secrets,
 		Cwd: filepath.Join(r.Project.Top, r.Workdir),
 	}
 	if program.Messages {

@@ -149,7 +149,7 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 		Objects: o.host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.from, Base: o.base, Commit: o.commit, Tree: o.tree, Edits: o.edits,
-		Policy: o.policy, Checks: results, Note: o.note, AgentSays: o.lastWord, At: now(),
+		Policy: o.policy, Checks: results, Note: o.note, AgentSays: o.lastWord, At: now(), Secrets: c.Secrets,
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/id"
 	"sallyport/internal/inert"
 	"sallyport/internal/policy"
+	"sallyport/internal/secret"
 	"sallyport/internal/workspace"
 )
 
@@ -52,6 +53,7 @@ type Making struct {
 	Note       string
 	AgentSays  string
 	At         time.Time
+	Secrets    *secret.Scanner // takes secrets out of the card's words; nil = by the built-in rules
 }
 
 // Make computes a proposal with its card and its digest. It reads objects and writes nothing.
@@ -79,6 +81,7 @@ func Make(ctx context.Context, m Making) (Proposal, error) {
 		p.Checkpoint = m.Checkpoint.ID
 	}
 	p.Card, err = m.card(ctx)
+	m.clean(&p.Card)
 	return p, err
 }
 
@@ -121,6 +124,28 @@ func (m Making) card(ctx context.Context) (Card, error) {
 	}
 	c.Reach = append(c.Reach, policy.Reach(changes)...)
 	return c, nil
+}
+
+// clean takes secrets out of what others said: a request, a repository, an agent, its tools.
+func (m Making) clean(c *Card) {
+	if m.Secrets == nil {
+		m.Secrets = secret.Default()
+	}
+	all := []*string{&c.Title, &c.Note, &c.AgentSays}
+	for i := range c.Checks {
+		all = append(all, &c.Checks[i].Command, &c.Checks[i].Why, &c.Checks[i].Tail)
+	}
+	for i := range c.Drift {
+		all = append(all, &c.Drift[i])
+	}
+	for i := range c.Files {
+		all = append(all, &c.Files[i].Note)
+	}
+	for _, text := range all {
+		if *text != "" {
+			*text = m.Secrets.Redact(*text)
+		}
+	}
 }
 
 // targets reads where the new links lead, by object.

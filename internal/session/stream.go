@@ -26,7 +26,10 @@ type stream struct {
 }
 
 // stream makes one; all are made before the first is written to.
-func (t *transcript) stream(name string) {
+func (t *transcript) stream(name string) *stream {
+	if t.secrets == nil {
+		t.secrets = secret.Default()
+	}
 	s := &stream{t: t, name: name}
 	s.ear = cutter{give: func(line []byte, whole bool) {
 		if whole {
@@ -36,6 +39,7 @@ func (t *transcript) stream(name string) {
 	s.lines = cutter{give: func(line []byte, _ bool) { t.add(name, line) }}
 	s.clean = t.secrets.Redactor(&s.lines)
 	t.streams = append(t.streams, s)
+	return s
 }
 
 // apart is how long what one stream printed may wait before the other's is given out: closer together, which came first

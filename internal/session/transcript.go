@@ -53,9 +53,6 @@ type transcript struct {
 
 func newTranscript(r Running, broken func(error)) (*transcript, error) {
 	t := &transcript{ops: r.Ops, output: r.Output, broken: broken, secrets: r.Secrets, stop: make(chan struct{}), idle: make(chan struct{})}
-	if t.secrets == nil {
-		t.secrets = secret.Default()
-	}
 	t.stream("stdout")
 	t.stream("stderr")
 	err := r.Ops.Do("transcript:open", func() (err error) {

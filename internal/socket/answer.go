@@ -45,7 +45,7 @@ func (s *Server) answer(do verb) http.HandlerFunc {
 
 // refuseWith answers with a problem. A fault of ours is logged too: the person sees it once, the log keeps it.
 func (s *Server) refuseWith(w http.ResponseWriter, r *http.Request, err error) {
-	body, status := api.ProblemOf(err)
+	body, status := s.problemOf(err)
 	if body.Kind == string(problem.Internal) {
 		s.Log.Error("verb went wrong", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err))
 	}

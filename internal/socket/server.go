@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/change"
 	"sallyport/internal/id"
 	"sallyport/internal/metric"
+	"sallyport/internal/secret"
 )
 
 // Host is what the daemon tells of itself.
@@ -36,6 +37,8 @@ type Options struct {
 	Owner int    // uid of the home's owner; root is heard too
 	Log   *slog.Logger
 	Meter *metric.Set // nil measured nothing
+
+	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
 }
 
 // Server answers on one home's socket.
@@ -58,7 +61,12 @@ const (
 )
 
 // New returns a server; nothing runs before Serve.
-func New(o Options) *Server { return &Server{Options: o, started: time.Now()} }
+func New(o Options) *Server {
+	if o.Secrets == nil {
+		o.Secrets = secret.Default()
+	}
+	return &Server{Options: o, started: time.Now()}
+}
 
 // Busy reports how many requests (a watch and a shell too) are under way or came since it was last asked.
 func (s *Server) Busy() int { return int(s.active.Load() + s.came.Swap(0)) }

@@ -122,7 +122,7 @@ func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, o
 	case <-drain.C: // something that was left behind still holds the terminal
 	}
 	if err != nil {
-		body, _ := api.ProblemOf(err)
+		body, _ := s.problemOf(err)
 		raw, _ := json.Marshal(body)
 		err = out.send(api.FrameProblem, raw)
 	} else {

@@ -94,7 +94,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, kind string, wri
 		return
 	}
 	s.Log.Warn("stream broke", slog.String("path", r.URL.Path), slog.Any("error", err))
-	body, _ := api.ProblemOf(err)
+	body, _ := s.problemOf(err)
 	raw, _ := json.Marshal(body) // three strings; json escapes newlines, so it is one header line
 	w.Header().Set(api.TrailerProblem, string(raw))
 }
