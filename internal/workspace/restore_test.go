@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,7 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/disk"
 	"sallyport/internal/git"
+	"sallyport/internal/problem"
 	"sallyport/internal/workspace"
 	wt "sallyport/internal/workspace/workspacetest"
 )
@@ -203,4 +208,192 @@ func TestRestoreGoesToAnyStateByteForByte(t *testing.T) {
 			t.Errorf("found %q in the base's own state", got)
 		}
 	})
+}
+
+func TestNamedFilesGoBackAndTheRestStays(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		s := open(t, m, base)
+		s.live.Edit(t, wt.Write("src/a.go", "one\n"), wt.Write("new/x", "1"))
+		state := s.keep(t)
+		s.live.Edit(t,
+			wt.Write("src/a.go", "two\n"), wt.Write("src/b.go", "two\n"), wt.Write("new/x", "2"), wt.Write("new/y", "2"),
+			wt.Write("other/z", "2"), wt.Remove("docs"), wt.Write("bad/.git/config", "2"), wt.Remove("README"), wt.Write("README/x", "2"),
+		)
+		want := s.sees(t)
+		s.restore(t, state, "src/a.go", "new", "bad", "docs/x.md", "README", "no/such")
+		delete(want, "new/y")
+		delete(want, "bad/.git/config")
+		delete(want, "README/x")
+		want["src/a.go"], want["new/x"], want["docs/x.md"], want["README"] = `644 "one\n"`, `644 "1"`, `644 "x\n"`, `644 "read me\n"`
+		same(t, s.sees(t), want)
+		for _, wrong := range []string{"", ".", "..", "../x", "/etc", "a//b", "a/", "a/../b"} {
+			err := m.Restore(t.Context(), s.w, s.live.View, s.host, state, []string{wrong})
+			if problem.KindOf(err) != problem.Usage {
+				t.Errorf("%q: %v", wrong, err)
+			}
+		}
+	})
+}
+
+func TestRestoreLeavesWhatIsLeftOverAndTheAgentsGit(t *testing.T) {
+	files := maps.Clone(base)
+	files[".gitignore"] = "out/\n*.log\n"
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		s := open(t, m, files)
+		state := s.keep(t)
+		s.live.Edit(t,
+			wt.Write("out/a", "1"), wt.Chmod("out", 0o700), wt.Write("src/x.log", "2"), wt.Remove("src/a.go"), wt.Write("new/y.log", "3"), wt.Write("new/y", "4"),
+			wt.Write(".git/mine", "5"), wt.Write("src/.git/config", "6"), wt.Write(".GIT/hooks/x", "7"), wt.Mkdir("empty/er"),
+			wt.Remove("docs"), wt.Write("docs", "8"), wt.Remove("link"), wt.Write("link/z.log", "9"),
+		)
+		s.restore(t, state)
+		want := s.holds(t, state)
+		want["out/a"], want["src/x.log"], want["new/y.log"] = `644 "1"`, `644 "2"`, `644 "3"`
+		same(t, s.sees(t), want)
+		if raw, err := os.ReadFile(filepath.Join(s.w.Tree.GitDir, "mine")); err != nil || string(raw) != "5" {
+			t.Errorf("the agent's own git: %q, %v", raw, err)
+		}
+	})
+}
+
+func TestFoldersAreOpenAgainAndThoseThatAreEmptyAreGone(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		s := open(t, m, base)
+		state := s.keep(t)
+		s.live.Edit(t, wt.Write("a/b/c/x", "1"), wt.Write("a/y", "1"), wt.Write("src/deep/n", "1"), wt.Mkdir("only/empty"),
+			wt.Chmod("a/b", 0), wt.Chmod("src/deep", 0), wt.Chmod("src", 0o200), wt.Chmod("docs", 0), wt.Chmod(".", 0))
+		s.restore(t, state)
+		s.exactly(t, state)
+		for _, p := range []string{".", "src", "src/deep", "docs"} {
+			if st, err := os.Stat(filepath.Join(fmt.Sprintf("/proc/self/fd/%d", s.live.View.Fd()), p)); err != nil || st.Mode().Perm() != 0o755 {
+				t.Errorf("%s: %v, %v", p, st, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(fmt.Sprintf("/proc/self/fd/%d", s.live.View.Fd()), "a")); !os.IsNotExist(err) {
+			t.Errorf("a folder that nobody made is there: %v", err)
+		}
+	})
+}
+
+func TestWhatIsRightIsNotWrittenAgain(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		s := open(t, m, base)
+		s.live.Edit(t, days[0]...)
+		state := s.keep(t)
+		before := walk(t, m, s.w)
+		s.live.Edit(t, wt.Write("later", "x"))
+		s.restore(t, state)
+		if after := walk(t, m, s.w); !slices.EqualFunc(before.Changes, after.Changes, func(a, b workspace.Found) bool { return a == b }) {
+			t.Errorf("before %+v\nafter %+v", before.Changes, after.Changes)
+		}
+	})
+}
+
+func TestAnOverlayIsNeverWrittenBelowItsMount(t *testing.T) {
+	wt.CanOverlay(t)
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
+	s := open(t, m, base)
+	upper, err := os.Open(s.w.Tree.Upper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer upper.Close()
+	for name, view := range map[string]*os.File{"the upper folder": upper, "no view": nil} {
+		if err := m.Restore(t.Context(), s.w, view, s.host, s.w.Spec.Base, nil); err == nil {
+			t.Errorf("restored through %s", name)
+		}
+	}
+}
+
+func TestAWorkspaceThatIsNotRestoredIsToldSo(t *testing.T) {
+	spoil := map[string]func(top string) error{
+		"a byte":        func(top string) error { return os.WriteFile(top+"/src/a.go", []byte("later"), 0o644) },
+		"a mode":        func(top string) error { return os.Chmod(top+"/src/a.go", 0o600) },
+		"a new file":    func(top string) error { return os.WriteFile(top+"/new", nil, 0o644) },
+		"a lost file":   func(top string) error { return os.Remove(top + "/docs/x.md") },
+		"a second name": func(top string) error { return os.Link(top+"/src/a.go", top+"/twin") },
+		"a folder":      func(top string) error { return os.Chmod(top+"/src", 0o700) },
+		"another kind":  func(top string) error { return os.Symlink("x", top+"/new") },
+	}
+	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
+		for name, do := range spoil {
+			t.Run(string(strategy)+"/"+name, func(t *testing.T) {
+				if strategy == workspace.Overlay {
+					wt.CanOverlay(t)
+				}
+				var s *studio
+				armed := false
+				around := func(op string, write func() error) error {
+					err := write()
+					if op == "restore:prune" && armed { // the last thing that is written
+						err = do(fmt.Sprintf("/proc/self/fd/%d", s.live.View.Fd()))
+					}
+					return err
+				}
+				m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: strategy, Ops: disk.Ops{Around: around}})
+				s = open(t, m, base)
+				s.live.Edit(t, wt.Write("src/a.go", "one\n"), wt.Write("docs/x.md", "one\n"))
+				state := s.keep(t)
+				s.live.Edit(t, wt.Write("src/a.go", "two\n"), wt.Write("gone", ""))
+				armed = true
+				if err := m.Restore(t.Context(), s.w, s.live.View, s.host, state, nil); !errors.Is(err, workspace.ErrNotRestored) {
+					t.Fatalf("error is %v", err)
+				}
+				armed = false
+				s.restore(t, state)
+				s.exactly(t, state)
+			})
+		}
+	}
+}
+
+func TestNothingOutsideIsWrittenWhileNamesAreExchanged(t *testing.T) {
+	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
+		t.Run(string(strategy), func(t *testing.T) {
+			if strategy == workspace.Overlay {
+				wt.CanOverlay(t)
+			}
+			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: strategy})
+			s := open(t, m, base)
+			outside := t.TempDir()
+			for name := range base {
+				p := filepath.Join(outside, strings.TrimPrefix(name, "src/"))
+				if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(p, []byte("the host's\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := photo(t, outside)
+			state := s.keep(t)
+			s.live.Edit(t, wt.Write("src/a.go", "1"), wt.Write("src/deep/c.go", "1"), wt.Symlink("trap", outside), wt.Symlink("file-trap", outside+"/a.go"))
+			// Nothing is frozen: the agent exchanges folders and files for links all the time.
+			top := int(s.live.View.Fd())
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					_ = unix.Renameat2(top, "src", top, "trap", unix.RENAME_EXCHANGE)
+					_ = unix.Renameat2(top, "docs/x.md", top, "file-trap", unix.RENAME_EXCHANGE)
+					_ = unix.Symlinkat(outside, top, "trap")
+				}
+			}()
+			for range 40 {
+				_ = m.Restore(t.Context(), s.w, s.live.View, s.host, state, nil) // fails or not, as the race goes
+			}
+			close(stop)
+			<-stopped
+			if after := photo(t, outside); after != before {
+				t.Fatalf("outside was %s, is %s", before, after)
+			}
+			s.restore(t, state)
+			s.exactly(t, state)
+		})
+	}
 }
