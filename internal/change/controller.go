@@ -47,6 +47,7 @@ type Settings struct {
 	Profiles   []string
 	Author     git.Signature // of commits that agents made; At is ignored
 	Sessions   string        // folder of sessions
+	Changes    string        // folder of what is kept of each change for people to read
 	Self       sandbox.Owner // who the daemon runs as
 	FirstUID   uint32        // of sandboxes when every change has a uid of its own; 0 = all run as Self
 }

@@ -74,7 +74,7 @@ func newHome(t *testing.T) *home {
 		Lander:     &landing.Lander{}, Sandbox: h.cage, Agents: map[string]agent.Driver{"played": played{}},
 		Rules: rules{}, Guard: h.guard, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Settings: change.Settings{
-			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
+			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
 			Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 		},
 	}

@@ -42,7 +42,7 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 				return err
 			}
 			s.still, s.failed = false, 0
-			return s.process.Thaw()
+			return s.thaw()
 		})
 	}
 	var row store.Change

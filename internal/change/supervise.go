@@ -41,11 +41,13 @@ type supervisor struct {
 	still   bool            // it stands until somebody resumes it
 	held    bool            // it stands for what is being done now
 
-	last   time.Time        // of the last checkpoint
-	seen   map[string]int64 // what the last checkpoint saw: path → when it changed
-	failed int              // failed checkpoints in a row
-	again  bool             // this session cannot go on: another begins from row.From
-	limit  *sandbox.Limit   // that the host ended it for
+	last    time.Time        // of the last checkpoint
+	seen    map[string]int64 // what the last checkpoint saw: path → when it changed
+	watch   *session.Watch   // nil: the clock alone says when to look
+	checked time.Time        // when the watch last proved that it hears
+	failed  int              // failed checkpoints in a row
+	again   bool             // this session cannot go on: another begins from row.From
+	limit   *sandbox.Limit   // that the host ended it for
 
 	telling sync.WaitGroup // messages that are under way to the agent
 	ending  chan struct{}  // closed when nothing more is to be told
@@ -77,6 +79,8 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 		c: c, row: *row, ws: ws, host: host, run: run, mode: mode,
 		asks: make(chan ask), over: make(chan struct{}), ending: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
 	}
+	s.listen(ctx)
+	defer s.deaf()
 	started := make(chan sandbox.Process, 1)
 	run.Live = func(p sandbox.Process) { started <- p }
 	over := make(chan ended, 1)
@@ -115,8 +119,12 @@ func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 			return end
 		case a := <-s.asks:
 			a.done <- a.do(ctx)
-		case <-poll.C:
+		case <-s.crossed():
 			s.look(ctx)
+		case <-poll.C:
+			if !s.quiet(ctx) {
+				s.look(ctx)
+			}
 		}
 	}
 }
@@ -166,6 +174,7 @@ func (s *supervisor) look(ctx context.Context) {
 	}
 	diff, err := s.c.Workspaces.Walk(ctx, s.ws)
 	if err == nil {
+		s.c.Meter.Upper(s.row.ID, diff.Bytes)
 		if diff.Bytes > s.mode.UpperBytesMax {
 			s.end(&sandbox.Limit{Name: "disk", Value: fmt.Sprintf("%d MiB", s.mode.UpperBytesMax>>20), Observed: fmt.Sprintf("%d MiB", diff.Bytes>>20)})
 			return
@@ -257,7 +266,7 @@ func (s *supervisor) hold(ctx context.Context, do func() error) (err error) {
 	if s.still || s.held {
 		return do()
 	}
-	if err := s.process.Freeze(ctx); err != nil {
+	if err := s.freeze(ctx); err != nil {
 		return fmt.Errorf("stop the session: %w", err)
 	}
 	s.held = true
@@ -266,11 +275,26 @@ func (s *supervisor) hold(ctx context.Context, do func() error) (err error) {
 		if s.still || s.again {
 			return
 		}
-		if thawed := s.process.Thaw(); thawed != nil {
+		if thawed := s.thaw(); thawed != nil {
 			err = errors.Join(err, fmt.Errorf("let the session run again: %w", thawed))
 		}
 	}()
 	return do()
+}
+
+// freeze and thaw are the process's own, measured.
+func (s *supervisor) freeze(ctx context.Context) error {
+	began := time.Now()
+	err := s.process.Freeze(ctx)
+	s.c.Meter.Paused(s.row.ID, time.Since(began), err)
+	return err
+}
+
+func (s *supervisor) thaw() error {
+	began := time.Now()
+	err := s.process.Thaw()
+	s.c.Meter.Resumed(s.row.ID, time.Since(began), err)
+	return err
 }
 
 // take takes one checkpoint of the running session: wait until the tree is stable, freeze,
@@ -306,6 +330,9 @@ func (s *supervisor) record(ctx context.Context, why checkpoint.Trigger) (checkp
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}
+	if s.watch != nil {
+		s.watch.Reset(taken.Checkpoint.ID)
+	}
 	return taken, s.remember(ctx)
 }
 
@@ -324,7 +351,7 @@ func (s *supervisor) stop(ctx context.Context) error {
 		return nil
 	}
 	if !s.held {
-		if err := s.process.Freeze(ctx); err != nil {
+		if err := s.freeze(ctx); err != nil {
 			return err
 		}
 	}
@@ -342,7 +369,7 @@ func (s *supervisor) block(ctx context.Context, subject string, why error) error
 	if err != nil {
 		s.still = false
 		if !s.held {
-			err = errors.Join(err, s.process.Thaw())
+			err = errors.Join(err, s.thaw())
 		}
 	}
 	return err

@@ -87,6 +87,7 @@ func (s *supervisor) putBack(ctx context.Context, only []string) error {
 // new copy that holds that tree: the agent loses its run, nobody loses work.
 func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) error {
 	err := s.restoreLive(ctx, to, only)
+	s.c.Meter.Reverted(s.row.ID, err)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

@@ -80,12 +80,16 @@ func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspa
 // runAgent starts one session and waits for its end, which is written before anything is judged.
 // One that is to be started again is left without an exit.
 func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspace.Workspace, last session.Session) error {
+	here := c.Meter.SessionWaits()
+	defer func() { here() }()
 	select { // one place per agent that may work at once (SV-095)
 	case c.places <- struct{}{}:
 		defer func() { <-c.places }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	here()
+	here = c.Meter.SessionRuns()
 	run, mode, err := c.running(ctx, *row, ws, last)
 	if err != nil {
 		return err
@@ -261,14 +265,18 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		edits, err := host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err
 	}
-	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
+	order := checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: host, Previous: previous,
 		Trigger: t.why, Session: t.session, At: now(), Author: c.Settings.Author,
 		Plan: plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
 		Floor:          t.mode.Floor, Unjudged: t.live && t.mode.Unvalidated,
 		Meter: c.Meter,
-	})
+	}
+	if t.live { // it stands already; the measuring of how long begins here
+		order.Freeze, order.Thaw = func(context.Context) error { return nil }, func() error { return nil }
+	}
+	taken, err := checkpoint.Take(ctx, order)
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}

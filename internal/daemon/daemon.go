@@ -175,8 +175,8 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		},
 		WorkersMax: file.Changes.AtOnce, Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
 		Author:   git.Signature{Name: orElse(string(file.Commits.AuthorName), "sallyport"), Email: orElse(string(file.Commits.AuthorEmail), "sallyport@localhost")},
-		Sessions: filepath.Join(state, "sessions"),
-		Self:     sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"),
+		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
 	if report.OwnUID {
 		s.FirstUID = firstUID(d.Home)

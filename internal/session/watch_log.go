@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 	"unicode/utf8"
 
@@ -48,6 +49,9 @@ func openWatchLog(watched Watched) (watchLog, error) {
 		l.max = logBytesMax
 	}
 	err := l.ops.Do("watchlog:open", func() (err error) {
+		if err := os.MkdirAll(filepath.Dir(watched.Log), 0o700); err != nil {
+			return err
+		}
 		l.file, err = os.OpenFile(watched.Log, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 		return err
 	})

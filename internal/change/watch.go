@@ -1,0 +1,71 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"sallyport/internal/session"
+)
+
+// healthEvery is how often a watch is asked to prove that it still hears (SV-092).
+const healthEvery = time.Minute
+
+// listen begins to watch the workspace, after a test that the kernel tells of writes. Without a watch
+// the workspace is looked at by the clock alone: events only say when to look (SV-069).
+func (s *supervisor) listen(ctx context.Context) {
+	side, overlay := s.ws.Side()
+	change, meter := s.row.ID, s.c.Meter
+	watch, err := session.StartWatch(ctx, session.Watched{
+		Change: change, Side: side, Base: s.ws.BaseFolder(), Overlay: overlay,
+		Log:       filepath.Join(s.c.Settings.Changes, string(change), "logs", "file-changes.jsonl"),
+		Threshold: s.mode.ChangesMax, Ops: s.c.Ops,
+		Handled: func(_ int, took time.Duration) { meter.Event(change, took) },
+	})
+	if err != nil {
+		s.unwell(err)
+		return
+	}
+	s.watch, s.checked = watch, time.Now()
+}
+
+// deaf closes the watch at the session's end.
+func (s *supervisor) deaf() {
+	if s.watch == nil {
+		return
+	}
+	if err := s.watch.Close(); err != nil {
+		s.unwell(err)
+	}
+}
+
+// unwell says that the watch does not work as it should; the tree decides all the same.
+func (s *supervisor) unwell(err error) {
+	s.c.Log.Warn("the watch of a workspace is not well; it is looked at by the clock", "change", s.row.ID, "error", err)
+	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("the workspace is looked at every %s: no events come", s.mode.Poll)})
+}
+
+// quiet reports whether a look can be left out: a watch that is well heard nothing since the last
+// checkpoint, and none is due by the clock, which also finds what raises no event.
+func (s *supervisor) quiet(ctx context.Context) bool {
+	if s.watch == nil {
+		return false
+	}
+	if time.Since(s.checked) >= healthEvery {
+		s.checked = time.Now()
+		if err := s.watch.Check(ctx); err != nil && ctx.Err() == nil {
+			s.unwell(err)
+		}
+	}
+	s.c.Meter.Queue(s.row.ID, s.watch.Stats().Queue)
+	return s.watch.Health() == nil && s.watch.Count() == 0 && time.Since(s.last) < s.mode.Interval
+}
+
+// crossed is sent on when as much has changed as a checkpoint waits for.
+func (s *supervisor) crossed() <-chan struct{} {
+	if s.watch == nil {
+		return nil
+	}
+	return s.watch.Threshold()
+}
