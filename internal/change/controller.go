@@ -36,7 +36,9 @@ type Parts struct {
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger
-	Meter      *metric.Set // nil measures nothing
+	// Listen watches a workspace and tells when something happens in it; nil: the clock alone says when to look.
+	Watch func(ctx context.Context, w session.Watched) (*session.Watch, error)
+	Meter *metric.Set // nil measures nothing
 }
 
 // Settings are the home's choices.

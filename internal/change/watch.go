@@ -16,12 +16,14 @@ const healthEvery = time.Minute
 // the workspace is looked at by the clock alone: events only say when to look (SV-069).
 func (s *supervisor) listen(ctx context.Context) {
 	side, overlay := s.ws.Side()
-	change, meter := s.row.ID, s.c.Meter
-	watch, err := session.StartWatch(ctx, session.Watched{
-		Change: change, Side: side, Base: s.ws.BaseFolder(), Overlay: overlay,
-		Log:       filepath.Join(s.c.Settings.Changes, string(change), "logs", "file-changes.jsonl"),
+	if s.c.Listen == nil {
+		return
+	}
+	watch, err := s.c.Listen(ctx, session.Watched{
+		Change: s.row.ID, Side: side, Base: s.ws.BaseFolder(), Overlay: overlay,
+		Log:       filepath.Join(s.c.Settings.Changes, string(s.row.ID), "logs", "file-changes.jsonl"),
 		Threshold: s.mode.ChangesMax, Ops: s.c.Ops,
-		Handled: func(_ int, took time.Duration) { meter.Event(change, took) },
+		Handled: s.c.Meter.Handled(s.row.ID),
 	})
 	if err != nil {
 		s.unwell(err)
@@ -58,7 +60,6 @@ func (s *supervisor) quiet(ctx context.Context) bool {
 			s.unwell(err)
 		}
 	}
-	s.c.Meter.Queue(s.row.ID, s.watch.Stats().Queue)
 	return s.watch.Health() == nil && s.watch.Count() == 0 && time.Since(s.last) < s.mode.Interval
 }
 

@@ -31,6 +31,7 @@ import (
 	"sallyport/internal/person"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/sandbox/bwrap"
+	"sallyport/internal/session"
 	"sallyport/internal/socket"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
@@ -186,7 +187,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter,
+		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
