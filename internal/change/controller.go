@@ -37,8 +37,8 @@ type Parts struct {
 	Ops        disk.Ops
 	Log        *slog.Logger
 	// Listen watches a workspace and tells when something happens in it; nil: the clock alone says when to look.
-	Watch func(ctx context.Context, w session.Watched) (*session.Watch, error)
-	Meter *metric.Set // nil measures nothing
+	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
+	Meter  *metric.Set // nil measures nothing
 }
 
 // Settings are the home's choices.
