@@ -254,3 +254,26 @@ func TestTheAgentsOutputIsShownWhenItIsAskedFor(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 }
+
+// At a terminal a checkpoint that is valid takes the place of the one before it; one that is not,
+// and the last one, stay above.
+func TestAtATerminalCheckpointsAreShownInPlaceUnlessTheyMatter(t *testing.T) {
+	d := newDaemon(t)
+	d.accepted, d.detail = api.Change{ID: "chg-00000001", Text: "do"}, finalized()
+	bad, last := invalid(1), api.Checkpoint{ID: "ckpt-004-0123abcd", Number: 4, Status: "valid", Trigger: "end"}
+	d.notices = []api.Notice{{Seq: 1, Kind: "state", State: "working"},
+		{Seq: 2, Kind: "checkpoint", Checkpoint: &api.Checkpoint{ID: "ckpt-001-0123abcd", Number: 1, Status: "valid", Trigger: "interval"}},
+		{Seq: 3, Kind: "checkpoint", Checkpoint: &bad},
+		{Seq: 4, Kind: "checkpoint", Checkpoint: &api.Checkpoint{ID: "ckpt-003-0123abcd", Number: 3, Status: "valid", Trigger: "interval"}},
+		{Seq: 5, Kind: "checkpoint", Checkpoint: &last}}
+	d.hold = make(chan struct{})
+	s := d.sit(t, "change", "watch", "chg-00000001")
+	shown := s.see("working 0s, checkpoint 1 valid")
+	shown += s.see("f0: forbidden_area") + s.see("checkpoint 3 valid")
+	shown += s.see("ckpt-004-0123abcd")
+	close(d.hold)
+	s.see("finalized")
+	if code := s.leaves(); code != exitDone || strings.Contains(shown, "ckpt-001") || strings.Contains(shown, "ckpt-003") || !strings.Contains(shown, "ckpt-002-0123abcd") {
+		t.Errorf("exit %d shown %q", code, shown)
+	}
+}

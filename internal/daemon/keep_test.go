@@ -61,6 +61,15 @@ func TestADiffThatBreaksLeavesNoFile(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Errorf("left %v, %v", left, err)
 	}
+	whole := func(w io.Writer) error { _, err := io.WriteString(w, "whole\n"); return err }
+	file, err := d.Keep(t.Context(), "chg-00000001", "ckpt-001-0123abcd", whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Keep(t.Context(), "chg-00000001", "ckpt-001-0123abcd", func(w io.Writer) error { return errors.Join(whole(w), broken) })
+	if got, read := os.ReadFile(file); !errors.Is(err, broken) || read != nil || string(got) != "whole\n" {
+		t.Errorf("what was there is %q, %v after %v", got, read, err)
+	}
 	l := limited{io.Discard, 3}
 	if _, err := l.Write([]byte("four")); problem.KindOf(err) != problem.Refused {
 		t.Errorf("more than the limit: %v", err)
