@@ -165,7 +165,7 @@ func TestTheEndOfASessionSaysHowToResumeIt(t *testing.T) {
 	if got := d.cli("approve", "chg-00000001"); !strings.HasSuffix(got.err, hint) {
 		t.Errorf("after an approval: %q", got.err)
 	}
-	d.detail.Change.State = api.Cancelled
+	d.after, d.detail.Change.State = nil, api.Cancelled
 	if got := d.cli("--home", "/o", "change", "cancel", "chg-00000001"); !strings.HasSuffix(got.err, "resume: sallyport --home /o resume sh-1a2b3\n") {
 		t.Errorf("after a cancellation: %q", got.err)
 	}
