@@ -35,6 +35,8 @@ func init() {
 		"generate":   generate,
 		"escape":     escape,
 		"patient":    patient,
+		"mend":       mend,
+		"turn":       turn,
 		"write":      writeOn,
 		"swap":       swap,
 		"spell":      spell,

@@ -43,22 +43,33 @@ func patient(args []string) error {
 			return err
 		}
 	}
-	for _, err := range []error{os.RemoveAll("deep/bad.lock"), put("one.txt", "one\n"), put("two.txt", "two\n"), put("deep/three.txt", "three\n"), wait(3)} {
+	if err := settled("3", wait); err != nil {
+		return err
+	}
+	return settled("3", nil) // what the host took back is made again: the end is the same, whatever happened meanwhile
+}
+
+// settled is what the patient agent has made in the end.
+func settled(stage string, wait func(int) error) error {
+	for _, err := range []error{
+		os.RemoveAll("deep/bad.lock"), os.RemoveAll("gone.txt"), put("one.txt", "one\n"), put("two.txt", "two\n"),
+		put("deep/three.txt", "three\n"), put("stage.txt", stage+"\n"), os.Chmod("tool.sh", 0o755),
+	} {
 		if err != nil {
 			return err
 		}
 	}
-	// What the host took back is made again: the end is the same, whatever happened meanwhile.
-	if err := os.RemoveAll("gone.txt"); err != nil {
-		return err
+	if wait != nil {
+		return wait(3)
 	}
-	return os.Chmod("tool.sh", 0o755)
+	return nil
 }
 
 // watched is a world in which a patient agent is looked at between its stages.
 type watched struct {
 	*world
-	gate string // a folder that the agent sees
+	gate string                                                // a folder that the agent sees
+	asks func(t *testing.T, c *client.Client, stage int) error // what a person does at each stage
 }
 
 // newWatched makes one whose home is set up as the words of interactive say.
@@ -70,6 +81,10 @@ func newWatched(t *testing.T, interactive string) *watched {
 		"sallyport.yaml": "interactive: " + interactive + "\n",
 	})
 	w.new = w.made(t)
+	w.asks = func(t *testing.T, c *client.Client, _ int) error {
+		_, err := c.CheckpointNow(t.Context(), w.change)
+		return err
+	}
 	return w
 }
 
@@ -115,12 +130,22 @@ func (w *watched) through(t *testing.T, c *client.Client, gone func() bool) {
 		if gone() {
 			return
 		}
-		if _, err := c.CheckpointNow(t.Context(), ch.ID); err != nil && problem.KindOf(err) != problem.Unavailable {
-			t.Errorf("asked for a checkpoint, the daemon said: %v", err)
+		if err := watchedBy(t, func() error { return w.asks(t, c, stage+1) }); err != nil && problem.KindOf(err) != problem.Unavailable {
+			t.Errorf("asked at stage %d, the daemon said: %v", stage+1, err)
 		}
 		w.open(t, stage+1)
 	}
 	rest(t, c, ch.ID, gone)
+}
+
+// watchedBy asks the host for something about an agent that has just begun to work: it may not be watched yet.
+func watchedBy(t *testing.T, ask func() error) (err error) {
+	t.Helper()
+	await(t, "the agent to be watched", func() (bool, error) {
+		err = ask()
+		return err == nil || problem.KindOf(err) != problem.Conflict, nil
+	})
+	return err
 }
 
 // open lets the agent go on.
@@ -289,4 +314,35 @@ func TestADaemonThatDiesWhileItLooksAtAnAgentLosesNoCheckpoint(t *testing.T) {
 		return
 	}
 	newWatched(t, "{}").crash(t, "checkpoint:", "db:checkpointed")
+}
+
+// TestADaemonThatDiesWhileItPutsBackLosesNothing is the same over what goes back under the agent's feet: the files that
+// break a rule, and then all, to the first checkpoint.
+func TestADaemonThatDiesWhileItPutsBackLosesNothing(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWatched(t, "{}")
+	w.asks = func(t *testing.T, c *client.Client, stage int) error {
+		if stage == 2 {
+			done, err := c.PutBack(t.Context(), w.change, api.PutBack{Violating: true})
+			if err == nil && (!slices.Equal(done.Reverted, []string{"deep/bad.lock"}) || done.Checkpoint.Status != "valid") {
+				t.Errorf("put back: %+v", done)
+			}
+			return err
+		}
+		if _, err := c.CheckpointNow(t.Context(), w.change); err != nil || stage != 3 {
+			return err
+		}
+		all, err := c.Checkpoints(t.Context(), w.change)
+		if err != nil {
+			return err
+		}
+		back, err := c.Restore(t.Context(), all[0].ID)
+		if err == nil && back.Tree != all[0].Tree {
+			t.Errorf("restored to %s, the tree is %s and not %s", all[0].ID, back.Tree, all[0].Tree)
+		}
+		return err
+	}
+	w.crash(t, "restore:", "db:put_back", "db:restored", "db:noted")
 }

@@ -258,7 +258,7 @@ func (w *world) escapes(t *testing.T, c *client.Client) {
 	}
 	moves("the agent to write")
 	for range 3 {
-		if err := c.Pause(t.Context(), id, "a look"); err != nil {
+		if err := watchedBy(t, func() error { return c.Pause(t.Context(), id, "a look") }); err != nil {
 			t.Fatal(err)
 		}
 		held := stands("while it was paused")
