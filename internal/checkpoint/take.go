@@ -79,7 +79,7 @@ func Take(ctx context.Context, t Taking) (taken Taken, err error) {
 	if err := s.take(ctx); err != nil {
 		return Taken{}, fmt.Errorf("checkpoint %d of %s: %w", s.number, s.change, err)
 	}
-	clock.Diffed(upperBytes(s.diff))
+	clock.Diffed(s.diff.Bytes)
 	cp, err := s.judge(ctx)
 	if err != nil {
 		return Taken{}, fmt.Errorf("judge checkpoint %d of %s: %w", s.number, s.change, err)

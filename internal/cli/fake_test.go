@@ -23,6 +23,7 @@ import (
 // daemon is a daemon by hand: it answers one change from its fields and remembers what it was told.
 type daemon struct {
 	t        *testing.T
+	stats    api.Stats
 	socket   string
 	mu       sync.Mutex
 	calls    []string
@@ -77,7 +78,7 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		})
 	}
 	answer("GET /v1/daemon", func(*http.Request) any {
-		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second)}
+		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second), Alerts: d.stats.Alerts}
 	})
 	answer("POST /v1/changes", func(r *http.Request) any {
 		d.mu.Lock()
@@ -112,6 +113,8 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/approvals/{ref}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.question })
 	answer("POST /v1/approvals/{id}/approve", func(r *http.Request) any { d.note("approve " + body(r)); return struct{}{} })
 	answer("POST /v1/approvals/{id}/refuse", func(r *http.Request) any { d.note("refuse " + body(r)); return struct{}{} })
+	answer("GET /v1/stats", func(r *http.Request) any { d.note("stats " + r.URL.RawQuery); return d.stats })
+	mux.HandleFunc("GET /v1/metrics", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
 	answer("GET /v1/audit", func(*http.Request) any { return []api.Entry{} })
 	mux.HandleFunc("GET /v1/changes/{id}/diff", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
 	mux.HandleFunc("GET /v1/changes/{id}/export", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })

@@ -61,7 +61,11 @@ func (a *app) overview(s sheet, o overview) {
 	s.line("home    %s", inert.Path(d.Home))
 	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
 	if n := len(d.Alerts); n > 0 {
-		s.line("%s  %s: %s; see %s", s.red("alerts"), count(n, "figure")+" over its limit", inert.Line(d.Alerts[0].Text), a.command("sallyport stats"))
+		over := "1 figure over its limit"
+		if n > 1 {
+			over = count(n, "figure") + " over their limit"
+		}
+		s.line("%s  %s: %s; see %s", s.red("alerts"), over, inert.Line(d.Alerts[0].Text), a.command("sallyport stats"))
 	}
 	for _, part := range []struct {
 		title string

@@ -6,8 +6,8 @@ import "time"
 type Measure string
 
 const (
-	Checkpoint Measure = "checkpoint" // from asking the session to stop until it runs again
-	Frozen     Measure = "frozen"     // of that, how long the session stood
+	Checkpoint Measure = "checkpoint" // until it has a verdict
+	Frozen     Measure = "frozen"     // how long the session stood for it and what follows from it
 	Diff       Measure = "diff"       // walk, read and compare the whole workspace
 	Validation Measure = "validation" // of all that one checkpoint changes
 	File       Measure = "file"       // the same by file: the mean of one checkpoint's
@@ -27,8 +27,8 @@ type standard struct {
 
 // standards is every measure, in the order in which a person reads them.
 var standards = []standard{
-	{Checkpoint, "sallyport_checkpoint_seconds", "One checkpoint, from asking the session to stop until it runs again.", 500 * time.Millisecond, 2 * time.Second},
-	{Frozen, "sallyport_checkpoint_frozen_seconds", "How long the session stood for one checkpoint.", 0, 0},
+	{Checkpoint, "sallyport_checkpoint_seconds", "One checkpoint, until it has a verdict.", 500 * time.Millisecond, 2 * time.Second},
+	{Frozen, "sallyport_checkpoint_frozen_seconds", "How long a session stood for one checkpoint and what follows from it.", 0, 0},
 	{Diff, "sallyport_diff_seconds", "Walking, reading and comparing a whole workspace.", time.Second, 5 * time.Second},
 	{Validation, "sallyport_validation_seconds", "Judging all that one checkpoint changes.", 0, 0},
 	{File, "sallyport_validation_file_seconds", "Judging one file: the mean over one checkpoint.", 50 * time.Millisecond, 200 * time.Millisecond},

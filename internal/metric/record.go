@@ -116,6 +116,13 @@ func (t *Taking) record(now time.Time, verdict string, err error) {
 	s.count("checkpoints "+word, s.checkpoints.WithLabelValues(known(t.trigger, triggers), word))
 }
 
+// Stands says that a session stands for a checkpoint and what follows from it, until what is
+// returned is called.
+func (s *Set) Stands() (over func()) {
+	began := time.Now()
+	return s.once(func() { s.observe(Frozen, time.Since(began)) })
+}
+
 // Paused records how long it took until a session stood, or that it did not come to stand.
 func (s *Set) Paused(change id.Change, took time.Duration, err error) {
 	s.record(func() {

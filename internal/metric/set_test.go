@@ -48,6 +48,7 @@ func busy(s *Set, n int) {
 		s.Reverted(of, nil)
 		s.SecretLookup(i%2 == 0)
 		s.SessionRuns()()
+		s.Stands()()
 		s.SessionWaits()()
 		s.Moving(of, "landed")
 		s.Moved(of, states[i%len(states)], i%2 == 0, i%2 == 0)

@@ -1,0 +1,67 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"sallyport/internal/metric"
+	"sallyport/internal/sandbox"
+)
+
+// stubborn stands and goes as it is told to fail.
+type stubborn struct {
+	sandbox.Process
+	freeze, thaw error
+}
+
+func (s *stubborn) Freeze(context.Context) error { return s.freeze }
+func (s *stubborn) Thaw() error                  { return s.thaw }
+
+func TestEveryStopAndGoIsMeasuredAndAGoWithoutAStopIsNone(t *testing.T) {
+	meter := metric.New(metric.Options{})
+	wall := errors.New("it does not stand")
+	inner := &stubborn{}
+	p := &measured{Process: inner, meter: meter, change: "chg-00000001"}
+	check := func(when string, pauses, failed int, resumes ...int64) {
+		t.Helper()
+		f, _ := meter.Of("chg-00000001")
+		got := map[string]int64{}
+		for _, c := range meter.Report().Counts {
+			got[c.Name] = c.Count
+		}
+		if f.Pauses != pauses || f.PausesFailed != failed || got["resumes ok"] != resumes[0] || got["resumes failed"] != resumes[1] {
+			t.Errorf("%s: %+v, %v", when, f, got)
+		}
+	}
+	if err := p.Freeze(t.Context()); err != nil {
+		t.Error(err)
+	}
+	check("it stands", 1, 0, 0, 0)
+	if err := p.Thaw(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Thaw(); err != nil {
+		t.Error(err)
+	}
+	check("it goes, told twice", 1, 0, 1, 0)
+	inner.freeze = wall
+	if err := p.Freeze(t.Context()); !errors.Is(err, wall) {
+		t.Errorf("got %v", err)
+	}
+	if err := p.Thaw(); err != nil {
+		t.Error(err)
+	}
+	check("it did not stand", 2, 1, 1, 0)
+	inner.freeze, inner.thaw = nil, wall
+	_ = p.Freeze(t.Context())
+	if err := p.Thaw(); !errors.Is(err, wall) {
+		t.Errorf("got %v", err)
+	}
+	check("it does not go", 3, 1, 1, 1)
+	inner.thaw = nil
+	if err := p.Thaw(); err != nil {
+		t.Error(err)
+	}
+	check("it goes after all", 3, 1, 2, 1)
+}
