@@ -24,21 +24,23 @@ func (m *Manager) prove(ctx context.Context, w Workspace, host git.Dir, to git.O
 	defer restore()
 	defer unix.Close(side)
 	var wrong []string
-	for _, p := range g.paths {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	err = m.ops.Do("restore:prove", func() error { // closed folders are opened for it
+		for _, p := range g.paths {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			right, err := g.proven(side, p)
+			if err != nil {
+				return err
+			}
+			if !right {
+				wrong = append(wrong, p)
+			}
 		}
-		right := false
-		err := m.ops.Do("restore:prove", func() error { // a closed folder is opened for it
-			right, err = g.proven(side, p)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if !right {
-			wrong = append(wrong, p)
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, p := range g.odd {
 		if g.want[p].Mode == git.Folder {

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,14 +34,23 @@ type studio struct {
 
 func open(t *testing.T, m *workspace.Manager, files map[string]string) *studio {
 	t.Helper()
-	s := &studio{m: m, w: prepare(t, m, files)}
+	p, head := wt.Project(t, files)
+	return openOn(t, m, workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+}
+
+func openOn(t *testing.T, m *workspace.Manager, spec workspace.Spec) *studio {
+	t.Helper()
+	s := &studio{m: m}
+	var err error
+	if s.w, err = m.Prepare(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { // an ordinary user's t.TempDir does not open closed folders
-		if err := m.Remove(t.Context(), s.w.Spec.Change); err != nil && t.Context().Err() == nil {
+		if err := m.Remove(context.Background(), spec.Change); err != nil {
 			t.Error(err)
 		}
 	})
-	var err error
-	if s.host, err = m.Repository(t.Context(), s.w.Spec.Project); err != nil {
+	if s.host, err = m.Repository(t.Context(), spec.Project); err != nil {
 		t.Fatal(err)
 	}
 	s.live = wt.Show(t, s.w)

@@ -32,29 +32,24 @@ type restorer struct {
 
 // run takes away what shall not be, writes what shall, and last looks after the folders.
 func (r *restorer) run(ctx context.Context) error {
-	var writes []string
-	var blobs []git.OID
-	var gone []string
-	for _, p := range r.paths {
+	gone, writes, err := r.sort(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range gone {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		e := r.file(p)
-		if e.Absent() {
-			gone = append(gone, p)
-			if err := r.remove(p); err != nil {
-				return err
-			}
-			continue
-		}
-		if right, err := r.right(p, e); err != nil {
+		if err := r.remove(p); err != nil {
 			return err
-		} else if !right {
-			writes, blobs = append(writes, p), append(blobs, e.OID)
 		}
 	}
+	blobs := make([]git.OID, len(writes))
+	for i, p := range writes {
+		blobs[i] = r.want[p].OID
+	}
 	i := 0
-	err := r.host.Blobs(ctx, blobs, func(oid git.OID, _ int64, body io.Reader) error {
+	err = r.host.Blobs(ctx, blobs, func(oid git.OID, _ int64, body io.Reader) error {
 		p := writes[i]
 		i++
 		return r.ops.Do("restore:write", func() error { return r.write(p, r.want[p], body) })
@@ -152,18 +147,36 @@ func openRight(dir int, name string) (int, error) {
 	return openAt(named, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-// right reports whether p is what it shall be, to the last bit of its mode.
-func (r *restorer) right(p string, e git.Entry) (right bool, err error) {
-	if f, found := r.found[p]; !found || f.Mode != e.Mode {
-		return false, nil // as in the base, which is other; or of another kind
-	}
-	err = r.ops.Do("restore:compare", func() error { // a closed folder is opened for it
-		return r.in(p, false, func(dir int, name string) error {
-			right, err = isRight(dir, name, e)
-			return err
-		})
+// sort parts the paths into those that shall not be and those that are not what they shall
+// be, to the last bit of their modes.
+func (r *restorer) sort(ctx context.Context) (gone, writes []string, err error) {
+	err = r.ops.Do("restore:compare", func() error { // closed folders are opened for it
+		for _, p := range r.paths {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			e, right := r.file(p), false
+			if e.Absent() {
+				gone = append(gone, p)
+				continue
+			}
+			// What was not found is as in the base, which is other.
+			if f, found := r.found[p]; found && f.Mode == e.Mode {
+				err := r.in(p, false, func(dir int, name string) (err error) {
+					right, err = isRight(dir, name, e)
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+			if !right {
+				writes = append(writes, p)
+			}
+		}
+		return nil
 	})
-	return right, err
+	return gone, writes, err
 }
 
 // isRight reports whether name in dir is exactly e, under one name. One that cannot be read is not.
