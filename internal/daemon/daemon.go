@@ -142,7 +142,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 		return errors.Join(err, d.db.Close())
 	}
 	d.control = change.New(d.parts(owner, report, state))
-	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain})
+	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets})
 	return nil
 }
 

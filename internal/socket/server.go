@@ -38,6 +38,7 @@ type Options struct {
 	Log   *slog.Logger
 	Meter *metric.Set // nil measured nothing
 
+	Scan    SecretScan      // what `secret scan` asks; nil scans nothing
 	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
 }
 
@@ -143,6 +144,7 @@ func (s *Server) Handler() http.Handler {
 	verb("GET /v1/approvals/{ref}", s.answer(s.approval))
 	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
+	verb("GET /v1/secrets", s.secretScan)
 	verb("GET /v1/audit", s.answer(s.audit))
 	mux.HandleFunc("/", s.answer(nowhere))
 	return s.onlyOwner(s.counted(mux))
