@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
 	"sallyport/internal/store"
@@ -100,7 +101,7 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 	}
 	r.Branch, r.Head, r.CheckedOut = site.Branch, site.Head, site.CheckedOut
 	if r.IncludeDirty && !r.CheckedOut {
-		return problem.Errorf(problem.Usage, "git -C "+project.Top+" switch "+r.Branch,
+		return problem.Errorf(problem.Usage, "git -C "+inert.Path(project.Top)+" switch "+inert.Path(r.Branch),
 			"--include-dirty takes the uncommitted work of the branch that is checked out, and %s is not", r.Branch)
 	}
 	return nil

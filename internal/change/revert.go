@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/inert"
 	"sallyport/internal/landing"
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
@@ -111,7 +112,7 @@ func unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Ed
 		return nil
 	}
 	return fmt.Errorf("%s changed on %s after %s landed: %w", strings.Join(moved, ", "), r.Branch, r.Reverts,
-		problem.Errorf(problem.Refused, "git -C "+r.Project.Top+" log "+r.Branch, "a later commit would be lost"))
+		problem.Errorf(problem.Refused, "git -C "+inert.Path(r.Project.Top)+" log "+inert.Path(r.Branch), "a later commit would be lost"))
 }
 
 // offerRevert finds the tree that computeRevert made.

@@ -27,7 +27,7 @@ func parse(name string, data []byte) error {
 	case "policy":
 		_, err = config.ParsePolicy(config.PolicyFile, data)
 	case "repository":
-		_, err = config.ParseRepository("abc", data)
+		_, err = config.ParseRepository("cat it", data)
 	case "plan":
 		_, err = config.ParsePlan("plan.yaml", data)
 	}
@@ -80,7 +80,7 @@ func TestAPolicyOverridesTheDefaultsItNames(t *testing.T) {
 
 func TestARepositoryCanOnlyBeStricter(t *testing.T) {
 	home := policy.Default()
-	r, err := config.ParseRepository("abc", []byte("allow_symlinks: true\nfile_bytes_max: 1GiB\nprotected_areas: [x]\nchecks: ['go test ./...']\nprofiles: [go]\ninclude_ignored: [dist]\n"))
+	r, err := config.ParseRepository("cat it", []byte("allow_symlinks: true\nfile_bytes_max: 1GiB\nprotected_areas: [x]\nchecks: ['go test ./...']\nprofiles: [go]\ninclude_ignored: [dist]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestARepositoryCanOnlyBeStricter(t *testing.T) {
 	if !reflect.DeepEqual(config.Strings(r.Checks), []string{"go test ./..."}) || r.Profiles[0] != "go" || r.IncludeIgnored[0] != "dist" {
 		t.Errorf("got %+v", r)
 	}
-	silent, err := config.ParseRepository("abc", []byte("# nothing\n"))
+	silent, err := config.ParseRepository("cat it", []byte("# nothing\n"))
 	if err != nil || policy.Digest(policy.Merge(home, silent.Judgement()), policy.Plan{}) != policy.Digest(home, policy.Plan{}) {
 		t.Errorf("a silent repository has an opinion: %+v, %v", silent, err)
 	}

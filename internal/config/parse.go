@@ -36,10 +36,10 @@ func ParsePolicy(name string, data []byte) (Policy, error) {
 	return p, err
 }
 
-// ParseRepository reads a .sallyport.yaml as it stands at a commit. Errors: problem.Usage.
-func ParseRepository(commit string, data []byte) (Repository, error) {
+// ParseRepository reads a .sallyport.yaml as it stands at a commit; show is a command that shows it. Errors: problem.Usage.
+func ParseRepository(show string, data []byte) (Repository, error) {
 	var r Repository
-	err := parse(source{RepositoryFile, "git show " + commit + ":" + RepositoryFile}, data, &r)
+	err := parse(source{RepositoryFile, show}, data, &r)
 	return r, err
 }
 

@@ -31,7 +31,7 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 	if err != nil {
 		return change.Judging{}, err
 	}
-	repo, err := config.ParseRepository(string(commit), text)
+	repo, err := config.ParseRepository(host.Command("show "+string(commit)+":"+config.RepositoryFile), text)
 	if err != nil {
 		return change.Judging{}, err
 	}
@@ -104,7 +104,7 @@ func file(ctx context.Context, host git.Dir, commit git.OID, name string, bytesM
 		return nil, err
 	}
 	if m := found[0].Mode; m != git.File && m != git.Executable {
-		return nil, problem.Errorf(problem.Usage, "git show "+string(commit)+" --stat", "%s at %.12s is no ordinary file", name, commit)
+		return nil, problem.Errorf(problem.Usage, host.Command("show "+string(commit)+" --stat"), "%s at %.12s is no ordinary file", name, commit)
 	}
 	blob, err := host.Blob(ctx, found[0].OID)
 	if err != nil {

@@ -52,7 +52,7 @@ func (r *secretRules) at(ctx context.Context, host git.Dir, commit git.OID) (*se
 		return nil, err
 	}
 	if len(ignore) > gitleaksBytesMax {
-		return nil, problem.Errorf(problem.Refused, "git show "+string(commit)+" --stat", "%s at %.12s is larger than %d bytes", gitleaksIgnore, commit, gitleaksBytesMax)
+		return nil, problem.Errorf(problem.Refused, host.Command("show "+string(commit)+" --stat"), "%s at %.12s is larger than %d bytes", gitleaksIgnore, commit, gitleaksBytesMax)
 	}
 	return r.of(toml, ignore)
 }

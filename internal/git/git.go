@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/disk"
+	"sallyport/internal/inert"
 )
 
 // OID is a full object id, 40 or 64 hex digits; "" means no object.
@@ -60,6 +61,9 @@ type Dir struct {
 	As   *Identity // run as this user; nil = as we are
 	Ops  disk.Ops  // every writing command is one named operation
 }
+
+// Command is a git command for a person to run on d, from anywhere.
+func (d Dir) Command(words string) string { return "git -C " + inert.Path(d.Path) + " " + words }
 
 // Project is a person's repository, as found on disk.
 type Project struct {

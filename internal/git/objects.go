@@ -31,6 +31,7 @@ func (o OID) Valid() bool {
 
 // reader is one `cat-file --batch` process.
 type reader struct {
+	dir    Dir
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
@@ -50,7 +51,7 @@ func (d Dir) reader(ctx context.Context) (*reader, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, d.finish(ctx, "cat-file", err, stderr)
 	}
-	return &reader{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), stderr: stderr}, nil
+	return &reader{dir: d, cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), stderr: stderr}, nil
 }
 
 func (r *reader) close() {
@@ -70,7 +71,7 @@ func (r *reader) next(oid OID, each func(kind string, size int64, body io.Reader
 	}
 	fields := strings.Fields(header)
 	if len(fields) != 3 {
-		return problem.Errorf(problem.NotFound, "git fsck", "object %s is missing", oid)
+		return problem.Errorf(problem.NotFound, r.dir.Command("fsck"), "object %s is missing", oid)
 	}
 	size, err := strconv.ParseInt(fields[2], 10, 64)
 	if err != nil {
@@ -169,7 +170,7 @@ func (d Dir) Resolve(ctx context.Context, rev string) (OID, error) {
 func (d Dir) Tree(ctx context.Context, commit OID) (OID, error) {
 	oid, err := d.Resolve(ctx, string(commit)+"^{tree}")
 	if err == nil && oid == "" {
-		err = problem.Errorf(problem.NotFound, "git fsck", "commit %s is missing", commit)
+		err = problem.Errorf(problem.NotFound, d.Command("fsck"), "commit %s is missing", commit)
 	}
 	return oid, err
 }

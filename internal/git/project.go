@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"sallyport/internal/disk"
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
 
@@ -33,10 +34,10 @@ func Open(ctx context.Context, folder string) (Project, error) {
 		if problem.KindOf(err) == problem.Unavailable {
 			return Project{}, err
 		}
-		return Project{}, problem.Errorf(problem.Usage, "git init "+abs, "%q is not in a git repository", abs)
+		return Project{}, problem.Errorf(problem.Usage, "git init "+inert.Path(abs), "%q is not in a git repository", abs)
 	}
 	if bare == "true" {
-		return Project{}, problem.Errorf(problem.Usage, "git clone "+abs+" DIR", "%q is a bare repository: it has no files to work on", abs)
+		return Project{}, problem.Errorf(problem.Usage, "git clone "+inert.Path(abs)+" DIR", "%q is a bare repository: it has no files to work on", abs)
 	}
 	p := Project{}
 	for _, q := range []struct {
@@ -44,11 +45,11 @@ func Open(ctx context.Context, folder string) (Project, error) {
 		to   *string
 	}{{"--show-toplevel", &p.Top}, {"--absolute-git-dir", &p.GitDir}, {"--git-common-dir", &p.CommonDir}, {"--show-object-format", &p.ObjectFormat}} {
 		if *q.to, err = ask(q.word); err != nil {
-			return Project{}, problem.Errorf(problem.Usage, "cd to the work tree", "%q is not in the work tree of a git repository", abs)
+			return Project{}, problem.Errorf(problem.Usage, "git -C "+inert.Path(abs)+" rev-parse --show-toplevel", "%q is not in the work tree of a git repository", abs)
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(p.Top, ".git")); err != nil {
-		return Project{}, problem.Errorf(problem.Usage, "git -C "+abs+" config --unset core.worktree",
+		return Project{}, problem.Errorf(problem.Usage, "git -C "+inert.Path(abs)+" config --unset core.worktree",
 			"%q has its work tree at %q by its configuration (core.worktree), not where its .git lies", abs, p.Top)
 	}
 	if !filepath.IsAbs(p.CommonDir) {

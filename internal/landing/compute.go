@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/git"
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
 
@@ -148,7 +149,7 @@ func (s *site) drifted(made *Landing, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	return problem.Errorf(problem.Refused, s.command("log "+made.Branch+" -- ")+listed(paths[:1]),
+	return problem.Errorf(problem.Refused, s.command("log "+inert.Path(made.Branch)+" -- ")+listed(paths[:1]),
 		"%s changed on %s since the change began: %w", listed(paths), made.Branch, &Drift{paths})
 }
 

@@ -66,7 +66,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 	for _, path := range paths {
 		w := git.Write{Path: path}
 		if !d.unstaged[path] {
-			if w, err = theirFile(top, path); err != nil {
+			if w, err = theirFile(project.Top, top, path); err != nil {
 				return "", err
 			}
 		}
@@ -76,11 +76,11 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 	return made.OID, err
 }
 
-// theirFile describes what is at a path of a person's work tree, read when it is its turn.
-func theirFile(top int, path string) (git.Write, error) {
+// theirFile describes what is at a path of a person's work tree, which has a name, read when it is its turn.
+func theirFile(name string, top int, path string) (git.Write, error) {
 	w := git.Write{Path: path}
 	refuse := func(why string) (git.Write, error) {
-		return w, problem.Errorf(problem.Refused, "git status -- "+shellWord(path), "%q cannot be taken along: %s", path, why)
+		return w, problem.Errorf(problem.Refused, "git -C "+shellWord(name)+" status -- "+shellWord(path), "%q cannot be taken along: %s", path, why)
 	}
 	if strings.HasSuffix(path, "/") {
 		return refuse("it is a git repository of its own")

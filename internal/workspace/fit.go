@@ -34,7 +34,7 @@ func (m *Manager) Fit(ctx context.Context, host git.Dir, project git.Project, ba
 	if err := fitObjects(ctx, host, project, base); err != nil {
 		return err
 	}
-	if err := fitTree(ctx, host, base); err != nil {
+	if err := fitTree(ctx, host, project.Top, base); err != nil {
 		return err
 	}
 	m.fitMu.Lock()
@@ -62,7 +62,7 @@ func (m *Manager) fitProject(ctx context.Context, project git.Project) error {
 	if err != nil {
 		return err
 	}
-	return fitAttributes(".git/info/attributes", string(attributes))
+	return fitAttributes("cat "+shellWord(filepath.Join(project.CommonDir, "info", "attributes")), ".git/info/attributes", string(attributes))
 }
 
 // setting reads one configuration value of a person's repository; "" if unset. Truth values are spelled out.
@@ -115,16 +115,16 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 const attributesMax = 1 << 20
 
 // fitTree looks at every entry of the base once.
-func fitTree(ctx context.Context, host git.Dir, base git.OID) error {
+func fitTree(ctx context.Context, host git.Dir, top string, base git.OID) error {
 	var paths []string
 	var blobs []git.OID
 	err := host.List(ctx, base, func(p string, e git.Entry, size int64) error {
 		switch {
 		case e.Mode == git.Submodule:
-			return problem.Errorf(problem.Refused, "git submodule status -- "+shellWord(p), "%q is a submodule; sallyport does not work on repositories with submodules yet", p)
+			return problem.Errorf(problem.Refused, "git -C "+shellWord(top)+" submodule status -- "+shellWord(p), "%q is a submodule; sallyport does not work on repositories with submodules yet", p)
 		case e.Mode != git.Symlink && path.Base(p) == ".gitattributes":
 			if size > attributesMax {
-				return problem.Errorf(problem.Refused, "ls -l "+shellWord(p), "%q has %d bytes; at most %d are read", p, size, attributesMax)
+				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "%q has %d bytes; at most %d are read", p, size, attributesMax)
 			}
 			paths, blobs = append(paths, p), append(blobs, e.OID)
 		}
@@ -140,16 +140,17 @@ func fitTree(ctx context.Context, host git.Dir, base git.OID) error {
 			return fmt.Errorf("read %q: %w", paths[i], err)
 		}
 		i++
-		return fitAttributes(paths[i-1], string(text))
+		return fitAttributes(host.Command("show "+shellWord(string(base)+":"+paths[i-1])), paths[i-1], string(text))
 	})
 }
 
-// fitAttributes refuses a file of attributes with one that changes bytes, whatever it applies to.
-func fitAttributes(file, text string) error {
+// fitAttributes refuses a file of attributes with one that changes bytes, whatever it applies to; show is a
+// command that shows the file.
+func fitAttributes(show, file, text string) error {
 	for line := range strings.Lines(text) {
 		for _, attribute := range attributesOf(line) {
 			if converts(attribute) {
-				return problem.Errorf(problem.Refused, "git check-attr --all -- FILE", "%q sets the attribute %q; sallyport does not work on repositories whose files are converted", file, attribute)
+				return problem.Errorf(problem.Refused, show, "%q sets the attribute %q; sallyport does not work on repositories whose files are converted", file, attribute)
 			}
 		}
 	}

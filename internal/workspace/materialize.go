@@ -56,7 +56,7 @@ func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (W
 	if s.edits, err = host.Edits(ctx, baseTree, s.tree); err != nil {
 		return Workspace{}, err
 	}
-	if err := showable(s.edits, commit); err != nil {
+	if err := showable(host, s.edits, commit); err != nil {
 		return Workspace{}, err
 	}
 	if len(s.edits) <= editsMax {

@@ -26,7 +26,7 @@ func (m *Manager) Renew(ctx context.Context, spec Spec, host git.Dir, from git.O
 	if s.edits, err = host.Edits(ctx, spec.Base, from); err != nil {
 		return Workspace{}, err
 	}
-	if err := showable(s.edits, from); err != nil {
+	if err := showable(host, s.edits, from); err != nil {
 		return Workspace{}, err
 	}
 	return m.replace(ctx, spec, func(path string) error {

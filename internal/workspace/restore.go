@@ -79,14 +79,14 @@ func (g goal) file(p string) git.Entry {
 // goal walks a workspace and joins what it finds with what the commit has other than the base.
 func (m *Manager) goal(ctx context.Context, w Workspace, host git.Dir, to git.OID, only []string) (goal, error) {
 	g := goal{host: host, found: map[string]Found{}, want: map[string]git.Entry{}, bare: map[string]bool{}}
-	if err := checkOnly(only); err != nil {
+	if err := checkOnly(host, to, only); err != nil {
 		return g, err
 	}
 	edits, err := host.Edits(ctx, w.Spec.Base, to)
 	if err != nil {
 		return g, err
 	}
-	if err := showable(edits, to); err != nil {
+	if err := showable(host, edits, to); err != nil {
 		return g, err
 	}
 	seen, err := m.survey(ctx, w)
@@ -146,11 +146,11 @@ func (g *goal) lookUp(ctx context.Context, to git.OID) error {
 }
 
 // checkOnly refuses what cannot be a path below the top. A planted .git is one: it can be taken away.
-func checkOnly(only []string) error {
+func checkOnly(host git.Dir, to git.OID, only []string) error {
 	for _, p := range only {
 		for part := range strings.SplitSeq(p, "/") {
 			if part == "" || part == "." || part == ".." || strings.ContainsRune(part, 0) {
-				return problem.Errorf(problem.Usage, "git ls-files", "%q is no path of a file or folder below the top", p)
+				return problem.Errorf(problem.Usage, host.Command("ls-tree -r --name-only "+string(to)), "%q is no path of a file or folder below the top", p)
 			}
 		}
 	}
@@ -171,10 +171,10 @@ func covers(only []string, p string) bool {
 }
 
 // showable refuses edits whose outcome no workspace shows.
-func showable(edits []git.Edit, commit git.OID) error {
+func showable(host git.Dir, edits []git.Edit, commit git.OID) error {
 	for _, e := range edits {
 		if e.New.Mode == git.Submodule || !plainPath(e.Path) {
-			return problem.Errorf(problem.Refused, "git show "+string(commit), "%q is a submodule or no plain path, which cannot be shown", e.Path)
+			return problem.Errorf(problem.Refused, host.Command("show "+string(commit)), "%q is a submodule or no plain path, which cannot be shown", e.Path)
 		}
 	}
 	return nil
