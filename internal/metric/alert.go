@@ -21,10 +21,9 @@ type Alert struct {
 
 // judge holds every figure against every rule; called under the lock.
 func (s *Set) judge() {
-	var samples [measures][recentMax]time.Duration
 	v := view{failed: s.verdicts.failed, judged: s.verdicts.judged, totals: s.figures.totals(), process: s.process}
 	for i := range s.windows {
-		v.recent[i] = s.windows[i].recent(&samples[i])
+		v.recent[i] = s.windows[i].recent(&s.recents[i])
 	}
 	for i := range rules {
 		f := rules[i].judge(v, s.raised[i] != nil)

@@ -46,7 +46,11 @@ type entry struct {
 // queueFor is how long a reading of a queue says something: who reads it reads it empty.
 const queueFor = 10 * time.Second
 
-func (e *entry) queue(depth int) { e.QueueDepth, e.queued = depth, time.Now() }
+// queue takes in a reading; it comes with every write of an agent, so the sums are not taken again.
+func (f *figures) queue(e *entry, depth int) {
+	f.sums.queue += depth - e.QueueDepth
+	e.QueueDepth, e.queued = depth, time.Now()
+}
 
 // settle forgets readings that say nothing any more. It goes by the monotonic clock.
 func (f *figures) settle() {

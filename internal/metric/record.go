@@ -154,8 +154,7 @@ func (s *Set) Handled(change id.Change) func(events int, took time.Duration) {
 			f := s.figures.at(change)
 			f.Events += int64(max(events, 0))
 			f.EventLongest = max(f.EventLongest, took)
-			f.queue(max(events, 0))
-			s.figures.stale = true
+			s.figures.queue(f, max(events, 0))
 		})
 	}
 }

@@ -30,6 +30,7 @@ type Set struct {
 
 	mu       sync.Mutex
 	windows  [measures]window
+	recents  [measures][recentMax]time.Duration // room for judge
 	verdicts verdicts
 	figures  figures
 	running  int

@@ -174,6 +174,19 @@ func TestFiguresAreKeptOfTheLastChangesAndEndedOnesGoFirst(t *testing.T) {
 	}
 }
 
+func TestSumsAreThoseOfTheChangesThatAreKept(t *testing.T) {
+	s := New(Options{})
+	busy(s, 700)
+	s.Handled("chg-00000699")(12, 1)
+	s.Handled("chg-00000698")(30, 1)
+	s.Handled("chg-00000698")(5, 1)
+	kept := s.figures.totals()
+	s.figures.stale = true
+	if counted := s.figures.totals(); kept != counted || kept.queue == 0 || kept.upper == 0 {
+		t.Errorf("kept %+v, counted %+v", kept, counted)
+	}
+}
+
 func TestAScrapeNeverCarriesWhatASetIsHanded(t *testing.T) {
 	s := New(Options{})
 	const evil = "EVIL\"}\n/home/me/secret \x1b[31m"

@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -10,7 +11,13 @@ import (
 
 func TestPercentilesAreOfTheLastSamplesAndExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfN(rapid.Int64Range(0, int64(time.Hour)), 1, 3*windowMax).Draw(t, "samples")
+		n := rapid.IntRange(1, 3*windowMax).Draw(t, "samples") // drawn one by one they would be few
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		most := rapid.SampledFrom([]int64{1, 10, int64(time.Hour)}).Draw(t, "most") // few values, and many
+		all := make([]int64, n)
+		for i := range all {
+			all[i] = random.Int64N(most)
+		}
 		var w window
 		for _, d := range all {
 			w.add(time.Duration(d))
