@@ -18,7 +18,7 @@ import (
 
 const (
 	foldersMax = 8192
-	// changedBytesMax bounds the memory of the changed paths (SV-102); a count beyond it is "at least".
+	// changedBytesMax bounds the memory of the changed paths, and of the names that are known (SV-102); a count beyond it is "at least".
 	changedBytesMax = 16 << 20
 	// pace is the least time between two readings of the queue, so that a flood costs a bounded number of wake-ups.
 	pace = 4 * time.Millisecond
@@ -79,7 +79,9 @@ type Watch struct {
 	synced     time.Time // when the queue was last seen empty
 	probes     map[int32]chan struct{}
 	changed    map[string]struct{}
-	hid        map[hidden]bool // folders of the base that were counted as gone since the last Reset
+	left       map[string]bool // files of folders that have moved away, to be looked for
+	hid        map[hidden]bool // folders of the base to be counted as gone
+	known      int             // bytes that folders' fresh names take
 	bytes      int
 	crossed    bool
 	overflowed bool
@@ -100,7 +102,7 @@ func StartWatch(ctx context.Context, watched Watched) (*Watch, error) {
 		watched: watched, side: -1, base: -1, fd: -1,
 		threshold: make(chan struct{}, 1), touched: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 		folders: map[int32]*folder{}, moving: map[uint32]moved{}, looks: map[string]*look{}, probes: map[int32]chan struct{}{},
-		changed: map[string]struct{}{}, hid: map[hidden]bool{}, notes: map[ailment]*note{}, buffer: make([]byte, 64<<10),
+		changed: map[string]struct{}{}, hid: map[hidden]bool{}, left: map[string]bool{}, notes: map[ailment]*note{}, buffer: make([]byte, 64<<10),
 	}
 	if err := w.open(); err != nil {
 		w.release()
@@ -194,7 +196,6 @@ func (w *Watch) Reset(checkpoint id.Checkpoint) {
 		w.log.checkpoint = &checkpoint
 	}
 	clear(w.changed)
-	clear(w.hid)
 	w.bytes, w.crossed, w.overflowed = 0, false, false
 	delete(w.notes, lost)
 	delete(w.notes, tooMany)

@@ -63,11 +63,12 @@ func (w *Watch) run() {
 			w.mu.Unlock()
 			return
 		}
+		began := time.Now()
 		w.drain()
 		w.due(time.Now())
 		w.arm()
 		w.mu.Unlock()
-		wait := time.NewTimer(pace)
+		wait := time.NewTimer(max(pace, min(4*time.Since(began), time.Second)))
 		select {
 		case <-w.quit:
 		case <-wait.C:
@@ -179,8 +180,9 @@ func (w *Watch) take(e event) {
 	case e.mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0:
 		child := f.folders[e.name]
 		child.detach()
+		w.leave(child, path)
 		if e.mask&unix.IN_MOVED_FROM != 0 {
-			w.moving[e.cookie] = moved{child, path, w.stats.Readings}
+			w.moving[e.cookie] = moved{child, w.stats.Readings}
 		}
 		w.note(f, at, e.name, true)
 	case e.mask&(unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ATTRIB) != 0:
@@ -190,7 +192,7 @@ func (w *Watch) take(e event) {
 		}
 		if from, ok := w.moving[e.cookie]; ok && e.mask&unix.IN_MOVED_TO != 0 {
 			delete(w.moving, e.cookie)
-			v.old, v.again = from.path, true
+			v.again = true
 			if from.folder != nil {
 				w.attach(from.folder, f, e.name)
 			}
@@ -203,15 +205,23 @@ func (w *Watch) take(e event) {
 func (w *Watch) self(f *folder, mask uint32) {
 	switch {
 	case mask&(unix.IN_IGNORED|unix.IN_UNMOUNT) != 0:
+		if at, inside := f.path(); inside && f != w.root { // its parent may tell later
+			w.leave(f, at)
+		}
 		f.detach()
-		delete(w.folders, f.wd)
+		w.drop(f)
 		if f == w.root {
 			w.unwell(broken, "the folder itself was removed")
 		}
 	case f == w.root && mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0:
 		w.unwell(broken, "the folder itself was removed or moved")
-	case f == w.root && mask&unix.IN_ATTRIB != 0 && f.closed: // it may have been opened again
-		w.visits = append(w.visits, visit{since: w.began})
+	case f == w.root && mask&unix.IN_ATTRIB != 0:
+		var st unix.Stat_t
+		if unix.Fstat(w.side, &st) == nil && st.Nlink == 0 {
+			w.unwell(broken, "the folder itself was removed") // and as it is held open, nothing else tells
+		} else if f.closed { // it may have been opened again
+			w.visits = append(w.visits, visit{since: w.began})
+		}
 	}
 }
 

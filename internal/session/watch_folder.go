@@ -19,10 +19,11 @@ type folder struct {
 	parent  *folder // nil = the top, or not in the workspace any more
 	name    string
 	folders map[string]*folder
-	round   int  // when it was last read
-	hidden  bool // upper folder: nothing of the base shows through
-	marked  bool // upper folder: empty files may stand for deletions
-	closed  bool // it could not be read
+	round   int                 // when it was last read
+	fresh   map[string]struct{} // files in it that the base does not have there
+	hidden  bool                // upper folder: nothing of the base shows through
+	marked  bool                // upper folder: empty files may stand for deletions
+	closed  bool                // it could not be read
 }
 
 // path returns the path below the top, and false for a folder that is not there any more.
@@ -61,7 +62,12 @@ func (w *Watch) attach(f, parent *folder, name string) {
 		}
 	}
 	f.detach()
-	parent.folders[name].detach()
+	if before := parent.folders[name]; before != nil { // it has gone, and its events are still to be read
+		if at, inside := before.path(); inside {
+			w.leave(before, at)
+		}
+		before.detach()
+	}
 	if parent.folders == nil {
 		parent.folders = map[string]*folder{}
 	}
@@ -72,15 +78,13 @@ func (w *Watch) attach(f, parent *folder, name string) {
 // moved is the first half of a rename.
 type moved struct {
 	folder *folder // nil = it was not watched
-	path   string
-	at     int64 // the reading that saw it
+	at     int64   // the reading that saw it
 }
 
 // visit is a folder to be watched and read.
 type visit struct {
 	parent *folder // nil = the top
 	name   string
-	old    string    // where all that is in it was before; "" = nowhere
 	again  bool      // read it even if it was read
 	since  time.Time // count only what changed since; zero = all
 }
@@ -104,6 +108,92 @@ func (w *Watch) settle() {
 		w.look(at, l)
 	}
 	clear(w.looks)
+	for path := range w.left {
+		if !w.stands(path) {
+			w.count(path, fileGone, 0)
+		}
+	}
+	clear(w.left)
+	for h := range w.hid {
+		w.covered(h)
+	}
+	clear(w.hid)
+}
+
+// leave notes what is not at a path any more once the folder f, which may be nil, has left it.
+func (w *Watch) leave(f *folder, path string) {
+	if !w.watched.Overlay { // where it is not hidden by a mark that is seen
+		w.hid[hidden{path, false}] = true
+	}
+	if f == nil {
+		return
+	}
+	for name := range f.fresh {
+		w.left[join(path, name)] = true
+	}
+	for name, inner := range f.folders {
+		w.leave(inner, join(path, name))
+	}
+}
+
+// knows reports whether a file of that name was seen that only the writable side has; f may be nil.
+func (f *folder) knows(name string) bool {
+	if f == nil {
+		return false
+	}
+	_, ok := f.fresh[name]
+	return ok
+}
+
+// remember keeps the name of a file that only the writable side has: when its folder goes, nothing else knows of it.
+func (w *Watch) remember(f *folder, name string) {
+	if f == nil {
+		return
+	}
+	if _, ok := f.fresh[name]; ok {
+		return
+	}
+	if w.known >= changedBytesMax {
+		w.unwell(tooMany, "files in folders that are renamed, of more than are remembered")
+		return
+	}
+	if f.fresh == nil {
+		f.fresh = map[string]struct{}{}
+	}
+	f.fresh[name] = struct{}{}
+	w.known += len(name) + 64 // with what a map needs
+}
+
+func (w *Watch) unremember(f *folder, name string) {
+	if f == nil {
+		return
+	}
+	if _, ok := f.fresh[name]; ok {
+		delete(f.fresh, name)
+		w.known -= len(name) + 64
+	}
+}
+
+// drop lets go of a folder that is not watched any more.
+func (w *Watch) drop(f *folder) {
+	for name := range f.fresh {
+		w.unremember(f, name)
+	}
+	delete(w.folders, f.wd)
+}
+
+// at returns the watched folder at a path; nil if there is none.
+func (w *Watch) at(path string) *folder {
+	f := w.root
+	if path == "" {
+		return f
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if f = f.folders[name]; f == nil {
+			return nil
+		}
+	}
+	return f
 }
 
 // forget stops watching a folder that has left, and all below it.
@@ -124,7 +214,7 @@ func (w *Watch) forget(f *folder) {
 
 func (w *Watch) unfollow(f *folder) {
 	if w.folders[f.wd] == f {
-		delete(w.folders, f.wd)
+		w.drop(f)
 		_, _ = unix.InotifyRmWatch(w.fd, uint32(f.wd)) // it may have gone with its folder
 	}
 }
@@ -175,8 +265,8 @@ func (w *Watch) enter(v visit) {
 		}
 	}
 	if f.parent != v.parent || f.name != v.name {
-		if was, inside := f.path(); inside && v.old == "" && f.name != "" {
-			v.old = was
+		if was, inside := f.path(); inside && f.name != "" {
+			w.leave(f, was)
 		}
 		v.again = true
 		w.attach(f, v.parent, v.name)
@@ -209,13 +299,13 @@ func (w *Watch) scanOpen(f *folder, fd int, at string, v visit) {
 		if opaque == "y" && !f.hidden {
 			f.hidden = true
 			if v.since.IsZero() {
-				w.covered(hidden{at, false})
+				w.hid[hidden{at, false}] = true
 			}
 		}
 	}
 	below := openBase(w.base, at)
 	defer closeFolder(below)
-	here := spot{dir: fd, below: below, at: at, hidden: f.hidden, marked: f.marked}
+	here := spot{folder: f, dir: fd, below: below, at: at, hidden: f.hidden, marked: f.marked}
 	err := eachName(fd, func(name string) {
 		var st unix.Stat_t
 		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -227,18 +317,17 @@ func (w *Watch) scanOpen(f *folder, fd int, at string, v visit) {
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			if at != "" || name != ".git" {
-				w.visits = append(w.visits, visit{parent: f, name: name, old: joinOld(v.old, name), again: v.again, since: v.since})
+				w.visits = append(w.visits, visit{parent: f, name: name, again: v.again, since: v.since})
 			}
 			return
 		}
 		if v.since.IsZero() || st.Ctim.Nano() >= v.since.UnixNano() {
 			w.judge(here, name, false)
-			if v.old != "" {
-				w.vanished(join(v.old, name))
-			}
+		} else if !inBase(below, name) {
+			w.remember(f, name)
 		}
 	})
-	if err != nil {
+	if err != nil && !gone(err) {
 		f.closed = true
 		w.unwatched(cmp.Or(at, "."), err)
 	}
@@ -251,6 +340,17 @@ func (w *Watch) rescan() {
 	w.stale = false
 	w.round++
 	since := w.synced.Add(-50 * time.Millisecond) // the kernel stamps files by a clock that ticks slowly
+	if since.Before(w.began) {
+		since = w.began
+	}
+	for _, f := range w.root.folders {
+		if at, inside := f.path(); inside {
+			w.leave(f, at)
+		}
+	}
+	for name := range w.root.fresh {
+		w.left[name] = true
+	}
 	for _, f := range w.folders {
 		f.folders = nil
 		if f != w.root {
@@ -267,13 +367,6 @@ func (w *Watch) rescan() {
 	w.synced = began
 	w.news = true
 	w.rescanAt = time.Now().Add(max(time.Second, 20*time.Since(began)))
-}
-
-func joinOld(old, name string) string {
-	if old == "" {
-		return ""
-	}
-	return old + "/" + name
 }
 
 func join(at, name string) string {

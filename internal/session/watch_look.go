@@ -33,7 +33,8 @@ func (w *Watch) note(f *folder, at, name string, wasFolder bool) {
 
 // spot is a folder on both sides.
 type spot struct {
-	dir, below     int // open folders, or -1
+	folder         *folder // nil = not watched
+	dir, below     int     // open folders, or -1
 	at             string
 	hidden, marked bool
 	closed         bool // dir lets nobody look
@@ -58,7 +59,7 @@ func (w *Watch) look(at string, l *look) {
 	defer closeFolder(dir)
 	below := openBase(w.base, at)
 	defer closeFolder(below)
-	here := spot{dir: dir, below: below, at: at, hidden: l.hidden || dir < 0, marked: l.marked, closed: closed}
+	here := spot{folder: w.at(at), dir: dir, below: below, at: at, hidden: l.hidden || dir < 0, marked: l.marked, closed: closed}
 	for name, wasFolder := range l.names {
 		w.judge(here, name, wasFolder)
 	}
@@ -77,45 +78,42 @@ func (w *Watch) judge(s spot, name string, wasFolder bool) {
 	inBase := s.below >= 0 && unix.Fstatat(s.below, name, &base, unix.AT_SYMLINK_NOFOLLOW) == nil
 	baseFolder := inBase && base.Mode&unix.S_IFMT == unix.S_IFDIR
 	exists := err == nil && !w.whiteout(s, name, &above)
+	isFolder := exists && above.Mode&unix.S_IFMT == unix.S_IFDIR
+	closed := errors.Is(err, unix.EACCES) // its folder lets nobody look
+	shows := w.watched.Overlay && err != nil && !closed && !s.hidden && inBase
+	known := s.folder.knows(name)
+	if !exists && !closed || isFolder || inBase && !baseFolder {
+		w.unremember(s.folder, name)
+	}
 	switch {
-	case exists && above.Mode&unix.S_IFMT == unix.S_IFDIR:
-		if inBase && !baseFolder && !s.hidden {
+	case isFolder:
+		if known || !wasFolder && !inBase || inBase && !baseFolder && !s.hidden {
 			w.count(path, fileGone, 0) // a folder in the place of a file
 		}
+	case exists && inBase && !baseFolder:
+		w.count(path, fileChanged, above.Size)
 	case exists:
-		if baseFolder {
-			w.covered(hidden{path, true})
+		if baseFolder && !known { // it has just taken the folder's place
+			w.hid[hidden{path, true}] = true
 		}
-		kind := fileAdded
-		if inBase && !baseFolder {
-			kind = fileChanged
-		}
-		w.count(path, kind, above.Size)
-	case errors.Is(err, unix.EACCES): // its folder lets nobody look
+		w.remember(s.folder, name)
+		w.count(path, fileAdded, above.Size)
+	case closed:
 		w.count(path, fileChanged, 0)
-	case err != nil && w.watched.Overlay && !s.hidden && inBase: // the base shows again
-		if !baseFolder {
-			w.count(path, fileChanged, base.Size)
+	case shows && !baseFolder: // the base shows again
+		w.count(path, fileChanged, base.Size)
+	default:
+		if known || !baseFolder && (inBase || !wasFolder) {
+			w.count(path, fileGone, 0)
 		}
-	case baseFolder:
-		w.covered(hidden{path, true})
-	case inBase || !wasFolder:
-		w.count(path, fileGone, 0)
+		if baseFolder && !shows {
+			w.hid[hidden{path, true}] = true
+		}
 	}
 }
 
-// vanished counts a path that a renamed folder took away.
-func (w *Watch) vanished(path string) {
-	w.count(path, fileGone, 0)
-}
-
-// covered counts every file of the base below a folder that is not there any more on the
-// writable side; once between two checkpoints, for an agent can hide and show it all day.
+// covered counts every file of the base below a folder that is not there any more on the writable side.
 func (w *Watch) covered(h hidden) {
-	if w.hid[h] || w.base < 0 {
-		return
-	}
-	w.hid[h] = true
 	pending := []string{h.path}
 	for len(pending) > 0 {
 		at := pending[len(pending)-1]
@@ -142,7 +140,13 @@ func (w *Watch) covered(h hidden) {
 	}
 }
 
-// stands reports whether something is at a path of the writable side.
+// inBase reports whether a folder of the base, or -1, has an entry of that name.
+func inBase(below int, name string) bool {
+	var st unix.Stat_t
+	return below >= 0 && unix.Fstatat(below, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// stands reports whether something that is no folder is at a path of the writable side.
 func (w *Watch) stands(path string) bool {
 	fd, err := openBelow(w.side, path, unix.O_PATH)
 	if err != nil {
@@ -150,7 +154,10 @@ func (w *Watch) stands(path string) bool {
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && !(st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0)
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return false
+	}
+	return !w.watched.Overlay || st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != 0
 }
 
 // openBase opens a folder of the base; -1 if there is none.

@@ -153,13 +153,13 @@ func TestAWatchTellsWhatAnAgentDid(t *testing.T) {
 		want map[string]string
 	}{
 		"a new file":             {[]wt.Op{wt.Write("n", "1")}, map[string]string{"n": "add"}},
-		"a new file, deep":       {[]wt.Op{wt.Write("d/e/f/g/n", "1")}, map[string]string{"d/e/f/g/n": "add"}},
+		"a new deep file":        {[]wt.Op{wt.Write("d/e/f/g/n", "1")}, map[string]string{"d/e/f/g/n": "add"}},
 		"an edit":                {[]wt.Op{wt.Write("a", "2")}, map[string]string{"a": "change"}},
-		"an edit, deep":          {[]wt.Op{wt.Write("d/e/z", "2")}, map[string]string{"d/e/z": "change"}},
+		"a deep edit":            {[]wt.Op{wt.Write("d/e/z", "2")}, map[string]string{"d/e/z": "change"}},
 		"a dotfile":              {[]wt.Op{wt.Write(".env", "2"), wt.Write(".github/w", "1")}, map[string]string{".env": "change", ".github/w": "add"}},
 		"a mode":                 {[]wt.Op{wt.Chmod("a", 0o755)}, map[string]string{"a": "change"}},
 		"a deletion":             {[]wt.Op{wt.Remove("a")}, map[string]string{"a": "unlink"}},
-		"a deletion, deep":       {[]wt.Op{wt.Remove("d/e/z")}, map[string]string{"d/e/z": "unlink"}},
+		"a deep deletion":        {[]wt.Op{wt.Remove("d/e/z")}, map[string]string{"d/e/z": "unlink"}},
 		"a folder deleted":       {[]wt.Op{wt.Remove("d")}, map[string]string{"d/x": "unlink", "d/y": "unlink", "d/e/z": "unlink"}},
 		"a file renamed":         {[]wt.Op{wt.Rename("a", "b")}, map[string]string{"a": "unlink", "b": "add"}},
 		"a file over another":    {[]wt.Op{wt.Rename("a", "d/x")}, map[string]string{"a": "unlink", "d/x": "change"}},
