@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/api"
+	"sallyport/internal/config"
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
@@ -17,9 +18,12 @@ import (
 // spaceWanted is how much room a home should have: base layers are whole trees.
 const spaceWanted = 1 << 30
 
+// spaceNeeded is what the database of a home needs to be written at all.
+const spaceNeeded = 8 << 20
+
 func (a *app) doctorCommand() *cobra.Command {
 	return a.cmd("doctor", "say what works on this machine, and how to mend what does not",
-		"Tries what sallyport needs: the home, git, the sandbox. Exit status 1 if something without which nothing runs is missing.",
+		"Tries what sallyport needs: the home and its files, git, the sandbox. Exit status 1 if something without which nothing runs is missing.",
 		"  sallyport doctor\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
@@ -42,7 +46,16 @@ func (a *app) doctorCommand() *cobra.Command {
 // examine looks at the home from here, and asks the daemon for the rest.
 func (a *app) examine(ctx context.Context, home string) api.Doctor {
 	checks := []api.Check{writable(home), space(home)}
+	_, err := config.LoadSallyport(home)
+	checks = append(checks, parsed(config.SallyportFile, err))
+	_, err = config.LoadPolicy(home)
+	checks = append(checks, parsed(config.PolicyFile, err))
 	c, err := a.Connect(ctx, home, true)
+	if err != nil && c != nil { // it runs, and is of another build: what it says of the machine holds all the same
+		p := problem.Of(err)
+		checks = append(checks, api.Check{Name: "build", Detail: p.Text, Fix: p.Next})
+		err = nil
+	}
 	var report api.Doctor
 	if err == nil {
 		report, err = c.Doctor(ctx)
@@ -54,6 +67,15 @@ func (a *app) examine(ctx context.Context, home string) api.Doctor {
 	}
 	report.Checks = merged(append(append(checks, daemon), report.Checks...))
 	return report
+}
+
+// parsed says whether one of the home's files can be read; one that is not there has its defaults.
+func parsed(name string, err error) api.Check {
+	if err == nil {
+		return api.Check{Name: name, OK: true, Needed: true, Detail: "can be read"}
+	}
+	p := problem.Of(err)
+	return api.Check{Name: name, Needed: true, Detail: p.Text, Fix: p.Next}
 }
 
 // merged keeps one check of a name: the first that fails, else the first.
@@ -96,6 +118,7 @@ func space(home string) api.Check {
 	}
 	free := int64(fs.Bavail) * fs.Bsize
 	c.OK = free >= spaceWanted
+	c.Needed = free < spaceNeeded
 	c.Detail = fmt.Sprintf("%s free in %s", size(free), home)
 	if !c.OK {
 		c.Fix = fmt.Sprintf("make room: %s should be free; or sallyport --home DIR", size(spaceWanted))

@@ -115,6 +115,9 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("POST /v1/approvals/{id}/refuse", func(r *http.Request) any { d.note("refuse " + body(r)); return struct{}{} })
 	answer("GET /v1/stats", func(r *http.Request) any { d.note("stats " + r.URL.RawQuery); return d.stats })
 	mux.HandleFunc("GET /v1/metrics", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
+	answer("GET /v1/doctor", func(*http.Request) any {
+		return api.Doctor{Checks: []api.Check{{Name: "sandbox", OK: true, Needed: true, Detail: "they run"}}}
+	})
 	answer("GET /v1/audit", func(*http.Request) any { return []api.Entry{} })
 	mux.HandleFunc("GET /v1/changes/{id}/diff", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
 	mux.HandleFunc("GET /v1/changes/{id}/export", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })

@@ -69,7 +69,8 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 }
 
 // Ensure returns a client of the home's daemon, of this program's own build, starting it
-// first if none answers. A socket that a killed daemon left is the new daemon's to remove.
+// first if none answers. A socket that a killed daemon left is the new daemon's to remove. With
+// the error that it is of another build comes a client of it all the same, for who only looks.
 func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
 	c, err := s.Dial(ctx, home)
 	if errors.Is(err, ErrNoDaemon) {
