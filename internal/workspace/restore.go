@@ -191,7 +191,7 @@ func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
 			return -1, err
 		}
 		defer unix.Close(home)
-		return m.openOwn(home, "tree")
+		return m.openRight(func() (int, error) { return openRight(home, "tree") })
 	}
 	if w.Strategy == Overlay {
 		var fs unix.Statfs_t
@@ -202,14 +202,14 @@ func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
 			return -1, errors.New("the view is no overlay: what is written below one is lost without an error")
 		}
 	}
-	return m.openOwn(int(view.Fd()), ".")
+	return m.openRight(func() (int, error) { return reopenRight(int(view.Fd())) })
 }
 
-// openOwn opens a folder that has, or gets, the mode that every folder of a tree has.
-func (m *Manager) openOwn(dir int, name string) (int, error) {
+// openRight opens the top, which has, or gets, the mode that every folder of a tree has.
+func (m *Manager) openRight(open func() (int, error)) (int, error) {
 	fd := -1
 	err := m.ops.Do("restore:open", func() (err error) {
-		fd, err = openRight(dir, name)
+		fd, err = open()
 		return err
 	})
 	if err != nil {

@@ -266,6 +266,21 @@ func TestRestoreLeavesWhatIsLeftOverAndTheAgentsGit(t *testing.T) {
 	})
 }
 
+func TestWhatACrashLeftHalfWrittenIsRemoved(t *testing.T) {
+	files := maps.Clone(base)
+	files[".gitignore"] = ".*\n"
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		s := open(t, m, files)
+		state := s.keep(t)
+		const half = ".sallyport-restore-0123456789abcdef" // of a name that is not written this time
+		s.live.Edit(t, wt.Write("src/"+half, "half a fi"), wt.Write(".mine", "1"))
+		s.restore(t, state, "README")
+		want := s.holds(t, state)
+		want[".mine"] = `644 "1"`
+		same(t, s.sees(t), want)
+	})
+}
+
 func TestFoldersAreOpenAgainAndThoseThatAreEmptyAreGone(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		s := open(t, m, base)

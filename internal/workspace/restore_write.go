@@ -135,6 +135,12 @@ func openRight(dir int, name string) (int, error) {
 		return -1, err
 	}
 	defer unix.Close(named)
+	return reopenRight(named)
+}
+
+// reopenRight opens for reading a folder that is open in whatever way, by that descriptor
+// alone: the name "." would not do in a folder that its owner closed.
+func reopenRight(named int) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(named, &st); err != nil {
 		return -1, err

@@ -15,8 +15,6 @@ import (
 	wt "sallyport/internal/workspace/workspacetest"
 )
 
-func TestMain(m *testing.M) { wt.Main(m) }
-
 // everyWay runs one contract on each way of copying.
 func everyWay(t *testing.T, contract func(t *testing.T, m *workspace.Manager)) {
 	for _, s := range []workspace.Strategy{workspace.Overlay, workspace.Reflink, workspace.Copy} {
