@@ -63,6 +63,7 @@ func (s *search) changes(ctx context.Context, changes []policy.Change) ([]policy
 			l.findings = fs
 			continue
 		}
+		l.blob.Missed = true
 		if l.blob.ID == "" { // no content, or none that was read: the name alone
 			l.blob.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("")), nil }
 			l.findings, l.err = s.scanner.ScanBlob(ctx, l.blob)

@@ -25,7 +25,7 @@ var base = map[string]string{
 }
 
 // ready is a workspace on base and what a checkpoint of it takes.
-func ready(t *testing.T) checkpoint.Taking {
+func ready(t testing.TB) checkpoint.Taking {
 	t.Helper()
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})

@@ -49,6 +49,8 @@ type Blob struct {
 	// Fresh leaves out what the base's content holds already: as often as a secret stands there, wherever its lines
 	// are now, it is not found again. A file with an old test key in it can be edited elsewhere.
 	Fresh bool
+
+	Missed bool // Cached was asked and knew nothing: it is not asked again
 }
 
 // Scanner finds secrets. It never changes after it is made; all methods may be called at once.
@@ -146,8 +148,10 @@ func (s *Scanner) ScanBlob(ctx context.Context, b Blob) (fs []Finding, err error
 	if b.Fresh && b.ID != "" && b.ID == b.BaseID {
 		return nil, nil
 	}
-	if fs, ok := s.Cached(b); ok {
-		return fs, nil
+	if !b.Missed {
+		if fs, ok := s.Cached(b); ok {
+			return fs, nil
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.TimeMax, fmt.Errorf("it took longer than %s: %w", s.cfg.TimeMax, context.DeadlineExceeded))
 	defer cancel()

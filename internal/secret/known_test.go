@@ -1,0 +1,37 @@
+package secret
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+func TestWhatTheHostKnowsIsFoundWhateverItLooksLike(t *testing.T) {
+	plain := "mellow-" + "otter-4711"
+	s, err := New(Config{Known: Environment([]string{
+		"BILLING_TOKEN=" + plain, "DB_PASSWORD=short1", "SECRET_KEY=development", "GCP_KEY=/etc/keys/file-1.json", "HOME_PAGE=elsewhere-4711", "not an assignment",
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.known) != 1 {
+		t.Errorf("%d values are held", len(s.known))
+	}
+	for _, text := range []string{plain, "a\nb " + plain + " c", base64.StdEncoding.EncodeToString([]byte("it is " + plain + ", they say"))} {
+		fs, err := s.Scan(t.Context(), "a.txt", strings.NewReader(text), -1)
+		if err != nil || len(fs) != 1 || fs[0].Rule != "known-secret" || fs[0].Severity != Critical {
+			t.Errorf("%v, %v", fs, err)
+		}
+		if got := s.Redact(text); strings.Contains(got, plain) || !strings.Contains(got, "[secret: known-secret]") {
+			t.Errorf("%q", got)
+		}
+	}
+	for _, text := range []string{"short1", "development", "/etc/keys/file-1.json", "elsewhere-4711"} {
+		if got := s.Redact(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	if other, _ := New(Config{}); other.Digest() != s.Digest() || other.cached == s.cached {
+		t.Error("a known secret is told by the digest, or not by the cache's key")
+	}
+}
