@@ -18,6 +18,7 @@ func FuzzAnswer(f *testing.F) {
 		`{"x":"\\","type":"tell_ack","id":"\u00e4"}` + "\n{\"type\":\"tell_ack\",\"id\":\"tell-1\"}\n",
 		`{"_ack":` + strings.Repeat("[", 33) + strings.Repeat("]", 33) + `,"type":"tell_ack","id":"tell-1"}` + "\n",
 		`{"type":"violation_ack","checkpoint_id":"chk-1","corrective_action":"` + strings.Repeat("ä", 3000) + `"}` + "\n",
+		strings.Repeat(`{"type":"tell_ack","id":"tell-1"}`+"\n", 2),
 		`{"_ack":1e999,"type":"TELL_ACK"}` + "\n",
 	} {
 		f.Add([]byte(seed), uint(7))

@@ -359,10 +359,13 @@ func TestAPauseIsAnsweredAndEndedByAResume(t *testing.T) {
 				var got []string
 				s := speak(t, func(in *io.PipeReader, say func(string)) {
 					listen(t, in, func(m map[string]any) {
+						if m["type"] == "tell" {
+							in.Close()
+							return
+						}
 						line, _ := json.Marshal(m)
 						got = append(got, string(line))
 						if m["type"] == "resume" {
-							in.Close()
 							return
 						}
 						time.Sleep(300 * time.Millisecond)
@@ -375,7 +378,8 @@ func TestAPauseIsAnsweredAndEndedByAResume(t *testing.T) {
 				}
 				s.Resume("chk-2") // nor for that one
 				s.Resume("chk-1")
-				s.Resume("chk-1")
+				s.Resume("chk-1") // it goes on already
+				s.Tell(t.Context(), "end")
 				s.over(t)
 				want := []string{`{"checkpoint_id":"chk-1","reason":"checkpoint_validation","timeout_ms":10000,"type":"pause_request"}`, `{"checkpoint_id":"chk-1","type":"resume"}`}
 				if !slices.Equal(got, want) {
