@@ -436,14 +436,16 @@ func TestAPersonsWordsArriveOnceAndAreAcknowledgedByName(t *testing.T) {
 				n := 0
 				s := speak(t, func(in *io.PipeReader, say func(string)) {
 					listen(t, in, func(m map[string]any) {
+						if m["text"] == "end" {
+							in.Close()
+							return
+						}
 						n++
 						at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(m["timestamp"]))
 						if m["type"] != "tell" || m["text"] != "use <b>\n\x1b \"quotes\"" || err != nil || at.IsZero() || len(m) != 4 {
 							t.Errorf("%v", m)
 						}
 						say(fmt.Sprintf(row.answer, m["id"]))
-						time.Sleep(time.Hour)
-						in.Close()
 					})
 				})
 				if d := s.Tell(t.Context(), "use <b>\n\x1b \"quotes\""); d != row.want {
@@ -452,6 +454,7 @@ func TestAPersonsWordsArriveOnceAndAreAcknowledgedByName(t *testing.T) {
 				if d := s.Tell(t.Context(), strings.Repeat("x", session.TellBytesMax+1)); d != (session.Delivery{}) {
 					t.Errorf("too long: %+v", d)
 				}
+				s.Tell(t.Context(), "end")
 				s.over(t)
 				if n != 1 {
 					t.Errorf("it was told %d times", n)
