@@ -46,7 +46,7 @@ func newHome(t *testing.T) *home {
 		t.Skip("SKIPPED: git is not installed")
 	}
 	dir := t.TempDir()
-	h := &home{t: t, repo: filepath.Join(dir, "repo"), owner: person.Owner{UID: os.Geteuid(), Name: "ann"}, cage: &cage{}, guard: &guard{}}
+	h := &home{t: t, repo: filepath.Join(dir, "repo"), owner: person.Owner{UID: os.Geteuid(), Name: "ann"}, cage: &cage{standing: map[*prisoner]bool{}}, guard: &guard{}}
 	for _, d := range []string{"repo", "state"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
@@ -224,11 +224,9 @@ func (played) Program(agent.Task) (agent.Program, error) {
 	return agent.Program{Name: "played", Argv: []string{"true"}}, nil
 }
 
-type rules struct{}
+type rules struct{ judging change.Judging }
 
-func (rules) At(context.Context, git.Dir, git.OID) (change.Judging, error) {
-	return change.Judging{}, nil
-}
+func (r rules) At(context.Context, git.Dir, git.OID) (change.Judging, error) { return r.judging, nil }
 
 // guard counts what it is told.
 type guard struct {
@@ -253,13 +251,16 @@ func (g *guard) Disarm(landing.Landing) error {
 // cage is a sandbox driver that starts no process. What is put into play runs as the program,
 // on the real tree, until it returns or is killed.
 type cage struct {
-	mu      sync.Mutex
-	started []time.Time
-	running int
-	most    int                   // at one time
-	refuse  func(start int) error // in the place of the start
-	fault   func(start int) error // in the place of the program's end
-	play    func(start int, tree string, killed <-chan struct{}) int
+	mu       sync.Mutex
+	started  []time.Time
+	running  int
+	most     int                   // at one time
+	refuse   func(start int) error // in the place of the start
+	fault    func(start int) error // in the place of the program's end
+	stubborn error                 // in the place of every freeze
+	blind    error                 // in the place of every view of the tree
+	standing map[*prisoner]bool
+	play     func(start int, tree string, killed <-chan struct{}) int
 }
 
 var _ sandbox.Driver = (*cage)(nil)
@@ -279,7 +280,7 @@ func (c *cage) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, e
 	c.running++
 	c.most = max(c.most, c.running)
 	c.mu.Unlock()
-	p := &prisoner{killed: make(chan struct{}), done: make(chan struct{})}
+	p := &prisoner{cage: c, tree: spec.Tree.Dir, killed: make(chan struct{}), done: make(chan struct{})}
 	if c.fault != nil {
 		p.err = c.fault(n)
 	}
@@ -326,6 +327,8 @@ func (g *guard) told() (armed, disarmed int) {
 // prisoner is one running program of a cage.
 type prisoner struct {
 	sandbox.Process // what is not asked of it here
+	cage            *cage
+	tree            string
 	once            sync.Once
 	killed, done    chan struct{}
 	exit            sandbox.Exit
@@ -342,9 +345,38 @@ func (p *prisoner) Wait() (sandbox.Exit, error) {
 	}
 }
 
-// What plays here is still whenever the bubble is: it has nothing to be stopped in.
-func (p *prisoner) Freeze(context.Context) error { return nil }
-func (p *prisoner) Thaw() error                  { return nil }
+// What plays here is still whenever the bubble is: to be frozen is to be counted.
+func (p *prisoner) Freeze(context.Context) error {
+	p.cage.mu.Lock()
+	defer p.cage.mu.Unlock()
+	if p.cage.stubborn != nil {
+		return p.cage.stubborn
+	}
+	p.cage.standing[p] = true
+	return nil
+}
+
+func (p *prisoner) Thaw() error {
+	p.cage.mu.Lock()
+	defer p.cage.mu.Unlock()
+	delete(p.cage.standing, p)
+	return nil
+}
+
+func (p *prisoner) View(context.Context) (*os.File, error) {
+	if p.cage.blind != nil {
+		return nil, p.cage.blind
+	}
+	return os.Open(p.tree)
+}
+
+// frozen is how many programs stand.
+func (c *cage) frozen() int {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.standing)
+}
 
 func (p *prisoner) Kill() { p.once.Do(func() { close(p.killed) }) }
 

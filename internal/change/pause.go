@@ -42,7 +42,7 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 				return err
 			}
 			s.still, s.failed = false, 0
-			return s.thaw()
+			return s.process.Thaw()
 		})
 	}
 	var row store.Change

@@ -185,13 +185,13 @@ func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkp
 	if cp.Status != checkpoint.Valid {
 		return problem.Errorf(problem.Refused, "sallyport checkpoint show "+string(cp.ID), "%s is %s; only a valid checkpoint can be offered", cp.ID, cp.Status)
 	}
-	if len(cp.FilesChanged) == 0 {
-		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing; there would be nothing to land", cp.ID)
-	}
 	row.Chosen = cp.ID
 	o, err := c.offered(ctx, row, git.OID(row.Base))
 	if err != nil {
 		return err
+	}
+	if len(o.edits) == 0 {
+		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing; there would be nothing to land", cp.ID)
 	}
 	results, why, err := c.check(ctx, row, o)
 	if err != nil {

@@ -91,7 +91,8 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 	var end ended
 	select {
 	case end = <-over:
-	case s.process = <-started:
+	case p := <-started:
+		s.process = &measured{Process: p, meter: c.Meter, change: row.ID}
 		c.setLive(row.ID, s)
 		end = s.attend(ctx, over)
 		c.setLive(row.ID, nil)
@@ -266,7 +267,7 @@ func (s *supervisor) hold(ctx context.Context, do func() error) (err error) {
 	if s.still || s.held {
 		return do()
 	}
-	if err := s.freeze(ctx); err != nil {
+	if err := s.process.Freeze(ctx); err != nil {
 		return fmt.Errorf("stop the session: %w", err)
 	}
 	s.held = true
@@ -275,26 +276,11 @@ func (s *supervisor) hold(ctx context.Context, do func() error) (err error) {
 		if s.still || s.again {
 			return
 		}
-		if thawed := s.thaw(); thawed != nil {
+		if thawed := s.process.Thaw(); thawed != nil {
 			err = errors.Join(err, fmt.Errorf("let the session run again: %w", thawed))
 		}
 	}()
 	return do()
-}
-
-// freeze and thaw are the process's own, measured.
-func (s *supervisor) freeze(ctx context.Context) error {
-	began := time.Now()
-	err := s.process.Freeze(ctx)
-	s.c.Meter.Paused(s.row.ID, time.Since(began), err)
-	return err
-}
-
-func (s *supervisor) thaw() error {
-	began := time.Now()
-	err := s.process.Thaw()
-	s.c.Meter.Resumed(s.row.ID, time.Since(began), err)
-	return err
 }
 
 // take takes one checkpoint of the running session: wait until the tree is stable, freeze,
@@ -351,7 +337,7 @@ func (s *supervisor) stop(ctx context.Context) error {
 		return nil
 	}
 	if !s.held {
-		if err := s.freeze(ctx); err != nil {
+		if err := s.process.Freeze(ctx); err != nil {
 			return err
 		}
 	}
@@ -369,7 +355,7 @@ func (s *supervisor) block(ctx context.Context, subject string, why error) error
 	if err != nil {
 		s.still = false
 		if !s.held {
-			err = errors.Join(err, s.thaw())
+			err = errors.Join(err, s.process.Thaw())
 		}
 	}
 	return err

@@ -1,0 +1,422 @@
+package change_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/change"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/policy"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/session"
+)
+
+// forbidding are rules under which docs may not change, watched as mode says.
+func forbidding(mode session.Supervision) rules {
+	return rules{change.Judging{Rules: policy.Rules{ForbiddenAreas: []string{"docs"}}, Supervision: mode}}
+}
+
+// scene is what a played agent does: at times after its start it writes files, and it ends when told.
+type scene struct {
+	t     *testing.T
+	tree  string
+	files []string // as the agent found them, when it looked
+}
+
+func (s *scene) write(path, text string) {
+	path = filepath.Join(s.tree, path)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *scene) read(path string) string {
+	raw, err := os.ReadFile(filepath.Join(s.tree, path))
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// acts is a program that does a scene and ends with status 0; it stops where it stands when it is killed.
+func (h *home) acts(scenes ...func(s *scene, after func(time.Duration) bool)) {
+	h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+		after := func(d time.Duration) bool {
+			select {
+			case <-killed:
+				return false
+			case <-time.After(d):
+				return true
+			}
+		}
+		scenes[min(n, len(scenes))-1](&scene{t: h.t, tree: tree}, after)
+		return 0
+	}
+}
+
+// statuses are the verdicts of a change's checkpoints with their triggers, in order.
+func statuses(d change.Detail) (out []string) {
+	for _, cp := range d.Checkpoints {
+		out = append(out, string(cp.Trigger)+" "+string(cp.Status))
+	}
+	return out
+}
+
+func TestACheckpointIsDueAfterHalfAMinuteOrFiftyChanges(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files int
+		wait  time.Duration
+		want  []string
+	}{
+		{"few, and not long", 49, 29 * time.Second, []string{"end valid"}},
+		{"few, and long", 1, 33 * time.Second, []string{"interval valid", "end valid"}},
+		{"many, and not long", 50, 10 * time.Second, []string{"changes valid", "end valid"}},
+		{"many, and hardly begun", 50, 4 * time.Second, []string{"end valid"}},
+		{"nothing", 0, 90 * time.Second, []string{"end valid"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				h.acts(func(s *scene, after func(time.Duration) bool) {
+					for i := range c.files {
+						s.write(filepath.Join("new", strings.Repeat("x", i+1)), "new\n")
+					}
+					after(c.wait)
+				})
+				d, _ := h.daemon()
+				chg := h.ask(d)
+				time.Sleep(c.wait + time.Minute)
+				if got := statuses(h.show(d, chg)); !slices.Equal(got, c.want) {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAFileThatBreaksARuleIsPutBackUnderTheAgentsFeet(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{RevertOnViolated: true})
+		saw := make(chan string, 2)
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", "good\n")
+			s.write("docs/new.md", "bad\n")
+			if after(40 * time.Second) {
+				saw <- s.read("docs/new.md")
+				saw <- s.read("page.txt")
+				s.write("page.txt", "good, and more\n")
+				after(40 * time.Second)
+			}
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(3 * time.Minute)
+		d := h.is(c, chg, change.AwaitingApproval)
+		if got := <-saw; !strings.Contains(got, "no such file") {
+			t.Errorf("the agent still reads %q in the forbidden file", got)
+		}
+		if got := <-saw; got != "good\n" {
+			t.Errorf("its good work is %q", got)
+		}
+		want := []string{"interval invalid", "restored valid", "interval valid", "end valid"}
+		if got := statuses(d); !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+		if got := h.kept(c, 3, chg, "page.txt"); got != "good, and more\n" {
+			t.Errorf("what it wrote after that is %q in the next checkpoint", got)
+		}
+		if n := len(h.cage.starts()); n != 1 {
+			t.Errorf("it was started %d times", n)
+		}
+	})
+}
+
+func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) {
+	for _, c := range []struct {
+		promotion session.Promotion
+		other     string // what else the agent wrote beside the forbidden file
+	}{{session.Atomic, "no such file"}, {session.Incremental, "harmless\n"}} {
+		t.Run(string(c.promotion), func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow, Promotion: c.promotion})
+				saw := make(chan string, 2)
+				h.acts(func(s *scene, after func(time.Duration) bool) {
+					s.write("page.txt", "first\n")
+					after(35 * time.Second)
+					s.write("docs/new.md", "bad\n")
+					s.write("other.txt", "harmless\n")
+					after(35 * time.Second)
+					saw <- s.read("page.txt")
+					saw <- s.read("other.txt")
+					s.write("docs/new.md", "bad to the end\n")
+				})
+				d, _ := h.daemon()
+				chg := h.ask(d)
+				time.Sleep(3 * time.Minute)
+				detail := h.is(d, chg, change.AwaitingApproval)
+				if page, other := <-saw, <-saw; page != "first\n" || !strings.Contains(other, c.other) {
+					t.Errorf("after it went back the agent reads %q and %q", page, other)
+				}
+				last := detail.Checkpoints[len(detail.Checkpoints)-1]
+				if last.Status != checkpoint.Invalid || last.Trigger != checkpoint.AtEnd {
+					t.Errorf("the last checkpoint is %s, %s", last.Trigger, last.Status)
+				}
+				p := detail.Proposal
+				if p.Card.Note == "" || slices.ContainsFunc(p.Card.Files, func(f proposal.FileLine) bool { return strings.HasPrefix(f.Path, "docs") }) {
+					t.Errorf("offered: %+v", p.Card)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatOthersRelyOnIsAlwaysAShadow(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{})
+		saw := make(chan string, 1)
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("api/openapi.yaml", "openapi: 3.1.0\n")
+			s.write("docs/new.md", "bad\n")
+			after(35 * time.Second)
+			saw <- s.read("api/openapi.yaml")
+		})
+		c, _ := h.daemon()
+		h.ask(c)
+		time.Sleep(2 * time.Minute)
+		if got := <-saw; !strings.Contains(got, "no such file") {
+			t.Errorf("the contract still reads %q", got)
+		}
+	})
+}
+
+func TestAnAgentThatGoesOnBreakingRulesIsStoppedAndAPersonIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{})
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", "good\n")
+			for i := 1; after(20*time.Second) && i < 30; i++ {
+				s.write("docs/new.md", strings.Repeat("bad\n", i))
+			}
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(3 * time.Minute)
+		d := h.is(c, chg, change.Blocked)
+		if !strings.Contains(d.Change.Reason, "Interactive mode failure: "+string(chg)) || len(d.Checkpoints) != 3 {
+			t.Errorf("%d checkpoints, %q", len(d.Checkpoints), d.Change.Reason)
+		}
+		if h.cage.frozen() != 1 {
+			t.Error("its agent is not stopped")
+		}
+		done, err := c.PutBack(t.Context(), chg, h.by(), nil, true)
+		if err != nil || !slices.Equal(done.Reverted, []string{"docs/new.md"}) || done.Kept != 1 || done.Checkpoint.Status != checkpoint.Valid {
+			t.Errorf("put back: %+v, %v", done, err)
+		}
+		if err := c.Resume(t.Context(), chg, h.by()); err != nil {
+			t.Fatal(err)
+		}
+		if h.cage.frozen() != 0 {
+			t.Error("its agent still stands")
+		}
+		h.is(c, chg, change.Working)
+	})
+}
+
+func TestACheckpointThatCannotBeTakenCountsAsFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.stubborn = errors.New("it does not stand still")
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			for i := 1; after(10*time.Second) && i < 60; i++ {
+				s.write("page.txt", strings.Repeat("x", i))
+			}
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(5 * time.Minute)
+		d := h.is(c, chg, change.Failed) // it cannot even be stopped, so it is ended
+		if len(d.Checkpoints) != 1 || d.Checkpoints[0].Trigger != checkpoint.AtEnd {
+			t.Errorf("checkpoints: %q", statuses(d))
+		}
+	})
+}
+
+func TestWhenATreeCannotBePutBackTheAgentStartsAgainOnAValidCopy(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{RevertOnViolated: true})
+		h.cage.blind = errors.New("no view")
+		saw := make(chan string, 2)
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", "first\n")
+			after(35 * time.Second)
+			s.write("docs/new.md", "bad\n")
+			after(time.Hour)
+		}, func(s *scene, after func(time.Duration) bool) {
+			saw <- s.read("page.txt")
+			saw <- s.read("docs/new.md")
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(3 * time.Minute)
+		d := h.is(c, chg, change.AwaitingApproval)
+		if page, doc := <-saw, <-saw; page != "first\n" || !strings.Contains(doc, "no such file") {
+			t.Errorf("the second run began with %q and %q", page, doc)
+		}
+		if len(d.Sessions) != 2 || d.Sessions[0].Reason == "" || d.Sessions[0].Exit != nil {
+			t.Errorf("the sessions are %+v", d.Sessions)
+		}
+		if got := statuses(d); !slices.Contains(got, "interrupted invalid") {
+			t.Errorf("what the first run left is not kept: %q", got)
+		}
+	})
+}
+
+func TestAWorkspaceThatGrowsBeyondItsLimitEndsItsAgentByName(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{UpperBytesMax: 1 << 20})
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("big", strings.Repeat("x", 2<<20))
+			after(time.Hour)
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(time.Minute)
+		d := h.is(c, chg, change.Failed)
+		if !strings.Contains(d.Change.Reason, "its limit of disk: 1 MiB (observed: 2 MiB)") {
+			t.Errorf("it says %q", d.Change.Reason)
+		}
+	})
+}
+
+func TestARunningChangeGoesBackToAnyOfItsCheckpoints(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", "one\n")
+			after(40 * time.Second)
+			s.write("page.txt", "two\n")
+			s.write("more.txt", "two\n")
+			after(time.Hour)
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(time.Minute)
+		first := h.show(c, chg).Checkpoints[0]
+		taken, err := c.RestoreTo(t.Context(), first.ID, h.by())
+		if err != nil || taken.Tree != first.Tree || taken.Trigger != checkpoint.Restored {
+			t.Fatalf("%+v, %v", taken, err)
+		}
+		d := h.is(c, chg, change.Working)
+		if d.Change.Rollbacks != 1 || d.Change.Chosen != first.ID {
+			t.Errorf("the row counts %d rollbacks, to %q", d.Change.Rollbacks, d.Change.Chosen)
+		}
+		if got := h.kept(c, len(d.Checkpoints)-1, chg, "more.txt"); got != "two\n" {
+			t.Errorf("what stood there is not kept: %q", got)
+		}
+		if n := count(h.verbs(c, chg), "restored"); n != 1 {
+			t.Errorf("the audit log says so %d times", n)
+		}
+	})
+}
+
+func TestGoingBackWhileAPersonIsAskedVoidsWhatTheyWereAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", "half\n")
+			after(40 * time.Second)
+			s.write("page.txt", "two\n")
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(2 * time.Minute)
+		before := h.is(c, chg, change.AwaitingApproval)
+		if cp, err := c.RestoreTo(t.Context(), before.Checkpoints[0].ID, h.by()); err != nil || cp.Tree != before.Checkpoints[0].Tree {
+			t.Fatal(cp, err)
+		}
+		after := h.is(c, chg, change.AwaitingApproval)
+		if after.Proposal.Digest == before.Proposal.Digest || after.Proposal.Tree != before.Checkpoints[0].Tree {
+			t.Errorf("still offered: %.12s of tree %.12s; %q", after.Proposal.Digest, after.Proposal.Tree, statuses(after))
+		}
+		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.by(), "command line"); err == nil {
+			t.Error("the old proposal can still be approved")
+		}
+		if err := c.Approve(t.Context(), after.Approval.ID, after.Proposal.Digest, h.by(), "command line"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, chg, change.Finalized)
+		if raw, err := os.ReadFile(filepath.Join(h.repo, "page.txt")); err != nil || string(raw) != "half\n" {
+			t.Errorf("landed %q, %v", raw, err)
+		}
+	})
+}
+
+func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		saw := make(chan string, 1)
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", "half\n")
+			after(time.Hour)
+		}, func(s *scene, _ func(time.Duration) bool) {
+			saw <- s.read("page.txt")
+			s.write("page.txt", "whole\n")
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(time.Second)
+		if err := c.Cancel(t.Context(), chg, h.by(), "lunch"); err != nil {
+			t.Fatal(err)
+		}
+		identity := h.is(c, chg, change.Cancelled).Sessions[0].ID
+		if _, err := c.ResumeSession(t.Context(), "sh-nobod", h.by()); problem.KindOf(err) != problem.NotFound {
+			t.Errorf("a session that never was: %v", err)
+		}
+		if _, err := c.ResumeSession(t.Context(), identity, h.by()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		d := h.is(c, chg, change.AwaitingApproval)
+		if got := <-saw; got != "half\n" {
+			t.Errorf("it went on with %q", got)
+		}
+		if len(d.Sessions) != 1 || d.Sessions[0].ID != identity {
+			t.Errorf("the sessions are %+v", d.Sessions)
+		}
+		if _, err := c.ResumeSession(t.Context(), identity, h.by()); problem.KindOf(err) != problem.Conflict {
+			t.Errorf("resumed while a person is asked: %v", err)
+		}
+	})
+}
+
+func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = hangs("half\n")
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		h.is(c, chg, change.Working)
+		stranger := h.by()
+		stranger.UID++
+		taken, err := c.CheckpointNow(t.Context(), chg, h.by())
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity := h.show(c, chg).Sessions[0].ID
+		for name, try := range map[string]func(ctx context.Context) error{
+			"pause":      func(ctx context.Context) error { return c.Pause(ctx, chg, stranger, "") },
+			"resume":     func(ctx context.Context) error { return c.Resume(ctx, chg, stranger) },
+			"tell":       func(ctx context.Context) error { _, err := c.Tell(ctx, chg, stranger, "x"); return err },
+			"checkpoint": func(ctx context.Context) error { _, err := c.CheckpointNow(ctx, chg, stranger); return err },
+			"restore":    func(ctx context.Context) error { _, err := c.RestoreTo(ctx, taken.ID, stranger); return err },
+			"put back":   func(ctx context.Context) error { _, err := c.PutBack(ctx, chg, stranger, nil, true); return err },
+			"go on":      func(ctx context.Context) error { _, err := c.ResumeSession(ctx, identity, stranger); return err },
+		} {
+			if err := try(t.Context()); problem.KindOf(err) != problem.Denied {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
