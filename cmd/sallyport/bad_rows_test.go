@@ -87,6 +87,15 @@ var badInput = []bad{
 		words: sh("true", "--timeout", "48h"),
 	},
 
+	{
+		name: "a home that is the project", exit: 2, names: []string{"/repo", "--home"}, next: "sallyport status",
+		words: append([]string{"--home", "."}, sh("true")...),
+	},
+	{
+		name: "a daemon for a home that is the project", exit: 2, names: []string{"/repo", "--home"}, next: "sallyport status",
+		words: []string{"daemon", "run", "--home", "."},
+	},
+
 	// What the repository is in the middle of.
 	{
 		name: "a merge is under way", exit: 4, names: []string{"merge", "/repo"}, next: "merge --",

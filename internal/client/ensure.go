@@ -110,6 +110,9 @@ func LogPath(home string) string { return filepath.Join(home, ".state", "logs", 
 
 // start runs `daemon run` apart from this process and waits until it answers.
 func (s Starter) start(ctx context.Context, home string) (*Client, error) {
+	if err := NoProject(home); err != nil {
+		return nil, err
+	}
 	if _, err := s.Socket(home); err != nil {
 		return nil, err
 	}

@@ -59,15 +59,20 @@ const endTime = 3 * time.Second
 func (c *Client) gone(change string) error {
 	next := "sallyport change watch " + change
 	if c.home != "" {
-		c.mu.Lock()
-		pid := c.pid
-		c.mu.Unlock()
-		waitEnd(pid, endTime)
+		c.waitGone()
 		if text, way := lastWords(c.home, 0); way != "" {
 			return problem.Errorf(problem.Unavailable, way, "%w: %s; %s goes on at the next command", ErrCut, text, change)
 		}
 	}
 	return problem.Errorf(problem.Unavailable, next, "%w; %s goes on at the next command", ErrCut, change)
+}
+
+// waitGone waits for the end of the daemon that answered last, for a while.
+func (c *Client) waitGone() {
+	c.mu.Lock()
+	pid := c.pid
+	c.mu.Unlock()
+	waitEnd(pid, endTime)
 }
 
 // waitEnd waits for the end of a process, at most so long.

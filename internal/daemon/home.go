@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/client"
 	"sallyport/internal/config"
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
@@ -19,6 +20,9 @@ import (
 // A home is a git repository with the configuration files tracked, and .state beside them, which
 // is the host's alone. makeState makes that folder, once, and returns its path.
 func (d *Daemon) makeState() (string, error) {
+	if err := client.NoProject(d.Home); err != nil {
+		return "", err
+	}
 	state := filepath.Join(d.Home, ".state")
 	err := d.Ops.Do("home:make", func() error { return os.MkdirAll(state, 0o700) })
 	if err != nil {
