@@ -33,6 +33,7 @@ type Parts struct {
 	Rules      Rulebook
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; nil = by the built-in rules
 	Guard      Guard
+	Notebook   Notebook // nil keeps none
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger

@@ -34,6 +34,9 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	if _, err := session.ReadMetadata(c.sessionDir(s.ID)); err != nil {
 		return store.Change{}, err
 	}
+	if err := c.mayResume(ctx, row.ID); err != nil {
+		return store.Change{}, err
+	}
 	if c.watching(row.ID) != nil {
 		if err := c.Resume(ctx, row.ID, by); err != nil {
 			return store.Change{}, err

@@ -291,6 +291,7 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 	})
 	if err == nil {
 		c.feed.publish(Notice{Change: row.ID, At: taken.Checkpoint.At, Kind: "checkpoint", Checkpoint: &taken.Checkpoint})
+		c.note(ctx, row.ID)
 	}
 	return taken, err
 }

@@ -75,7 +75,7 @@ func (a *app) resumable(d api.Detail) string {
 		return ""
 	}
 	switch d.Change.State {
-	case api.Failed, api.Cancelled, api.Paused, api.Blocked:
+	case api.Failed, api.Cancelled, api.Rejected, api.Paused, api.Blocked:
 		last := d.Sessions[len(d.Sessions)-1].ID
 		if _, err := id.ParseSession(last); err == nil {
 			return a.command("sallyport resume " + last)

@@ -116,6 +116,7 @@ func (a *app) restore(cmd *cobra.Command, c *client.Client, checkpoint string) e
 	s.line("%s has the tree of %s again", taken.Change, checkpoint)
 	s.verdict(taken)
 	s.violations(taken, violationsShown)
+	s.line("next: %s", a.command("sallyport change watch "+taken.Change))
 	return nil
 }
 

@@ -100,7 +100,7 @@ func TestAWorkingTreeGoesBackInThreeWays(t *testing.T) {
 		told, out string
 	}{
 		{[]string{"--checkpoint", "ckpt-002-0123abcd"}, "restore ckpt-002-0123abcd",
-			"chg-00000001 has the tree of ckpt-002-0123abcd again\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\n"},
+			"chg-00000001 has the tree of ckpt-002-0123abcd again\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\nnext: sallyport change watch chg-00000001\n"},
 		{[]string{"chg-00000001", "--file", "b", "--file", "c\n"}, `put back {"paths":["b","c\n"]}`,
 			"Reverted 2 files\nKept 3 other changes\n  b\n  $'c\\n'\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\n"},
 		{[]string{"chg-00000001", "--smart"}, `put back {"violating":true}`,
@@ -136,8 +136,8 @@ func TestASessionIsResumedByItsIdentityAndFollowed(t *testing.T) {
 func TestTheEndOfASessionSaysHowToResumeIt(t *testing.T) {
 	const hint = "resume: sallyport resume sh-1a2b3\n"
 	for state, wanted := range map[string]bool{
-		api.Failed: true, api.Cancelled: true, api.Paused: true, api.Blocked: true,
-		api.Finalized: false, api.AwaitingApproval: false, api.Rejected: false, api.RolledBack: false, api.RollbackFailed: false,
+		api.Failed: true, api.Cancelled: true, api.Rejected: true, api.Paused: true, api.Blocked: true,
+		api.Finalized: false, api.AwaitingApproval: false, api.RolledBack: false, api.RollbackFailed: false,
 	} {
 		d := newDaemon(t)
 		d.accepted = api.Change{ID: "chg-00000001"}

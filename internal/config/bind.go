@@ -89,6 +89,16 @@ func (b *binder) structure(n ast.Node, path string, v reflect.Value) {
 	}
 }
 
+// only sets the field of one key of a mapping, and passes over every other.
+func (b *binder) only(mapping *ast.MappingNode, key string, into any) {
+	all, _ := fields(reflect.ValueOf(into).Elem())
+	for _, entry := range mapping.Values {
+		if k, ok := entry.Key.(*ast.StringNode); ok && k.Value == key {
+			b.value(entry.Key, entry.Value, key, all[key])
+		}
+	}
+}
+
 // value sets one field. A refusal points at the value, or at the key if there is none.
 func (b *binder) value(key, n ast.Node, path string, f field) {
 	if n == nil || n.Type() == ast.NullType {

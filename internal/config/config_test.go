@@ -30,6 +30,8 @@ func parse(name string, data []byte) error {
 		_, err = config.ParseRepository("cat it", data)
 	case "plan":
 		_, err = config.ParsePlan("plan.yaml", data)
+	case "state":
+		_, err = config.ParseState("state.md", data)
 	}
 	return err
 }
@@ -386,5 +388,35 @@ func TestAPlanThatIsNotThereIsNoEmptyPlan(t *testing.T) {
 	}
 	if _, err := config.LoadPlan(dir); problem.KindOf(err) != problem.Unavailable {
 		t.Errorf("a folder in its place: %v", err)
+	}
+}
+
+func TestOnlyTheExecutionModeIsReadFromAState(t *testing.T) {
+	for name, test := range map[string]struct {
+		data string
+		mode config.ExecutionMode
+		want string // in the refusal
+	}{
+		"as it is written":     {"---\nexecution_mode: interactive\nchange: x\ncheckpoints:\n  - {a: 1}\n---\n# x\n", config.Interactive, ""},
+		"another mode":         {"---\nexecution_mode: deterministic\n---\n", config.Deterministic, ""},
+		"no mode":              {"---\nchange: x\n---\n", "", ""},
+		"nothing":              {"---\n---\n", "", ""},
+		"other keys wild":      {"---\ncheckpoints: no list\nexecution_mode: interactive\nnope: [1]\n---\n", config.Interactive, ""},
+		"a mode in the text":   {"---\nchange: x\n---\nexecution_mode: deterministic\n---\n", "", ""},
+		"a mode below":         {"---\nx: {execution_mode: both}\n---\n", "", ""},
+		"a mode that is none":  {"---\nchange: x\nexecution_mode: both\n---\n", "", "state.md:3:17: execution_mode: \"both\" is not one of deterministic, interactive"},
+		"a mode of no type":    {"---\nexecution_mode: [x]\n---\n", "", "it must be text, and is a list"},
+		"a mode without value": {"---\nexecution_mode:\n---\n", "", "it has no value"},
+		"no front matter":      {"# x\n", "", "has no front matter"},
+		"no end":               {"---\nexecution_mode: interactive\n", "", "has no front matter"},
+		"an anchor":            {"---\nx: &a b\nexecution_mode: interactive\n---\n", "", "an anchor (&) is not taken here"},
+	} {
+		mode, err := config.ParseState("state.md", []byte(test.data))
+		if mode != test.mode || (err == nil) != (test.want == "") || err != nil && (problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %q, %v", name, mode, err)
+		}
+	}
+	if mode, err := config.LoadState(filepath.Join(t.TempDir(), "state.md")); mode != "" || err != nil {
+		t.Errorf("no file: %q, %v", mode, err)
 	}
 }

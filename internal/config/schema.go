@@ -11,7 +11,7 @@ import (
 )
 
 // Schemas are the names that Schema takes; each is a file docs/schema/<name>.json.
-var Schemas = []string{"sallyport", "policy", "repository", "plan"}
+var Schemas = []string{"sallyport", "policy", "repository", "plan", "state"}
 
 // Schema returns the JSON schema (2020-12) of a file, made from the struct it is read into.
 //
@@ -40,6 +40,15 @@ func Schema(name string) ([]byte, error) {
 		t = reflect.TypeFor[Plan]()
 		s.Title = "the plan of one change (run --plan): where it may work"
 		s.MinProperties = new(1)
+	case "state":
+		s, err = jsonschema.For[State](options())
+		if err != nil {
+			return nil, fmt.Errorf("make the schema of %s: %w", name, err)
+		}
+		s.Title = "front matter of a change's state.md: a copy for people; only execution_mode is read"
+		s.Schema = "https://json-schema.org/draft/2020-12/schema"
+		raw, err := json.MarshalIndent(s, "", "  ")
+		return append(raw, '\n'), err
 	default:
 		return nil, fmt.Errorf("there is no schema %q", name)
 	}

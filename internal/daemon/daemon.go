@@ -187,7 +187,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
