@@ -238,6 +238,8 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"policy", "checks: [a]", false}, {"policy", "nope: 1", false}, {"policy", "[]", false}, {"policy", "text", false},
 		{"repository", "checks: [go test]", true}, {"repository", "checks: ['']", false}, {"repository", "checks: [' ']", false}, {"repository", "profiles: [go]", true},
 		{"repository", "profiles: [ruby]", false}, {"repository", "include_ignored: [dist]", true}, {"repository", "paths_max: 3", true}, {"repository", "limits: {}", false},
+		{"policy", "allow_secret_paths: [internal/secret]", true}, {"repository", "allow_secret_paths: [internal/secret]", false}, // it would loosen
+		{"sallyport", "secrets: {command: scan .}", true}, {"sallyport", "secrets: {command: ''}", false},
 		{"sallyport", "limits: {}", true}, {"sallyport", "limits: {memory: 1GiB, processes: 8, timeout: 1h30m}", true}, {"sallyport", "limits: {processes: 7}", false},
 		{"sallyport", "limits: {memory: 1024}", false}, {"sallyport", "limits: {timeout: 90}", false}, {"sallyport", "limits: {timeout: 90x}", false}, {"sallyport", "limits: {timeout: ''}", false},
 		{"sallyport", "limits: []", false}, {"sallyport", "limits: {nope: 1}", false}, {"sallyport", "changes: {at_once: 10}", true}, {"sallyport", "changes: {at_once: 11}", false},

@@ -32,6 +32,7 @@ type Sallyport struct {
 	Shares   []Folder  `json:"shares,omitempty" jsonschema:"Folders of this machine that every sandbox sees, read-only, as with --share."`
 	Profiles []Profile `json:"profiles,omitempty" jsonschema:"Module caches that every sandbox sees, read-only, as with --profile."`
 	Changes  Changes   `json:"changes,omitzero" jsonschema:"How changes are worked on."`
+	Secrets  Secrets   `json:"secrets,omitzero" jsonschema:"How changes are scanned for secrets, beside the built-in scanner."`
 	Commits  Commits   `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
 	Runtime  Runtime   `json:"runtime,omitzero" jsonschema:"How agents run."`
 
@@ -50,6 +51,11 @@ type Limits struct {
 // Changes says how changes are worked on.
 type Changes struct {
 	AtOnce int `json:"at_once,omitempty" min:"1" max:"10" jsonschema:"Agents that work at the same time; more wait (default 5)."` // SV-095
+}
+
+// Secrets adds to the built-in scanner, which always looks.
+type Secrets struct {
+	Command Command `json:"command,omitempty" jsonschema:"A scanner of the home's own, run as one more check in a sandbox on every proposed tree; if it cannot run or does not end with 0, nothing is asked or landed."` // CW-025
 }
 
 // Commits says who stands in the commits that land.

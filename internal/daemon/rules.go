@@ -39,10 +39,14 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 	if err != nil {
 		return change.Judging{}, err
 	}
+	checks := config.Strings(repo.Checks)
+	if own := home.Sallyport.Secrets.Command; own != "" { // it blocks as any check does that fails or cannot run (CW-025)
+		checks = append([]string{string(own)}, checks...)
+	}
 	return change.Judging{
 		Secrets:        scanner,
 		Rules:          policy.Merge(home.Rules, repo.Judgement()),
-		Checks:         config.Strings(repo.Checks),
+		Checks:         checks,
 		Profiles:       config.Strings(repo.Profiles),
 		IncludeIgnored: config.Strings(repo.IncludeIgnored),
 		Supervision:    supervision(home.Sallyport.Interactive, repo.Interactive),
