@@ -108,7 +108,11 @@ func TestAScriptThatIsToldNothingGivesUp(t *testing.T) {
 func TestAViolationThatIsSentAgainIsAnsweredAgainAndMeantOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := listen(t, agent.Step{Await: agent.AwaitViolation}, agent.Step{Await: agent.AwaitViolation})
+		h.send(`{"type":"pause_request","checkpoint_id":"chk-0"}`)
+		<-h.said
 		h.send(violation)
+		h.send(violation)
+		h.send(`{"type":"resume","checkpoint_id":"chk-0"}`)
 		h.expect(t, understood, told)
 		h.send(violation)
 		h.expect(t, understood)
@@ -132,12 +136,12 @@ func TestAScriptThatSaysItIsPausedStandsStill(t *testing.T) {
 		h.send(violation)
 		pause(3)
 		resume(4)
-		resume(3)
+		resume(2)
 		time.Sleep(time.Hour)
 		if len(h.said) > 0 {
 			t.Errorf("it went on: %s", <-h.said)
 		}
-		resume(2)
+		resume(3)
 		h.expect(t, understood, told, "on")
 		<-h.status
 	})
