@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/audit"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
@@ -95,6 +96,21 @@ func (c *Controller) environment(ctx context.Context, row store.Change, j Judgin
 		Shares:   shares,
 		Profiles: slices.Concat(c.Settings.Profiles, j.Profiles, row.Request.Profiles),
 	})
+}
+
+// passed writes an audit entry for every check of a proposal that succeeded; the one that did not
+// is what refuses the change.
+func (c *Controller) passed(ctx context.Context, tx store.Tx, row store.Change, p proposal.Proposal) error {
+	for _, r := range p.Card.Checks {
+		if !r.OK {
+			continue
+		}
+		row.Reason = r.Command
+		if err := c.append(ctx, tx, &row, Move{By: audit.Host, Digests: digests(p)}, "passed a check", p.At); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tail keeps the last max bytes written to it.

@@ -127,6 +127,9 @@ func (c *Controller) refused(ctx context.Context, row store.Change, o offer, res
 		if err := tx.AddProposal(ctx, p); err != nil {
 			return err
 		}
+		if err := c.passed(ctx, tx, *row, p); err != nil {
+			return err
+		}
 		return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "refused by a check", Because: why, Digests: digests(p)})
 	})
 	if err == nil {
@@ -161,6 +164,9 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 // approved beforehand by flag goes on to landing in the same transaction, and is audited as that.
 func (c *Controller) open(ctx context.Context, tx store.Tx, row *store.Change, p proposal.Proposal, e Event) error {
 	if err := tx.AddProposal(ctx, p); err != nil {
+		return err
+	}
+	if err := c.passed(ctx, tx, *row, p); err != nil {
 		return err
 	}
 	asked, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)
