@@ -19,11 +19,13 @@ func TestTheScansCacheCountsHowOftenItKnew(t *testing.T) {
 		t.Fatal("it knew")
 	}
 	cache.Keep(k, nil)
-	if _, ok := cache.Find(k); !ok {
-		t.Fatal("it forgot")
+	for range 2 {
+		if _, ok := cache.Find(k); !ok {
+			t.Fatal("it forgot")
+		}
 	}
 	got := meter.Report().Counts
-	if len(got) != 2 || got[0] != (metric.Count{Name: "secret lookups hit", Count: 1}) || got[1] != (metric.Count{Name: "secret lookups miss", Count: 1}) {
+	if len(got) != 2 || got[0] != (metric.Count{Name: "secret lookups hit", Count: 2}) || got[1] != (metric.Count{Name: "secret lookups miss", Count: 1}) {
 		t.Errorf("counts %v", got)
 	}
 }
