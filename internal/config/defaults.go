@@ -36,8 +36,9 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #changes:
 #  at_once: 5          # agents that work at the same time; at most 10, more wait
 
-# The built-in scanner for secrets always looks. The command of a second one, such as "trufflehog filesystem --fail .", can
-# stand in secrets.command: it runs in a sandbox on every proposed tree as one more check. There is none by default.
+# The built-in scanner for secrets always looks. With a command: here, a second one (such as trufflehog) runs in a sandbox
+# on every proposed tree as one more check.
+#secrets: {}
 
 # Who stands in the commits that land what an agent made.
 #commits:
