@@ -67,34 +67,36 @@ type Run struct {
 
 // Change is one change as a list shows it.
 type Change struct {
-	ID          string    `json:"id"`
-	Kind        string    `json:"kind"` // edit or revert
-	State       string    `json:"state"`
-	Text        string    `json:"text"`
-	By          Actor     `json:"by"`
-	Repo        string    `json:"repo"`
-	Branch      string    `json:"branch"`
-	Base        string    `json:"base,omitempty"` // commit, once prepared
-	Agent       string    `json:"agent,omitempty"`
-	Argv        []string  `json:"argv,omitempty"`
-	Allow       []string  `json:"allow,omitempty"`
-	Forbid      []string  `json:"forbid,omitempty"`
-	Checks      []string  `json:"checks,omitempty"`
-	Strategy    string    `json:"strategy,omitempty"`
-	Messages    bool      `json:"messages,omitempty"`
-	Approve     string    `json:"approve"`
-	TimeoutMS   int64     `json:"timeout_ms,omitempty"`
-	Problem     string    `json:"problem,omitempty"` // kind of Reason, if it did not go well
-	Reason      string    `json:"reason,omitempty"`  // why it is where it is
-	Next        string    `json:"next,omitempty"`    // a command to run
-	Reverts     string    `json:"reverts,omitempty"`
-	RevertedBy  string    `json:"reverted_by,omitempty"`
-	Chosen      string    `json:"last_checkpoint_id,omitempty"` // what is offered, or was restored last (SV-048)
-	Rollbacks   int       `json:"rollback_count"`               // to a checkpoint of its own
-	Cancelling  bool      `json:"cancel_requested,omitempty"`
-	Created     time.Time `json:"created"`
-	Moved       time.Time `json:"moved"`
-	Uncommitted []string  `json:"uncommitted,omitempty"` // only in the answer to Run: the person's paths that are not in the copy
+	ID            string    `json:"id"`
+	Kind          string    `json:"kind"` // edit or revert
+	State         string    `json:"state"`
+	Text          string    `json:"text"`
+	By            Actor     `json:"by"`
+	Repo          string    `json:"repo"`
+	Branch        string    `json:"branch"`
+	Base          string    `json:"base,omitempty"` // commit, once prepared
+	Agent         string    `json:"agent,omitempty"`
+	Argv          []string  `json:"argv,omitempty"`
+	Allow         []string  `json:"allow,omitempty"`
+	Forbid        []string  `json:"forbid,omitempty"`
+	Checks        []string  `json:"checks,omitempty"`
+	Strategy      string    `json:"strategy,omitempty"`
+	Messages      bool      `json:"messages,omitempty"`
+	Approve       string    `json:"approve"`
+	TimeoutMS     int64     `json:"timeout_ms,omitempty"`
+	Problem       string    `json:"problem,omitempty"`        // kind of Reason, if it did not go well
+	Reason        string    `json:"reason,omitempty"`         // why it is where it is
+	Next          string    `json:"next,omitempty"`           // a command to run
+	BlockedReason string    `json:"blocked_reason,omitempty"` // interactive_mode_failure
+	NeedsPerson   bool      `json:"requires_human_intervention,omitempty"`
+	Reverts       string    `json:"reverts,omitempty"`
+	RevertedBy    string    `json:"reverted_by,omitempty"`
+	Chosen        string    `json:"last_checkpoint_id,omitempty"` // what is offered, or was restored last (SV-048)
+	Rollbacks     int       `json:"rollback_count"`               // to a checkpoint of its own
+	Cancelling    bool      `json:"cancel_requested,omitempty"`
+	Created       time.Time `json:"created"`
+	Moved         time.Time `json:"moved"`
+	Uncommitted   []string  `json:"uncommitted,omitempty"` // only in the answer to Run: the person's paths that are not in the copy
 }
 
 // Limit names a limit that was broken.

@@ -299,7 +299,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 		Runtime: config.Runtime{ExecutionMode: config.Deterministic},
 		Interactive: config.Supervision{
 			Strategy: "direct_worktree", WatchdogPollIntervalMS: 2000, CheckpointIntervalMS: 30000, MaxUncommittedChanges: 50,
-			ValidationOnCheckpoint: new(true), RevertOnViolation: new(false), ViolationSeverity: "warning",
+			ValidationOnCheckpoint: new(true), RevertOnViolation: new(false), ViolationSeverity: "warning", PauseResumeProtocol: "signal",
 			ShadowWorkspace: config.ShadowWorkspace{Enabled: new(false), PromotionStrategy: "atomic", CleanupOnFailure: new(true), MaxShadowSizeMB: 2048},
 		},
 	}

@@ -60,6 +60,7 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #  validation_on_checkpoint: true   # false: only the last checkpoint is judged
 #  revert_on_violation: false       # true: a file that breaks a rule is put back at once
 #  violation_severity: warning      # the least a violation counts as: info, warning, error, critical
+#  pause_resume_protocol: signal    # message asks an agent that reads messages to pause before it is stopped
 #  shadow_workspace:
 #    enabled: false                 # true selects the strategy
 #    promotion_strategy: atomic     # incremental: of a tree that breaks a rule the files that break none are kept

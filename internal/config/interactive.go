@@ -8,6 +8,7 @@ type (
 	Strategy      string // direct_worktree or shadow_workspace
 	Promotion     string // atomic or incremental
 	Severity      string // info, warning, error or critical
+	PauseProtocol string // signal, message or none
 )
 
 // The execution modes (SV-001).
@@ -20,6 +21,7 @@ var (
 	executionModes = []string{string(Deterministic), string(Interactive)}
 	strategies     = []string{"direct_worktree", "shadow_workspace"}
 	promotions     = []string{"atomic", "incremental"}
+	pauseProtocols = []string{"signal", "message", "none"}
 	severities     = []string{string(policy.Info), string(policy.Warning), string(policy.Error), string(policy.Critical)}
 )
 
@@ -43,6 +45,11 @@ func (s *Severity) parse(text string) error {
 	return oneOf(text, severities)
 }
 
+func (p *PauseProtocol) parse(text string) error {
+	*p = PauseProtocol(text)
+	return oneOf(text, pauseProtocols)
+}
+
 // Runtime says how agents run.
 type Runtime struct {
 	ExecutionMode ExecutionMode `json:"execution_mode,omitempty" jsonschema:"How agents that can do both work: deterministic (through the host's tools) or interactive (on the files of a copy, watched); default deterministic. A plain command is always interactive."` // SV-002
@@ -59,6 +66,7 @@ type Supervision struct {
 	ValidationOnCheckpoint *bool           `json:"validation_on_checkpoint,omitempty" jsonschema:"Whether checkpoints before the last one are judged; one that is not is skipped, never valid (default true; true is stricter)."`
 	RevertOnViolation      *bool           `json:"revert_on_violation,omitempty" jsonschema:"Whether files that break a rule are put back under the agent's feet (default false; true is stricter)."`
 	ViolationSeverity      Severity        `json:"violation_severity,omitempty" jsonschema:"The least that a violation counts as: info, warning, error or critical (default warning; more is stricter)."`
+	PauseResumeProtocol    PauseProtocol   `json:"pause_resume_protocol,omitempty" jsonschema:"What an agent that reads messages hears before it is stopped for a checkpoint: signal and none nothing, message a request to pause, which it has 10 s to answer; it is stopped whatever it says (default signal)."` // SV-046, SV-082
 	ShadowWorkspace        ShadowWorkspace `json:"shadow_workspace,omitzero" jsonschema:"The strategy shadow_workspace."`
 }
 

@@ -88,6 +88,7 @@ func options() *jsonschema.ForOptions {
 		reflect.TypeFor[Strategy]():      words(strategies),
 		reflect.TypeFor[Promotion]():     words(promotions),
 		reflect.TypeFor[Severity]():      words(severities),
+		reflect.TypeFor[PauseProtocol](): words(pauseProtocols),
 	}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"sallyport/internal/agent"
 	"sallyport/internal/change"
 	"sallyport/internal/config"
 	"sallyport/internal/git"
@@ -75,6 +76,11 @@ func supervision(home, repo config.Supervision) session.Supervision {
 		s.Promotion = session.Promotion(home.ShadowWorkspace.PromotionStrategy)
 	}
 	s.KeepOnFailure = !wanted(true, home.ShadowWorkspace.CleanupOnFailure, repo.ShadowWorkspace.CleanupOnFailure)
+	if p := home.PauseResumeProtocol; p != "" {
+		s.Pause = agent.PauseProtocol(p)
+	} else if p := repo.PauseResumeProtocol; p != "" {
+		s.Pause = agent.PauseProtocol(p)
+	}
 	s.UpperBytesMax = stricter(s.UpperBytesMax>>20, home.ShadowWorkspace.MaxShadowSizeMB, repo.ShadowWorkspace.MaxShadowSizeMB) << 20
 	return s
 }

@@ -48,7 +48,7 @@ func actorOf(a audit.Actor) api.Actor { return api.Actor{Kind: a.Kind, Name: a.N
 
 func changeOf(c change.Row) api.Change {
 	r := c.Request
-	return api.Change{
+	out := api.Change{
 		ID: string(c.ID), Kind: string(r.Kind), State: c.State, Text: text(r.Text), By: actorOf(r.By),
 		Repo: text(r.Project.Top), Branch: r.Branch, Base: c.Base, Agent: r.Agent, Argv: texts(r.Argv),
 		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks),
@@ -59,6 +59,10 @@ func changeOf(c change.Row) api.Change {
 		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Cancelling: c.Cancel,
 		Created: c.Created, Moved: c.Moved,
 	}
+	if change.State(c.State) == change.Blocked { // SV-091
+		out.BlockedReason, out.NeedsPerson = change.InteractiveModeFailure, true
+	}
+	return out
 }
 
 func detailOf(d change.Detail) api.Detail {
