@@ -158,6 +158,9 @@ func copyHoldable(from, to string, skipGit bool) error {
 		}
 		a, b := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
 		info, err := e.Info()
+		if os.IsNotExist(err) {
+			continue // a whiteout over nothing: an overlay may list it, and then has nothing there
+		}
 		if err != nil {
 			return err
 		}
