@@ -496,6 +496,16 @@ func TestNobodyWaitsForAnAgentThatIsGoneOrDeaf(t *testing.T) {
 	}
 }
 
+func TestTheEndOfASessionIsTheEndOfItsStdin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a pump stays behind
+		s := speak(t, func(*io.PipeReader, func(string)) {})
+		s.over(t)
+		if n, err := s.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
 func TestAProgramThatReadsNoMessagesHasAStdinThatEnds(t *testing.T) {
 	for name, talk := range map[string]*session.Talk{"with a talk": session.NewTalk(), "without": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -503,6 +513,11 @@ func TestAProgramThatReadsNoMessagesHasAStdinThatEnds(t *testing.T) {
 				in, err := io.ReadAll(spec.Stdin)
 				if string(in) != "in" || err != nil {
 					t.Errorf("%q, %v", in, err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than a word waits
+				defer cancel()
+				if d := talk.Tell(ctx, "x"); d != (session.Delivery{}) || ctx.Err() != nil {
+					t.Errorf("while it runs: %+v, %v", d, ctx.Err())
 				}
 				return sandbox.Exit{}
 			})
