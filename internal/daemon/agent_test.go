@@ -1,6 +1,8 @@
 package daemon_test
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,6 +55,8 @@ func init() {
 		"shut":       shut,
 		"ruin-git":   ruinGit,
 		"fill":       fill,
+		"grow":       grow,
+		"pretend":    pretend,
 		"many":       many,
 		"stay":       stay,
 		"leave":      leave,
@@ -307,6 +311,38 @@ func fill(args []string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// grow makes a file longer for ever.
+func grow([]string) error {
+	f, err := os.Create("grown")
+	if err != nil {
+		return err
+	}
+	for piece := make([]byte, 1<<20); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := f.Write(piece); err != nil {
+			return err
+		}
+	}
+}
+
+// pretend breaks a rule, waits until it is told so, says that it has understood and has mended it, and has not.
+func pretend([]string) error {
+	if err := put("sub/.git", "gitdir: /etc\n"); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var m struct {
+		ID string `json:"checkpoint_id"`
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return err
+	}
+	fmt.Printf(`{"type":"violation_ack","checkpoint_id":%q,"understood":true,"corrective_action":"removed; everything is valid now"}`+"\n", m.ID)
 	return nil
 }
 

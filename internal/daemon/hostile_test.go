@@ -32,7 +32,7 @@ func (p *place) send(t *testing.T, c *client.Client, timeout time.Duration, args
 	t.Helper()
 	ch, err := c.Run(t.Context(), api.Run{
 		Dir: p.repo, Text: args[0], Agent: "command", Argv: append([]string{p.bin, "agent"}, args...),
-		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later", TimeoutMS: timeout.Milliseconds(),
+		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later", TimeoutMS: timeout.Milliseconds(), Messages: args[0] == "pretend",
 	})
 	if err != nil {
 		t.Fatalf("ask for %q: %v\n%s", args, err, p.said())
@@ -118,6 +118,8 @@ func misbehaviours(trap string) []row {
 		{"ruins its git directory and plants programs there", []string{"ruin-git", trap}, 0, verdict{state: asked, files: []string{"honest"}}},
 		{"writes a file that is too large", []string{"fill", "1", "2000"}, 0, verdict{state: failed, broken: []string{"big0: file_bytes"}}},
 		{"writes too much in all", []string{"fill", "5", "1000"}, 0, verdict{state: failed, broken: []string{": change_bytes", "big4: unreadable"}}},
+		{"fills the disk", []string{"grow"}, 0, verdict{state: failed, limit: "disk", broken: []string{": change_bytes", "grown: file_bytes"}}},
+		{"says that it has mended what it has not", []string{"pretend"}, 0, verdict{state: failed, broken: []string{"sub/.git: git_dir"}}},
 		{"writes too many files", []string{"many", "600"}, 0, verdict{state: failed, broken: []string{": paths"}}},
 		{"ends for no signal, and its children neither", []string{"stay"}, 2 * time.Second, verdict{state: failed, limit: "time"}},
 		{"leaves processes behind", []string{"leave"}, 0, verdict{state: asked, files: []string{"left0", "left1", "left2", "left3", "left4", "work"}}},
@@ -128,7 +130,7 @@ func misbehaviours(trap string) []row {
 
 // hostileHome is how the home of a hostile agent is set up: tight limits, and a look as soon as anything has changed.
 var hostileHome = map[string]string{
-	"sallyport.yaml": "limits: {output: 200KiB, timeout: 1m}\nchanges: {at_once: 10}\ninteractive: {watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1}\n",
+	"sallyport.yaml": "limits: {output: 200KiB, timeout: 1m}\nchanges: {at_once: 10}\ninteractive: {watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1, shadow_workspace: {max_shadow_size_mb: 20}}\n",
 	"policy.yaml":    "file_bytes_max: 1MiB\nchange_bytes_max: 4MiB\npaths_max: 500\nexecutables: refuse\n",
 }
 
