@@ -213,15 +213,10 @@ func (w *Watch) self(f *folder, mask uint32) {
 		if f == w.root {
 			w.unwell(broken, "the folder itself was removed")
 		}
-	case f == w.root && mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0:
-		w.unwell(broken, "the folder itself was removed or moved")
-	case f == w.root && mask&unix.IN_ATTRIB != 0:
-		var st unix.Stat_t
-		if unix.Fstat(w.side, &st) == nil && st.Nlink == 0 {
-			w.unwell(broken, "the folder itself was removed") // and as it is held open, nothing else tells
-		} else if f.closed { // it may have been opened again
-			w.visits = append(w.visits, visit{since: w.began})
-		}
+	case f == w.root && mask&unix.IN_MOVE_SELF != 0:
+		w.unwell(broken, "the folder itself was moved")
+	case f == w.root && mask&unix.IN_ATTRIB != 0 && f.closed: // it may have been opened again
+		w.visits = append(w.visits, visit{since: w.began})
 	}
 }
 

@@ -108,7 +108,9 @@ func TestAFolderThatIsRemovedIsNotWatchedAnyMore(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, os.RemoveAll(s.Side))
-	until(t, w, func() string { return "the end of the workspace was not told" }, func() bool { return w.Health() != nil })
+	if err := w.Check(t.Context()); err == nil || w.Health() == nil {
+		t.Errorf("the workspace has gone: check %v, health %v", err, w.Health())
+	}
 	must(t, w.Close())
 }
 
@@ -255,7 +257,7 @@ func TestAWatchLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	failing := s.Watched
-	failing.Log = s.dir + "/absent/log"
+	failing.Log = s.Log + "/log" // in what is no folder
 	if _, err := session.StartWatch(t.Context(), failing); err == nil {
 		t.Error("a watch without a log began")
 	}

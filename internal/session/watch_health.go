@@ -78,7 +78,7 @@ func (w *Watch) Health() error {
 	return errors.Join(errs...)
 }
 
-// Check makes a file in a folder of its own beside the log and waits until the watch has
+// Check sees that the folder is still there, makes a file in a folder of its own beside the log and waits until the watch has
 // heard of it: the kernel delivers and somebody reads (SV-092).
 //
 // Errors: problem.Unavailable when it did not hear.
@@ -131,6 +131,11 @@ func (w *Watch) listen(folder string, heard chan struct{}) (int32, error) {
 	if w.closed {
 		return 0, os.ErrClosed
 	}
+	var st unix.Stat_t
+	if err := unix.Fstat(w.side, &st); err != nil || st.Nlink == 0 { // the kernel tells nobody, as it is held open
+		w.unwell(broken, "the folder itself was removed")
+		return 0, errors.Join(errors.New("the folder itself was removed"), err)
+	}
 	wd, err := unix.InotifyAddWatch(w.fd, folder, unix.IN_CREATE|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
 	if err != nil {
 		return 0, problem.Errorf(problem.Unavailable, "sysctl fs.inotify", "the kernel gives no more watches (inotify): %w", err)
@@ -159,6 +164,7 @@ type WatchStats struct {
 	Overflows  int64         // times that the queue was full
 	LatencyP99 time.Duration // from reading to handled, of the last 1,024 readings
 	LatencyMax time.Duration
+	Busy       time.Duration // in all
 }
 
 // Stats returns the measurements so far.
@@ -178,6 +184,7 @@ func (w *Watch) measured(events int, took time.Duration) {
 	w.latencies[w.stats.Readings%int64(len(w.latencies))] = took
 	w.stats.Readings++
 	w.stats.Events += int64(events)
+	w.stats.Busy += took
 	w.stats.Queue = events
 	w.stats.QueuePeak = max(w.stats.QueuePeak, events)
 	w.stats.LatencyMax = max(w.stats.LatencyMax, took)

@@ -75,22 +75,22 @@ func (w *Watch) judge(s spot, name string, wasFolder bool) {
 	} else if s.dir >= 0 {
 		err = unix.Fstatat(s.dir, name, &above, unix.AT_SYMLINK_NOFOLLOW)
 	}
-	inBase := s.below >= 0 && unix.Fstatat(s.below, name, &base, unix.AT_SYMLINK_NOFOLLOW) == nil
-	baseFolder := inBase && base.Mode&unix.S_IFMT == unix.S_IFDIR
+	based := s.below >= 0 && unix.Fstatat(s.below, name, &base, unix.AT_SYMLINK_NOFOLLOW) == nil
+	baseFolder := based && base.Mode&unix.S_IFMT == unix.S_IFDIR
 	exists := err == nil && !w.whiteout(s, name, &above)
 	isFolder := exists && above.Mode&unix.S_IFMT == unix.S_IFDIR
 	closed := errors.Is(err, unix.EACCES) // its folder lets nobody look
-	shows := w.watched.Overlay && err != nil && !closed && !s.hidden && inBase
+	shows := w.watched.Overlay && err != nil && !closed && !s.hidden && based
 	known := s.folder.knows(name)
-	if !exists && !closed || isFolder || inBase && !baseFolder {
+	if !exists && !closed || isFolder || based && !baseFolder {
 		w.unremember(s.folder, name)
 	}
 	switch {
 	case isFolder:
-		if known || !wasFolder && !inBase || inBase && !baseFolder && !s.hidden {
+		if known || !wasFolder && !based || based && !baseFolder && !s.hidden {
 			w.count(path, fileGone, 0) // a folder in the place of a file
 		}
-	case exists && inBase && !baseFolder:
+	case exists && based && !baseFolder:
 		w.count(path, fileChanged, above.Size)
 	case exists:
 		if baseFolder && !known { // it has just taken the folder's place
@@ -103,7 +103,7 @@ func (w *Watch) judge(s spot, name string, wasFolder bool) {
 	case shows && !baseFolder: // the base shows again
 		w.count(path, fileChanged, base.Size)
 	default:
-		if known || !baseFolder && (inBase || !wasFolder) {
+		if known || !baseFolder && (based || !wasFolder) {
 			w.count(path, fileGone, 0)
 		}
 		if baseFolder && !shows {
