@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"sallyport/internal/checkpoint"
 	"sallyport/internal/metric"
 	"sallyport/internal/sandbox"
 )
@@ -64,4 +65,29 @@ func TestEveryStopAndGoIsMeasuredAndAGoWithoutAStopIsNone(t *testing.T) {
 		t.Error(err)
 	}
 	check("it goes after all", 3, 1, 2, 1)
+}
+
+func TestEveryStateAndTriggerHasAWordInAScrape(t *testing.T) {
+	meter := metric.New(metric.Options{})
+	for state := range moves {
+		meter.Moved("chg-00000001", string(state), false, false)
+	}
+	for _, why := range []checkpoint.Trigger{checkpoint.AtEnd, checkpoint.OnDemand, checkpoint.Interval, checkpoint.Changes, checkpoint.Interrupted, checkpoint.Restored} {
+		for _, status := range []checkpoint.Status{checkpoint.Valid, checkpoint.Invalid, checkpoint.Skipped} {
+			meter.Taking("chg-00000001", string(why)).Done(string(status), nil)
+		}
+	}
+	families, err := meter.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetValue() == "other" {
+					t.Errorf("%s: a %s has no word of its own", f.GetName(), l.GetName())
+				}
+			}
+		}
+	}
 }
