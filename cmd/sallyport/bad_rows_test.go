@@ -189,6 +189,15 @@ var badInput = []bad{
 		words: sh("echo two > a.txt"), meanwhile: func(p *person) { p.write(".git/index.lock", "") },
 	},
 
+	{
+		name: "git would wait on a FIFO", exit: 4, names: []string{"commit-graph", "git would wait"}, next: "ls -l",
+		words: sh("echo two > a.txt"), meanwhile: func(p *person) {
+			if err := unix.Mkfifo(filepath.Join(p.repo, ".git/objects/info/commit-graph"), 0o600); err != nil {
+				p.t.Fatal(err)
+			}
+		},
+	},
+
 	// What the machine lacks.
 	{
 		name: "the repository's disk is full", root: true, exit: 1, names: []string{"space"}, next: "df",

@@ -40,7 +40,14 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
-	if ok && (open.State == landing.Journaled || open.State == landing.Stranded) {
+	unfinished := ok && (open.State == landing.Journaled || open.State == landing.Stranded)
+	if err := row.Request.Project.Plain(); err != nil {
+		if unfinished {
+			return problem.Errorf(problem.Unavailable, "", "%s cannot be brought to its end: %w", open.ID, err) // it is tried again
+		}
+		return c.held(ctx, row, *p, err)
+	}
+	if unfinished {
 		return c.carryOut(ctx, row, *p, open, true)
 	}
 	if ok && open.State == landing.Landed {
@@ -181,8 +188,8 @@ func (c *Controller) outcome(ctx context.Context, row store.Change, p proposal.P
 // held brings a change whose landing did not begin back to the person, with the reason and a new
 // approval of the same proposal. What the machine is to blame for is tried again by itself.
 func (c *Controller) held(ctx context.Context, row store.Change, p proposal.Proposal, because error) error {
-	if errors.Is(because, landing.ErrBusy) {
-		return because
+	if errors.Is(because, landing.ErrBusy) && (!errors.Is(because, landing.ErrLocked) || row.Attempts+1 < attemptsMax) {
+		return because // a landing of ours comes to its end; a lock that anybody can take may not
 	}
 	if transient(because) && row.Attempts+1 < attemptsMax {
 		return because

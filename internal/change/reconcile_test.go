@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/change"
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
@@ -366,5 +368,35 @@ func TestADeadDaemonsLeaseOnTheRepositoryIsNotWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.is(c, r.Change.ID, change.Finalized)
+	})
+}
+
+func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		d := h.is(c, chg, change.AwaitingApproval)
+		folder, err := os.Open(filepath.Join(h.repo, ".git"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer folder.Close()
+		if err := unix.Flock(int(folder.Fd()), unix.LOCK_SH); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d = h.is(c, chg, change.AwaitingApproval)
+		if want := fmt.Sprintf("by process %d (", os.Getpid()); !strings.Contains(d.Change.Reason, want) || d.Change.Next == "" {
+			t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
+		}
+		folder.Close()
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, chg, change.Finalized)
 	})
 }

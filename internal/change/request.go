@@ -119,6 +119,9 @@ func (c *Controller) runnable(r request.Request) error {
 
 // possible looks at the base as a whole, at the rules in it, and at what the sandbox is to show.
 func (c *Controller) possible(ctx context.Context, r request.Request) error {
+	if err := r.Project.Plain(); err != nil {
+		return err
+	}
 	host, err := c.Workspaces.Repository(ctx, r.Project)
 	if err != nil {
 		return err

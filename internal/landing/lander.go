@@ -75,7 +75,7 @@ func (l *Lander) lock(ctx context.Context, p git.Project) (*os.File, error) {
 		return err == nil, err
 	})
 	if err == nil && !took {
-		err = fmt.Errorf("%q: %w", p.CommonDir, ErrBusy)
+		err = locked(folder)
 	}
 	if err != nil {
 		folder.Close()

@@ -264,8 +264,8 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- attempt(&landing.Lander{Ops: ops}, orders[0], &journal{}) }()
 	<-entered
-	if err := attempt(&landing.Lander{Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) {
-		t.Fatalf("the second landing says %v, want busy", err)
+	if err := attempt(&landing.Lander{Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) || !errors.Is(err, landing.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("by process %d (", os.Getpid())) {
+		t.Fatalf("the second landing says %v, want busy, and who holds the lock", err)
 	}
 	second := make(chan error, 1)
 	computed, err := (&landing.Lander{}).Compute(t.Context(), orders[1])
