@@ -552,12 +552,12 @@ func TestItsOwnStdinComesBeforeAnyMessage(t *testing.T) {
 		return sandbox.Exit{}
 	})
 	r.Program.Stdin, r.Program.Messages, r.Talk = []byte(first), true, session.NewTalk()
+	r.Talk.AnswerWithin = time.Second
 	told := make(chan session.Delivery)
 	go func() {
 		told <- r.Talk.Tell(t.Context(), "early")
 		r.Talk.Tell(t.Context(), "more")
 	}()
-	r.Talk.AnswerWithin = 50 * time.Millisecond
 	over := make(chan error)
 	go func() {
 		_, err := session.Run(t.Context(), r)
