@@ -486,3 +486,24 @@ func TestADecisionThatNobodyHeardIsSaidToBeNotRecorded(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 }
+
+func TestNoDaemonIsStartedWhereOthersMadeTheSocketsFolderFirst(t *testing.T) {
+	s, home := place(t, "")
+	path, err := s.Socket(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	squat := filepath.Dir(filepath.Dir(path))
+	if err := os.Mkdir(squat, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(squat, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ensure(t.Context(), home); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), squat) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(LogPath(home)); err == nil {
+		t.Error("a daemon was started")
+	}
+}

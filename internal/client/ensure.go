@@ -45,8 +45,8 @@ const ExitTaken = 75
 func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 	for _, path := range p.Sockets(home) {
 		err := p.ours(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if first, e := p.Socket(home); errors.Is(err, fs.ErrNotExist) || err != nil && (e != nil || path != first) {
+			continue // a place that is not ours counts only where ours would be
 		}
 		if err != nil {
 			return nil, err

@@ -149,7 +149,8 @@ func owner(dir string) int {
 // ours refuses a socket whose folder, or the folder above it, is not a real folder of
 // p's (or root's) that nobody else may write: who could, might have put another socket there.
 func (p Person) ours(socket string) error {
-	for _, dir := range []string{filepath.Dir(socket), filepath.Dir(filepath.Dir(socket))} {
+	// The upper one first: where it is somebody else's, nothing of ours is to be put into it.
+	for _, dir := range []string{filepath.Dir(filepath.Dir(socket)), filepath.Dir(socket)} {
 		info, err := os.Lstat(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -160,7 +161,7 @@ func (p Person) ours(socket string) error {
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		if !ok || !info.IsDir() || int(stat.Uid) != p.UID && stat.Uid != 0 || info.Mode().Perm()&0o022 != 0 {
 			return problem.Errorf(problem.Refused, fmt.Sprintf("ls -ld %q", dir),
-				"the socket's folder %q is not yours alone", dir)
+				"the socket's folder %q is not yours alone; remove it, or set XDG_RUNTIME_DIR to a folder of yours", dir)
 		}
 	}
 	return nil

@@ -25,6 +25,9 @@ var ErrAnswered = problem.New(problem.Conflict, "another daemon answers there")
 // answered is not (ErrAnswered). Closing the listener removes the socket.
 func Listen(ctx context.Context, path string, ops disk.Ops) (net.Listener, error) {
 	dir := filepath.Dir(path)
+	if err := ownParent(filepath.Dir(dir)); err != nil {
+		return nil, err
+	}
 	if err := ops.Do("socket:mkdir", func() error { return os.MkdirAll(dir, 0o700) }); err != nil {
 		return nil, fmt.Errorf("make the socket's folder: %w", err)
 	}
@@ -50,6 +53,25 @@ func Listen(ctx context.Context, path string, ops disk.Ops) (net.Listener, error
 		return nil, errors.Join(fmt.Errorf("close the socket to others: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// ownParent refuses a folder in which somebody else could put another in the place of ours. One that
+// is not there is made.
+func ownParent(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the socket's folder: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	owned := ok && info.IsDir() && (int(stat.Uid) == os.Geteuid() || stat.Uid == 0)
+	if !owned || info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0 {
+		return problem.Errorf(problem.Refused, fmt.Sprintf("ls -ld %q", dir),
+			"the folder %q of sockets is not yours alone; remove it, or set XDG_RUNTIME_DIR to a folder of yours", dir)
+	}
+	return nil
 }
 
 // ownFolder refuses a folder that is not ours alone: who owns it could put another socket there.

@@ -618,3 +618,20 @@ func TestTheWireNamesEveryStateAsTheControllerDoes(t *testing.T) {
 		}
 	}
 }
+
+func TestNoSocketIsMadeInAFolderThatOthersMadeFirst(t *testing.T) {
+	squat := filepath.Join(t.TempDir(), "sallyport")
+	if err := os.Mkdir(squat, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(squat, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(t.Context(), filepath.Join(squat, "0123", "daemon.sock"), disk.Ops{})
+	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), squat) {
+		t.Errorf("listened on %v, %v", l, err)
+	}
+	if left, _ := os.ReadDir(squat); len(left) != 0 {
+		t.Errorf("it left %v", left)
+	}
+}
