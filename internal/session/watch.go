@@ -76,6 +76,7 @@ type Watch struct {
 	stale      bool      // events were lost: the whole tree is to be looked at again
 	rescanAt   time.Time // not before
 	began      time.Time
+	opened     bool      // what was there at the start has been seen
 	synced     time.Time // when the queue was last seen empty
 	probes     map[int32]chan struct{}
 	changed    map[string]struct{}
@@ -146,6 +147,7 @@ func (w *Watch) open() error {
 	w.folders[wd] = w.root
 	w.scan(w.root, visit{since: w.began})
 	w.settle()
+	w.opened = true
 	return nil
 }
 

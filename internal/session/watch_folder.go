@@ -122,8 +122,14 @@ func (w *Watch) settle() {
 
 // leave notes what is not at a path any more once the folder f, which may be nil, has left it.
 func (w *Watch) leave(f *folder, path string) {
-	if !w.watched.Overlay { // where it is not hidden by a mark that is seen
+	w.leaveBelow(f, path, false)
+}
+
+// leaveBelow notes the files of the base too, unless that is done or the base would show through.
+func (w *Watch) leaveBelow(f *folder, path string, based bool) {
+	if !based && (!w.watched.Overlay || f != nil && f.hidden) {
 		w.hid[hidden{path, false}] = true
+		based = true
 	}
 	if f == nil {
 		return
@@ -132,7 +138,7 @@ func (w *Watch) leave(f *folder, path string) {
 		w.left[join(path, name)] = true
 	}
 	for name, inner := range f.folders {
-		w.leave(inner, join(path, name))
+		w.leaveBelow(inner, join(path, name), based)
 	}
 }
 
@@ -260,7 +266,7 @@ func (w *Watch) enter(v visit) {
 		}
 		f = &folder{wd: wd, round: -1}
 		w.folders[wd] = f
-		if v.since.IsZero() {
+		if w.opened {
 			w.note(v.parent, at, v.name, true) // it may stand in the place of a file
 		}
 	}
@@ -298,7 +304,7 @@ func (w *Watch) scanOpen(f *folder, fd int, at string, v visit) {
 		f.marked = opaque == "x"
 		if opaque == "y" && !f.hidden {
 			f.hidden = true
-			if v.since.IsZero() {
+			if w.opened {
 				w.hid[hidden{at, false}] = true
 			}
 		}
