@@ -160,6 +160,8 @@ func TestNotesAreWholeWhereverPowerGoes(t *testing.T) {
 		text, err := os.ReadFile(n.file("chg-00000001"))
 		if state, _ := front(t, string(text)); err != nil || len(state.Checkpoints) != 1 && len(state.Checkpoints) != 2 {
 			t.Errorf("%d checkpoints, %v", len(state.Checkpoints), err)
+		} else if crash.Crashed() && !crash.After && len(state.Checkpoints) != 1 {
+			t.Error("the file was written in place")
 		}
 	})
 }
