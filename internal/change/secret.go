@@ -37,20 +37,27 @@ func (c *Controller) secretsIn(ctx context.Context, r request.Request) error {
 		{"--check", r.Checks}, {"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--include-ignored", r.IncludeIgnored},
 	} {
 		for i, words := range part.words {
-			found, err := c.Secrets.Scan(ctx, "", strings.NewReader(words), int64(len(words)))
-			if err != nil {
-				return problem.Errorf(problem.Usage, "sallyport run --help", "%s cannot be scanned for secrets: %w", part.flag, err)
-			}
-			if len(found) == 0 {
-				continue
-			}
-			place := ""
+			what := part.flag
 			if len(part.words) > 1 {
-				place = fmt.Sprintf("word %d, ", i+1)
+				what = fmt.Sprintf("word %d of %s", i+1, part.flag)
 			}
-			return problem.Errorf(problem.Usage, "sallyport run --help", "%s holds a secret (%s, %sline %d); a request is kept and shown, so it is not taken",
-				part.flag, found[0].Rule, place, max(found[0].Line, 1))
+			if err := c.secretIn(ctx, "sallyport run --help", what, words); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// secretIn refuses words that hold a secret, naming them by what.
+func (c *Controller) secretIn(ctx context.Context, next, what, words string) error {
+	found, err := c.Secrets.Scan(ctx, "", strings.NewReader(words), int64(len(words)))
+	switch {
+	case err != nil:
+		return problem.Errorf(problem.Usage, next, "%s cannot be scanned for secrets: %w", what, err)
+	case len(found) > 0:
+		return problem.Errorf(problem.Usage, next, "%s holds a secret (%s, line %d), so it is not taken: what is asked and told is kept, shown and given to agents",
+			what, found[0].Rule, max(found[0].Line, 1))
 	}
 	return nil
 }

@@ -102,6 +102,9 @@ func (c *Controller) Tell(ctx context.Context, change id.Change, by audit.Actor,
 	case s.run.Talk == nil:
 		return session.Delivery{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s reads no messages; a program that does is started with run --messages", change)
 	}
+	if err := c.secretIn(ctx, "sallyport change tell --help", "the text", text); err != nil {
+		return session.Delivery{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, tellMax)
 	defer cancel()
 	d := s.run.Talk.Tell(ctx, text)

@@ -21,6 +21,7 @@ func (s *supervisor) listen(ctx context.Context) {
 	}
 	watch, err := s.c.Listen(ctx, session.Watched{
 		Change: s.row.ID, Side: side, Base: s.ws.BaseFolder(), Overlay: overlay,
+		Secrets:   s.c.Secrets,
 		Log:       filepath.Join(s.c.Settings.Changes, string(s.row.ID), "logs", "file-changes.jsonl"),
 		Threshold: s.mode.ChangesMax, Ops: s.c.Ops,
 		Handled: s.c.Meter.Handled(s.row.ID),

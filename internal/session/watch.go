@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/disk"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
+	"sallyport/internal/secret"
 )
 
 const (
@@ -29,13 +30,14 @@ const (
 // Watched says what to watch.
 type Watched struct {
 	Change      id.Change
-	Side        string // absolute: the folder that the agent's files are in (overlay: the upper directory, else the copy)
-	Base        string // absolute: the base layer, only read, to tell an add from a change; "" = every file is an add
-	Overlay     bool   // Side is an overlay's upper directory: a whiteout is a deletion
-	Log         string // absolute: file-changes.jsonl, appended to (SV-062)
-	LogBytesMax int64  // 0 = 64 MiB
-	FoldersMax  int    // most folders that are followed, 0 = 8192; what changes in others is found by the walk alone
-	Threshold   int    // changed paths that send on Watch.Threshold; 0 = never
+	Side        string          // absolute: the folder that the agent's files are in (overlay: the upper directory, else the copy)
+	Base        string          // absolute: the base layer, only read, to tell an add from a change; "" = every file is an add
+	Overlay     bool            // Side is an overlay's upper directory: a whiteout is a deletion
+	Log         string          // absolute: file-changes.jsonl, appended to (SV-062)
+	LogBytesMax int64           // 0 = 64 MiB
+	FoldersMax  int             // most folders that are followed, 0 = 8192; what changes in others is found by the walk alone
+	Threshold   int             // changed paths that send on Watch.Threshold; 0 = never
+	Secrets     *secret.Scanner // takes secrets out of the names that are logged; nil = by the built-in rules
 	Ops         disk.Ops
 	Handled     func(events int, took time.Duration) // after each reading; may be nil; must not call the Watch
 }

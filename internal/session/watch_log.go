@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/disk"
 	"sallyport/internal/id"
 	"sallyport/internal/inert"
+	"sallyport/internal/secret"
 )
 
 const logBytesMax = 64 << 20
@@ -33,6 +34,7 @@ type FileChange struct {
 // watchLog appends lines, a few times a second.
 type watchLog struct {
 	ops        disk.Ops
+	secrets    *secret.Scanner
 	file       *os.File
 	size, max  int64 // size counts what is buffered too
 	full       bool
@@ -44,7 +46,10 @@ type watchLog struct {
 }
 
 func openWatchLog(watched Watched) (watchLog, error) {
-	l := watchLog{ops: watched.Ops, max: watched.LogBytesMax}
+	l := watchLog{ops: watched.Ops, max: watched.LogBytesMax, secrets: watched.Secrets}
+	if l.secrets == nil {
+		l.secrets = secret.Default()
+	}
 	if l.max <= 0 {
 		l.max = logBytesMax
 	}
@@ -102,7 +107,7 @@ func (l *watchLog) add(path, kind string, size int64) {
 	if l.full {
 		return
 	}
-	if !utf8.ValidString(path) {
+	if path = l.secrets.Name(path); !utf8.ValidString(path) {
 		path = inert.Line(path)
 	}
 	line := l.line(FileChange{EventType: kind, FilePath: path, FileSize: size})
