@@ -269,6 +269,10 @@ var badInput = []bad{
 		words: sh("echo two > a.txt; head -c 100000000 /dev/zero", "--approve", "yes"),
 	},
 	{
+		name: "the agent says a million empty lines", exit: 6, names: []string{"output"}, next: "change log",
+		words: sh("echo two > a.txt; yes '' | head -n 1000000", "--approve", "yes"),
+	},
+	{
 		name: "the agent writes 100 MB", exit: 4, names: []string{"big"}, next: "checkpoint list",
 		words: sh("head -c 100000000 /dev/urandom > big", "--approve", "yes"),
 	},

@@ -50,7 +50,7 @@ type Bind struct {
 type Limits struct {
 	MemoryBytes    int64         // default 2 GiB
 	ProcessesMax   int           // default 512
-	OutputBytes    int64         // stdout and stderr together, default 10 MiB
+	OutputBytes    int64         // stdout and stderr together, each line as at least LineCost; default 10 MiB
 	DescriptorsMax int           // per process, default 4096
 	Timeout        time.Duration // default 1 h
 }

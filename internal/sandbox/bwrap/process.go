@@ -279,10 +279,11 @@ func (p *process) copyOut(from *os.File, to io.Writer, also io.Writer) {
 	defer p.copies.Done()
 	defer from.Close()
 	buf := make([]byte, 32<<10)
+	var lines sandbox.Lines
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			total := p.output.Add(int64(n))
+			total := p.output.Add(lines.Cost(buf[:n]))
 			if over := total - p.limits.OutputBytes; over > 0 {
 				p.stop(&sandbox.Limit{Name: "output", Value: sandbox.Bytes(p.limits.OutputBytes), Observed: "more than " + sandbox.Bytes(p.limits.OutputBytes)})
 				n = max(0, n-int(over))
