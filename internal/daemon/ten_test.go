@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -178,7 +179,56 @@ func (w *world) exactly(t *testing.T, c *client.Client, id string, seed uint64, 
 	if digest, _ := digestOf(t, w.host(t), d.Checkpoints[n-1].Commit, last.root, base); digest != said.digest {
 		t.Errorf("the last checkpoint has the digest %s, the generator %s", digest, said.digest)
 	}
+	w.counted(t, id, d.Checkpoints, last)
 	t.Logf("%s; %d checkpoints, at the most %s apart", said.text, n, slices.Max(gaps).Round(time.Millisecond))
+}
+
+// counted holds the log of file changes to what was made: every file there is has been added, every other one that was
+// seen is gone by the log too, and none is another change's (SV-061, SV-062).
+func (w *world) counted(t *testing.T, id string, checkpoints []api.Checkpoint, last *model) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(w.home, ".state", "changes", id, "logs", "file-changes.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{} // path → what happened to it last
+	kinds := map[string]int{}
+	known := map[string]bool{}
+	for _, cp := range checkpoints {
+		known[cp.ID] = true
+	}
+	for line := range strings.Lines(string(raw)) {
+		var e struct {
+			Timestamp    time.Time `json:"timestamp"`
+			EventType    string    `json:"event_type"`
+			FilePath     string    `json:"file_path"`
+			FileSize     *int64    `json:"file_size"`
+			CheckpointID *string   `json:"checkpoint_id"`
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Timestamp.IsZero() || e.FileSize == nil || !slices.Contains([]string{"add", "change", "unlink"}, e.EventType) {
+			t.Fatalf("the line %q: %v", line, err)
+		}
+		if !strings.HasPrefix(e.FilePath, last.root+"/") || e.CheckpointID != nil && !known[*e.CheckpointID] {
+			t.Errorf("the line %q is another change's", line)
+		}
+		at[e.FilePath] = e.EventType
+		kinds[e.EventType]++
+	}
+	missed, ghosts := 0, 0
+	for name := range last.files {
+		if at[name] == "" || at[name] == "unlink" {
+			missed++
+		}
+	}
+	for name, kind := range at {
+		if _, ok := last.files[name]; !ok && kind != "unlink" {
+			ghosts++
+		}
+	}
+	if missed > 0 || ghosts > 0 {
+		t.Errorf("of %d files the log misses %d, and it has %d that are not there any more", len(last.files), missed, ghosts)
+	}
+	t.Logf("the log has %v", kinds)
 }
 
 // used is what a process has used.
