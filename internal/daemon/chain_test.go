@@ -192,8 +192,13 @@ func (w *watched) crash(t *testing.T, whens []string, prefixes ...string) {
 	if t.Failed() {
 		t.Fatalf("operations were %q\n%s", whole, w.said())
 	}
+	w.killAt(t, second(whole, prefixes), whens)
+}
+
+// killAt kills a daemon before or after each of some operations.
+func (w *watched) killAt(t *testing.T, operations, whens []string) {
 	points, failures := 0, 0
-	for _, at := range second(whole, prefixes) {
+	for _, at := range operations {
 		for _, when := range whens {
 			if points++; failures >= failuresMax || testing.Short() && points%4 != 1 {
 				continue
@@ -346,4 +351,35 @@ func TestADaemonThatDiesWhileItPutsBackLosesNothing(t *testing.T) {
 	}
 	// They follow one another: what is before one is after the one before.
 	w.crash(t, []string{"after"}, "restore:", "db:put_back", "db:restored")
+}
+
+// TestADaemonThatDiesWhileAShadowGoesBackLosesNothing is the same where the host acts by itself: a tree that breaks a rule goes
+// back whole, and the crash meets it half-way. A checkpoint is due after five seconds only, so the points are few.
+func TestADaemonThatDiesWhileAShadowGoesBackLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: each point takes ten seconds; the same operations are met by TestADaemonThatDiesWhileItPutsBackLosesNothing")
+	}
+	if !apart(t) {
+		return
+	}
+	w := newWatched(t, "{strategy: shadow_workspace, watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1}")
+	w.asks = func(t *testing.T, c *client.Client, stage int) error {
+		if stage != 2 {
+			_, err := c.CheckpointNow(t.Context(), w.change)
+			return err
+		}
+		var failed error
+		await(t, "what breaks a rule to go back", func() (bool, error) {
+			all, err := c.Checkpoints(t.Context(), w.change)
+			if err != nil {
+				failed = err
+				return true, nil
+			}
+			_, err = os.Lstat(filepath.Join(w.upper(w.change), "deep/bad.lock"))
+			return len(all) > 1 && all[1].Status == "invalid" && errors.Is(err, fs.ErrNotExist), nil
+		})
+		return failed
+	}
+	w.keep(t, "new")
+	w.killAt(t, []string{"db:checkpointed__invalid#1", "restore:remove#1", "restore:prove#1"}, []string{"after"})
 }
