@@ -179,6 +179,9 @@ func (s *supervisor) look(ctx context.Context) {
 	diff, err := s.c.Workspaces.Walk(ctx, s.ws)
 	if err == nil {
 		s.c.Meter.Upper(s.row.ID, diff.Bytes)
+		if s.watch != nil {
+			s.c.Meter.Held(s.row.ID, s.watch.Stats().HeldBytes)
+		}
 		if diff.Bytes > s.mode.UpperBytesMax {
 			s.end(&sandbox.Limit{Name: "disk", Value: fmt.Sprintf("%d MiB", s.mode.UpperBytesMax>>20), Observed: fmt.Sprintf("%d MiB", diff.Bytes>>20)})
 			return
@@ -273,8 +276,10 @@ func (s *supervisor) hold(ctx context.Context, do func() error) (err error) {
 	if err := s.process.Freeze(ctx); err != nil {
 		return fmt.Errorf("stop the session: %w", err)
 	}
+	stood := s.c.Meter.Stands()
 	s.held = true
 	defer func() {
+		defer stood()
 		s.held = false
 		if s.still || s.again {
 			return

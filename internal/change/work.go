@@ -265,18 +265,14 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		edits, err := host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err
 	}
-	order := checkpoint.Taking{
+	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: host, Previous: previous,
 		Trigger: t.why, Session: t.session, At: now(), Author: c.Settings.Author,
 		Plan: plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
 		Floor:          t.mode.Floor, Unjudged: t.live && t.mode.Unvalidated,
 		Meter: c.Meter,
-	}
-	if t.live { // it stands already; the measuring of how long begins here
-		order.Freeze, order.Thaw = func(context.Context) error { return nil }, func() error { return nil }
-	}
-	taken, err := checkpoint.Take(ctx, order)
+	})
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}

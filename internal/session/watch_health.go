@@ -167,12 +167,16 @@ type WatchStats struct {
 	Busy       time.Duration // in all
 }
 
+// folderBytes is about what following one folder takes.
+const folderBytes = 256
+
 // Stats returns the measurements so far.
 func (w *Watch) Stats() WatchStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stats
 	s.Folders = len(w.folders)
+	s.HeldBytes = int64(w.bytes) + int64(len(w.folders))*folderBytes
 	if n := min(s.Readings, int64(len(w.latencies))); n > 0 {
 		last := slices.Sorted(slices.Values(w.latencies[:n]))
 		s.LatencyP99 = last[(n*99-1)/100]
