@@ -164,6 +164,7 @@ type WatchStats struct {
 	Overflows  int64         // times that the queue was full
 	LatencyP99 time.Duration // from reading to handled, of the last 1,024 readings
 	LatencyMax time.Duration
+	HeldBytes  int64         // of memory, by what is noted of changes; about
 	Busy       time.Duration // in all
 }
 
