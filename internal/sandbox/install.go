@@ -92,6 +92,9 @@ func (p Person) install(path string, level int) (Installed, error) {
 	}
 	if inside, ok := p.inRepository(path); ok {
 		in := Installed{Path: inside} // its folder is the agent's to write: nothing is looked up there
+		if err := p.ownInterpreter(path, real); err != nil {
+			return Installed{}, err
+		}
 		return p.withInterpreter(in, real, level)
 	}
 	in := Installed{Path: path}
@@ -211,6 +214,25 @@ func (p Person) withInterpreter(in Installed, real string, level int) (Installed
 		}
 	}
 	return in, nil
+}
+
+// ownInterpreter refuses a script of the repository whose first line names a program that the person
+// would not find by its name: whoever wrote the script would choose which folder is shown.
+func (p Person) ownInterpreter(path, real string) error {
+	words := interpreter(real)
+	if len(words) == 0 || filepath.Base(words[0]) == "env" {
+		return nil // what env finds, it finds in the person's PATH
+	}
+	named := filepath.Clean(words[0])
+	if common(named) || p.inTop(named) {
+		return nil
+	}
+	for _, dir := range filepath.SplitList(p.Path) {
+		if filepath.IsAbs(dir) && filepath.Dir(named) == filepath.Clean(dir) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the first line of %q, which is the repository's, asks for %q, which is in none of your PATH's folders and is not shown for it", path, words[0])
 }
 
 // interpreter returns the words after #! of a script; none if it is no script.

@@ -165,3 +165,25 @@ func TestProgramsAreFoundAsThePersonWould(t *testing.T) {
 		}
 	}
 }
+
+func TestAScriptOfTheRepositoryDoesNotChooseWhatIsShown(t *testing.T) {
+	m := newMachine(t)
+	m.program(t, "people/ann/work/secret/deploy", "")
+	m.program(t, "opt/tool/bin/tool", "")
+	m.link(t, "people/ann/src/repo/tools/link", m.at("elsewhere/script"))
+	for path, text := range map[string]string{
+		"people/ann/src/repo/tools/sly": "#!" + m.at("people/ann/work/secret/deploy") + "\n",
+		"elsewhere/script":              "#!" + m.at("people/ann/work/secret/deploy") + "\n",
+		"people/ann/src/repo/tools/ok":  "#!" + m.at("opt/tool/bin/tool") + "\n",
+		"people/ann/src/repo/tools/sh":  "#!/bin/sh\n",
+	} {
+		m.program(t, path, text)
+	}
+	m.Path = m.at("opt/tool/bin")
+	for name, want := range map[string]bool{"sly": false, "link": false, "ok": true, "sh": true} {
+		in, err := m.Install(m.at("people/ann/src/repo/tools/" + name))
+		if (err == nil) != want {
+			t.Errorf("%s: %v, shown %v", name, err, m.shown(in.Binds))
+		}
+	}
+}
