@@ -68,6 +68,16 @@ func TestChangesAtOnceEachGetExactlyWhatTheirAgentMade(t *testing.T) {
 	used := usage(t, d.PID)
 	t.Logf("%d changes of %d s, done in %.1f s; the daemon: %.1f %% of one CPU with all it waited for, %d MiB at the most; asked-for checkpoints: %s",
 		l.changes, l.seconds, took.Seconds(), 100*(used.cpu-before.cpu).Seconds()/took.Seconds(), used.peakBytes>>20, asked)
+	if stats, err := c.Stats(t.Context(), ""); err != nil {
+		t.Error(err)
+	} else {
+		for _, m := range stats.Measures {
+			if m.Count > 0 {
+				t.Logf("%s: %d, p50 %.0f ms, p95 %.0f ms, longest %.0f ms (%s)", m.Name, m.Count, m.P50MS, m.P95MS, m.MaxMS, m.Verdict)
+			}
+		}
+		t.Logf("alerts: %+v; %d descriptors", stats.Alerts, stats.Descriptors)
+	}
 	for i, id := range ids {
 		t.Run(id, func(t *testing.T) { w.exactly(t, c, id, uint64(i+1), base) })
 	}
