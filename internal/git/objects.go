@@ -307,9 +307,13 @@ func (d Dir) List(ctx context.Context, treeish OID, each func(path string, e Ent
 
 func listed(r *bufio.Reader, each func(path string, e Entry, size int64) error) error {
 	for {
-		record, err := r.ReadString(0)
+		slice, err := r.ReadSlice(0)
+		record := string(slice)
 		if err == io.EOF && record == "" {
 			return nil
+		}
+		if err == bufio.ErrBufferFull {
+			return problem.Errorf(problem.Refused, "", "list tree: a path has more than %d bytes: %.100q…", len(slice), slice)
 		}
 		if err != nil {
 			return fmt.Errorf("list tree: %w", err)

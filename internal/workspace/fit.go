@@ -34,7 +34,7 @@ func (m *Manager) Fit(ctx context.Context, host git.Dir, project git.Project, ba
 	if err := fitObjects(ctx, host, project, base); err != nil {
 		return err
 	}
-	if err := fitTree(ctx, host, project.Top, base); err != nil {
+	if err := m.fitTree(ctx, host, project.Top, base); err != nil {
 		return err
 	}
 	m.fitMu.Lock()
@@ -114,17 +114,33 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 // attributesMax is the size of the longest .gitattributes that is read.
 const attributesMax = 1 << 20
 
-// fitTree looks at every entry of the base once.
-func fitTree(ctx context.Context, host git.Dir, top string, base git.OID) error {
+// attributesFilesMax is how many of them.
+const attributesFilesMax = 10_000
+
+// fitTree looks at every entry of the base once. A few objects can stand for any number of files:
+// what is more than a workspace may hold is refused before anything is made of it.
+func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) error {
 	var paths []string
 	var blobs []git.OID
+	entries, bytes := 0, int64(0)
+	count := "git -C " + shellWord(top) + " ls-tree -r --name-only " + string(base) + " | wc"
 	err := host.List(ctx, base, func(p string, e git.Entry, size int64) error {
+		entries, bytes = entries+1, bytes+int64(len(p))
 		switch {
+		case entries > m.limits.Entries:
+			return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files (limit entries)", base, m.limits.Entries)
+		case bytes > m.limits.PathBytes:
+			return problem.Errorf(problem.Refused, count, "the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, m.limits.PathBytes)
+		case len(p) > pathMax:
+			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, pathMax, p)
 		case e.Mode == git.Submodule:
 			return problem.Errorf(problem.Refused, "git -C "+shellWord(top)+" submodule status -- "+shellWord(p), "%q is a submodule; sallyport does not work on repositories with submodules yet", p)
 		case e.Mode != git.Symlink && path.Base(p) == ".gitattributes":
 			if size > attributesMax {
 				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "%q has %d bytes; at most %d are read", p, size, attributesMax)
+			}
+			if len(paths) == attributesFilesMax {
+				return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files .gitattributes", base, attributesFilesMax)
 			}
 			paths, blobs = append(paths, p), append(blobs, e.OID)
 		}

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,5 +142,30 @@ func TestAPartialCloneIsRefusedByName(t *testing.T) {
 	err = m.Fit(t.Context(), host, p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "partial") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
+	p, _ := wt.Project(t, map[string]string{"a/.gitattributes": "* text\n", "a/file": "x"})
+	// A tree that holds itself ten times, and again: few objects, many files.
+	tree := wt.Git(t, p.Top, "rev-parse", "HEAD:a")
+	name := "d"
+	for range 4 {
+		wt.Git(t, p.Top, "read-tree", "--empty")
+		for i := range 10 {
+			wt.Git(t, p.Top, "read-tree", fmt.Sprintf("--prefix=%s%d/", name, i), tree)
+		}
+		tree = wt.Git(t, p.Top, "write-tree")
+	}
+	bomb := git.OID(wt.Git(t, p.Top, "commit-tree", "-m", "bomb", tree))
+	for limit, limits := range map[string]workspace.Limits{"limit entries": {Entries: 5000}, "limit path bytes": {PathBytes: 50_000}} {
+		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: limits})
+		host, err := m.Repository(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Fit(t.Context(), host, p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
+			t.Errorf("%s: %v", limit, err)
+		}
 	}
 }

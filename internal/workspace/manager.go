@@ -23,10 +23,12 @@ type Config struct {
 	Limits   Limits
 }
 
-// Limits bound a walk; reaching one is told by name. Zero means the default.
+// Limits bound a base and a walk; reaching one is told by name. Zero means the default.
 type Limits struct {
 	Entries int // entries of one workspace, folders included; default 1,000,000
 	Depth   int // folders in each other; default 128
+
+	PathBytes int64 // all paths together, which are kept in memory; default 128 MiB
 }
 
 func (l Limits) filled() Limits {
@@ -35,6 +37,9 @@ func (l Limits) filled() Limits {
 	}
 	if l.Depth <= 0 {
 		l.Depth = 128
+	}
+	if l.PathBytes <= 0 {
+		l.PathBytes = 128 << 20
 	}
 	return l
 }

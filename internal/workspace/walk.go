@@ -113,6 +113,7 @@ type walker struct {
 	limits Limits
 	closed func(do func() error) error // wraps the opening of a folder that its owner closed
 	seen   int
+	bytes  int64 // of all paths seen
 	found  []finding
 	odd    []string
 	entry  func(dir, below int, at place, name string, st *unix.Stat_t) error
@@ -123,6 +124,9 @@ func (w *walker) folder(dir, below int, at place) error {
 	return names(dir, func(name string) error {
 		if w.seen++; w.seen > w.limits.Entries {
 			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
+		}
+		if w.bytes += int64(len(at.path) + 1 + len(name)); w.bytes > w.limits.PathBytes {
+			return problem.Errorf(problem.Refused, "sallyport doctor", "the paths of the workspace have more than %d bytes together (limit path bytes), counted up to %.100q", w.limits.PathBytes, at.join(name))
 		}
 		if w.seen%4096 == 0 && w.ctx.Err() != nil {
 			return context.Cause(w.ctx)

@@ -214,6 +214,16 @@ func TestLimitsAreToldByName(t *testing.T) {
 	if _, err := m.Walk(t.Context(), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "10 entries") {
 		t.Errorf("error is %v", err)
 	}
+	m = workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay, Limits: workspace.Limits{PathBytes: 1000}})
+	w = prepare(t, m, base)
+	wt.Edit(t, w, wt.Write(strings.Repeat("long", 60)+"/x/y/z", "1"))
+	if _, err := m.Walk(t.Context(), w); err != nil {
+		t.Errorf("within the limit: %v", err)
+	}
+	wt.Edit(t, w, wt.Write(strings.Repeat("long", 60)+"/more", "1"))
+	if _, err := m.Walk(t.Context(), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1000 bytes together (limit path bytes)") {
+		t.Errorf("error is %v", err)
+	}
 }
 
 func TestIgnoredAndUntrackedFilesAreLeftOver(t *testing.T) {
