@@ -146,7 +146,7 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 		if err := c.move(ctx, tx, row, m); err != nil {
 			return err
 		}
-		return reopen(ctx, tx, p, m.Because)
+		return c.reopen(ctx, tx, p, m.Because)
 	case landing.Stranded:
 		if State(row.State) == RollbackFailed {
 			return nil
@@ -203,15 +203,15 @@ func (c *Controller) held(ctx context.Context, row store.Change, p proposal.Prop
 		if err := c.move(ctx, tx, row, Move{Event: Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
 			return err
 		}
-		return reopen(ctx, tx, p, because)
+		return c.reopen(ctx, tx, p, because)
 	})
 	return err
 }
 
 // reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
-func reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
+func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
 	p.Number, p.At = p.Number+1, now()
-	p.Card.Note, p.Card.Drift = problem.Of(because).Text, nil
+	p.Card.Note, p.Card.Drift = c.Secrets.Redact(problem.Of(because).Text), nil
 	if errors.Is(because, landing.ErrDrift) {
 		p.Card.Drift = []string{p.Card.Note}
 	}
