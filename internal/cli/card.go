@@ -13,13 +13,14 @@ import (
 // sheet writes what a person reads: lines with an indent, colours for our own words.
 type sheet struct {
 	palette
-	w     io.Writer
-	width int
-	now   time.Time
+	w        io.Writer
+	width    int
+	terminal bool // who reads sees rows of width columns
+	now      time.Time
 }
 
 func (a *app) sheet(w io.Writer) sheet {
-	return sheet{palette: a.colours(w), w: w, width: width(w), now: time.Now()}
+	return sheet{palette: a.colours(w), w: w, width: width(w), terminal: onTerminal(w), now: time.Now()}
 }
 
 func (s sheet) line(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
@@ -46,9 +47,7 @@ func (s sheet) card(change string, p api.Proposal) {
 	if c.AgentSays != "" {
 		s.line("")
 		s.line("the agent says, in its own words, which nobody checked:")
-		for line := range strings.Lines(inert.Block(c.AgentSays, 2<<10)) {
-			s.line("  > %s", strings.TrimRight(line, "\n"))
-		}
+		s.rows("  > ", "  > ", inert.Block(c.AgentSays, 2<<10))
 	}
 	s.line("")
 	s.line("%s", s.dim("digest "+short(p.Digest)+"  rules "+short(p.Policy)))
@@ -60,7 +59,7 @@ func (s sheet) picture(c api.Card) {
 	s.line("  %s, %s %s", count(c.FilesTotal, "file"), s.green(fmt.Sprintf("+%d", c.Added)), s.red(fmt.Sprintf("-%d", c.Removed)))
 	longest, most := 0, 1
 	for _, f := range c.Files {
-		longest = max(longest, len([]rune(label(f))))
+		longest = max(longest, columns(label(f)))
 		most = max(most, f.Added+f.Removed)
 	}
 	names := min(longest, s.width*6/10)
@@ -75,12 +74,12 @@ func (s sheet) picture(c api.Card) {
 			note = "  " + s.yellow(inert.Line(f.Note))
 		}
 		name := label(f)
-		if len([]rune(name)) > names { // never cut: what lands is named in full
-			s.line("  %s %s", s.status(f.Status), name)
+		if columns(name) > names { // never cut: what lands is named in full
+			s.name("  "+s.status(f.Status)+" ", strings.Repeat(" ", 11), name)
 			s.line("  %-8s %s%s", "", strings.TrimRight(bar, " "), note)
 			continue
 		}
-		s.line("  %s %-*s %s%s", s.status(f.Status), names, name, strings.TrimRight(bar, " "), note)
+		s.line("  %s %s %s%s", s.status(f.Status), name+strings.Repeat(" ", names-columns(name)), strings.TrimRight(bar, " "), note)
 	}
 	if more := c.FilesTotal - len(c.Files); more > 0 {
 		s.line("  … and %s more", count(more, "file"))
@@ -125,7 +124,7 @@ func (s sheet) list(title string, lines []string, mark string) {
 	s.line("")
 	s.line("%s:", title)
 	for _, l := range lines {
-		s.line("  %s %s", mark, inert.Line(l))
+		s.rows("  "+mark+" ", "    ", inert.Line(l))
 	}
 }
 
@@ -142,9 +141,7 @@ func (s sheet) checks(checks []api.CheckResult) {
 			continue
 		}
 		s.line("  %s %s (%s): %s", s.red("FAILED"), inert.Line(c.Command), took, inert.Line(c.Why))
-		for line := range strings.Lines(inert.Block(strings.TrimSpace(c.Tail), 4<<10)) {
-			s.line("    | %s", strings.TrimRight(line, "\n"))
-		}
+		s.rows("    | ", "    | ", inert.Block(strings.TrimSpace(c.Tail), 4<<10))
 	}
 }
 
@@ -164,7 +161,7 @@ func (s sheet) leftOver(left []api.LeftOver) {
 		if folder == "" {
 			folder = "."
 		}
-		s.line("  %s: %s, %s", inert.Path(folder), count(l.Files, "file"), size(l.Bytes))
+		s.rows("  ", "  ", fmt.Sprintf("%s: %s, %s", inert.Path(folder), count(l.Files, "file"), size(l.Bytes)))
 	}
 }
 
@@ -179,9 +176,9 @@ func (s sheet) violations(c api.Checkpoint, shown int) {
 		if v.File != "" {
 			file = inert.Path(v.File)
 		}
-		s.line("  %s %s: %s: %s", s.red("!"), file, inert.Line(v.Constraint), inert.Line(v.Message))
+		s.rows("  "+s.red("!")+" ", "    ", fmt.Sprintf("%s: %s: %s", file, inert.Line(v.Constraint), inert.Line(v.Message)))
 		if v.Suggestion != "" {
-			s.line("    %s", inert.Line(v.Suggestion))
+			s.rows("    ", "    ", inert.Line(v.Suggestion))
 		}
 	}
 }

@@ -70,8 +70,8 @@ func (p Program) interactive() bool {
 // width is how many columns a stream has; 100 where it is no terminal.
 func width(stream any) int {
 	if fd, ok := terminal(stream); ok {
-		if cols, _, err := term.GetSize(fd); err == nil && cols >= 40 {
-			return min(cols, 160)
+		if cols, _, err := term.GetSize(fd); err == nil && cols > 0 {
+			return min(max(cols, 20), 160)
 		}
 	}
 	return 100

@@ -64,6 +64,7 @@ func (v *plainView) close() {
 
 // noticeLines says a notice in lines that stay; progress says nothing.
 func (a *app) noticeLines(s sheet, n api.Notice) []string {
+	s.width -= len(n.Change) + 1 // which stands before each
 	switch n.Kind {
 	case api.NoticeState:
 		l := s.state(n.State)
@@ -206,9 +207,7 @@ func (v *liveView) hear(text string) {
 
 func (v *liveView) speak(text string) {
 	v.clear()
-	for line := range strings.Lines(inert.Block(text, len(text))) {
-		v.sheet.line("%s %s", v.dim("|"), strings.TrimRight(line, "\n"))
-	}
+	v.sheet.rows(v.dim("|")+" ", v.dim("|")+" ", inert.Block(text, len(text)))
 	v.draw(time.Now())
 }
 

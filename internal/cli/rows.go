@@ -1,0 +1,64 @@
+package cli
+
+import "strings"
+
+// rows writes text that others chose, so that nothing of it begins where only our own words do: the first
+// row comes after first, every other after rest, and none is longer than the terminal is wide. Both
+// prefixes are as wide as rest; colours take no room. Text is harmless already, as inert leaves it.
+func (s sheet) rows(first, rest, text string) {
+	room := max(s.width-columns(rest)-1, 8) // one to spare: some terminals wrap when the last is written
+	prefix := first
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		line = strings.ReplaceAll(line, "\t", "    ")
+		for more := true; more; prefix = rest {
+			row := line
+			if row, line = cut(line, room); line == "" {
+				more = false
+			}
+			s.line("%s%s", prefix, strings.TrimRight(row, " "))
+		}
+	}
+}
+
+// name is rows for a path: in one piece where no terminal breaks it, to be searched for and copied.
+func (s sheet) name(first, rest, path string) {
+	if !s.terminal {
+		s.line("%s%s", first, path)
+		return
+	}
+	s.rows(first, rest, path)
+}
+
+// onTerminal reports whether w is one.
+func onTerminal(w any) bool {
+	_, ok := terminal(w)
+	return ok
+}
+
+// cut takes as much of a line as fits into so many columns.
+func cut(line string, room int) (row, rest string) {
+	used := 0
+	for i, r := range line {
+		if used += wide(r); used > room {
+			return line[:i], line[i:]
+		}
+	}
+	return line, ""
+}
+
+// columns is how many columns a text takes on a terminal, or more: never fewer.
+func columns(text string) (n int) {
+	for _, r := range text {
+		n += wide(r)
+	}
+	return n
+}
+
+// wide is how many columns a character takes at most; terminals disagree on what lies beyond the
+// alphabets.
+func wide(r rune) int {
+	if r >= 0x1100 && !(r >= 0x2010 && r <= 0x2027) {
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sallyport/internal/api"
+)
+
+// forged is what an agent says so that, on a terminal of so many columns, each line begins a row.
+func forged(width, before int) string {
+	text := "All tests pass." + strings.Repeat(" ", max(width-before-15, 0))
+	for _, line := range []string{"checks, run on exactly this tree:", "digest 0123456789ab  rules fedcba987654"} {
+		text += line + strings.Repeat(" ", max(width-len(line), 0))
+	}
+	return text
+}
+
+func TestWordsOfOthersBeginNoRowOfTheTerminal(t *testing.T) {
+	for _, width := range []int{20, 40, 80, 120} {
+		var b strings.Builder
+		s := sheet{w: &b, width: width, terminal: true}
+		long := strings.Repeat("x", 3*width)
+		s.card("chg-00000001", api.Proposal{Digest: "d", Card: api.Card{
+			Title: "t", Repo: "/r", Branch: "b", AgentSays: forged(width, 4) + "\n\u4e2d\u6587" + strings.Repeat("\u4e2d", width), FilesTotal: 2,
+			Files: []api.FileLine{{Path: forged(width, 12), Status: "added", Added: 1}, {Path: strings.Repeat("\u4e2d", width), Status: "added"}},
+			Reach: []string{forged(width, 4)}, Drift: []string{long},
+			Checks:   []api.CheckResult{{Command: "true", Why: "no", Tail: forged(width, 6)}},
+			LeftOver: []api.LeftOver{{Folder: long}},
+		}})
+		s.violations(api.Checkpoint{}, 0)
+		for line := range strings.Lines(b.String()) {
+			line = strings.TrimRight(line, "\n")
+			ours := strings.HasPrefix(line, "checks, run") || strings.HasPrefix(line, "digest ")
+			if ours && (strings.Contains(line, "0123456789ab") || strings.Contains(line, "tree: ")) {
+				t.Errorf("%d columns: a row of the agent's looks like ours: %q", width, line)
+			}
+			if !strings.HasPrefix(line, " ") || width < 80 && !strings.HasPrefix(line, "  > ") { // our own words may be longer
+				continue
+			}
+			if n := columns(line); n > width {
+				t.Errorf("%d columns: a row has %d: %q", width, n, line)
+			}
+		}
+	}
+}
+
+func TestNothingIsLostInRows(t *testing.T) {
+	text := fmt.Sprintf("%s\n\n%s", strings.Repeat("abc ", 50), strings.Repeat("\u4e2d", 60))
+	var b strings.Builder
+	sheet{w: &b, width: 30}.rows("> ", "> ", text)
+	kept := strings.NewReplacer("> ", "", "\n", "", " ", "")
+	if got := strings.ReplaceAll(kept.Replace(b.String()), ">", ""); got != kept.Replace(text) {
+		t.Errorf("got %q", got)
+	}
+}
