@@ -188,7 +188,7 @@ func (s *supervisor) look(ctx context.Context) {
 		}
 		err = s.due(ctx, stamps(diff))
 	}
-	if err == nil || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errOver) {
 		return
 	}
 	s.c.Log.Warn("a checkpoint was not taken; the next one is tried", "change", s.row.ID, "error", err)
@@ -274,7 +274,7 @@ func (s *supervisor) hold(ctx context.Context, do func() error) (err error) {
 		return do()
 	}
 	if err := s.process.Freeze(ctx); err != nil {
-		return fmt.Errorf("stop the session: %w", err)
+		return notStopped(err)
 	}
 	stood := s.c.Meter.Stands()
 	s.held = true
@@ -346,11 +346,19 @@ func (s *supervisor) stop(ctx context.Context) error {
 	}
 	if !s.held {
 		if err := s.process.Freeze(ctx); err != nil {
-			return err
+			return notStopped(err)
 		}
 	}
 	s.still = true
 	return nil
+}
+
+// notStopped says why a session could not be stopped: it has ended by itself, or what went wrong.
+func notStopped(err error) error {
+	if errors.Is(err, sandbox.ErrEnded) {
+		return errOver
+	}
+	return fmt.Errorf("stop the session: %w", err)
 }
 
 // block stops an agent that cannot go on by itself and asks a person (SV-090, SV-091).

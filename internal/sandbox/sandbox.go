@@ -7,6 +7,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -84,6 +85,9 @@ type Exit struct {
 	Limit  *Limit `json:"limit,omitempty"`  // the limit that ended it
 }
 
+// ErrEnded says that a sandbox has ended, or is ending by itself.
+var ErrEnded = errors.New("the sandbox has ended")
+
 // Process is a running sandbox.
 type Process interface {
 	// Wait blocks until every process of the sandbox is gone. It may be called once.
@@ -93,7 +97,7 @@ type Process interface {
 	// Freeze stops every process of the sandbox, also those that left their group;
 	// it returns an error, with all running again, if that cannot be shown in time.
 	// Freezing twice is freezing once: one Thaw ends it. What the program itself had
-	// stopped stays stopped after it.
+	// stopped stays stopped after it. The error wraps ErrEnded if there is nothing left to stop.
 	Freeze(ctx context.Context) error
 	// Thaw lets them run again; safe to call when not frozen.
 	Thaw() error

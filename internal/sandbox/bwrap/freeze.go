@@ -37,12 +37,12 @@ func (p *process) Freeze(ctx context.Context) error {
 
 func (p *process) freezeGroup(ctx context.Context) error {
 	if err := writeGroup(p.groups.ops, p.groups.unified, "cgroup.freeze", "1"); err != nil {
-		return err
+		return p.orEnded(err)
 	}
 	return p.poll(ctx, func() (bool, error) {
 		frozen, ok := number(p.groups.unified, "cgroup.events", "frozen")
 		if !ok {
-			return false, errors.New("the control group is gone")
+			return false, p.orEnded(errors.New("the control group is gone"))
 		}
 		return frozen == 1, nil
 	})
@@ -59,7 +59,7 @@ func (p *process) poll(ctx context.Context, ask func() (bool, error)) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-p.done:
-			return errors.New("the sandbox has ended")
+			return sandbox.ErrEnded
 		case <-time.After(pause):
 		}
 	}
@@ -73,7 +73,7 @@ func (p *process) freezeByInit(ctx context.Context) error {
 	default:
 	}
 	if err := p.send(sandbox.Order{Freeze: &sandbox.Freezing{Within: time.Until(deadline) * 9 / 10}}); err != nil {
-		return err
+		return p.orEnded(err)
 	}
 	select {
 	case s := <-p.stopped:
@@ -83,12 +83,21 @@ func (p *process) freezeByInit(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-p.done:
-		return errors.New("the sandbox has ended")
+		return sandbox.ErrEnded
 	}
 	p.mu.Lock()
 	init := p.initPID
 	p.mu.Unlock()
-	return allStill(init)
+	// A process that dies takes a moment, and stands only then.
+	var last error
+	err := p.poll(ctx, func() (bool, error) {
+		last = allStill(init)
+		return last == nil, nil
+	})
+	if err != nil && last != nil && !errors.Is(err, sandbox.ErrEnded) {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return err
 }
 
 // Thaw lets all run again.
@@ -125,6 +134,14 @@ func (p *process) thaw() error {
 	case <-time.After(freezePatience):
 		return errors.New("thaw the sandbox: its init does not answer")
 	}
+}
+
+// orEnded is why nothing could be stopped: the sandbox ended meanwhile, or err.
+func (p *process) orEnded(err error) error {
+	if p.unlessOver(err) == nil {
+		return sandbox.ErrEnded
+	}
+	return err
 }
 
 // unlessOver forgives a sandbox that ended meanwhile.

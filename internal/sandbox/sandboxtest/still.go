@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -208,8 +209,11 @@ func testFreezeAtTheEnd(t *testing.T, s Setup) {
 				over <- exit
 			}()
 			for range 20 {
-				if p.Freeze(t.Context()) == nil {
+				switch err := p.Freeze(t.Context()); {
+				case err == nil:
 					frozen++
+				case !errors.Is(err, sandbox.ErrEnded):
+					t.Errorf("it was not frozen, and has not ended: %v", err)
 				}
 				must(t, p.Thaw())
 			}
