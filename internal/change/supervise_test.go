@@ -324,6 +324,38 @@ func TestARunningChangeGoesBackToAnyOfItsCheckpoints(t *testing.T) {
 	})
 }
 
+func TestAnIgnoredFileThatIsPartOfAChangeGoesBackWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		if err := os.WriteFile(filepath.Join(h.repo, ".gitignore"), []byte("*.log\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		h.git("add", "-A")
+		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "ignore")
+		h.parts.Rules = rules{change.Judging{IncludeIgnored: []string{"kept.log"}}}
+		saw := make(chan string, 2)
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("kept.log", "one\n")
+			s.write("other.log", "one\n")
+			after(40 * time.Second)
+			s.write("kept.log", "two\n")
+			s.write("other.log", "two\n")
+			after(40 * time.Second)
+			saw <- s.read("kept.log")
+			saw <- s.read("other.log")
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(time.Minute)
+		if _, err := c.RestoreTo(t.Context(), h.show(c, chg).Checkpoints[0].ID, h.by()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if kept, other := <-saw, <-saw; kept != "one\n" || other != "two\n" {
+			t.Errorf("after it went back the agent reads %q and %q", kept, other)
+		}
+	})
+}
+
 func TestGoingBackWhileAPersonIsAskedVoidsWhatTheyWereAsked(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		h.acts(func(s *scene, after func(time.Duration) bool) {

@@ -27,7 +27,11 @@ const sessionsMax = 3
 func (c *Controller) work(ctx context.Context, row store.Change) error {
 	keep := context.WithoutCancel(ctx) // what a cancelled agent has done is judged too
 	for {
-		ws, err := c.Workspaces.Open(keep, c.spec(row))
+		spec, err := c.judgedSpec(keep, row)
+		if err != nil {
+			return err
+		}
+		ws, err := c.Workspaces.Open(keep, spec)
 		if err != nil {
 			return err
 		}
@@ -56,6 +60,19 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 	}
 }
 
+// judgedSpec is the workspace of a row with the ignored files that its checkpoints hold: a tree that is
+// put back must be looked at as they are.
+func (c *Controller) judgedSpec(ctx context.Context, row store.Change) (workspace.Spec, error) {
+	spec := c.spec(row)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return spec, err
+	}
+	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	spec.IncludeIgnored = slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored)
+	return spec, err
+}
+
 // startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
 // that is as it was at the session's start.
 func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (workspace.Workspace, error) {
@@ -68,13 +85,13 @@ func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspa
 		}
 	}
 	if row.From == "" {
-		return c.Workspaces.Fresh(ctx, c.spec(row))
+		return c.Workspaces.Fresh(ctx, ws.Spec)
 	}
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
 		return ws, err
 	}
-	return c.Workspaces.Renew(ctx, c.spec(row), host, git.OID(row.From))
+	return c.Workspaces.Renew(ctx, ws.Spec, host, git.OID(row.From))
 }
 
 // runAgent starts one session and waits for its end, which is written before anything is judged.
