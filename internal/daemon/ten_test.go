@@ -31,7 +31,7 @@ func load() size {
 	case os.Getenv(longRun) != "":
 		return size{10, 60}
 	case testing.Short():
-		return size{2, 2}
+		return size{2, 3}
 	}
 	return size{4, 5}
 }
@@ -80,6 +80,57 @@ func TestChangesAtOnceEachGetExactlyWhatTheirAgentMade(t *testing.T) {
 	}
 	for i, id := range ids {
 		t.Run(id, func(t *testing.T) { w.exactly(t, c, id, uint64(i+1), base) })
+	}
+	w.stop(t, c)
+	w.leftNothing(t)
+}
+
+// TestAnAgentThatHasNoPlaceWaitsForOne is SV-095: more agents than places, and a place that is given on when one is free.
+func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWorld(t)
+	w.configure(t, map[string]string{"sallyport.yaml": "changes: {at_once: 2}\n"})
+	c := w.start(t)
+	ids := []string{w.send(t, c, 0, "escape"), w.send(t, c, 0, "escape"), w.send(t, c, 0, "escape")}
+	sessions := func() (all int, running map[string]bool) {
+		running = map[string]bool{}
+		for _, id := range ids {
+			d, err := c.Show(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += len(d.Sessions)
+			if len(d.Sessions) > 0 && d.Sessions[0].Ended == nil {
+				running[id] = true
+			}
+		}
+		return all, running
+	}
+	await(t, "two to run and one to wait", func() (bool, error) {
+		s, err := c.Stats(t.Context(), "")
+		return err == nil && s.Running == 2 && s.Waiting == 1, err
+	})
+	all, running := sessions()
+	if all != 2 || len(running) != 2 {
+		t.Errorf("of 2 places, %d are taken, by %v", all, running)
+	}
+	for id := range running {
+		if err := c.Cancel(t.Context(), id, "make room"); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	await(t, "the third to run", func() (bool, error) {
+		all, running := sessions()
+		return all == 3 && len(running) == 2, nil
+	})
+	for _, id := range ids {
+		_ = c.Cancel(t.Context(), id, "enough") // one is withdrawn already
+		if at := rest(t, c, id, nil); at.State != api.Cancelled {
+			t.Errorf("%s is %s: %s", id, at.State, at.Reason)
+		}
 	}
 	w.stop(t, c)
 	w.leftNothing(t)
