@@ -57,7 +57,43 @@ func (m *Manager) objects(ctx context.Context, project git.Project) ([]string, e
 			found = append(found, folder)
 		}
 	}
+	for _, folder := range found {
+		if err := noFurther(folder, found); err != nil {
+			return nil, problem.Errorf(problem.Refused, "cat "+shellWord(filepath.Join(folder, "info", "alternates")), "%s has objects in %s, which cannot be shown to an agent: %w", project.Top, folder, err)
+		}
+	}
 	return found, nil
+}
+
+// noFurther refuses a folder that borrows from one which is not among those that were looked at. Our git
+// follows what a borrowed folder borrows, and may as root go where the project's owner, who wrote it
+// down, cannot.
+func noFurther(folder string, looked []string) error {
+	list, err := readPlain(filepath.Join(folder, "info", "alternates"))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(list)) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, err := unquote(line)
+		if err != nil {
+			return fmt.Errorf("it borrows from %q, which cannot be read", line)
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(folder, name)
+		}
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			continue // our git does not get there either
+		}
+		if !slices.Contains(looked, real) {
+			return fmt.Errorf("it borrows from %q, where the repository's owner does not get", name)
+		}
+	}
+	return nil
 }
 
 // borrowed asks git which folders a project borrows from, also by way of one another.

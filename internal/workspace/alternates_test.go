@@ -79,3 +79,20 @@ func TestAnIndexBeyondReasonIsRefused(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+func TestWhatIsBorrowedBorrowsNothingThatItsOwnerDoesNotReach(t *testing.T) {
+	for depth, fits := range map[int]bool{2: true, 9: false} { // git itself stops at the sixth
+		p, head := wt.Project(t, base)
+		at := p
+		for range depth {
+			next, _ := wt.Project(t, base)
+			wt.Files(t, at.Top, map[string]string{".git/objects/info/alternates": filepath.Join(next.CommonDir, "objects") + "\n"})
+			at = next
+		}
+		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+		_, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: head, Owner: wt.Self()})
+		if fits != (err == nil) || !fits && (problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "it borrows from")) {
+			t.Errorf("%d repositories behind one another: %v", depth, err)
+		}
+	}
+}
