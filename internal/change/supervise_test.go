@@ -3,6 +3,7 @@ package change_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,6 +135,29 @@ func TestAFileThatBreaksARuleIsPutBackUnderTheAgentsFeet(t *testing.T) {
 		}
 		if n := len(h.cage.starts()); n != 1 {
 			t.Errorf("it was started %d times", n)
+		}
+	})
+}
+
+func TestALinkIsRemovedWhateverElseIsAskedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{})
+		saw := make(chan string, 2)
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("docs/new.md", "bad\n")
+			if err := os.Symlink("/etc/hostname", filepath.Join(s.tree, "link")); err != nil {
+				s.t.Error(err)
+			}
+			after(40 * time.Second)
+			_, err := os.Lstat(filepath.Join(s.tree, "link"))
+			saw <- fmt.Sprint(err)
+			saw <- s.read("docs/new.md")
+		})
+		c, _ := h.daemon()
+		h.ask(c)
+		time.Sleep(3 * time.Minute)
+		if link, doc := <-saw, <-saw; !strings.Contains(link, "no such file") || doc != "bad\n" {
+			t.Errorf("after the checkpoint the link is %q and the other file %q", link, doc)
 		}
 	})
 }

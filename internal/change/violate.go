@@ -24,8 +24,8 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 		return session.ActionNone, nil
 	}
 	action = session.ActionNone
-	if only, back := s.goesBack(taken); back && why != checkpoint.OnDemand {
-		if err := s.putBack(ctx, only); err != nil {
+	if only, back, all := s.goesBack(taken); back && why != checkpoint.OnDemand {
+		if err := s.putBack(ctx, only, all); err != nil {
 			return action, err
 		}
 		action = session.ActionReverted
@@ -41,8 +41,9 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 }
 
 // goesBack says whether an invalid tree goes back to the last valid one, and which paths of
-// it; nil means all. What others rely on is always made in a shadow (SV-034).
-func (s *supervisor) goesBack(taken checkpoint.Taken) (only []string, back bool) {
+// it; nil means all. With all the rest follows if it still breaks a rule without them. What others
+// rely on is always made in a shadow (SV-034), and a link is always removed (SV-065).
+func (s *supervisor) goesBack(taken checkpoint.Taken) (only []string, back, all bool) {
 	breaking := taken.Breaking
 	if taken.Whole || len(breaking) == 0 {
 		breaking = nil
@@ -50,18 +51,18 @@ func (s *supervisor) goesBack(taken checkpoint.Taken) (only []string, back bool)
 	loud := policy.AtLeast(taken.Checkpoint.Severity, policy.Error) == taken.Checkpoint.Severity
 	switch {
 	case s.mode.Strategy == session.Shadow && s.mode.Promotion == session.Incremental:
-		return breaking, true
+		return breaking, true, true
 	case s.mode.Strategy == session.Shadow, slices.ContainsFunc(taken.Edits, func(e git.Edit) bool { return policy.Contract(e.Path) }):
-		return nil, true
+		return nil, true, true
 	case s.mode.RevertOnViolated && loud:
-		return breaking, true
+		return breaking, true, true
 	}
-	return nil, false
+	return taken.Links, len(taken.Links) > 0, false
 }
 
 // putBack returns paths of a session that stands to the last valid checkpoint; nil means all. When
-// only some went back, what is left is judged at once: if it still breaks a rule, all goes back.
-func (s *supervisor) putBack(ctx context.Context, only []string) error {
+// only some went back, what is left is judged at once: if it still breaks a rule, and all is set, all goes back.
+func (s *supervisor) putBack(ctx context.Context, only []string, all bool) error {
 	to, err := s.c.valid(ctx, s.host, s.row)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (s *supervisor) putBack(ctx context.Context, only []string) error {
 		return s.remember(ctx)
 	}
 	left, err := s.record(ctx, checkpoint.Restored)
-	if err != nil || left.Checkpoint.Status != checkpoint.Invalid {
+	if err != nil || !all || left.Checkpoint.Status != checkpoint.Invalid {
 		return err
 	}
 	if err := s.restore(ctx, to, nil); err != nil || s.again {

@@ -48,6 +48,7 @@ type Taken struct {
 	Checkpoint Checkpoint
 	Edits      []git.Edit // base → tree, as git sees it
 	Breaking   []string   // paths that break a rule, as they are on the disk
+	Links      []string   // those of them that are links where none may be (SV-065)
 	Whole      bool       // a rule is broken that is about no single path
 }
 
@@ -87,6 +88,9 @@ func Take(ctx context.Context, t Taking) (taken Taken, err error) {
 	clock.Judged(len(cp.FilesChanged))
 	taken = Taken{Checkpoint: cp, Edits: s.edits}
 	taken.Breaking, taken.Whole = s.breaking(cp.Violations)
+	taken.Links, _ = s.breaking(slices.DeleteFunc(slices.Clone(cp.Violations), func(v policy.Violation) bool {
+		return v.Constraint != policy.Symlink && v.Constraint != policy.SymlinkedParent && v.Constraint != policy.HardLink
+	}))
 	return taken, nil
 }
 
