@@ -135,10 +135,11 @@ func (p Person) inTop(path string) bool { return p.Top != "" && Below(path, p.To
 // than programs is never shown; then it is the file alone.
 func (p Person) folderOf(path, real string) Bind {
 	folder := filepath.Dir(path)
+	flat := true
 	if name := filepath.Base(folder); name == "bin" || name == "sbin" || name == "libexec" {
-		folder = filepath.Dir(folder)
+		folder, flat = filepath.Dir(folder), false
 	}
-	if p.private(folder) {
+	if p.private(folder) || flat && p.everybodys(folder) {
 		return Bind{Source: real, Target: path}
 	}
 	return Bind{Source: folder, Target: folder}
@@ -153,14 +154,7 @@ func (p Person) private(folder string) bool {
 	if p.Top != "" && Below(p.Top, folder) {
 		return true
 	}
-	if p.Home == "" {
-		return false
-	}
-	homes := []string{filepath.Clean(p.Home)}
-	if real, err := filepath.EvalSymlinks(p.Home); err == nil {
-		homes = append(homes, real)
-	}
-	for _, home := range homes {
+	for _, home := range p.homes(folder) {
 		if Below(home, folder) {
 			return true
 		}
@@ -168,8 +162,43 @@ func (p Person) private(folder string) bool {
 		if err != nil || !strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "..") {
 			continue
 		}
+		for _, kept := range []string{".ssh", ".gnupg", ".config", ".aws", ".kube", ".docker"} {
+			if Below(rest, kept) {
+				return true
+			}
+		}
 		// ~/.local, ~/.local/share and ~/.cargo hold everybody's things; ~/.pyenv/versions/3.12 is one installation.
 		if strings.Count(rest, "/") < 2 {
+			return true
+		}
+	}
+	return false
+}
+
+// homes are the home folders that a folder may lie in: the person's, and, said by its name alone, whoever's.
+func (p Person) homes(folder string) []string {
+	homes := []string{"/root"}
+	if parts := strings.Split(folder, "/"); len(parts) > 2 && parts[1] == "home" {
+		homes = append(homes, "/home/"+parts[2])
+	}
+	if p.Home == "" {
+		return homes
+	}
+	homes = append(homes, filepath.Clean(p.Home))
+	if real, err := filepath.EvalSymlinks(p.Home); err == nil {
+		homes = append(homes, real)
+	}
+	return homes
+}
+
+// everybodys reports whether a program that lies in a folder by itself says nothing about the rest of it: right
+// below a home, as ~/Downloads, or where everybody puts things.
+func (p Person) everybodys(folder string) bool {
+	if folder == "/var/tmp" || folder == "/dev/shm" {
+		return true
+	}
+	for _, home := range p.homes(folder) {
+		if filepath.Dir(folder) == home {
 			return true
 		}
 	}
