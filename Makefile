@@ -3,7 +3,7 @@
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   = -s -w -X sallyport/internal/api.build=$(VERSION)
-STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath -ldflags '$(LDFLAGS)'
+STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
 .DEFAULT_GOAL := help
@@ -18,10 +18,13 @@ setup: ## install what running needs (bubblewrap, git)
 setup-test: ## install what the tests need as well (gcc for the race detector, strace)
 	@scripts/setup test
 
-build: ## bin/sallyport and bin/sallyport-keeper, static
+# sallyport knows its runner by content, and uses no other: so the runner is made first.
+build: ## bin/sallyport, bin/sallyport-runner and bin/sallyport-keeper, static
 	@mkdir -p bin
-	$(STATIC) -o bin/sallyport ./cmd/sallyport
-	$(STATIC) -o bin/sallyport-keeper ./cmd/sallyport-keeper
+	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-runner ./cmd/sallyport-runner
+	@chmod go-w bin/sallyport-runner
+	$(STATIC) -ldflags "$(LDFLAGS) -X sallyport/internal/sandbox/bwrap.runnerSum=$$(sha256sum bin/sallyport-runner | cut -c -64)" -o bin/sallyport ./cmd/sallyport
+	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-keeper ./cmd/sallyport-keeper
 
 demo: setup build ## one change lands, a bad one is rolled back; under two minutes
 	@demo/run

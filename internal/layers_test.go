@@ -172,3 +172,25 @@ func TestTheKeeperStandsOnNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// Each start of a sandbox pays for all that the runner links: it may not grow in silence.
+func TestTheRunnerLinksLittle(t *testing.T) {
+	product, _ := imports(t, "../cmd/sallyport-runner")
+	for i := 0; i < len(product); i++ {
+		to, ours := strings.CutPrefix(product[i], module)
+		switch {
+		case ours && slices.Contains([]string{"runner", "sandbox", "agent", "problem"}, to):
+			more, _ := imports(t, to)
+			for _, name := range more {
+				if !slices.Contains(product, name) {
+					product = append(product, name)
+				}
+			}
+		case ours:
+			t.Errorf("the runner reaches %s", product[i])
+		case product[i] == "golang.org/x/sys/unix":
+		case strings.Contains(strings.Split(product[i], "/")[0], "."), product[i] == "net", product[i] == "regexp", product[i] == "net/http":
+			t.Errorf("the runner reaches %s", product[i])
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"sync"
 	"syscall"
 
@@ -20,8 +19,8 @@ import (
 // king is pid 1 of a sandbox: its end is the end of every process inside.
 //
 // The agent has the same uid, so this process is not dumpable (no ptrace, no
-// /proc/1/fd, no /proc/1/mem), catches every signal that can be caught, and
-// hands none of its descriptors on.
+// /proc/1/fd, no /proc/1/mem), is reached by no signal from inside, and hands
+// none of its descriptors on.
 type king struct {
 	send sync.Mutex // one message at a time on the control socket
 
@@ -48,7 +47,10 @@ func reign() int {
 		fmt.Fprintln(os.Stderr, "runner init: close descriptors:", err)
 		return 1
 	}
-	signal.Notify(make(chan os.Signal, 1)) // caught and forgotten; not ignored, for children would inherit that
+	if err := unhandle(); err != nil {
+		fmt.Fprintln(os.Stderr, "runner init:", err)
+		return 1
+	}
 	k := &king{subjects: map[int]int{}, first: make(chan struct{})}
 	if err := k.hello(); err != nil {
 		fmt.Fprintln(os.Stderr, "runner init:", err)

@@ -1,4 +1,5 @@
-// Package runner is this program inside and around a sandbox.
+// Package runner is our own program inside and around a sandbox: sallyport-runner, which is
+// nothing else, or sallyport itself. It imports little, for each start of a sandbox pays for it twice.
 //
 // `runner launch` builds a sandbox's mounts and gives up every right before it
 // becomes bubblewrap; `runner init` is pid 1 inside; `runner replay` plays a

@@ -9,8 +9,8 @@ import (
 
 // What crosses to our own processes around a sandbox: the launcher, which builds
 // the mounts and gives up every right, and init, pid 1 inside. Both are this same
-// program (see package runner), so both ends of each message are built together;
-// Protocol tells when the file on disk was replaced in between.
+// program or the small one that was built with it (see package runner), so both ends of
+// each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
 const Protocol = 2
@@ -32,7 +32,7 @@ type Launch struct {
 	Owner        Owner  `json:"owner"`
 	Tree         Tree   `json:"tree"`
 	Binds        []Bind `json:"binds"`
-	Self         string `json:"self"`          // this program, on the host
+	Self         string `json:"self"`          // the launcher's and init's program, on the host
 	Bubblewrap   string `json:"bubblewrap"`    // absolute path of bwrap
 	ScratchBytes int64  `json:"scratch_bytes"` // of /tmp, /dev/shm and the home folder together
 	IdmapFD      int    `json:"idmap_fd"`      // user namespace mapping 0 to Owner; 0 = none

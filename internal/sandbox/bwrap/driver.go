@@ -23,7 +23,7 @@ import (
 
 // Config is what a driver needs to know.
 type Config struct {
-	Self string   // absolute path of a binary whose main calls runner.Main for `runner …`
+	Self string   // absolute path of a binary whose main calls runner.Main for `runner …`; its sallyport-runner lies beside it
 	Root string   // the home's .state; names this home's control groups, and the probe's scratch space lies in it
 	Path string   // where bwrap is looked for; default the process's PATH
 	Ops  disk.Ops // control groups are made and removed through it
@@ -34,6 +34,7 @@ type Driver struct {
 	config  Config
 	starter starter
 	idmaps  idmaps
+	small   small
 
 	mu     sync.Mutex
 	probed *sandbox.Report // of the last probe that found everything needed
@@ -42,7 +43,7 @@ type Driver struct {
 }
 
 // New returns a driver; nothing is started or looked at before it is used.
-func New(c Config) *Driver { return &Driver{config: c} }
+func New(c Config) *Driver { return &Driver{config: c, small: small{sum: runnerSum}} }
 
 var _ sandbox.Driver = (*Driver)(nil)
 

@@ -10,3 +10,9 @@ func (d *Driver) WithoutGroups() *Driver {
 
 // GroupFolders returns where this driver makes control groups.
 func (d *Driver) GroupFolders() []string { return d.groupLayout().folders() }
+
+// WithRunner makes a driver expect a small program with this SHA-256, as if it had been built with it.
+func (d *Driver) WithRunner(sum string) *Driver {
+	d.small.sum = sum
+	return d
+}

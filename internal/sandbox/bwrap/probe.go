@@ -44,6 +44,7 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 		sandbox.Check{Name: "freezer", OK: true, Detail: r.Freezer},
 		sandbox.Check{Name: "memory limit", OK: true, Detail: r.Memory},
 		sandbox.Check{Name: "process limit", OK: true, Detail: l.kind.pids},
+		d.checkRunner(),
 		checkGit(ctx))
 	if err := d.confine(ctx, &r); err != nil {
 		return r, err

@@ -105,14 +105,15 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	}
 	control := conn.(*net.UnixConn) // a socket pair of AF_UNIX is nothing else
 
+	program, _ := d.program() // which one it is, and why, the probe says
 	l := sandbox.Launch{
 		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: spec.Binds,
-		Self: d.config.Self, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes,
+		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes,
 	}
 	extra := []*os.File{theirs, nil, nil} // descriptors 3, 4, 5: see package sandbox
 	if l.Drop {
 		// Without one the launcher refuses a layer that needs it, naming it.
-		if f, err := d.idmaps.mapping(&d.starter, d.config.Self, spec.Owner); err == nil {
+		if f, err := d.idmaps.mapping(&d.starter, program, spec.Owner); err == nil {
 			l.IdmapFD = 3 + len(extra)
 			extra = append(extra, f)
 		}
@@ -135,7 +136,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	}
 	keep(extra[sandbox.FilterFD-3])
 
-	cmd := exec.Command(d.config.Self, "runner", "launch")
+	cmd := exec.Command(program, "runner", "launch")
 	cmd.Env = calm
 	cmd.Dir = "/"
 	cmd.ExtraFiles = extra
