@@ -18,6 +18,8 @@ var (
 	absent = []string{
 		"clone3", // its flags lie in memory, where a filter cannot look; clone is judged below
 		"io_uring_setup", "io_uring_enter", "io_uring_register",
+		// Their signal lies in memory too. SIGCONT, sent by the kernel, would end the stop of a frozen program.
+		"timer_create", "mq_notify",
 	}
 	denied = []string{
 		// mounts and roots
@@ -128,8 +130,24 @@ func judge(info *arch.Info) ([]bpf.Instruction, error) {
 	}
 	allow := bpf.RetConstant{Val: uint32(seccomp.ActionAllow)}
 
-	rule("clone", 0, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaces, SkipFalse: 1}, no(unix.EPERM), allow)
+	const exitSignal = 0xff // the part of clone's flags that says what a child's end sends
+	rule("clone", 0,
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaces, SkipTrue: 2},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: exitSignal},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(unix.SIGCONT), SkipTrue: 1},
+		no(unix.EPERM), allow)
 	rule("unshare", 0, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unshared, SkipFalse: 1}, no(unix.EPERM), allow)
+	// The other ways to have the kernel send a SIGCONT: what is frozen stays so.
+	signal := func(which uint32, at uint32) []bpf.Instruction {
+		return []bpf.Instruction{
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: which, SkipTrue: 3},
+			bpf.LoadAbsolute{Off: atArgs + 8*at, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(unix.SIGCONT), SkipTrue: 1},
+			no(unix.EPERM), allow,
+		}
+	}
+	rule("fcntl", 1, signal(unix.F_SETSIG, 2)...)
+	rule("prctl", 0, signal(unix.PR_SET_PDEATHSIG, 1)...)
 	// Typing into a terminal that was lent (change shell), or into the console.
 	rule("ioctl", 1,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},

@@ -56,8 +56,9 @@ func testFreeze(t *testing.T, s Setup) {
 	}
 	if _, err := os.Stat("/usr/bin/python3"); err == nil {
 		writers["children by vfork"] = spawned
+		writers["a writer that has the kernel wake it"] = woken
 	} else {
-		t.Log("SKIPPED: children by vfork: /usr/bin/python3 is not installed")
+		t.Log("SKIPPED: children by vfork, and a writer that has the kernel wake it: /usr/bin/python3 is not installed")
 	}
 	for name, script := range writers {
 		t.Run(name, func(t *testing.T) {

@@ -37,6 +37,28 @@ while True:
     os.waitpid(os.posix_spawn("/bin/sh", ["sh", "-c", "echo x >> spawned"], os.environ), 0)
 '`
 
+// woken asks the kernel, in every way there is, for a SIGCONT while it stands: by a timer, when somebody writes to
+// a pipe of its own, when its parent ends. What the kernel refuses it goes on without.
+const woken = `exec python3 -c '
+import ctypes, fcntl, os, signal, struct
+signal.signal(signal.SIGCONT, lambda *_: None)
+libc, cont = ctypes.CDLL(None, use_errno=True), int(signal.SIGCONT)
+event, timer = struct.pack("QiiQ40x", 0, cont, 0, 0), ctypes.c_void_p()
+if libc.timer_create(1, event, ctypes.byref(timer)) == 0:
+    libc.timer_settime(timer, 0, struct.pack("qqqq", 0, 10000000, 0, 10000000), None)
+for refused in (lambda: fcntl.fcntl(os.pipe()[0], 10, cont), lambda: fcntl.fcntl(0, 10, cont)):
+    try:
+        refused()
+    except OSError:
+        continue
+    os._exit(4)
+if libc.prctl(1, cont) == 0 or libc.syscall(56, cont, 0, 0, 0, 0) >= 0:
+    os._exit(5)
+while True:
+    with open("woken", "a") as f:
+        f.write("x")
+'`
+
 // testFrozenMemory holds a freezer to bytes that change without a call of the kernel's.
 func testFrozenMemory(t *testing.T, s Setup) {
 	need(t, "python3")
