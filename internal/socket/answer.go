@@ -22,10 +22,15 @@ type verb func(r *http.Request) (any, error)
 func (s *Server) answer(do verb) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // without one the header's time holds
-		r.Body = http.MaxBytesReader(w, r.Body, api.BodyBytesMax)
+		// The time holds until the body is read: one that runs on would end a verb that takes longer.
+		whole := func() { _ = control.SetReadDeadline(time.Time{}) }
+		_ = control.SetReadDeadline(time.Now().Add(s.bodyTime))
+		if r.ContentLength == 0 {
+			whole()
+		}
+		r.Body = &body{http.MaxBytesReader(w, r.Body, api.BodyBytesMax), whole}
 		out, err := do(r)
-		_ = control.SetReadDeadline(time.Time{})
+		whole()
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		if err != nil {
 			s.refuseWith(w, r, err)
@@ -41,6 +46,20 @@ func (s *Server) answer(do verb) http.HandlerFunc {
 			s.Log.Debug("answer was not read", slog.Any("error", err))
 		}
 	}
+}
+
+// body is a request's, and tells when it has been read.
+type body struct {
+	io.ReadCloser
+	whole func()
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.whole()
+	}
+	return n, err
 }
 
 // refuseWith answers with a problem. A fault of ours is logged too: the person sees it once, the log keeps it.

@@ -45,10 +45,11 @@ type Options struct {
 // Server answers on one home's socket.
 type Server struct {
 	Options
-	started time.Time
-	shells  sync.WaitGroup // connections that http.Server has let go of
-	active  atomic.Int64   // requests under way
-	came    atomic.Int64   // requests that came since Busy was last asked
+	started  time.Time
+	bodyTime time.Duration
+	shells   sync.WaitGroup // connections that http.Server has let go of
+	active   atomic.Int64   // requests under way
+	came     atomic.Int64   // requests that came since Busy was last asked
 }
 
 // Times that hold a connection; a stream's write deadline moves with each write.
@@ -66,7 +67,7 @@ func New(o Options) *Server {
 	if o.Secrets == nil {
 		o.Secrets = secret.Default()
 	}
-	return &Server{Options: o, started: time.Now()}
+	return &Server{Options: o, started: time.Now(), bodyTime: bodyTime}
 }
 
 // Busy reports how many requests (a watch and a shell too) are under way or came since it was last asked.
