@@ -19,7 +19,7 @@ import (
 // king is pid 1 of a sandbox: its end is the end of every process inside.
 //
 // The agent has the same uid, so this process is not dumpable (no ptrace, no
-// /proc/1/fd, no /proc/1/mem), is reached by no signal from inside, and hands
+// /proc/1/fd, no /proc/1/mem), is ended by no signal from inside, and hands
 // none of its descriptors on.
 type king struct {
 	send sync.Mutex // one message at a time on the control socket
@@ -47,7 +47,7 @@ func reign() int {
 		fmt.Fprintln(os.Stderr, "runner init: close descriptors:", err)
 		return 1
 	}
-	if err := unhandle(); err != nil {
+	if err := deafen(); err != nil {
 		fmt.Fprintln(os.Stderr, "runner init:", err)
 		return 1
 	}

@@ -104,10 +104,11 @@ func (p *process) finish(waited error) {
 	}
 	p.exit = p.judge()
 	p.err = errors.Join(p.err, p.groups.remove())
-	select {
-	case p.started <- errors.New("it ended before its program ran"):
-	default:
+	var never error
+	if p.output.Load() == 0 { // what has written has run; a limit may have ended init before it could say so
+		never = errors.New("it ended before its program ran")
 	}
+	p.failStart(never)
 	p.mu.Lock()
 	for _, a := range p.attached {
 		a.finish(sandbox.Exit{Code: -1, Signal: "SIGKILL"})
