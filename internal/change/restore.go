@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/store"
 )
 
-// PutBack returns files of a working change to its last valid checkpoint. What stood there is a
-// checkpoint before it goes, so nothing is lost by it.
+// PutBack returns files of a working change to its last valid checkpoint, as it was when this was asked. What
+// stood there is a checkpoint before it goes, so nothing is lost by it.
 func (c *Controller) PutBack(ctx context.Context, change id.Change, by audit.Actor, paths []string, violating bool) (done PutBack, err error) {
 	s, err := c.supervised(ctx, change, by)
 	if err != nil {
@@ -24,6 +24,10 @@ func (c *Controller) PutBack(ctx context.Context, change id.Change, by audit.Act
 	}
 	err = s.please(ctx, func(ctx context.Context) error {
 		return s.hold(ctx, func() error {
+			to, err := s.c.valid(ctx, s.host, s.row) // before what stands becomes that itself
+			if err != nil {
+				return err
+			}
 			stood, err := s.record(ctx, checkpoint.OnDemand)
 			if err != nil {
 				return err
@@ -32,7 +36,7 @@ func (c *Controller) PutBack(ctx context.Context, change id.Change, by audit.Act
 			if err != nil {
 				return err
 			}
-			done, err = s.returned(ctx, stood, only, by)
+			done, err = s.returned(ctx, stood, to, only, by)
 			return err
 		})
 	})
@@ -75,11 +79,7 @@ func changedPaths(t checkpoint.Taken) []string {
 }
 
 // returned puts paths back, records what stands then, and says what became of the changes.
-func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, only []string, by audit.Actor) (PutBack, error) {
-	to, err := s.c.valid(ctx, s.host, s.row)
-	if err != nil {
-		return PutBack{}, err
-	}
+func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to git.OID, only []string, by audit.Actor) (PutBack, error) {
 	if err := s.restore(ctx, to, only); err != nil {
 		return PutBack{}, err
 	}

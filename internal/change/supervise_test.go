@@ -253,6 +253,32 @@ func TestAnAgentThatGoesOnBreakingRulesIsStoppedAndAPersonIsAsked(t *testing.T) 
 	})
 }
 
+func TestANamedFileGoesBackAlsoWhenAllThatStandsIsValid(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{})
+		saw := make(chan string, 1)
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", "good\n")
+			after(45 * time.Second)
+			s.write("page.txt", "not what was asked for\n")
+			s.write("other.txt", "stays\n")
+			after(10 * time.Second)
+			saw <- s.read("page.txt")
+			after(time.Hour)
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(50 * time.Second)
+		done, err := c.PutBack(t.Context(), chg, h.by(), []string{"page.txt"}, false)
+		if err != nil || !slices.Equal(done.Reverted, []string{"page.txt"}) || done.Kept != 1 || done.Checkpoint.Status != checkpoint.Valid {
+			t.Errorf("put back: %+v, %v", done, err)
+		}
+		if got := <-saw; got != "good\n" {
+			t.Errorf("its agent reads %q", got)
+		}
+	})
+}
+
 func TestACheckpointThatCannotBeTakenCountsAsFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		h.cage.stubborn = errors.New("it does not stand still")
