@@ -303,7 +303,7 @@ func (s *Scanner) inspect(ctx context.Context, path, text string) ([]hit, error)
 }
 
 func (s *Scanner) inspectPart(ctx context.Context, path, text string, parts []stretch, depth int, budget *int) ([]hit, error) {
-	hits, err := s.sieve.scan(ctx, path, text)
+	hits, err := s.sieve.scan(ctx, path, readable(text))
 	hits = append(hits, s.knownIn(text)...)
 	if err != nil || depth == depthMax {
 		return hits, err
