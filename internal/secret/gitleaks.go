@@ -21,6 +21,10 @@ const (
 	tomlBytesMax       = 512 << 10
 	tomlRulesMax       = 1000
 	expressionBytesMax = 1000 // of a rule that is not one of the library's own
+	expressionsMax     = 5000 // of rules and allowlists together
+	// compiledMax bounds what all expressions come to when they are compiled, in instructions: a few bytes, as `\pL{1000}`, become
+	// very many. One takes some tens of bytes.
+	compiledMax = 300_000
 )
 
 // quiet silences the library's log, which would hold secrets at its finest level.
@@ -90,13 +94,22 @@ func checkExpressions(own, defaults *config.ViperConfig) error {
 	for _, r := range defaults.Rules {
 		known[r.Regex] = true
 	}
+	count, compiled := 0, 0
 	check := func(where string, expressions ...string) error {
 		for _, e := range expressions {
 			if len(e) > expressionBytesMax && !known[e] {
 				return badToml("an expression of %q is longer than %d characters", where, expressionBytesMax)
 			}
-			if _, err := syntax.Parse(e, syntax.Perl); err != nil {
+			if e == "" || known[e] {
+				continue
+			}
+			n, err := instructions(e)
+			if err != nil {
 				return badToml("an expression of %q does not compile", where)
+			}
+			count, compiled = count+1, compiled+n
+			if count > expressionsMax || compiled > compiledMax {
+				return badToml("its expressions take too much memory: %d and what %d instructions take are the limits, reached in %q", expressionsMax, compiledMax, where)
 			}
 		}
 		return nil
@@ -105,18 +118,39 @@ func checkExpressions(own, defaults *config.ViperConfig) error {
 		if err := check(r.ID, r.Regex, r.Path); err != nil {
 			return err
 		}
-		for _, a := range r.Allowlists {
+		lists := r.Allowlists
+		if r.AllowList != nil { // the older spelling
+			lists = append(slices.Clip(lists), r.AllowList)
+		}
+		for _, a := range lists {
 			if err := check(r.ID, slices.Concat(a.Regexes, a.Paths)...); err != nil {
 				return err
 			}
 		}
 	}
-	for _, a := range own.Allowlists {
+	lists := own.Allowlists
+	if own.AllowList != nil {
+		lists = append(slices.Clip(lists), own.AllowList)
+	}
+	for _, a := range lists {
 		if err := check("allowlists", slices.Concat(a.Regexes, a.Paths)...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// instructions is how large an expression is when it is compiled.
+func instructions(expression string) (int, error) {
+	re, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	program, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0, err
+	}
+	return len(program.Inst), nil
 }
 
 // extend puts the default rules below the base's own, as the library does for useDefault. The library's

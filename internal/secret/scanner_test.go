@@ -15,6 +15,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/zricethezav/gitleaks/v8/config"
+
 	"sallyport/internal/problem"
 	"sallyport/internal/secret"
 )
@@ -109,11 +111,16 @@ func TestTheBasesRules(t *testing.T) {
 		"no TOML": "[[", "another file": "[extend]\npath='/etc/passwd'\n", "a URL": "[extend]\nurl='http://x'\n",
 		"no expression": "[[rules]]\nid='x'\nregex='('\nkeywords=['x']\n", "an allowlist that does not compile": "[allowlist]\nregexes=['(']\n",
 		"too long": "[[rules]]\nid='x'\nregex='''" + strings.Repeat("a", 1001) + "'''\n", "too large": strings.Repeat("#", 600<<10),
+		"too long, in the older spelling": "[allowlist]\nregexes=['" + strings.Repeat("a", 1001) + "']\n", "too long, in a rule's": "[[rules]]\nid='x'\nregex='x'\n[rules.allowlist]\nregexes=['" + strings.Repeat("a", 1001) + "']\n",
+		"too many": "[allowlist]\nregexes=[" + strings.Repeat("'x',", 5001) + "]\n", "too costly": "[allowlist]\npaths=[" + strings.Repeat(`'\pL{999}',`, 400) + "]\n",
 		"a rule without effect": "[[rules]]\nid='x'\n", "an unknown target": "[[allowlists]]\ntargetRules=['nope']\npaths=['x']\n",
 	} {
 		if _, err := secret.New(secret.Config{Toml: []byte(toml)}); problem.KindOf(err) != problem.Refused {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, err := secret.New(secret.Config{Toml: []byte(strings.ReplaceAll(config.DefaultConfig, "regex = '''", "regex = '''(?:)"))}); err != nil {
+		t.Errorf("all the default rules, written a little differently: %v", err)
 	}
 	for range 4 { // the library's own way of extending works twice and then no more
 		s := scanner(t, secret.Config{Toml: []byte("[extend]\nuseDefault=true\n")})
