@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -152,11 +153,11 @@ func (b *binder) list(n ast.Node, path string, f field) {
 }
 
 // plainInteger is what may be written as a number: decimal, as it will be read by a person.
-var plainInteger = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,17})$`)
+var plainInteger = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|-?[1-9][0-9]{0,17})$`) })
 
 func (b *binder) integer(n ast.Node, path string, v reflect.Value) {
 	x, ok := n.(*ast.IntegerNode)
-	if !ok || !plainInteger.MatchString(x.Token.Value) {
+	if !ok || !plainInteger().MatchString(x.Token.Value) {
 		b.note(n, path, "it must be a whole decimal number, and is %s", kind(n))
 		return
 	}
@@ -176,7 +177,7 @@ func (b *binder) word(n ast.Node, path string, w word) {
 	case *ast.LiteralNode:
 		text = x.Value.Value
 	case *ast.IntegerNode:
-		if _, ok := w.(*Size); !ok || !plainInteger.MatchString(x.Token.Value) {
+		if _, ok := w.(*Size); !ok || !plainInteger().MatchString(x.Token.Value) {
 			b.note(n, path, "it must be text, and is %s; put it in quotes", kind(n))
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"sallyport/internal/inert"
@@ -41,13 +42,14 @@ var forms = map[string]string{
 	"email":    `^[^<>\s\x00-\x1f\x7f]+@[^<>\s\x00-\x1f\x7f]+$`,
 }
 
-var compiled = func() map[string]*regexp.Regexp {
+// compiled is made when the first word is read: every command starts with this package.
+var compiled = sync.OnceValue(func() map[string]*regexp.Regexp {
 	all := map[string]*regexp.Regexp{}
 	for name, form := range forms {
 		all[name] = regexp.MustCompile(form)
 	}
 	return all
-}()
+})
 
 // word is a value that reads itself from text; the error is one clause.
 type word interface{ parse(text string) error }
@@ -62,7 +64,7 @@ func (s *Size) parse(text string) error {
 		*s = Size(n)
 		return nil
 	}
-	if !compiled["size"].MatchString(text) {
+	if !compiled()["size"].MatchString(text) {
 		return fmt.Errorf("%q is not a size; write it like 64MiB, with B, KiB, MiB, GiB or TiB", text)
 	}
 	for _, u := range units {
@@ -91,7 +93,7 @@ func (s Size) String() string {
 }
 
 func (d *Duration) parse(text string) error {
-	found := compiled["duration"].FindStringSubmatch(text)
+	found := compiled()["duration"].FindStringSubmatch(text)
 	if found == nil || text == "" {
 		return fmt.Errorf("%q is not a duration; write it like 1h or 1h30m, with d, h, m and s", text)
 	}
@@ -133,7 +135,7 @@ func (c *Command) parse(text string) error {
 
 func (f *Folder) parse(text string) error {
 	*f = Folder(path.Clean(text))
-	if !compiled["folder"].MatchString(text) {
+	if !compiled()["folder"].MatchString(text) {
 		return fmt.Errorf("%q is not an absolute path", text)
 	}
 	return nil
@@ -153,7 +155,7 @@ func (e *Executables) parse(text string) error {
 
 func (n *Name) parse(text string) error {
 	*n = Name(text)
-	if !compiled["name"].MatchString(text) || inert.Line(text) != text || strings.TrimSpace(text) != text {
+	if !compiled()["name"].MatchString(text) || inert.Line(text) != text || strings.TrimSpace(text) != text {
 		return fmt.Errorf("%q cannot stand in a commit as a name", text)
 	}
 	return nil
@@ -161,7 +163,7 @@ func (n *Name) parse(text string) error {
 
 func (e *Email) parse(text string) error {
 	*e = Email(text)
-	if !compiled["email"].MatchString(text) || inert.Line(text) != text {
+	if !compiled()["email"].MatchString(text) || inert.Line(text) != text {
 		return fmt.Errorf("%q cannot stand in a commit as an e-mail address", text)
 	}
 	return nil

@@ -3,6 +3,7 @@ package secret
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // ownRule is one of the product's rules (CW-023, CW-027). It is always critical, and no allowlist of expressions, words or
@@ -32,20 +33,25 @@ var ownRules = []ownRule{
 		expression: `(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?)(?:\+[a-z0-9]{1,20})?://[^\s:/@"'<>]{0,128}:[^\s@/"']{1,256}@`},
 }
 
+// onDemand compiles an expression when it is first used: every command of the command line starts with this package.
+func onDemand(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
 // placeholder is what can stand for a password in a template and cannot stand for itself in a URL, where a brace, an angle
 // bracket or a lone percent sign would have to be escaped.
-var placeholder = regexp.MustCompile(`^(?:%[svdq]|\*+|\$?\{[^{}]*\}|\{\{[^{}]*\}\}|\$\([^()]*\)|<[^<>]*>)$`)
+var placeholder = onDemand(`^(?:%[svdq]|\*+|\$?\{[^{}]*\}|\{\{[^{}]*\}\}|\$\([^()]*\)|<[^<>]*>)$`)
 
 func placeholderPassword(match string) bool {
 	password := match[:len(match)-1]
 	_, password, _ = strings.Cut(password, "://")
 	_, password, _ = strings.Cut(password, ":")
-	return placeholder.MatchString(password)
+	return placeholder().MatchString(password)
 }
 
 var (
-	keyEnd    = regexp.MustCompile(`\A-----END [A-Z0-9 ]{1,40}-----`)
-	keyHeader = regexp.MustCompile(`\A(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Encryption|Public-Lines|Private-Lines|Private-MAC|Key-Derivation|Argon2-[A-Za-z]+): ?[^\n]{0,200}`)
+	keyEnd    = onDemand(`\A-----END [A-Z0-9 ]{1,40}-----`)
+	keyHeader = onDemand(`\A(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Encryption|Public-Lines|Private-Lines|Private-MAC|Key-Derivation|Argon2-[A-Za-z]+): ?[^\n]{0,200}`)
 )
 
 // keyBody returns where the key ends whose header ends at end: lines of base64 and the headers that PEM, PGP and PuTTY know,
@@ -63,10 +69,10 @@ func keyBody(text string, end int) int {
 			continue
 		}
 		rest := text[next:]
-		if m := keyEnd.FindString(rest); m != "" {
+		if m := keyEnd().FindString(rest); m != "" {
 			return next + len(m)
 		}
-		if m := keyHeader.FindString(rest); m != "" {
+		if m := keyHeader().FindString(rest); m != "" {
 			at = next + len(m)
 			continue
 		}
