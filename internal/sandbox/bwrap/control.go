@@ -310,7 +310,11 @@ func (p *process) Attach(ctx context.Context, argv, env []string, dir string, te
 		select {
 		case err = <-a.started:
 		case <-a.done:
-			err = errors.New("the sandbox has ended")
+			select {
+			case err = <-a.started: // a short program: it began before it ended
+			default:
+				err = errors.New("the sandbox has ended")
+			}
 		case <-ctx.Done():
 			a.Kill()
 			err = context.Cause(ctx)

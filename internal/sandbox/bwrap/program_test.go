@@ -218,8 +218,7 @@ func TestNoSignalFromInsideEndsInit(t *testing.T) {
 		a, err := p.Attach(t.Context(), []string{"true"}, nil, "", null)
 		null.Close()
 		if err != nil {
-			exit, werr := p.Wait()
-			t.Fatal(err, exit, werr)
+			t.Fatal(err)
 		}
 		if exit, err := a.Wait(); err != nil || exit.Code != 0 {
 			t.Fatal(exit, err)
