@@ -173,7 +173,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 		}
 		if fallen != nil {
 			m.Reason = refusal(row.ID, cp.Violations).Error() + "; what it had made before that and broke no rule is offered"
-			cp, edits = *fallen, len(fallen.FilesChanged)
+			cp, edits = *fallen, fallen.Total()
 		}
 	}
 	m.Digests = map[string]string{"tree": string(cp.Tree)}
@@ -211,7 +211,7 @@ func (c *Controller) fallBack(ctx context.Context, row store.Change, last checkp
 	}
 	for _, cp := range slices.Backward(all) {
 		if cp.Number < last.Number && cp.Status == checkpoint.Valid {
-			if len(cp.FilesChanged) == 0 {
+			if cp.Total() == 0 {
 				return nil, nil
 			}
 			return &cp, nil

@@ -43,7 +43,8 @@ type Checkpoint struct {
 	Base         git.OID              `json:"base"`   // commit
 	Commit       git.OID              `json:"commit"` // parent: the previous checkpoint, or the base
 	Tree         git.OID              `json:"tree"`
-	FilesChanged []string             `json:"files_changed"`            // against the base
+	FilesChanged []string             `json:"files_changed"`            // against the base; the first ones, if there are very many
+	FilesTotal   int                  `json:"files_changed_total"`      // 0 in records of before it was kept: see Total
 	SinceLast    int                  `json:"files_changed_since_last"` // paths of its tree that differ from Commit's parent (SV-042)
 	Status       Status               `json:"validation_status"`
 	Violations   []policy.Violation   `json:"violations"`

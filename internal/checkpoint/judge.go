@@ -51,7 +51,7 @@ func Judge(ctx context.Context, host git.Dir, base, commit git.OID, plan policy.
 		return nil, err
 	}
 	defer browser.Close()
-	search := searching(host, scanner)
+	search := searching(host, scanner, 0)
 	secrets, err := search.changes(ctx, changes)
 	if err != nil {
 		return nil, err

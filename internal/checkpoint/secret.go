@@ -2,12 +2,14 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,15 +24,20 @@ import (
 type search struct {
 	host    git.Dir
 	scanner *secret.Scanner
+	within  time.Duration     // for all scans together
 	found   bool              // anything
 	names   map[string]string // paths with a secret in them, as they are shown
 }
 
-func searching(host git.Dir, scanner *secret.Scanner) *search {
+// scanTimeMax is how long all new contents of a checkpoint may take to be scanned. One may take a minute, and how many there are, and
+// how slow to scan, is the agent's to choose; meanwhile it stands, and others wait.
+const scanTimeMax = 5 * time.Minute
+
+func searching(host git.Dir, scanner *secret.Scanner, within time.Duration) *search {
 	if scanner == nil {
 		scanner = secret.Default()
 	}
-	return &search{host: host, scanner: scanner, names: map[string]string{}}
+	return &search{host: host, scanner: scanner, within: cmp.Or(within, scanTimeMax), names: map[string]string{}}
 }
 
 // aside is how large a blob may be to be read into memory and scanned beside others.
@@ -48,6 +55,8 @@ type looked struct {
 func (s *search) changes(ctx context.Context, changes []policy.Change) ([]policy.Secret, error) {
 	var all []*looked
 	var out []policy.Secret
+	scans, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("all files together took longer than %s: %w", s.within, context.DeadlineExceeded))
+	defer cancel()
 	at := map[git.OID][]*looked{}
 	var read []git.OID
 	for _, c := range changes {
@@ -66,7 +75,7 @@ func (s *search) changes(ctx context.Context, changes []policy.Change) ([]policy
 		l.blob.Missed = true
 		if l.blob.ID == "" { // no content, or none that was read: the name alone
 			l.blob.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("")), nil }
-			l.findings, l.err = s.scanner.ScanBlob(ctx, l.blob)
+			l.findings, l.err = s.scanner.ScanBlob(scans, l.blob)
 			continue
 		}
 		if at[c.New.OID] == nil {
@@ -74,7 +83,7 @@ func (s *search) changes(ctx context.Context, changes []policy.Change) ([]policy
 		}
 		at[c.New.OID] = append(at[c.New.OID], l)
 	}
-	if err := s.read(ctx, read, at); err != nil {
+	if err := s.read(ctx, scans, read, at); err != nil {
 		return nil, fmt.Errorf("look for secrets: %w", err)
 	}
 	if ctx.Err() != nil { // what was not scanned for want of time is no verdict
@@ -122,13 +131,13 @@ func (s *search) base(ctx context.Context, oid git.OID) ([]byte, error) {
 
 const baseBytesMax = 32 << 20
 
-// read scans blobs as one process gives them out; small ones beside each other.
-func (s *search) read(ctx context.Context, oids []git.OID, at map[git.OID][]*looked) error {
+// read scans blobs, for as long as scans lasts, as one process gives them out; small ones beside each other.
+func (s *search) read(ctx, scans context.Context, oids []git.OID, at map[git.OID][]*looked) error {
 	var group errgroup.Group
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
 	err := s.host.Blobs(ctx, oids, func(oid git.OID, size int64, r io.Reader) error {
 		if size > aside && len(at[oid]) == 1 {
-			s.scan(ctx, at[oid][0], size, r)
+			s.scan(scans, at[oid][0], size, r)
 			return nil
 		}
 		// Several paths share it, or it is small. What is too large to be scanned is not read either.
@@ -137,7 +146,7 @@ func (s *search) read(ctx context.Context, oids []git.OID, at map[git.OID][]*loo
 			return err
 		}
 		for _, l := range at[oid] {
-			group.Go(func() error { s.scan(ctx, l, size, bytes.NewReader(content)); return nil })
+			group.Go(func() error { s.scan(scans, l, size, bytes.NewReader(content)); return nil })
 		}
 		return nil
 	})

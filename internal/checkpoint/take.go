@@ -34,6 +34,7 @@ type Taking struct {
 	Floor          policy.Severity // a violation of less counts as this; "" = as it is (SV-007)
 	Unjudged       bool            // record it as skipped, which never counts as valid (SV-040)
 	Secrets        *secret.Scanner // by the rules at the base; nil = by the built-in ones
+	ScanTimeMax    time.Duration   // for all files together; what is not scanned by then is a violation; 5 min if 0
 
 	// Freeze stops all that runs in the workspace and Thaw lets it run again; nil when
 	// nothing does. Thaw is called on every way out, also when Freeze failed.
@@ -91,6 +92,7 @@ func Take(ctx context.Context, t Taking) (taken Taken, err error) {
 	taken.Links, _ = s.breaking(slices.DeleteFunc(slices.Clone(cp.Violations), func(v policy.Violation) bool {
 		return v.Constraint != policy.Symlink && v.Constraint != policy.SymlinkedParent && v.Constraint != policy.HardLink
 	}))
+	taken.Checkpoint.bound()
 	return taken, nil
 }
 
@@ -211,7 +213,7 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 	defer base.Close()
 	changes := s.changes(base)
 	s.judged = changes
-	search := searching(s.Host, s.Secrets)
+	search := searching(s.Host, s.Secrets, s.ScanTimeMax)
 	s.search = search
 	secrets, err := search.changes(ctx, changes)
 	if err != nil {

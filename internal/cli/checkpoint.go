@@ -52,7 +52,7 @@ func (s sheet) timeline(rows []api.Checkpoint) {
 			severity = " (" + inert.Line(r.Severity) + ")"
 		}
 		s.line("%s  %s  %s%s, %s since the last, %d in all, by %s", at.Format("15:04:05"), inert.Line(r.ID), s.mark(r.Status), severity,
-			count(r.SinceLast, "file"), len(r.Files), inert.Line(r.Trigger))
+			count(r.SinceLast, "file"), max(r.Total, len(r.Files)), inert.Line(r.Trigger))
 		s.violations(r, violationsShown)
 	}
 }

@@ -134,7 +134,7 @@ func (a *app) putBack(cmd *cobra.Command, c *client.Client, change string, wish 
 		s.line("Reverted %d files", len(done.Reverted))
 		s.line("Kept %d other changes", done.Kept)
 	}
-	s.paths(done.Reverted)
+	s.paths(done.Reverted, len(done.Reverted))
 	if done.Checkpoint.ID != "" {
 		s.verdict(done.Checkpoint)
 		s.violations(done.Checkpoint, violationsShown)
@@ -143,13 +143,12 @@ func (a *app) putBack(cmd *cobra.Command, c *client.Client, change string, wish 
 }
 
 // paths lists some of many paths.
-func (s sheet) paths(all []string) {
+func (s sheet) paths(all []string, total int) {
 	const shown = 40
-	for i, path := range all {
-		if i == shown {
-			s.line("  … and %s more", count(len(all)-shown, "path"))
-			return
-		}
+	for _, path := range all[:min(len(all), shown)] {
 		s.line("  %s", inert.Path(path))
+	}
+	if more := max(total, len(all)) - min(len(all), shown); more > 0 {
+		s.line("  … and %s more", count(more, "path"))
 	}
 }

@@ -90,7 +90,7 @@ func (s sheet) asked(c api.Change) {
 // files lists a checkpoint's paths and what is wrong with them.
 func (s sheet) files(c api.Checkpoint) {
 	s.verdict(c)
-	s.paths(c.Files)
+	s.paths(c.Files, c.Total)
 	s.violations(c, violationsShown)
 	s.leftOver(c.LeftOver)
 }

@@ -101,7 +101,7 @@ const noticeViolations = 5
 
 // verdict is a checkpoint in one line; its number stands in its id.
 func (s sheet) verdict(c api.Checkpoint) {
-	s.line("checkpoint %s %s, %s", inert.Line(c.ID), s.mark(c.Status), count(len(c.Files), "file")+" changed")
+	s.line("checkpoint %s %s, %s", inert.Line(c.ID), s.mark(c.Status), count(max(c.Total, len(c.Files)), "file")+" changed")
 }
 
 // mark is a verdict in its colour.

@@ -109,7 +109,7 @@ func checkpointOf(c checkpoint.Checkpoint) api.Checkpoint {
 	return api.Checkpoint{
 		ID: string(c.ID), Change: string(c.Change), Number: c.Number, Previous: string(c.Previous), At: c.At,
 		Trigger: string(c.Trigger), Base: string(c.Base), Commit: string(c.Commit), Tree: string(c.Tree),
-		Files: texts(c.FilesChanged), SinceLast: c.SinceLast, Total: len(c.FilesChanged), Status: string(c.Status), Violations: each(c.Violations, violationOf),
+		Files: texts(c.FilesChanged), SinceLast: c.SinceLast, Total: c.Total(), Status: string(c.Status), Violations: each(c.Violations, violationOf),
 		Severity: string(c.Severity), LeftOver: each(c.LeftOver, leftOf), Session: string(c.Session),
 	}
 }
