@@ -127,7 +127,7 @@ func TestARunnerThatIsNotExactlyTheExpectedOneIsNeverUsed(t *testing.T) {
 		}},
 		{"somebody else's", "belongs to uid 64999", "sudo chown root ", func(t *testing.T, p pair) error {
 			if os.Geteuid() != 0 {
-				t.Skip("only root can give a file away")
+				t.Skip("SKIPPED: only root can give a file away")
 			}
 			return os.Lchown(p.runner, 64999, 64999)
 		}},
