@@ -127,20 +127,20 @@ type loop struct {
 const failuresMax = 3
 
 func (w *world) crashEverywhere(t *testing.T, l loop) {
-	step := 1
-	if testing.Short() {
-		step = 5
+	whole, killed := w.crashOnce(t, l, "1000000:before")
+	if killed || len(whole) <= l.from {
+		t.Fatalf("a whole run has the operations %q", whole)
 	}
 	reached := map[string]int{}
 	points, failures := 0, 0
-	var whole []string
-	for n := l.from; whole == nil && failures < failuresMax; n += step {
+	for _, n := range crashPoints(whole, l.from) {
 		for _, when := range []string{"before", "after"} {
-			where := fmt.Sprintf("%d:%s", n, when)
+			if failures == failuresMax {
+				return
+			}
 			ok := t.Run(fmt.Sprintf("%s_%d", when, n), func(t *testing.T) {
-				names, killed := w.crashOnce(t, l, where)
-				if !killed {
-					whole = names
+				names, killed := w.crashOnce(t, l, fmt.Sprintf("%d:%s", n, when))
+				if !killed { // not every run has as many: some operations depend on how fast things go
 					return
 				}
 				points++
@@ -157,12 +157,42 @@ func (w *world) crashEverywhere(t *testing.T, l loop) {
 			if !ok {
 				failures++
 			}
-			if whole != nil {
-				break
-			}
 		}
 	}
 	t.Logf("%d crash points, %d operations a whole run, %d names: %q", points, len(whole), len(reached), slices.Sorted(maps.Keys(reached)))
+	if points < len(reached) || len(reached) < 10 {
+		t.Errorf("only %d points were reached", points)
+	}
+}
+
+// crashPoints are the operations at which a loop kills: the first and the last of each name, or with
+// SALLYPORT_LONG=1 all; with -short one in three of them.
+func crashPoints(whole []string, from int) (points []int) {
+	if os.Getenv(longRun) != "" {
+		for n := from; n < len(whole); n++ {
+			points = append(points, n)
+		}
+		return points
+	}
+	last := map[string]int{}
+	for n := from; n < len(whole); n++ {
+		last[whole[n]] = n
+	}
+	seen := map[string]bool{}
+	for n := from; n < len(whole); n++ {
+		if name := whole[n]; !seen[name] || last[name] == n {
+			seen[name] = true
+			points = append(points, n)
+		}
+	}
+	if testing.Short() {
+		short := points[:0]
+		for i := 0; i < len(points); i += 3 {
+			short = append(short, points[i])
+		}
+		return short
+	}
+	return points
 }
 
 // crashOnce runs one daemon to its death, or to its end if there is no such operation.

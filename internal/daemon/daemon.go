@@ -152,6 +152,9 @@ func (d *Daemon) sweep(ctx context.Context, state string) error {
 	if err := d.spaces.Sweep(ctx); err != nil {
 		return fmt.Errorf("clear up after the last daemon: %w", err)
 	}
+	if err := sweepNotes(d.Ops, filepath.Join(state, "changes")); err != nil {
+		return err
+	}
 	open := map[string]bool{}
 	err := d.db.Read(ctx, func(tx store.Tx) error {
 		rows, err := tx.OpenLandings(ctx)
