@@ -54,7 +54,7 @@ func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor
 	case errors.Is(err, approval.ErrSaid):
 		return nil
 	case err == nil:
-		c.tidy(context.WithoutCancel(ctx), ended)
+		c.tidyApart(c.lasting(), ended)
 	}
 	return err
 }
@@ -113,7 +113,7 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 	}
 	if !held {
 		c.moved(row)
-		c.tidy(context.WithoutCancel(ctx), row)
+		c.tidyApart(c.lasting(), row)
 		return nil
 	}
 	c.mu.Lock()

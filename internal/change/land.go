@@ -177,7 +177,7 @@ func (c *Controller) outcome(ctx context.Context, row store.Change, p proposal.P
 	}
 	c.moved(fresh)
 	if State(fresh.State) == Finalized {
-		c.tidy(ctx, fresh)
+		c.tidy(c.lasting(), fresh)
 	}
 	if State(fresh.State) == RollbackFailed {
 		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)

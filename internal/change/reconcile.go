@@ -40,9 +40,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.endLost(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("end what an earlier daemon ran: %w", err)
 	}
-	c.sweep(ctx)
+	c.mu.Lock()
+	c.life = ctx
+	c.mu.Unlock()
 	var steps sync.WaitGroup
 	defer steps.Wait()
+	steps.Go(func() { c.sweep(ctx) }) // what it has to look at may be much: nobody waits for it
 	for ctx.Err() == nil {
 		row, ok, err := c.claim(ctx)
 		switch {
@@ -108,6 +111,11 @@ func (c *Controller) sleep(ctx context.Context) error {
 func (c *Controller) step(daemon context.Context, row store.Change) {
 	ctx, cancel := context.WithCancelCause(daemon)
 	defer cancel(nil)
+	leave, err := c.alone(ctx, row.ID)
+	if err != nil {
+		return
+	}
+	defer leave()
 	c.mu.Lock()
 	c.busy++
 	c.cancels[row.ID] = cancel
@@ -124,7 +132,9 @@ func (c *Controller) step(daemon context.Context, row store.Change) {
 		defer close(renewed)
 		c.renew(ctx, cancel, row)
 	}()
-	err := c.run(ctx, row)
+	if err = c.stillOurs(ctx, row); err == nil {
+		err = c.run(ctx, row)
+	}
 	cancel(nil)
 	<-renewed
 	if err == nil || daemon.Err() != nil && !errors.Is(err, errCancelled) {
@@ -135,6 +145,48 @@ func (c *Controller) step(daemon context.Context, row store.Change) {
 	if err := c.settle(ctx, row.ID, row.Fence, err); err != nil && !errors.Is(err, store.ErrMoved) {
 		c.Log.Error("a step's outcome could not be written; it runs again when its lease ends", "change", row.ID, "state", row.State, "error", err)
 	}
+}
+
+// alone waits until nothing else works on a change or clears up after it.
+func (c *Controller) alone(ctx context.Context, change id.Change) (leave func(), err error) {
+	for {
+		c.mu.Lock()
+		other, taken := c.works[change]
+		if !taken {
+			mine := make(chan struct{})
+			c.works[change] = mine
+			c.mu.Unlock()
+			return func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				delete(c.works, change)
+				close(mine)
+			}, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// stillOurs fails if the lease on a row went to another while this step waited for its turn.
+func (c *Controller) stillOurs(ctx context.Context, row store.Change) error {
+	at, err := c.row(ctx, row.ID)
+	if err == nil && at.Fence != row.Fence {
+		err = store.ErrMoved
+	}
+	return err
+}
+
+// lasting is a context for what goes on when a person's call or a cancelled step has ended, but
+// not when the daemon does: the next one finds what is left to do.
+func (c *Controller) lasting() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.life
 }
 
 // run does the work of one state. A nil error means that it has moved the row itself.
@@ -201,7 +253,7 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 	if err == nil {
 		c.moved(row)
 		if State(row.State).Final() {
-			c.tidy(ctx, row)
+			c.tidy(c.lasting(), row)
 		}
 	}
 	return err

@@ -133,7 +133,7 @@ func (c *Controller) refused(ctx context.Context, row store.Change, o offer, res
 		return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "refused by a check", Because: why, Digests: digests(p)})
 	})
 	if err == nil {
-		c.tidy(ctx, row)
+		c.tidy(c.lasting(), row)
 	}
 	return err
 }

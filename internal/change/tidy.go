@@ -13,7 +13,8 @@ import (
 )
 
 // tidy removes the workspace of a change that has ended. Its work stays under its refs: as
-// long as it has none, the workspace stays. What is not done now is done by the sweep.
+// long as it has none, the workspace stays. What is not done now is done by the sweep. It is called by
+// the step that ended the change; others call tidyApart.
 func (c *Controller) tidy(ctx context.Context, row store.Change) {
 	if row.Base == "" || row.Request.Kind == request.Revert {
 		return
@@ -25,9 +26,22 @@ func (c *Controller) tidy(ctx context.Context, row store.Change) {
 		c.Log.Warn("the work of a change could not be kept; its workspace stays", "change", row.ID, "error", err)
 		return
 	}
+	if is, err := c.row(ctx, row.ID); err != nil || !State(is.State).Final() {
+		return // it was taken up again meanwhile
+	}
 	if err := c.Workspaces.Remove(ctx, row.ID); err != nil {
 		c.Log.Warn("a workspace was not removed", "change", row.ID, "error", err)
 	}
+}
+
+// tidyApart tidies up after a change that no step holds; a step that begins meanwhile waits.
+func (c *Controller) tidyApart(ctx context.Context, row store.Change) {
+	leave, err := c.alone(ctx, row.ID)
+	if err != nil {
+		return
+	}
+	defer leave()
+	c.tidy(ctx, row)
 }
 
 // keepsTree reports whether the tree of a session that failed is to stay for a person to look at (SV-033).
@@ -75,7 +89,7 @@ func (c *Controller) sweep(ctx context.Context) {
 		case err != nil: // not ours to remove: no row says that its work is kept
 			c.Log.Warn("a workspace has no change", "workspace", change, "error", err)
 		case State(row.State).Final():
-			c.tidy(ctx, row)
+			c.tidyApart(ctx, row)
 		}
 	}
 }

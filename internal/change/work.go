@@ -25,7 +25,7 @@ const sessionsMax = 3
 // session without an exit: what there is is kept as a checkpoint, and the agent starts again on a
 // copy as it was at its start. So it does when its tree could not be restored under it.
 func (c *Controller) work(ctx context.Context, row store.Change) error {
-	keep := context.WithoutCancel(ctx) // what a cancelled agent has done is judged too
+	keep := c.lasting() // what a cancelled agent has done is judged too
 	for {
 		spec, err := c.judgedSpec(keep, row)
 		if err != nil {
@@ -126,7 +126,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled) {
 		return context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
 	}
-	keep := context.WithoutCancel(ctx)
+	keep := c.lasting()
 	ended := now()
 	s.Ended = &ended
 	if again && ctx.Err() == nil {
@@ -152,7 +152,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 // judge takes the last checkpoint and moves the change by what it holds. Work of an
 // agent that failed, or was withdrawn, is kept all the same.
 func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) error {
-	keep := context.WithoutCancel(ctx)
+	keep := c.lasting()
 	var taken checkpoint.Taken
 	err := c.gate.pass(keep, true, func() (err error) {
 		taken, err = c.take(keep, row, ws, taking{why: checkpoint.AtEnd, session: last.ID, since: last.Started})
@@ -193,7 +193,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 		return err
 	}
 	if m.Event != Ended {
-		c.tidy(ctx, row)
+		c.tidy(c.lasting(), row)
 	}
 	return nil
 }

@@ -1,0 +1,55 @@
+package change_test
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"sallyport/internal/change"
+	"sallyport/internal/disk"
+	"sallyport/internal/git"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/workspace"
+)
+
+// What an ended change left behind may take long to look at and to remove.
+func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, end := h.daemon()
+		old := h.ask(c)
+		d := h.is(c, old, change.AwaitingApproval)
+		if err := c.Refuse(t.Context(), d.Approval.ID, h.by(), "no"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, old, change.Rejected)
+		end()
+		if _, err := h.parts.Workspaces.Prepare(t.Context(), workspace.Spec{
+			Change: old, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Branch: d.Change.Request.Branch, Owner: sandbox.Owner(h.parts.Settings.Self),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		free := make(chan struct{})
+		release := sync.OnceFunc(func() { close(free) })
+		t.Cleanup(release)
+		h.parts.Workspaces = workspace.New(workspace.Config{
+			Root: filepath.Join(h.parts.Home, "state"), Strategy: workspace.Copy,
+			Ops: disk.Ops{Around: func(name string, do func() error) error {
+				if name == "workspace:retire" {
+					<-free
+				}
+				return do()
+			}},
+		})
+		c, _ = h.daemon()
+		h.is(c, h.ask(c), change.AwaitingApproval)
+		if !h.hasWorkspace(old) {
+			t.Error("it was not in the way at all")
+		}
+		release()
+		h.is(c, old, change.Rejected)
+		if h.hasWorkspace(old) {
+			t.Error("it was never removed")
+		}
+	})
+}
