@@ -178,12 +178,7 @@ func (s *supervisor) look(ctx context.Context) {
 	}
 	diff, err := s.c.Workspaces.Walk(ctx, s.ws)
 	if err == nil {
-		s.c.Meter.Upper(s.row.ID, diff.Bytes)
-		if s.watch != nil {
-			s.c.Meter.Held(s.row.ID, s.watch.Stats().HeldBytes)
-		}
-		if diff.Bytes > s.mode.UpperBytesMax {
-			s.end(&sandbox.Limit{Name: "disk", Value: fmt.Sprintf("%d MiB", s.mode.UpperBytesMax>>20), Observed: fmt.Sprintf("%d MiB", diff.Bytes>>20)})
+		if s.tooMuch(ctx, diff) {
 			return
 		}
 		err = s.due(ctx, stamps(diff))
@@ -200,6 +195,29 @@ func (s *supervisor) look(ctx context.Context) {
 			s.process.Kill()
 		}
 	}
+}
+
+// tooMuch ends a session whose workspace holds more than it may, or that writes while the disk is as good as full.
+func (s *supervisor) tooMuch(ctx context.Context, diff workspace.Diff) bool {
+	use, err := s.c.Workspaces.Usage(ctx, s.ws, diff)
+	if err != nil {
+		s.c.Log.Warn("a workspace was not measured", "change", s.row.ID, "error", err)
+		use.Held, use.Free, use.All = diff.Bytes, 1, 1
+	}
+	s.c.Meter.Upper(s.row.ID, use.Held)
+	if s.watch != nil {
+		s.c.Meter.Held(s.row.ID, s.watch.Stats().HeldBytes)
+	}
+	mb := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+	switch {
+	case use.Held > s.mode.UpperBytesMax:
+		s.end(&sandbox.Limit{Name: "disk", Value: mb(s.mode.UpperBytesMax), Observed: mb(use.Held)})
+	case use.Low():
+		s.end(&sandbox.Limit{Name: "free disk", Value: mb(min(use.All/50, 1<<30)), Observed: mb(use.Free)})
+	default:
+		return false
+	}
+	return true
 }
 
 // due takes a checkpoint if enough has changed, or long enough ago (SV-021, SV-043).
