@@ -193,6 +193,38 @@ func TestASessionThatDiedWithItsDaemonHasAnEndAndAReason(t *testing.T) {
 	})
 }
 
+func TestWhyAChangeIsPausedIsNotWhyItsCheckpointIsTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = hangs("half\n")
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		h.is(c, chg, change.Working)
+		if err := c.Pause(t.Context(), chg, h.by(), "let me look"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, chg, change.Cancelled)
+		all, err := c.Audit(t.Context(), "", 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := 0
+		for _, e := range all {
+			if strings.HasPrefix(e.Verb, "checkpointed") {
+				taken++
+				if e.Reason != "" {
+					t.Errorf("%s: %q", e.Verb, e.Reason)
+				}
+			}
+		}
+		if taken == 0 {
+			t.Error("nothing was recorded")
+		}
+	})
+}
+
 func TestAPausedSessionThatDiedWithItsDaemonIsNotSaidToWork(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		h.cage.play = hangs("half\n")

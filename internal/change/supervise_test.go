@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -166,7 +167,8 @@ func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) 
 	for _, c := range []struct {
 		promotion session.Promotion
 		other     string // what else the agent wrote beside the forbidden file
-	}{{session.Atomic, "no such file"}, {session.Incremental, "harmless\n"}} {
+		said      string // to who watches
+	}{{session.Atomic, "no such file", "all files went back"}, {session.Incremental, "harmless\n", "what broke a rule in ckpt-"}} {
 		t.Run(string(c.promotion), func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *home) {
 				h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow, Promotion: c.promotion})
@@ -183,10 +185,30 @@ func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) 
 				})
 				d, _ := h.daemon()
 				chg := h.ask(d)
+				notices, err := d.Watch(t.Context(), chg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var said []string
+				var listening sync.WaitGroup
+				listening.Go(func() {
+					for n := range notices {
+						if n.Kind == "event" {
+							said = append(said, n.Text)
+						}
+						if n.State == change.AwaitingApproval {
+							return
+						}
+					}
+				})
 				time.Sleep(3 * time.Minute)
 				detail := h.is(d, chg, change.AwaitingApproval)
 				if page, other := <-saw, <-saw; page != "first\n" || !strings.Contains(other, c.other) {
 					t.Errorf("after it went back the agent reads %q and %q", page, other)
+				}
+				listening.Wait()
+				if len(said) != 1 || !strings.Contains(said[0], c.said) {
+					t.Errorf("who watches was told %q, want %q", said, c.said)
 				}
 				last := detail.Checkpoints[len(detail.Checkpoints)-1]
 				if last.Status != checkpoint.Invalid || last.Trigger != checkpoint.AtEnd {

@@ -20,14 +20,11 @@ import (
 // tellMax is how long a person waits for an agent to take their words.
 const tellMax = 15 * time.Second
 
-// tell says what an invalid checkpoint meant: to who watches, and to an agent that reads messages, in
-// structured form (SV-025, SV-072). An agent that reads none is not waited for.
+// tell says what an invalid checkpoint meant to an agent that reads messages, in structured form
+// (SV-025, SV-072). An agent that reads none is not waited for.
 func (s *supervisor) tell(ctx context.Context, cp checkpoint.Checkpoint, action string) {
 	if policy.AtLeast(cp.Severity, policy.Warning) != cp.Severity {
 		return
-	}
-	if action == session.ActionReverted {
-		s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: "what broke a rule in " + string(cp.ID) + " went back to the last valid checkpoint"})
 	}
 	talk := s.run.Talk
 	if talk == nil || s.again {

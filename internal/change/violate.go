@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/git"
+	"sallyport/internal/id"
 	"sallyport/internal/policy"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
@@ -25,10 +26,12 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 	}
 	action = session.ActionNone
 	if only, back, all := s.goesBack(taken); back && why != checkpoint.OnDemand {
-		if err := s.putBack(ctx, only, all); err != nil {
+		kept, err := s.putBack(ctx, only, all)
+		if err != nil {
 			return action, err
 		}
 		action = session.ActionReverted
+		s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: wentBack(cp.ID, kept)})
 	}
 	if why == checkpoint.OnDemand || s.again {
 		return action, nil
@@ -38,6 +41,14 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 		return action, nil
 	}
 	return action, s.block(ctx, string(cp.ID), fmt.Errorf("%d checkpoints in a row break the rules: %w", s.failed, refusal(s.row.ID, cp.Violations)))
+}
+
+// wentBack says what was put back after an invalid checkpoint: what broke a rule, the rest being kept, or all.
+func wentBack(cp id.Checkpoint, kept bool) string {
+	if kept {
+		return "what broke a rule in " + string(cp) + " went back to the last valid checkpoint"
+	}
+	return "all files went back to the last valid checkpoint; what stood there is kept in " + string(cp)
 }
 
 // goesBack says whether an invalid tree goes back to the last valid one, and which paths of
@@ -62,25 +73,25 @@ func (s *supervisor) goesBack(taken checkpoint.Taken) (only []string, back, all 
 
 // putBack returns paths of a session that stands to the last valid checkpoint; nil means all. When
 // only some went back, what is left is judged at once: if it still breaks a rule, and all is set, all goes back.
-func (s *supervisor) putBack(ctx context.Context, only []string, all bool) error {
+func (s *supervisor) putBack(ctx context.Context, only []string, all bool) (kept bool, err error) {
 	to, err := s.c.valid(ctx, s.host, s.row)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := s.restore(ctx, to, only); err != nil || s.again {
-		return err
+		return false, err
 	}
 	if only == nil {
-		return s.remember(ctx)
+		return false, s.remember(ctx)
 	}
 	left, err := s.record(ctx, checkpoint.Restored)
 	if err != nil || !all || left.Checkpoint.Status != checkpoint.Invalid {
-		return err
+		return true, err
 	}
 	if err := s.restore(ctx, to, nil); err != nil || s.again {
-		return err
+		return false, err
 	}
-	return s.remember(ctx)
+	return false, s.remember(ctx)
 }
 
 // restore makes the tree under the standing session's feet that of a commit, proven by a new

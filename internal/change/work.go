@@ -297,7 +297,7 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		if err := tx.AddCheckpoint(ctx, taken.Checkpoint); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &row, Move{
+		return c.append(ctx, tx, &store.Change{ID: row.ID}, Move{ // why the row stands where it does, such as a pause, is not why this was taken
 			By: audit.Host, Subject: string(taken.Checkpoint.ID),
 			Digests: map[string]string{"commit": string(taken.Checkpoint.Commit), "tree": string(taken.Checkpoint.Tree), "base": row.Base},
 		}, "checkpointed: "+string(taken.Checkpoint.Status), taken.Checkpoint.At)

@@ -67,7 +67,7 @@ func decidable(q api.Question) error {
 	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was decided already: %s%s", q.Approval.ID, q.Approval.Decision, who)
 }
 
-// answer asks until there is an answer. A diff and a word that is none ask again.
+// answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
 func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
 		fmt.Fprint(a.Err, "[a]pprove exactly this, [d]iff, [r]efuse, [l]ater? ")
@@ -96,6 +96,8 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, sign
 			return true, false, c.Refuse(ctx, q.Approval.ID, strings.TrimSpace(reason))
 		case "l", "later":
 			return false, true, nil
+		default:
+			fmt.Fprintln(a.Err, "nothing was decided: answer a, d, r or l")
 		}
 	}
 }

@@ -5,7 +5,11 @@ import "strings"
 // rows writes text that others chose, so that nothing of it begins where only our own words do: the first
 // row comes after first, every other after rest, and none is longer than the terminal is wide. Both
 // prefixes are as wide as rest; colours take no room. Text is harmless already, as inert leaves it.
-func (s sheet) rows(first, rest, text string) {
+// A word that fits into a row is not broken.
+func (s sheet) rows(first, rest, text string) { s.broken(first, rest, text, fold) }
+
+// broken is rows with the rule by which a line is broken.
+func (s sheet) broken(first, rest, text string, cut func(line string, room int) (row, rest string)) {
 	room := max(s.width-columns(rest)-1, 8) // one to spare: some terminals wrap when the last is written
 	prefix := first
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
@@ -26,7 +30,7 @@ func (s sheet) name(first, rest, path string) {
 		s.line("%s%s", first, path)
 		return
 	}
-	s.rows(first, rest, path)
+	s.broken(first, rest, path, cut)
 }
 
 // onTerminal reports whether w is one.
@@ -44,6 +48,22 @@ func cut(line string, room int) (row, rest string) {
 		}
 	}
 	return line, ""
+}
+
+// fold is cut, but at the last blank if the word after it fits into a row of its own.
+func fold(line string, room int) (row, rest string) {
+	row, rest = cut(line, room)
+	if rest == "" || rest[0] == ' ' {
+		return row, strings.TrimPrefix(rest, " ")
+	}
+	at := strings.LastIndexByte(row, ' ')
+	if at <= 0 {
+		return row, rest
+	}
+	if word, _, _ := strings.Cut(line[at+1:], " "); columns(word) > room {
+		return row, rest
+	}
+	return line[:at], line[at+1:]
 }
 
 // columns is how many columns a text takes on a terminal, or more: never fewer.

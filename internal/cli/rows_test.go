@@ -55,3 +55,17 @@ func TestNothingIsLostInRows(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestRowsEndAfterAWordWhereTheyCan(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"widen allowed_areas in policy.yaml", "> widen\n> allowed_areas in\n> policy.yaml\n"},
+		{"exactly nineteen !! and", "> exactly nineteen\n> !! and\n"},
+		{"a bcdefghijklmnopqrstuvwxyz", "> a bcdefghijklmnop\n> qrstuvwxyz\n"},
+	} {
+		var b strings.Builder
+		sheet{w: &b, width: 20}.rows("> ", "> ", c.text)
+		if got := b.String(); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}

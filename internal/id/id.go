@@ -140,7 +140,13 @@ func parse(prefix, s string) (string, error) {
 		return s, nil
 	}
 	if got := KindOf(s); got != "" && got != want.noun {
-		return "", problem.Errorf(problem.Usage, want.list, "%q is the id of %s; %s was wanted (%s…)", s, article(got), article(want.noun), prefix)
+		next := want.list
+		if got == "change" {
+			if change, err := ParseChange(s); err == nil {
+				next = strings.Replace(next, "CHANGE", string(change), 1)
+			}
+		}
+		return "", problem.Errorf(problem.Usage, next, "%q is the id of %s; %s was wanted (%s…)", s, article(got), article(want.noun), prefix)
 	}
 	return "", problem.Errorf(problem.Usage, want.list, "%q is not the id of %s (%s…)", s, article(want.noun), prefix)
 }

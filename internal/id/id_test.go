@@ -67,6 +67,7 @@ func TestAWrongIDIsToldApart(t *testing.T) {
 		{checkpoint, "ckpt-007-01234567", "", ""},
 		{change, "apr-0a1b2c3d", "is the id of an approval; a change was wanted", "sallyport change list"},
 		{approval, "ckpt-007-01234567", "is the id of a checkpoint; an approval was wanted", "sallyport approval list"},
+		{checkpoint, "chg-0a1b2c3d", "is the id of a change; a checkpoint was wanted", "sallyport checkpoint list chg-0a1b2c3d"},
 		{checkpoint, "lnd-0a1b2c3d", "is the id of a landing; a checkpoint was wanted", "sallyport checkpoint list CHANGE"},
 		{change, "", "is not the id of a change", "sallyport change list"},
 		{change, "chg-", "is not the id of a change", "sallyport change list"},

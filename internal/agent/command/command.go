@@ -40,7 +40,7 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 	name := task.Argv[0]
 	path, err := person.Find(name, filepath.Join(task.Top, task.Workdir))
 	if errors.Is(err, os.ErrPermission) {
-		return agent.Program{}, problem.Errorf(problem.NotFound, usage, "the command %q cannot be run: %w", name, err)
+		return agent.Program{}, problem.Errorf(problem.NotFound, "ls -l "+quote(name), "the command %q cannot be run: %w", name, err)
 	}
 	if err != nil {
 		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name), "the command %q is not on this machine: %w", name, err)
