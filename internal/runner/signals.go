@@ -29,6 +29,9 @@ type action struct {
 	_       [7]uint64
 }
 
+// ignore is the handler that stands for none.
+const ignore = 1
+
 // signalSetBytes is the size of the kernel's signal set.
 const signalSetBytes = 8
 
@@ -39,7 +42,7 @@ const signalSetBytes = 8
 // The default would not do, although pid 1 is said to be safe from it: a signal that the first
 // thread holds blocked, as it does during a fork, is given to another one and ends them all.
 func deafen() error {
-	const last, ignore = 64, 1
+	const last = 64
 	signal.Notify(make(chan os.Signal, 1), caught...)
 	ignored := action{handler: ignore}
 	for s := unix.Signal(1); s <= last; s++ {
@@ -49,6 +52,22 @@ func deafen() error {
 		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&ignored)), 0, signalSetBytes, 0, 0)
 		if errno != 0 {
 			return fmt.Errorf("ignore signal %d: %w", s, errno)
+		}
+	}
+	return hear(32, 33)
+}
+
+// hear takes back that signals of the C library's own are ignored: programs that it starts, as make
+// does, have them so, and pass it on to everything below them.
+func hear(signals ...unix.Signal) error {
+	for _, s := range signals {
+		var is, usual action
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), 0, uintptr(unsafe.Pointer(&is)), signalSetBytes, 0, 0)
+		if errno == 0 && is.handler == ignore {
+			_, _, errno = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&usual)), 0, signalSetBytes, 0, 0)
+		}
+		if errno != 0 {
+			return fmt.Errorf("stop ignoring signal %d: %w", s, errno)
 		}
 	}
 	return nil

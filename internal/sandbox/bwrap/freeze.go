@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"sallyport/internal/sandbox"
@@ -114,7 +115,9 @@ func (p *process) thaw() error {
 	default:
 	}
 	if p.groups.unified != "" {
-		if err := writeGroup(p.groups.ops, p.groups.unified, "cgroup.freeze", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		err := writeGroup(p.groups.ops, p.groups.unified, "cgroup.freeze", "0")
+		gone := errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV) // it has ended, and its group with it
+		if err != nil && !gone {
 			return fmt.Errorf("thaw the sandbox: %w", err)
 		}
 		return nil
