@@ -51,7 +51,11 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 			return err
 		}
 		if _, err := State(row.State).Next(Resume); err != nil {
-			return problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s; only what is paused or blocked can be resumed", change, row.State)
+			next, err := c.onward(ctx, tx, row)
+			if err != nil {
+				return err
+			}
+			return problem.Errorf(problem.Conflict, next, "%s is %s; only what is paused or blocked can be resumed", change, row.State)
 		}
 		return c.move(ctx, tx, &row, Move{Event: Resume, By: by})
 	})

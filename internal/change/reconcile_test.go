@@ -205,7 +205,10 @@ func TestWhyAChangeIsPausedIsNotWhyItsCheckpointIsTaken(t *testing.T) {
 		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, change.Cancelled)
+		d := h.is(c, chg, change.Cancelled)
+		if p := problem.Of(c.Resume(t.Context(), chg, h.by())); p.Next != "sallyport resume "+string(d.Sessions[0].ID) {
+			t.Errorf("it is resumed with %q", p.Next)
+		}
 		all, err := c.Audit(t.Context(), "", 0, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -108,7 +108,11 @@ func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to gi
 		}
 	}
 	m := Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files went back, %d changes stay", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
-	return done, s.note(ctx, m, "put back", func(*store.Change) {})
+	if err := s.note(ctx, m, "put back", func(*store.Change) {}); err != nil {
+		return done, err
+	}
+	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("%s put %d of %d changed files back (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
+	return done, nil
 }
 
 func (s *supervisor) startsAgain() error {
@@ -173,6 +177,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 				return fmt.Errorf("the tree of %s is %.12s after it was restored to %s, which is %.12s", s.row.ID, left.Checkpoint.Tree, to.ID, to.Tree)
 			}
 			s.failed, taken = 0, left.Checkpoint
+			s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: by.Name + " put all files back to " + string(to.ID)})
 			return nil
 		})
 	})

@@ -97,6 +97,21 @@ func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change,
 	return c.move(ctx, tx, row, m)
 }
 
+// onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.
+func (c *Controller) onward(ctx context.Context, tx store.Tx, row store.Change) (string, error) {
+	switch State(row.State) {
+	case Failed, Cancelled, Rejected:
+		all, err := tx.Sessions(ctx, row.ID)
+		if err != nil {
+			return "", err
+		}
+		if len(all) > 0 && row.Request.Kind == request.Edit {
+			return "sallyport resume " + string(all[len(all)-1].ID), nil
+		}
+	}
+	return "sallyport change show " + string(row.ID), nil
+}
+
 // lastTree is the commit of a change's last checkpoint; "" if it has none: its base.
 func (c *Controller) lastTree(ctx context.Context, change id.Change) (string, error) {
 	all, err := c.Checkpoints(ctx, change)

@@ -291,7 +291,21 @@ func TestANamedFileGoesBackAlsoWhenAllThatStandsIsValid(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(50 * time.Second)
+		notices, err := c.Watch(t.Context(), chg)
+		if err != nil {
+			t.Fatal(err)
+		}
 		done, err := c.PutBack(t.Context(), chg, h.by(), []string{"page.txt"}, false)
+		told := ""
+		for n := range notices {
+			if n.Kind == "event" {
+				told = n.Text
+				break
+			}
+		}
+		if !strings.Contains(told, "put 1 of ") {
+			t.Errorf("who watches was told %q", told)
+		}
 		if err != nil || !slices.Equal(done.Reverted, []string{"page.txt"}) || done.Kept != 1 || done.Checkpoint.Status != checkpoint.Valid {
 			t.Errorf("put back: %+v, %v", done, err)
 		}

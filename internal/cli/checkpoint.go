@@ -51,10 +51,27 @@ func (s sheet) timeline(rows []api.Checkpoint) {
 		if r.Severity != "" {
 			severity = " (" + inert.Line(r.Severity) + ")"
 		}
-		s.line("%s  %s  %s%s, %s since the last, %d in all, by %s", at.Format("15:04:05"), inert.Line(r.ID), s.mark(r.Status), severity,
-			count(r.SinceLast, "file"), max(r.Total, len(r.Files)), inert.Line(r.Trigger))
+		s.line("%s  %s  %s%s, %s since the last, %d in all, %s", at.Format("15:04:05"), inert.Line(r.ID), s.mark(r.Status), severity,
+			count(r.SinceLast, "file"), max(r.Total, len(r.Files)), why(r.Trigger))
 		s.violations(r, violationsShown)
 	}
+}
+
+// why says in words what made a checkpoint due.
+func why(trigger string) string {
+	switch trigger {
+	case "end":
+		return "at the end"
+	case "demand":
+		return "on demand"
+	case "interval":
+		return "as time passed"
+	case "changes":
+		return "after many changes"
+	case "restored":
+		return "after files went back"
+	}
+	return inert.Line(trigger)
 }
 
 func oneCheckpoint(words []string) error {

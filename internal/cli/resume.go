@@ -113,6 +113,9 @@ this command come before CHANGE. Exit status 1: it did not arrive.`,
 			if err != nil {
 				return err
 			}
+			if !a.json && onTerminal(a.Err) {
+				fmt.Fprintln(a.Err, "waiting a few seconds for an answer")
+			}
 			d, err := c.Tell(cmd.Context(), words[0], strings.Join(words[1:], " "))
 			if err != nil {
 				return err

@@ -215,7 +215,7 @@ func TestTheCheckpointsOfAChangeAreALineOfTime(t *testing.T) {
 	d.detail.Checkpoints = []api.Checkpoint{
 		{ID: "ckpt-001-0123abcd", Status: "valid", Trigger: "interval", Files: []string{"a"}, SinceLast: 1}, invalid(1)}
 	got := d.cli("checkpoint", "list", "chg-00000001")
-	for _, want := range []string{"ckpt-001-0123abcd  valid, 1 file since the last, 1 in all, by interval\n", "ckpt-002-0123abcd  invalid (error), 1 file since the last, 2 in all, by changes\n  ! f0: forbidden_area"} {
+	for _, want := range []string{"ckpt-001-0123abcd  valid, 1 file since the last, 1 in all, as time passed\n", "ckpt-002-0123abcd  invalid (error), 1 file since the last, 2 in all, after many changes\n  ! f0: forbidden_area"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is not in %s", want, got.out)
 		}
