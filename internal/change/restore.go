@@ -108,6 +108,9 @@ func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to gi
 		}
 	}
 	m := Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files went back, %d changes stay", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
+	if len(done.Reverted) == 0 {
+		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID), "nothing of %s went back: what was named is as in the last valid checkpoint already", s.row.ID)
+	}
 	if err := s.note(ctx, m, "put back", func(*store.Change) {}); err != nil {
 		return done, err
 	}

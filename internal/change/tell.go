@@ -46,7 +46,7 @@ func (s *supervisor) tell(ctx context.Context, cp checkpoint.Checkpoint, action 
 			}
 		}()
 		d := talk.Violated(ctx, v)
-		s.c.told(context.WithoutCancel(ctx), cp.Change, string(cp.ID), audit.Host, d)
+		s.c.told(context.WithoutCancel(ctx), cp.Change, string(cp.ID), "", audit.Host, d)
 	})
 }
 
@@ -68,7 +68,7 @@ func (s *supervisor) askToPause(ctx context.Context) (goOn func()) {
 }
 
 // told records whether a message reached an agent, and tells who watches.
-func (c *Controller) told(ctx context.Context, change id.Change, subject string, by audit.Actor, d session.Delivery) {
+func (c *Controller) told(ctx context.Context, change id.Change, subject, words string, by audit.Actor, d session.Delivery) {
 	verb := "not told: the agent took no message"
 	switch {
 	case d.Acknowledged:
@@ -77,7 +77,7 @@ func (c *Controller) told(ctx context.Context, change id.Change, subject string,
 		verb = "told"
 	}
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.append(ctx, tx, &store.Change{ID: change}, Move{By: by, Subject: subject}, verb, now())
+		return c.append(ctx, tx, &store.Change{ID: change, Reason: words}, Move{By: by, Subject: subject}, verb, now())
 	})
 	if err != nil {
 		c.Log.Warn("a message to an agent was not recorded", "change", change, "error", err)
@@ -105,6 +105,6 @@ func (c *Controller) Tell(ctx context.Context, change id.Change, by audit.Actor,
 	ctx, cancel := context.WithTimeout(ctx, tellMax)
 	defer cancel()
 	d := s.run.Talk.Tell(ctx, text)
-	c.told(context.WithoutCancel(ctx), change, string(s.run.Session.ID), by, d)
+	c.told(context.WithoutCancel(ctx), change, string(s.run.Session.ID), firstLine(text), by, d)
 	return d, nil
 }

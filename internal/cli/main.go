@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -29,6 +30,10 @@ type app struct {
 
 // Main runs one command line (without the program's name) and returns its exit status.
 func Main(p Program, args []string) int {
+	results := &checked{Writer: p.Out}
+	if _, shown := terminal(p.Out); !shown {
+		p.Out = results
+	}
 	a := &app{Program: p, words: args}
 	root := a.root()
 	root.SetArgs(args)
@@ -36,6 +41,9 @@ func Main(p Program, args []string) int {
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(context.Background())
+	if lost := results.err; lost != nil && (err == nil || errors.As(err, new(exit))) {
+		err = problem.Errorf(problem.Unavailable, "df -h", "the output could not be written, so not all of it was: %w", lost)
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -48,6 +56,20 @@ func Main(p Program, args []string) int {
 		err = problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s", strings.TrimSpace(err.Error()))
 	}
 	return a.fail(err, wantsJSON(args))
+}
+
+// checked remembers that results could not be written: a full disk is no success.
+type checked struct {
+	io.Writer
+	err error
+}
+
+func (c *checked) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 // wantsJSON looks for the flag itself: when flags could not be read, nothing else knows.
