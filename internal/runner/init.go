@@ -250,7 +250,7 @@ func (k *king) spawn(r sandbox.Run, fds []int) error {
 	if k.frozen {
 		return errors.New("the sandbox is frozen")
 	}
-	pid, err := syscall.ForkExec(path, r.Argv, attr)
+	pid, err := k.born(func() (int, error) { return syscall.ForkExec(path, r.Argv, attr) })
 	if err != nil {
 		return fmt.Errorf("start %q: %w", r.Argv[0], err)
 	}

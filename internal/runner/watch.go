@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -43,6 +44,27 @@ func (k *king) hold(w sandbox.Watching) error {
 	return nil
 }
 
+// born starts a program under the limit on tasks: one that forks at once would be ahead of bridle, and
+// all that it had forked by then without a limit for ever. Our own limit is as it was afterwards.
+func (k *king) born(start func() (pid int, err error)) (int, error) {
+	n := k.watching.ProcessesMax
+	if n <= 0 {
+		return start()
+	}
+	var own syscall.Rlimit
+	if err := syscall.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		return 0, fmt.Errorf("read the limit on tasks: %w", err)
+	}
+	if err := setrlimit(unix.RLIMIT_NPROC, unix.Rlimit{Cur: min(uint64(n+spareTasks), own.Max), Max: own.Max}); err != nil {
+		return 0, fmt.Errorf("limit tasks: %w", err)
+	}
+	pid, err := start()
+	if back := syscall.Setrlimit(unix.RLIMIT_NPROC, &own); back != nil {
+		err = errors.Join(err, fmt.Errorf("take back the limit on our own tasks: %w", back))
+	}
+	return pid, err
+}
+
 // bridle sets on a program that was just started what its descendants inherit.
 func (k *king) bridle(pid int) {
 	set := func(what int, to uint64) {
@@ -79,6 +101,9 @@ func (k *king) look() time.Duration {
 	k.mu.Lock()
 	k.peak.tasks, k.peak.files = max(k.peak.tasks, tasks), max(k.peak.files, files)
 	k.mu.Unlock()
+	if n := k.watching.ProcessesMax; n > 0 && tasks > n+spareTasks { // some got past the kernel's limit
+		k.broken(sandbox.Limit{Name: "processes", Value: strconv.Itoa(n), Observed: strconv.Itoa(tasks)})
+	}
 	limit := k.watching.MemoryBytes
 	if limit <= 0 {
 		return lookCalm
