@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
+	"sallyport/internal/lock"
 	"sallyport/internal/metric"
 	"sallyport/internal/person"
 	"sallyport/internal/policy"
@@ -87,11 +88,11 @@ type Controller struct {
 	mu      sync.Mutex
 	cancels map[id.Change]context.CancelCauseFunc
 	live    map[id.Change]*supervisor
-	works   map[id.Change]chan struct{} // what is worked on or cleared up → closed when that is over
-	life    context.Context             // of Run
-	busy    int                         // steps under way
-	places  chan struct{}               // one per agent that may work at once
-	gate    gate                        // to the judging of checkpoints
+	works   lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
+	life    context.Context       // of Run
+	busy    int                   // steps under way
+	places  chan struct{}         // one per agent that may work at once
+	gate    gate                  // to the judging of checkpoints
 }
 
 // New returns a controller; it does nothing before Run.
@@ -109,7 +110,6 @@ func New(p Parts) *Controller {
 		wake:    make(chan struct{}, 1),
 		cancels: map[id.Change]context.CancelCauseFunc{},
 		live:    map[id.Change]*supervisor{},
-		works:   map[id.Change]chan struct{}{},
 		life:    context.Background(),
 		places:  make(chan struct{}, p.Settings.WorkersMax),
 	}

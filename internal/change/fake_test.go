@@ -1,8 +1,10 @@
 package change_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -213,15 +215,15 @@ func (h *home) tx(do func(ctx context.Context, tx store.Tx) error) {
 }
 
 // played is an agent that does what the cage has it do.
-type played struct{}
+type played struct{ messages bool } // whether it reads them
 
 func (played) Name() string { return "played" }
 
 func (played) Capabilities() agent.Capabilities {
 	return agent.Capabilities{PauseProtocol: agent.PauseNone}
 }
-func (played) Program(agent.Task) (agent.Program, error) {
-	return agent.Program{Name: "played", Argv: []string{"true"}}, nil
+func (p played) Program(agent.Task) (agent.Program, error) {
+	return agent.Program{Name: "played", Argv: []string{"true"}, Messages: p.messages}, nil
 }
 
 type rules struct{ judging change.Judging }
@@ -254,11 +256,13 @@ type cage struct {
 	mu       sync.Mutex
 	started  []time.Time
 	running  int
-	most     int                   // at one time
-	refuse   func(start int) error // in the place of the start
-	fault    func(start int) error // in the place of the program's end
-	stubborn error                 // in the place of every freeze
-	blind    error                 // in the place of every view of the tree
+	most     int                                 // at one time
+	refuse   func(start int) error               // in the place of the start
+	fault    func(start int) error               // in the place of the program's end
+	limit    *sandbox.Limit                      // that ends the program
+	hear     func(line string, stdout io.Writer) // with every line on its standard input
+	stubborn error                               // in the place of every freeze
+	blind    error                               // in the place of every view of the tree
 	standing map[*prisoner]bool
 	play     func(start int, tree string, killed <-chan struct{}) int
 }
@@ -285,10 +289,18 @@ func (c *cage) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, e
 		p.err = c.fault(n)
 	}
 	stop := context.AfterFunc(ctx, p.Kill)
+	if spec.Stdin != nil && c.hear != nil {
+		go func() { // ends with the session
+			for lines := bufio.NewScanner(spec.Stdin); lines.Scan(); {
+				c.hear(lines.Text(), spec.Stdout)
+			}
+		}()
+	}
 	go func() { // ends when the program does
 		defer close(p.done)
 		defer stop()
 		p.exit.Code = play(n, spec.Tree.Dir, p.killed)
+		p.exit.Limit = c.limit
 		c.mu.Lock()
 		c.running--
 		c.mu.Unlock()

@@ -63,6 +63,16 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 	return err
 }
 
+// grounds are the host's repository of a row's project and what judges the row, as it stands at its base.
+func (c *Controller) grounds(ctx context.Context, row store.Change) (git.Dir, Judging, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return git.Dir{}, Judging{}, err
+	}
+	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	return host, judging, err
+}
+
 // rules are what judges a change whose base is at commit.
 func (c *Controller) rules(ctx context.Context, host git.Dir, commit git.OID) (Judging, error) {
 	j, err := c.Rules.At(ctx, host, commit)

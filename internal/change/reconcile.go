@@ -111,7 +111,7 @@ func (c *Controller) sleep(ctx context.Context) error {
 func (c *Controller) step(daemon context.Context, row store.Change) {
 	ctx, cancel := context.WithCancelCause(daemon)
 	defer cancel(nil)
-	leave, err := c.alone(ctx, row.ID)
+	leave, err := c.works.Take(ctx, row.ID)
 	if err != nil {
 		return
 	}
@@ -144,31 +144,6 @@ func (c *Controller) step(daemon context.Context, row store.Change) {
 	ctx = context.WithoutCancel(ctx)
 	if err := c.settle(ctx, row.ID, row.Fence, err); err != nil && !errors.Is(err, store.ErrMoved) {
 		c.Log.Error("a step's outcome could not be written; it runs again when its lease ends", "change", row.ID, "state", row.State, "error", err)
-	}
-}
-
-// alone waits until nothing else works on a change or clears up after it.
-func (c *Controller) alone(ctx context.Context, change id.Change) (leave func(), err error) {
-	for {
-		c.mu.Lock()
-		other, taken := c.works[change]
-		if !taken {
-			mine := make(chan struct{})
-			c.works[change] = mine
-			c.mu.Unlock()
-			return func() {
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				delete(c.works, change)
-				close(mine)
-			}, nil
-		}
-		c.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to gi
 	if len(done.Reverted) == 0 {
 		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID), "nothing of %s went back: what was named is as in the last valid checkpoint already", s.row.ID)
 	}
-	if err := s.note(ctx, m, "put back", func(*store.Change) {}); err != nil {
+	if err := s.amend(ctx, m, "put back", func(*store.Change) {}); err != nil {
 		return done, err
 	}
 	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("%s put %d of %d changed files back (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
@@ -164,7 +164,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 				return err
 			}
 			m := Move{By: by, Subject: string(to.ID), Digests: map[string]string{"commit": string(to.Commit), "tree": string(to.Tree)}}
-			if err := s.note(ctx, m, "restored", func(row *store.Change) {
+			if err := s.amend(ctx, m, "restored", func(row *store.Change) {
 				row.Chosen, row.Rollbacks = to.ID, row.Rollbacks+1
 			}); err != nil {
 				return err

@@ -26,11 +26,7 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	host, err := c.Workspaces.Repository(ctx, r.Project)
-	if err != nil {
-		return session.Running{}, session.Supervision{}, err
-	}
-	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	host, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -69,11 +65,7 @@ func supervision(r request.Request, judging Judging) session.Supervision {
 
 // mode reads how a change is watched.
 func (c *Controller) mode(ctx context.Context, row store.Change) (session.Supervision, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
-	if err != nil {
-		return session.Supervision{}, err
-	}
-	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	_, judging, err := c.grounds(ctx, row)
 	return supervision(row.Request, judging), err
 }
 

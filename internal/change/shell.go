@@ -55,11 +55,7 @@ func (t Terminal) say(line string) {
 
 // shellOnCopy starts a sandbox that does nothing but hold the shell.
 func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []string, t Terminal) (int, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
-	if err != nil {
-		return 0, err
-	}
-	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	_, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return 0, err
 	}

@@ -52,8 +52,7 @@ type supervisor struct {
 	again   bool             // this session cannot go on: another begins from row.From
 	limit   *sandbox.Limit   // that the host ended it for
 
-	telling sync.WaitGroup // messages that are under way to the agent
-	ending  chan struct{}  // closed when nothing more is to be told
+	telling sync.WaitGroup // messages that are under way to the agent; they end with the session
 }
 
 // errOver says that the session ended before it could be asked.
@@ -80,7 +79,7 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 	}
 	s := &supervisor{
 		c: c, row: *row, ws: ws, host: host, run: run, mode: mode,
-		asks: make(chan ask), over: make(chan struct{}), ending: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
+		asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
 	}
 	s.listen(ctx)
 	defer s.deaf()
@@ -101,7 +100,6 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 		c.setLive(row.ID, nil)
 		close(s.over)
 	}
-	close(s.ending)
 	s.telling.Wait()
 	*row = s.row
 	if s.limit != nil && end.exit.Limit == nil {
@@ -151,8 +149,8 @@ func (s *supervisor) shift(ctx context.Context, m Move) error {
 	return err
 }
 
-// note writes what change changes in the row, which stays in its state, and an entry that says why.
-func (s *supervisor) note(ctx context.Context, m Move, verb string, change func(*store.Change)) error {
+// amend writes what change changes in the row, which stays in its state, and an entry that says why.
+func (s *supervisor) amend(ctx context.Context, m Move, verb string, change func(*store.Change)) error {
 	row := s.row
 	err := s.c.DB.InTx(ctx, func(tx store.Tx) error {
 		row = s.row
@@ -178,10 +176,11 @@ func (s *supervisor) look(ctx context.Context) {
 	}
 	diff, err := s.c.Workspaces.Walk(ctx, s.ws)
 	if err == nil {
-		if s.tooMuch(ctx, diff) {
+		over, unmeasured := s.tooMuch(ctx, diff)
+		if over {
 			return
 		}
-		err = s.due(ctx, stamps(diff))
+		err = errors.Join(unmeasured, s.due(ctx, stamps(diff)))
 	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, errOver) {
 		return
@@ -198,11 +197,10 @@ func (s *supervisor) look(ctx context.Context) {
 }
 
 // tooMuch ends a session whose workspace holds more than it may, or that writes while the disk is as good as full.
-func (s *supervisor) tooMuch(ctx context.Context, diff workspace.Diff) bool {
+func (s *supervisor) tooMuch(ctx context.Context, diff workspace.Diff) (over bool, err error) {
 	use, err := s.c.Workspaces.Usage(ctx, s.ws, diff)
 	if err != nil {
-		s.c.Log.Warn("a workspace was not measured", "change", s.row.ID, "error", err)
-		use.Held, use.Free, use.All = diff.Bytes, 1, 1
+		return false, err
 	}
 	s.c.Meter.Upper(s.row.ID, use.Held)
 	if s.watch != nil {
@@ -215,9 +213,9 @@ func (s *supervisor) tooMuch(ctx context.Context, diff workspace.Diff) bool {
 	case use.Low():
 		s.end(&sandbox.Limit{Name: "free disk", Value: mb(min(use.All/50, 1<<30)), Observed: mb(use.Free)})
 	default:
-		return false
+		return false, nil
 	}
-	return true
+	return true, nil
 }
 
 // due takes a checkpoint if enough has changed, or long enough ago (SV-021, SV-043).
@@ -338,7 +336,7 @@ func (s *supervisor) take(ctx context.Context, why checkpoint.Trigger) (taken ch
 // record takes a checkpoint of a session that stands and remembers what stood there.
 func (s *supervisor) record(ctx context.Context, why checkpoint.Trigger) (checkpoint.Taken, error) {
 	s.last = time.Now()
-	taken, err := s.c.take(ctx, s.row, s.ws, taking{why: why, session: s.run.Session.ID, live: true, mode: s.mode})
+	taken, err := s.c.take(ctx, s.row, s.ws, taking{why: why, session: s.run.Session.ID, live: true})
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}

@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"sallyport/internal/agent"
 	"sallyport/internal/change"
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
+	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
 )
 
@@ -506,6 +510,80 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 		}
 		if _, err := c.ResumeSession(t.Context(), identity, h.by()); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("resumed while a person is asked: %v", err)
+		}
+	})
+}
+
+func TestAnAgentThatWantsToBeAskedIsAskedAndStoppedWhateverItSays(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		t.Run(fmt.Sprintf("it answers: %v", answers), func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				h.parts.Agents["played"] = played{messages: true}
+				h.parts.Rules = forbidding(session.Supervision{Pause: agent.PauseMessage})
+				heard := make(chan string, 10)
+				h.cage.hear = func(line string, stdout io.Writer) {
+					heard <- line
+					if answers && strings.Contains(line, "pause_request") {
+						fmt.Fprintln(stdout, `{"type":"pause_ack","checkpoint_id":"ckpt-001","status":"paused","pending_operations":[]}`)
+					}
+				}
+				h.cage.play = hangs("half\n")
+				c, _ := h.daemon()
+				chg := h.ask(c)
+				notices, err := c.Watch(t.Context(), chg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				warned := make(chan struct{})
+				go func() { // ends with the test
+					for n := range notices {
+						if strings.Contains(n.Text, "did not answer the request to pause") {
+							close(warned)
+						}
+					}
+				}()
+				began := time.Now()
+				cp, err := c.CheckpointNow(t.Context(), chg, h.by())
+				if err != nil || cp.Status != checkpoint.Valid {
+					t.Fatalf("%+v, %v", cp, err)
+				}
+				if took := time.Since(began); (took >= 10*time.Second) == answers {
+					t.Errorf("it was waited for %s", took)
+				}
+				synctest.Wait()
+				select {
+				case <-warned:
+					if answers {
+						t.Error("it answered, and people are warned")
+					}
+				default:
+					if !answers {
+						t.Error("it did not answer, and nobody is warned")
+					}
+				}
+				if first := <-heard; !strings.Contains(first, `"type":"pause_request","checkpoint_id":"ckpt-001","reason":"checkpoint_validation","timeout_ms":10000`) {
+					t.Errorf("it heard %s", first)
+				}
+				if next := <-heard; next != `{"type":"resume","checkpoint_id":"ckpt-001"}` {
+					t.Errorf("then it heard %s", next)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAgentWhoseTimeIsOverLeavesACheckpoint(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("half\n")
+		h.cage.limit = &sandbox.Limit{Name: "time", Value: "1h", Observed: "1h"}
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		d := h.is(c, chg, change.Failed)
+		if got := statuses(d); !slices.Equal(got, []string{"end valid"}) || h.kept(c, 1, chg, "page.txt") != "half\n" {
+			t.Errorf("%q", got)
+		}
+		if !strings.Contains(d.Change.Reason, "its limit of time: 1h") {
+			t.Errorf("it says %q", d.Change.Reason)
 		}
 	})
 }

@@ -35,16 +35,7 @@ func (s *supervisor) tell(ctx context.Context, cp checkpoint.Checkpoint, action 
 		Violations: cp.Violations, FilesChanged: cp.FilesChanged, ActionTaken: action,
 		RequiresAck: policy.AtLeast(cp.Severity, policy.Error) == cp.Severity,
 	}
-	s.telling.Go(func() { // ends when the session is over
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		go func() {
-			select {
-			case <-s.ending:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
+	s.telling.Go(func() {
 		d := talk.Violated(ctx, v)
 		s.c.told(context.WithoutCancel(ctx), cp.Change, string(cp.ID), "", audit.Host, d)
 	})

@@ -36,7 +36,7 @@ func (c *Controller) tidy(ctx context.Context, row store.Change) {
 
 // tidyApart tidies up after a change that no step holds; a step that begins meanwhile waits.
 func (c *Controller) tidyApart(ctx context.Context, row store.Change) {
-	leave, err := c.alone(ctx, row.ID)
+	leave, err := c.works.Take(ctx, row.ID)
 	if err != nil {
 		return
 	}

@@ -105,7 +105,7 @@ func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) err
 	}
 	s.c.Log.Warn("a tree could not be restored under a running agent; it starts again on a new copy", "change", s.row.ID, "error", err)
 	m := Move{By: audit.Host, Reason: "its tree could not be restored under it", Digests: map[string]string{"commit": string(to)}}
-	if err := s.note(ctx, m, "started again", func(row *store.Change) { row.From = string(to) }); err != nil {
+	if err := s.amend(ctx, m, "started again", func(row *store.Change) { row.From = string(to) }); err != nil {
 		return err
 	}
 	s.again = true

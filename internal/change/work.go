@@ -64,11 +64,7 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 // put back must be looked at as they are.
 func (c *Controller) judgedSpec(ctx context.Context, row store.Change) (workspace.Spec, error) {
 	spec := c.spec(row)
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
-	if err != nil {
-		return spec, err
-	}
-	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	_, judging, err := c.grounds(ctx, row)
 	spec.IncludeIgnored = slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored)
 	return spec, err
 }
@@ -199,7 +195,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 }
 
 // fallBack finds what is offered in the place of an invalid last checkpoint: under a shadow the
-// last valid one that changes anything, nothing otherwise (SV-031).
+// last valid one, if it changes anything; nothing otherwise (SV-031).
 func (c *Controller) fallBack(ctx context.Context, row store.Change, last checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
 	mode, err := c.mode(ctx, row)
 	if err != nil || mode.Strategy != session.Shadow {
@@ -255,17 +251,12 @@ type taking struct {
 	why     checkpoint.Trigger
 	session id.Session
 	since   time.Time // the session's start
-	live    bool      // the session runs, and stands for now
-	mode    session.Supervision
+	live    bool      // the session runs; it stands while this is taken
 }
 
 // take takes one checkpoint and records it.
 func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Workspace, t taking) (checkpoint.Taken, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
-	if err != nil {
-		return checkpoint.Taken{}, err
-	}
-	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	host, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}
@@ -282,12 +273,13 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		edits, err := host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err
 	}
+	mode := supervision(row.Request, judging)
 	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: host, Previous: previous,
 		Trigger: t.why, Session: t.session, At: now(), Author: c.Settings.Author,
 		Plan: plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
-		Floor:          t.mode.Floor, Unjudged: t.live && t.mode.Unvalidated,
+		Floor:          mode.Floor, Unjudged: t.live && mode.Unvalidated,
 		Meter: c.Meter,
 	})
 	if err != nil {

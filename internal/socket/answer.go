@@ -122,3 +122,11 @@ func number(r *http.Request, key string) (int64, error) {
 }
 
 func changeID(r *http.Request) (id.Change, error) { return id.ParseChange(r.PathValue("id")) }
+
+// about reads which change a request is about, and what it says of it.
+func about[T any](r *http.Request) (ref id.Change, body T, err error) {
+	if ref, err = changeID(r); err == nil {
+		err = read(r, &body)
+	}
+	return ref, body, err
+}

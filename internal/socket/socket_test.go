@@ -239,6 +239,15 @@ func TestACheckpointCountsWhatChangedSinceTheLastAndInAll(t *testing.T) {
 	}
 }
 
+func TestABlockedChangeSaysWhyAndThatItNeedsAPerson(t *testing.T) {
+	for _, state := range []change.State{change.Blocked, change.Paused} {
+		ch := changeOf(change.Row{ID: "chg-0123abcd", State: string(state)})
+		if blocked := state == change.Blocked; (ch.BlockedReason == "interactive_mode_failure") != blocked || ch.NeedsPerson != blocked {
+			t.Errorf("%s: %q, %v", state, ch.BlockedReason, ch.NeedsPerson)
+		}
+	}
+}
+
 func TestAProblemArrivesWithItsKindAndNextStep(t *testing.T) {
 	for _, sent := range []error{errRefused, errPlain, fmt.Errorf("while landing: %w", problem.New(problem.Conflict, "it moved"))} {
 		c, _ := serve(t, &verbs{err: sent})

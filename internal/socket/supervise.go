@@ -16,12 +16,8 @@ import (
 )
 
 func (s *Server) tell(r *http.Request) (any, error) {
-	ref, err := changeID(r)
+	ref, in, err := about[api.Tell](r)
 	if err != nil {
-		return nil, err
-	}
-	var in api.Tell
-	if err := read(r, &in); err != nil {
 		return nil, err
 	}
 	const next = "sallyport change tell --help"
@@ -41,12 +37,8 @@ func (s *Server) tell(r *http.Request) (any, error) {
 }
 
 func (s *Server) putBack(r *http.Request) (any, error) {
-	ref, err := changeID(r)
+	ref, in, err := about[api.PutBack](r)
 	if err != nil {
-		return nil, err
-	}
-	var in api.PutBack
-	if err := read(r, &in); err != nil {
 		return nil, err
 	}
 	paths, err := named(in)

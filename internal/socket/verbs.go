@@ -137,24 +137,16 @@ func (s *Server) show(r *http.Request) (any, error) {
 }
 
 func (s *Server) cancel(r *http.Request) (any, error) {
-	ref, err := changeID(r)
+	ref, in, err := about[api.Reason](r)
 	if err != nil {
-		return nil, err
-	}
-	var in api.Reason
-	if err := read(r, &in); err != nil {
 		return nil, err
 	}
 	return struct{}{}, s.Verbs.Cancel(r.Context(), ref, by(r), in.Reason)
 }
 
 func (s *Server) pause(r *http.Request) (any, error) {
-	ref, err := changeID(r)
+	ref, in, err := about[api.Reason](r)
 	if err != nil {
-		return nil, err
-	}
-	var in api.Reason
-	if err := read(r, &in); err != nil {
 		return nil, err
 	}
 	return struct{}{}, s.Verbs.Pause(r.Context(), ref, by(r), in.Reason)
@@ -181,12 +173,8 @@ func (s *Server) checkpointNow(r *http.Request) (any, error) {
 }
 
 func (s *Server) rollback(r *http.Request) (any, error) {
-	ref, err := changeID(r)
+	ref, in, err := about[api.Rollback](r)
 	if err != nil {
-		return nil, err
-	}
-	var in api.Rollback
-	if err := read(r, &in); err != nil {
 		return nil, err
 	}
 	mode, err := approveMode(in.Approve)

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/lock"
 )
 
 // Config says where workspaces live and how they are copied.
@@ -52,8 +53,7 @@ type Manager struct {
 	strategy Strategy
 	limits   Limits
 
-	mu   sync.Mutex
-	busy map[string]chan struct{} // a name that is being made → closed when done
+	busy lock.Keyed[string] // names that are being made
 
 	fitMu sync.Mutex
 	fit   map[git.OID]bool // trees found fit in this process's life
@@ -66,7 +66,7 @@ func New(c Config) *Manager {
 	}
 	return &Manager{
 		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(),
-		busy: map[string]chan struct{}{}, fit: map[git.OID]bool{},
+		fit: map[git.OID]bool{},
 	}
 }
 
@@ -109,27 +109,11 @@ func Probe(ops disk.Ops, root string, overlay bool) (Strategy, error) {
 
 // alone runs do while no other caller has the same name.
 func (m *Manager) alone(ctx context.Context, name string, do func() error) error {
-	for {
-		m.mu.Lock()
-		other, taken := m.busy[name]
-		if !taken {
-			m.busy[name] = make(chan struct{})
-			m.mu.Unlock()
-			break
-		}
-		m.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	release, err := m.busy.Take(ctx, name)
+	if err != nil {
+		return err
 	}
-	defer func() {
-		m.mu.Lock()
-		close(m.busy[name])
-		delete(m.busy, name)
-		m.mu.Unlock()
-	}()
+	defer release()
 	return do()
 }
 

@@ -1,14 +1,12 @@
 package workspace
 
-import "path/filepath"
-
 // Side is the folder that holds what the agent writes: an overlay's upper directory, which is only
 // ever read while a sandbox lives, or the whole copy.
 func (w Workspace) Side() (folder string, overlay bool) {
 	if w.Strategy == Overlay {
-		return filepath.Join(w.path, "upper"), true
+		return w.Tree.Upper, true
 	}
-	return filepath.Join(w.path, "tree"), false
+	return w.Tree.Dir, false
 }
 
 // BaseFolder is the layer below, read only.

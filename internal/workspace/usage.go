@@ -69,7 +69,7 @@ func (b *blocks) folder(dir int, name string, depth int) error {
 		return nil
 	}
 	defer unix.Close(fd)
-	return names(fd, func(name string) error {
+	err = names(fd, func(name string) error {
 		if b.seen++; b.seen > b.limits.Entries {
 			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries)", b.limits.Entries)
 		}
@@ -89,4 +89,8 @@ func (b *blocks) folder(dir int, name string, depth int) error {
 		}
 		return nil
 	})
+	if errors.Is(err, unix.ENOENT) { // it was removed while it was read
+		return nil
+	}
+	return err
 }
