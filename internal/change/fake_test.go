@@ -195,6 +195,20 @@ func (h *home) kept(c *change.Controller, number int, id id.Change, path string)
 	return string(out)
 }
 
+// refs are those of a change in the host's repository.
+func (h *home) refs(c *change.Controller, id id.Change) string {
+	h.t.Helper()
+	host, err := h.parts.Workspaces.Repository(h.t.Context(), h.show(c, id).Change.Request.Project)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	out, err := host.Run(h.t.Context(), git.Cmd{Args: []string{"for-each-ref", "refs/sallyport/" + string(id)}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(out)
+}
+
 // hasWorkspace reports whether a change's workspace is there.
 func (h *home) hasWorkspace(id id.Change) bool {
 	h.t.Helper()

@@ -588,6 +588,76 @@ func TestAnAgentWhoseTimeIsOverLeavesACheckpoint(t *testing.T) {
 	})
 }
 
+func TestACheckpointThatNobodyJudgedIsSkippedAndTheLastOneIsJudged(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{Unvalidated: true})
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("docs/new.md", "bad\n")
+			after(40 * time.Second)
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(2 * time.Minute)
+		d := h.is(c, chg, change.Failed)
+		if got := statuses(d); !slices.Equal(got, []string{"interval skipped", "end invalid"}) {
+			t.Errorf("%q", got)
+		}
+		if out := h.refs(c, chg); strings.Contains(out, "/valid") {
+			t.Errorf("something counts as valid: %s", out)
+		}
+	})
+}
+
+func TestTheTreeOfAFailedShadowIsRemovedUnlessItIsToStay(t *testing.T) {
+	for _, stays := range []bool{true, false} {
+		t.Run(fmt.Sprintf("it is to stay: %v", stays), func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow, KeepOnFailure: stays})
+				h.cage.play = func(int, string, <-chan struct{}) int { return 3 }
+				c, end := h.daemon()
+				chg := h.ask(c)
+				h.is(c, chg, change.Failed)
+				end()
+				c, _ = h.daemon() // the sweep of the next one leaves it too
+				h.is(c, chg, change.Failed)
+				if h.hasWorkspace(chg) != stays {
+					t.Errorf("it is there: %v", !stays)
+				}
+			})
+		})
+	}
+}
+
+func TestACheckpointWaitsUntilTheTreeIsStableButNotForEver(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		writes           int // 40 ms apart
+		earliest, latest time.Duration
+	}{
+		{"it comes to rest", 5, 260 * time.Millisecond, 400 * time.Millisecond},
+		{"it never does", 1000, 950 * time.Millisecond, 1200 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				h.acts(func(s *scene, after func(time.Duration) bool) {
+					s.write("begun", "x")
+					for i := 1; i <= c.writes && after(40*time.Millisecond); i++ {
+						s.write("page.txt", strings.Repeat("x", i))
+					}
+					after(time.Hour)
+				})
+				d, _ := h.daemon()
+				chg := h.ask(d)
+				began := time.Now()
+				cp, err := d.CheckpointNow(t.Context(), chg, h.by())
+				if took := cp.At.Sub(began); err != nil || took < c.earliest || took > c.latest {
+					t.Errorf("taken after %s, %v", took, err)
+				}
+			})
+		})
+	}
+}
+
 func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		h.cage.play = hangs("half\n")

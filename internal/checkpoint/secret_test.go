@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/policy"
 	"sallyport/internal/secret"
-	"sallyport/internal/workspace"
 	wt "sallyport/internal/workspace/workspacetest"
 )
 
@@ -25,22 +23,6 @@ var (
 	github = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
 	pemKey = "-----BEGIN RSA PRIVATE " + "KEY-----\n" + strings.Repeat("MIIEowIBAAKCAQEAq7Zp3mXw5NrT2kLdW2hV6bYc4jTg7sEf9fK2mQx7LbR4vTz1\n", 4) + "-----END RSA PRIVATE " + "KEY-----\n"
 )
-
-func readyOn(t *testing.T, files map[string]string) checkpoint.Taking {
-	t.Helper()
-	wt.CanOverlay(t)
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
-	p, head := wt.Project(t, files)
-	w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, err := m.Repository(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return taking(m, host, w)
-}
 
 func zipped(t *testing.T, name, content string) string {
 	t.Helper()

@@ -27,9 +27,15 @@ var base = map[string]string{
 // ready is a workspace on base and what a checkpoint of it takes.
 func ready(t testing.TB) checkpoint.Taking {
 	t.Helper()
+	return readyOn(t, base)
+}
+
+// readyOn is ready on files.
+func readyOn(t testing.TB, files map[string]string) checkpoint.Taking {
+	t.Helper()
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
-	p, head := wt.Project(t, base)
+	p, head := wt.Project(t, files)
 	w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 	if err != nil {
 		t.Fatal(err)

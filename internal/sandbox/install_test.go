@@ -168,12 +168,12 @@ func TestProgramsAreFoundAsThePersonWould(t *testing.T) {
 
 func TestAScriptOfTheRepositoryDoesNotChooseWhatIsShown(t *testing.T) {
 	m := newMachine(t)
-	m.program(t, "people/ann/work/secret/deploy", "")
+	m.program(t, "people/ann/private/deploy", "")
 	m.program(t, "opt/tool/bin/tool", "")
 	m.link(t, "people/ann/src/repo/tools/link", m.at("elsewhere/script"))
 	for path, text := range map[string]string{
-		"people/ann/src/repo/tools/sly": "#!" + m.at("people/ann/work/secret/deploy") + "\n",
-		"elsewhere/script":              "#!" + m.at("people/ann/work/secret/deploy") + "\n",
+		"people/ann/src/repo/tools/sly": "#!" + m.at("people/ann/private/deploy") + "\n",
+		"elsewhere/script":              "#!" + m.at("people/ann/private/deploy") + "\n",
 		"people/ann/src/repo/tools/ok":  "#!" + m.at("opt/tool/bin/tool") + "\n",
 		"people/ann/src/repo/tools/sh":  "#!/bin/sh\n",
 	} {

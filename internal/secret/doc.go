@@ -9,8 +9,10 @@
 // A Finding holds nothing of the secret (CW-024). A Redactor takes secrets out of text that goes out (CW-028). A Value is
 // a secret that no print shows.
 //
-// Not looked into: what is compressed inside a format that is no archive (the streams of a PDF or an image), text in other
-// encodings than these (percent signs, \u escapes), and what is encrypted but does not say so.
+// Not looked into: what is compressed inside a format that is no archive (the streams of a PDF or an image, bare zlib), text
+// in other encodings than these (base32, percent signs, \u escapes, base64 within itself more than a few times), a secret that
+// is put together from several strings, and what is encrypted but does not say so. In a file with zero bytes, which is
+// a binary, only runs of readable bytes are searched.
 //
 // docs: docs/ARCHITECTURE.md
 package secret
