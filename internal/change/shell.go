@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sallyport/internal/audit"
@@ -40,7 +41,11 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	env := []string{"TERM=xterm-256color", "PS1=" + string(change) + ":\\w\\$ "}
 	if live != nil {
 		t.say("this shell stands beside the agent: what you change in the workspace becomes part of " + string(change))
-		return attach(ctx, live.process, env, t)
+		code, err := attach(ctx, live.process, env, t)
+		if errors.Is(err, sandbox.ErrEnded) {
+			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s ended, and this shell with it: what it wrote until then is in the change", change)
+		}
+		return code, err
 	}
 	t.say("no agent of " + string(change) + " works: this is a throw-away copy, and nothing you change in it becomes part of the change")
 	return c.shellOnCopy(ctx, row, env, t)

@@ -114,6 +114,8 @@ type Process interface {
 
 // Attached is a second program in a sandbox.
 type Attached interface {
+	// Wait blocks until the program has ended. The error wraps ErrEnded if it ended
+	// with its sandbox, not by itself.
 	Wait() (Exit, error)
 	Kill()
 }

@@ -63,7 +63,7 @@ func (p *process) hear(e sandbox.Event) {
 		p.ended = e.Ended
 		p.mu.Unlock()
 	case e.Ended != nil:
-		p.pick(e.Ended.Number, func(a *attached) { a.finish(exitOf(*e.Ended)) })
+		p.pick(e.Ended.Number, func(a *attached) { a.finish(exitOf(*e.Ended), nil) })
 	case e.Limit != nil:
 		p.stop(e.Limit)
 	case e.Frozen != nil:
@@ -287,6 +287,7 @@ type attached struct {
 	started chan error
 	done    chan struct{}
 	exit    sandbox.Exit
+	err     error
 }
 
 // Attach starts another program in the same sandbox.
@@ -298,7 +299,7 @@ func (p *process) Attach(ctx context.Context, argv, env []string, dir string, te
 	p.mu.Lock()
 	if p.over {
 		p.mu.Unlock()
-		return nil, problem.Errorf(problem.Conflict, "", "the sandbox has ended")
+		return nil, fmt.Errorf("attach: %w", sandbox.ErrEnded)
 	}
 	env = addEnv(p.env, env)
 	p.numbers++
@@ -313,7 +314,7 @@ func (p *process) Attach(ctx context.Context, argv, env []string, dir string, te
 			select {
 			case err = <-a.started: // a short program: it began before it ended
 			default:
-				err = errors.New("the sandbox has ended")
+				err = sandbox.ErrEnded
 			}
 		case <-ctx.Done():
 			a.Kill()
@@ -341,16 +342,16 @@ func addEnv(base, more []string) []string {
 }
 
 // finish is called once with p.mu held.
-func (a *attached) finish(exit sandbox.Exit) {
+func (a *attached) finish(exit sandbox.Exit, err error) {
 	delete(a.p.attached, a.number)
-	a.exit = exit
+	a.exit, a.err = exit, err
 	close(a.done)
 }
 
 // Wait blocks until the program has ended, by itself or with its sandbox.
 func (a *attached) Wait() (sandbox.Exit, error) {
 	<-a.done
-	return a.exit, nil
+	return a.exit, a.err
 }
 
 // Kill ends the program and its session.

@@ -111,7 +111,7 @@ func (p *process) finish(waited error) {
 	p.failStart(never)
 	p.mu.Lock()
 	for _, a := range p.attached {
-		a.finish(sandbox.Exit{Code: -1, Signal: "SIGKILL"})
+		a.finish(sandbox.Exit{Code: -1, Signal: "SIGKILL"}, sandbox.ErrEnded)
 	}
 	p.mu.Unlock()
 	<-p.tail.done

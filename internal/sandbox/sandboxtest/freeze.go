@@ -153,16 +153,16 @@ func testAttach(t *testing.T, s Setup) {
 			t.Errorf("err = %v", err)
 		}
 		p.Kill()
-		if _, err := second.Wait(); err != nil {
-			t.Error(err)
+		if _, err := second.Wait(); !errors.Is(err, sandbox.ErrEnded) {
+			t.Errorf("what ended with its sandbox says: %v", err)
 		}
 		_, err = p.Wait()
 		must(t, err)
 		if left := alive(t, mark); len(left) > 0 {
 			t.Errorf("left alive: %s", strings.Join(left, " "))
 		}
-		if _, err := p.Attach(t.Context(), []string{"true"}, nil, "", slave); err == nil {
-			t.Error("attached to a sandbox that is over")
+		if _, err := p.Attach(t.Context(), []string{"true"}, nil, "", slave); !errors.Is(err, sandbox.ErrEnded) {
+			t.Errorf("attached to a sandbox that is over: %v", err)
 		}
 	})
 }
