@@ -31,26 +31,29 @@ const (
 type Event string
 
 const (
-	Accepted  Event = "accepted"  // the request is well-formed and the repository fit
-	Prepared  Event = "prepared"  // base kept, workspace there
-	Computed  Event = "computed"  // a revert's tree was computed; no agent works on it
-	Ended     Event = "ended"     // the agent ended and its last checkpoint is recorded
-	Unchanged Event = "unchanged" // the agent ended and nothing differs from the base
-	Proposed  Event = "proposed"  // rules and checks passed; a person is asked
-	Approved  Event = "approved"  // an entitled person said yes to exactly this digest
-	Asked     Event = "asked"     // what the approval was bound to changed: asked again
-	Held      Event = "held"      // landing was refused and nothing moved: back to the person
-	Landed    Event = "landed"    // branch, index and work tree hold it, verified
-	Undone    Event = "undone"    // landing failed half-way and was taken back, verified
-	Stuck     Event = "stuck"     // landing failed and could not be taken back
-	Reverted  Event = "reverted"  // a revert of this change was finalized
-	Refused   Event = "refused"   // a person said no
-	Cancel    Event = "cancel"    // a person withdrew it
-	Pause     Event = "paused"    // a person stopped the agent where it stands
-	Block     Event = "blocked"   // the host stopped it: it needs a person (SV-091)
-	Resume    Event = "resumed"   // a person lets it go on
-	Again     Event = "again"     // a person has an ended session resumed (RM-025)
-	Fail      Event = "fail"      // agent, rule, check or machine; the reason says which
+	Accepted  Event = "accepted"   // the request is well-formed and the repository fit
+	Prepared  Event = "prepared"   // base kept, workspace there
+	Computed  Event = "computed"   // a revert's tree was computed; no agent works on it
+	Ended     Event = "ended"      // the agent ended and its last checkpoint is recorded
+	Unchanged Event = "unchanged"  // the agent ended and nothing differs from the base
+	Proposed  Event = "proposed"   // rules and checks passed; a person is asked
+	Approved  Event = "approved"   // an entitled person said yes to exactly this digest
+	Asked     Event = "asked"      // what the approval was bound to changed: asked again
+	Held      Event = "held"       // landing was refused and nothing moved: back to the person
+	Landed    Event = "landed"     // branch, index and work tree hold it, verified
+	Undone    Event = "undone"     // landing failed half-way and was taken back, verified
+	Stuck     Event = "stuck"      // landing failed and could not be taken back
+	Tried     Event = "tried"      // it has landed, and is on trial
+	Kept      Event = "kept"       // confirmed, or it answers and nobody was to be asked
+	TakenBack Event = "taken back" // the trial went against it: the old files are back and the old version answers
+	Reverted  Event = "reverted"   // a revert of this change was finalized
+	Refused   Event = "refused"    // a person said no
+	Cancel    Event = "cancel"     // a person withdrew it
+	Pause     Event = "paused"     // a person stopped the agent where it stands
+	Block     Event = "blocked"    // the host stopped it: it needs a person (SV-091)
+	Resume    Event = "resumed"    // a person lets it go on
+	Again     Event = "again"      // a person has an ended session resumed (RM-025)
+	Fail      Event = "fail"       // agent, rule, check or machine; the reason says which
 )
 
 // moves is the whole machine. A pair that is not here cannot happen.
@@ -62,8 +65,9 @@ var moves = map[State]map[Event]State{
 	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
 	Submitted:        {Proposed: AwaitingApproval, Cancel: Cancelled, Fail: Failed},
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Refused: Rejected, Cancel: Cancelled},
-	Landing:          {Landed: Finalized, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed},
-	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized},
+	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed},
+	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
+	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, TakenBack: RolledBack},
 	Finalized:        {Reverted: RolledBack},
 	RolledBack:       {},
 	Rejected:         {Again: Preparing},
@@ -92,7 +96,7 @@ func (s State) Final() bool {
 // Due reports whether the reconciler has something to do for a change in this state.
 func (s State) Due() bool {
 	switch s {
-	case Requested, Preparing, Working, Submitted, Landing, RollbackFailed:
+	case Requested, Preparing, Working, Submitted, Landing, InTrial, RollbackFailed:
 		return true
 	}
 	return false

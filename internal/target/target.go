@@ -1,0 +1,60 @@
+// Package target is what runs a repository's code: how it is started again, and how one knows that it answers.
+//
+// Restart and probe are commands of the host's own. They stand in the home's sallyport.yaml, or a
+// repository proposes them and the home's owner has trusted exactly these words (SM-925).
+package target
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// Target says how the code of one repository is started again and asked whether it answers.
+// The zero Target has nothing to restart and nothing to ask.
+type Target struct {
+	Restart string        `json:"restart,omitempty"` // for sh -c, in the repository's work tree; "" = nothing restarts
+	Within  time.Duration `json:"within,omitempty"`  // how long a restart may take; 0 = WithinDefault
+	Probe   Probe         `json:"probe"`
+	Trial   time.Duration `json:"trial"` // how long a person has to confirm, TrialMin to TrialMax; 0 = nobody is asked
+}
+
+// Probe asks a target whether it answers. One of Command and HTTP is set, or neither: then nothing is asked.
+type Probe struct {
+	Command string        `json:"command,omitempty"` // for sh -c; exit status 0 = it answers
+	HTTP    string        `json:"http,omitempty"`    // http:// URL; a status of 200–299 = it answers; redirects are not followed
+	Healthy time.Duration `json:"healthy,omitempty"` // how long it must answer without a miss before it counts; 0 = HealthyDefault
+	Within  time.Duration `json:"within,omitempty"`  // how long it may take to answer for the first time; 0 = AnswerDefault
+	Every   time.Duration `json:"every,omitempty"`   // between two tries; 0 = EveryDefault
+	Timeout time.Duration `json:"timeout,omitempty"` // of one try; 0 = TimeoutDefault
+}
+
+// Defaults and bounds.
+const (
+	WithinDefault  = time.Minute
+	WithinMax      = 10 * time.Minute
+	HealthyDefault = 3 * time.Second
+	AnswerDefault  = 30 * time.Second
+	EveryDefault   = time.Second
+	TimeoutDefault = 5 * time.Second
+	TrialDefault   = 2 * time.Minute // SM-108
+	TrialMin       = 10 * time.Second
+	TrialMax       = 10 * time.Minute // SM-126
+)
+
+// None reports whether there is nothing to restart and nothing to ask.
+func (t Target) None() bool { return t.Restart == "" && t.Probe.None() }
+
+// None reports whether nothing is asked.
+func (p Probe) None() bool { return p.Command == "" && p.HTTP == "" }
+
+// Digest names exactly these words and numbers, in lower-case hex.
+func (t Target) Digest() string {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
