@@ -13,10 +13,21 @@ import (
 var (
 	testFunc = regexp.MustCompile(`^func ((?:Test|Fuzz)\w+)\(`)
 	quoted   = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
+	story    = regexp.MustCompile("`TestScripts` \\((\\w+)\\)")
 )
 
 // Each promise names the test that holds it; a name without a test is a promise without one.
 func TestEveryPromiseNamesATestThatExists(t *testing.T) {
+	exists := tests(t)
+	for page, least := range map[string]int{"invariants": 30, "spec": 50} {
+		if n := promises(t, "../docs/"+page+".md", exists); n < least {
+			t.Errorf("only %d promises were read in docs/%s.md", n, page)
+		}
+	}
+}
+
+// tests returns the names of all tests of the module.
+func tests(t *testing.T) map[string]bool {
 	exists := map[string]bool{}
 	for _, root := range []string{".", "../cmd"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -39,19 +50,28 @@ func TestEveryPromiseNamesATestThatExists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	doc, err := os.ReadFile("../docs/invariants.md")
+	return exists
+}
+
+// promises counts a page's, and names those that no test holds.
+func promises(t *testing.T, page string, exists map[string]bool) (n int) {
+	doc, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	promises := 0
 	for line := range strings.Lines(string(doc)) {
 		if !strings.HasPrefix(line, "- ") {
 			continue
 		}
-		promises++
+		n++
 		names := quoted.FindAllStringSubmatch(line, -1)
 		if len(names) == 0 {
 			t.Errorf("no test holds: %s", strings.TrimSpace(line))
+		}
+		for _, told := range story.FindAllStringSubmatch(line, -1) {
+			if _, err := os.Stat("../cmd/sallyport/testdata/script/" + told[1] + ".txtar"); err != nil {
+				t.Errorf("no story %s: %v", told[1], err)
+			}
 		}
 		for _, name := range names {
 			if !exists[name[1]] {
@@ -59,7 +79,5 @@ func TestEveryPromiseNamesATestThatExists(t *testing.T) {
 			}
 		}
 	}
-	if promises < 30 {
-		t.Errorf("only %d promises were read", promises)
-	}
+	return n
 }
