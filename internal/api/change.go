@@ -60,6 +60,7 @@ type Run struct {
 	IncludeIgnored []string `json:"include_ignored,omitempty"`
 	Approve        string   `json:"approve"`              // ask, yes or later
 	TimeoutMS      int64    `json:"timeout_ms,omitempty"` // of the agent; 0 = the default
+	TrialMS        *int64   `json:"trial_ms,omitempty"`   // how long a person has to confirm; nil = what the target says, 0 = nobody is asked
 	Strategy       string   `json:"strategy,omitempty"`   // direct_worktree or shadow_workspace; "" = what the rules say
 	Messages       bool     `json:"messages,omitempty"`   // the program reads messages on its standard input (SV-083)
 	ExecutionMode  string   `json:"execution_mode,omitempty"`
@@ -96,6 +97,7 @@ type Change struct {
 	Cancelling    bool      `json:"cancel_requested,omitempty"`
 	Created       time.Time `json:"created"`
 	Moved         time.Time `json:"moved"`
+	Trial         *Trial    `json:"trial,omitempty"`       // in a list only while it is open
 	Uncommitted   []string  `json:"uncommitted,omitempty"` // only in the answer to Run: the person's paths that are not in the copy
 }
 
@@ -192,6 +194,8 @@ const (
 	NoticeCheckpoint = "checkpoint"
 	NoticeCheck      = "check"
 	NoticeOutput     = "output"
+	// NoticeTrial says that a trial moved; the last one is sent again to who comes later.
+	NoticeTrial = "trial"
 	// NoticeEnd is the last event of a stream that ended by itself; a stream without it was cut.
 	NoticeEnd = "end"
 )

@@ -129,7 +129,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) e
 		if !again {
 			return ended(exitWaiting)
 		}
-		return a.see(ctx, c, q.Approval.Change, "", false)
+		return a.see(ctx, c, q.Approval.Change, manner{trial: trialAsked})
 	}
 	if !a.json {
 		a.sheet(a.Err).card(q.Approval.Change, q.Proposal)
@@ -137,7 +137,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) e
 	if err := c.Approve(ctx, q.Approval.ID, q.Proposal.Digest, viaCommandLine); err != nil {
 		return err
 	}
-	return a.see(ctx, c, q.Approval.Change, "", false)
+	return a.see(ctx, c, q.Approval.Change, manner{})
 }
 
 func (a *app) refuseCommand() *cobra.Command {

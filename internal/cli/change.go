@@ -94,22 +94,31 @@ func (a *app) changes(w io.Writer, rows []api.Change) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CHANGE\tSTATE\tMOVED\tBRANCH\tREPOSITORY\tREQUEST")
 	for _, c := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.State, ago(c.Moved, now), clip(inert.Path(c.Branch), 24),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, stands(c), ago(c.Moved, now), clip(inert.Path(c.Branch), 24),
 			clip(inert.Path(c.Repo), 40), clip(inert.Line(firstLine(c.Text)), 60))
 	}
 	_ = t.Flush() // a reader who left has seen enough
 }
 
+// watching is how a person watches: to the end.
+func (a *app) watching(output bool) manner {
+	how := manner{output: output, patient: true, trial: trialStay}
+	if a.interactive() && !a.json {
+		how.trial = trialAsked
+	}
+	return how
+}
+
 func (a *app) changeWatch() *cobra.Command {
 	var output bool
-	cmd := a.cmd("watch CHANGE", "follow a change until it rests", "Shows a change from where it stands now until nothing more happens by itself; leaving does not stop it.",
+	cmd := a.cmd("watch CHANGE", "follow a change until it rests", "Shows a change from where it stands now until nothing more happens by itself; leaving does not stop it. At a terminal it asks when a trial does; elsewhere it stays until the trial is decided.",
 		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",
 		oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return a.see(cmd.Context(), c, words[0], "", output)
+			return a.see(cmd.Context(), c, words[0], a.watching(output))
 		})
 	cmd.Flags().BoolVar(&output, "output", false, "show the program's output too")
 	return cmd
@@ -187,7 +196,7 @@ func (a *app) changeCancel() *cobra.Command {
 			if err := c.Cancel(ctx, words[0], reason); err != nil {
 				return err
 			}
-			d, err := a.follow(ctx, c, words[0], false)
+			d, err := a.follow(ctx, c, words[0], manner{})
 			if errors.Is(err, errLeft) {
 				return a.leave(words[0])
 			}
@@ -195,7 +204,7 @@ func (a *app) changeCancel() *cobra.Command {
 				return err
 			}
 			if d.Change.State != api.Cancelled { // it came to rest before it was heard
-				return a.outcome(d)
+				return a.outcome(d, manner{})
 			}
 			code := exitDone
 			if a.json {

@@ -52,6 +52,7 @@ var exitStates = map[string]int{
 	api.AwaitingApproval: exitWaiting,
 	api.Paused:           exitWaiting,
 	api.Blocked:          exitWaiting,
+	api.InTrial:          exitWaiting,
 	api.RolledBack:       exitRolledBack,
 	api.Rejected:         exitRefused,
 }

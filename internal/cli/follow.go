@@ -25,6 +25,8 @@ type view interface {
 	// question shows what Ctrl-C asks; answered takes it away again.
 	question()
 	answered()
+	// trial shows until when a person may confirm and what they have typed; nil takes it away again.
+	trial(q *trialQuestion)
 	// close leaves the screen as lines that stay.
 	close()
 }
@@ -32,9 +34,30 @@ type view interface {
 // errLeft says that the person left and the change goes on.
 var errLeft = errors.New("left running")
 
+// errEnough says that the change waits for a person, who is not asked here or answers later.
+var errEnough = errors.New("left waiting")
+
+// manner is what a command does with a change that it follows.
+type manner struct {
+	approve string // ask: the card is shown and the person asked; yes: it is shown, for it was approved beforehand
+	output  bool   // show the agent's output
+	trial   trialManner
+	patient bool   // stay where a rollback failed, for it is tried again
+	wanted  string // the state that the command was given for: reaching it is success
+}
+
+// trialManner is what is done when a trial asks a person.
+type trialManner int
+
+const (
+	trialEnd   trialManner = iota // end: it waits for a person
+	trialStay                     // see how it ends
+	trialAsked                    // ask; where nobody can be asked, end
+)
+
 // follow shows a change until it rests, and returns it. Ctrl-C asks at a terminal: leave
 // it running or cancel; a second one, or one where nobody can be asked, leaves it running (errLeft).
-func (a *app) follow(ctx context.Context, c *client.Client, change string, output bool) (api.Detail, error) {
+func (a *app) follow(ctx context.Context, c *client.Client, change string, how manner) (api.Detail, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	signals := make(chan os.Signal, 4)
@@ -52,10 +75,10 @@ func (a *app) follow(ctx context.Context, c *client.Client, change string, outpu
 			defer restore()
 		}
 	}
-	f := &following{app: a, client: c, change: change, canAsk: canAsk, view: a.newView(change, output, canAsk)}
+	f := &following{app: a, client: c, change: change, manner: how, canAsk: canAsk, view: a.newView(change, how.output, canAsk)}
 	defer f.view.close()
 	err := f.loop(ctx, signals, keys)
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnough) {
 		return api.Detail{}, err
 	}
 	return c.Show(ctx, change)
@@ -74,14 +97,16 @@ func (a *app) newView(change string, output, canAsk bool) view {
 // following is one change being followed.
 type following struct {
 	*app
-	client *client.Client
-	change string
-	view   view
-	canAsk bool
-	asking bool
+	manner
+	client   *client.Client
+	change   string
+	view     view
+	canAsk   bool
+	asking   bool           // Ctrl-C's question is on the screen
+	question *trialQuestion // a trial's is, nil if none
 }
 
-// loop returns nil when the change rests.
+// loop returns nil when the change rests, errEnough when the rest is a person's and errLeft when they leave.
 func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-chan byte) error {
 	queue := newQueue()
 	watched := make(chan error, 1)
@@ -93,13 +118,17 @@ func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-c
 	for {
 		select {
 		case <-queue.ready:
-			f.drain(queue)
+			if err := f.drain(ctx, queue); err != nil {
+				return err
+			}
 		case err := <-watched:
-			f.drain(queue)
-			return err
+			return errors.Join(f.drain(ctx, queue), err)
 		case sig := <-signals:
-			if f.asking || !f.canAsk || sig != unix.SIGINT {
+			switch {
+			case f.asking || !f.canAsk || sig != unix.SIGINT:
 				return errLeft
+			case f.question != nil:
+				return errEnough
 			}
 			f.asking = true
 			f.view.question()
@@ -115,18 +144,34 @@ func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-c
 	}
 }
 
-func (f *following) drain(q *queue) {
+func (f *following) drain(ctx context.Context, q *queue) error {
 	if f.asking {
-		return // shown when the question is answered
+		return nil // shown when the question is answered
 	}
+	look := false
 	for _, n := range q.take() {
 		f.view.show(n)
+		switch {
+		case n.Kind == api.NoticeTrial || n.Kind == api.NoticeState && n.State == api.InTrial:
+			look = true
+		case n.Kind == api.NoticeState && n.State == api.RollbackFailed && !f.patient:
+			return errEnough
+		case n.Kind == api.NoticeState && f.question != nil:
+			f.ask(nil)
+		}
 	}
+	if look {
+		return f.look(ctx)
+	}
+	return nil
 }
 
 // press answers the question, or is the view's.
 func (f *following) press(ctx context.Context, k byte) error {
-	if !f.asking {
+	switch {
+	case !f.asking && f.question != nil:
+		return f.reply(ctx, k)
+	case !f.asking:
 		f.view.key(k)
 		return nil
 	}

@@ -8,8 +8,11 @@ import (
 )
 
 // outcome tells where a change came to rest, and returns the exit status for it.
-func (a *app) outcome(d api.Detail) error {
+func (a *app) outcome(d api.Detail, how manner) error {
 	code := exitOf(d.Change)
+	if d.Change.State == how.wanted {
+		code = exitDone
+	}
 	if a.json {
 		a.line(event{Event: "result", Detail: &d, Exit: &code})
 		return ended(code)
@@ -18,11 +21,14 @@ func (a *app) outcome(d api.Detail) error {
 	switch c.State {
 	case api.Finalized:
 		a.landed(s, d)
-	case api.RolledBack:
-		s.line("%s %s", c.ID, s.yellow("rolled back"))
-		if c.RevertedBy != "" {
-			s.line("  by %s", c.RevertedBy)
+	case api.InTrial:
+		if c.Trial.Asks() {
+			a.tried(s, c)
+		} else {
+			a.ended(c)
 		}
+	case api.RolledBack:
+		s.wentBack(c)
 	case api.AwaitingApproval:
 		if c.Problem != "" { // landing was refused; it waits again
 			a.say(fmt.Sprintf("%s was not landed: %s", c.ID, c.Reason), c.Next)
@@ -41,6 +47,18 @@ func (a *app) outcome(d api.Detail) error {
 	}
 	a.hint(d)
 	return ended(code)
+}
+
+// wentBack says what took a change back.
+func (s sheet) wentBack(c api.Change) {
+	by := ""
+	if c.RevertedBy != "" {
+		by = " by " + c.RevertedBy
+	}
+	s.line("%s %s%s", c.ID, s.yellow("rolled back"), by)
+	if t := c.Trial; t != nil && t.Say != "" && by == "" {
+		s.line("%s", inert.Line(t.Say))
+	}
 }
 
 // landed names branch and commit, and the way back.

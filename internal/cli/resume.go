@@ -62,7 +62,7 @@ A session's identity stands in what run says at its end and in change show.`,
 					return err
 				}
 			}
-			return a.see(ctx, c, change.ID, approve, output)
+			return a.see(ctx, c, change.ID, a.manner(approve, output))
 		})
 	cmd.Flags().StringVar(&mode, "execution-mode", "", "`MODE`: deterministic or interactive; a plain command is always interactive")
 	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")

@@ -16,7 +16,8 @@ const rollbackLong = `Undoes a change that has landed, or takes the tree of one 
 
 With CHANGE alone, a change that has landed is undone: a new change of kind revert, with a card of
 its own, brings exactly the paths that CHANGE touched back to what they were, as a forward commit.
-Nothing is undone before that is approved.
+Nothing is undone before that is approved. One that is on trial goes back at once, without a card:
+the old files, and the old version running.
 
 The others are for a change that has not landed, and need no approval, because nothing lands:
 --checkpoint makes its tree that of one of its checkpoints, byte for byte; --file returns files (or
@@ -91,7 +92,7 @@ func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 	return err
 }
 
-// undo asks for the undoing of a change that has landed, and follows that.
+// undo asks for the undoing of a change that has landed, and follows that: of one that is on trial the change itself.
 func (a *app) undo(cmd *cobra.Command, c *client.Client, change string, f rollbackFlags) error {
 	ctx := cmd.Context()
 	approve, err := a.approveMode(f.mode)
@@ -103,7 +104,10 @@ func (a *app) undo(cmd *cobra.Command, c *client.Client, change string, f rollba
 		return err
 	}
 	a.accepted(row)
-	return a.see(ctx, c, row.ID, approve, false)
+	if row.ID == change { // it is on trial, and goes back itself
+		return a.see(ctx, c, change, manner{trial: trialStay, wanted: api.RolledBack})
+	}
+	return a.see(ctx, c, row.ID, a.manner(approve, false))
 }
 
 // restore makes a tree that of a checkpoint.

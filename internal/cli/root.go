@@ -6,7 +6,8 @@ import (
 
 const rootLong = `sallyport lets a program change code through a gate with two doors: the program edits a
 copy in a sandbox, checks judge what it left, a person approves exactly that, and only then
-it lands on the branch. What has landed can be rolled back byte for byte.
+it lands on the branch. What has landed can be put on trial and goes back by itself if it does not
+answer or nobody confirms; it can be rolled back byte for byte.
 
 A daemon, one per home, does the work and is started when it is needed. Closing the
 terminal or killing the daemon loses nothing: "sallyport change watch CHANGE" shows it again.`
@@ -41,7 +42,7 @@ func (a *app) root() *cobra.Command {
 		group("checkpoint", "what was recorded of a workspace: list, show, diff, export, now",
 			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointExport(), a.checkpointNow()),
 		group("approval", "what a person is asked: list, show", a.approvalList(), a.approvalShow()),
-		a.approveCommand(), a.refuseCommand(), a.rollbackCommand(), a.resumeCommand(),
+		a.approveCommand(), a.refuseCommand(), a.confirmCommand(), a.rollbackCommand(), a.resumeCommand(),
 		group("audit", "who did what: list", a.auditList()),
 		group("secret", "secrets in files: scan", a.secretScan()),
 		a.doctorCommand(), a.statsCommand(),

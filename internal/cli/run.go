@@ -29,13 +29,18 @@ the machine but /usr, its own install folder, what --share names, and, read-only
 caches of the kinds of project that --profile or a go.mod, package.json or pyproject.toml name.
 
 --approve ask shows the card here and asks (the default at a terminal); later leaves the change
-waiting (the default elsewhere, exit status 3); yes approves beforehand, and the audit says so.`
+waiting (the default elsewhere, exit status 3); yes approves beforehand, and the audit says so.
+
+--trial 2m puts what has landed on trial: the repository's target, if it has one, restarts and is
+asked whether it answers; then "sallyport confirm" keeps it, and "sallyport rollback" or silence
+brings everything back, the old version running. A target that does not answer goes back at once.
+Without --trial it is as the target says; --trial 0 asks nobody, but what does not answer goes back.`
 
 // runFlags are the words of run.
 type runFlags struct {
 	repo, replay, approve string
 	plan                  string
-	timeout               time.Duration
+	timeout, trial        time.Duration
 	output                bool
 	wish                  api.Run
 }
@@ -47,6 +52,7 @@ func (a *app) runCommand() *cobra.Command {
   sallyport run --request "format" --allow "**/*.go" --approve yes -- gofmt -w .
   sallyport run --request "replace" --include-dirty --timeout 5m -- sh -c 'sed -i s/a/b/ *.txt'
   sallyport run --request "tidy src" --plan plan.yaml --strategy shadow_workspace --messages -- my-agent
+  sallyport run --request "serve it faster" --trial 2m -- my-agent
   sallyport run --request "play a script" --replay script.yaml`,
 		nil, func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args) })
 	flags := cmd.Flags()
@@ -63,6 +69,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&f.wish.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
 	flags.StringVar(&f.approve, "approve", "", "`MODE`: ask, yes or later")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
+	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")
 	flags.StringVar(&f.replay, "replay", "", "play this YAML script instead of running COMMAND: `FILE`")
 	flags.StringVar(&f.wish.Strategy, "strategy", "", "what becomes of files that break a rule while the program works: `NAME`, direct_worktree (it mends them) or shadow_workspace (all goes back to the last valid checkpoint); default: as the rules say")
 	flags.BoolVar(&f.wish.Messages, "messages", false, "the program reads messages, one JSON object a line, on its standard input, and may answer on its standard output")
@@ -86,7 +93,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	a.accepted(change)
-	return a.see(ctx, c, change.ID, f.wish.Approve, f.output)
+	return a.see(ctx, c, change.ID, a.manner(f.wish.Approve, f.output))
 }
 
 // complete checks the words and fills in what the person's surroundings say.
@@ -121,12 +128,21 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
 	for i, share := range f.wish.Shares {
 		f.wish.Shares[i] = within(dir, share)
 	}
-	f.wish.TimeoutMS = f.timeout.Milliseconds()
-	if f.timeout > 0 && f.wish.TimeoutMS == 0 {
-		f.wish.TimeoutMS = 1
+	f.wish.TimeoutMS = onTheWire(f.timeout)
+	if cmd.Flags().Changed("trial") {
+		ms := onTheWire(f.trial)
+		f.wish.TrialMS = &ms
 	}
 	f.wish.Path, f.wish.Home = a.Getenv("PATH"), a.Getenv("HOME")
 	return nil
+}
+
+// onTheWire is a length of time as it crosses the socket; a short one does not become none.
+func onTheWire(d time.Duration) int64 {
+	if ms := d.Milliseconds(); ms != 0 || d == 0 {
+		return ms
+	}
+	return 1
 }
 
 // agent takes COMMAND, or the script that stands in for it.
@@ -282,22 +298,31 @@ func firstLine(s string) string {
 	return clip(line, 72)
 }
 
+// manner is how a new piece of work is followed: who is asked to approve is asked to confirm.
+func (a *app) manner(approve string, output bool) manner {
+	how := manner{approve: approve, output: output}
+	if approve == "ask" {
+		how.trial = trialAsked
+	}
+	return how
+}
+
 // see follows a change to where it rests, asks if mode says so, and tells the outcome. What was
 // approved beforehand is shown all the same.
-func (a *app) see(ctx context.Context, c *client.Client, change, mode string, output bool) error {
+func (a *app) see(ctx context.Context, c *client.Client, change string, how manner) error {
 	for {
-		d, err := a.follow(ctx, c, change, output)
+		d, err := a.follow(ctx, c, change, how)
 		if errors.Is(err, errLeft) {
 			return a.leave(change)
 		}
 		if err != nil {
 			return err
 		}
-		if mode == "yes" && d.Landing != nil && d.Proposal != nil && !a.json {
+		if how.approve == "yes" && d.Landing != nil && d.Proposal != nil && !a.json {
 			a.sheet(a.Out).card(change, *d.Proposal)
 		}
-		if mode != "ask" || d.Change.State != api.AwaitingApproval {
-			return a.outcome(d)
+		if how.approve != "ask" || d.Change.State != api.AwaitingApproval {
+			return a.outcome(d, how)
 		}
 		again, err := a.ask(ctx, c, change)
 		if err != nil {

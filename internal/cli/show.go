@@ -54,6 +54,7 @@ func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
 		s.files(d.Checkpoints[n-1])
 	}
 	s.happened(d, entries)
+	s.trial(c)
 	s.stands(a, d)
 }
 
@@ -171,8 +172,13 @@ func (s sheet) stands(a *app, d api.Detail) {
 		a.waits(s, c.ID)
 		return
 	case api.RolledBack:
-		s.line("%s %s by %s", c.ID, s.yellow("rolled back"), c.RevertedBy)
+		s.wentBack(c)
 		return
+	case api.InTrial:
+		if c.Trial.Asks() {
+			a.tried(s, c)
+			return
+		}
 	}
 	if c.Reason != "" {
 		s.line("%s: %s", s.state(c.State), inert.Line(c.Reason))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +40,7 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			for _, r := range rows {
 				switch {
-				case slices.Contains([]string{api.AwaitingApproval, api.RollbackFailed, api.Blocked, api.InTrial}, r.State):
+				case waitsForPerson(r):
 					o.Waiting = append(o.Waiting, r)
 				case !api.Final(r.State):
 					o.Working = append(o.Working, r)
@@ -82,12 +81,8 @@ func (a *app) overview(s sheet, o overview) {
 	}
 	switch {
 	case len(o.Waiting) > 0:
-		next := "sallyport approve " + o.Waiting[0].ID
-		if o.Waiting[0].State != api.AwaitingApproval {
-			next = "sallyport change show " + o.Waiting[0].ID
-		}
 		s.line("")
-		s.line("next: %s", a.command(next))
+		s.line("next: %s", a.command(wayOn(o.Waiting[0])))
 	case len(o.Working)+len(o.Recent) == 0:
 		s.line("")
 		s.line("nothing yet")
@@ -99,6 +94,10 @@ func (a *app) overview(s sheet, o overview) {
 func (s sheet) row(c api.Change) {
 	s.line("  %s  %s  %s  %s", c.ID, s.padded(c.State), clip(inert.Line(firstLine(c.Text)), 60),
 		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
+	if c.State == api.InTrial && c.Trial != nil {
+		s.line("    %s", clip(trialLine(c.Trial), max(s.width-4, 60)))
+		return
+	}
 	if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
 		s.line("    %s", clip(inert.Line(c.Reason), max(s.width-4, 60)))
 	}

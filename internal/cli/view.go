@@ -13,12 +13,13 @@ import (
 // jsonView writes every notice as a line.
 type jsonView struct{ *app }
 
-func (v *jsonView) show(n api.Notice) { v.line(event{Event: "notice", Notice: &n}) }
-func (v *jsonView) tick(time.Time)    {}
-func (v *jsonView) key(byte)          {}
-func (v *jsonView) question()         {}
-func (v *jsonView) answered()         {}
-func (v *jsonView) close()            {}
+func (v *jsonView) show(n api.Notice)    { v.line(event{Event: "notice", Notice: &n}) }
+func (v *jsonView) tick(time.Time)       {}
+func (v *jsonView) key(byte)             {}
+func (v *jsonView) question()            {}
+func (v *jsonView) answered()            {}
+func (v *jsonView) trial(*trialQuestion) {}
+func (v *jsonView) close()               {}
 
 // plainView writes lines; for logs, pipes and scripts.
 type plainView struct {
@@ -51,10 +52,11 @@ func whole(text string) string {
 	return text + "\n"
 }
 
-func (v *plainView) tick(time.Time) {}
-func (v *plainView) key(byte)       {}
-func (v *plainView) question()      {}
-func (v *plainView) answered()      {}
+func (v *plainView) tick(time.Time)       {}
+func (v *plainView) key(byte)             {}
+func (v *plainView) question()            {}
+func (v *plainView) answered()            {}
+func (v *plainView) trial(*trialQuestion) {}
 
 func (v *plainView) close() {
 	if v.agent != nil {
@@ -146,6 +148,7 @@ type liveView struct {
 	output   bool
 	kept     []byte // last output, raw
 	asking   bool
+	asks     *trialQuestion // of a trial; it stands in the line at the bottom
 	drawn    bool
 }
 
@@ -242,6 +245,12 @@ func (v *liveView) answered() {
 	v.clear()
 }
 
+func (v *liveView) trial(q *trialQuestion) {
+	v.clear()
+	v.asks = q
+	v.draw(time.Now())
+}
+
 func (v *liveView) close() {
 	if v.asking {
 		fmt.Fprintln(v.Err)
@@ -260,6 +269,11 @@ func (v *liveView) clear() {
 // draw writes the line at the bottom, cut to the width so that it stays one line.
 func (v *liveView) draw(now time.Time) {
 	if v.asking || v.state == "" || api.Final(v.state) || v.state == api.AwaitingApproval {
+		return
+	}
+	if v.asks != nil {
+		fmt.Fprint(v.Err, v.yellow(v.asks.prompt(now, v.width)))
+		v.drawn = true
 		return
 	}
 	wheel := []rune(`|/-\`)[now.UnixNano()/int64(spinnerBeat)%4]

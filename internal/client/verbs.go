@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"sallyport/internal/api"
+	"sallyport/internal/problem"
 )
 
 const (
@@ -118,10 +119,25 @@ func (c *Client) CheckpointExport(ctx context.Context, checkpoint string) (out a
 	return out, err
 }
 
-// Rollback asks for the undoing of a change; it returns the change that does it.
+// Rollback asks for the undoing of a change; it returns the change that does it: itself if it is on trial.
 func (c *Client) Rollback(ctx context.Context, change string, r api.Rollback) (out api.Change, err error) {
 	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "rollback"), nil, r, &out)
 	return out, err
+}
+
+// Confirm keeps a change that is on trial; said twice because the daemon went away, it counts once.
+func (c *Client) Confirm(ctx context.Context, change string) error {
+	tries := 0
+	return c.decision(ctx, change, "sallyport confirm "+change, func() error {
+		tries++
+		err := c.once(ctx, post, api.Path("changes", url.PathEscape(change), "confirm"), nil, nil, nil)
+		if tries > 1 && problem.KindOf(err) == problem.Conflict {
+			if d, show := c.Show(ctx, change); show == nil && d.Change.Trial != nil && d.Change.Trial.Handshake == api.Confirmed {
+				return nil
+			}
+		}
+		return err
+	})
 }
 
 // Diff writes the unified diff of a change.

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+func (a *app) confirmCommand() *cobra.Command {
+	return a.cmd("confirm CHANGE", "keep a change that is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial): its target
+restarted and answers, and without a confirm everything goes back by itself when the time is over.
+What was confirmed can still be rolled back, as any change that has landed.`,
+		"  sallyport confirm chg-1a2b3c4d\n  sallyport rollback chg-1a2b3c4d     # the other answer", oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			ctx := cmd.Context()
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			if err := c.Confirm(ctx, words[0]); err != nil {
+				return err
+			}
+			return a.see(ctx, c, words[0], manner{trial: trialStay, wanted: api.Finalized})
+		})
+}
+
+// trialQuestion is what is on the screen while a trial waits for a person.
+type trialQuestion struct {
+	due   time.Time // then everything goes back by itself
+	typed []byte
+}
+
+// prompt is the question in one line of at most so many columns.
+func (q *trialQuestion) prompt(now time.Time, columns int) string {
+	left := duration(q.due.Sub(now).Truncate(time.Second))
+	text := fmt.Sprintf("confirm or rollback? [c]onfirm, [r]ollback, [l]ater (%s left) > ", left)
+	if len(text)+len(q.typed) >= columns {
+		text = fmt.Sprintf("confirm or rollback? (%s) > ", left)
+	}
+	return clip(text+string(q.typed), columns-1)
+}
+
+// look sees how a trial stands, and asks if it is time to.
+func (f *following) look(ctx context.Context) error {
+	d, err := f.client.Show(ctx, f.change)
+	if err != nil {
+		return err
+	}
+	t := d.Change.Trial
+	switch {
+	case d.Change.State != api.InTrial || !t.Asks():
+		f.ask(nil)
+	case f.trial == trialEnd || f.trial == trialAsked && !f.canAsk:
+		return errEnough
+	case f.trial == trialAsked && f.question == nil:
+		f.ask(&trialQuestion{due: time.Now().Add(t.Left())})
+	case f.question != nil: // the time was moved
+		f.question.due = time.Now().Add(t.Left())
+	}
+	return nil
+}
+
+// ask puts a question on the screen, nil takes the one that is there away.
+func (f *following) ask(q *trialQuestion) {
+	f.question = q
+	f.view.trial(q)
+}
+
+// reply takes a key of the answer to a trial's question; the answer is a line, so that no key alone decides.
+func (f *following) reply(ctx context.Context, k byte) error {
+	const longest = 32
+	const endOfInput, backspace, del = 4, 8, 127
+	q := f.question
+	switch {
+	case k == '\n' || k == '\r':
+		word := strings.ToLower(strings.TrimSpace(string(q.typed)))
+		q.typed = nil
+		return f.answer(ctx, word)
+	case k == endOfInput:
+		return errEnough
+	case (k == del || k == backspace) && len(q.typed) > 0:
+		q.typed = q.typed[:len(q.typed)-1]
+	case k >= ' ' && k < del && len(q.typed) < longest:
+		q.typed = append(q.typed, k)
+	}
+	f.view.trial(q)
+	return nil
+}
+
+// answer does what a person said. If it was decided meanwhile, they are told by whom, and go on watching.
+func (f *following) answer(ctx context.Context, word string) (err error) {
+	switch word {
+	case "c", "confirm":
+		err = f.client.Confirm(ctx, f.change)
+	case "r", "rollback":
+		_, err = f.client.Rollback(ctx, f.change, api.Rollback{Reason: "asked for at the terminal", Approve: "later"})
+	case "l", "later":
+		return errEnough
+	default:
+		f.view.trial(nil)
+		if word != "" {
+			f.sheet(f.Err).line("nothing was decided: answer confirm, rollback or later")
+		}
+		f.view.trial(f.question)
+		return nil
+	}
+	f.ask(nil)
+	if problem.KindOf(err) == problem.Conflict {
+		p := problem.Of(err)
+		f.say(p.Text, "")
+		return nil
+	}
+	return err
+}
+
+// tried says how to answer a trial that asks.
+func (a *app) tried(s sheet, c api.Change) {
+	t := c.Trial
+	if t.Say != "" {
+		s.line("%s", inert.Line(t.Say))
+	}
+	s.line("%s %s for a person: %s left, then everything goes back by itself", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
+	s.line("  rollback: %s", a.command("sallyport rollback "+c.ID))
+	s.line("next: %s", a.command("sallyport confirm "+c.ID))
+}
+
+// trialLine says in one line how a trial stands.
+func trialLine(t *api.Trial) string {
+	left := duration(t.Left().Truncate(time.Second)) + " left"
+	switch {
+	case t.Asks():
+		return "confirm or rollback? " + left + ", then it goes back by itself"
+	case t.Handshake == api.PendingRestart && t.Restart+t.Probe == "":
+		return "nothing restarts and nothing is asked; " + left
+	case t.Handshake == api.PendingRestart:
+		return "its target restarts and is asked whether it answers; " + left
+	case t.Handshake == api.Confirmed:
+		return "confirmed"
+	}
+	return "goes back: " + inert.Line(t.Reason)
+}
+
+// trial is what a change went through after it landed.
+func (s sheet) trial(c api.Change) {
+	t := c.Trial
+	if t == nil {
+		return
+	}
+	s.line("")
+	s.line("its trial:")
+	if t.Restart != "" {
+		s.line("  restart: %s, %s so far", clip(inert.Line(t.Restart), 200), count(t.Restarts, "time"))
+	}
+	if t.Probe != "" {
+		s.line("  probe:   %s", clip(inert.Line(t.Probe), 200))
+	}
+	who := ""
+	if t.By != nil && t.At != nil {
+		who = fmt.Sprintf(" by %s at %s", inert.Line(t.By.Name), t.At.Local().Format("15:04:05"))
+	}
+	s.line("  %s%s", trialLine(t), who)
+}
+
+// waitsForPerson reports whether a change needs somebody.
+func waitsForPerson(c api.Change) bool {
+	switch c.State {
+	case api.AwaitingApproval, api.RollbackFailed, api.Blocked:
+		return true
+	}
+	return c.State == api.InTrial && c.Trial.Asks()
+}
+
+// wayOn is what a person runs for a change that needs them.
+func wayOn(c api.Change) string {
+	switch {
+	case c.State == api.AwaitingApproval:
+		return "sallyport approve " + c.ID
+	case c.State == api.InTrial:
+		return "sallyport confirm " + c.ID
+	}
+	return "sallyport change show " + c.ID
+}
+
+// stands is a change's state, and how long its trial has.
+func stands(c api.Change) string {
+	if c.State == api.InTrial && c.Trial != nil {
+		return fmt.Sprintf("%s, %s left", c.State, duration(c.Trial.Left().Truncate(time.Second)))
+	}
+	return c.State
+}
