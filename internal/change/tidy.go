@@ -86,7 +86,7 @@ func (c *Controller) sweep(ctx context.Context) {
 	for _, change := range there {
 		row, err := c.row(ctx, change)
 		switch {
-		case err != nil: // not ours to remove: no row says that its work is kept
+		case err != nil: // package storage gives its work a ref first
 			c.Log.Warn("a workspace has no change", "workspace", change, "error", err)
 		case State(row.State).Final():
 			c.tidyApart(ctx, row)

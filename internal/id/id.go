@@ -100,6 +100,11 @@ func ParseApproval(s string) (Approval, error) {
 	return Approval(t), err
 }
 
+func ParseLanding(s string) (Landing, error) {
+	t, err := parse("lnd-", s)
+	return Landing(t), err
+}
+
 func ParseCheckpoint(s string) (Checkpoint, error) {
 	t, err := parse("ckpt-", s)
 	return Checkpoint(t), err

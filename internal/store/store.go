@@ -103,7 +103,14 @@ type Tx interface {
 	approval.Tx
 	ApprovalList
 	landing.Tx
+	LandingByID
 	lock.Tx
+}
+
+// LandingByID reads one journal row.
+type LandingByID interface {
+	// Landing returns one; false if there is none.
+	Landing(ctx context.Context, id id.Landing) (landing.Landing, bool, error)
 }
 
 // ApprovalList lists approvals.

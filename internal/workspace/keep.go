@@ -3,8 +3,6 @@ package workspace
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"sallyport/internal/git"
@@ -120,10 +118,8 @@ func (m *Manager) Release(ctx context.Context, project git.Project, change id.Ch
 	if err != nil {
 		return fmt.Errorf("release the refs of %s: %w", change, err)
 	}
-	for _, ref := range slices.Sorted(maps.Keys(refs)) {
-		if err := theirs.UpdateRef(ctx, "release:ref", ref, "", refs[ref]); err != nil {
-			return fmt.Errorf("release the refs of %s: %w", change, err)
-		}
+	if err := DropRefs(ctx, theirs, refs); err != nil {
+		return fmt.Errorf("release the refs of %s: %w", change, err)
 	}
 	return nil
 }

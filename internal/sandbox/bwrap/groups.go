@@ -2,8 +2,6 @@ package bwrap
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -43,8 +41,7 @@ func (l layout) folders() []string {
 // findLayout makes this home's folders and sees what a group in them offers.
 // Everything it cannot have is left to init's watch; that is no error.
 func findLayout(ops disk.Ops, root string) layout {
-	sum := sha256.Sum256([]byte(root))
-	name := "sallyport-" + hex.EncodeToString(sum[:4])
+	name := groupName(root)
 	var l layout
 	l.kind.memory, l.kind.pids = rlimitWatch, rlimitWatch
 	mounts, own := groupMounts(), ownGroups()

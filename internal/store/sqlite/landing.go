@@ -80,6 +80,18 @@ func (t *tx) LandingOf(ctx context.Context, change id.Change) (landing.Landing, 
 	return all[0], true, nil
 }
 
+// Landing returns one row by its id.
+func (t *tx) Landing(ctx context.Context, l id.Landing) (landing.Landing, bool, error) {
+	all, err := t.landings(ctx, `WHERE id = ?`, l)
+	if err != nil {
+		return landing.Landing{}, false, fmt.Errorf("read landing %q: %w", l, err)
+	}
+	if len(all) == 0 {
+		return landing.Landing{}, false, nil
+	}
+	return all[0], true, nil
+}
+
 func (t *tx) landings(ctx context.Context, where string, args ...any) ([]landing.Landing, error) {
 	var all []landing.Landing
 	err := t.each(ctx, func(row scanner) error {

@@ -286,6 +286,14 @@ func testLandings(t *testing.T, s *suite) {
 	} else {
 		t.Error("no landing")
 	}
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		got, ok, err := tx.Landing(ctx, l.ID)
+		s.same(got, l)
+		if _, absent, err := tx.Landing(ctx, id.NewLanding()); !ok || absent || err != nil {
+			t.Errorf("by its id: %v, %v; one that is not there: %v", ok, err, absent)
+		}
+		return err
+	})
 	// One at a time in a repository, any number elsewhere.
 	s.fails(landing.ErrBusy, func(ctx context.Context, tx store.Tx) error {
 		return tx.AddLanding(ctx, s.aLanding(other.ID, "/src/a"))

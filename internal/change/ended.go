@@ -1,0 +1,94 @@
+package change
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+// Ended runs do on a change that has ended, while no step of it and nothing else of the kind is under way.
+// It reports false, and runs nothing, for one that is open or that a step holds.
+func (c *Controller) Ended(ctx context.Context, change id.Change, do func(store.Change) error) (bool, error) {
+	leave, err := c.works.Take(ctx, change)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	row, err := c.row(ctx, change)
+	if err != nil || !State(row.State).Final() {
+		return false, err
+	}
+	return true, do(row)
+}
+
+// ClearWorkspace removes the workspace of a change that has ended, once its work has a ref. One that is kept for a person
+// to look at (SV-033) goes only with kept. It reports whether the workspace is gone.
+func (c *Controller) ClearWorkspace(ctx context.Context, change id.Change, kept bool) (gone bool, err error) {
+	_, err = c.Ended(ctx, change, func(row store.Change) error {
+		if kept {
+			if err := c.keepWork(ctx, row); err != nil {
+				return fmt.Errorf("keep the work of %s: %w", change, err)
+			}
+			gone = true
+			return c.Workspaces.Remove(ctx, change)
+		}
+		if gone = !c.keepsTree(ctx, row); gone {
+			c.tidy(ctx, row)
+		}
+		return nil
+	})
+	if err == nil && gone { // tidy leaves it where its work could not be kept
+		there, err := c.Workspaces.Changes()
+		if err != nil {
+			return false, err
+		}
+		for _, other := range there {
+			gone = gone && other != change
+		}
+	}
+	return gone, err
+}
+
+// ForgetRefs removes every ref of a change that has ended, from the host's repository and the project's, and nothing else.
+// A change that was taken up again meanwhile gets them back: its row moved in a transaction that waits for nobody.
+// It returns how many refs went.
+func (c *Controller) ForgetRefs(ctx context.Context, change id.Change) (removed int, err error) {
+	_, err = c.Ended(ctx, change, func(row store.Change) error {
+		for _, dir := range []git.Dir{c.Workspaces.Host(row.Request.Project), row.Request.Project.Common(c.Ops)} {
+			n, err := c.forgetRefs(ctx, row, dir)
+			removed += n
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return removed, err
+}
+
+func (c *Controller) forgetRefs(ctx context.Context, row store.Change, dir git.Dir) (int, error) {
+	if there, err := workspace.HasRepository(dir); err != nil || !there {
+		return 0, err
+	}
+	refs, err := dir.Refs(ctx, workspace.RefRoot(row.ID))
+	if err != nil || len(refs) == 0 {
+		return 0, err
+	}
+	if err := workspace.DropRefs(ctx, dir, refs); err != nil {
+		return 0, fmt.Errorf("remove the refs of %s: %w", row.ID, err)
+	}
+	is, err := c.row(ctx, row.ID)
+	if err == nil && State(is.State).Final() {
+		return len(refs), nil
+	}
+	for ref, oid := range refs {
+		if back := dir.UpdateRef(ctx, "keep:again", ref, oid, ""); back != nil {
+			return 0, fmt.Errorf("%s was taken up again and its ref %s could not be: %w", row.ID, ref, back)
+		}
+	}
+	return 0, err
+}

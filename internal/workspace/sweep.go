@@ -1,0 +1,179 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+)
+
+// Place is a folder as it was looked at: what is removed later is exactly that one.
+type Place struct {
+	Path   string
+	Dev    uint64
+	Ino    uint64
+	UID    uint32
+	AtUnix int64 // when something in it was last changed, in seconds; of the folder itself, not of what is below
+}
+
+// Look returns a folder without following a link in its place; false if no folder is there.
+func Look(path string) (Place, bool, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return Place{}, false, nil
+	}
+	if err != nil {
+		return Place{}, false, &os.PathError{Op: "look at", Path: path, Err: err}
+	}
+	at := max(st.Mtim.Sec, st.Ctim.Sec)
+	return Place{Path: path, Dev: uint64(st.Dev), Ino: st.Ino, UID: st.Uid, AtUnix: at}, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+}
+
+// Remove takes a folder away with all that is in it, if it still is the one that was looked at. It
+// follows no link and enters no mount. One that is gone is success; another in its place stays and is an error.
+// A crash leaves none of it under its name.
+func (p Place) Remove() error {
+	aside := fresh(p.Path)
+	if exists(aside) {
+		return fmt.Errorf("remove %q: %q is in the way", p.Path, aside)
+	}
+	err := unix.Renameat2(unix.AT_FDCWD, p.Path, unix.AT_FDCWD, aside, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "remove", Path: p.Path, Err: err}
+	}
+	now, folder, err := Look(aside)
+	if err != nil {
+		return err
+	}
+	if !folder || now.Dev != p.Dev || now.Ino != p.Ino {
+		back := unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, p.Path, unix.RENAME_NOREPLACE)
+		return errors.Join(fmt.Errorf("remove %q: something else has come in its place", p.Path), back)
+	}
+	return removeAll(aside)
+}
+
+// Allocated returns what the file system has given to a folder and all below it, in bytes. What cannot be
+// opened counts by itself alone; no link is followed, no mount entered.
+func Allocated(ctx context.Context, path string) (int64, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			return 0, nil
+		}
+		return 0, &os.PathError{Op: "measure", Path: path, Err: err}
+	}
+	sum := &blocks{ctx: ctx, limits: Limits{Entries: 1 << 40, Depth: 512}, bytes: st.Blocks * 512}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return sum.bytes, nil
+	}
+	parent, err := openTop(filepath.Dir(path))
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(parent)
+	if err := sum.folder(parent, filepath.Base(path), 0); err != nil {
+		return 0, fmt.Errorf("measure %q: %w", path, err)
+	}
+	return sum.bytes, nil
+}
+
+// Repositories returns the host's own bare repositories.
+func (m *Manager) Repositories() ([]git.Dir, error) {
+	folder := filepath.Join(m.root, "repos")
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var all []git.Dir
+	for _, e := range entries {
+		if name := e.Name(); e.IsDir() && filepath.Ext(name) == ".git" && name[0] != '.' {
+			all = append(all, git.Dir{Path: filepath.Join(folder, name), Ops: m.ops})
+		}
+	}
+	return all, err
+}
+
+// Host returns where the host's repository of a project is, made or not, and touches nothing.
+func (m *Manager) Host(project git.Project) git.Dir {
+	return git.Dir{Path: m.repository(project), Ops: m.ops}
+}
+
+// Found opens a workspace by its record alone, and returns it with the host's repository that holds its base:
+// for one whose change nobody knows.
+//
+// Errors: problem.NotFound if there is none, or no repository of the host's holds its base.
+func (m *Manager) Found(ctx context.Context, change id.Change) (Workspace, git.Dir, error) {
+	path := m.home(change)
+	r, err := readRecord(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return Workspace{}, git.Dir{}, problem.Errorf(problem.NotFound, "", "the folder %q has no record of a workspace", path)
+	}
+	if err != nil {
+		return Workspace{}, git.Dir{}, err
+	}
+	for _, objects := range r.Objects {
+		spec := Spec{Change: change, Project: git.Project{CommonDir: filepath.Dir(objects)}, Base: r.Base, Owner: r.Owner}
+		host := m.Host(spec.Project)
+		if !exists(host.Path) {
+			continue
+		}
+		if ok, err := holds(ctx, host, r.Base); err != nil || !ok {
+			continue
+		}
+		return m.workspace(spec, path, r), host, nil
+	}
+	return Workspace{}, git.Dir{}, problem.Errorf(problem.NotFound, "", "no repository holds %.12s, the base of the workspace %q", r.Base, path)
+}
+
+// Bases returns the trees that workspaces stand on: their layers are in use.
+func (m *Manager) Bases() (map[git.OID]bool, error) {
+	there, err := m.Changes()
+	if err != nil {
+		return nil, err
+	}
+	used := map[git.OID]bool{}
+	for _, change := range there {
+		r, err := readRecord(m.home(change))
+		if err != nil {
+			return nil, fmt.Errorf("read what %s stands on: %w", change, err)
+		}
+		used[r.Tree] = true
+	}
+	return used, nil
+}
+
+// HasRepository reports whether a git directory is there; one that is gone has no refs.
+func HasRepository(dir git.Dir) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir.Path, "HEAD"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// DropRefs removes refs of ours as they are: one that has moved meanwhile stays and is an error.
+func DropRefs(ctx context.Context, dir git.Dir, refs map[string]git.OID) error {
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		if !strings.HasPrefix(ref, "refs/sallyport/") {
+			return fmt.Errorf("%q is no ref of sallyport's", ref)
+		}
+		if err := dir.UpdateRef(ctx, "release:ref", ref, "", refs[ref]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
