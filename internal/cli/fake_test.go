@@ -40,6 +40,7 @@ type daemon struct {
 	taken    api.Checkpoint // what restore and checkpoint now answer
 	delivery api.Delivery
 	returned api.Returned
+	lost     error // what confirm answers, nil = it is confirmed
 }
 
 func newDaemon(t *testing.T) *daemon {
@@ -89,6 +90,14 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/changes", func(r *http.Request) any { d.note("list " + r.URL.RawQuery); return []api.Change{d.detail.Change} })
 	answer("GET /v1/changes/{id}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.detail })
 	answer("GET /v1/changes/{id}/checkpoints", func(*http.Request) any { return d.detail.Checkpoints })
+	mux.HandleFunc("POST /v1/changes/{id}/confirm", func(w http.ResponseWriter, r *http.Request) {
+		d.note("confirm " + r.PathValue("id"))
+		if d.lost != nil {
+			p, status := api.ProblemOf(d.lost)
+			w.WriteHeader(status)
+			json.NewEncoder(w).Encode(p)
+		}
+	})
 	answer("POST /v1/changes/{id}/rollback", func(r *http.Request) any { d.note("rollback " + body(r)); return d.accepted })
 	answer("POST /v1/changes/{id}/cancel", func(r *http.Request) any { d.note("cancel " + body(r)); return struct{}{} })
 	point := func(verb string) func(*http.Request) any {
@@ -224,6 +233,27 @@ func finalized() api.Detail {
 	d, _ := waiting()
 	d.Change.State = api.Finalized
 	d.Landing = &api.Landed{ID: "lnd-00000001", Branch: "main", Commit: "cafe0123456789abcdef"}
+	return d
+}
+
+// onTrial is a change that has landed and asks a person.
+func onTrial() api.Detail {
+	d := finalized()
+	d.Change.State = api.InTrial
+	d.Change.Trial = &api.Trial{
+		Landing: "lnd-00000001", Restart: "./restart", Probe: "http://127.0.0.1:8080/health", LengthMS: 120_000, Handshake: api.Message1Sent,
+		Restarts: 2, LeftMS: 90_500, Say: "I'm back with the new version. Reply `confirm` to keep it, or `rollback` to revert.",
+	}
+	return d
+}
+
+// wentBack is a change whose trial went against it.
+func wentBack(why string) api.Detail {
+	d := onTrial()
+	d.Change.State, d.Change.Reason = api.RolledBack, "Rolled back to previous version — "+why
+	at := time.Now()
+	t := d.Change.Trial
+	t.Handshake, t.LeftMS, t.Reason, t.Say, t.By, t.At = api.RolledBack, 0, why, d.Change.Reason, &api.Actor{Kind: "host", Name: "host"}, &at
 	return d
 }
 

@@ -176,6 +176,7 @@ func (s sheet) stands(a *app, d api.Detail) {
 		return
 	case api.InTrial:
 		if c.Trial.Asks() {
+			s.line("%s", inert.Line(c.Trial.Say))
 			a.tried(s, c)
 			return
 		}

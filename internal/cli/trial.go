@@ -123,9 +123,6 @@ func (f *following) answer(ctx context.Context, word string) (err error) {
 // tried says how to answer a trial that asks.
 func (a *app) tried(s sheet, c api.Change) {
 	t := c.Trial
-	if t.Say != "" {
-		s.line("%s", inert.Line(t.Say))
-	}
 	s.line("%s %s for a person: %s left, then everything goes back by itself", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
 	s.line("  rollback: %s", a.command("sallyport rollback "+c.ID))
 	s.line("next: %s", a.command("sallyport confirm "+c.ID))
