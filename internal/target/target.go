@@ -18,6 +18,9 @@ type Target struct {
 	Within  time.Duration `json:"within,omitempty"`  // how long a restart may take; 0 = WithinDefault
 	Probe   Probe         `json:"probe"`
 	Trial   time.Duration `json:"trial"` // how long a person has to confirm, TrialMin to TrialMax; 0 = nobody is asked
+	// Proposed says that these are words of the repository's own, which the owner has trusted: its commands run as
+	// the repository's owner, never as root for another, and it asks this machine's own addresses only.
+	Proposed bool `json:"proposed,omitempty"`
 }
 
 // Probe asks a target whether it answers. One of Command and HTTP is set, or neither: then nothing is asked.
@@ -35,9 +38,13 @@ const (
 	WithinDefault  = time.Minute
 	WithinMax      = 10 * time.Minute
 	HealthyDefault = 3 * time.Second
+	HealthyMax     = 5 * time.Minute
 	AnswerDefault  = 30 * time.Second
+	AnswerMax      = 10 * time.Minute
 	EveryDefault   = time.Second
+	EveryMax       = 5 * time.Second
 	TimeoutDefault = 5 * time.Second
+	TimeoutMax     = 30 * time.Second
 	TrialDefault   = 2 * time.Minute // SM-108
 	TrialMin       = 10 * time.Second
 	TrialMax       = 10 * time.Minute // SM-126
@@ -48,6 +55,29 @@ func (t Target) None() bool { return t.Restart == "" && t.Probe.None() }
 
 // None reports whether nothing is asked.
 func (p Probe) None() bool { return p.Command == "" && p.HTTP == "" }
+
+// Filled returns t with its defaults in the place of what is 0.
+func (t Target) Filled() Target {
+	t.Within = orElse(t.Within, WithinDefault)
+	t.Probe = t.Probe.Filled()
+	return t
+}
+
+// Filled returns p with its defaults in the place of what is 0.
+func (p Probe) Filled() Probe {
+	p.Healthy = orElse(p.Healthy, HealthyDefault)
+	p.Within = orElse(p.Within, AnswerDefault)
+	p.Every = orElse(p.Every, EveryDefault)
+	p.Timeout = orElse(p.Timeout, TimeoutDefault)
+	return p
+}
+
+func orElse(d, usual time.Duration) time.Duration {
+	if d == 0 {
+		return usual
+	}
+	return d
+}
 
 // Digest names exactly these words and numbers, in lower-case hex.
 func (t Target) Digest() string {
