@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/deadman"
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
@@ -34,7 +35,10 @@ type Parts struct {
 	Rules      Rulebook
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; nil = by the built-in rules
 	Guard      Guard
-	Notebook   Notebook // nil keeps none
+	Targets    Targets                        // nil: nothing restarts and nothing is asked, in any repository
+	Tell       Teller                         // nil: nobody but who watches
+	Clock      func() (deadman.Moment, error) // nil = deadman.Now
+	Notebook   Notebook                       // nil keeps none
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger
@@ -72,10 +76,17 @@ type Judging struct {
 	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
 }
 
-// Guard stands outside: it brings the daemon back if it dies while a landing is open.
+// Guard stands outside: it brings the daemon back if it dies, or hangs past a deadline, while a landing is open or on trial.
 type Guard interface {
-	Arm(l landing.Landing) error
-	Disarm(l landing.Landing) error
+	// Arm has it watch from now on; arming again replaces what was armed.
+	Arm(l id.Landing, w Watched) error
+	Disarm(l id.Landing) error
+}
+
+// Watched is how a guard watches.
+type Watched struct {
+	Until  deadman.Deadline // by then it is disarmed or armed again, or a daemon is brought to it
+	Parted bool             // the daemon ends because it was asked to: only the deadline counts
 }
 
 // Controller moves changes. Run must be running for anything to happen by itself.
@@ -88,11 +99,12 @@ type Controller struct {
 	mu      sync.Mutex
 	cancels map[id.Change]context.CancelCauseFunc
 	live    map[id.Change]*supervisor
-	works   lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
-	life    context.Context       // of Run
-	busy    int                   // steps under way
-	places  chan struct{}         // one per agent that may work at once
-	gate    gate                  // to the judging of checkpoints
+	nudges  map[id.Change]chan struct{} // of the trials that a step is busy with: look at the row again
+	works   lock.Keyed[id.Change]       // one step, or the clearing up after the last one, at a time
+	life    context.Context             // of Run
+	busy    int                         // steps under way
+	places  chan struct{}               // one per agent that may work at once
+	gate    gate                        // to the judging of checkpoints
 }
 
 // New returns a controller; it does nothing before Run.
@@ -103,6 +115,9 @@ func New(p Parts) *Controller {
 	if p.Secrets == nil {
 		p.Secrets = secret.Default()
 	}
+	if p.Clock == nil {
+		p.Clock = deadman.Now
+	}
 	return &Controller{
 		Parts:   p,
 		holder:  string(id.NewSession("daemon")),
@@ -110,6 +125,7 @@ func New(p Parts) *Controller {
 		wake:    make(chan struct{}, 1),
 		cancels: map[id.Change]context.CancelCauseFunc{},
 		live:    map[id.Change]*supervisor{},
+		nudges:  map[id.Change]chan struct{}{},
 		life:    context.Background(),
 		places:  make(chan struct{}, p.Settings.WorkersMax),
 	}

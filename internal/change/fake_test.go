@@ -250,14 +250,14 @@ type guard struct {
 	armed, disarmed int
 }
 
-func (g *guard) Arm(landing.Landing) error {
+func (g *guard) Arm(id.Landing, change.Watched) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.armed++
 	return nil
 }
 
-func (g *guard) Disarm(landing.Landing) error {
+func (g *guard) Disarm(id.Landing) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.disarmed++

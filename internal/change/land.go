@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/deadman"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
@@ -83,20 +85,37 @@ const staleMax = 5
 // carryOut runs a computed landing under the guard, or with again set finishes or undoes one
 // that a crash left open.
 func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, again bool) error {
-	if err := c.Guard.Arm(l); err != nil {
-		return fmt.Errorf("arm the keeper: %w", err)
+	if err := c.arm(l.ID, workTime); err != nil {
+		return err
 	}
-	defer func() {
-		if err := c.Guard.Disarm(l); err != nil {
-			c.Log.Warn("the keeper stays armed; it will find the landing closed", "landing", l.ID, "error", err)
-		}
-	}()
+	defer c.disarm(l.ID)
 	carry := c.Lander.Land
 	if again {
 		carry = c.Lander.Recover
 	}
 	closed, err := carry(ctx, l, c.journal(ctx, &row, p))
 	return c.outcome(ctx, row, p, closed, err)
+}
+
+// workTime is how long a landing, or its taking back, may go on before the guard asks after it.
+const workTime = 5 * time.Minute
+
+// arm has the guard watch for so long from now.
+func (c *Controller) arm(l id.Landing, in time.Duration) error {
+	at, err := c.Clock()
+	if err != nil {
+		return err
+	}
+	if err := c.Guard.Arm(l, Watched{Until: deadman.Deadline{Set: at, In: in}}); err != nil {
+		return fmt.Errorf("arm the keeper: %w", err)
+	}
+	return nil
+}
+
+func (c *Controller) disarm(l id.Landing) {
+	if err := c.Guard.Disarm(l); err != nil {
+		c.Log.Warn("the keeper stays armed; it will find nothing left to do", "landing", l, "error", err)
+	}
 }
 
 // journal writes the landing's own row. Closing it moves the change in the same transaction,
@@ -335,4 +354,13 @@ func (c *Controller) landing(ctx context.Context, change id.Change) (l landing.L
 		return err
 	})
 	return l, ok, err
+}
+
+// landingNamed returns the journal row that another row names.
+func landingNamed(ctx context.Context, tx store.Tx, name id.Landing) (landing.Landing, error) {
+	l, ok, err := tx.Landing(ctx, name)
+	if err == nil && !ok {
+		err = fmt.Errorf("there is no landing %s", name)
+	}
+	return l, err
 }

@@ -55,6 +55,9 @@ func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err 
 		} else if ok {
 			d.Landing = &l
 		}
+		if err := readTrial(ctx, tx, &d); err != nil {
+			return err
+		}
 		if a, err := tx.LatestApproval(ctx, change); err == nil {
 			d.Approval = &a
 		} else if problem.KindOf(err) != problem.NotFound {
@@ -66,6 +69,28 @@ func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err 
 		d.Progress = c.progress(ctx, d)
 	}
 	return d, err
+}
+
+// readTrial adds a change's trial, with the landing that is tried and the one that takes it back.
+func readTrial(ctx context.Context, tx store.Tx, d *Detail) error {
+	t, ok, err := tx.Trial(ctx, d.Change.ID)
+	if err != nil || !ok {
+		return err
+	}
+	d.Trial = &t
+	tried, err := landingNamed(ctx, tx, t.Landing)
+	if err != nil {
+		return err
+	}
+	d.Landing = &tried
+	if t.Undoing == "" {
+		return nil
+	}
+	undoing, err := landingNamed(ctx, tx, t.Undoing)
+	if err == nil {
+		d.Undoing = &undoing
+	}
+	return err
 }
 
 // progress looks at a working change: names on the writable side, no more.

@@ -31,6 +31,10 @@ func (c *Controller) Rollback(ctx context.Context, change id.Change, by audit.Ac
 		return store.Change{}, err
 	}
 	switch {
+	case State(row.State) == InTrial:
+		return c.rollBackTrial(ctx, change, by, reason)
+	case State(row.State) == RolledBack && row.RevertedBy == "":
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s was rolled back already: %s", change, row.Reason)
 	case State(row.State) == RolledBack:
 		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", change, row.RevertedBy)
 	case State(row.State) != Finalized:

@@ -67,7 +67,7 @@ var moves = map[State]map[Event]State{
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Refused: Rejected, Cancel: Cancelled},
 	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed},
 	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
-	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, TakenBack: RolledBack},
+	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack},
 	Finalized:        {Reverted: RolledBack},
 	RolledBack:       {},
 	Rejected:         {Again: Preparing},

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
+	"sallyport/internal/trial"
 )
 
 // Detail is all there is to know of one change.
@@ -24,7 +25,9 @@ type Detail struct {
 	Checkpoints []checkpoint.Checkpoint
 	Proposal    *proposal.Proposal
 	Approval    *approval.Approval // the latest
-	Landing     *landing.Landing   // the latest
+	Landing     *landing.Landing   // the latest; of a trial the one that is tried
+	Trial       *trial.Trial       // nil if it needs none
+	Undoing     *landing.Landing   // that takes a trial's landing back
 	Progress    *Progress          // while an agent works
 }
 
@@ -48,7 +51,7 @@ type Notice struct {
 	Seq    int64     `json:"seq"` // grows within one daemon's life
 	Change id.Change `json:"change"`
 	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, output
+	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, output, trial
 	State  State     `json:"state,omitempty"`
 	Text   string    `json:"text,omitempty"` // for a person; output: as the agent wrote it, unescaped
 
@@ -105,7 +108,11 @@ type Verbs interface {
 	// Approve records by's yes to exactly the digest they read; exactly once.
 	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error
 	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
-	// Rollback asks for the undoing of a finalized change: a new change of kind revert.
+	// Confirm keeps what is on trial (SM-122). Errors: conflict if nobody was asked yet, or if rollback or the end of the
+	// time was first; confirming what is confirmed changes nothing and is no error.
+	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
+	// Rollback asks for the undoing of a finalized change: a new change of kind revert, which it returns. What is on
+	// trial goes back at once (SM-123), and its own row is returned.
 	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (store.Change, error)
 	Checkpoints(ctx context.Context, change id.Change) ([]checkpoint.Checkpoint, error)
 	Checkpoint(ctx context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error)

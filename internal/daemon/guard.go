@@ -6,17 +6,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/internal/change"
 	"sallyport/internal/client"
 	"sallyport/internal/deadman"
-	"sallyport/internal/landing"
+	"sallyport/internal/id"
 )
 
-// landingTime is how long a landing may take before its keeper asks after it.
-const landingTime = 5 * time.Minute
-
-// guard brings the daemon back if it dies while a landing is open: the keeper, a process
+// guard brings the daemon back if it dies while a landing is open or on trial: the keeper, a process
 // apart, waits for the record to be disarmed and otherwise starts a daemon, which finishes
-// or undoes what it finds in the journal.
+// or undoes what its rows name.
 type guard struct {
 	*Daemon
 	dir string
@@ -31,14 +29,14 @@ func (d *Daemon) guard(state string) guard {
 
 // Arm writes the record, then starts the keeper on it. A machine without a keeper lands all
 // the same: what a dead daemon leaves open is then finished by the next command, not by itself.
-func (g guard) Arm(l landing.Landing) error {
+func (g guard) Arm(l id.Landing, w change.Watched) error {
 	self, err := deadman.Self()
 	if err != nil {
 		return err
 	}
 	armed := deadman.Armed{
-		Landing: string(l.ID), Argv: []string{g.Self, "daemon", "start", "--home", g.Home},
-		Env: client.Me().DaemonEnvironment(), Daemon: self, At: time.Now(), Deadline: time.Now().Add(landingTime),
+		Landing: string(l), Argv: []string{g.Self, "daemon", "start", "--home", g.Home},
+		Env: client.Me().DaemonEnvironment(), Daemon: self, Parted: w.Parted, At: time.Now(), Due: w.Until,
 	}
 	if err := deadman.Arm(g.Ops, g.dir, armed); err != nil {
 		return err
@@ -47,11 +45,11 @@ func (g guard) Arm(l landing.Landing) error {
 		return deadman.Start(context.Background(), g.Keeper, deadman.Path(g.dir, armed.Landing))
 	})
 	if errors.Is(err, deadman.ErrNoKeeper) {
-		g.log.Warn("no keeper watches this landing", "landing", l.ID, "error", err)
+		g.log.Warn("no keeper watches this landing", "landing", l, "error", err)
 		return nil
 	}
 	return err
 }
 
 // Disarm ends the keeper's watch.
-func (g guard) Disarm(l landing.Landing) error { return deadman.Disarm(g.Ops, g.dir, string(l.ID)) }
+func (g guard) Disarm(l id.Landing) error { return deadman.Disarm(g.Ops, g.dir, string(l)) }

@@ -30,14 +30,20 @@ func (d Deadline) At() time.Time { return d.Set.Wall.Add(d.In) }
 // During one boot the clock that nobody can set decides. After another boot only the wall clock is
 // left; one that stands before the moment of setting cannot be believed, and nothing is left then.
 func (d Deadline) Left(now Moment) time.Duration {
-	gone := now.Up - d.Set.Up
-	if now.Boot != d.Set.Boot || d.Set.Boot == "" {
-		gone = now.Wall.Sub(d.Set.Wall)
-	}
+	gone := now.Since(d.Set)
 	if gone < 0 {
 		return 0
 	}
 	return max(d.In-gone, 0)
+}
+
+// Since returns how long ago then was: by the clock that nobody can set if both are of one boot, else
+// by the wall clock, which may make it negative.
+func (m Moment) Since(then Moment) time.Duration {
+	if m.Boot == then.Boot && m.Boot != "" {
+		return m.Up - then.Up
+	}
+	return m.Wall.Sub(then.Wall)
 }
 
 const clockBoottime = 7
@@ -52,5 +58,5 @@ func Now() (Moment, error) {
 	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		return Moment{}, fmt.Errorf("read the time since boot: %w", errno)
 	}
-	return Moment{Wall: time.Now().UTC(), Boot: strings.TrimSpace(string(boot)), Up: time.Duration(ts.Nano())}, nil
+	return Moment{Wall: time.Now().UTC().Round(0), Boot: strings.TrimSpace(string(boot)), Up: time.Duration(ts.Nano())}, nil
 }

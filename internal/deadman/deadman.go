@@ -4,6 +4,7 @@
 // process of its own standing, the keeper, that watches the record. Removing the record
 // disarms it. If the daemon is gone, or the deadline passes, the keeper runs the recorded
 // command, which starts a daemon, and every daemon begins by finishing or undoing what it finds open.
+// A daemon that lives and yet lets its deadline pass is hung: the keeper ends it first.
 //
 // The record has one writer, the daemon; the log beside it has one writer, the keeper. So
 // neither can bring back what the other has taken away. The package stands on the
@@ -28,12 +29,13 @@ const LifeMax = time.Hour
 
 // Armed is the record: all that firing takes, for the daemon that wrote it may be dead by then.
 type Armed struct {
-	Landing  string    `json:"landing"`  // id of what is under way; names the file
-	Argv     []string  `json:"argv"`     // what to run; Argv[0] is an absolute path
-	Env      []string  `json:"env"`      // its whole environment
-	Daemon   Process   `json:"daemon"`   // who armed it
-	Deadline time.Time `json:"deadline"` // UTC wall clock: by then it is disarmed, or it fires
-	At       time.Time `json:"at"`       // when it was armed, UTC
+	Landing string    `json:"landing"`          // id of what is under way; names the file
+	Argv    []string  `json:"argv"`             // what to run; Argv[0] is an absolute path
+	Env     []string  `json:"env"`              // its whole environment
+	Daemon  Process   `json:"daemon"`           // who armed it
+	Parted  bool      `json:"parted,omitempty"` // the daemon ends because it was asked to: only the deadline counts
+	Due     Deadline  `json:"due"`              // by then it is disarmed or armed again, or it fires
+	At      time.Time `json:"at"`               // when it was armed, UTC
 }
 
 // Path returns where the record of a landing lies in dir.
@@ -42,10 +44,14 @@ func Path(dir, landing string) string { return filepath.Join(dir, landing+".json
 // Arm writes a record durably. Arming again replaces the record, and the keeper that
 // watches it goes by the new one. dir is made if it is absent.
 func Arm(ops disk.Ops, dir string, a Armed) error {
-	if err := a.check(); err != nil {
+	now, err := Now()
+	if err != nil {
 		return fmt.Errorf("arm the deadman: %w", err)
 	}
-	a.Deadline, a.At = a.Deadline.UTC(), a.At.UTC()
+	if err := a.check(now); err != nil {
+		return fmt.Errorf("arm the deadman: %w", err)
+	}
+	a.At = a.At.UTC()
 	raw, err := json.MarshalIndent(a, "", "\t")
 	if err != nil {
 		return fmt.Errorf("arm the deadman: %w", err)
@@ -68,14 +74,14 @@ func Arm(ops disk.Ops, dir string, a Armed) error {
 	return nil
 }
 
-func (a Armed) check() error {
-	switch ahead := time.Until(a.Deadline); {
+func (a Armed) check(now Moment) error {
+	switch left := a.Due.Left(now); {
 	case a.Landing == "" || len(a.Landing) > 64 || strings.Trim(a.Landing, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || a.Landing[0] == '-':
 		return fmt.Errorf("%q cannot be the name of a record", a.Landing)
 	case len(a.Argv) == 0 || !filepath.IsAbs(a.Argv[0]):
 		return fmt.Errorf("%q does not begin with the absolute path of a program", a.Argv)
-	case ahead <= 0 || ahead > LifeMax:
-		return fmt.Errorf("the deadline %s is not within the next %s", a.Deadline, LifeMax)
+	case left <= 0 || left > LifeMax:
+		return fmt.Errorf("the deadline %s is not within the next %s", a.Due.At(), LifeMax)
 	case a.Daemon.PID <= 0:
 		return fmt.Errorf("%d is no process", a.Daemon.PID)
 	}

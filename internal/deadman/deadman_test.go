@@ -35,7 +35,16 @@ func armed(t *testing.T, argv ...string) deadman.Armed {
 		t.Fatal(err)
 	}
 	return deadman.Armed{Landing: "lnd-0a1b2c3d", Argv: append([]string{"/bin/true"}, argv...), Env: []string{"A=b"}, Daemon: self,
-		Deadline: time.Now().Add(time.Minute), At: time.Now()}
+		Due: within(time.Minute), At: time.Now()}
+}
+
+// within is a deadline so long from now.
+func within(d time.Duration) deadman.Deadline {
+	now, err := deadman.Now()
+	if err != nil {
+		panic(err)
+	}
+	return deadman.Deadline{Set: now, In: d}
 }
 
 func TestARecordIsArmedWholeOrNotAtAll(t *testing.T) {
@@ -55,7 +64,7 @@ func TestARecordIsArmedWholeOrNotAtAll(t *testing.T) {
 		}
 		got, err := deadman.Read(deadman.Path(dir, a.Landing))
 		switch {
-		case err == nil && (got.Landing != a.Landing || !got.Deadline.Equal(a.Deadline) || got.Daemon != a.Daemon):
+		case err == nil && (got.Landing != a.Landing || got.Due != a.Due || got.Daemon != a.Daemon):
 			t.Errorf("half a record: %+v", got)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			t.Errorf("what is there cannot be read: %v", err)
@@ -90,8 +99,8 @@ func TestWhatCannotFireIsNotArmed(t *testing.T) {
 		"a name that is an option": func(a *deadman.Armed) { a.Landing = "-rf" },
 		"no command":               func(a *deadman.Armed) { a.Argv = nil },
 		"a command from PATH":      func(a *deadman.Armed) { a.Argv = []string{"sallyport"} },
-		"a deadline gone by":       func(a *deadman.Armed) { a.Deadline = time.Now().Add(-time.Second) },
-		"a deadline without end":   func(a *deadman.Armed) { a.Deadline = time.Now().Add(2 * deadman.LifeMax) },
+		"a deadline gone by":       func(a *deadman.Armed) { a.Due = within(-time.Second) },
+		"a deadline without end":   func(a *deadman.Armed) { a.Due = within(2 * deadman.LifeMax) },
 		"nobody":                   func(a *deadman.Armed) { a.Daemon.PID = 0 },
 	} {
 		a, dir := armed(t), t.TempDir()
@@ -393,7 +402,7 @@ func TestTheRecordSaysAllThatFiringTakes(t *testing.T) {
 	if err := json.Unmarshal(raw, &keys); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []string{"landing", "argv", "env", "daemon", "deadline", "at"} {
+	for _, k := range []string{"landing", "argv", "env", "daemon", "due", "at"} {
 		if keys[k] == nil {
 			t.Errorf("%q is missing in\n%s", k, raw)
 		}

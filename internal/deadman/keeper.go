@@ -158,7 +158,9 @@ func keep(ctx context.Context, ops disk.Ops, record string, ready func()) error 
 	ready()
 	err = Watch(ctx, Watcher{
 		Read:  func() (Armed, error) { return Read(record) },
+		Now:   Now,
 		Alive: Alive,
+		End:   func(p Process) error { return ops.Do("deadman:kill", func() error { return End(p) }) },
 		Fire:  func(ctx context.Context, a Armed) error { return fire(ctx, ops, record, a) },
 		Tell:  tell,
 	})

@@ -15,7 +15,7 @@ import (
 // Event is one line of a keeper's log.
 type Event struct {
 	At      time.Time `json:"at"`    // UTC
-	State   string    `json:"state"` // watching, fired, failed, disarmed, gave_up
+	State   string    `json:"state"` // watching, fired, failed, ended, disarmed, gave_up
 	Attempt int       `json:"attempt,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	PID     int       `json:"pid"` // of the keeper

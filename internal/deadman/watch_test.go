@@ -18,8 +18,16 @@ type scene struct {
 	alive  bool
 	broken error
 	fired  []time.Time
+	ended  []Process
 	onFire func(*scene) error
 }
+
+// moment is both clocks at a time of the bubble.
+func moment(at time.Time) Moment {
+	return Moment{Wall: at, Boot: "b", Up: at.Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))}
+}
+
+func due(from time.Time, in time.Duration) Deadline { return Deadline{Set: moment(from), In: in} }
 
 func (s *scene) set(f func(*scene)) {
 	s.mu.Lock()
@@ -53,6 +61,16 @@ func (s *scene) watcher() Watcher {
 			}
 			return nil
 		},
+		Now: func() (Moment, error) { return moment(time.Now()), nil },
+		End: func(p Process) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.ended = append(s.ended, p)
+			if p.PID == 1 {
+				s.alive = false
+			}
+			return nil
+		},
 		Tell: func(string, int, string) {},
 	}
 }
@@ -60,7 +78,7 @@ func (s *scene) watcher() Watcher {
 // start watches a record whose deadline lies ten minutes ahead.
 func start(t *testing.T, ctx context.Context) (*scene, time.Time, chan error) {
 	begin := time.Now()
-	s := &scene{armed: &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Deadline: begin.Add(10 * time.Minute)}, alive: true}
+	s := &scene{armed: &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(begin, 10*time.Minute)}, alive: true}
 	done := make(chan error, 1)
 	go func() { done <- Watch(ctx, s.watcher()) }()
 	return s, begin, done
@@ -123,7 +141,7 @@ func TestWatchGoesByTheRecordThatANewDaemonArms(t *testing.T) {
 		s.set(func(s *scene) {
 			s.alive = false
 			s.onFire = func(s *scene) error {
-				s.armed = &Armed{Landing: "lnd-1", Daemon: Process{PID: 2}, Deadline: begin.Add(30 * time.Minute)}
+				s.armed = &Armed{Landing: "lnd-1", Daemon: Process{PID: 2}, Due: due(begin, 30*time.Minute)}
 				s.onFire = func(s *scene) error { s.armed = nil; return nil }
 				return nil
 			}
@@ -171,7 +189,7 @@ func TestWatchGivesUpInTheEnd(t *testing.T) {
 func TestAKeeperLivesNoLongerThanItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begin, done := start(t, t.Context())
-		s.set(func(s *scene) { s.armed.Deadline = begin.Add(100 * LifeMax) }) // a record that Arm would not write
+		s.set(func(s *scene) { s.armed.Due = due(begin, 100*LifeMax) }) // a record that Arm would not write
 		if err := <-done; !errors.Is(err, ErrGaveUp) || time.Since(begin) != LifeMax {
 			t.Errorf("err = %v after %s", err, time.Since(begin))
 		}

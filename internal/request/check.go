@@ -6,6 +6,7 @@ import (
 
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
+	"sallyport/internal/target"
 )
 
 const help = "sallyport run --help"
@@ -25,6 +26,8 @@ func (r Request) Check() error {
 		return problem.Errorf(problem.Usage, help, "nothing to run: give a COMMAND after --")
 	case r.Timeout < 0 || r.Timeout > TimeoutMax:
 		return problem.Errorf(problem.Usage, help, "--timeout %s is not between 0 and %s", r.Timeout, TimeoutMax)
+	case r.Trial != nil && *r.Trial != 0 && (*r.Trial < target.TrialMin || *r.Trial > target.TrialMax):
+		return problem.Errorf(problem.Usage, help, "--trial %s is neither 0 nor between %s and %s", *r.Trial, target.TrialMin, target.TrialMax)
 	case r.Approve != Ask && r.Approve != Yes && r.Approve != Later:
 		return problem.Errorf(problem.Usage, help, "--approve %q is none of ask, yes, later", r.Approve)
 	}

@@ -53,8 +53,11 @@ type Request struct {
 	IncludeIgnored []string      `json:"include_ignored,omitempty"`
 	Approve        Approve       `json:"approve"`
 	Timeout        time.Duration `json:"timeout"`
-	Reverts        id.Change     `json:"reverts,omitempty"` // of a revert
-	Reason         string        `json:"reason,omitempty"`  // of a revert
+	// Trial is how long a person has to confirm what landed, from target.TrialMin to target.TrialMax; 0 = nobody is asked,
+	// nil = what the repository's target says.
+	Trial   *time.Duration `json:"trial,omitempty"`
+	Reverts id.Change      `json:"reverts,omitempty"` // of a revert
+	Reason  string         `json:"reason,omitempty"`  // of a revert
 }
 
 // Limits of what a request may carry.

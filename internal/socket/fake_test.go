@@ -146,6 +146,10 @@ func (v *verbs) Refuse(_ context.Context, ref id.Approval, by audit.Actor, reaso
 	return v.note(by, "refuse %s %q", ref, reason)
 }
 
+func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor) error {
+	return v.note(by, "confirm %s", c)
+}
+
 func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
 	return v.row, v.note(by, "rollback %s %q %s", c, reason, approve)
 }

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/session"
+	"sallyport/internal/trial"
 )
 
 // ErrMoved refuses a move that is not possible, or that another made first.
@@ -104,6 +105,7 @@ type Tx interface {
 	ApprovalList
 	landing.Tx
 	LandingByID
+	trial.Tx
 	lock.Tx
 }
 

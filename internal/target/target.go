@@ -53,6 +53,28 @@ const (
 // None reports whether there is nothing to restart and nothing to ask.
 func (t Target) None() bool { return t.Restart == "" && t.Probe.None() }
 
+// Allows returns how long coming up twice may take by its own words, 0 if they name no limit.
+func (t Target) Allows() time.Duration {
+	if t.Within == 0 && t.Probe.Within == 0 {
+		return 0
+	}
+	var once time.Duration
+	if t.Restart != "" {
+		once = orElse(t.Within, WithinDefault)
+	}
+	if !t.Probe.None() {
+		once += orElse(t.Probe.Within, AnswerDefault) + orElse(t.Probe.Healthy, HealthyDefault)
+	}
+	return 2 * once
+}
+
+func orElse(d, usual time.Duration) time.Duration {
+	if d == 0 {
+		return usual
+	}
+	return d
+}
+
 // None reports whether nothing is asked.
 func (p Probe) None() bool { return p.Command == "" && p.HTTP == "" }
 

@@ -85,12 +85,17 @@ func (t *tx) DropLease(ctx context.Context, l lock.Lease) error {
 	return nil
 }
 
+// plain is a text as it may stand in a column.
+func plain(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
 // AppendEntry adds e behind the last entry. Its free text is made storable first: what is
 // not UTF-8 is replaced, for an audit entry is kept in any case.
 func (t *tx) AppendEntry(ctx context.Context, e audit.Entry) error {
 	what := fmt.Sprintf("append audit entry %q", e.Verb)
 	for _, s := range []*string{&e.Actor.Name, &e.Subject, &e.Reason} {
-		*s = strings.ReplaceAll(strings.ToValidUTF8(*s, "\uFFFD"), "\x00", "\uFFFD")
+		*s = plain(*s)
 	}
 	e.At = e.At.UTC().Truncate(time.Millisecond)
 	e.Seq, e.Previous = 1, ""

@@ -1,0 +1,145 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+	"sallyport/internal/trial"
+)
+
+// AddTrial stores a new row, undecided. Errors: problem.Conflict if the change, or the landing, has one;
+// problem.NotFound without a landing.
+func (t *tx) AddTrial(ctx context.Context, r trial.Trial) error {
+	what := fmt.Sprintf("store the trial of %q", r.Change)
+	if r.Handshake.Decided() {
+		return problem.Errorf(problem.Internal, "", "%s: it begins as %q", what, r.Handshake)
+	}
+	if err := exact(what, r); err != nil {
+		return err
+	}
+	raw, err := encode(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	_, err = t.write(ctx, "begin-trial", `INSERT INTO trial (change, landing, handshake_state, deadman_started_at, deadman_expires_at, reason, doc)
+		VALUES (?, ?, ?, ?, ?, '', ?)`, r.Change, r.Landing, r.Handshake, ms(r.Started.Wall), expires(r), raw)
+	if duplicate(err) {
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(r.Change), "%s: it has one: %w", what, err)
+	}
+	if orphan(err) {
+		return problem.Errorf(problem.NotFound, "sallyport change list", "%s: there is no landing %q of a change %q", what, r.Landing, r.Change)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// expires is the end as it stands in its column: whole milliseconds after the start.
+func expires(r trial.Trial) sql.NullInt64 {
+	at := ms(r.Started.Wall)
+	at.Int64 += r.Expires.In.Milliseconds()
+	return at
+}
+
+// Trial returns the change's.
+func (t *tx) Trial(ctx context.Context, change id.Change) (trial.Trial, bool, error) {
+	all, err := t.trials(ctx, `WHERE change = ?`, change)
+	if err != nil || len(all) == 0 {
+		if err != nil {
+			err = fmt.Errorf("read the trial of %q: %w", change, err)
+		}
+		return trial.Trial{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// OpenTrials returns those that hold something up still, oldest first.
+func (t *tx) OpenTrials(ctx context.Context) ([]trial.Trial, error) {
+	all, err := t.trials(ctx, openTrials)
+	if err != nil {
+		return nil, fmt.Errorf("list open trials: %w", err)
+	}
+	return all, nil
+}
+
+const openTrials = `WHERE change IN (SELECT id FROM change WHERE state IN ('in_trial', 'rollback_failed')) ORDER BY seq`
+
+func (t *tx) trials(ctx context.Context, where string, args ...any) ([]trial.Trial, error) {
+	var all []trial.Trial
+	err := t.each(ctx, func(row scanner) error {
+		var raw, reason string
+		var handshake trial.Handshake
+		var actor sql.NullString
+		var at sql.NullInt64
+		if err := row.Scan(&raw, &handshake, &actor, &at, &reason); err != nil {
+			return err
+		}
+		r, err := decode[trial.Trial](raw)
+		if err != nil {
+			return err
+		}
+		r.Handshake, r.Reason, r.By, r.At = handshake, reason, nil, nil
+		if at.Valid {
+			when := clock(at)
+			r.At = &when
+		}
+		if actor.Valid {
+			by, err := decode[audit.Actor](actor.String)
+			if err != nil {
+				return err
+			}
+			r.By = &by
+		}
+		all = append(all, r)
+		return nil
+	}, `SELECT doc, handshake_state, actor, at, reason FROM trial `+where, args...)
+	return all, err
+}
+
+// MoveTrial writes what the step of the change knows; who decided and why stay as they are.
+func (t *tx) MoveTrial(ctx context.Context, from trial.Handshake, r trial.Trial) error {
+	what := fmt.Sprintf("move the trial of %q from %s to %s", r.Change, from, r.Handshake)
+	if r.Handshake.Decided() && from != r.Handshake {
+		return problem.Errorf(problem.Internal, "", "%s: that is a decision", what)
+	}
+	raw, err := encode(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	n, err := t.write(ctx, "move-trial", `UPDATE trial SET handshake_state = ?, deadman_expires_at = ?, doc = ?
+		WHERE change = ? AND handshake_state = ?`, r.Handshake, expires(r), raw, r.Change, from)
+	return moved(what, n, err)
+}
+
+// DecideTrial writes the winner, once.
+func (t *tx) DecideTrial(ctx context.Context, change id.Change, to trial.Handshake, by audit.Actor, at time.Time, reason string) error {
+	what := fmt.Sprintf("decide the trial of %q: %s", change, to)
+	if !to.Decided() {
+		return problem.Errorf(problem.Internal, "", "%s: that is no decision", what)
+	}
+	actor, err := encode(by)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	n, err := t.write(ctx, "decide-trial", `UPDATE trial SET handshake_state = ?, actor = ?, at = ?, reason = ?
+		WHERE change = ? AND handshake_state NOT IN ('confirmed', 'rolled_back')`, to, actor, ms(at), plain(reason), change)
+	return moved(what, n, err)
+}
+
+// moved is the answer of a compare-and-set that changed n rows.
+func moved(what string, n int64, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("%s: %w", what, store.ErrMoved)
+	}
+	return nil
+}
