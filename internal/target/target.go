@@ -58,21 +58,15 @@ func (t Target) Allows() time.Duration {
 	if t.Within == 0 && t.Probe.Within == 0 {
 		return 0
 	}
+	t = t.Filled()
 	var once time.Duration
 	if t.Restart != "" {
-		once = orElse(t.Within, WithinDefault)
+		once = t.Within
 	}
 	if !t.Probe.None() {
-		once += orElse(t.Probe.Within, AnswerDefault) + orElse(t.Probe.Healthy, HealthyDefault)
+		once += t.Probe.Within + t.Probe.Healthy
 	}
 	return 2 * once
-}
-
-func orElse(d, usual time.Duration) time.Duration {
-	if d == 0 {
-		return usual
-	}
-	return d
 }
 
 // None reports whether nothing is asked.
