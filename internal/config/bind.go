@@ -88,6 +88,21 @@ func (b *binder) structure(n ast.Node, path string, v reflect.Value) {
 		}
 		b.value(entry.Key, entry.Value, at, f)
 	}
+	if w, ok := v.Addr().Interface().(whole); ok && !b.noted(path) {
+		if err := w.fits(); err != nil {
+			b.note(n, path, "%v", err)
+		}
+	}
+}
+
+// whole is a group of keys that must fit together; the error is one clause. It is asked where each key fits.
+type whole interface{ fits() error }
+
+// noted reports whether something is wrong with a group, or below it.
+func (b *binder) noted(path string) bool {
+	return slices.ContainsFunc(b.found, func(f finding) bool {
+		return path == "" || f.path == path || strings.HasPrefix(f.path, path+".") || strings.HasPrefix(f.path, path+"[")
+	})
 }
 
 // only sets the field of one key of a mapping, and passes over every other.

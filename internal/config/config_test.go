@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
+	"sallyport/internal/target"
 )
 
 // parse reads a file by the name of its schema and returns only whether it was taken.
@@ -152,6 +153,23 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"an unknown key of a plan":        {"plan", "allowed: [src]\n", "plan.yaml:1:1: allowed: there is no such key; there are allowed_areas, forbidden_areas"},
 		"a plan that bounds nothing":      {"plan", "allowed_areas: []\n", "plan.yaml names no allowed_areas and no forbidden_areas"},
 		"a plan that is too large":        {"plan", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
+		"a target without a repository":   {"sallyport", "targets:\n  - restart: x\n", "sallyport.yaml:2:12: targets[0]: repository is missing"},
+		"a target twice":                  {"sallyport", "targets: [{repository: /r, restart: x}, {repository: /r/, restart: y}]\n", `targets[1]: "/r" has a target already`},
+		"a target with nothing to try":    {"sallyport", "targets: [{repository: /r, trial: 1m}]\n", "targets[0]: it has neither restart nor probe"},
+		"a proposal of nothing":           {"repository", "target: {}\n", "target: it has neither restart nor probe"},
+		"a time for no restart":           {"repository", "target: {probe: {command: x}, restart_within: 1m}\n", "target: restart_within is set, and restart is not"},
+		"a restart that may last":         {"repository", "target: {restart: x, restart_within: 11m}\n", "target.restart_within: it must lie between 1s and 10m"},
+		"a probe that asks twice":         {"repository", "target: {probe: {command: x, http: 'http://localhost'}}\n", "target.probe: command and http are both set"},
+		"a probe that asks nothing":       {"repository", "target: {restart: x, probe: {every: 1s}}\n", "target.probe: neither command nor http is set"},
+		"a probe too often":               {"repository", "target: {probe: {command: x, every: 0s}}\n", "target.probe.every: "},
+		"a probe too seldom":              {"repository", "target: {probe: {command: x, every: 6s}}\n", "target.probe.every: it must lie between 1s and 5s"},
+		"a try without an end":            {"repository", "target: {probe: {command: x, timeout: 31s}}\n", "target.probe.timeout: it must lie between 1s and 30s"},
+		"health that takes too long":      {"repository", "target: {probe: {command: x, healthy: 6m}}\n", "target.probe.healthy: it must lie between 1s and 5m"},
+		"an answer that takes too long":   {"repository", "target: {probe: {command: x, within: 11m}}\n", "target.probe.within: it must lie between 1s and 10m"},
+		"a trial too short":               {"repository", "target: {restart: x, trial: 9s}\n", "target.trial: it must lie between 10s and 10m0s, or be 0s"},
+		"a trial too long":                {"repository", "target: {restart: x, trial: 10m1s}\n", "target.trial: it must lie between 10s and 10m0s, or be 0s"},
+		"a probe elsewhere":               {"repository", "target: {probe: {http: 'http://192.0.2.1/'}}\n", `target: probe.http "http://192.0.2.1/" does not name this machine`},
+		"a probe with a password":         {"sallyport", "targets: [{repository: /r, probe: {http: 'http://me:hunter2@localhost/'}}]\n", "targets[0].probe.http: an address with a name or a password is not taken"},
 		"a key that is no word":           {"policy", "1: 2\n", "a key must be a plain word"},
 		"a hostile key":                   {"policy", "\"a\\e[31m\": 2\n", `policy.yaml:1:1: a\x1b[31m: there is no such key`},
 	} {
@@ -252,6 +270,15 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"repository", "interactive: {shadow_workspace: {promotion_strategy: some}}", false}, {"repository", "interactive: {shadow_workspace: {max_shadow_size_mb: 1048577}}", false},
 		{"plan", "allowed_areas: [src]", true}, {"plan", "forbidden_areas: [src, '**/x']", true}, {"plan", "allowed_areas: src", false}, {"plan", "{}", false}, {"plan", "checks: [x]", false},
 		{"sallyport", "allowed_areas: []", false}, {"sallyport", "retention: 1", false},
+		{"sallyport", "targets: []", true}, {"sallyport", "targets: {}", false}, {"sallyport", "targets: [{repository: /r, restart: x, restart_within: 10m, trial: 0s}]", true},
+		{"sallyport", "targets: [{restart: x}]", false}, {"sallyport", "targets: [{repository: r, restart: x}]", false}, {"sallyport", "targets: [{repository: /r, restart: ''}]", false},
+		{"sallyport", "targets: [{repository: /r, probe: {http: 'http://example.org/health', healthy: 3s, within: 1m, every: 1s, timeout: 5s}}]", true},
+		{"sallyport", "targets: [{repository: /r, restart: x, trial: 0}]", false}, {"sallyport", "targets: [{repository: /r, restart: x, trial: ''}]", false},
+		{"sallyport", "targets: [{repository: /r, probe: {http: 'https://localhost'}}]", false}, {"sallyport", "targets: [{repository: /r, probe: {http: 'http://a:b@localhost'}}]", false},
+		{"sallyport", "targets: [{repository: /r, restart: x, nope: 1}]", false}, {"sallyport", "targets: [{repository: /r, restart: x, trial: null}]", false},
+		{"sallyport", "notify: {command: mail me}", true}, {"sallyport", "notify: {command: ' '}", false}, {"sallyport", "notify: mail", false},
+		{"repository", "target: {restart: x, probe: {command: y}, trial: 1m30s}", true}, {"repository", "target: {repository: /r, restart: x}", false}, {"repository", "targets: []", false},
+		{"repository", "notify: {command: x}", false},
 	} {
 		if got := parse(test.file, []byte(test.data)) == nil; got != test.taken {
 			t.Errorf("the parser of %s on %.60q: %v", test.file, test.data, parse(test.file, []byte(test.data)))
@@ -302,6 +329,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 			ValidationOnCheckpoint: new(true), RevertOnViolation: new(false), ViolationSeverity: "warning", PauseResumeProtocol: "signal",
 			ShadowWorkspace: config.ShadowWorkspace{Enabled: new(false), PromotionStrategy: "atomic", CleanupOnFailure: new(true), MaxShadowSizeMB: 2048},
 		},
+		Targets: []config.HomeTarget{},
 	}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("uncommented: %+v, %v", s, err)
@@ -420,5 +448,31 @@ func TestOnlyTheExecutionModeIsReadFromAState(t *testing.T) {
 	}
 	if mode, err := config.LoadState(filepath.Join(t.TempDir(), "state.md")); mode != "" || err != nil {
 		t.Errorf("no file: %q, %v", mode, err)
+	}
+}
+
+func TestATargetIsWhatIsSaidAndOneThatIsProposedSaysSo(t *testing.T) {
+	const words = "restart: |\n    a\n    b\n  restart_within: 5s\n  probe: {http: 'http://127.0.0.1:80/h?x=1', healthy: 1s, within: 2s, every: 3s, timeout: 4s}\n  trial: "
+	want := target.Target{
+		Restart: "a\nb\n", Within: 5 * time.Second, Trial: time.Minute,
+		Probe: target.Probe{HTTP: "http://127.0.0.1:80/h?x=1", Healthy: time.Second, Within: 2 * time.Second, Every: 3 * time.Second, Timeout: 4 * time.Second},
+	}
+	s, err := config.ParseSallyport("s", []byte("targets:\n- repository: /srv/app/\n  "+words+"1m\n"))
+	if err != nil || len(s.Targets) != 1 || s.Targets[0].Repository != "/srv/app" || s.Targets[0].Said() != want {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	r, err := config.ParseRepository("r", []byte("target:\n  "+words+"0s\n"))
+	want.Trial, want.Proposed = 0, true
+	if got, ok := r.Target.Proposed(); err != nil || !ok || got != want {
+		t.Errorf("got %+v, %v, %v", got, ok, err)
+	}
+	if r, err = config.ParseRepository("r", []byte("target: {probe: {command: x}}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := r.Target.Proposed(); got.Trial != target.TrialDefault {
+		t.Errorf("a trial that is not named lasts %s", got.Trial)
+	}
+	if got, ok := (config.Repository{}).Target.Proposed(); ok {
+		t.Errorf("a silent repository proposes %+v", got)
 	}
 }

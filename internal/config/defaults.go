@@ -66,6 +66,26 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #    promotion_strategy: atomic     # incremental: of a tree that breaks a rule the files that break none are kept
 #    cleanup_on_failure: true       # false: the tree of an agent that failed stays
 #    max_shadow_size_mb: 2048       # what a workspace may grow by
+
+# How the code of a repository is started again and asked whether it answers when a change has landed. Commands run
+# outside of every sandbox, in the work tree. What does not answer, or is not confirmed in time, goes back by itself.
+# An entry, with what each key may be:
+#
+#| - repository: /srv/app       # work tree
+#|   restart: systemctl restart app
+#|   restart_within: 1m         # at most 10m
+#|   probe:                     # http or command
+#|     http: http://127.0.0.1:8080/health
+#|     healthy: 3s              # without a miss, before it counts
+#|     within: 30s              # to answer for the first time
+#|     every: 1s                # at most 5s
+#|     timeout: 5s              # of one try, at most 30s
+#|   trial: 2m                  # to confirm; 10s to 10m, 0s asks nobody
+#targets: []
+
+# Who is told that something waits for a person, was rolled back or failed: with a command:, it gets the text on its standard
+# input, and SALLYPORT_CHANGE, SALLYPORT_KIND, SALLYPORT_TEXT and SALLYPORT_NEXT.
+#notify: {}
 `
 
 const policyText = `# What may land, in every repository of this home. A repository's own .sallyport.yaml can

@@ -4,7 +4,8 @@
 // may land), both written by the owner, and a repository's .sallyport.yaml, which
 // is read from the base commit only, so that a change is judged by the rules
 // before it (SM-919). The last is written by strangers: it can make rules
-// stricter, and nothing in it is run or followed here.
+// stricter, its checks run in a sandbox, and the target that it proposes is run
+// only once the owner has trusted exactly these words (SM-925).
 //
 // A file is taken whole or refused whole. An unknown key, a value of another
 // type or out of range is refused with file, line, column and dotted path
@@ -37,6 +38,9 @@ type Sallyport struct {
 	Runtime  Runtime   `json:"runtime,omitzero" jsonschema:"How agents run."`
 
 	Interactive Supervision `json:"interactive,omitzero" jsonschema:"How a working agent is watched; a repository can only make it stricter."`
+
+	Targets []HomeTarget `json:"targets,omitempty" jsonschema:"How the code of a repository is started again and asked whether it answers when a change has landed."`
+	Notify  Notify       `json:"notify,omitzero" jsonschema:"Who is told that something waits for a person, was rolled back or failed."`
 }
 
 // Limits hold one sandbox.
@@ -92,6 +96,8 @@ type Repository struct {
 
 	ExecutionMode ExecutionMode `json:"execution_mode,omitempty" jsonschema:"How agents that can do both work here: deterministic or interactive. A plain command is always interactive."` // SV-007
 	Interactive   Supervision   `json:"interactive,omitzero" jsonschema:"How a working agent is watched; it counts where it is stricter than the home's."`
+
+	Target Proposal `json:"target,omitzero" jsonschema:"How the code of this repository is started again and asked whether it answers. It is run once the owner of a home has trusted exactly these words (sallyport target trust)."` // SM-925
 }
 
 // Judgement returns the rules of a policy.yaml: what it leaves out has its default.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"sallyport/internal/policy"
+	"sallyport/internal/target"
 )
 
 // Schemas are the names that Schema takes; each is a file docs/schema/<name>.json.
@@ -83,6 +84,8 @@ func options() *jsonschema.ForOptions {
 		reflect.TypeFor[Executables](): words(executables),
 		reflect.TypeFor[Name]():        text("name"),
 		reflect.TypeFor[Email]():       text("email"),
+		reflect.TypeFor[Address]():     {Type: "string", Pattern: `^http://[^\s@#]+$`, MaxLength: new(target.URLBytesMax)},
+		reflect.TypeFor[Trial]():       {Type: "string", Pattern: "^0s$|" + forms["duration"], MinLength: new(1)},
 
 		reflect.TypeFor[ExecutionMode](): words(executionModes),
 		reflect.TypeFor[Strategy]():      words(strategies),
@@ -101,9 +104,14 @@ func tighten(s *jsonschema.Schema, v reflect.Value) {
 		switch t := f.value.Type(); {
 		case t.Kind() == reflect.Struct:
 			tighten(property, f.value)
-		case t.Kind() == reflect.Pointer:
+		case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Bool:
 			property.Type, property.Types = "boolean", nil
+		case t.Kind() == reflect.Pointer:
+			property.Type, property.Types = "string", nil
 		case t.Kind() == reflect.Slice:
+			if t.Elem().Kind() == reflect.Struct {
+				tighten(property.Items, reflect.New(t.Elem()).Elem())
+			}
 			property.Type, property.Types = "array", nil
 			property.MaxItems = new(listMax)
 		case t.Kind() == reflect.Int:
