@@ -20,7 +20,7 @@ func (s *supervisor) listen(ctx context.Context) {
 		return
 	}
 	watch, err := s.c.Listen(ctx, session.Watched{
-		Change: s.row.ID, Side: side, Base: s.ws.BaseFolder(), Overlay: overlay,
+		Change: s.row.ID, Side: side, Base: s.ws.BaseFolders(), Overlay: overlay,
 		Secrets:   s.c.Secrets,
 		Log:       filepath.Join(s.c.Settings.Changes, string(s.row.ID), "logs", "file-changes.jsonl"),
 		Threshold: s.mode.ChangesMax, Ops: s.c.Ops,

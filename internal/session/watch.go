@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
 	"sallyport/internal/secret"
+	"sallyport/internal/workspace"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 type Watched struct {
 	Change      id.Change
 	Side        string          // absolute: the folder that the agent's files are in (overlay: the upper directory, else the copy)
-	Base        string          // absolute: the base layer, only read, to tell an add from a change; "" = every file is an add
+	Base        []string        // absolute: the base's layers, lowest first, only read, to tell an add from a change; none = every file is an add
 	Overlay     bool            // Side is an overlay's upper directory: a whiteout is a deletion
 	Log         string          // absolute: file-changes.jsonl, appended to (SV-062)
 	LogBytesMax int64           // 0 = 64 MiB
@@ -54,10 +55,10 @@ type Watched struct {
 // All methods may be called at once from everywhere.
 type Watch struct {
 	watched Watched
-	file    *os.File // the inotify descriptor, for waiting
-	fd      int      // the same one, for reading; under mu
-	side    int      // the top of the writable side
-	base    int      // the top of the base, or -1
+	file    *os.File        // the inotify descriptor, for waiting
+	fd      int             // the same one, for reading; under mu
+	side    int             // the top of the writable side
+	base    *workspace.Base // the top of the base, or nil
 
 	threshold chan struct{}
 	touched   chan struct{}
@@ -102,7 +103,7 @@ type Watch struct {
 // deliver; else what is wrong with a folder or the log.
 func StartWatch(ctx context.Context, watched Watched) (*Watch, error) {
 	w := &Watch{
-		watched: watched, side: -1, base: -1, fd: -1,
+		watched: watched, side: -1, fd: -1,
 		threshold: make(chan struct{}, 1), touched: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 		folders: map[int32]*folder{}, moving: map[uint32]moved{}, looks: map[string]*look{}, probes: map[int32]chan struct{}{},
 		changed: map[string]struct{}{}, hid: map[hidden]bool{}, left: map[string]bool{}, notes: map[ailment]*note{}, buffer: make([]byte, 64<<10),
@@ -124,8 +125,8 @@ func (w *Watch) open() error {
 	if w.side, err = openTop(w.watched.Side); err != nil {
 		return err
 	}
-	if w.watched.Base != "" {
-		if w.base, err = openTop(w.watched.Base); err != nil {
+	if len(w.watched.Base) > 0 {
+		if w.base, err = workspace.OpenBase(w.watched.Base); err != nil {
 			return err
 		}
 	}
@@ -239,7 +240,6 @@ func (w *Watch) release() {
 	if w.file != nil {
 		w.file.Close()
 	}
-	for _, fd := range []int{w.side, w.base} {
-		closeFolder(fd)
-	}
+	closeFolder(w.side)
+	w.base.Close()
 }

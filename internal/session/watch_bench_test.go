@@ -33,7 +33,7 @@ func BenchmarkWatch(b *testing.B) {
 		for b.Loop() {
 			fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 			must(b, err)
-			must(b, filepath.WalkDir(s.Base, func(path string, d fs.DirEntry, err error) error {
+			must(b, filepath.WalkDir(s.Base[0], func(path string, d fs.DirEntry, err error) error {
 				if err == nil && d.IsDir() {
 					_, err = unix.InotifyAddWatch(fd, path, unix.IN_CREATE|unix.IN_MODIFY)
 				}

@@ -294,7 +294,7 @@ func TestHardlyAnythingThatTheTreeShowsIsMissed(t *testing.T) {
 			}
 			s := stage(t, overlay, files)
 			w := start(t, s.Watched)
-			before := contents(t, s.Base)
+			before := contents(t, s.Base[0])
 			for part := range uint64(2) {
 				copied := t.TempDir()
 				wt.Try(t, workspace.Workspace{Tree: s.tree}, copied, edits(10*seed+part, 400)...)

@@ -309,8 +309,8 @@ func (w *Watch) scanOpen(f *folder, fd int, at string, v visit) {
 			}
 		}
 	}
-	below := openBase(w.base, at)
-	defer closeFolder(below)
+	below := w.below(at)
+	defer below.Close()
 	here := spot{folder: f, dir: fd, below: below, at: at, hidden: f.hidden, marked: f.marked}
 	err := eachName(fd, func(name string) {
 		var st unix.Stat_t

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/workspace"
 )
 
 // What happened to a path, seen from the base: the same file written twice is added
@@ -34,7 +36,8 @@ func (w *Watch) note(f *folder, at, name string, wasFolder bool) {
 // spot is a folder on both sides.
 type spot struct {
 	folder         *folder // nil = not watched
-	dir, below     int     // open folders, or -1
+	dir            int     // open folder, or -1
+	below          *workspace.Base
 	at             string
 	hidden, marked bool
 	closed         bool // dir lets nobody look
@@ -57,8 +60,8 @@ func (w *Watch) look(at string, l *look) {
 		w.unwatched(path, err)
 	}
 	defer closeFolder(dir)
-	below := openBase(w.base, at)
-	defer closeFolder(below)
+	below := w.below(at)
+	defer below.Close()
 	here := spot{folder: w.at(at), dir: dir, below: below, at: at, hidden: l.hidden || dir < 0, marked: l.marked, closed: closed}
 	for name, wasFolder := range l.names {
 		w.judge(here, name, wasFolder)
@@ -75,7 +78,7 @@ func (w *Watch) judge(s spot, name string, wasFolder bool) {
 	} else if s.dir >= 0 {
 		err = unix.Fstatat(s.dir, name, &above, unix.AT_SYMLINK_NOFOLLOW)
 	}
-	based := s.below >= 0 && unix.Fstatat(s.below, name, &base, unix.AT_SYMLINK_NOFOLLOW) == nil
+	based := s.below.Stat(name, &base) == nil
 	baseFolder := based && base.Mode&unix.S_IFMT == unix.S_IFDIR
 	exists := err == nil && !w.whiteout(s, name, &above)
 	isFolder := exists && above.Mode&unix.S_IFMT == unix.S_IFDIR
@@ -118,32 +121,30 @@ func (w *Watch) covered(h hidden) {
 	for len(pending) > 0 {
 		at := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
-		fd := openBase(w.base, at)
-		if fd < 0 {
-			continue
-		}
-		_ = eachName(fd, func(name string) { // what cannot be read is the walk's to tell
+		folder := w.below(at)
+		_ = folder.Names(func(name string) error { // what cannot be read is the walk's to tell
 			var st unix.Stat_t
 			inner := join(at, name)
-			if inner == ".git" || unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || w.full() {
-				return
+			if inner == ".git" || folder.Stat(name, &st) != nil || w.full() {
+				return nil
 			}
 			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 				pending = append(pending, inner)
-				return
+				return nil
 			}
 			if h.whole || !w.stands(inner) {
 				w.count(inner, fileGone, 0)
 			}
+			return nil
 		})
-		unix.Close(fd)
+		folder.Close()
 	}
 }
 
-// inBase reports whether a folder of the base, or -1, has an entry of that name.
-func inBase(below int, name string) bool {
+// inBase reports whether a folder of the base has an entry of that name.
+func inBase(below *workspace.Base, name string) bool {
 	var st unix.Stat_t
-	return below >= 0 && unix.Fstatat(below, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+	return below.Stat(name, &st) == nil
 }
 
 // stands reports whether something that is no folder is at a path of the writable side.
@@ -160,17 +161,11 @@ func (w *Watch) stands(path string) bool {
 	return !w.watched.Overlay || st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != 0
 }
 
-// openBase opens a folder of the base; -1 if there is none.
-func openBase(base int, path string) int {
-	if base < 0 {
-		return -1
-	}
-	if path == "" {
-		path = "."
-	}
-	fd, err := openBelow(base, path, unix.O_RDONLY|unix.O_DIRECTORY)
+// below opens a folder of the base; nil if there is none, or it cannot be opened: the walk tells that.
+func (w *Watch) below(at string) *workspace.Base {
+	folder, err := w.base.At(at)
 	if err != nil {
-		return -1
+		return nil
 	}
-	return fd
+	return folder
 }

@@ -34,18 +34,18 @@ type scene struct {
 func stage(t testing.TB, overlay bool, files map[string]string) scene {
 	t.Helper()
 	dir := t.TempDir()
-	s := scene{dir: dir, Watched: session.Watched{Change: "chg-00000001", Base: dir + "/base", Overlay: overlay, Log: dir + "/logs/file-changes.jsonl"}}
+	s := scene{dir: dir, Watched: session.Watched{Change: "chg-00000001", Base: []string{dir + "/base"}, Overlay: overlay, Log: dir + "/logs/file-changes.jsonl"}}
 	for _, d := range []string{"/base", "/logs", "/upper", "/work"} {
 		must(t, os.Mkdir(dir+d, 0o755))
 	}
 	s.Side = dir + "/upper"
 	for path, text := range files {
-		put(t, filepath.Join(s.Base, path), text)
+		put(t, filepath.Join(s.Base[0], path), text)
 		if !overlay {
 			put(t, filepath.Join(s.Side, path), text)
 		}
 	}
-	s.tree = sandbox.Tree{Layers: []string{s.Base}, Upper: s.Side, Work: dir + "/work"}
+	s.tree = sandbox.Tree{Layers: s.Base, Upper: s.Side, Work: dir + "/work"}
 	if !overlay {
 		s.tree = sandbox.Tree{Dir: s.Side}
 	}

@@ -10,19 +10,17 @@ import (
 
 // copyEntry compares one entry of a plain copy with the base, byte by byte: times can be
 // set by anybody, and a clock may go back.
-func (w *walker) copyEntry(dir, below int, at place, name string, st *unix.Stat_t) error {
+func (w *walker) copyEntry(dir int, below *Base, at place, name string, st *unix.Stat_t) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return w.copyFolder(dir, below, at, name)
 	}
-	if below >= 0 {
-		var was unix.Stat_t
-		err := unix.Fstatat(below, name, &was, unix.AT_SYMLINK_NOFOLLOW)
-		if err == nil && w.equal(dir, below, name, st, &was) {
-			return nil
-		}
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return err
-		}
+	var was unix.Stat_t
+	from, err := below.find(name, &was)
+	if err == nil && w.equal(dir, from, name, st, &was) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
 	}
 	if err := w.replaced(below, at, name); err != nil {
 		return err
@@ -31,10 +29,13 @@ func (w *walker) copyEntry(dir, below int, at place, name string, st *unix.Stat_
 	return nil
 }
 
-func (w *walker) copyFolder(dir, below int, at place, name string) error {
-	under := folderBelow(below, name)
-	defer closeBelow(under)
-	if under < 0 {
+func (w *walker) copyFolder(dir int, below *Base, at place, name string) error {
+	under, err := below.Folder(name)
+	if err != nil {
+		return err
+	}
+	defer under.Close()
+	if under == nil {
 		if err := w.gone(below, at, name); err != nil {
 			return err
 		}
@@ -48,11 +49,8 @@ func (w *walker) copyFolder(dir, below int, at place, name string) error {
 }
 
 // missing records what the base has in a folder and the copy has not.
-func (w *walker) missing(dir, below int, at place) error {
-	if below < 0 {
-		return nil
-	}
-	return names(below, func(name string) error {
+func (w *walker) missing(dir int, below *Base, at place) error {
+	return below.Names(func(name string) error {
 		if at.path == "" && name == ".git" {
 			return nil
 		}

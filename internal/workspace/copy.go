@@ -5,28 +5,44 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/sandbox"
 )
 
-// copyTree copies a layer, which the host made and nobody changes, for a sandbox to own.
-func copyTree(from, to string, owner sandbox.Owner, share bool) error {
-	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+// copyBase copies what layers show together, which the host made and nobody changes, for a sandbox to own.
+func copyBase(layers []string, to string, owner sandbox.Owner, share bool) error {
+	base, err := OpenBase(layers)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	return copyFolder(base, to, owner, share)
+}
+
+func copyFolder(from *Base, to string, owner sandbox.Owner, share bool) error {
+	if err := ownFolder(to, owner); err != nil {
+		return err
+	}
+	return from.Names(func(name string) error {
+		target := filepath.Join(to, name)
+		var st unix.Stat_t
+		dir, err := from.find(name, &st)
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(from, p)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
-		switch {
-		case d.IsDir():
-			return ownFolder(target, owner)
-		case d.Type()&fs.ModeSymlink != 0:
-			link, err := os.Readlink(p)
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFDIR:
+			inner, err := from.Folder(name)
+			if err != nil {
+				return err
+			}
+			defer inner.Close()
+			return copyFolder(inner, target, owner, share)
+		case unix.S_IFLNK:
+			link, err := readLink(dir, name)
 			if err != nil {
 				return err
 			}
@@ -34,14 +50,16 @@ func copyTree(from, to string, owner sandbox.Owner, share bool) error {
 				return err
 			}
 		default:
-			info, err := d.Info()
+			src, _, err := openFile(dir, name)
 			if err != nil {
 				return err
 			}
-			if err := copyOne(p, target, info.Mode().Perm(), share); err != nil {
+			defer src.Close()
+			if err := copyTo(src, target, fs.FileMode(st.Mode).Perm(), share); err != nil {
 				return err
 			}
-			if err := os.Chtimes(target, info.ModTime(), info.ModTime()); err != nil { // the index knows it
+			at := time.Unix(st.Mtim.Unix())
+			if err := os.Chtimes(target, at, at); err != nil { // the index knows it
 				return err
 			}
 		}
@@ -56,6 +74,10 @@ func copyOne(from, to string, mode fs.FileMode, share bool) error {
 		return err
 	}
 	defer src.Close()
+	return copyTo(src, to, mode, share)
+}
+
+func copyTo(src *os.File, to string, mode fs.FileMode, share bool) error {
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err

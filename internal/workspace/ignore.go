@@ -73,7 +73,7 @@ func wanted(globs []string, path string) bool {
 // own settings take part.
 func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map[string]bool, error) {
 	host := git.Dir{Path: m.repository(w.Spec.Project), Ops: m.ops}
-	folder := filepath.Join(filepath.Dir(w.base), "ignore")
+	folder := w.ignore
 	if len(paths) == 0 {
 		return nil, nil
 	}

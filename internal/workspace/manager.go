@@ -57,6 +57,9 @@ type Manager struct {
 
 	fitMu sync.Mutex
 	fit   map[git.OID]bool // trees found fit in this process's life
+
+	pinMu sync.Mutex
+	pins  map[git.OID]int // layers that somebody holds whom no record names yet
 }
 
 // New returns a manager; it touches nothing.
@@ -66,7 +69,7 @@ func New(c Config) *Manager {
 	}
 	return &Manager{
 		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(),
-		fit: map[git.OID]bool{},
+		fit: map[git.OID]bool{}, pins: map[git.OID]int{},
 	}
 }
 

@@ -82,10 +82,15 @@ type showing struct {
 var errNoWhiteouts = errors.New("whiteouts cannot be made here")
 
 func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID) (Workspace, error) {
-	layer, err := m.Layer(ctx, s.host, under)
+	commit := s.commit
+	if len(s.edits) > 0 {
+		commit = spec.Base
+	}
+	layer, release, err := m.Layer(ctx, s.host, under, commit)
 	if err != nil {
 		return Workspace{}, err
 	}
+	defer release()
 	objects, err := m.objects(ctx, spec.Project)
 	if err != nil {
 		return Workspace{}, err
@@ -103,7 +108,8 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 	if err != nil {
 		return Workspace{}, err
 	}
-	r := record{Strategy: m.strategy, Base: s.commit, Tree: under, Owner: spec.Owner, Objects: objects}
+	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: objects}
+	r.on(layer)
 	err = m.fill(home, r, layer, func(gitDir string) error {
 		index := filepath.Join(gitDir, "index")
 		if err := copyOne(layer.Index, index, 0o644, true); err != nil {

@@ -20,8 +20,10 @@ import (
 // record lies in every workspace, out of any sandbox's reach: what it was made as.
 type record struct {
 	Strategy Strategy      `json:"strategy"`
-	Base     git.OID       `json:"base"` // commit
-	Tree     git.OID       `json:"tree"` // of the layer below
+	Base     git.OID       `json:"base"`             // commit
+	Tree     git.OID       `json:"tree"`             // of the layer below
+	Layers   []git.OID     `json:"layers,omitempty"` // what that is made of, lowest first; none: itself alone
+	Ignore   git.OID       `json:"ignore,omitempty"` // which of them has the .gitignore files; "" = Tree's
 	Owner    sandbox.Owner `json:"owner"`
 	Objects  []string      `json:"objects"` // folders, as numbered inside
 }
@@ -40,9 +42,11 @@ func (m *Manager) Prepare(ctx context.Context, spec Spec) (Workspace, error) {
 		if w, err = m.open(spec); err == nil || !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		if err := m.make(ctx, spec, fresh(path)); err != nil {
+		release, err := m.make(ctx, spec, fresh(path))
+		if err != nil {
 			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
 		}
+		defer release()
 		if err := m.ops.Do("workspace:commit", func() error { return os.Rename(fresh(path), path) }); err != nil {
 			return err
 		}
@@ -72,8 +76,9 @@ func (m *Manager) replace(ctx context.Context, spec Spec, fill func(path string)
 	path := m.home(spec.Change)
 	var w Workspace
 	err := m.alone(ctx, path, func() error {
-		err := m.make(ctx, spec, fresh(path))
+		release, err := m.make(ctx, spec, fresh(path))
 		if err == nil {
+			defer release()
 			err = fill(fresh(path))
 		}
 		if err != nil {
@@ -111,6 +116,11 @@ func (m *Manager) discard(ctx context.Context, path string) error {
 		}
 		if !exists(path) {
 			return nil
+		}
+		if r, err := readRecord(path); err == nil {
+			if err := m.used(r.Tree); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
 		}
 		if err := m.ops.Do("workspace:retire", func() error { return os.Rename(path, temp) }); err != nil {
 			return err
@@ -195,12 +205,16 @@ func readRecord(path string) (record, error) {
 
 // workspace describes the folder at path that r tells of.
 func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
-	layer := m.layerOf(filepath.Join(m.root, "layers", string(r.Tree)))
-	w := Workspace{Spec: spec, Strategy: r.Strategy, base: layer.Tree, path: path}
+	chain, ignore := r.Layers, r.Ignore
+	if len(chain) == 0 {
+		chain, ignore = []git.OID{r.Tree}, r.Tree
+	}
+	layer := m.layerOf(chain, ignore)
+	w := Workspace{Spec: spec, Strategy: r.Strategy, layers: layer.Trees, ignore: layer.Ignore, path: path}
 	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
 	w.Tree.Objects = m.binds(r.Objects)
 	if r.Strategy == Overlay {
-		w.Tree.Layers = []string{layer.Tree}
+		w.Tree.Layers = layer.Trees
 		w.Tree.Upper, w.Tree.Work = filepath.Join(path, "upper"), filepath.Join(path, "work")
 	} else {
 		w.Tree.Dir = filepath.Join(path, "tree")
@@ -208,28 +222,38 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 	return w
 }
 
-// make makes a workspace at path, whose leftovers it removes first.
-func (m *Manager) make(ctx context.Context, spec Spec, path string) error {
+// make makes a workspace at path, whose leftovers it removes first. Its layer stays until release is called:
+// not before the workspace has its name.
+func (m *Manager) make(ctx context.Context, spec Spec, path string) (release func(), err error) {
 	host, err := m.Repository(ctx, spec.Project)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tree, objects, err := m.ground(ctx, host, spec.Project, spec.Base)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	layer, err := m.Layer(ctx, host, tree)
+	layer, release, err := m.Layer(ctx, host, tree, spec.Base)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := record{Strategy: m.strategy, Base: spec.Base, Tree: tree, Owner: spec.Owner, Objects: objects}
-	return m.fill(path, r, layer, func(gitDir string) error {
+	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: objects}
+	r.on(layer)
+	err = m.fill(path, r, layer, func(gitDir string) error {
 		if err := copyOne(layer.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
 			return err
 		}
 		return m.toy(gitDir, spec.Project, spec.Branch, spec.Base, objects)
 	})
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
+
+// on says which layer a workspace stands on.
+func (r *record) on(l Layer) { r.Tree, r.Layers, r.Ignore = l.chain[len(l.chain)-1], l.chain, l.ignore }
 
 // fill makes the folders of a workspace; the record comes last.
 func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir string) error) error {
@@ -271,7 +295,7 @@ func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir strin
 	}
 	if r.Strategy != Overlay {
 		err := m.ops.Do("workspace:copy", func() error {
-			return copyTree(layer.Tree, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
+			return copyBase(layer.Trees, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
 		})
 		if err != nil {
 			return err

@@ -165,9 +165,12 @@ func TestTwoCallersMakeALayerOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := m.Layer(t.Context(), host, tree); err != nil {
+			_, release, err := m.Layer(t.Context(), host, tree, head)
+			if err != nil {
 				t.Error(err)
+				return
 			}
+			release()
 		})
 	}
 	wg.Wait()
@@ -196,18 +199,19 @@ func TestALayerHoldsTheBytesOfItsTreeWhateverAttributesSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := m.Layer(t.Context(), host, tree)
+	l, release, err := m.Layer(t.Context(), host, tree, after)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer release()
 	for name, want := range map[string]string{"a.txt": "one\ntwo\n", "id.txt": "$Id$\n"} {
-		got, err := os.ReadFile(filepath.Join(l.Tree, name))
+		got, err := os.ReadFile(filepath.Join(l.Trees[0], name))
 		if err != nil || string(got) != want {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
 	}
 	for name, want := range map[string]os.FileMode{"a.txt": 0o644, "run": 0o755, ".git": 0o755 | os.ModeDir} {
-		if st, err := os.Lstat(filepath.Join(l.Tree, name)); err != nil || st.Mode() != want {
+		if st, err := os.Lstat(filepath.Join(l.Trees[0], name)); err != nil || st.Mode() != want {
 			t.Errorf("%s has mode %v, %v", name, st.Mode(), err)
 		}
 	}

@@ -9,5 +9,5 @@ func (w Workspace) Side() (folder string, overlay bool) {
 	return w.Tree.Dir, false
 }
 
-// BaseFolder is the layer below, read only.
-func (w Workspace) BaseFolder() string { return w.base }
+// BaseFolders are those of the layers below, lowest first, read only: see OpenBase.
+func (w Workspace) BaseFolders() []string { return w.layers }

@@ -21,12 +21,12 @@ const (
 )
 
 // upperEntry decodes one entry of an upper folder.
-func (w *walker) upperEntry(dir, below int, at place, name string, st *unix.Stat_t) error {
+func (w *walker) upperEntry(dir int, below *Base, at place, name string, st *unix.Stat_t) error {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		return w.upperFolder(dir, below, at, name)
 	case unix.S_IFCHR:
-		if st.Rdev == 0 {
+		if isWhiteout(st) {
 			return w.gone(below, at, name)
 		}
 	case unix.S_IFREG:
@@ -50,20 +50,17 @@ func (w *walker) upperEntry(dir, below int, at place, name string, st *unix.Stat
 }
 
 // replaced records what vanished because something that is no folder took its place.
-func (w *walker) replaced(below int, at place, name string) error {
-	fd := folderBelow(below, name)
-	if fd < 0 {
-		return nil
-	}
-	defer unix.Close(fd)
-	inner := place{path: at.join(name)}
-	return names(fd, func(name string) error { return w.gone(fd, inner, name) })
+func (w *walker) replaced(below *Base, at place, name string) error {
+	return w.allGone(below, at, name)
 }
 
-func (w *walker) upperFolder(dir, below int, at place, name string) error {
-	under := folderBelow(below, name)
-	defer closeBelow(under)
-	if under < 0 {
+func (w *walker) upperFolder(dir int, below *Base, at place, name string) error {
+	under, err := below.Folder(name)
+	if err != nil {
+		return err
+	}
+	defer under.Close()
+	if under == nil {
 		if err := w.gone(below, at, name); err != nil { // a folder in the place of a file
 			return err
 		}

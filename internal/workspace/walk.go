@@ -41,11 +41,11 @@ type surveyed struct {
 // survey walks the writable side.
 func (m *Manager) survey(ctx context.Context, w Workspace) (surveyed, error) {
 	walk := walker{ctx: ctx, limits: m.limits, closed: func(do func() error) error { return m.ops.Do("walk:unlock", do) }}
-	base, err := openTop(w.base)
+	base, err := OpenBase(w.layers)
 	if err != nil {
 		return surveyed{}, err
 	}
-	defer unix.Close(base)
+	defer base.Close()
 	walk.entry = walk.copyEntry
 	if w.Strategy == Overlay {
 		walk.entry = walk.upperEntry
@@ -107,7 +107,7 @@ type finding struct {
 }
 
 // walker is one walk. In its methods dir is a folder of the writable side, and below the
-// base's folder of the same path, or -1 if it has none.
+// base's folder of the same path, or nil if it has none.
 type walker struct {
 	ctx    context.Context
 	limits Limits
@@ -116,11 +116,11 @@ type walker struct {
 	bytes  int64 // of all paths seen
 	found  []finding
 	odd    []string
-	entry  func(dir, below int, at place, name string, st *unix.Stat_t) error
+	entry  func(dir int, below *Base, at place, name string, st *unix.Stat_t) error
 }
 
 // folder walks one open folder.
-func (w *walker) folder(dir, below int, at place) error {
+func (w *walker) folder(dir int, below *Base, at place) error {
 	return names(dir, func(name string) error {
 		if w.seen++; w.seen > w.limits.Entries {
 			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
@@ -152,7 +152,7 @@ func (w *walker) folder(dir, below int, at place) error {
 
 // enter opens a folder of the writable side and calls do with it. One that cannot be
 // opened, or lies too deep, is a finding.
-func (w *walker) enter(dir, below int, at place, name string, do func(fd int, at place) error) error {
+func (w *walker) enter(dir int, below *Base, at place, name string, do func(fd int, at place) error) error {
 	inner := place{path: at.join(name), depth: at.depth + 1}
 	if inner.depth > w.limits.Depth {
 		w.unreadable(below, at, name, fmt.Sprintf("more than %d folders in each other", w.limits.Depth))
@@ -187,17 +187,17 @@ func (w *walker) enter(dir, below int, at place, name string, do func(fd int, at
 	})
 }
 
-func (w *walker) unreadable(below int, at place, name, why string) {
+func (w *walker) unreadable(below *Base, at place, name, why string) {
 	w.add(below, name, Found{Path: at.join(name), Fact: policy.Fact{Unreadable: why}})
 }
 
-func (w *walker) add(below int, name string, f Found) {
+func (w *walker) add(below *Base, name string, f Found) {
 	var st unix.Stat_t
-	w.found = append(w.found, finding{f, below < 0 || unix.Fstatat(below, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil})
+	w.found = append(w.found, finding{f, below.Stat(name, &st) != nil})
 }
 
 // put records what is at a path of the writable side and is no folder.
-func (w *walker) put(dir, below int, at place, name string, st *unix.Stat_t) {
+func (w *walker) put(dir int, below *Base, at place, name string, st *unix.Stat_t) {
 	f := Found{Path: at.join(name), Fact: policy.Fact{HardLinks: int(st.Nlink)}, At: st.Ctim.Nano()}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -238,13 +238,10 @@ func special(mode uint32) string {
 }
 
 // gone records that a path of the base, or all that lies below it, is not there any more.
-func (w *walker) gone(below int, at place, name string) error {
-	if below < 0 {
-		return nil
-	}
+func (w *walker) gone(below *Base, at place, name string) error {
 	var st unix.Stat_t
-	if err := unix.Fstatat(below, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+	if err := below.Stat(name, &st); err != nil {
+		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}
 		return err
@@ -253,29 +250,16 @@ func (w *walker) gone(below int, at place, name string) error {
 		w.found = append(w.found, finding{Found: Found{Path: at.join(name)}})
 		return nil
 	}
-	fd, err := openAt(below, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	return w.allGone(below, at, name)
+}
+
+// allGone records that all the base has in the folder at a name is not there any more.
+func (w *walker) allGone(below *Base, at place, name string) error {
+	folder, err := below.Folder(name)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer folder.Close()
 	inner := place{path: at.join(name)}
-	return names(fd, func(name string) error { return w.gone(fd, inner, name) })
-}
-
-// folderBelow opens the base's folder of the same name; -1 if it has none there.
-func folderBelow(below int, name string) int {
-	if below < 0 {
-		return -1
-	}
-	fd, err := openAt(below, name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return -1
-	}
-	return fd
-}
-
-func closeBelow(fd int) {
-	if fd >= 0 {
-		unix.Close(fd)
-	}
+	return folder.Names(func(name string) error { return w.gone(folder, inner, name) })
 }

@@ -39,8 +39,9 @@ type Workspace struct {
 	Strategy Strategy
 	Tree     sandbox.Tree // how a sandbox shows it
 
-	base string // folder of the base layer, for comparing
-	path string // its own folder
+	layers []string // folders of the base's layers, lowest first, for comparing
+	ignore string   // folder of the base's .gitignore files
+	path   string   // its own folder
 }
 
 // LeftOver counts files that stay out of a change because the base ignores them.
