@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"sallyport":        func() { os.Exit(run()) },
 		"sallyport-keeper": func() { os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+		"service":          func() { os.Exit(service()) },
 	})
 }
 
@@ -48,7 +49,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"repo": cmdRepo, "exits": cmdExits, "id": cmdID, "until": cmdUntil, "keep": cmdKeep, "same": cmdSame,
-			"killdaemon": cmdKillDaemon, "count": cmdCount,
+			"killdaemon": cmdKillDaemon, "count": cmdCount, "target": cmdTarget,
 		},
 	})
 }
@@ -98,6 +99,7 @@ func (p *place) leave() {
 			fmt.Fprintf(os.Stderr, "daemon stop: %v\n%s", err, out)
 		}
 	}
+	leaveService(p.dir)
 	os.RemoveAll(p.run)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"sallyport/internal/api"
-	"sallyport/internal/problem"
 )
 
 const (
@@ -125,18 +124,10 @@ func (c *Client) Rollback(ctx context.Context, change string, r api.Rollback) (o
 	return out, err
 }
 
-// Confirm keeps a change that is on trial; said twice because the daemon went away, it counts once.
+// Confirm keeps a change that is on trial; said twice it counts once.
 func (c *Client) Confirm(ctx context.Context, change string) error {
-	tries := 0
 	return c.decision(ctx, change, "sallyport confirm "+change, func() error {
-		tries++
-		err := c.once(ctx, post, api.Path("changes", url.PathEscape(change), "confirm"), nil, nil, nil)
-		if tries > 1 && problem.KindOf(err) == problem.Conflict {
-			if d, show := c.Show(ctx, change); show == nil && d.Change.Trial != nil && d.Change.Trial.Handshake == api.Confirmed {
-				return nil
-			}
-		}
-		return err
+		return c.once(ctx, post, api.Path("changes", url.PathEscape(change), "confirm"), nil, nil, nil)
 	})
 }
 

@@ -82,6 +82,7 @@ func detailOf(d change.Detail) api.Detail {
 		l := landedOf(*d.Landing)
 		out.Landing = &l
 	}
+	out.Change.Trial = trialOf(d.Trial, d.Change.State)
 	return out
 }
 

@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/session"
+	"sallyport/internal/trial"
 )
 
 // verbs is change.Verbs by hand: it remembers what it was asked and answers from its fields.
@@ -29,6 +30,7 @@ type verbs struct {
 	by       audit.Actor
 	row      change.Row
 	left     []string
+	trial    *trial.Trial
 	notices  chan change.Notice
 	patch    string
 	patchErr error
@@ -67,7 +69,7 @@ func (v *verbs) List(_ context.Context, f change.Filter) ([]change.Row, error) {
 }
 
 func (v *verbs) Show(_ context.Context, c id.Change) (change.Detail, error) {
-	return change.Detail{Change: v.row}, v.note(audit.Actor{}, "show %s", c)
+	return change.Detail{Change: v.row, Trial: v.trial}, v.note(audit.Actor{}, "show %s", c)
 }
 
 func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan change.Notice, error) {

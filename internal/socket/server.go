@@ -131,6 +131,7 @@ func (s *Server) Handler() http.Handler {
 	verb("POST /v1/changes/{id}/tell", s.answer(s.tell))
 	verb("POST /v1/changes/{id}/put-back", s.answer(s.putBack))
 	verb("POST /v1/changes/{id}/rollback", s.answer(s.rollback))
+	verb("POST /v1/changes/{id}/confirm", s.answer(s.confirm))
 	verb("GET /v1/changes/{id}/diff", s.diff)
 	verb("GET /v1/changes/{id}/export", s.export)
 	verb("GET /v1/changes/{id}/transcript", s.transcript)

@@ -94,7 +94,7 @@ func requestOf(in api.Run) (request.Request, error) {
 		Agent: in.Agent, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
 		Allow: in.Allow, Forbid: in.Forbid, Checks: in.Checks, Shares: in.Shares, Profiles: in.Profiles,
 		IncludeDirty: in.IncludeDirty, IncludeIgnored: in.IncludeIgnored,
-		Approve: mode, Timeout: time.Duration(in.TimeoutMS) * time.Millisecond,
+		Approve: mode, Timeout: time.Duration(in.TimeoutMS) * time.Millisecond, Trial: lengthOf(in.TrialMS),
 		Strategy: strategy, Messages: in.Messages,
 	}, nil
 }
@@ -121,7 +121,7 @@ func (s *Server) list(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(rows, changeOf), nil
+	return s.rowsOf(r.Context(), rows)
 }
 
 func (s *Server) show(r *http.Request) (any, error) {
