@@ -61,7 +61,9 @@ func serveCode(address, code, mark string) error {
 	case "hangs":
 		health = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	case "answers health only":
-		answers = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, version+" is broken", http.StatusInternalServerError) }
+		answers = func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, version+" is broken", http.StatusInternalServerError)
+		}
 	case "eats":
 		if err := hungry(); err != nil {
 			return err
