@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/session"
+	"sallyport/internal/target"
 	"sallyport/internal/trial"
 )
 
@@ -106,6 +107,7 @@ type Tx interface {
 	landing.Tx
 	LandingByID
 	trial.Tx
+	target.Tx
 	lock.Tx
 }
 

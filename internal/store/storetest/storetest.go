@@ -48,6 +48,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"deciders race", testDecideRace},
 		{"landings", testLandings},
 		{"leases", testLeases},
+		{"trust", testTrust},
 		{"text that would change is refused", testExact},
 		{"a failing closure is undone alone", testSavepoint},
 		{"a closure that never comes back is undone alone", testPanic},

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/problem"
+	"sallyport/internal/target"
+)
+
+// PutTrust stores the trust in a repository's words, in the place of any earlier one.
+func (t *tx) PutTrust(ctx context.Context, tr target.Trust) error {
+	what := fmt.Sprintf("store the trust in the target of %q", tr.Repository)
+	if tr.Digest != tr.Words.Digest() {
+		return problem.Errorf(problem.Internal, "", "%s: the digest is not that of the words", what)
+	}
+	if err := exact(what, tr); err != nil {
+		return err
+	}
+	words, err := encode(tr.Words)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	by, err := encode(tr.By)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	_, err = t.write(ctx, "put-trust", `INSERT INTO trust (repository, digest, words, actor, at) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (repository) DO UPDATE SET digest = excluded.digest, words = excluded.words, actor = excluded.actor, at = excluded.at`,
+		tr.Repository, tr.Digest, words, by, ms(tr.At))
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// Trust returns a repository's; false if nothing of it is trusted.
+func (t *tx) Trust(ctx context.Context, repository string) (target.Trust, bool, error) {
+	tr := target.Trust{Repository: repository}
+	what := fmt.Sprintf("read the trust in the target of %q", repository)
+	var words, by string
+	var at sql.NullInt64
+	ok, err := t.one(ctx, `SELECT digest, words, actor, at FROM trust WHERE repository = ?`, []any{repository}, &tr.Digest, &words, &by, &at)
+	if err != nil || !ok {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", what, err)
+		}
+		return target.Trust{}, false, err
+	}
+	if tr.Words, err = decode[target.Target](words); err != nil {
+		return target.Trust{}, false, fmt.Errorf("%s: %w", what, err)
+	}
+	if tr.By, err = decode[audit.Actor](by); err != nil {
+		return target.Trust{}, false, fmt.Errorf("%s: %w", what, err)
+	}
+	tr.At = clock(at)
+	return tr, true, nil
+}
+
+// DropTrust takes a repository's trust back; false if there was none.
+func (t *tx) DropTrust(ctx context.Context, repository string) (bool, error) {
+	n, err := t.write(ctx, "drop-trust", `DELETE FROM trust WHERE repository = ?`, repository)
+	if err != nil {
+		return false, fmt.Errorf("take back the trust in the target of %q: %w", repository, err)
+	}
+	return n == 1, nil
+}
