@@ -101,3 +101,6 @@ type Rollback struct {
 
 // Entry is one row of the audit; its JSON is the one its hash was made of.
 type Entry = audit.Entry
+
+// AuditReport is what audit verify found.
+type AuditReport = audit.Report

@@ -52,10 +52,10 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 		"no reason":      {func(a []audit.Entry) []audit.Entry { a[2].Reason = ""; return a }, "entry 3"},
 		"another digest": {func(a []audit.Entry) []audit.Entry { a[2].Digests["tree"] = "x"; return a }, "entry 3"},
 		"hashed anew":    {func(a []audit.Entry) []audit.Entry { a[2].Verb = "refused"; a[2].Hash = a[2].Sum(); return a }, "entry 4"},
-		"one taken out":  {func(a []audit.Entry) []audit.Entry { return slices.Delete(a, 2, 3) }, "entry 4"},
-		"the first gone": {func(a []audit.Entry) []audit.Entry { return a[1:] }, "entry 2"},
+		"one taken out":  {func(a []audit.Entry) []audit.Entry { return slices.Delete(a, 2, 3) }, "entry 3"},
+		"the first gone": {func(a []audit.Entry) []audit.Entry { return a[1:] }, "entry 1"},
 		"one twice":      {func(a []audit.Entry) []audit.Entry { return slices.Insert(a, 2, a[1]) }, "entry 2"},
-		"two exchanged":  {func(a []audit.Entry) []audit.Entry { a[2], a[3] = a[3], a[2]; return a }, "entry 4"},
+		"two exchanged":  {func(a []audit.Entry) []audit.Entry { a[2], a[3] = a[3], a[2]; return a }, "entry 3"},
 		"renumbered": {func(a []audit.Entry) []audit.Entry {
 			a = slices.Delete(a, 2, 3)
 			a[2].Seq = 3

@@ -251,3 +251,7 @@ func (c *Controller) Audit(ctx context.Context, change id.Change, after int64, l
 	})
 	return out, err
 }
+
+func (c *Controller) AuditVerify(ctx context.Context, expected *audit.Mark) (audit.Report, error) {
+	return c.DB.VerifyAudit(ctx, expected)
+}

@@ -121,6 +121,8 @@ type Verbs interface {
 	// CheckpointExport writes what a checkpoint differs in from its base, as a patch with binary data that `git apply` takes.
 	CheckpointExport(ctx context.Context, ref id.Checkpoint, w io.Writer) error
 	Audit(ctx context.Context, change id.Change, after int64, limit int) ([]audit.Entry, error)
+	// AuditVerify reads the whole audit log and reports what is not as it was written; expected is a mark that somebody kept, or nil.
+	AuditVerify(ctx context.Context, expected *audit.Mark) (audit.Report, error)
 }
 
 // Terminal is the far side of an interactive shell. Whoever made the pty holds its

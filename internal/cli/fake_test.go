@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,8 @@ type daemon struct {
 	run      api.Run
 	taken    api.Checkpoint // what restore and checkpoint now answer
 	delivery api.Delivery
+	audit    []api.Entry
+	report   api.AuditReport
 	returned api.Returned
 	lost     error // what confirm answers, nil = it is confirmed
 }
@@ -127,7 +130,11 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/doctor", func(*http.Request) any {
 		return api.Doctor{Checks: []api.Check{{Name: "sandbox", OK: true, Needed: true, Detail: "they run"}}}
 	})
-	answer("GET /v1/audit", func(*http.Request) any { return []api.Entry{} })
+	answer("GET /v1/audit", func(r *http.Request) any {
+		after, _ := strconv.Atoi(r.URL.Query().Get("after"))
+		return append([]api.Entry{}, d.audit[min(after, len(d.audit)):]...)
+	})
+	answer("GET /v1/audit/verify", func(*http.Request) any { return d.report })
 	mux.HandleFunc("GET /v1/changes/{id}/diff", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
 	mux.HandleFunc("GET /v1/changes/{id}/export", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })
 	mux.HandleFunc("GET /v1/changes/{id}/transcript", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })

@@ -216,3 +216,13 @@ func (c *Client) Audit(ctx context.Context, change string, after int64, limit in
 	err = c.call(ctx, get, api.Path("audit"), q, nil, &out)
 	return out, err
 }
+
+// AuditVerify has the daemon read its whole audit log; expect is NUMBER:HASH as an earlier report had it, or "".
+func (c *Client) AuditVerify(ctx context.Context, expect string) (out api.AuditReport, err error) {
+	q := url.Values{}
+	if expect != "" {
+		q.Set("expect", expect)
+	}
+	err = c.call(ctx, get, api.Path("audit", "verify"), q, nil, &out)
+	return out, err
+}

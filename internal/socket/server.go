@@ -148,6 +148,7 @@ func (s *Server) Handler() http.Handler {
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
 	verb("GET /v1/secrets", s.secretScan)
 	verb("GET /v1/audit", s.answer(s.audit))
+	verb("GET /v1/audit/verify", s.answer(s.auditVerify))
 	mux.HandleFunc("/", s.answer(nowhere))
 	return s.onlyOwner(s.counted(mux))
 }

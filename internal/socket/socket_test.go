@@ -168,6 +168,10 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 		}, "checkpoint diff ckpt-001-abcdef01 ckpt-002-abcdef02"},
 		"transcript": {func(c *client.Client) error { return c.Transcript(ctx, "chg-00000001", "sh-abcde", io.Discard) }, "transcript chg-00000001 sh-abcde"},
 		"audit":      {func(c *client.Client) error { _, err := c.Audit(ctx, "chg-00000001", 5, 9); return err }, "audit chg-00000001 5 9"},
+		"audit verify": {func(c *client.Client) error {
+			_, err := c.AuditVerify(ctx, "3:"+strings.Repeat("0a", 32))
+			return err
+		}, "audit verify 3:" + strings.Repeat("0a", 32)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &verbs{row: change.Row{ID: "chg-00000001"}, patch: "patch"}

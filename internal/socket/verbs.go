@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/api"
+	"sallyport/internal/audit"
 	"sallyport/internal/change"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
@@ -293,4 +294,19 @@ func (s *Server) audit(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return each(rows, func(e api.Entry) api.Entry { return e }), nil
+}
+
+func (s *Server) auditVerify(r *http.Request) (any, error) {
+	if err := known(r, "expect"); err != nil {
+		return nil, err
+	}
+	var expected *audit.Mark
+	if v := r.URL.Query().Get("expect"); v != "" {
+		m, err := audit.ParseMark(v)
+		if err != nil {
+			return nil, err
+		}
+		expected = &m
+	}
+	return s.Verbs.AuditVerify(r.Context(), expected)
 }

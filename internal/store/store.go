@@ -130,5 +130,9 @@ type DB interface {
 	InTx(ctx context.Context, do func(Tx) error) error
 	// Read runs do on a consistent snapshot; writing in it is an error.
 	Read(ctx context.Context, do func(Tx) error) error
+	// VerifyAudit reads the whole audit log and holds it against what was written down beside the
+	// database, and against expected, a mark that somebody kept, or nil. What is wrong with
+	// the log stands in the report; an error says that it could not be read.
+	VerifyAudit(ctx context.Context, expected *audit.Mark) (audit.Report, error)
 	Close() error
 }

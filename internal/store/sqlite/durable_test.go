@@ -250,7 +250,7 @@ func TestAnOperationIsNamedAfterWhatWasWritten(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"db:create", "db:open", "db:migrate", "db:read", "db:landed", "db:_as_it____so_", "db:next-uid", "db:approved", "db:close"}
+	want := []string{"db:create", "db:open", "db:migrate", "db:head", "db:read", "db:landed", "db:_as_it____so_", "db:next-uid", "db:approved", "db:close"}
 	if ops = slices.Compact(ops); !slices.Equal(ops, want) { // one migration after the other
 		t.Errorf("operations\n%q, want\n%q", ops, want)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/audit"
 	"sallyport/internal/lock"
 	"sallyport/internal/person"
 	"sallyport/internal/problem"
@@ -88,70 +87,4 @@ func (t *tx) DropLease(ctx context.Context, l lock.Lease) error {
 // plain is a text as it may stand in a column.
 func plain(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-// AppendEntry adds e behind the last entry. Its free text is made storable first: what is
-// not UTF-8 is replaced, for an audit entry is kept in any case.
-func (t *tx) AppendEntry(ctx context.Context, e audit.Entry) error {
-	what := fmt.Sprintf("append audit entry %q", e.Verb)
-	for _, s := range []*string{&e.Actor.Name, &e.Subject, &e.Reason} {
-		*s = plain(*s)
-	}
-	e.At = e.At.UTC().Truncate(time.Millisecond)
-	e.Seq, e.Previous = 1, ""
-	var last int64
-	ok, err := t.one(ctx, `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`, nil, &last, &e.Previous)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if ok {
-		e.Seq = last + 1
-	}
-	digests, err := encode(e.Digests)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	e.Hash = e.Sum()
-	_, err = t.write(ctx, "audit", `INSERT INTO audit (seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason,
-		digests, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		e.Seq, e.At.UnixMilli(), e.Actor.Kind, e.Actor.Name, e.Actor.UID, e.Change, e.Subject, e.Verb, e.Reason,
-		digests, e.Previous, e.Hash)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if t.verb == "" {
-		t.verb = e.Verb
-	}
-	return nil
-}
-
-// Entries returns entries after a sequence number, oldest first.
-func (t *tx) Entries(ctx context.Context, change string, after int64, limit int) ([]audit.Entry, error) {
-	query, args := `SELECT seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, previous, hash
-		FROM audit WHERE seq > ?`, []any{after}
-	if change != "" {
-		query, args = query+` AND change = ?`, append(args, change)
-	}
-	if limit <= 0 {
-		limit = 1000
-	}
-	var all []audit.Entry
-	err := t.each(ctx, func(row scanner) error {
-		var e audit.Entry
-		var at int64
-		var digests string
-		if err := row.Scan(&e.Seq, &at, &e.Actor.Kind, &e.Actor.Name, &e.Actor.UID, &e.Change, &e.Subject, &e.Verb, &e.Reason,
-			&digests, &e.Previous, &e.Hash); err != nil {
-			return err
-		}
-		e.At = time.UnixMilli(at).UTC()
-		var err error
-		e.Digests, err = decode[map[string]string](digests)
-		all = append(all, e)
-		return err
-	}, query+` ORDER BY seq LIMIT ?`, append(args, limit)...)
-	if err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
-	}
-	return all, nil
 }

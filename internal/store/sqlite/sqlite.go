@@ -7,7 +7,8 @@
 //
 // Whatever a closure does stays in memory until COMMIT: the cache never spills, and
 // temporary tables and savepoint journals have no files. So the one named
-// operation around COMMIT is all that a transaction does to the disk.
+// operation around COMMIT, with the line of the audit's head record behind it, is all
+// that a transaction does to the disk.
 package sqlite
 
 import (
@@ -22,6 +23,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver, pure Go
 
+	"sallyport/internal/audit"
 	"sallyport/internal/disk"
 	"sallyport/internal/store"
 )
@@ -37,6 +39,7 @@ type DB struct {
 	pool   *sql.DB    // one connection
 	writer *statement // on that connection; only whose turn it is uses it
 	reads  *sql.DB
+	head   *audit.Head // written after each commit, by whose turn it is
 
 	queue   chan *call
 	closing chan struct{} // closed once Close was called
@@ -94,6 +97,9 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	if err := db.migrate(ctx, found); err != nil {
+		return err
+	}
+	if err := db.ops.Do("db:head", func() error { return db.catchUp(ctx) }); err != nil {
 		return err
 	}
 	conn, err := db.pool.Conn(ctx)
@@ -193,7 +199,7 @@ func (db *DB) drop() error {
 	if db.pool != nil {
 		errs = append(errs, db.pool.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, db.head.Close())...)
 }
 
 // Read runs do on a consistent snapshot. See store.DB.

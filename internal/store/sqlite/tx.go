@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/internal/audit"
 	"sallyport/internal/problem"
 	"sallyport/internal/store"
 )
@@ -17,10 +18,11 @@ type tx struct {
 	run      runner
 	path     string
 	readOnly bool
-	over     bool   // the closure has returned
-	broken   error  // why the whole transaction is lost; nothing may follow
-	wrote    string // what was written first, in one word; "" = nothing
-	verb     string // of the first audit entry, which says it better
+	over     bool       // the closure has returned
+	broken   error      // why the whole transaction is lost; nothing may follow
+	wrote    string     // what was written first, in one word; "" = nothing
+	verb     string     // of the first audit entry, which says it better
+	mark     audit.Mark // of the last audit entry; zero = none
 }
 
 var _ store.Tx = (*tx)(nil)

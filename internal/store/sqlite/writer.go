@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/audit"
 	"sallyport/internal/problem"
 	"sallyport/internal/store"
 )
@@ -122,16 +123,20 @@ func (db *DB) group(first *call) bool {
 	}
 	var waiting []*call
 	var ops []string
+	var mark audit.Mark
 	for c, more := first, true; more; {
 		t, err := db.serve(c)
 		if t != nil {
 			waiting = append(waiting, c)
+			if t.mark.Seq > 0 {
+				mark = t.mark
+			}
 			if op := t.op(); op != "" {
 				ops = append(ops, op)
 			}
 		}
 		if err != nil { // the transaction is gone, and with it everybody's work
-			return db.finish(waiting, nil, err)
+			return db.finish(waiting, nil, mark, err)
 		}
 		if len(waiting) == groupMax {
 			break
@@ -142,7 +147,7 @@ func (db *DB) group(first *call) bool {
 			more = false
 		}
 	}
-	return db.finish(waiting, ops, nil)
+	return db.finish(waiting, ops, mark, nil)
 }
 
 // serve gives one caller its turn in a savepoint. It returns what the caller did, nil if that
@@ -168,13 +173,13 @@ func (db *DB) serve(c *call) (*tx, error) {
 
 // finish commits, or rolls back if failed says why, and answers everybody. A
 // transaction that wrote nothing is no operation.
-func (db *DB) finish(waiting []*call, ops []string, failed error) bool {
+func (db *DB) finish(waiting []*call, ops []string, mark audit.Mark, failed error) bool {
 	a := answer{err: failed}
 	switch {
 	case failed != nil || len(ops) == 0:
 		_ = db.writer.plain(`ROLLBACK`) // fails if SQLite has done it already
 	default:
-		a = db.commit(name(ops))
+		a = db.commit(name(ops), mark)
 	}
 	if a.err != nil {
 		a.err = fmt.Errorf("commit: %w", explain(db.path, a.err))
@@ -185,14 +190,21 @@ func (db *DB) finish(waiting []*call, ops []string, failed error) bool {
 	return a.panic == nil
 }
 
-func (db *DB) commit(op string) (a answer) {
+// commit commits, then writes down how far the audit log has come.
+func (db *DB) commit(op string, mark audit.Mark) (a answer) {
 	defer func() {
 		a.panic = recover()
 		if a.err != nil || a.panic != nil {
 			_ = db.writer.plain(`ROLLBACK`) // fails if SQLite has done it already
 		}
 	}()
-	a.err = db.ops.Do(op, func() error { return db.writer.plain(`COMMIT`) })
+	a.err = db.ops.Do(op, func() error {
+		if err := db.writer.plain(`COMMIT`); err != nil {
+			return err
+		}
+		db.noteHead(mark)
+		return nil
+	})
 	return a
 }
 

@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+)
+
+// AppendEntry adds e behind the last entry. Its free text is made storable first: what is
+// not UTF-8 is replaced, for an audit entry is kept in any case.
+func (t *tx) AppendEntry(ctx context.Context, e audit.Entry) error {
+	what := fmt.Sprintf("append audit entry %q", e.Verb)
+	for _, s := range []*string{&e.Actor.Name, &e.Subject, &e.Reason} {
+		*s = plain(*s)
+	}
+	e.At = e.At.UTC().Truncate(time.Millisecond)
+	e.Seq, e.Previous = 1, ""
+	var last int64
+	ok, err := t.one(ctx, `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`, nil, &last, &e.Previous)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if ok {
+		e.Seq = last + 1
+	}
+	digests, err := encode(e.Digests)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	e.Hash = e.Sum()
+	_, err = t.write(ctx, "audit", `INSERT INTO audit (seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason,
+		digests, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.Seq, e.At.UnixMilli(), e.Actor.Kind, e.Actor.Name, e.Actor.UID, e.Change, e.Subject, e.Verb, e.Reason,
+		digests, e.Previous, e.Hash)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if t.verb == "" {
+		t.verb = e.Verb
+	}
+	t.mark = audit.Mark{Seq: e.Seq, Hash: e.Hash}
+	return nil
+}
+
+const entryColumns = `seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, previous, hash`
+
+// Entries returns entries after a sequence number, oldest first.
+func (t *tx) Entries(ctx context.Context, change string, after int64, limit int) ([]audit.Entry, error) {
+	query, args := `SELECT `+entryColumns+` FROM audit WHERE seq > ?`, []any{after}
+	if change != "" {
+		query, args = query+` AND change = ?`, append(args, change)
+	}
+	if limit <= 0 {
+		limit = 1000
+	}
+	var all []audit.Entry
+	err := t.each(ctx, func(row scanner) error {
+		e, err := entry(row)
+		all = append(all, e)
+		return err
+	}, query+` ORDER BY seq LIMIT ?`, append(args, limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return all, nil
+}
+
+// entry reads a row of entryColumns. Its number is set even if the rest cannot be read.
+func entry(row scanner) (audit.Entry, error) {
+	var e audit.Entry
+	var at int64
+	var digests string
+	if err := row.Scan(&e.Seq, &at, &e.Actor.Kind, &e.Actor.Name, &e.Actor.UID, &e.Change, &e.Subject, &e.Verb, &e.Reason,
+		&digests, &e.Previous, &e.Hash); err != nil {
+		return e, err
+	}
+	e.At = time.UnixMilli(at).UTC()
+	var err error
+	e.Digests, err = decode[map[string]string](digests)
+	return e, err
+}
+
+// VerifyAudit reads the whole log and holds it against the head record. See store.DB.
+func (db *DB) VerifyAudit(ctx context.Context, expected *audit.Mark) (audit.Report, error) {
+	// First the record, then the log: so the log has all that the record knows.
+	marks, damaged, err := audit.ReadMarks(db.headPath())
+	if err != nil {
+		return audit.Report{}, err
+	}
+	v := audit.NewVerifier(marks, expected)
+	if damaged > 0 {
+		v.Fault(0, "line %d of the head record %q cannot be read", damaged, db.headPath())
+	}
+	err = db.Read(ctx, func(s store.Tx) error {
+		t, ok := s.(*tx)
+		if !ok {
+			return problem.New(problem.Internal, "a transaction of another store")
+		}
+		return t.each(ctx, func(row scanner) error {
+			if e, err := entry(row); err != nil {
+				v.Unreadable(e.Seq, err)
+			} else {
+				v.Add(e)
+			}
+			return nil
+		}, `SELECT `+entryColumns+` FROM audit ORDER BY seq`)
+	})
+	if err != nil {
+		return audit.Report{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	return v.End(), nil
+}
+
+func (db *DB) headPath() string { return filepath.Join(filepath.Dir(db.path), audit.HeadName) }
+
+// catchUp opens the head record and adds what a crash kept from it. A record that knows more
+// than the log is left as it is: it is what VerifyAudit finds the loss by.
+func (db *DB) catchUp(ctx context.Context) error {
+	var err error
+	if db.head, err = audit.OpenHead(db.headPath()); err != nil {
+		return err
+	}
+	var last audit.Mark
+	err = db.pool.QueryRowContext(ctx, `SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`).Scan(&last.Seq, &last.Hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil || last.Seq <= db.head.Last().Seq {
+		return err
+	}
+	return db.head.Note(last)
+}
+
+// noteHead adds the last entry of a commit to the head record. The commit stands whatever comes
+// of it: a record that cannot be written now gets a later entry with the next one.
+func (db *DB) noteHead(m audit.Mark) {
+	if m.Seq > 0 {
+		_ = db.head.Note(m)
+	}
+}
