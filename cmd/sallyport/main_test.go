@@ -99,7 +99,7 @@ func (p *place) leave() {
 			fmt.Fprintf(os.Stderr, "daemon stop: %v\n%s", err, out)
 		}
 	}
-	leaveService(p.dir)
+	leaveServices(p.dir)
 	os.RemoveAll(p.run)
 }
 

@@ -143,40 +143,58 @@ func stopService(pidFile, address string) error {
 	return nil
 }
 
-// cmdTarget makes a repository's code a service that runs, and the home's target: target DIR.
-// It sets URL. What stands in the repository's app.txt is started.
+// cmdTarget makes a repository's code a service that runs, and the home's target for it: target VARIABLE DIR
+// [WITHIN], where WITHIN is how long it may take to answer. VARIABLE becomes its URL. What stands in app.txt is started.
 func cmdTarget(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 1 {
-		ts.Fatalf("usage: target DIR")
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: target VARIABLE DIR [WITHIN]")
 	}
-	repo, dir, home := ts.MkAbs(args[0]), filepath.Join(ts.Getenv("WORK"), serviceDir), ts.Getenv("SALLYPORT_HOME")
+	within := "30s"
+	if len(args) == 3 {
+		within = args[2]
+	}
+	repo, home := ts.MkAbs(args[1]), ts.Getenv("SALLYPORT_HOME")
+	dir := filepath.Join(ts.Getenv("WORK"), servicesDir, filepath.Base(repo))
 	for _, folder := range []string{dir, home} {
 		ts.Check(os.MkdirAll(folder, 0o700))
 	}
 	address, err := freeAddress()
 	ts.Check(err)
-	ts.Check(os.WriteFile(filepath.Join(dir, "address"), []byte(address), 0o600))
 	restart := filepath.Join(dir, "restart")
-	script := fmt.Sprintf("#!/bin/sh\nset -e\nexport GORACE=atexit_sleep_ms=0\ncd %[1]s\nservice stop %[2]s/pid %[3]s\nservice serve %[3]s app.txt %[2]s/mark </dev/null >>%[2]s/log 2>&1 &\necho $! >%[2]s/pid\n", repo, dir, address)
-	ts.Check(os.WriteFile(restart, []byte(script), 0o700))
-	config := fmt.Sprintf("targets:\n  - repository: %s\n    restart: %s\n    probe: {http: 'http://%s/health', healthy: 200ms, within: 2s, every: 100ms, timeout: 500ms}\n", repo, restart, address)
-	ts.Check(os.WriteFile(filepath.Join(home, "sallyport.yaml"), []byte(config), 0o600))
-	ts.Setenv("URL", "http://"+address)
+	for name, text := range map[string]string{
+		"address": address,
+		"restart": fmt.Sprintf("#!/bin/sh\nset -e\nexport GORACE=atexit_sleep_ms=0\ncd %[1]s\nservice stop %[2]s/pid %[3]s\n"+
+			"service serve %[3]s app.txt %[2]s/mark </dev/null >>%[2]s/log 2>&1 &\necho $! >%[2]s/pid\n", repo, dir, address),
+	} {
+		ts.Check(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
+	}
+	config := filepath.Join(home, "sallyport.yaml")
+	text, err := os.ReadFile(config)
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = []byte("targets:\n"), nil
+	}
+	ts.Check(err)
+	text = fmt.Appendf(text, "  - repository: %s\n    restart: %s\n    probe: {http: 'http://%s/health', healthy: 1s, within: %s}\n", repo, restart, address, within)
+	ts.Check(os.WriteFile(config, text, 0o600))
+	ts.Setenv(args[0], "http://"+address)
 	ts.Check(ts.Exec(restart))
 	cmdUntil(ts, false, []string{"^v1", "service", "get", "http://" + address})
 }
 
-// serviceDir is where a story's service has its pid, below the story's folder.
-const serviceDir = ".service"
+// servicesDir has a folder for each service of a story, below the story's.
+const servicesDir = ".services"
 
-// leaveService ends the service of a story, if it has one.
-func leaveService(dir string) {
-	address, err := os.ReadFile(filepath.Join(dir, serviceDir, "address"))
-	if err != nil {
-		return // it has none
-	}
-	if err := stopService(filepath.Join(dir, serviceDir, "pid"), string(address)); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the service:", err)
+// leaveServices ends the services of a story.
+func leaveServices(dir string) {
+	all, _ := filepath.Glob(filepath.Join(dir, servicesDir, "*", "address")) // the pattern is well-formed
+	for _, name := range all {
+		address, err := os.ReadFile(name)
+		if err == nil {
+			err = stopService(filepath.Join(filepath.Dir(name), "pid"), string(address))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "stop the service:", err)
+		}
 	}
 }
 

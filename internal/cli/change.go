@@ -42,14 +42,8 @@ func (a *app) changeList() *cobra.Command {
 				return err
 			}
 			f := client.Filter{States: only, Limit: limit}
-			if cmd.Flags().Changed("repo") {
-				dir, err := a.Dir()
-				if err != nil {
-					return fmt.Errorf("find where you stand: %w", err)
-				}
-				if f.Repo, err = top(within(dir, repo)); err != nil {
-					return err
-				}
+			if err := a.within(cmd, repo, &f); err != nil {
+				return err
 			}
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -66,6 +60,19 @@ func (a *app) changeList() *cobra.Command {
 	cmd.Flags().StringArrayVar(&only, "state", nil, "only those in this `STATE`; repeatable")
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` (default 100)")
 	return cmd
+}
+
+// within narrows a list to the repository that --repo names, if it is given.
+func (a *app) within(cmd *cobra.Command, repo string, f *client.Filter) error {
+	if !cmd.Flags().Changed("repo") {
+		return nil
+	}
+	dir, err := a.Dir()
+	if err != nil {
+		return fmt.Errorf("find where you stand: %w", err)
+	}
+	f.Repo, err = top(within(dir, repo))
+	return err
 }
 
 // top finds the work tree that a folder lies in, as the daemon names it.

@@ -22,24 +22,29 @@ the old files, and the old version running.
 The others are for a change that has not landed, and need no approval, because nothing lands:
 --checkpoint makes its tree that of one of its checkpoints, byte for byte; --file returns files (or
 folders with all below) to the last valid checkpoint; --smart returns those that break a rule. What
-stood there is kept as a checkpoint; an agent that works goes on, on the restored files.`
+stood there is kept as a checkpoint; an agent that works goes on, on the restored files.
+
+--list undoes nothing: it lists what has landed last and can be undone.`
 
 // rollbackFlags are the words of rollback.
 type rollbackFlags struct {
 	reason, mode, checkpoint string
 	files                    []string
 	smart                    bool
+	list                     bool
+	repo                     string
 }
 
 func (a *app) rollbackCommand() *cobra.Command {
 	var f rollbackFlags
 	var cmd *cobra.Command
-	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID", "undo what has landed, or take a working tree back", rollbackLong,
+	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID | --list", "undo what has landed, or take a working tree back", rollbackLong,
 		`  sallyport rollback chg-1a2b3c4d
   sallyport rollback chg-1a2b3c4d --approve yes --reason "breaks the build"
   sallyport rollback --checkpoint ckpt-002-0123abcd
   sallyport rollback chg-1a2b3c4d --file src/main.go --file docs
-  sallyport rollback chg-1a2b3c4d --smart`,
+  sallyport rollback chg-1a2b3c4d --smart
+  sallyport rollback --list --repo .`,
 		func(words []string) error { return f.check(cmd, words) },
 		func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
@@ -47,6 +52,8 @@ func (a *app) rollbackCommand() *cobra.Command {
 				return err
 			}
 			switch {
+			case f.list:
+				return a.points(cmd, c, f.repo)
 			case f.checkpoint != "":
 				return a.restore(cmd, c, f.checkpoint)
 			case f.smart || len(f.files) > 0:
@@ -59,20 +66,25 @@ func (a *app) rollbackCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "make the tree that of the checkpoint with this `ID`")
 	cmd.Flags().StringArrayVar(&f.files, "file", nil, "return this `PATH`, from the top of the repository, to the last valid checkpoint; repeatable")
 	cmd.Flags().BoolVar(&f.smart, "smart", false, "return the files that break a rule to the last valid checkpoint")
+	cmd.Flags().BoolVar(&f.list, "list", false, "list the last 20 landings that can be undone")
+	cmd.Flags().StringVar(&f.repo, "repo", "", "with --list: only those of the repository that holds `DIR`")
 	return cmd
 }
 
 // check refuses words that mean two things at once.
 func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 	var given []string
-	for _, name := range []string{"checkpoint", "file", "smart"} {
+	for _, name := range []string{"list", "checkpoint", "file", "smart"} {
 		if cmd.Flags().Changed(name) {
 			given = append(given, "--"+name)
 		}
 	}
 	const next = "sallyport rollback --help"
 	if len(given) > 1 {
-		return problem.Errorf(problem.Usage, next, "%s and %s are two ways back; give one", given[0], given[1])
+		return problem.Errorf(problem.Usage, next, "%s and %s are two things to do; give one", given[0], given[1])
+	}
+	if cmd.Flags().Changed("repo") && !f.list {
+		return problem.Errorf(problem.Usage, next, "--repo is for --list; CHANGE says which repository is meant")
 	}
 	for _, name := range []string{"approve", "reason"} {
 		if len(given) == 1 && cmd.Flags().Changed(name) {
@@ -81,6 +93,9 @@ func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 	}
 	if slices.Contains(f.files, "") {
 		return problem.Errorf(problem.Usage, next, "--file \"\" names no file")
+	}
+	if f.list {
+		return exactly()(words)
 	}
 	if !slices.Contains(given, "--checkpoint") {
 		return oneChange(words)
