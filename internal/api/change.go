@@ -106,6 +106,7 @@ type Limit struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
 	Observed string `json:"observed"`
+	Setting  string `json:"setting,omitempty"` // what raises it
 }
 
 // Exit is how an agent ended.

@@ -81,6 +81,7 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, co
 // environment is a sandbox with what this change's programs may see, and no tree or program yet.
 func (c *Controller) environment(ctx context.Context, row store.Change, j Judging) (sandbox.Spec, error) {
 	limits := c.Settings.Limits
+	limits.DiskBytes = supervision(row.Request, j).UpperBytesMax
 	if row.Request.Timeout > 0 {
 		limits.Timeout = row.Request.Timeout
 	}

@@ -209,9 +209,9 @@ func (s *supervisor) tooMuch(ctx context.Context, diff workspace.Diff) (over boo
 	mb := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 	switch {
 	case use.Held > s.mode.UpperBytesMax:
-		s.end(&sandbox.Limit{Name: "disk", Value: mb(s.mode.UpperBytesMax), Observed: mb(use.Held)})
+		s.end(&sandbox.Limit{Name: sandbox.Disk, Value: mb(s.mode.UpperBytesMax), Observed: mb(use.Held)})
 	case use.Low():
-		s.end(&sandbox.Limit{Name: "free disk", Value: mb(min(use.All/50, 1<<30)), Observed: mb(use.Free)})
+		s.end(&sandbox.Limit{Name: sandbox.FreeDisk, Value: mb(min(use.All/50, 1<<30)), Observed: mb(use.Free)})
 	default:
 		return false, nil
 	}

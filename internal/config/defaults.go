@@ -26,6 +26,7 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #  output: 10MiB       # stdout and stderr together
 #  timeout: 1h         # at most 24h
 #  descriptors: 4096   # open files of one process
+#  files: 1000000      # files and folders that a workspace may grow by
 
 # Folders of this machine that every sandbox sees, read-only (as with --share).
 #shares: []

@@ -49,6 +49,7 @@ type Limits struct {
 	Processes   int      `json:"processes,omitempty" min:"8" max:"32768" jsonschema:"Processes and threads at once (default 512)."`
 	Output      Size     `json:"output,omitempty" min:"1KiB" max:"1GiB" jsonschema:"Bytes of stdout and stderr together, such as 10MiB (default 10MiB)."`
 	Timeout     Duration `json:"timeout,omitempty" min:"1s" max:"24h" jsonschema:"How long an agent may run, such as 1h or 90m (default 1h)."`
+	Files       int      `json:"files,omitempty" min:"100" max:"100000000" jsonschema:"Files and folders that a workspace may grow by (default 1000000)."`
 	Descriptors int      `json:"descriptors,omitempty" min:"64" max:"1048576" jsonschema:"Open files of one process (default 4096)."`
 }
 

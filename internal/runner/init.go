@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,7 @@ type king struct {
 	frozen   bool
 	resting  map[int]bool // what the agent itself had stopped before a freeze
 	watching sandbox.Watching
-	peak     struct{ tasks, files int }
+	unseen   atomic.Int64  // bytes of memory as the driver says
 	first    chan struct{} // closed when there is a child to wait for
 }
 
@@ -125,6 +126,8 @@ func (k *king) obey() error {
 			k.freeze(order.Freeze.Within)
 		case order.Thaw:
 			k.thaw()
+		case order.Unseen != nil:
+			k.unseen.Store(*order.Unseen)
 		}
 		for _, fd := range fds {
 			unix.Close(fd)
@@ -288,11 +291,8 @@ func (k *king) reap() {
 			ended.Code, ended.Signal = -1, int(status.Signal())
 		}
 		if number == 1 {
-			k.look()
+			k.look() // the others are still there, and may be too many
 		}
-		k.mu.Lock()
-		ended.Tasks, ended.Files = k.peak.tasks, k.peak.files
-		k.mu.Unlock()
 		k.tell(sandbox.Event{Ended: &ended})
 		if number == 1 {
 			syscall.Exit(0) // at once, and with it everything inside

@@ -254,7 +254,8 @@ func makeFolder(path string, owner sandbox.Owner) error {
 }
 
 func mountTmpfs(at string, sizeBytes int64, mode uint32) error {
-	options := "size=" + strconv.FormatInt(sizeBytes, 10) + ",mode=" + strconv.FormatUint(uint64(mode), 8)
+	// As many entries as there is room for in memory, if all are empty.
+	options := "size=" + strconv.FormatInt(sizeBytes, 10) + ",nr_inodes=" + strconv.FormatInt(sizeBytes/entryBytes, 10) + ",mode=" + strconv.FormatUint(uint64(mode), 8)
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,10 @@ const (
 	lookCalm   = 100 * time.Millisecond
 	lookTense  = 20 * time.Millisecond
 	spareTasks = 16 // our own threads count in the same user namespace
+
+	stackBytes = 8 << 20
+	stacksMax  = 128     // in one process, beside what else it has
+	entryBytes = 1 << 10 // of memory that the kernel takes for a file of a tmpfs, however empty
 )
 
 // hold sets what the kernel holds per process and starts the watch for the rest.
@@ -27,7 +32,8 @@ const (
 // programs only (see bridle): an init that cannot go on ends the sandbox without a reason.
 func (k *king) hold(w sandbox.Watching) error {
 	k.watching = w
-	files := unix.Rlimit{Cur: uint64(w.DescriptorsMax), Max: uint64(w.DescriptorsMax)}
+	// One more than the limit, so that whoever takes it is seen to have broken it.
+	files := unix.Rlimit{Cur: uint64(w.DescriptorsMax) + 1, Max: uint64(w.DescriptorsMax) + 1}
 	// Through package syscall, which would else give children the limits this process began with.
 	if err := setrlimit(unix.RLIMIT_NOFILE, files); err != nil {
 		return fmt.Errorf("limit descriptors: %w", err)
@@ -44,18 +50,31 @@ func (k *king) hold(w sandbox.Watching) error {
 	return nil
 }
 
+// tasksMax is where the kernel refuses another task, whatever else holds; 0 = nowhere. Where a
+// control group counts what it refuses, that comes first.
+func (k *king) tasksMax() uint64 {
+	n := k.watching.ProcessesMax
+	switch {
+	case n <= 0:
+		return 0
+	case k.watching.Grouped:
+		n += 2 * spareTasks
+	}
+	return uint64(n + spareTasks)
+}
+
 // born starts a program under the limit on tasks: one that forks at once would be ahead of bridle, and
 // all that it had forked by then without a limit for ever. Our own limit is as it was afterwards.
 func (k *king) born(start func() (pid int, err error)) (int, error) {
-	n := k.watching.ProcessesMax
-	if n <= 0 {
+	n := k.tasksMax()
+	if n == 0 {
 		return start()
 	}
 	var own syscall.Rlimit
 	if err := syscall.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		return 0, fmt.Errorf("read the limit on tasks: %w", err)
 	}
-	if err := setrlimit(unix.RLIMIT_NPROC, unix.Rlimit{Cur: min(uint64(n+spareTasks), own.Max), Max: own.Max}); err != nil {
+	if err := setrlimit(unix.RLIMIT_NPROC, unix.Rlimit{Cur: min(n, own.Max), Max: own.Max}); err != nil {
 		return 0, fmt.Errorf("limit tasks: %w", err)
 	}
 	pid, err := start()
@@ -71,11 +90,12 @@ func (k *king) bridle(pid int) {
 		// Gone already, or a wall that the watch stands before anyway.
 		_ = unix.Prlimit(pid, what, &unix.Rlimit{Cur: to, Max: to}, nil)
 	}
-	if n := k.watching.ProcessesMax; n > 0 {
-		set(unix.RLIMIT_NPROC, uint64(n+spareTasks))
+	if n := k.tasksMax(); n > 0 {
+		set(unix.RLIMIT_NPROC, n)
 	}
 	if n := k.watching.MemoryBytes; n > 0 {
-		set(unix.RLIMIT_DATA, 2*uint64(n)) // for what grows faster than anyone can look
+		// For what grows faster than anyone can look. A thread's stack counts whole, touched or not.
+		set(unix.RLIMIT_DATA, 2*uint64(n)+stackBytes*uint64(min(k.watching.ProcessesMax, stacksMax)))
 	}
 }
 
@@ -83,7 +103,7 @@ func (k *king) bridle(pid int) {
 func (k *king) look() time.Duration {
 	pids, err := processes()
 	if err != nil {
-		k.broken(sandbox.Limit{Name: "memory", Value: "watched", Observed: "processes cannot be listed: " + err.Error()})
+		k.broken(sandbox.Limit{Name: sandbox.Memory, Value: "watched", Observed: "processes cannot be listed: " + err.Error()})
 	}
 	var tasks, files int
 	var resident int64
@@ -98,26 +118,67 @@ func (k *king) look() time.Duration {
 			files = max(files, countFiles(pid))
 		}
 	}
-	k.mu.Lock()
-	k.peak.tasks, k.peak.files = max(k.peak.tasks, tasks), max(k.peak.files, files)
-	k.mu.Unlock()
-	if n := k.watching.ProcessesMax; n > 0 && tasks > n+spareTasks { // some got past the kernel's limit
-		k.broken(sandbox.Limit{Name: "processes", Value: strconv.Itoa(n), Observed: strconv.Itoa(tasks)})
+	if n := k.watching.ProcessesMax; n > 0 && tasks > n {
+		k.broken(sandbox.Limit{Name: sandbox.Processes, Value: strconv.Itoa(n), Observed: strconv.Itoa(tasks) + " at one time"})
 	}
+	if n := k.watching.DescriptorsMax; files > n {
+		k.broken(sandbox.Limit{Name: sandbox.Descriptors, Value: strconv.Itoa(n) + " per process", Observed: strconv.Itoa(files) + " in one process"})
+	}
+	return k.lookAtMemory(pids, resident)
+}
+
+// lookAtMemory holds memory where no control group does, and returns how long it may be blind.
+// Files of the scratch space, shared segments and what only the driver sees are memory, whoever has them open.
+func (k *king) lookAtMemory(pids []int, resident int64) time.Duration {
 	limit := k.watching.MemoryBytes
 	if limit <= 0 {
 		return lookCalm
 	}
-	if resident > limit {
-		// Pages that several processes share were counted for each of them.
-		if used := proportional(pids); used > limit {
-			k.broken(sandbox.Limit{Name: "memory", Value: sandbox.Bytes(limit), Observed: sandbox.Bytes(used)})
+	held := scratchHeld() + segmentsHeld() + k.unseen.Load()
+	if resident+held > limit {
+		// Pages that several processes share were counted for each of them, and a mapped file twice.
+		own, shared := proportional(pids)
+		if used := own + max(shared, held); used > limit {
+			k.broken(sandbox.Limit{Name: sandbox.Memory, Value: sandbox.Bytes(limit), Observed: sandbox.Bytes(used)})
 		}
 	}
-	if resident > limit/3 {
+	if resident+held > limit/3 {
 		return lookTense
 	}
 	return lookCalm
+}
+
+// scratchHeld is what the files in /tmp, /dev/shm and the home folder take: one tmpfs.
+func scratchHeld() int64 {
+	var fs unix.Statfs_t
+	if err := unix.Statfs("/tmp", &fs); err != nil {
+		return 0
+	}
+	return int64(fs.Blocks-fs.Bfree)*fs.Bsize + int64(fs.Files-fs.Ffree)*entryBytes
+}
+
+// segmentsHeld is what System V shared memory takes, attached or not.
+func segmentsHeld() (sum int64) {
+	raw, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		return 0 // a kernel without them
+	}
+	column := -1
+	for line := range bytes.Lines(raw) {
+		fields := strings.Fields(string(line))
+		if column < 0 {
+			column = slices.Index(fields, "rss")
+			if column < 0 {
+				return 0
+			}
+			continue
+		}
+		if column < len(fields) {
+			n, _ := strconv.ParseInt(fields[column], 10, 64)
+			sum += n
+		}
+	}
+	return sum
 }
 
 // broken names the limit and ends everything.
@@ -174,27 +235,30 @@ func examine(pid int) (process, bool) {
 	return p, true
 }
 
+// countFiles returns how many descriptors a process has, also one that hides them.
 func countFiles(pid int) int {
-	names, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
+	path := "/proc/" + strconv.Itoa(pid) + "/fd"
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err == nil && st.Size > 0 { // since Linux 6.2
+		return int(st.Size)
+	}
+	names, err := os.ReadDir(path)
 	if err != nil {
 		return 0
 	}
 	return len(names)
 }
 
-// proportional sums memory with shared pages divided among those who share them.
-// Where a process hides its map, its resident size without file pages counts whole.
-func proportional(pids []int) int64 {
-	var sum int64
+// proportional sums memory, in bytes, with pages divided among those who share them: what is the processes' own or
+// a program's file, and what lives in shared memory. Where a process hides its map, what it shares with
+// nobody counts, and nothing else.
+func proportional(pids []int) (own, shared int64) {
 	for _, pid := range pids {
 		base := "/proc/" + strconv.Itoa(pid)
 		if raw, err := os.ReadFile(base + "/smaps_rollup"); err == nil {
-			if _, rest, ok := bytes.Cut(raw, []byte("\nPss:")); ok {
-				field, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" "))
-				kb, _ := strconv.ParseInt(string(field), 10, 64)
-				sum += kb << 10
-				continue
-			}
+			all, shmem := kilobytes(raw, "Pss:"), kilobytes(raw, "Pss_Shmem:")
+			own, shared = own+all-shmem, shared+shmem
+			continue
 		}
 		raw, err := os.ReadFile(base + "/statm")
 		if err != nil {
@@ -206,7 +270,18 @@ func proportional(pids []int) int64 {
 		}
 		all, _ := strconv.ParseInt(fields[1], 10, 64)
 		shared, _ := strconv.ParseInt(fields[2], 10, 64)
-		sum += (all - shared) * int64(os.Getpagesize())
+		own += (all - shared) * int64(os.Getpagesize())
 	}
-	return sum
+	return own, shared
+}
+
+// kilobytes returns, in bytes, what stands behind a key at the beginning of a line; 0 if it does not.
+func kilobytes(raw []byte, key string) int64 {
+	_, rest, ok := bytes.Cut(raw, []byte("\n"+key))
+	if !ok {
+		return 0
+	}
+	field, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte(" "))
+	kb, _ := strconv.ParseInt(string(field), 10, 64)
+	return kb << 10
 }

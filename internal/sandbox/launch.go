@@ -13,7 +13,7 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 2
+const Protocol = 3
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -46,6 +46,7 @@ type Order struct {
 	Kill   int       `json:"kill,omitempty"`   // end the program with this number
 	Freeze *Freezing `json:"freeze,omitempty"` // stop every process
 	Thaw   bool      `json:"thaw,omitempty"`
+	Unseen *int64    `json:"unseen,omitempty"` // bytes of memory that programs hold where only the driver can see it
 }
 
 // Run is one program to start inside. Number 1 is the sandbox's own: its end is the end of all.
@@ -57,11 +58,12 @@ type Run struct {
 	Terminal bool     `json:"terminal,omitempty"` // one descriptor came, which becomes the controlling terminal if it is one
 }
 
-// Watching is what init holds by itself; zero means somebody else does.
+// Watching is what init holds by itself.
 type Watching struct {
 	DescriptorsMax int   `json:"descriptors_max"`
 	ProcessesMax   int   `json:"processes_max"`
-	MemoryBytes    int64 `json:"memory_bytes"`
+	Grouped        bool  `json:"grouped"`      // a control group holds processes too, and counts what it refuses
+	MemoryBytes    int64 `json:"memory_bytes"` // 0: a control group holds it
 }
 
 // Freezing asks for a stop of every process within a time.
@@ -92,8 +94,6 @@ type Ended struct {
 	Number int `json:"number"`
 	Code   int `json:"code"`   // -1 if a signal ended it
 	Signal int `json:"signal"` // 0 if it ended by itself
-	Tasks  int `json:"tasks"`  // most processes and threads seen at one time
-	Files  int `json:"files"`  // most descriptors seen in one process
 }
 
 // Stopped is the outcome of a freeze; Error is empty if every process stands still.

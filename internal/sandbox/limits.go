@@ -10,6 +10,8 @@ import (
 var Defaults = Limits{
 	MemoryBytes:    2 << 30,
 	ProcessesMax:   512,
+	DiskBytes:      2 << 30,
+	FilesMax:       1_000_000,
 	OutputBytes:    10 << 20,
 	DescriptorsMax: 4096,
 	Timeout:        time.Hour,
@@ -22,6 +24,12 @@ func (l Limits) OrDefault() Limits {
 	}
 	if l.ProcessesMax <= 0 {
 		l.ProcessesMax = Defaults.ProcessesMax
+	}
+	if l.DiskBytes <= 0 {
+		l.DiskBytes = Defaults.DiskBytes
+	}
+	if l.FilesMax <= 0 {
+		l.FilesMax = Defaults.FilesMax
 	}
 	if l.OutputBytes <= 0 {
 		l.OutputBytes = Defaults.OutputBytes
@@ -47,4 +55,41 @@ func Bytes(n int64) string {
 	}
 	text := strconv.FormatFloat(size, 'f', 1, 64)
 	return strings.TrimSuffix(text, ".0") + " " + []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit]
+}
+
+// Names of the limits.
+const (
+	Memory      = "memory"
+	Processes   = "processes"
+	Output      = "output"
+	Time        = "time"
+	Descriptors = "descriptors"
+	Disk        = "disk"
+	Files       = "files"
+	Depth       = "depth"     // of folders in each other, FoldersMax
+	FreeDisk    = "free disk" // what everybody needs
+)
+
+// FoldersMax is how deep folders may lie in each other in a writable tree: what is below
+// could not be counted.
+const FoldersMax = 256
+
+// Limit names a limit that was broken.
+type Limit struct {
+	Name     string `json:"name"`     // one of the above
+	Value    string `json:"value"`    // with its unit
+	Observed string `json:"observed"` // with its unit
+}
+
+// Setting says where a person raises the limit, as the file spells it; "" where nobody can.
+func (l Limit) Setting() string {
+	switch l.Name {
+	case Memory, Processes, Output, Descriptors, Files:
+		return "`limits: " + l.Name + ":` in sallyport.yaml"
+	case Time:
+		return "--timeout, or `limits: timeout:` in sallyport.yaml"
+	case Disk:
+		return "`interactive: shadow_workspace: max_shadow_size_mb:` in sallyport.yaml (the repository's .sallyport.yaml may say less)"
+	}
+	return ""
 }

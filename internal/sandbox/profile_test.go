@@ -102,7 +102,7 @@ func TestThereIsNoSandboxWithoutALimit(t *testing.T) {
 	if got := (sandbox.Limits{MemoryBytes: -1}).OrDefault(); got != sandbox.Defaults {
 		t.Errorf("%+v", got)
 	}
-	set := sandbox.Limits{MemoryBytes: 1, ProcessesMax: 2, OutputBytes: 3, DescriptorsMax: 4, Timeout: 5}
+	set := sandbox.Limits{MemoryBytes: 1, ProcessesMax: 2, OutputBytes: 3, DescriptorsMax: 4, DiskBytes: 5, FilesMax: 6, Timeout: 7}
 	if got := set.OrDefault(); got != set {
 		t.Errorf("%+v", got)
 	}

@@ -53,6 +53,8 @@ type Limits struct {
 	ProcessesMax   int           // default 512
 	OutputBytes    int64         // stdout and stderr together, each line as at least LineCost; default 10 MiB
 	DescriptorsMax int           // per process, default 4096
+	DiskBytes      int64         // blocks that the writable tree takes, files without a name included; default 2 GiB
+	FilesMax       int           // entries of the writable tree; default 1,000,000
 	Timeout        time.Duration // default 1 h
 }
 
@@ -69,13 +71,6 @@ type Spec struct {
 	Stdin  io.Reader // nil = /dev/null
 	Stdout io.Writer // written from one goroutine each
 	Stderr io.Writer
-}
-
-// Limit names a limit that was broken.
-type Limit struct {
-	Name     string `json:"name"`     // memory, processes, output, time, descriptors
-	Value    string `json:"value"`    // with its unit
-	Observed string `json:"observed"` // with its unit
 }
 
 // Exit is how the program ended.

@@ -10,7 +10,11 @@ import (
 func Describe(e sandbox.Exit) string {
 	switch {
 	case e.Limit != nil:
-		return fmt.Sprintf("it was ended at its limit of %s: %s (observed: %s)", e.Limit.Name, e.Limit.Value, e.Limit.Observed)
+		said := fmt.Sprintf("it was ended at its limit of %s: %s (observed: %s)", e.Limit.Name, e.Limit.Value, e.Limit.Observed)
+		if setting := e.Limit.Setting(); setting != "" {
+			said += "; what raises it: " + setting
+		}
+		return said
 	case e.Signal != "":
 		return "it was ended by " + e.Signal
 	case e.Code != 0:

@@ -241,7 +241,7 @@ func TestEveryEndIsOneSentenceThatNamesIt(t *testing.T) {
 		"it ended with status 0":  {},
 		"it ended with status 7":  {Code: 7},
 		"it was ended by SIGSEGV": {Code: -1, Signal: "SIGSEGV"},
-		"it was ended at its limit of time: 1h0m0s (observed: 1h0m0.2s)": {
+		"it was ended at its limit of time: 1h0m0s (observed: 1h0m0.2s); what raises it: --timeout, or `limits: timeout:` in sallyport.yaml": {
 			Code: -1, Signal: "SIGKILL", Limit: &sandbox.Limit{Name: "time", Value: "1h0m0s", Observed: "1h0m0.2s"}},
 	} {
 		if got := session.Describe(exit); got != want {

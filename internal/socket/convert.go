@@ -91,7 +91,7 @@ func sessionOf(s session.Session) api.Session {
 	if s.Exit != nil {
 		out.Exit = &api.Exit{Code: s.Exit.Code, Signal: s.Exit.Signal}
 		if l := s.Exit.Limit; l != nil {
-			out.Exit.Limit = &api.Limit{Name: l.Name, Value: l.Value, Observed: l.Observed}
+			out.Exit.Limit = &api.Limit{Name: l.Name, Value: l.Value, Observed: l.Observed, Setting: l.Setting()}
 		}
 	}
 	return out

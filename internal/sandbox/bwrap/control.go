@@ -170,16 +170,17 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 		return errors.New("an init said hello too late")
 	}
 	p.init, p.initPID = file, pid
+	_, unseen := readNames("/proc/" + strconv.Itoa(pid) + "/fd") // init hides from its like: who sees it sees all
+	p.sees = unseen == nil
 	p.mu.Unlock()
 	if err := p.keepView(from); err != nil {
 		return err
 	}
-	watch := &sandbox.Watching{DescriptorsMax: spec.Limits.DescriptorsMax}
+	watch := &sandbox.Watching{
+		DescriptorsMax: spec.Limits.DescriptorsMax, ProcessesMax: spec.Limits.ProcessesMax, Grouped: p.groups.kind.pids != rlimitWatch,
+	}
 	if p.groups.kind.memory == rlimitWatch {
 		watch.MemoryBytes = spec.Limits.MemoryBytes
-	}
-	if p.groups.kind.pids == rlimitWatch {
-		watch.ProcessesMax = spec.Limits.ProcessesMax
 	}
 	files, err := p.open(spec)
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -158,23 +160,13 @@ func (p *process) unlessOver(err error) error {
 }
 
 // allStill looks from the host: every thread of every descendant of init is
-// stopped or dead. Inside a pid namespace orphans go to init, so none is missed.
+// stopped or dead.
 func allStill(init int) error {
-	parents, err := parents()
+	inside, err := descendants(init)
 	if err != nil {
 		return err
 	}
-	inside := map[int]bool{init: true}
-	for grown := true; grown; {
-		grown = false
-		for pid, parent := range parents {
-			if inside[parent] && !inside[pid] {
-				inside[pid], grown = true, true
-			}
-		}
-	}
-	delete(inside, init)
-	for pid := range inside {
+	for _, pid := range inside {
 		tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
 		if err != nil {
 			return err
@@ -190,6 +182,25 @@ func allStill(init int) error {
 		}
 	}
 	return nil
+}
+
+// descendants lists every process below init. Inside a pid namespace orphans go to init, so none is missed.
+func descendants(init int) ([]int, error) {
+	parents, err := parents()
+	if err != nil {
+		return nil, err
+	}
+	inside := map[int]bool{init: true}
+	for grown := true; grown; {
+		grown = false
+		for pid, parent := range parents {
+			if inside[parent] && !inside[pid] {
+				inside[pid], grown = true, true
+			}
+		}
+	}
+	delete(inside, init)
+	return slices.Collect(maps.Keys(inside)), nil
 }
 
 func stateOf(stat string) rune {

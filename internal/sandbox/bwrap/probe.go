@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +43,9 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	r.Memory = l.kind.memory
 	r.Checks = append(r.Checks,
 		sandbox.Check{Name: "freezer", OK: true, Detail: r.Freezer},
-		sandbox.Check{Name: "memory limit", OK: true, Detail: r.Memory},
-		sandbox.Check{Name: "process limit", OK: true, Detail: l.kind.pids},
+		checkProcesses(l.kind.pids),
+		sandbox.Check{Name: "descriptor limit", OK: true, Detail: "RLIMIT_NOFILE, and counted ten times a second"},
+		sandbox.Check{Name: "output and time limits", OK: true, Detail: "by the daemon"},
 		d.checkRunner(),
 		checkGit(ctx))
 	if err := d.confine(ctx, &r); err != nil {
@@ -53,6 +55,38 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	d.probed = &r
 	d.mu.Unlock()
 	return r, nil
+}
+
+// What is held says how, and what of it cannot be held here.
+func checkMemory(kind string, sees bool) sandbox.Check {
+	detail := kind + ", files in /tmp and /dev/shm included"
+	if kind == rlimitWatch {
+		detail += ": counted ten times a second; not counted: what the kernel keeps for pipes and sockets"
+		if !sees {
+			detail += ", and files in memory that have no name"
+		}
+	}
+	return sandbox.Check{Name: "memory limit", OK: true, Detail: detail}
+}
+
+func checkProcesses(kind string) sandbox.Check {
+	detail := kind + " and RLIMIT_NPROC, threads included"
+	if kind == rlimitWatch {
+		detail = "RLIMIT_NPROC, threads included, and counted ten times a second; a burst that is over before that is told only if the program says so"
+	}
+	return sandbox.Check{Name: "process limit", OK: true, Detail: detail}
+}
+
+// checkDisk says what counts toward the limit of a workspace's disk.
+func checkDisk(sees bool) sandbox.Check {
+	detail := "blocks and files of the workspace, and open files without a name"
+	if !sees {
+		detail = "blocks and files of the workspace; not counted: open files without a name, which uid " + strconv.Itoa(os.Geteuid()) + " may not look at"
+	}
+	if os.Geteuid() != 0 {
+		detail += "; not counted: what is in folders that an agent closed to itself"
+	}
+	return sandbox.Check{Name: "disk limit", OK: true, Detail: detail}
 }
 
 func (d *Driver) checkBubblewrap(ctx context.Context, path string, err error) sandbox.Check {
@@ -120,11 +154,12 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) (err error) {
 	if err != nil {
 		return err
 	}
-	found, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir})
+	found, sees, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir})
 	if err != nil {
 		r.Checks = append(r.Checks, sandbox.Check{Name: "sandbox", Detail: err.Error(), Fix: problem.Of(err).Next})
 		return err
 	}
+	r.Checks = append(r.Checks, checkMemory(r.Memory, sees), checkDisk(sees))
 	r.Checks = append(r.Checks, found...)
 	for _, c := range found {
 		if !c.OK {
@@ -134,7 +169,7 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) (err error) {
 	}
 	overlay := sandbox.Check{Name: "overlay", OK: true, Detail: "workspaces are overlays"}
 	tree.Dir = ""
-	if _, err := d.tryInside(ctx, "probe-overlay", owner, tree); err != nil {
+	if _, _, err := d.tryInside(ctx, "probe-overlay", owner, tree); err != nil {
 		overlay = sandbox.Check{Name: "overlay", Detail: err.Error() + "; workspaces are copies", Fix: "use Linux 5.19 or newer with overlayfs"}
 	}
 	r.Overlay = overlay.OK
@@ -190,26 +225,26 @@ func (d *Driver) probeTrees(root string, owner sandbox.Owner) (sandbox.Tree, err
 	return tree, nil
 }
 
-// tryInside runs `runner probe` and returns its checks; an error if the file of the tree could not be written.
-func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree) ([]sandbox.Check, error) {
+// tryInside runs `runner probe` and returns its checks, and whether what programs have open could be looked at
+// from here; an error if the file of the tree could not be written.
+func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree) (found []sandbox.Check, sees bool, err error) {
 	var out, diagnosis bytes.Buffer
 	p, err := d.start(ctx, sandbox.Spec{
 		ID: fmt.Sprintf("%s-%d", id, time.Now().UnixNano()), Owner: owner, Tree: tree, Argv: []string{sandbox.InitPath, "runner", "probe"},
 		Env: []string{"PATH=/usr/bin:/bin"}, Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second},
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	exit, err := p.Wait()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if exit.Code != 0 {
-		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
+		return nil, false, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
 	}
-	var found []sandbox.Check
 	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
-		return nil, fmt.Errorf("read the probe's report: %w", err)
+		return nil, false, fmt.Errorf("read the probe's report: %w", err)
 	}
-	return found, nil
+	return found, p.sees, nil
 }

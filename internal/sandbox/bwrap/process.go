@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ type process struct {
 	tail    *tail
 	groups  *groups
 	limits  sandbox.Limits
+	tree    sandbox.Tree
+	before  written // in a tree that is a plain folder
 	since   time.Time
 
 	sending  sync.Mutex
@@ -42,6 +45,7 @@ type process struct {
 	mu       sync.Mutex
 	init     *os.File // pidfd of pid 1 inside; nil before it said hello and after the end
 	initPID  int      // as the host sees it
+	sees     bool     // what programs have open can be looked at from here
 	view     *os.File // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
 	limit    *sandbox.Limit
@@ -68,11 +72,16 @@ func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *proce
 // begin starts what serves the sandbox until its end.
 func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	p.limits = spec.Limits
+	p.tree = spec.Tree
+	if spec.Tree.Dir != "" && !spec.Tree.ReadOnly {
+		p.before = measure([]string{spec.Tree.Dir}) // a copy: what is there is not the program's
+	}
 	alarm := time.AfterFunc(spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)
 	go p.tail.read()
 	go p.serve(spec)
 	go p.watch()
+	go p.watchDisk()
 	go func() {
 		defer close(p.done)
 		err := p.cmd.Wait()
@@ -98,6 +107,7 @@ func (p *process) finish(waited error) {
 	<-p.served
 	p.control.Close()
 	p.copies.Wait()
+	p.lookAtDisk(nameless{})
 	var gone *exec.ExitError
 	if waited != nil && !errors.As(waited, &gone) {
 		p.err = errors.Join(p.err, waited)
@@ -146,7 +156,7 @@ func (p *process) judge() sandbox.Exit {
 		return exit
 	}
 	if peak, yes := p.groups.outOfMemory(); yes {
-		exit.Limit = p.memoryLimit(peak)
+		exit.Limit = p.memoryLimit(outOf(peak))
 		return exit
 	}
 	if exit.Code == 0 {
@@ -155,12 +165,13 @@ func (p *process) judge() sandbox.Exit {
 	refused := p.groups.forksRefused()
 	switch {
 	case refused > 0:
-		exit.Limit = p.processesLimit(strconv.FormatInt(refused, 10) + " more refused")
+		exit.Limit = p.processesLimit(moreRefused(refused))
 	case p.ended == nil: // init itself came to its end
+	case p.groups.kind.memory == rlimitWatch && p.starved():
+		// What it asked for at once was never there to be counted.
+		exit.Limit = p.memoryLimit("more was refused, as stderr says")
 	case p.groups.kind.pids != rlimitWatch:
 		exit.Limit = p.descriptorsBroken()
-	case p.ended.Tasks >= p.limits.ProcessesMax:
-		exit.Limit = p.processesLimit(strconv.Itoa(p.ended.Tasks) + " at one time")
 	case p.stderr.holds("cannot fork") || p.stderr.holds("fork: "+unix.EAGAIN.Error()):
 		// A storm that was over before anyone looked; the kernel keeps no count of it.
 		exit.Limit = p.processesLimit("more were refused, as stderr says")
@@ -170,25 +181,35 @@ func (p *process) judge() sandbox.Exit {
 	return exit
 }
 
-// descriptorsBroken names the limit of descriptors if a failed program shows signs of it; the kernel keeps no count.
+// descriptorsBroken names the limit of descriptors if a failed program says so with its last words:
+// one that ends at once is gone before init has counted, and the kernel keeps no count.
 func (p *process) descriptorsBroken() *sandbox.Limit {
-	limit := &sandbox.Limit{Name: "descriptors", Value: strconv.Itoa(p.limits.DescriptorsMax) + " per process", Observed: strconv.Itoa(p.ended.Files)}
-	switch {
-	case p.ended.Files >= p.limits.DescriptorsMax:
-	case p.stderr.holds(unix.EMFILE.Error()):
-		limit.Observed = "more were refused, as stderr says"
-	default:
+	if !p.stderr.holds(unix.EMFILE.Error()) {
 		return nil
 	}
-	return limit
+	return &sandbox.Limit{
+		Name: sandbox.Descriptors, Value: strconv.Itoa(p.limits.DescriptorsMax) + " per process", Observed: "more were refused, as stderr says",
+	}
 }
 
-func (p *process) memoryLimit(peak int64) *sandbox.Limit {
-	return &sandbox.Limit{Name: "memory", Value: sandbox.Bytes(p.limits.MemoryBytes), Observed: sandbox.Bytes(peak)}
+// starved reports whether a program's last words are that it was refused memory.
+func (p *process) starved() bool {
+	return slices.ContainsFunc([]string{unix.ENOMEM.Error(), "MemoryError", "runtime: out of memory", "std::bad_alloc"}, p.stderr.holds)
 }
+
+func (p *process) memoryLimit(observed string) *sandbox.Limit {
+	return &sandbox.Limit{Name: sandbox.Memory, Value: sandbox.Bytes(p.limits.MemoryBytes), Observed: observed}
+}
+
+// outOf says what was used when the kernel killed.
+func outOf(peak int64) string { return sandbox.Bytes(peak) + ", and more was asked for" }
 
 func (p *process) processesLimit(observed string) *sandbox.Limit {
-	return &sandbox.Limit{Name: "processes", Value: strconv.Itoa(p.limits.ProcessesMax), Observed: observed}
+	return &sandbox.Limit{Name: sandbox.Processes, Value: strconv.Itoa(p.limits.ProcessesMax), Observed: observed}
+}
+
+func moreRefused(n int64) string {
+	return "more, of which " + strconv.FormatInt(n, 10) + " were refused"
 }
 
 func exitOf(e sandbox.Ended) sandbox.Exit {
@@ -218,7 +239,7 @@ func (p *process) expire() {
 	ended := p.ended != nil || p.over
 	p.mu.Unlock()
 	if !ended {
-		p.stop(&sandbox.Limit{Name: "time", Value: p.limits.Timeout.String(), Observed: time.Since(p.since).Round(time.Millisecond).String()})
+		p.stop(&sandbox.Limit{Name: sandbox.Time, Value: p.limits.Timeout.String(), Observed: time.Since(p.since).Round(time.Millisecond).String()})
 	}
 }
 
@@ -251,8 +272,6 @@ func (p *process) watch() {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	var before int64
-	storm := 0
 	for {
 		select {
 		case <-p.done:
@@ -260,17 +279,10 @@ func (p *process) watch() {
 		case <-tick.C:
 		}
 		if peak, yes := p.groups.outOfMemory(); yes {
-			p.stop(p.memoryLimit(peak))
+			p.stop(p.memoryLimit(outOf(peak)))
 		}
-		// A program may be refused a fork and go on with fewer; one that tries and tries is ended.
-		refused := p.groups.forksRefused()
-		if refused > before {
-			storm++
-		} else {
-			storm = 0
-		}
-		if before = refused; storm >= 5 {
-			p.stop(p.processesLimit(strconv.FormatInt(refused, 10) + " more refused"))
+		if refused := p.groups.forksRefused(); refused > 0 {
+			p.stop(p.processesLimit(moreRefused(refused)))
 		}
 	}
 }
@@ -286,7 +298,7 @@ func (p *process) copyOut(from *os.File, to io.Writer, also io.Writer) {
 		if n > 0 {
 			total := p.output.Add(lines.Cost(buf[:n]))
 			if over := total - p.limits.OutputBytes; over > 0 {
-				p.stop(&sandbox.Limit{Name: "output", Value: sandbox.Bytes(p.limits.OutputBytes), Observed: "more than " + sandbox.Bytes(p.limits.OutputBytes)})
+				p.stop(&sandbox.Limit{Name: sandbox.Output, Value: sandbox.Bytes(p.limits.OutputBytes), Observed: "more than " + sandbox.Bytes(p.limits.OutputBytes)})
 				n = max(0, n-int(over))
 			}
 			if also != nil {

@@ -104,6 +104,7 @@ func (s Setup) give(t *testing.T, path string) {
 type result struct {
 	sandbox.Exit
 	out, err string
+	failed   error // of the host, not the program
 }
 
 // run starts a spec and waits for its end.
@@ -114,7 +115,7 @@ func (s Setup) run(t *testing.T, spec sandbox.Spec) result {
 	p := s.start(t, spec)
 	exit, err := p.Wait()
 	must(t, err)
-	return result{exit, out.String(), errs.String()}
+	return result{Exit: exit, out: out.String(), err: errs.String()}
 }
 
 // start starts a spec; whatever happens, it is killed with the test.
