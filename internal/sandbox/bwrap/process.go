@@ -28,7 +28,6 @@ type process struct {
 	tail    *tail
 	groups  *groups
 	limits  sandbox.Limits
-	since   time.Time
 
 	sending  sync.Mutex
 	freezing sync.Mutex
@@ -40,9 +39,11 @@ type process struct {
 	copies   sync.WaitGroup
 
 	mu       sync.Mutex
-	init     *os.File // pidfd of pid 1 inside; nil before it said hello and after the end
-	initPID  int      // as the host sees it
-	view     *os.File // the workspace as init sees it (O_PATH); nil as long as init is
+	since    time.Time   // when its program began, or if it has not, its launcher
+	alarm    *time.Timer // ends it when its time is over, from the program's begin; until then startPatience does
+	init     *os.File    // pidfd of pid 1 inside; nil before it said hello and after the end
+	initPID  int         // as the host sees it
+	view     *os.File    // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
@@ -68,7 +69,7 @@ func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *proce
 // begin starts what serves the sandbox until its end.
 func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	p.limits = spec.Limits
-	alarm := time.AfterFunc(spec.Limits.Timeout, p.expire)
+	p.alarm = time.AfterFunc(startPatience+spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)
 	go p.tail.read()
 	go p.serve(spec)
@@ -76,7 +77,7 @@ func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	go func() {
 		defer close(p.done)
 		err := p.cmd.Wait()
-		alarm.Stop()
+		p.alarm.Stop()
 		uncancel()
 		p.finish(err)
 	}()
@@ -212,13 +213,23 @@ func (p *process) stop(l *sandbox.Limit) {
 	p.Kill()
 }
 
+// begun gives the program its time from now on: what it takes to build the sandbox is not the program's.
+func (p *process) begun() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.since = time.Now()
+		p.alarm.Reset(p.limits.Timeout)
+	}
+}
+
 // expire ends a program that had its time, unless it was just done.
 func (p *process) expire() {
 	p.mu.Lock()
-	ended := p.ended != nil || p.over
+	ended, took := p.ended != nil || p.over, time.Since(p.since)
 	p.mu.Unlock()
 	if !ended {
-		p.stop(&sandbox.Limit{Name: "time", Value: p.limits.Timeout.String(), Observed: time.Since(p.since).Round(time.Millisecond).String()})
+		p.stop(&sandbox.Limit{Name: "time", Value: p.limits.Timeout.String(), Observed: took.Round(time.Millisecond).String()})
 	}
 }
 

@@ -29,7 +29,7 @@ func testLimits(t *testing.T, s Setup) {
 	} {
 		t.Run(row.limit, func(t *testing.T) {
 			spec := s.Spec(t, row.script)
-			row.limits.Timeout = cmpOr(row.limits.Timeout, 30*time.Second)
+			row.limits.Timeout = cmpOr(row.limits.Timeout, Patience)
 			spec.Limits = row.limits
 			got := s.run(t, spec)
 			if got.Limit == nil || got.Limit.Name != row.limit || got.Limit.Value != row.value || got.Limit.Observed == "" {
