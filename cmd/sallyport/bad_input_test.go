@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"golang.org/x/sys/unix"
@@ -106,7 +105,7 @@ func (s said) String() string {
 // sallyport runs the program where the repository is.
 func (p *person) sallyport(words ...string) said {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
 	cmd := p.command(ctx, p.repo, append([]string{"sallyport"}, words...)...)
 	var out, errs bytes.Buffer

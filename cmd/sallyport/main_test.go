@@ -54,6 +54,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// patience is how long anything that must happen may take, on a machine that has much else to do.
+const patience = 4 * time.Minute
+
 // place is where one person stands: a home folder, a home of sallyport's and a runtime folder.
 type place struct {
 	dir string
@@ -90,7 +93,7 @@ func (p *place) command(ctx context.Context, dir string, argv ...string) *exec.C
 
 // leave stops the daemon of every home below dir, where one runs, and removes what is not below dir.
 func (p *place) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	homes, _ := filepath.Glob(filepath.Join(p.dir, "*", ".state")) // the pattern is well-formed
 	for _, state := range homes {
@@ -165,7 +168,7 @@ func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("usage: until REGEXP COMMAND [ARG…]")
 	}
 	want := regexp.MustCompile(args[0])
-	deadline := time.After(60 * time.Second)
+	deadline := time.After(patience)
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -248,7 +251,7 @@ func kill(pid int) error {
 		return err
 	}
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 30_000)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

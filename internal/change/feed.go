@@ -3,12 +3,16 @@ package change
 import (
 	"context"
 	"sync"
+	"time"
 
 	"sallyport/internal/id"
 )
 
 // queueMax is how many notices a slow reader may be behind before it misses some.
 const queueMax = 256
+
+// keepFor is how long what happens to a change that was just accepted is kept for who asked for it to come and watch.
+const keepFor = time.Minute
 
 // feed hands notices to who watches. It never blocks who publishes.
 type feed struct {
@@ -17,16 +21,18 @@ type feed struct {
 	mu   sync.Mutex
 	seq  int64
 	subs map[*subscription]struct{}
+	kept map[id.Change]*subscription // of changes that nobody has come to watch yet; in subs too
 }
 
 type subscription struct {
 	change id.Change
 	queue  []Notice
 	ready  chan struct{}
+	since  time.Time
 }
 
 func newFeed(clean func(string) string) *feed {
-	return &feed{clean: clean, subs: map[*subscription]struct{}{}}
+	return &feed{clean: clean, subs: map[*subscription]struct{}{}, kept: map[id.Change]*subscription{}}
 }
 
 // publish queues n for everybody who watches its change. What is no state is dropped for
@@ -56,7 +62,7 @@ func (f *feed) watched(change id.Change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.subs {
-		if s.change == change {
+		if s.change == change && f.kept[change] != s {
 			return true
 		}
 	}
@@ -66,10 +72,56 @@ func (f *feed) watched(change id.Change) bool {
 func (f *feed) subscribe(change id.Change) *subscription {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &subscription{change: change, ready: make(chan struct{}, 1)}
+	return f.add(change)
+}
+
+// add is called with mu held.
+func (f *feed) add(change id.Change) *subscription {
+	s := &subscription{change: change, ready: make(chan struct{}, 1), since: time.Now()}
 	f.subs[s] = struct{}{}
 	return s
 }
+
+// keep begins to keep what happens to a change, for keepFor or until somebody watches it: who asked for it misses
+// nothing, however late they come. Call it before anything is told of the change.
+func (f *feed) keep(change id.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for other, s := range f.kept {
+		if time.Since(s.since) > keepFor {
+			delete(f.kept, other)
+			delete(f.subs, s)
+		}
+	}
+	f.kept[change] = f.add(change)
+}
+
+// watch is subscribe for one who wants to see all of it. What was kept is theirs if it is the way to where the change
+// rests or works now: of a change that rested and went on only what is to come is told.
+func (f *feed) watch(change id.Change) (s *subscription, whole bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s = f.kept[change]
+	if s == nil {
+		return f.add(change), false
+	}
+	delete(f.kept, change)
+	rested := false
+	for _, n := range s.queue {
+		if n.Kind != "state" {
+			continue
+		}
+		if rested {
+			s.queue = nil
+			return s, false
+		}
+		rested = n.rests()
+	}
+	return s, len(s.queue) > 0
+}
+
+// rests reports whether nothing happens by itself in the state that a notice tells.
+func (n Notice) rests() bool { return n.Kind == "state" && !n.State.Due() && n.State != Paused }
 
 func (f *feed) unsubscribe(s *subscription) {
 	f.mu.Lock()
@@ -95,27 +147,31 @@ func (f *feed) next(ctx context.Context, s *subscription) []Notice {
 	}
 }
 
-// Watch sends the present state, then notices until ctx ends or nothing more happens by itself.
+// Watch sends the present state, then notices until ctx ends or nothing more happens by itself. The first to watch a
+// change that was accepted a moment ago gets all that happened to it.
 func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice, error) {
-	sub := c.feed.subscribe(change) // before reading, so that nothing falls between
+	sub, whole := c.feed.watch(change) // before reading, so that nothing falls between
 	row, err := c.row(ctx, change)
 	if err != nil {
 		c.feed.unsubscribe(sub)
 		return nil, err
 	}
-	first := Notice{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}
+	queue := []Notice{{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}}
+	if whole {
+		queue = c.feed.next(ctx, sub)
+	}
 	out := make(chan Notice)
 	go func() { // owned by ctx: it ends with it, or with the change
 		defer close(out)
 		defer c.feed.unsubscribe(sub)
-		for queue := []Notice{first}; queue != nil; queue = c.feed.next(ctx, sub) {
+		for ; queue != nil; queue = c.feed.next(ctx, sub) {
 			for _, n := range queue {
 				select {
 				case <-ctx.Done():
 					return
 				case out <- n:
 				}
-				if n.Kind == "state" && !n.State.Due() && n.State != Paused {
+				if n.rests() {
 					return
 				}
 			}

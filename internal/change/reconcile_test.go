@@ -435,3 +435,43 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 		h.is(c, chg, change.Finalized)
 	})
 }
+
+// A command that is slow to come back and watch what it asked for sees the checkpoint, and all before it.
+func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		h.is(c, chg, change.AwaitingApproval)
+		told := func() (words []string) {
+			notices, err := c.Watch(t.Context(), chg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range notices {
+				if n.Kind == "state" {
+					words = append(words, string(n.State))
+				} else if n.Kind == "checkpoint" {
+					words = append(words, n.Kind)
+				}
+			}
+			return words
+		}
+		if got, want := told(), []string{"requested", "preparing", "working", "checkpoint", "submitted", "awaiting_approval"}; !slices.Equal(got, want) {
+			t.Errorf("the first was told %q, want %q", got, want)
+		}
+		if got, want := told(), []string{"awaiting_approval"}; !slices.Equal(got, want) {
+			t.Errorf("the second was told %q, want %q", got, want)
+		}
+		// What went on from where it rested is told from where it is.
+		chg = h.ask(c)
+		d := h.is(c, chg, change.AwaitingApproval)
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, chg, change.Finalized)
+		if got, want := told(), []string{"finalized"}; !slices.Equal(got, want) {
+			t.Errorf("after a rest: %q, want %q", got, want)
+		}
+	})
+}

@@ -59,6 +59,7 @@ func (c *Controller) add(ctx context.Context, r request.Request) (store.Change, 
 		return store.Change{}, err
 	}
 	row := store.Change{ID: id.NewChange(), State: string(Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
+	c.feed.keep(row.ID)
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		n, err := tx.NextUID(ctx)
 		if err != nil {

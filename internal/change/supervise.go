@@ -94,6 +94,7 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 	select {
 	case end = <-over:
 	case p := <-started:
+		s.last = time.Now() // what it took to build its sandbox is not the agent's time
 		s.process = &measured{Process: p, meter: c.Meter, change: row.ID}
 		c.setLive(row.ID, s)
 		end = s.attend(ctx, over)

@@ -47,7 +47,7 @@ func playDaemon(home string) int {
 		if err := os.WriteFile(filepath.Join(home, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
 			return 1
 		}
-		<-time.After(time.Minute) // it is killed long before, or ends with nobody to miss it
+		<-time.After(time.Hour) // it is killed long before, or ends with nobody to miss it
 		return 0
 	}
 	return serveAs(string(mood), home)
@@ -136,7 +136,7 @@ func place(t *testing.T, mood string) (Starter, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Starter{Person: Me(), Self: self, Wait: 20 * time.Second}, home
+	return Starter{Person: Me(), Self: self, Wait: 3 * time.Minute}, home
 }
 
 func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
@@ -251,7 +251,7 @@ func TestADaemonThatNeverAnswersIsNotWaitedForForever(t *testing.T) {
 // endDaemon kills a played daemon that does not listen to anybody, once it has said who it is.
 func endDaemon(t *testing.T, home string) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	again := time.NewTicker(pollTime)
 	defer again.Stop()
 	for {
@@ -453,7 +453,7 @@ func TestADecisionIsSaidAgainToADaemonThatHadToBeStartedAgain(t *testing.T) {
 			if err := c.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			waitEnd(c.pid, 20*time.Second)
+			waitEnd(c.pid, 3*time.Minute)
 		}
 		err = c.Approve(t.Context(), "apr-00000001", "d1", "here")
 		heard, _ := os.ReadFile(filepath.Join(home, "heard"))

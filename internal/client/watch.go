@@ -26,6 +26,9 @@ const eventBytesMax = 16 << 20
 // each returns an error (that one), ctx ends (its cause), or the daemon goes away (ErrCut).
 func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice) error) error {
 	resp, err := c.send(ctx, get, api.Path("changes", url.PathEscape(change), "watch"), nil, nil)
+	if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) {
+		return c.gone(change) // it was there when the change was
+	}
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func writeOn(args []string) error {
 	}
 }
 
-// swap exchanges what a name means, as fast as it can, until the time is over: a file and links to secrets, a folder and a link to
+// swap exchanges what a name means, as fast as it can, until its gate opens: a file and links to secrets, a folder and a link to
 // another one.
 func swap(args []string) error {
 	for _, do := range []error{
@@ -120,14 +120,10 @@ func swap(args []string) error {
 			return do
 		}
 	}
-	seconds, err := strconv.Atoi(args[0])
-	if err != nil {
-		return err
-	}
 	exchange := func(a, b string) error {
 		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 	}
-	for end := time.Now().Add(time.Duration(seconds) * time.Second); time.Now().Before(end); {
+	for !opened(args[0]) {
 		for range 2 { // twice is as before
 			for _, pair := range [][2]string{{"file", "link"}, {"folder", "etc"}, {"file", "other"}, {"link", "other"}} {
 				if err := exchange(pair[0], pair[1]); err != nil {

@@ -376,7 +376,8 @@ func TestADaemonThatDiesWhileAShadowGoesBackLosesNothing(t *testing.T) {
 				return true, nil
 			}
 			_, err = os.Lstat(filepath.Join(w.upper(w.change), "deep/bad.lock"))
-			return len(all) > 1 && all[1].Status == "invalid" && errors.Is(err, fs.ErrNotExist), nil
+			invalid := slices.ContainsFunc(all, func(cp api.Checkpoint) bool { return cp.Status == "invalid" })
+			return invalid && errors.Is(err, fs.ErrNotExist), nil
 		})
 		return failed
 	}

@@ -176,11 +176,11 @@ func (s step) perform() error {
 	return os.Rename(s.path, s.to)
 }
 
-// generate makes so many file changes a second for some time: generate SEED SECONDS RATE. At its end it looks at the disk itself,
-// and says how many changes it made and what came of them.
+// generate makes so many file changes a second for some time: generate SEED SECONDS RATE GATE. It then
+// waits until its gate opens, and at its end looks at the disk itself and says how many changes it made and what came of them.
 func generate(args []string) error {
 	var numbers [3]int
-	for i, a := range args {
+	for i, a := range args[:len(numbers)] {
 		n, err := strconv.Atoi(a)
 		if err != nil {
 			return err
@@ -205,6 +205,10 @@ func generate(args []string) error {
 			late = max(late, -ahead)
 		}
 	}
+	took := time.Since(began)
+	for !opened(args[len(numbers)]) {
+		time.Sleep(5 * time.Millisecond)
+	}
 	files, err := onDiskBelow(m.root)
 	if err != nil {
 		return err
@@ -212,7 +216,7 @@ func generate(args []string) error {
 	if !maps.Equal(files, m.files) {
 		return fmt.Errorf("the disk has %d files and not the %d that were made", len(files), len(m.files))
 	}
-	fmt.Printf("made %d changes in %.1fs, %d files, %s, late by %s\n", count, time.Since(began).Seconds(), len(files), m.digest(), late.Round(time.Millisecond))
+	fmt.Printf("made %d changes in %.1fs, %d files, %s, late by %s\n", count, took.Seconds(), len(files), m.digest(), late.Round(time.Millisecond))
 	return nil
 }
 

@@ -30,14 +30,43 @@ func (p *place) configure(t *testing.T, files map[string]string) {
 // send asks for a change that is worked on by this program as an agent.
 func (p *place) send(t *testing.T, c *client.Client, timeout time.Duration, args ...string) string {
 	t.Helper()
-	ch, err := c.Run(t.Context(), api.Run{
-		Dir: p.repo, Text: args[0], Agent: "command", Argv: append([]string{p.bin, "agent"}, args...),
-		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later", TimeoutMS: timeout.Milliseconds(), Messages: args[0] == "pretend",
-	})
+	return p.sendTo(t, c, api.Run{TimeoutMS: timeout.Milliseconds(), Messages: args[0] == "pretend"}, args...)
+}
+
+// sendTo is send with what wish says besides.
+func (p *place) sendTo(t *testing.T, c *client.Client, wish api.Run, args ...string) string {
+	t.Helper()
+	wish.Dir, wish.Text, wish.Agent, wish.Argv = p.repo, args[0], "command", append([]string{p.bin, "agent"}, args...)
+	wish.Path, wish.Home, wish.Approve = os.Getenv("PATH"), os.Getenv("HOME"), "later"
+	ch, err := c.Run(t.Context(), wish)
 	if err != nil {
 		t.Fatalf("ask for %q: %v\n%s", args, err, p.said())
 	}
 	return ch.ID
+}
+
+// gate makes a folder that agents see, and returns it with what opens it: until then who waits at it waits.
+func (p *place) gate(t *testing.T) (folder string, open func()) {
+	t.Helper()
+	folder, err := os.MkdirTemp(p.dir, "gate-")
+	if err == nil {
+		err = os.Chmod(folder, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder, func() {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, "open"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// opened reports to an agent whether its gate is open.
+func opened(gate string) bool {
+	_, err := os.Stat(filepath.Join(gate, "open"))
+	return err == nil
 }
 
 // host is the git directory that holds the checkpoints.
@@ -130,7 +159,7 @@ func misbehaviours(trap string) []row {
 
 // hostileHome is how the home of a hostile agent is set up: tight limits, and a look as soon as anything has changed.
 var hostileHome = map[string]string{
-	"sallyport.yaml": "limits: {output: 200KiB, timeout: 1m}\nchanges: {at_once: 10}\ninteractive: {watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1, shadow_workspace: {max_shadow_size_mb: 20}}\n",
+	"sallyport.yaml": "limits: {output: 200KiB, timeout: 10m}\nchanges: {at_once: 10}\ninteractive: {watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1, shadow_workspace: {max_shadow_size_mb: 20}}\n",
 	"policy.yaml":    "file_bytes_max: 1MiB\nchange_bytes_max: 4MiB\npaths_max: 500\nexecutables: refuse\n",
 }
 
@@ -291,23 +320,30 @@ func (w *world) escapes(t *testing.T, c *client.Client) {
 	}
 }
 
-// swaps takes checkpoints, as many as can be had, while an agent exchanges what its names mean.
+// swapsMin is how many looks at an agent that swaps names are enough.
+const swapsMin = 16
+
+// swaps takes checkpoints, one after the other, while an agent exchanges what its names mean.
 func (w *world) swaps(t *testing.T, c *client.Client, secret, text string) {
-	id := w.send(t, c, 0, "swap", "4", secret)
+	gate, open := w.gate(t)
+	id := w.sendTo(t, c, api.Run{Shares: []string{gate}}, "swap", gate, secret)
 	seen := map[string]int{}
-	await(t, "the agent to end", func() (bool, error) {
-		d, err := c.Show(t.Context(), id)
-		if err != nil || d.Change.State != api.Working {
-			return err == nil && d.Change.State != api.Requested && d.Change.State != api.Preparing, err
+	taken, met := 0, false
+	await(t, "enough checkpoints, one of them with a link", func() (bool, error) {
+		cp, err := c.CheckpointNow(t.Context(), id)
+		if err != nil { // it does not run yet
+			return false, nil
 		}
-		_, _ = c.CheckpointNow(t.Context(), id) // it may not run yet, or not any more
-		return false, nil
+		taken++
+		met = met || slices.ContainsFunc(broken(cp), func(b string) bool { return strings.HasSuffix(b, ": symlink") })
+		return taken >= swapsMin && met, nil
 	})
+	open()
 	if at := rest(t, c, id, nil); at.State != api.AwaitingApproval {
 		t.Errorf("it is %s: %s", at.State, at.Reason)
 	}
 	all, err := c.Checkpoints(t.Context(), id)
-	if err != nil || len(all) < 4 {
+	if err != nil || len(all) < swapsMin {
 		t.Fatalf("%d checkpoints, %v", len(all), err)
 	}
 	links := 0

@@ -14,7 +14,6 @@ import (
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
-	"sallyport/internal/problem"
 )
 
 // size is how much a load is.
@@ -54,10 +53,12 @@ func TestChangesAtOnceEachGetExactlyWhatTheirAgentMade(t *testing.T) {
 	before := usage(t, d.PID)
 	began, l := time.Now(), load()
 	ids := make([]string, l.changes)
+	gate, open := w.gate(t)
 	for i := range ids {
-		ids[i] = w.send(t, c, 0, "generate", strconv.Itoa(i+1), strconv.Itoa(l.seconds), strconv.Itoa(rate))
+		ids[i] = w.sendTo(t, c, api.Run{Shares: []string{gate}}, "generate", strconv.Itoa(i+1), strconv.Itoa(l.seconds), strconv.Itoa(rate), gate)
 	}
-	asked := w.askMeanwhile(t, c, ids, l)
+	asked := w.askMeanwhile(t, c, ids)
+	open()
 	for _, id := range ids {
 		await(t, id+" to come to rest", slow(l, func() (bool, error) {
 			d, err := c.Show(t.Context(), id)
@@ -162,7 +163,7 @@ func (a asking) String() string {
 }
 
 // askMeanwhile has three callers at a time ask each change for a checkpoint (SV-044).
-func (w *world) askMeanwhile(t *testing.T, c *client.Client, ids []string, l size) asking {
+func (w *world) askMeanwhile(t *testing.T, c *client.Client, ids []string) asking {
 	t.Helper()
 	var all asking
 	var mu sync.Mutex
@@ -175,8 +176,8 @@ func (w *world) askMeanwhile(t *testing.T, c *client.Client, ids []string, l siz
 		for range 3 {
 			callers.Go(func() {
 				began := time.Now()
-				_, err := c.CheckpointNow(t.Context(), id)
-				if err != nil && problem.KindOf(err) != problem.Conflict { // it has ended
+				err := watchedBy(t, func() error { _, err := c.CheckpointNow(t.Context(), id); return err })
+				if err != nil {
 					t.Errorf("a checkpoint of %s: %v", id, err)
 				}
 				mu.Lock()

@@ -215,7 +215,7 @@ func daemon(t *testing.T) sleeper {
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+	deadline, tick := time.After(3*time.Minute), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {

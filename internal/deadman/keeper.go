@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/internal/disk"
+	"sallyport/internal/race"
 )
 
 const (
@@ -60,7 +61,7 @@ func Start(ctx context.Context, keeper, record string) error {
 	// The process we start only starts the one that stays: so the keeper is
 	// nobody's to reap, and we know when it watches.
 	cmd := exec.CommandContext(ctx, keeper, "start", record)
-	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/bin"}
+	cmd.Dir, cmd.Env = "/", append([]string{"PATH=/usr/bin:/bin"}, race.Options()...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()

@@ -54,7 +54,7 @@ func child(t *testing.T, script string) (s spoken, folder string) {
 	}()
 	select {
 	case <-ready:
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("the program never said that it is ready")
 	}
 	return s, folder
@@ -62,7 +62,7 @@ func child(t *testing.T, script string) (s spoken, folder string) {
 
 // patient gives a talk the time that a busy machine may take.
 func (s spoken) patient() spoken {
-	s.AnswerWithin, s.PauseWithin = 20*time.Second, 20*time.Second
+	s.AnswerWithin, s.PauseWithin = 3*time.Minute, 3*time.Minute
 	return s
 }
 
@@ -125,15 +125,15 @@ func TestAProgramThatFillsItsPipeAndNeverReadsHoldsNobodyUp(t *testing.T) {
 	s, folder := child(t, `echo ready; while ! test -e end; do sleep 0.02; done`)
 	delivered := 0
 	text := strings.Repeat("x", 8<<10)
-	for range 30 { // a pipe holds 64 KiB
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if s.Tell(ctx, text).Delivered {
-			delivered++
-		}
-		cancel()
+	says := func(within time.Duration) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return s.Tell(ctx, text).Delivered
 	}
-	if delivered == 30 {
-		t.Error("all was delivered to a program that reads nothing")
+	for says(20*time.Millisecond) || says(time.Second) { // on a slow machine the second counts
+		if delivered++; delivered == 30 { // a pipe holds 64 KiB
+			t.Fatal("all was delivered to a program that reads nothing")
+		}
 	}
 	if d := s.Violated(t.Context(), broken); d != (session.Delivery{}) {
 		t.Errorf("%+v", d)
@@ -151,7 +151,7 @@ func TestAProgramThatClosesItsStdinIsNotWaitedFor(t *testing.T) {
 	if d := s.Violated(t.Context(), broken); d != (session.Delivery{}) {
 		t.Errorf("%+v", d)
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "end"), nil, 0o644); err != nil {

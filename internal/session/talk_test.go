@@ -552,7 +552,7 @@ func TestItsOwnStdinComesBeforeAnyMessage(t *testing.T) {
 		return sandbox.Exit{}
 	})
 	r.Program.Stdin, r.Program.Messages, r.Talk = []byte(first), true, session.NewTalk()
-	r.Talk.AnswerWithin = time.Second
+	r.Talk.AnswerWithin = 5 * time.Second // from before the session has begun
 	told := make(chan session.Delivery)
 	go func() {
 		told <- r.Talk.Tell(t.Context(), "early")

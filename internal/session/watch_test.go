@@ -96,7 +96,7 @@ func put(t testing.TB, path, text string) {
 // until waits for a condition, looking when the watch says so.
 func until(t testing.TB, w *session.Watch, what func() string, holds func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(3 * time.Minute)
 	defer deadline.Stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

@@ -24,7 +24,7 @@ import (
 )
 
 // drainTime is how long output that was written before the shell's end may still take to arrive.
-const drainTime = time.Second
+const drainTime = 5 * time.Second
 
 var errReaderGone = errors.New("the terminal went away")
 

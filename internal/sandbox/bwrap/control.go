@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/problem"
+	"sallyport/internal/race"
 	"sallyport/internal/sandbox"
 )
 
@@ -55,6 +56,7 @@ func (p *process) hear(e sandbox.Event) {
 	case e.Failed != nil:
 		p.pick(e.Failed.Number, func(a *attached) { a.started <- failure(*e.Failed) })
 	case e.Started == 1:
+		p.begun()
 		p.failStart(nil)
 	case e.Started > 1:
 		p.pick(e.Started, func(a *attached) { a.started <- nil })
@@ -190,6 +192,9 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 	p.env = spec.Env
 	p.mu.Unlock()
 	run := &sandbox.Run{Number: 1, Argv: spec.Argv, Env: spec.Env, Dir: spec.Dir}
+	if spec.Argv[0] == sandbox.InitPath { // a part of our own, as a probe or a replayed script is
+		run.Env = addEnv(run.Env, race.Options())
+	}
 	err = p.send(sandbox.Order{Run: run, Watch: watch}, files[:]...)
 	for _, f := range files {
 		f.Close()

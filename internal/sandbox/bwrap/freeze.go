@@ -16,8 +16,8 @@ import (
 	"sallyport/internal/sandbox"
 )
 
-// freezePatience is how long a freeze may take when the context has no deadline.
-const freezePatience = 2 * time.Second
+// freezePatience is how long a freeze may take when the context has no deadline, on a machine that has much else to do.
+const freezePatience = 10 * time.Second
 
 // Freeze stops every process of the sandbox and shows that all stand still, or
 // lets all run again and returns an error (SV-085).

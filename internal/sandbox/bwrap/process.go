@@ -31,7 +31,6 @@ type process struct {
 	limits  sandbox.Limits
 	tree    sandbox.Tree
 	before  written // in a tree that is a plain folder
-	since   time.Time
 
 	sending  sync.Mutex
 	freezing sync.Mutex
@@ -43,10 +42,12 @@ type process struct {
 	copies   sync.WaitGroup
 
 	mu       sync.Mutex
-	init     *os.File // pidfd of pid 1 inside; nil before it said hello and after the end
-	initPID  int      // as the host sees it
-	sees     bool     // what programs have open can be looked at from here
-	view     *os.File // the workspace as init sees it (O_PATH); nil as long as init is
+	since    time.Time   // when its program began, or if it has not, its launcher
+	alarm    *time.Timer // ends it when its time is over, from the program's begin; until then startPatience does
+	init     *os.File    // pidfd of pid 1 inside; nil before it said hello and after the end
+	initPID  int         // as the host sees it
+	sees     bool        // what programs have open can be looked at from here
+	view     *os.File    // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
@@ -76,7 +77,7 @@ func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	if spec.Tree.Dir != "" && !spec.Tree.ReadOnly {
 		p.before = measure([]string{spec.Tree.Dir}) // a copy: what is there is not the program's
 	}
-	alarm := time.AfterFunc(spec.Limits.Timeout, p.expire)
+	p.alarm = time.AfterFunc(startPatience+spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)
 	go p.tail.read()
 	go p.serve(spec)
@@ -85,7 +86,7 @@ func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	go func() {
 		defer close(p.done)
 		err := p.cmd.Wait()
-		alarm.Stop()
+		p.alarm.Stop()
 		uncancel()
 		p.finish(err)
 	}()
@@ -233,13 +234,23 @@ func (p *process) stop(l *sandbox.Limit) {
 	p.Kill()
 }
 
+// begun gives the program its time from now on: what it takes to build the sandbox is not the program's.
+func (p *process) begun() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.since = time.Now()
+		p.alarm.Reset(p.limits.Timeout)
+	}
+}
+
 // expire ends a program that had its time, unless it was just done.
 func (p *process) expire() {
 	p.mu.Lock()
-	ended := p.ended != nil || p.over
+	ended, took := p.ended != nil || p.over, time.Since(p.since)
 	p.mu.Unlock()
 	if !ended {
-		p.stop(&sandbox.Limit{Name: sandbox.Time, Value: p.limits.Timeout.String(), Observed: time.Since(p.since).Round(time.Millisecond).String()})
+		p.stop(&sandbox.Limit{Name: sandbox.Time, Value: p.limits.Timeout.String(), Observed: took.Round(time.Millisecond).String()})
 	}
 }
 

@@ -36,7 +36,7 @@ func (w workbench) speak(t *testing.T, p agent.Program) conversation {
 	}
 	spec.Tree = w.tree
 	c := conversation{Talk: session.NewTalk(), lines: make(chan string, 1000), over: make(chan error, 1), exit: &sandbox.Exit{}}
-	c.AnswerWithin, c.PauseWithin = time.Minute, time.Minute
+	c.AnswerWithin, c.PauseWithin = 3*time.Minute, 3*time.Minute
 	live := make(chan sandbox.Process, 1)
 	go func() {
 		exit, err := session.Run(t.Context(), session.Running{
@@ -147,11 +147,12 @@ esac; done`}
 	if err := c.process.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.AnswerWithin, c.PauseWithin, c.Retries = 200*time.Millisecond, 200*time.Millisecond, 0
+	c.AnswerWithin, c.PauseWithin, c.Retries = time.Second, 200*time.Millisecond, 0
 	v := session.Violated{CheckpointID: "chk-1", Severity: policy.Error, RequiresAck: true}
 	if d := c.Violated(t.Context(), v); d != (session.Delivery{Delivered: true}) {
 		t.Errorf("its pipe has room: %+v", d)
 	}
+	c.AnswerWithin = 200 * time.Millisecond
 	for i := 0; c.Tell(t.Context(), strings.Repeat("x", 32<<10)).Delivered; i++ {
 		if i > 10 {
 			t.Fatal("a pipe without a bottom")
@@ -163,7 +164,7 @@ esac; done`}
 	if err := c.process.Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	c.AnswerWithin = time.Minute
+	c.AnswerWithin = 3 * time.Minute
 	if d := c.Violated(t.Context(), v); !d.Acknowledged || d.AgentResponse != "thawed" {
 		t.Errorf("%+v", d)
 	}

@@ -269,7 +269,7 @@ func testFreezeAtTheEnd(t *testing.T, s Setup) {
 	t.Run("in a storm that meets the limit", func(t *testing.T) {
 		mark := marker()
 		spec := s.Spec(t, "i=0; while [ $i -lt 200 ]; do setsid sleep "+mark+" & i=$((i+1)); done; wait")
-		spec.Limits.ProcessesMax, spec.Limits.Timeout = 40, 30*time.Second
+		spec.Limits.ProcessesMax, spec.Limits.Timeout = 40, Patience
 		p := s.start(t, spec)
 		over := make(chan sandbox.Exit, 1)
 		go func() {

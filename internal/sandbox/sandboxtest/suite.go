@@ -19,7 +19,7 @@ import (
 )
 
 // Patience is how long a condition may take to come true on a busy machine.
-const Patience = 20 * time.Second
+const Patience = 3 * time.Minute
 
 // Setup is what the suite gets from a driver's test.
 type Setup struct {
@@ -62,7 +62,7 @@ func (s Setup) Spec(t *testing.T, script string) sandbox.Spec {
 		ID: fmt.Sprintf("test-%d-%d", os.Getpid(), n), Owner: s.Owner, Tree: s.Tree(t),
 		Argv:   []string{"/bin/sh", "-c", script},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=" + sandbox.Home, "LANG=C.UTF-8"},
-		Limits: sandbox.Limits{Timeout: time.Minute},
+		Limits: sandbox.Limits{Timeout: 2 * Patience},
 	}
 }
 
