@@ -45,7 +45,7 @@ func (a *app) root() *cobra.Command {
 		a.approveCommand(), a.refuseCommand(), a.confirmCommand(), a.rollbackCommand(), a.resumeCommand(),
 		group("audit", "who did what: list, verify, export", a.auditList(), a.auditVerify(), a.auditExport()),
 		group("secret", "secrets in files: scan", a.secretScan()),
-		a.doctorCommand(), a.statsCommand(),
+		a.doctorCommand(), a.statsCommand(), a.gcCommand(),
 		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
 		a.versionCommand(),
 	)

@@ -24,7 +24,6 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/deadman"
 	"sallyport/internal/disk"
-	"sallyport/internal/git"
 	"sallyport/internal/landing"
 	"sallyport/internal/lock"
 	"sallyport/internal/metric"
@@ -33,6 +32,7 @@ import (
 	"sallyport/internal/sandbox/bwrap"
 	"sallyport/internal/session"
 	"sallyport/internal/socket"
+	"sallyport/internal/storage"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 	"sallyport/internal/workspace"
@@ -48,6 +48,8 @@ type Options struct {
 	Keeper string    // sallyport-keeper; "" = beside Self
 	Log    io.Writer // where it says what goes wrong
 	Ops    disk.Ops
+	// Grace is instead of the home's retention.grace; 0 is that, less than 0 none at all.
+	Grace time.Duration
 }
 
 // Daemon is one home's host.
@@ -58,6 +60,7 @@ type Daemon struct {
 	sandbox  sandbox.Driver
 	spaces   *workspace.Manager
 	control  *change.Controller
+	steward  *storage.Steward
 	server   *socket.Server
 	meter    *metric.Set
 	settings config.Home
@@ -142,14 +145,15 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 		return errors.Join(err, d.db.Close())
 	}
 	d.control = change.New(d.parts(owner, report, state))
-	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets})
+	d.steward = storage.New(d.storageParts(owner, state))
+	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward})
 	return nil
 }
 
 // sweep removes what a crash left half made, before anything new is begun. Open landings
 // are not its business: they are rows, and their keepers stay until the rows are closed.
 func (d *Daemon) sweep(ctx context.Context, state string) error {
-	if err := d.spaces.Sweep(ctx); err != nil {
+	if err := d.spaces.SetAside(ctx); err != nil { // the steward removes it
 		return fmt.Errorf("clear up after the last daemon: %w", err)
 	}
 	if err := sweepNotes(d.Ops, filepath.Join(state, "changes")); err != nil {
@@ -178,7 +182,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout),
 		},
 		WorkersMax: file.Changes.AtOnce, Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
-		Author:   git.Signature{Name: orElse(string(file.Commits.AuthorName), "sallyport"), Email: orElse(string(file.Commits.AuthorEmail), "sallyport@localhost")},
+		Author:   author(file.Commits),
 		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"),
 		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
@@ -221,6 +225,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.control.Run(ctx) })
+	group.Go(func() error { return d.steward.Run(ctx) })
 	group.Go(func() error { return d.server.Serve(ctx, listener) })
 	group.Go(func() error { d.watchIdle(ctx, cancel); return nil })
 	d.log.Info("serving", "home", d.Home, "socket", path, "pid", os.Getpid())

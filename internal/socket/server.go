@@ -38,6 +38,7 @@ type Options struct {
 	Log   *slog.Logger
 	Meter *metric.Set // nil measured nothing
 
+	Storage Storage         // what `gc` and `status --disk` ask; nil has none
 	Scan    SecretScan      // what `secret scan` asks; nil scans nothing
 	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
 }
@@ -147,6 +148,8 @@ func (s *Server) Handler() http.Handler {
 	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
 	verb("GET /v1/secrets", s.secretScan)
+	verb("GET /v1/storage", s.answer(s.stored))
+	verb("POST /v1/gc", s.answer(s.gc))
 	verb("GET /v1/audit", s.answer(s.audit))
 	verb("GET /v1/audit/verify", s.answer(s.auditVerify))
 	mux.HandleFunc("/", s.answer(nowhere))

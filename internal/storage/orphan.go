@@ -161,6 +161,16 @@ func (r *round) locks(ctx context.Context) error {
 
 // halfMade are files and folders under the names that this home writes aside with; the start clears most of them.
 func (r *round) halfMade(ctx context.Context) error {
+	gone, folder, err := workspace.Look(filepath.Join(r.State, "gone"))
+	if err != nil {
+		return err
+	}
+	if folder {
+		err := r.count(ctx, thing{kind: Orphans, path: gone.Path, goes: true, remove: func() (bool, error) { return true, r.Workspaces.EmptyAside(ctx) }})
+		if err != nil {
+			return err
+		}
+	}
 	for _, in := range []string{".", "sessions", "changes", "logs", "deadman"} {
 		entries, err := os.ReadDir(filepath.Join(r.State, in))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -33,9 +33,7 @@ func (r *round) repositories(ctx context.Context) error {
 		row.Bytes += before
 		switch {
 		case !r.do:
-			if n, size := r.loose(ctx, host); n > 0 {
-				row.Gone, row.Freed = row.Gone+1, row.Freed+size
-			}
+			row.Freed += r.loose(ctx, host)
 			continue
 		case !r.prune && !r.forgot[host.Path]:
 			continue
@@ -54,9 +52,7 @@ func (r *round) repositories(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if after < before {
-			row.Gone, row.Freed = row.Gone+1, row.Freed+before-after
-		}
+		row.Freed += max(before-after, 0)
 	}
 	return nil
 }
@@ -81,23 +77,22 @@ func (r *round) pruneObjects(ctx context.Context, host git.Dir) error {
 	return nil
 }
 
-// loose counts the loose objects that would go, and their bytes. Those in packs are not known before.
-func (r *round) loose(ctx context.Context, host git.Dir) (n int, size int64) {
+// loose is what the loose objects take that would go. Those in packs are not known before.
+func (r *round) loose(ctx context.Context, host git.Dir) (size int64) {
 	out, err := host.Run(ctx, git.Cmd{Args: []string{"prune", "--dry-run", "--expire=" + r.expiry()}})
 	if err != nil {
-		return 0, 0
+		return 0
 	}
 	for line := range strings.Lines(string(out)) {
 		oid, _, _ := strings.Cut(line, " ")
 		if !git.OID(oid).Valid() {
 			continue
 		}
-		n++
 		if bytes, err := workspace.Allocated(ctx, filepath.Join(host.Path, "objects", oid[:2], oid[2:])); err == nil {
 			size += bytes
 		}
 	}
-	return n, size
+	return size
 }
 
 // rest measures what is not looked at one by one, and everything in .state that has no kind.
@@ -124,7 +119,7 @@ func (r *round) rest(ctx context.Context) error {
 // kindOf tells what a name in .state is; counted if its entries are counted one by one.
 func kindOf(name string) (kind Kind, counted bool) {
 	switch name {
-	case "layers", "workspaces", "repos", "sessions", "changes", "deadman":
+	case "layers", "workspaces", "repos", "sessions", "changes", "deadman", "gone":
 		return "", true
 	case "sallyport.db", "sallyport.db-wal", "sallyport.db-shm":
 		return Database, false

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
+	"sallyport/internal/person"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
@@ -85,6 +86,7 @@ type Groups interface {
 // Parts is what a steward stands on.
 type Parts struct {
 	DB         store.DB
+	Owner      person.Owner
 	State      string // the home's .state, absolute and free of links
 	Socket     string // this daemon's own
 	Runtime    []string
@@ -131,8 +133,11 @@ func (s *Steward) Look(ctx context.Context) (Report, error) {
 	return s.round(ctx, hand{measure: true, prune: true})
 }
 
-// Collect removes what need not be kept, and reports what there was and what went.
+// Collect removes what need not be kept, and reports what there was and what went. Errors: person.ErrNotOwner (denied).
 func (s *Steward) Collect(ctx context.Context, by audit.Actor) (Report, error) {
+	if err := s.Owner.MayDecide(by); err != nil {
+		return Report{}, err
+	}
 	return s.round(ctx, hand{do: true, measure: true, prune: true, by: by})
 }
 
