@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"sallyport/internal/id"
+	"sallyport/internal/store"
+	"sallyport/internal/trial"
 )
 
 // queueMax is how many notices a slow reader may be behind before it misses some.
@@ -98,22 +100,30 @@ func (f *feed) next(ctx context.Context, s *subscription) []Notice {
 // Watch sends the present state, then notices until ctx ends or nothing more happens by itself.
 func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice, error) {
 	sub := c.feed.subscribe(change) // before reading, so that nothing falls between
-	row, err := c.row(ctx, change)
+	first, err := c.first(ctx, change)
 	if err != nil {
 		c.feed.unsubscribe(sub)
 		return nil, err
 	}
-	first := Notice{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}
 	out := make(chan Notice)
 	go func() { // owned by ctx: it ends with it, or with the change
 		defer close(out)
 		defer c.feed.unsubscribe(sub)
-		for queue := []Notice{first}; queue != nil; queue = c.feed.next(ctx, sub) {
+		asked := false
+		for queue := first; queue != nil; queue = c.feed.next(ctx, sub) {
 			for _, n := range queue {
+				asks := n.Kind == "trial" && n.State == InTrial
+				if asks && asked {
+					continue
+				}
 				select {
 				case <-ctx.Done():
 					return
 				case out <- n:
+				}
+				if asks {
+					asked = true
+					c.heard(change)
 				}
 				if n.Kind == "state" && !n.State.Due() && n.State != Paused {
 					return
@@ -122,4 +132,22 @@ func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice
 		}
 	}()
 	return out, nil
+}
+
+// first is what somebody who begins to watch is told: the present state, and message 1 while its answer is waited for.
+func (c *Controller) first(ctx context.Context, change id.Change) (all []Notice, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		row, err := tx.Change(ctx, change)
+		if err != nil {
+			return err
+		}
+		all = []Notice{{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}}
+		if t, ok, err := tx.Trial(ctx, change); err != nil {
+			return err
+		} else if ok && State(row.State) == InTrial && t.Handshake == trial.Message1Sent {
+			all = append(all, message1(change))
+		}
+		return nil
+	})
+	return all, err
 }

@@ -150,8 +150,8 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	return nil
 }
 
-// sweep removes what a crash left half made, before anything new is begun. Open landings
-// are not its business: they are rows, and their keepers stay until the rows are closed.
+// sweep removes what a crash left half made, before anything new is begun. Open landings and
+// trials are not its business: they are rows, and their keepers stay until the rows are closed.
 func (d *Daemon) sweep(ctx context.Context, state string) error {
 	if err := d.spaces.SetAside(ctx); err != nil { // the steward removes it
 		return fmt.Errorf("clear up after the last daemon: %w", err)
@@ -162,13 +162,20 @@ func (d *Daemon) sweep(ctx context.Context, state string) error {
 	open := map[string]bool{}
 	err := d.db.Read(ctx, func(tx store.Tx) error {
 		rows, err := tx.OpenLandings(ctx)
+		if err != nil {
+			return err
+		}
 		for _, l := range rows {
 			open[string(l.ID)] = true
+		}
+		trials, err := tx.OpenTrials(ctx)
+		for _, t := range trials {
+			open[string(t.Landing)] = true
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("read the open landings: %w", err)
+		return fmt.Errorf("read what is open and on trial: %w", err)
 	}
 	return deadman.Settle(d.Ops, filepath.Join(state, "deadman"), func(l string) bool { return open[l] })
 }

@@ -86,6 +86,14 @@ func (t Trial) RestartsWanted() int {
 	return 2
 }
 
+// Said is what a person is told of a trial that went back.
+func (t Trial) Said() string {
+	if t.Reason == Timeout {
+		return TimeoutSay
+	}
+	return "Rolled back to previous version — " + t.Reason
+}
+
 // Texts that are fixed.
 const (
 	Message1   = "I'm back with the new version. Reply `confirm` to keep it, or `rollback` to revert." // SM-121
