@@ -2,9 +2,14 @@ package change
 
 import (
 	"context"
+	"errors"
 
+	"sallyport/internal/problem"
 	"sallyport/internal/store"
 )
+
+// ErrNobody says that the home names nobody to tell, which is no failure.
+var ErrNobody = problem.New(problem.Unavailable, "the home names nobody who is to be told")
 
 // noteOf is what a person who watches nothing is told of a row that has moved; false if it is none of their business.
 func (c *Controller) noteOf(row store.Change) (Note, bool) {
@@ -18,6 +23,9 @@ func (c *Controller) noteOf(row store.Change) (Note, bool) {
 		if n.Next == "" {
 			n.Next = "sallyport approve " + string(row.ID)
 		}
+	case Blocked:
+		n.Kind = NoteWaiting
+		n.Text = "It is blocked and waits for you: " + n.Text
 	case RolledBack:
 		if n.Kind = NoteRolledBack; row.RevertedBy != "" { // a person asked for it, and hears of that change
 			return n, false
@@ -42,7 +50,9 @@ func (c *Controller) tell(n Note, told func()) {
 	}
 	c.aside(func(ctx context.Context) {
 		if err := c.Parts.Tell.Tell(ctx, n); err != nil {
-			c.Log.Warn("nobody could be told", "change", n.Change, "kind", n.Kind, "error", err)
+			if !errors.Is(err, ErrNobody) {
+				c.Log.Warn("nobody could be told", "change", n.Change, "kind", n.Kind, "error", err)
+			}
 			return
 		}
 		told()

@@ -35,6 +35,7 @@ import (
 	"sallyport/internal/storage"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
+	"sallyport/internal/target"
 	"sallyport/internal/workspace"
 )
 
@@ -65,6 +66,7 @@ type Daemon struct {
 	meter    *metric.Set
 	settings config.Home
 	secrets  *secretRules
+	targets  targets
 	stop     context.CancelFunc
 	keeping  sync.Mutex // held while a diff is exported
 }
@@ -144,9 +146,12 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err := d.sweep(ctx, state); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
+	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
+		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
+	d.trimTargets()
 	d.control = change.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))
-	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward})
+	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets})
 	return nil
 }
 
@@ -201,7 +206,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Targets: d.targets, Tell: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
@@ -250,6 +255,7 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			d.trimTargets()
 			if d.control.Busy() > 0 || d.server.Busy() > 0 {
 				since = time.Now()
 			} else if time.Since(since) >= IdleAfter {

@@ -39,6 +39,7 @@ type Options struct {
 	Meter *metric.Set // nil measured nothing
 
 	Storage Storage         // what `gc` and `status --disk` ask; nil has none
+	Targets Targets         // what restarts and probes; nil shows and trusts nothing
 	Scan    SecretScan      // what `secret scan` asks; nil scans nothing
 	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
 }
@@ -147,6 +148,9 @@ func (s *Server) Handler() http.Handler {
 	verb("GET /v1/approvals/{ref}", s.answer(s.approval))
 	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
+	verb("GET /v1/targets", s.answer(s.target))
+	verb("POST /v1/targets/trust", s.answer(s.trustTarget))
+	verb("POST /v1/targets/distrust", s.answer(s.distrustTarget))
 	verb("GET /v1/secrets", s.secretScan)
 	verb("GET /v1/storage", s.answer(s.stored))
 	verb("POST /v1/gc", s.answer(s.gc))
