@@ -54,6 +54,11 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #  exports: 30d
 #  grace: 1h           # from the last change of what nobody owns
 
+# Base trees are kept for the next change on them. One that a workspace stands on never goes.
+#layers:
+#  quota: 10GiB        # all together; the one that was used longest ago goes first
+#  keep: 14d           # after the last use
+
 # How agents run that can do both: deterministic (through the host's tools) or interactive (on
 # the files of a copy, watched). A plain command is always interactive.
 #runtime:

@@ -142,7 +142,11 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err != nil {
 		return errors.Join(err, d.db.Close())
 	}
-	d.spaces = workspace.New(workspace.Config{Root: state, Ops: d.Ops, Strategy: strategy})
+	cache := d.settings.Sallyport.Layers
+	d.spaces = workspace.New(workspace.Config{
+		Root: state, Ops: d.Ops, Strategy: strategy,
+		Cache: workspace.Cache{Keep: time.Duration(cache.Keep), QuotaBytes: int64(cache.Quota)},
+	})
 	if err := d.sweep(ctx, state); err != nil {
 		return errors.Join(err, d.db.Close())
 	}

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -236,15 +235,36 @@ func (r *round) reachable(ctx context.Context, row store.Change) int64 {
 	return size
 }
 
-// layers are looked at by kind alone: the cache of layers has its own quota.
+// layers are looked after by their cache, which knows what stands on which: it says what goes, and takes it away.
 func (r *round) layers(ctx context.Context) error {
-	there, err := r.folders("layers")
+	there, err := r.Workspaces.Layers(ctx)
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, at := range there {
-		errs = append(errs, r.count(ctx, thing{kind: Layers, path: at.Path}))
+	goes, err := r.Workspaces.Surplus(ctx)
+	if err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	row := r.rows[Layers]
+	for _, l := range there {
+		row.Count++
+		row.Bytes += l.Bytes
+	}
+	if r.do {
+		if _, err := r.Workspaces.TrimLayers(ctx); err != nil {
+			return err
+		}
+		left, err := r.Workspaces.Layers(ctx)
+		if err != nil {
+			return err
+		}
+		goes = slices.DeleteFunc(goes, func(g workspace.LayerInfo) bool {
+			return slices.ContainsFunc(left, func(l workspace.LayerInfo) bool { return l.Tree == g.Tree })
+		})
+	}
+	for _, l := range goes {
+		row.Gone++
+		row.Freed += l.Bytes
+	}
+	return nil
 }

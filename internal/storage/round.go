@@ -79,7 +79,7 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 func (s *Steward) keeps() map[Kind]string {
 	after := func(d time.Duration) string { return days(d) + " after its change has ended" }
 	return map[Kind]string{
-		Layers:       "while a workspace stands on it; the others as the cache has room",
+		Layers:       "while a workspace stands on it; the others as layers: of sallyport.yaml says",
 		Workspaces:   "until its change has ended",
 		Repositories: "what a ref names",
 		Refs:         after(s.Retention.Refs),
