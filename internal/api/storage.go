@@ -24,3 +24,19 @@ type Stored struct {
 type GC struct {
 	DryRun bool `json:"dry_run"`
 }
+
+// Uninstall is what sallyport has left in repositories and on the machine.
+type Uninstall struct {
+	Home     string   `json:"home"`
+	Removed  bool     `json:"removed"`  // false: it was only looked at
+	Pieces   []Piece  `json:"pieces"`   // what goes, in this order
+	Stays    []string `json:"stays"`    // what is a person's, or another home's, and why
+	Unlanded []string `json:"unlanded"` // changes that ended without landing: their work goes with the home
+}
+
+// Piece is one thing that goes.
+type Piece struct {
+	What  string `json:"what"`
+	Path  string `json:"path"` // of a ref: the git directory and the ref
+	Bytes int64  `json:"bytes,omitempty"`
+}

@@ -46,7 +46,7 @@ func (a *app) root() *cobra.Command {
 		group("target", "what restarts and probes a repository's code: show, trust, distrust", a.targetShow(), a.targetTrust(), a.targetDistrust()),
 		group("audit", "who did what: list, verify, export", a.auditList(), a.auditVerify(), a.auditExport()),
 		group("secret", "secrets in files: scan", a.secretScan()),
-		a.doctorCommand(), a.statsCommand(), a.gcCommand(),
+		a.doctorCommand(), a.statsCommand(), a.gcCommand(), a.uninstallCommand(),
 		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
 		a.versionCommand(),
 	)
