@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 
+	"sallyport/internal/api"
 	"sallyport/internal/cli"
 	"sallyport/internal/client"
 	"sallyport/internal/daemon"
@@ -25,7 +26,11 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == "runner" {
 		return runner.Main(os.Args[2:])
 	}
-	return cli.Main(cli.System(serve), os.Args[1:])
+	program := cli.System(serve)
+	program.Uninstall = func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error) {
+		return daemon.Uninstall(ctx, daemon.Options{Home: home}, repo, agree)
+	}
+	return cli.Main(program, os.Args[1:])
 }
 
 func serve(ctx context.Context, home string) error {

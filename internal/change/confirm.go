@@ -80,8 +80,8 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 	}
 	if moved {
 		c.moved(row)
+		c.nudge(change)
 	}
-	c.nudge(change)
 	return refused
 }
 

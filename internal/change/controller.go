@@ -102,6 +102,7 @@ type Controller struct {
 	nudges  map[id.Change]chan struct{} // of the trials that a step is busy with: look at the row again
 	works   lock.Keyed[id.Change]       // one step, or the clearing up after the last one, at a time
 	life    context.Context             // of Run
+	asides  sync.WaitGroup              // what runs beside the steps
 	busy    int                         // steps under way
 	places  chan struct{}               // one per agent that may work at once
 	gate    gate                        // to the judging of checkpoints

@@ -3,7 +3,9 @@ package change
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"sallyport/internal/audit"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/store"
@@ -53,15 +55,32 @@ func (c *Controller) ClearWorkspace(ctx context.Context, change id.Change, kept 
 	return gone, err
 }
 
-// ForgetRefs removes every ref of a change that has ended, from the host's repository and the project's, and nothing else.
-// A change that was taken up again meanwhile gets them back: its row moved in a transaction that waits for nobody.
-// It returns how many refs went.
-func (c *Controller) ForgetRefs(ctx context.Context, change id.Change) (removed int, err error) {
+// ForgetRefs removes every ref of a change that has ended, from the host's repository and the project's, and nothing else. The audit
+// log says so first. A change that was taken up again meanwhile gets them back: its row moved in a transaction
+// that waits for nobody. It returns how many refs went.
+func (c *Controller) ForgetRefs(ctx context.Context, change id.Change, by audit.Actor) (removed int, err error) {
 	_, err = c.Ended(ctx, change, func(row store.Change) error {
-		for _, dir := range []git.Dir{c.Workspaces.Host(row.Request.Project), row.Request.Project.Common(c.Ops)} {
-			n, err := c.forgetRefs(ctx, row, dir)
-			removed += n
-			if err != nil {
+		dirs := []git.Dir{c.Workspaces.Host(row.Request.Project), row.Request.Project.Common(c.Ops)}
+		refs := make([]map[string]git.OID, len(dirs))
+		for i, dir := range dirs {
+			if there, err := workspace.HasRepository(dir); err != nil || !there {
+				continue // what is gone, or closed to us, has none to remove
+			}
+			var err error
+			if refs[i], err = dir.Refs(ctx, workspace.RefRoot(change)); err != nil {
+				return err
+			}
+			removed += len(refs[i])
+		}
+		if removed == 0 {
+			return nil
+		}
+		row.Reason = fmt.Sprintf("%d refs of it were removed: it ended as %s at %s", removed, row.State, row.Moved.Format(time.RFC3339))
+		if err := c.DB.InTx(ctx, func(tx store.Tx) error { return c.append(ctx, tx, &row, Move{By: by}, "forgotten", now()) }); err != nil {
+			return err
+		}
+		for i, dir := range dirs {
+			if err := c.forgetRefs(ctx, row, dir, refs[i]); err != nil {
 				return err
 			}
 		}
@@ -70,25 +89,21 @@ func (c *Controller) ForgetRefs(ctx context.Context, change id.Change) (removed 
 	return removed, err
 }
 
-func (c *Controller) forgetRefs(ctx context.Context, row store.Change, dir git.Dir) (int, error) {
-	if there, err := workspace.HasRepository(dir); err != nil || !there {
-		return 0, err
-	}
-	refs, err := dir.Refs(ctx, workspace.RefRoot(row.ID))
-	if err != nil || len(refs) == 0 {
-		return 0, err
-	}
+func (c *Controller) forgetRefs(ctx context.Context, row store.Change, dir git.Dir, refs map[string]git.OID) error {
 	if err := workspace.DropRefs(ctx, dir, refs); err != nil {
-		return 0, fmt.Errorf("remove the refs of %s: %w", row.ID, err)
+		return fmt.Errorf("remove the refs of %s: %w", row.ID, err)
 	}
 	is, err := c.row(ctx, row.ID)
 	if err == nil && State(is.State).Final() {
-		return len(refs), nil
+		return nil
 	}
 	for ref, oid := range refs {
 		if back := dir.UpdateRef(ctx, "keep:again", ref, oid, ""); back != nil {
-			return 0, fmt.Errorf("%s was taken up again and its ref %s could not be: %w", row.ID, ref, back)
+			return fmt.Errorf("%s was taken up again and its ref %s could not be put back: %w", row.ID, ref, back)
 		}
 	}
-	return 0, err
+	if err == nil {
+		err = fmt.Errorf("%s was taken up again; its refs stay: %w", row.ID, store.ErrMoved)
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,24 +245,37 @@ type rules struct{ judging change.Judging }
 
 func (r rules) At(context.Context, git.Dir, git.OID) (change.Judging, error) { return r.judging, nil }
 
-// guard counts what it is told.
+// guard counts what it is told, and knows what is armed.
 type guard struct {
 	mu              sync.Mutex
 	armed, disarmed int
+	watched         map[id.Landing]change.Watched
 }
 
-func (g *guard) Arm(id.Landing, change.Watched) error {
+func (g *guard) Arm(l id.Landing, w change.Watched) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.armed++
+	if g.watched == nil {
+		g.watched = map[id.Landing]change.Watched{}
+	}
+	g.watched[l] = w
 	return nil
 }
 
-func (g *guard) Disarm(id.Landing) error {
+func (g *guard) Disarm(l id.Landing) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.disarmed++
+	delete(g.watched, l)
 	return nil
+}
+
+// still is what is armed now, and how often anything was disarmed.
+func (g *guard) still() (map[id.Landing]change.Watched, int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.watched), g.disarmed
 }
 
 // cage is a sandbox driver that starts no process. What is put into play runs as the program,

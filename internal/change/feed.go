@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"sallyport/internal/id"
+	"sallyport/internal/store"
+	"sallyport/internal/trial"
 )
 
 // queueMax is how many notices a slow reader may be behind before it misses some.
@@ -35,7 +37,7 @@ func newFeed(clean func(string) string) *feed {
 	return &feed{clean: clean, subs: map[*subscription]struct{}{}, kept: map[id.Change]*subscription{}}
 }
 
-// publish queues n for everybody who watches its change. What is no state is dropped for
+// publish queues n for everybody who watches its change. What is neither a state nor a question is dropped for
 // a reader who is too far behind.
 func (f *feed) publish(n Notice) {
 	if n.Kind != "output" { // a transcript's lines are clean
@@ -46,7 +48,7 @@ func (f *feed) publish(n Notice) {
 	f.seq++
 	n.Seq = f.seq
 	for s := range f.subs {
-		if s.change != n.Change || len(s.queue) >= queueMax && n.Kind != "state" {
+		if s.change != n.Change || len(s.queue) >= queueMax && n.Kind != "state" && n.Kind != "trial" {
 			continue
 		}
 		s.queue = append(s.queue, n)
@@ -151,12 +153,11 @@ func (f *feed) next(ctx context.Context, s *subscription) []Notice {
 // change that was accepted a moment ago gets all that happened to it.
 func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice, error) {
 	sub, whole := c.feed.watch(change) // before reading, so that nothing falls between
-	row, err := c.row(ctx, change)
+	queue, err := c.first(ctx, change)
 	if err != nil {
 		c.feed.unsubscribe(sub)
 		return nil, err
 	}
-	queue := []Notice{{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}}
 	if whole {
 		queue = c.feed.next(ctx, sub)
 	}
@@ -164,12 +165,21 @@ func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice
 	go func() { // owned by ctx: it ends with it, or with the change
 		defer close(out)
 		defer c.feed.unsubscribe(sub)
+		asked := false
 		for ; queue != nil; queue = c.feed.next(ctx, sub) {
 			for _, n := range queue {
+				asks := n.Kind == "trial" && n.State == InTrial
+				if asks && asked {
+					continue
+				}
 				select {
 				case <-ctx.Done():
 					return
 				case out <- n:
+				}
+				if asks {
+					asked = true
+					c.heard(change)
 				}
 				if n.rests() {
 					return
@@ -178,4 +188,22 @@ func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice
 		}
 	}()
 	return out, nil
+}
+
+// first is what somebody who begins to watch is told: the present state, and message 1 while its answer is waited for.
+func (c *Controller) first(ctx context.Context, change id.Change) (all []Notice, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		row, err := tx.Change(ctx, change)
+		if err != nil {
+			return err
+		}
+		all = []Notice{{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}}
+		if t, ok, err := tx.Trial(ctx, change); err != nil {
+			return err
+		} else if ok && State(row.State) == InTrial && t.Handshake == trial.Message1Sent {
+			all = append(all, message1(change))
+		}
+		return nil
+	})
+	return all, err
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
-	"sallyport/internal/deadman"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
@@ -18,6 +17,7 @@ import (
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/store"
+	"sallyport/internal/trial"
 )
 
 // land makes what was approved true, or leaves everything as it was and says why.
@@ -50,7 +50,11 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 		return c.held(ctx, row, *p, err)
 	}
 	if unfinished {
-		return c.carryOut(ctx, row, *p, open, true)
+		ahead, err := c.planned(ctx, row, open)
+		if err != nil {
+			return err
+		}
+		return c.carryOut(ctx, row, *p, open, c.Lander.Recover, ahead)
 	}
 	if ok && open.State == landing.Landed {
 		return fmt.Errorf("%s has landed as %s already", row.ID, open.ID) // the close and the move are one transaction
@@ -72,7 +76,11 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 		if computed, err = c.Lander.Compute(ctx, order); err != nil {
 			break
 		}
-		if err = c.carryOut(ctx, row, *p, computed, false); !errors.Is(err, landing.ErrStale) {
+		var ahead way
+		if ahead, err = c.planned(ctx, row, computed); err != nil {
+			break
+		}
+		if err = c.carryOut(ctx, row, *p, computed, c.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
 			return err
 		}
 	}
@@ -82,45 +90,25 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 // staleMax is how often a landing is computed anew because the branch moved meanwhile.
 const staleMax = 5
 
-// carryOut runs a computed landing under the guard, or with again set finishes or undoes one
-// that a crash left open.
-func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, again bool) error {
-	if err := c.arm(l.ID, workTime); err != nil {
-		return err
-	}
-	defer c.disarm(l.ID)
-	carry := c.Lander.Land
-	if again {
-		carry = c.Lander.Recover
-	}
-	closed, err := carry(ctx, l, c.journal(ctx, &row, p))
-	return c.outcome(ctx, row, p, closed, err)
-}
-
-// workTime is how long a landing, or its taking back, may go on before the guard asks after it.
-const workTime = 5 * time.Minute
-
-// arm has the guard watch for so long from now.
-func (c *Controller) arm(l id.Landing, in time.Duration) error {
-	at, err := c.Clock()
+// carryOut runs a computed landing under the guard, or with Recover finishes or undoes one that a crash left
+// open. What goes on trial stays armed.
+func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing,
+	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead way) error {
+	release, err := c.hold(l.ID)
 	if err != nil {
 		return err
 	}
-	if err := c.Guard.Arm(l, Watched{Until: deadman.Deadline{Set: at, In: in}}); err != nil {
-		return fmt.Errorf("arm the keeper: %w", err)
+	closed, err := carry(ctx, l, c.journal(ctx, &row, p, ahead))
+	release()
+	if State(row.State) != InTrial { // the journal has moved it
+		c.disarm(l.ID)
 	}
-	return nil
-}
-
-func (c *Controller) disarm(l id.Landing) {
-	if err := c.Guard.Disarm(l); err != nil {
-		c.Log.Warn("the keeper stays armed; it will find nothing left to do", "landing", l, "error", err)
-	}
+	return c.outcome(ctx, row, p, closed, err)
 }
 
 // journal writes the landing's own row. Closing it moves the change in the same transaction,
 // so that the row tells the truth at every instant.
-func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.Proposal) landing.Steps {
+func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.Proposal, ahead way) landing.Steps {
 	return landing.Steps{
 		Journal: func(l landing.Landing) error {
 			return c.DB.InTx(ctx, func(tx store.Tx) error {
@@ -131,13 +119,20 @@ func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.
 			})
 		},
 		Close: func(l landing.Landing) error {
+			begins, err := c.Clock()
+			if err != nil {
+				return err
+			}
 			at := *row
-			err := c.DB.InTx(ctx, func(tx store.Tx) error {
+			err = c.DB.InTx(ctx, func(tx store.Tx) error {
 				at = *row
 				if err := tx.CloseLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.closed(ctx, tx, &at, p, l)
+				if l.State == landing.Landed && !ahead.none() {
+					return c.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.target, ahead.length, begins), l)
+				}
+				return c.closed(ctx, tx, &at, p, l, ahead.unproven)
 			})
 			if err == nil {
 				*row = at
@@ -147,18 +142,26 @@ func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.
 	}
 }
 
-// closed moves a change by what became of its landing.
-func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change, p proposal.Proposal, l landing.Landing) error {
+// onTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
+func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *store.Change, t trial.Trial, l landing.Landing) error {
+	if err := tx.AddTrial(ctx, t); err != nil {
+		return err
+	}
+	return c.move(ctx, tx, row, Move{
+		Event: Tried, By: audit.Host, Subject: string(l.ID), Reason: l.Reason, Next: "sallyport rollback " + string(row.ID),
+		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree), "target": t.Digest},
+	})
+}
+
+// closed moves a change by what became of its landing; unproven says what of the repository's did not count.
+func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change, p proposal.Proposal, l landing.Landing, unproven string) error {
 	m := Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
 	switch l.State {
-	case landing.Landed:
-		m.Event = Landed // a plain repository has nothing to restart: its trial is 0
-		m.Digests = map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)}
-		m.Next = "sallyport rollback " + string(row.ID)
-		if err := c.move(ctx, tx, row, m); err != nil {
-			return err
-		}
-		return c.markReverted(ctx, tx, row, l)
+	case landing.Landed: // a plain repository has nothing to restart: its trial is 0
+		m.Event = Landed
+		m.Reason = strings.TrimPrefix(l.Reason+"; "+unproven, "; ")
+		m.Reason = strings.TrimSuffix(m.Reason, "; ")
+		return c.kept(ctx, tx, row, l, m)
 	case landing.Undone:
 		m.Event = Undone
 		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the landing was taken back: %s", l.Reason)
@@ -316,17 +319,41 @@ func message(row store.Change, yes approval.Approval) string {
 	return m.String()
 }
 
-// takeRepository takes the lease on the repository; landings on one go one at a time (SM-916).
+// errOnTrial holds back what would land beside an open trial.
+var errOnTrial = problem.New(problem.Unavailable, "another change is on trial in this repository")
+
+// free refuses while another change is on trial in the repository of row (SM-916).
+func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) error {
+	open, err := tx.OpenTrials(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range open {
+		other, err := tx.Change(ctx, t.Change)
+		if err != nil {
+			return err
+		}
+		if other.ID != row.ID && State(other.State) == InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
+			return problem.Errorf(problem.Unavailable, "sallyport change show "+string(other.ID), "it waits for the trial of %s: %w", other.ID, errOnTrial)
+		}
+	}
+	return nil
+}
+
+// takeRepository takes the lease on the repository; landings on one go one at a time, and none beside a trial (SM-916).
 func (c *Controller) takeRepository(ctx context.Context, row store.Change) (lease lock.Lease, err error) {
 	key := "repo:" + row.Request.Project.CommonDir
 	ok := false
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		if err := c.free(ctx, tx, row); err != nil {
+			return err
+		}
 		if lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL); err != nil || ok {
 			return err
 		}
 		// A daemon that died may have had no time to give it back.
 		holder, err := tx.Change(ctx, id.Change(lease.Holder))
-		if err != nil || State(holder.State) == Landing || State(holder.State) == RollbackFailed {
+		if err != nil || State(holder.State) == Landing || State(holder.State) == InTrial || State(holder.State) == RollbackFailed {
 			return err
 		}
 		if err := tx.DropLease(ctx, lease); err != nil {

@@ -78,6 +78,9 @@ func (c *Controller) moved(row store.Change) {
 	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, State(row.State).Final())
 	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})
 	c.poke()
+	if n, ok := c.noteOf(row); ok {
+		c.tell(n, func() {})
+	}
 }
 
 // poke wakes the reconciler; waking it for nothing does no harm.

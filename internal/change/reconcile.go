@@ -44,6 +44,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.life = ctx
 	c.mu.Unlock()
 	var steps sync.WaitGroup
+	defer c.endAsides()
 	defer steps.Wait()
 	steps.Go(func() { c.sweep(ctx) }) // what it has to look at may be much: nobody waits for it
 	for ctx.Err() == nil {
@@ -166,7 +167,7 @@ func (c *Controller) lasting() context.Context {
 
 // run does the work of one state. A nil error means that it has moved the row itself.
 func (c *Controller) run(ctx context.Context, row store.Change) error {
-	if row.Cancel && State(row.State) != Landing {
+	if row.Cancel && State(row.State) != Landing && State(row.State) != InTrial && State(row.State) != RollbackFailed {
 		return errCancelled
 	}
 	switch State(row.State) {
@@ -178,8 +179,12 @@ func (c *Controller) run(ctx context.Context, row store.Change) error {
 		return c.work(ctx, row)
 	case Submitted:
 		return c.submit(ctx, row)
-	case Landing, RollbackFailed:
+	case Landing:
 		return c.land(ctx, row)
+	case InTrial:
+		return c.try(ctx, row)
+	case RollbackFailed:
+		return c.mend(ctx, row)
 	}
 	return fmt.Errorf("nothing is to be done in state %s", row.State)
 }
@@ -219,7 +224,8 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 			said := &withdrawn{by: audit.Host}
 			_ = errors.As(because, &said) // without: the request was found in the row
 			return c.move(ctx, tx, &row, Move{Event: Cancel, By: said.by, Verb: "cancelled", Reason: said.reason, Next: c.command("change diff " + string(change))})
-		case transient(because) && (row.Attempts+1 < attemptsMax || State(row.State) == Landing || State(row.State) == RollbackFailed):
+		case State(row.State) == InTrial, State(row.State) == RollbackFailed, // nothing but their end ends them
+			transient(because) && (row.Attempts+1 < attemptsMax || State(row.State) == Landing):
 			return c.again(ctx, tx, &row, because)
 		default:
 			return c.move(ctx, tx, &row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
@@ -237,10 +243,38 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 // again leaves a row where it is and makes it due later.
 func (c *Controller) again(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
 	wait := retryWait << min(row.Attempts, 6)
-	row.Attempts++
-	row.Reason = problem.Of(because).Text
+	switch {
+	case errors.Is(because, errOnTrial): // that is no attempt
+		wait = retryWait
+	case State(row.State) == InTrial:
+		wait = min(wait, 4*retryWait)
+		fallthrough
+	default:
+		row.Attempts++
+	}
+	p := problem.Of(because)
+	row.Reason = c.Secrets.Redact(p.Text)
+	if State(row.State) == RollbackFailed && p.Next != "" {
+		row.Next = c.Secrets.Redact(p.Next)
+	}
 	row.Holder, row.Until, row.Due = "", time.Time{}, now().Add(wait)
 	return tx.MoveChange(ctx, row.State, *row)
+}
+
+// mend takes up what could be neither finished nor taken back: a landing, or the way back of a trial.
+func (c *Controller) mend(ctx context.Context, row store.Change) error {
+	tried := false
+	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+		_, tried, err = tx.Trial(ctx, row.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if tried {
+		return c.try(ctx, row)
+	}
+	return c.land(ctx, row)
 }
 
 // transient reports whether trying again may help: something missing, busy or broken, not a no.

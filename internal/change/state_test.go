@@ -18,7 +18,7 @@ var all = []State{Requested, Preparing, Working, Paused, Blocked, Submitted, Awa
 
 func TestAMoveThatIsNotInTheTableCannotHappen(t *testing.T) {
 	for _, from := range all {
-		for _, e := range []Event{Accepted, Prepared, Computed, Pause, Block, Resume, Ended, Unchanged, Proposed, Approved, Asked, Held, Landed, Undone, Stuck, Reverted, Refused, Cancel, Fail, "made up"} {
+		for _, e := range []Event{Accepted, Prepared, Computed, Pause, Block, Resume, Ended, Unchanged, Proposed, Approved, Asked, Held, Landed, Undone, Stuck, Tried, Kept, TakenBack, Reverted, Refused, Cancel, Fail, "made up"} {
 			to, err := from.Next(e)
 			want, listed := moves[from][e]
 			switch {
@@ -70,8 +70,14 @@ func TestOnlyAnApprovalLeadsToLanding(t *testing.T) {
 			if to == Landing && (from != AwaitingApproval || e != Approved) {
 				t.Errorf("%s leads from %s to landing", e, from)
 			}
-			if to == Finalized && from != Landing && from != RollbackFailed && e != Unchanged {
+			if to == Finalized && from != Landing && from != InTrial && from != RollbackFailed && e != Unchanged {
 				t.Errorf("%s finalizes %s, which did not land", e, from)
+			}
+			if to == InTrial && e != Tried {
+				t.Errorf("%s puts %s on trial, which has not landed", e, from)
+			}
+			if e == TakenBack && from != InTrial && from != RollbackFailed {
+				t.Errorf("%s is taken back without a trial", from)
 			}
 		}
 	}

@@ -32,6 +32,14 @@ func (c *Controller) tidy(ctx context.Context, row store.Change) {
 	if err := c.Workspaces.Remove(ctx, row.ID); err != nil {
 		c.Log.Warn("a workspace was not removed", "change", row.ID, "error", err)
 	}
+	c.trim(ctx)
+}
+
+// trim keeps the cache of base layers within its bounds, now that fewer may be in use.
+func (c *Controller) trim(ctx context.Context) {
+	if _, err := c.Workspaces.TrimLayers(ctx); err != nil && ctx.Err() == nil {
+		c.Log.Warn("the cache of base layers could not be trimmed", "error", err)
+	}
 }
 
 // tidyApart tidies up after a change that no step holds; a step that begins meanwhile waits.
@@ -92,6 +100,7 @@ func (c *Controller) sweep(ctx context.Context) {
 			c.tidyApart(ctx, row)
 		}
 	}
+	c.trim(ctx)
 }
 
 // discard takes a throw-away workspace away, also after its caller was cancelled.

@@ -43,6 +43,7 @@ type daemon struct {
 	audit    []api.Entry
 	report   api.AuditReport
 	returned api.Returned
+	target   api.Target
 	lost     error // what confirm answers, nil = it is confirmed
 }
 
@@ -125,6 +126,9 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/approvals/{ref}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.question })
 	answer("POST /v1/approvals/{id}/approve", func(r *http.Request) any { d.note("approve " + body(r)); return struct{}{} })
 	answer("POST /v1/approvals/{id}/refuse", func(r *http.Request) any { d.note("refuse " + body(r)); return struct{}{} })
+	answer("GET /v1/targets", func(r *http.Request) any { d.note("target " + r.URL.Query().Get("repo")); return d.target })
+	answer("POST /v1/targets/trust", func(r *http.Request) any { d.note("trust " + body(r)); return d.target })
+	answer("POST /v1/targets/distrust", func(r *http.Request) any { d.note("distrust " + body(r)); return struct{}{} })
 	answer("GET /v1/stats", func(r *http.Request) any { d.note("stats " + r.URL.RawQuery); return d.stats })
 	mux.HandleFunc("GET /v1/metrics", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
 	answer("GET /v1/doctor", func(*http.Request) any {

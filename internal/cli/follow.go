@@ -102,6 +102,7 @@ type following struct {
 	change   string
 	view     view
 	canAsk   bool
+	state    string         // as it was seen last
 	asking   bool           // Ctrl-C's question is on the screen
 	question *trialQuestion // a trial's is, nil if none
 }
@@ -151,6 +152,7 @@ func (f *following) drain(ctx context.Context, q *queue) error {
 	look := false
 	for _, n := range q.take() {
 		f.view.show(n)
+		f.ring(n)
 		switch {
 		case n.Kind == api.NoticeTrial || n.Kind == api.NoticeState && n.State == api.InTrial:
 			look = true

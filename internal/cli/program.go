@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"sallyport/internal/api"
 	"sallyport/internal/client"
 )
 
@@ -22,6 +23,8 @@ type Program struct {
 	Connect func(ctx context.Context, home string, start bool) (*client.Client, error)
 	// Daemon serves a home in the foreground until ctx ends.
 	Daemon func(ctx context.Context, home string) error
+	// Uninstall removes what a home's sallyport has left in a repository, or with "" everywhere, if agree says so of what it found.
+	Uninstall func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error)
 }
 
 // System is the program as the shell starts it.

@@ -43,9 +43,10 @@ func (a *app) root() *cobra.Command {
 			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointExport(), a.checkpointNow()),
 		group("approval", "what a person is asked: list, show", a.approvalList(), a.approvalShow()),
 		a.approveCommand(), a.refuseCommand(), a.confirmCommand(), a.rollbackCommand(), a.resumeCommand(),
+		group("target", "what restarts and probes a repository's code: show, trust, distrust", a.targetShow(), a.targetTrust(), a.targetDistrust()),
 		group("audit", "who did what: list, verify, export", a.auditList(), a.auditVerify(), a.auditExport()),
 		group("secret", "secrets in files: scan", a.secretScan()),
-		a.doctorCommand(), a.statsCommand(),
+		a.doctorCommand(), a.statsCommand(), a.gcCommand(), a.uninstallCommand(),
 		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
 		a.versionCommand(),
 	)

@@ -22,12 +22,20 @@ type overview struct {
 const recentMax = 10
 
 func (a *app) statusCommand() *cobra.Command {
-	return a.cmd("status", "what waits for you, what is being worked on, what came of the rest",
-		"Shows the home, its daemon and its changes: those that wait for you first.",
-		"  sallyport status\n  sallyport status --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+	var disk bool
+	cmd := a.cmd("status", "what waits for you, what is being worked on, what came of the rest",
+		"Shows the home, its daemon and its changes: those that wait for you first. --disk shows instead what the home has on disk, as the disk counts, and what gc would free.",
+		"  sallyport status\n  sallyport status --json\n  sallyport status --disk", exactly(), func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			c, err := a.connect(ctx)
 			if err != nil {
+				return err
+			}
+			if disk {
+				s, err := c.Storage(ctx)
+				if err == nil && !a.document(s) {
+					a.sheet(a.Out).stored(s)
+				}
 				return err
 			}
 			o := overview{Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}}
@@ -53,6 +61,8 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			return nil
 		})
+	cmd.Flags().BoolVar(&disk, "disk", false, "show what the home has on disk")
+	return cmd
 }
 
 func (a *app) overview(s sheet, o overview) {

@@ -71,6 +71,9 @@ func (f *following) look(ctx context.Context) error {
 func (f *following) ask(q *trialQuestion) {
 	f.question = q
 	f.view.trial(q)
+	if q != nil {
+		f.bell()
+	}
 }
 
 // reply takes a key of the answer to a trial's question; the answer is a line, so that no key alone decides.

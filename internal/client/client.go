@@ -147,8 +147,13 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 
 // once is call without a second try.
 func (c *Client) once(ctx context.Context, method, path string, query url.Values, body, out any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, verbTime,
-		problem.Errorf(problem.Unavailable, "sallyport daemon status", "the daemon took longer than %s to answer", verbTime))
+	return c.within(ctx, verbTime, method, path, query, body, out)
+}
+
+// within is once for a verb that may take another time.
+func (c *Client) within(ctx context.Context, limit time.Duration, method, path string, query url.Values, body, out any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit,
+		problem.Errorf(problem.Unavailable, "sallyport daemon status", "the daemon took longer than %s to answer", limit))
 	defer cancel()
 	resp, err := c.send(ctx, method, path, query, body)
 	if err != nil {

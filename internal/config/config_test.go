@@ -324,6 +324,10 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 		Shares: []config.Folder{}, Profiles: []config.Profile{}, Changes: config.Changes{AtOnce: 5},
 		Commits: config.Commits{AuthorName: "sallyport", AuthorEmail: "sallyport@localhost"},
 		Runtime: config.Runtime{ExecutionMode: config.Deterministic},
+		Retention: config.Retention{
+			Refs: config.Duration(720 * time.Hour), Transcripts: config.Duration(720 * time.Hour), Exports: config.Duration(720 * time.Hour), Grace: config.Duration(time.Hour),
+		},
+		Layers: config.Layers{Quota: 10 << 30, Keep: config.Duration(14 * 24 * time.Hour)},
 		Interactive: config.Supervision{
 			Strategy: "direct_worktree", WatchdogPollIntervalMS: 2000, CheckpointIntervalMS: 30000, MaxUncommittedChanges: 50,
 			ValidationOnCheckpoint: new(true), RevertOnViolation: new(false), ViolationSeverity: "warning", PauseResumeProtocol: "signal",

@@ -46,6 +46,19 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #  author_name: sallyport
 #  author_email: sallyport@localhost
 
+# How long things are kept once their change has ended: refs and checkpoints, transcripts, and what lies in
+# .state/changes; and what a crash has left. Nothing of an open change goes; the audit log and the rows stay.
+#retention:
+#  refs: 30d
+#  transcripts: 30d
+#  exports: 30d
+#  grace: 1h           # from the last change of what nobody owns
+
+# Base trees are kept for the next change on them. One that a workspace stands on never goes.
+#layers:
+#  quota: 10GiB        # all together; the one that was used longest ago goes first
+#  keep: 14d           # after the last use
+
 # How agents run that can do both: deterministic (through the host's tools) or interactive (on
 # the files of a copy, watched). A plain command is always interactive.
 #runtime:

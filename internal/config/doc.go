@@ -37,10 +37,27 @@ type Sallyport struct {
 	Commits  Commits   `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
 	Runtime  Runtime   `json:"runtime,omitzero" jsonschema:"How agents run."`
 
+	Retention Retention `json:"retention,omitzero" jsonschema:"How long things are kept once their change has ended; nothing of an open change goes, and the audit log and the rows stay."`
+	Layers    Layers    `json:"layers,omitzero" jsonschema:"How many base trees are kept for the next change; one that a workspace stands on is never removed."`
+
 	Interactive Supervision `json:"interactive,omitzero" jsonschema:"How a working agent is watched; a repository can only make it stricter."`
 
 	Targets []HomeTarget `json:"targets,omitempty" jsonschema:"How the code of a repository is started again and asked whether it answers when a change has landed."`
 	Notify  Notify       `json:"notify,omitzero" jsonschema:"Who is told that something waits for a person, was rolled back or failed."`
+}
+
+// Retention says how long what belongs to a change that has ended is kept.
+type Retention struct {
+	Refs        Duration `json:"refs,omitempty" min:"1h" max:"3650d" jsonschema:"Refs and checkpoints of a change that has ended, such as 30d (default 30d). What has landed stays in the branch and can be rolled back."`
+	Transcripts Duration `json:"transcripts,omitempty" min:"1h" max:"3650d" jsonschema:"Transcripts of its sessions (default 30d)."`
+	Exports     Duration `json:"exports,omitempty" min:"1h" max:"3650d" jsonschema:"Its folder in .state/changes: state.md and exported diffs (default 30d)."`
+	Grace       Duration `json:"grace,omitempty" min:"1m" max:"30d" jsonschema:"What a crash has left and nobody owns, from its last change on (default 1h)."`
+}
+
+// Layers bound the cache of base trees.
+type Layers struct {
+	Quota Size     `json:"quota,omitempty" min:"1MiB" max:"1024TiB" jsonschema:"Bytes of disk that all base trees together may take, such as 10GiB (default 10GiB); the one that was used longest ago goes first."`
+	Keep  Duration `json:"keep,omitempty" min:"1m" max:"3650d" jsonschema:"How long a base tree that nothing stands on is kept after it was last used, such as 14d (default 14d)."`
 }
 
 // Limits hold one sandbox.

@@ -24,7 +24,6 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/deadman"
 	"sallyport/internal/disk"
-	"sallyport/internal/git"
 	"sallyport/internal/landing"
 	"sallyport/internal/lock"
 	"sallyport/internal/metric"
@@ -33,8 +32,10 @@ import (
 	"sallyport/internal/sandbox/bwrap"
 	"sallyport/internal/session"
 	"sallyport/internal/socket"
+	"sallyport/internal/storage"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
+	"sallyport/internal/target"
 	"sallyport/internal/workspace"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	Keeper string    // sallyport-keeper; "" = beside Self
 	Log    io.Writer // where it says what goes wrong
 	Ops    disk.Ops
+	// Grace is instead of the home's retention.grace; 0 is that, less than 0 none at all.
+	Grace time.Duration
 }
 
 // Daemon is one home's host.
@@ -58,10 +61,12 @@ type Daemon struct {
 	sandbox  sandbox.Driver
 	spaces   *workspace.Manager
 	control  *change.Controller
+	steward  *storage.Steward
 	server   *socket.Server
 	meter    *metric.Set
 	settings config.Home
 	secrets  *secretRules
+	targets  targets
 	stop     context.CancelFunc
 	keeping  sync.Mutex // held while a diff is exported
 }
@@ -137,19 +142,27 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err != nil {
 		return errors.Join(err, d.db.Close())
 	}
-	d.spaces = workspace.New(workspace.Config{Root: state, Ops: d.Ops, Strategy: strategy})
+	cache := d.settings.Sallyport.Layers
+	d.spaces = workspace.New(workspace.Config{
+		Root: state, Ops: d.Ops, Strategy: strategy,
+		Cache: workspace.Cache{Keep: time.Duration(cache.Keep), QuotaBytes: int64(cache.Quota)},
+	})
 	if err := d.sweep(ctx, state); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
+	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
+		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
+	d.trimTargets()
 	d.control = change.New(d.parts(owner, report, state))
-	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets})
+	d.steward = storage.New(d.storageParts(owner, state))
+	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets})
 	return nil
 }
 
-// sweep removes what a crash left half made, before anything new is begun. Open landings
-// are not its business: they are rows, and their keepers stay until the rows are closed.
+// sweep removes what a crash left half made, before anything new is begun. Open landings and
+// trials are not its business: they are rows, and their keepers stay until the rows are closed.
 func (d *Daemon) sweep(ctx context.Context, state string) error {
-	if err := d.spaces.Sweep(ctx); err != nil {
+	if err := d.spaces.SetAside(ctx); err != nil { // the steward removes it
 		return fmt.Errorf("clear up after the last daemon: %w", err)
 	}
 	if err := sweepNotes(d.Ops, filepath.Join(state, "changes")); err != nil {
@@ -158,13 +171,20 @@ func (d *Daemon) sweep(ctx context.Context, state string) error {
 	open := map[string]bool{}
 	err := d.db.Read(ctx, func(tx store.Tx) error {
 		rows, err := tx.OpenLandings(ctx)
+		if err != nil {
+			return err
+		}
 		for _, l := range rows {
 			open[string(l.ID)] = true
+		}
+		trials, err := tx.OpenTrials(ctx)
+		for _, t := range trials {
+			open[string(t.Landing)] = true
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("read the open landings: %w", err)
+		return fmt.Errorf("read what is open and on trial: %w", err)
 	}
 	return deadman.Settle(d.Ops, filepath.Join(state, "deadman"), func(l string) bool { return open[l] })
 }
@@ -178,7 +198,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout),
 		},
 		WorkersMax: file.Changes.AtOnce, Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
-		Author:   git.Signature{Name: orElse(string(file.Commits.AuthorName), "sallyport"), Email: orElse(string(file.Commits.AuthorEmail), "sallyport@localhost")},
+		Author:   author(file.Commits),
 		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"),
 		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
@@ -190,7 +210,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Targets: d.targets, Tell: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
@@ -221,6 +241,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.control.Run(ctx) })
+	group.Go(func() error { return d.steward.Run(ctx) })
 	group.Go(func() error { return d.server.Serve(ctx, listener) })
 	group.Go(func() error { d.watchIdle(ctx, cancel); return nil })
 	d.log.Info("serving", "home", d.Home, "socket", path, "pid", os.Getpid())
@@ -238,6 +259,7 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			d.trimTargets()
 			if d.control.Busy() > 0 || d.server.Busy() > 0 {
 				since = time.Now()
 			} else if time.Since(since) >= IdleAfter {

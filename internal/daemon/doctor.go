@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/api"
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
+	"sallyport/internal/workspace"
 )
 
 // spaceLow is how little free space on the home's disk is told.
@@ -23,7 +24,7 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 		Driver: report.Driver, Strategy: string(d.spaces.Strategy()),
 		Freezer: report.Freezer, Memory: report.Memory, OwnUID: report.OwnUID,
 	}
-	out.Checks = append(out.Checks, d.checkGit(ctx), d.checkSpace(), d.checkKeeper(), d.checkMeasures())
+	out.Checks = append(out.Checks, d.checkGit(ctx), d.checkSpace(), d.checkKeeper(), d.checkMeasures(), d.checkLayers(ctx))
 	out.Checks = append(out.Checks, asked("sandbox", true, "agents and checks can run", err))
 	for _, c := range report.Checks {
 		out.Checks = append(out.Checks, api.Check{Name: c.Name, OK: c.OK, Detail: c.Detail, Fix: c.Fix})
@@ -64,6 +65,20 @@ func (d *Daemon) checkSpace() api.Check {
 		return api.Check{Name: "home", Needed: true, Detail: detail, Fix: "df -h " + d.Home}
 	}
 	return api.Check{Name: "home", OK: true, Needed: true, Detail: detail}
+}
+
+// checkLayers tells of the cache of base trees, and whether a new one takes only what differs from an older one.
+func (d *Daemon) checkLayers(ctx context.Context) api.Check {
+	state := filepath.Join(d.Home, ".state")
+	if err := workspace.ProbeDeltas(d.Ops, state); err != nil {
+		return api.Check{Name: "base layers", Detail: fmt.Sprintf("no deletion can be written in %s (%v): every new base is checked out whole", state, err), Fix: "stat -f " + state}
+	}
+	there, err := d.spaces.Layers(ctx)
+	held := int64(0)
+	for _, l := range there {
+		held += l.Bytes
+	}
+	return asked("base layers", false, fmt.Sprintf("%d cached, %.1f MiB; a new base takes what differs from an older one", len(there), float64(held)/(1<<20)), err)
 }
 
 func (d *Daemon) checkKeeper() api.Check {

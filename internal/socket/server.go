@@ -38,6 +38,8 @@ type Options struct {
 	Log   *slog.Logger
 	Meter *metric.Set // nil measured nothing
 
+	Storage Storage         // what `gc` and `status --disk` ask; nil has none
+	Targets Targets         // what restarts and probes; nil shows and trusts nothing
 	Scan    SecretScan      // what `secret scan` asks; nil scans nothing
 	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
 }
@@ -146,7 +148,12 @@ func (s *Server) Handler() http.Handler {
 	verb("GET /v1/approvals/{ref}", s.answer(s.approval))
 	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
+	verb("GET /v1/targets", s.answer(s.target))
+	verb("POST /v1/targets/trust", s.answer(s.trustTarget))
+	verb("POST /v1/targets/distrust", s.answer(s.distrustTarget))
 	verb("GET /v1/secrets", s.secretScan)
+	verb("GET /v1/storage", s.answer(s.stored))
+	verb("POST /v1/gc", s.answer(s.gc))
 	verb("GET /v1/audit", s.answer(s.audit))
 	verb("GET /v1/audit/verify", s.answer(s.auditVerify))
 	mux.HandleFunc("/", s.answer(nowhere))

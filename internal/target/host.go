@@ -140,22 +140,36 @@ func (h Host) failed(ctx context.Context, at Place, what string, ran error, text
 
 // command is a target's command at its place.
 func command(t Target, words string, at Place) (Command, error) {
-	c := Command{Words: words, Dir: at.Project.Top}
-	home, name, runtime := os.Getenv("HOME"), os.Getenv("USER"), os.Getenv("XDG_RUNTIME_DIR")
+	c := Command{Words: words, Dir: at.Project.Top, Env: Environment()}
 	if t.Proposed && os.Geteuid() == 0 && at.Project.UID != 0 { // never as root what a stranger's file says
-		var err error
-		if c.As, home, name, err = owner(at.Project); err != nil {
+		as, home, name, err := owner(at.Project)
+		if err != nil {
 			return Command{}, problem.Errorf(problem.Unavailable, "id "+strconv.Itoa(int(at.Project.UID)), "run it as the owner of %q: %w", at.Project.Top, err)
 		}
-		runtime = "/run/user/" + strconv.Itoa(int(at.Project.UID))
+		c.As = as
+		c.Env = environment(map[string]string{"HOME": home, "USER": name, "XDG_RUNTIME_DIR": "/run/user/" + strconv.Itoa(int(at.Project.UID))})
 	}
-	for _, v := range [][2]string{{"PATH", os.Getenv("PATH")}, {"HOME", home}, {"USER", name}, {"LANG", os.Getenv("LANG")},
-		{"XDG_RUNTIME_DIR", runtime}, {"SALLYPORT_CHANGE", string(at.Change)}} {
-		if v[1] != "" {
-			c.Env = append(c.Env, v[0]+"="+v[1])
-		}
+	if at.Change != "" {
+		c.Env = append(c.Env, "SALLYPORT_CHANGE="+string(at.Change))
 	}
 	return c, nil
+}
+
+// Environment is all that a command of the host's own sees: where things are, and more ("NAME=value") that is said of the change.
+func Environment(more ...string) []string { return append(environment(nil), more...) }
+
+func environment(instead map[string]string) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "USER", "LANG", "XDG_RUNTIME_DIR"} {
+		v, other := instead[name]
+		if !other {
+			v = os.Getenv(name)
+		}
+		if v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
 }
 
 // owner is who a repository belongs to, with the groups and the home that they log in with. A number without a name

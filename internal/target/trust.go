@@ -3,18 +3,17 @@ package target
 import (
 	"context"
 	"time"
-
-	"sallyport/internal/audit"
 )
 
 // Trust is the owner's yes to exactly one repository's own words (SM-925). A repository has one at most:
 // other words, be it by a character, are not trusted.
 type Trust struct {
-	Repository string      `json:"repository"` // its git directory that all work trees share; absolute
-	Digest     string      `json:"digest"`     // of Words
-	Words      Target      `json:"words"`
-	By         audit.Actor `json:"by"`
-	At         time.Time   `json:"at"` // UTC
+	Repository string    `json:"repository"` // its git directory that all work trees share; absolute
+	Digest     string    `json:"digest"`     // of Words
+	Words      Target    `json:"words"`
+	By         string    `json:"by"` // login name
+	UID        int       `json:"uid"`
+	At         time.Time `json:"at"` // UTC
 }
 
 // Covers reports whether tr is a yes to t.

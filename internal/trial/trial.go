@@ -62,7 +62,7 @@ const WindowMin = 2 * time.Minute
 // Asked returns t once message 1 is out. Nobody has it yet: the time that is left can only shrink, to its length.
 func (t Trial) Asked(now deadman.Moment) Trial {
 	t.Handshake = Message1Sent
-	t.Expires.In = min(t.Expires.In, now.Since(t.Started)+t.Length)
+	t.Expires.In = min(t.Expires.In, max(now.Since(t.Started), 0)+t.Length)
 	return t
 }
 
@@ -84,6 +84,14 @@ func (t Trial) RestartsWanted() int {
 		return 1
 	}
 	return 2
+}
+
+// Said is what a person is told of a trial that went back.
+func (t Trial) Said() string {
+	if t.Reason == Timeout {
+		return TimeoutSay
+	}
+	return "Rolled back to previous version — " + t.Reason
 }
 
 // Texts that are fixed.

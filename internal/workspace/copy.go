@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -58,12 +57,12 @@ func copyFolder(from *Base, to string, owner sandbox.Owner, share bool) error {
 			if err := copyTo(src, target, fs.FileMode(st.Mode).Perm(), share); err != nil {
 				return err
 			}
-			at := time.Unix(st.Mtim.Unix())
-			if err := os.Chtimes(target, at, at); err != nil { // the index knows it
-				return err
-			}
 		}
-		return own(target, owner)
+		if err := own(target, owner); err != nil {
+			return err
+		}
+		// The index knows when each was written, links too.
+		return unix.UtimesNanoAt(unix.AT_FDCWD, target, []unix.Timespec{st.Mtim, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
 	})
 }
 

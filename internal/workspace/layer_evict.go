@@ -19,6 +19,9 @@ type LayerInfo struct {
 	Depth    int   // layers in all: 1 = a full one
 	LastUsed time.Time
 	InUse    bool // a workspace or another layer stands on it: it is never evicted
+
+	held  bool      // by a workspace, or by somebody who is making one
+	below []git.OID // what it stands on
 }
 
 // cached is a layer that is there, whole or not.
@@ -94,17 +97,64 @@ func (m *Manager) layers(ctx context.Context) ([]LayerInfo, error) {
 	for tree := range m.pins {
 		used[tree] = true
 	}
+	var out []LayerInfo
 	for _, c := range found {
-		for _, below := range c.note.Parents {
+		out = append(out, LayerInfo{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree], below: c.note.Parents})
+	}
+	slices.SortStableFunc(out, func(a, b LayerInfo) int { return a.LastUsed.Compare(b.LastUsed) })
+	return weigh(out), nil
+}
+
+// weigh says of each layer whether it is in use.
+func weigh(layers []LayerInfo) []LayerInfo {
+	used := map[git.OID]bool{}
+	for _, l := range layers {
+		for _, below := range l.below {
 			used[below] = true
 		}
 	}
-	var out []LayerInfo
-	for _, c := range found {
-		out = append(out, LayerInfo{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, InUse: used[c.tree]})
+	for i, l := range layers {
+		layers[i].InUse = l.held || used[l.Tree]
 	}
-	slices.SortStableFunc(out, func(a, b LayerInfo) int { return a.LastUsed.Compare(b.LastUsed) })
-	return out, nil
+	return layers
+}
+
+// surplus returns the layer that goes first of those that are there, longest unused first; false if all may stay.
+func surplus(layers []LayerInfo, keep time.Duration, quota int64) (LayerInfo, bool) {
+	held := int64(0)
+	for _, l := range layers {
+		held += l.Bytes
+	}
+	i := slices.IndexFunc(layers, func(l LayerInfo) bool {
+		old := keep >= 0 && time.Since(l.LastUsed) >= keep
+		return !l.InUse && (old || quota >= 0 && held > quota)
+	})
+	if i < 0 {
+		return LayerInfo{}, false
+	}
+	return layers[i], true
+}
+
+// Surplus returns those of the cached layers that TrimLayers would remove now, in that order.
+func (m *Manager) Surplus(ctx context.Context) ([]LayerInfo, error) {
+	layers, err := m.Layers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var goes []LayerInfo
+	for {
+		l, ok := surplus(layers, m.cache.Keep, m.cache.QuotaBytes)
+		if !ok {
+			return goes, nil
+		}
+		goes = append(goes, l)
+		layers = weigh(slices.DeleteFunc(layers, func(o LayerInfo) bool { return o.Tree == l.Tree }))
+	}
+}
+
+// TrimLayers evicts by the cache's own bounds.
+func (m *Manager) TrimLayers(ctx context.Context) (freed int64, err error) {
+	return m.EvictLayers(ctx, m.cache.Keep, m.cache.QuotaBytes)
 }
 
 // standing returns the trees whose layers a workspace stands on. One without a record is of a crash, or
@@ -144,19 +194,14 @@ func (m *Manager) EvictLayers(ctx context.Context, keep time.Duration, quota int
 		if err != nil {
 			return freed, err
 		}
-		held := int64(0)
-		for _, l := range layers {
-			held += l.Bytes
+		for i := range layers {
+			layers[i].InUse = layers[i].InUse || tried[layers[i].Tree]
 		}
-		i := slices.IndexFunc(layers, func(l LayerInfo) bool {
-			old := keep >= 0 && time.Since(l.LastUsed) >= keep
-			return !l.InUse && !tried[l.Tree] && (old || quota >= 0 && held > quota)
-		})
-		if i < 0 {
+		l, ok := surplus(layers, keep, quota)
+		if !ok {
 			return freed, nil
 		}
-		l := layers[i]
-		tried[l.Tree] = true
+		tried[l.Tree] = true // it went, or came into use
 		gone, err := m.evict(ctx, l.Tree)
 		if err != nil {
 			return freed, fmt.Errorf("evict the layer of tree %.12s: %w", l.Tree, err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,23 @@ type Config struct {
 	Ops      disk.Ops
 	Strategy Strategy // as Probe found; "" = Copy
 	Limits   Limits
+	Cache    Cache
+}
+
+// Cache bounds the base layers that nothing stands on. Zero means the default.
+type Cache struct {
+	Keep       time.Duration // after the last use; default 14 days
+	QuotaBytes int64         // of disk, all layers together; default 10 GiB
+}
+
+func (c Cache) filled() Cache {
+	if c.Keep <= 0 {
+		c.Keep = 14 * 24 * time.Hour
+	}
+	if c.QuotaBytes <= 0 {
+		c.QuotaBytes = 10 << 30
+	}
+	return c
 }
 
 // Limits bound a base and a walk; reaching one is told by name. Zero means the default.
@@ -52,6 +70,7 @@ type Manager struct {
 	ops      disk.Ops
 	strategy Strategy
 	limits   Limits
+	cache    Cache
 
 	busy lock.Keyed[string] // names that are being made
 
@@ -68,7 +87,7 @@ func New(c Config) *Manager {
 		c.Strategy = Copy
 	}
 	return &Manager{
-		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(),
+		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(),
 		fit: map[git.OID]bool{}, pins: map[git.OID]int{},
 	}
 }

@@ -294,9 +294,10 @@ func (l *layout) hide(p string) error {
 	if !l.overlay {
 		return removeAll(name)
 	}
-	err := unix.Mknod(name, unix.S_IFCHR, 0)
-	if errors.Is(err, unix.EPERM) {
-		return errNoWhiteouts
+	err := unix.Mknod(name, unix.S_IFCHR, 0) // an ordinary user may make this one device
+	switch err {
+	case unix.EPERM, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP: // a container's rule, an old kernel, a file system without devices
+		return fmt.Errorf("%w: %w", errNoWhiteouts, err)
 	}
 	return err
 }

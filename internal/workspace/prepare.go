@@ -131,6 +131,18 @@ func (m *Manager) discard(ctx context.Context, path string) error {
 
 // Sweep removes what a crash left half made. It is called at start, before anything else.
 func (m *Manager) Sweep(ctx context.Context) error {
+	if err := m.SetAside(ctx); err != nil {
+		return err
+	}
+	return m.EmptyAside(ctx)
+}
+
+// asideName is the folder of the root that holds what is to be removed when there is time.
+const asideName = "gone"
+
+// SetAside moves away what a crash left half made: a rename for each, however much is in it. It is called at
+// start, before anything else; EmptyAside removes it.
+func (m *Manager) SetAside(ctx context.Context) error {
 	for _, kind := range []string{".", "repos", "layers", "workspaces", "shown", "dirty"} {
 		entries, err := os.ReadDir(filepath.Join(m.root, kind))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -143,12 +155,43 @@ func (m *Manager) Sweep(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			if err := m.remove("sweep:remove", filepath.Join(m.root, kind, e.Name())); err != nil {
+			if err := m.folder(filepath.Join(m.root, asideName)); err != nil {
 				return err
+			}
+			err := m.ops.Do("sweep:aside", func() error {
+				room, err := os.MkdirTemp(filepath.Join(m.root, asideName), "")
+				if err != nil {
+					return err
+				}
+				return os.Rename(filepath.Join(m.root, kind, e.Name()), filepath.Join(room, "it"))
+			})
+			if err != nil {
+				return fmt.Errorf("set aside what a crash left: %w", err)
 			}
 		}
 	}
 	return nil
+}
+
+// EmptyAside removes what was set aside.
+func (m *Manager) EmptyAside(ctx context.Context) error {
+	folder := filepath.Join(m.root, asideName)
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := m.remove("sweep:remove", filepath.Join(folder, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return m.remove("sweep:remove", folder)
 }
 
 // halfMade reports whether a name in a folder of the root stands for nothing that is still needed.

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/git"
+	"sallyport/internal/id"
 	"sallyport/internal/runner"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/sandbox/bwrap"
@@ -72,6 +74,12 @@ func (a *agent) do(t *testing.T, script string) string {
 // settle starts an agent on a workspace whose base belongs to root, as in production, or to us.
 func settle(t *testing.T, m *workspace.Manager, root string) (*studio, *agent) {
 	t.Helper()
+	p, head := wt.Project(t, base)
+	return settleOn(t, m, root, p, head)
+}
+
+func settleOn(t *testing.T, m *workspace.Manager, root string, p git.Project, head git.OID) (*studio, *agent) {
+	t.Helper()
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Skip("SKIPPED: bubblewrap is not installed")
 	}
@@ -83,7 +91,6 @@ func settle(t *testing.T, m *workspace.Manager, root string) (*studio, *agent) {
 	if owner.UID == 0 {
 		owner = sandbox.Owner{UID: 64124, GID: 64124}
 	}
-	p, head := wt.Project(t, base)
 	s := &studio{m: m}
 	if s.w, err = m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: owner}); err != nil {
 		t.Fatal(err)
@@ -220,6 +227,52 @@ func TestAnAgentThatRunsOnWhileItIsRestoredReachesNothingOfTheHost(t *testing.T)
 		var st unix.Stat_t
 		if err := unix.Fstatat(int(view.Fd()), "src/a.go", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Uid != s.w.Spec.Owner.UID {
 			t.Errorf("src/a.go belongs to uid %d, %v", st.Uid, err)
+		}
+	})
+}
+
+// A real sandbox, under a uid of its own where there is one, on a base of three layers that hide and replace.
+func TestARunningSandboxSeesABaseOfSeveralLayersAsOneAndGoesBackOnIt(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		p, head := wt.Project(t, base)
+		for i, change := range []func(){
+			func() {
+				wt.Git(t, p.Top, "rm", "-rq", "docs", "README", "src/b.go")
+				wt.Files(t, p.Top, map[string]string{"README/in": "1\n", "docs": "a file\n"})
+			},
+			func() {
+				wt.Git(t, p.Top, "rm", "-q", "docs", "src/a.go")
+				wt.Files(t, p.Top, map[string]string{"docs/again": "1\n", "src/b.go": "package again\n"})
+			},
+		} {
+			if _, err := m.Prepare(t.Context(), workspace.Spec{Change: id.Change(fmt.Sprintf("chg-0000001%d", i)), Project: p, Base: head, Owner: wt.Self()}); err != nil {
+				t.Fatal(err)
+			}
+			change()
+			_, head = wt.Commit(t, p.Top)
+		}
+		s, a := settleOn(t, m, t.TempDir(), p, head)
+		if n := len(s.w.BaseFolders()); n != 3 {
+			t.Fatalf("%d layers", n)
+		}
+		look := `find . -path ./.git -prune -o -type f -print | sort | tr '\n' ' '; cat docs/again src/b.go README/in; stat -c '%a %U' src/b.go src`
+		want := "./README/in ./docs/again ./run.sh ./src/b.go ./src/deep/c.go ./src/deep/d.go 1\npackage again\n1\n644 agent\n755 agent\n"
+		if got := a.do(t, look); got != want {
+			t.Fatalf("the agent sees %q, want %q", got, want)
+		}
+		if said := a.do(t, "printf more >>src/b.go; rm -r docs src/deep; mkdir docs; printf x >docs/x; printf y >src/a.go; rm link"); said != "" {
+			t.Fatalf("the agent said %q", said)
+		}
+		d, err := m.Walk(t.Context(), s.w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Join(show(d), " "), "docs/again gone docs/x 100644 link gone src/a.go 100644 src/b.go 100644 src/deep/c.go gone src/deep/d.go gone"; got != want {
+			t.Errorf("the walk finds %q, want %q", got, want)
+		}
+		s.back(t, a, head)
+		if got := a.do(t, look); got != want {
+			t.Errorf("back again the agent sees %q, want %q", got, want)
 		}
 	})
 }

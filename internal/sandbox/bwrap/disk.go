@@ -28,9 +28,9 @@ type written struct {
 // writable lists the folders of a tree that a sandbox's programs write to.
 func writable(t sandbox.Tree) (folders []string) {
 	if !t.ReadOnly {
-		folders = append(folders, t.Upper, t.Dir)
+		folders = append(folders, t.Upper)
 	}
-	return append(folders, t.GitDir)
+	return append(folders, t.Dir, t.GitDir)
 }
 
 // measure counts folders, through descriptors that never leave them; what is gone again counts nothing.

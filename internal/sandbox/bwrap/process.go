@@ -30,7 +30,7 @@ type process struct {
 	groups  *groups
 	limits  sandbox.Limits
 	tree    sandbox.Tree
-	before  written // in a tree that is a plain folder
+	before  written // in what was made for it: a plain folder, a git directory
 
 	sending  sync.Mutex
 	freezing sync.Mutex
@@ -74,9 +74,7 @@ func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *proce
 func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	p.limits = spec.Limits
 	p.tree = spec.Tree
-	if spec.Tree.Dir != "" && !spec.Tree.ReadOnly {
-		p.before = measure([]string{spec.Tree.Dir}) // a copy: what is there is not the program's
-	}
+	p.before = measure([]string{spec.Tree.Dir, spec.Tree.GitDir}) // what was made for the program is not the program's
 	p.alarm = time.AfterFunc(startPatience+spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)
 	go p.tail.read()

@@ -15,29 +15,50 @@ import (
 //go:embed schema/*.sql
 var embedded embed.FS
 
-// migrate brings the schema from version found to this program's, one file and one named
-// operation at a time. A newer schema is left exactly as it was found.
-func (db *DB) migrate(ctx context.Context, found int64) error {
+// migrations are this program's.
+func migrations() fs.FS {
 	folder, err := fs.Sub(embedded, "schema")
 	if err != nil {
-		return err
+		panic("the migrations have no folder: " + err.Error()) // the name is a valid one
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db.pool, folder, goose.WithDisableGlobalRegistry(true))
+	return folder
+}
+
+// migrate brings the schema from version found to this program's, one file and one named
+// operation at a time. A database that holds data is copied first (backup); if a migration
+// fails it is as it was. A newer schema is left exactly as it was found.
+func (db *DB) migrate(ctx context.Context, found int64) error {
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db.pool, db.schema, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
 	sources := provider.ListSources()
 	known := sources[len(sources)-1].Version
 	if found > known {
-		return problem.Errorf(problem.Unavailable, "sallyport version",
-			"the database %q was written by a newer sallyport (schema %d; this program knows %d): run that version, or one after it, on this home",
-			db.path, found, known)
+		return db.tooNew(found, known)
 	}
-	for found < known {
+	if found == known {
+		return nil
+	}
+	copied := ""
+	if found > 0 {
+		if copied, err = db.backup(ctx, found); err != nil {
+			return fmt.Errorf("the database was not migrated from schema %d to %d, for it could not be copied before: %w", found, known, err)
+		}
+	}
+	if err := db.climb(ctx, provider, found, known); err != nil {
+		return db.fallBack(ctx, copied, found, fmt.Errorf("migrate %q from schema %d to %d: %w", db.path, found, known, err))
+	}
+	return nil
+}
+
+// climb applies what is not applied yet.
+func (db *DB) climb(ctx context.Context, provider *goose.Provider, at, known int64) error {
+	for at < known {
 		err := db.ops.Do("db:migrate", func() error {
 			done, err := provider.UpByOne(ctx)
 			if err == nil {
-				found = done.Source.Version
+				at = done.Source.Version
 			}
 			return err
 		})
@@ -45,10 +66,21 @@ func (db *DB) migrate(ctx context.Context, found int64) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("migrate %q from schema %d: %w", db.path, found, err)
+			return err
 		}
 	}
 	return nil
+}
+
+// tooNew refuses a database that a later program has written, and names the copy that this one can still read.
+func (db *DB) tooNew(found, known int64) error {
+	way := ""
+	if path := db.lastBackup(known); path != "" {
+		way = fmt.Sprintf("; or put %q in its place, which was copied before the upgrade", path)
+	}
+	return problem.Errorf(problem.Unavailable, "sallyport version",
+		"the database %q was written by a newer sallyport (schema %d; this program knows %d): run that version, or one after it, on this home%s",
+		db.path, found, known, way)
 }
 
 // version returns the highest migration that was applied, 0 for an empty file.

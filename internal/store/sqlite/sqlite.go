@@ -16,6 +16,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -33,8 +34,9 @@ const readersMax = 4
 
 // DB is an open database. Safe for concurrent use.
 type DB struct {
-	path string
-	ops  disk.Ops
+	path   string
+	ops    disk.Ops
+	schema fs.FS // migrations
 
 	pool   *sql.DB    // one connection
 	writer *statement // on that connection; only whose turn it is uses it
@@ -58,11 +60,15 @@ var _ store.DB = (*DB)(nil)
 // Errors: problem.Unavailable if the schema is newer than this program, if the folder
 // cannot be written, or if the disk is full; each says the way out.
 func Open(ctx context.Context, path string, ops disk.Ops) (store.DB, error) {
+	return openWith(ctx, path, ops, migrations())
+}
+
+func openWith(ctx context.Context, path string, ops disk.Ops, schema fs.FS) (store.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db := &DB{path: path, ops: ops, queue: make(chan *call), closing: make(chan struct{}), ended: make(chan struct{})}
+	db := &DB{path: path, ops: ops, schema: schema, queue: make(chan *call), closing: make(chan struct{}), ended: make(chan struct{})}
 	opened := false
 	defer func() { // also when an operation panics
 		if !opened {

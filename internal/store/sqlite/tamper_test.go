@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,9 @@ func TestTamperingWithADatabaseIsFoundAndNamed(t *testing.T) {
 	image, head := read(t, path), read(t, filepath.Join(filepath.Dir(path), audit.HeadName))
 	for name, c := range tampering {
 		for _, live := range []bool{false, true} {
+			if live && !slices.Contains([]string{"another actor", "the end gone", "all hashed anew from one on"}, name) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/live=%v", name, live), func(t *testing.T) {
 				dir := t.TempDir()
 				path := filepath.Join(dir, "db")

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 
-	"sallyport/internal/audit"
 	"sallyport/internal/problem"
 	"sallyport/internal/target"
 )
@@ -23,13 +22,9 @@ func (t *tx) PutTrust(ctx context.Context, tr target.Trust) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	by, err := encode(tr.By)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	_, err = t.write(ctx, "put-trust", `INSERT INTO trust (repository, digest, words, actor, at) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (repository) DO UPDATE SET digest = excluded.digest, words = excluded.words, actor = excluded.actor, at = excluded.at`,
-		tr.Repository, tr.Digest, words, by, ms(tr.At))
+	_, err = t.write(ctx, "put-trust", `INSERT INTO trust (repository, digest, words, by_name, by_uid, at) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (repository) DO UPDATE SET digest = excluded.digest, words = excluded.words, by_name = excluded.by_name, by_uid = excluded.by_uid, at = excluded.at`,
+		tr.Repository, tr.Digest, words, tr.By, tr.UID, ms(tr.At))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -40,9 +35,9 @@ func (t *tx) PutTrust(ctx context.Context, tr target.Trust) error {
 func (t *tx) Trust(ctx context.Context, repository string) (target.Trust, bool, error) {
 	tr := target.Trust{Repository: repository}
 	what := fmt.Sprintf("read the trust in the target of %q", repository)
-	var words, by string
+	var words string
 	var at sql.NullInt64
-	ok, err := t.one(ctx, `SELECT digest, words, actor, at FROM trust WHERE repository = ?`, []any{repository}, &tr.Digest, &words, &by, &at)
+	ok, err := t.one(ctx, `SELECT digest, words, by_name, by_uid, at FROM trust WHERE repository = ?`, []any{repository}, &tr.Digest, &words, &tr.By, &tr.UID, &at)
 	if err != nil || !ok {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", what, err)
@@ -50,9 +45,6 @@ func (t *tx) Trust(ctx context.Context, repository string) (target.Trust, bool, 
 		return target.Trust{}, false, err
 	}
 	if tr.Words, err = decode[target.Target](words); err != nil {
-		return target.Trust{}, false, fmt.Errorf("%s: %w", what, err)
-	}
-	if tr.By, err = decode[audit.Actor](by); err != nil {
 		return target.Trust{}, false, fmt.Errorf("%s: %w", what, err)
 	}
 	tr.At = clock(at)

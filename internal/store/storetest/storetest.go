@@ -47,6 +47,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"approvals", testApprovals},
 		{"deciders race", testDecideRace},
 		{"landings", testLandings},
+		{"trials", testTrials},
+		{"deciders of a trial race", testTrialRace},
 		{"leases", testLeases},
 		{"trust", testTrust},
 		{"text that would change is refused", testExact},
@@ -124,6 +126,8 @@ func oid(n int) git.OID { return git.OID(fmt.Sprintf("%040x", n)) }
 
 var alice = audit.Actor{Kind: "person", Name: "alice", UID: 1000}
 
+var tenSeconds = 10 * time.Second
+
 // aChange returns a row with every field set.
 func (s *suite) aChange() store.Change {
 	s.made++
@@ -136,7 +140,7 @@ func (s *suite) aChange() store.Change {
 			Branch:  "main", CheckedOut: true, Head: oid(1), Agent: "command", Argv: []string{"sed", "-i", "s/a/b/", "-rf"},
 			Script: []byte{0, 0xff, '\n'}, Workdir: "sub", Path: "/usr/bin", Home: "/home/alice",
 			Allow: []string{"**/*.go"}, Forbid: []string{"go.sum"}, Checks: []string{"go test ./..."}, Shares: []string{"/opt/x"},
-			Profiles: []string{"go"}, IncludeDirty: true, IncludeIgnored: []string{"gen/**"}, Approve: request.Ask, Timeout: time.Hour,
+			Profiles: []string{"go"}, IncludeDirty: true, IncludeIgnored: []string{"gen/**"}, Approve: request.Ask, Timeout: time.Hour, Trial: &tenSeconds,
 		},
 		Base: string(oid(2)), UID: 7, Attempts: 2, Problem: string(problem.Refused), Reason: "naïve\x1b[31m", Next: "sallyport change show",
 		RevertedBy: "chg-other", Chosen: "ckpt-001-0123abcd", From: string(oid(3)), Identity: "sh-abc12", Resumes: 1, Rollbacks: 2, Created: at(n), Moved: at(n), Due: at(n),

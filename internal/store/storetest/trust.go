@@ -17,7 +17,7 @@ func aTrust(repository, restart string) target.Trust {
 		Restart: restart, Within: 90 * time.Second, Trial: time.Minute, Proposed: true,
 		Probe: target.Probe{HTTP: "http://localhost/?a=<&>", Healthy: time.Second, Within: 2 * time.Second, Every: 3 * time.Second, Timeout: 4 * time.Second},
 	}
-	return target.Trust{Repository: repository, Digest: words.Digest(), Words: words, By: alice, At: at(3)}
+	return target.Trust{Repository: repository, Digest: words.Digest(), Words: words, By: alice.Name, UID: alice.UID, At: at(3)}
 }
 
 func testTrust(t *testing.T, s *suite) {

@@ -5,6 +5,7 @@ CREATE TABLE trust (
 	repository TEXT PRIMARY KEY CHECK (repository GLOB '/*'), -- git directory that all its work trees share
 	digest     TEXT NOT NULL CHECK (length(digest) = 64 AND digest NOT GLOB '*[^0-9a-f]*'),
 	words      TEXT NOT NULL CHECK (json_valid(words)),
-	actor      TEXT NOT NULL CHECK (json_valid(actor)),
+	by_name    TEXT NOT NULL,
+	by_uid     INTEGER NOT NULL,
 	at         INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

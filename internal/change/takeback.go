@@ -1,0 +1,207 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/id"
+	"sallyport/internal/landing"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+	"sallyport/internal/trial"
+)
+
+// takeBack brings the old files back by a landing of their own, forwards, has the old version come up as the new one
+// had to, and only then says so (SM-127, SM-129, SM-905, SM-906). What cannot be done is rollback_failed, and tried again.
+func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Trial) error {
+	release, err := c.hold(t.Landing)
+	if err != nil { // going back needs no keeper
+		c.Log.Warn("no keeper watches the taking back", "change", row.ID, "error", err)
+		release = func() {}
+	}
+	defer release()
+	err = c.goneBack(ctx, row, &t)
+	switch {
+	case ctx.Err() != nil: // the keeper stays armed, and brings back a daemon that goes on
+		return context.Cause(ctx)
+	case errors.Is(err, landing.ErrBusy) && row.Attempts+1 < attemptsMax:
+		return err // somebody else's short work; the keeper stays armed
+	}
+	release()
+	if err != nil {
+		c.disarm(t.Landing)
+		return c.stuck(ctx, row, err)
+	}
+	ended, err := c.inTx(context.WithoutCancel(ctx), row, func(tx store.Tx, row *store.Change) error {
+		if err := fresh(ctx, tx, row); err != nil {
+			return err
+		}
+		return c.move(ctx, tx, row, Move{
+			Event: TakenBack, By: *t.By, Verb: "rolled back", Subject: string(t.Undoing), Reason: t.Said(), Next: "sallyport change diff " + string(row.ID),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	c.disarm(t.Landing)
+	c.tidy(c.lasting(), ended)
+	return nil
+}
+
+// fresh reads a row anew within a transaction, if the step that has it still holds it.
+func fresh(ctx context.Context, tx store.Tx, row *store.Change) error {
+	at, err := tx.Change(ctx, row.ID)
+	if err == nil && at.Fence != row.Fence {
+		err = store.ErrMoved
+	}
+	if err == nil {
+		*row = at
+	}
+	return err
+}
+
+// goneBack does what of the way back is not done yet.
+func (c *Controller) goneBack(ctx context.Context, row store.Change, t *trial.Trial) error {
+	if !t.Restored {
+		if err := c.restore(context.WithoutCancel(ctx), row, t); err != nil {
+			return err
+		}
+	}
+	if t.Target.None() {
+		return nil
+	}
+	if err := c.startAgain(ctx, row, *t); err != nil {
+		return fmt.Errorf("the old files are back, and the old version does not answer: %w", err)
+	}
+	return nil
+}
+
+// restore lands the inverse of what is on trial. A landing that an earlier try left open comes first.
+func (c *Controller) restore(ctx context.Context, row store.Change, t *trial.Trial) error {
+	lease, err := c.takeRepository(ctx, row)
+	if err != nil {
+		return err
+	}
+	defer c.dropRepository(ctx, lease)
+	if err := row.Request.Project.Plain(); err != nil {
+		return err
+	}
+	tried, open, err := c.landingsOf(ctx, *t)
+	if err != nil {
+		return err
+	}
+	steps := c.undoing(ctx, row, t)
+	if open.State == landing.Journaled || open.State == landing.Stranded {
+		closed, err := c.Lander.Recover(ctx, open, steps)
+		if err != nil || closed.State != landing.Undone {
+			return notBack(closed, err)
+		}
+	}
+	for range staleMax {
+		var made landing.Landing
+		if made, err = c.inverse(ctx, row, *t, tried); err != nil {
+			return err
+		}
+		if made, err = c.Lander.Land(ctx, made, steps); !errors.Is(err, landing.ErrStale) {
+			return notBack(made, err)
+		}
+	}
+	return err
+}
+
+// notBack is why a landing that was to bring the old files back did not; nil if it did.
+func notBack(l landing.Landing, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case l.State == landing.Landed:
+		return nil
+	}
+	return problem.Errorf(problem.Refused, "", "the old files could not be put back: %s", l.Reason)
+}
+
+// landingsOf returns the landing on trial and the one that takes it back, the zero one if there is none.
+func (c *Controller) landingsOf(ctx context.Context, t trial.Trial) (tried, undoing landing.Landing, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		if tried, err = landingNamed(ctx, tx, t.Landing); err != nil || t.Undoing == "" {
+			return err
+		}
+		undoing, err = landingNamed(ctx, tx, t.Undoing)
+		return err
+	})
+	return tried, undoing, err
+}
+
+// inverse computes the landing that takes another back, on the branch as it is today.
+func (c *Controller) inverse(ctx context.Context, row store.Change, t trial.Trial, tried landing.Landing) (landing.Landing, error) {
+	site, err := c.Lander.Inspect(ctx, tried.Project, tried.Branch)
+	if err != nil {
+		return landing.Landing{}, err
+	}
+	who := c.Settings.Author
+	who.At = *t.At
+	m := landing.Message{Verb: "rollback", Change: row.ID, Summary: t.Reason}
+	if t.By.Kind != audit.Host.Kind {
+		m.Approver = t.By.Name
+	}
+	return c.Lander.Compute(ctx, landing.Order{
+		Landing: id.NewLanding(), Change: row.ID, Project: tried.Project, Branch: tried.Branch, WorkTree: site.CheckedOut,
+		Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: who, Committer: who, Message: m.String(),
+	})
+}
+
+// undoing writes the journal of a landing that takes one back: the trial names it from before anything moves, and
+// says that the old files are back in the transaction that closes it.
+func (c *Controller) undoing(ctx context.Context, row store.Change, t *trial.Trial) landing.Steps {
+	write := func(next trial.Trial, l landing.Landing, verb, reason string, do func(tx store.Tx) error) error {
+		err := c.DB.InTx(ctx, func(tx store.Tx) error {
+			if err := do(tx); err != nil {
+				return err
+			}
+			if err := tx.MoveTrial(ctx, trial.RolledBack, next); err != nil {
+				return err
+			}
+			return c.append(ctx, tx, &store.Change{ID: row.ID, Reason: reason}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, now())
+		})
+		if err == nil {
+			*t = next
+		}
+		return err
+	}
+	return landing.Steps{
+		Journal: func(l landing.Landing) error {
+			next := *t
+			next.Undoing = l.ID
+			return write(next, l, "began taking back", t.Reason, func(tx store.Tx) error { return tx.AddLanding(ctx, l) })
+		},
+		Close: func(l landing.Landing) error {
+			next, verb := *t, "could not take back"
+			if l.State == landing.Landed {
+				next.Restored, verb = true, "took back"
+			}
+			return write(next, l, verb, l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })
+		},
+	}
+}
+
+// stuck says loudly that a way back has failed; it is tried again with longer and longer pauses.
+func (c *Controller) stuck(ctx context.Context, row store.Change, because error) error {
+	ctx = context.WithoutCancel(ctx)
+	p := problem.Of(because)
+	if p.Next == "" {
+		p.Next = "sallyport change show " + string(row.ID)
+	}
+	because = problem.Errorf(problem.Internal, p.Next, "it could not be rolled back and is tried again: %s", p.Text)
+	if State(row.State) == RollbackFailed {
+		return because
+	}
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		if err := fresh(ctx, tx, row); err != nil {
+			return err
+		}
+		return c.move(ctx, tx, row, Move{Event: Stuck, By: audit.Host, Verb: "rollback failed", Because: because, Wait: retryWait})
+	})
+	return err
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+)
+
+func (a *app) gcCommand() *cobra.Command {
+	var dry bool
+	cmd := a.cmd("gc", "remove what need not be kept any more",
+		`Removes what the home has kept long enough: workspaces of changes that have ended, and after the times in
+retention: of the home's sallyport.yaml their refs and checkpoints, transcripts and exports; what a crash has
+left; and in the host's own repositories what no ref names. The daemon does the same by itself after a start.
+Nothing of an open change goes, no work that did not land goes before it had a ref for that time, what has
+landed can be rolled back as before, and the audit log stays. --dry-run only says what would go.`,
+		"  sallyport gc --dry-run\n  sallyport gc", exactly(), func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s, err := c.GC(cmd.Context(), dry)
+			if err != nil || a.document(s) {
+				return err
+			}
+			a.sheet(a.Out).collected(s)
+			if dry && s.Freed > 0 {
+				a.sheet(a.Out).line("next: %s", a.command("sallyport gc"))
+			}
+			return nil
+		})
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing; say what would go")
+	return cmd
+}
+
+// collected shows what there was, how long it stays, and what went.
+func (s sheet) collected(v api.Storage) {
+	went := "removed"
+	if v.DryRun {
+		went = "would go"
+	}
+	s.line("%-13s %7s %10s  %8s %10s  %s", "kind", "count", "on disk", went, "frees", "stays")
+	for _, k := range v.Kinds {
+		if k.Count > 0 || k.Gone > 0 {
+			s.line("%-13s %7d %10s  %8d %10s  %s", inert.Line(k.Kind), k.Count, size(k.Bytes), k.Gone, size(k.Freed), s.dim(inert.Line(k.Keeps)))
+		}
+	}
+	verb := "freed"
+	if v.DryRun {
+		verb = "would be freed"
+	}
+	s.line("%s on disk, about %s %s", size(v.Bytes), size(v.Freed), verb)
+	s.remarks(v.Notes)
+}
+
+// stored shows what a home takes.
+func (s sheet) stored(v api.Storage) {
+	s.line("home    %s", inert.Path(v.Home))
+	s.line("")
+	s.line("%-13s %7s %10s  %13s", "kind", "count", "on disk", "gc would free")
+	for _, k := range v.Kinds {
+		if k.Count > 0 {
+			s.line("%-13s %7d %10s  %13s", inert.Line(k.Kind), k.Count, size(k.Bytes), size(k.Freed))
+		}
+	}
+	s.line("%-13s %7s %10s  %13s", "all", "", size(v.Bytes), size(v.Freed))
+	s.remarks(v.Notes)
+}
+
+const remarksMax = 20
+
+// remarks shows what stays, and why.
+func (s sheet) remarks(notes []string) {
+	for i, n := range notes {
+		if i == remarksMax {
+			s.line("  and %s more; --json has them all", fmt.Sprint(len(notes)-i))
+			return
+		}
+		s.line("  %s", inert.Line(n))
+	}
+}

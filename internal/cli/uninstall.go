@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+func (a *app) uninstallCommand() *cobra.Command {
+	var dry, yes, all bool
+	var repo string
+	cmd := a.cmd("uninstall", "remove what sallyport left in repositories and on this machine",
+		`Lists what the home's sallyport has left, asks, and removes it: in every repository its refs below refs/sallyport/
+and what landings have left, and on the machine the home's state, its sockets and control groups. With --repo
+DIR only what is in that repository; the home stays. What a person made or changed stays and is named: other files
+in the home, files of yours that a landing put aside (sallyport-kept-…), what belongs to another home.
+The commits that have landed stay. While a change is open nothing is removed. The daemon is stopped first.`,
+		"  sallyport uninstall --dry-run\n  sallyport uninstall --repo .\n  sallyport uninstall --all --yes", exactly(), func(cmd *cobra.Command, _ []string) error {
+			if all && cmd.Flags().Changed("repo") {
+				return problem.Errorf(problem.Usage, "sallyport uninstall --help", "--all and --repo say different things")
+			}
+			if cmd.Flags().Changed("repo") {
+				dir, err := a.Dir()
+				if err != nil {
+					return fmt.Errorf("find this folder: %w", err)
+				}
+				if !filepath.IsAbs(repo) {
+					repo = filepath.Join(dir, repo)
+				}
+			}
+			return a.uninstall(cmd.Context(), repo, dry, yes)
+		})
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing; list what would go")
+	cmd.Flags().BoolVar(&all, "all", false, "in every repository and on the machine, as without --repo")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().StringVar(&repo, "repo", "", "only what is in the repository of `DIR`")
+	return cmd
+}
+
+func (a *app) uninstall(ctx context.Context, repo string, dry, yes bool) error {
+	if !dry && !yes && (a.json || !a.interactive()) {
+		return problem.Errorf(problem.Usage, "sallyport uninstall --dry-run", "nobody can be asked here: say --yes, or --dry-run to see what would go")
+	}
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	if err := a.retire(ctx, home); err != nil {
+		return err
+	}
+	s := a.sheet(a.Out)
+	out, err := a.Uninstall(ctx, home, repo, func(found api.Uninstall) (bool, error) {
+		if !a.json {
+			s.leaving(found)
+		}
+		if dry || len(found.Pieces) == 0 || yes {
+			return !dry && len(found.Pieces) > 0, nil
+		}
+		return a.agreed(len(found.Pieces))
+	})
+	if err != nil || a.document(out) {
+		return err
+	}
+	switch {
+	case out.Removed:
+		s.line("removed")
+	case len(out.Pieces) == 0:
+		s.line("nothing of sallyport's is there")
+	case dry:
+		next := "sallyport uninstall"
+		if repo != "" {
+			next += " --repo " + inert.Path(repo)
+		}
+		s.line("next: %s", a.command(next))
+	default:
+		s.line("nothing was removed")
+	}
+	return nil
+}
+
+// retire stops the home's daemon, if one runs and no change is open.
+func (a *app) retire(ctx context.Context, home string) error {
+	c, err := a.Connect(ctx, home, false)
+	if errors.Is(err, client.ErrNoDaemon) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rows, err := c.Changes(ctx, client.Filter{Limit: 10_000})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if !api.Final(row.State) {
+			next := "sallyport change cancel " + row.ID
+			if row.State == api.InTrial || row.State == api.RollbackFailed || row.State == api.Landing {
+				next = "sallyport change show " + row.ID
+			}
+			return problem.Errorf(problem.Conflict, next, "%s is open (%s): nothing is removed before every change has ended", row.ID, row.State)
+		}
+	}
+	d, err := c.Daemon(ctx)
+	if err != nil {
+		return err
+	}
+	return stopDaemon(ctx, c, d)
+}
+
+// agreed asks a person.
+func (a *app) agreed(pieces int) (bool, error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGINT)
+	defer signal.Stop(signals)
+	fmt.Fprintf(a.Err, "remove %s? type yes: ", count(pieces, "thing"))
+	word, err := readLine(a.In, signals)
+	if err != nil { // no answer is no
+		fmt.Fprintln(a.Err)
+		return false, nil
+	}
+	return strings.TrimSpace(word) == "yes", nil
+}
+
+// leaving shows what goes and what stays.
+func (s sheet) leaving(v api.Uninstall) {
+	refs := map[string]int{}
+	var order []string
+	for _, p := range v.Pieces {
+		if p.What != "ref" {
+			continue
+		}
+		dir := strings.SplitN(p.Path, " refs/", 2)[0]
+		if refs[dir]++; refs[dir] == 1 {
+			order = append(order, dir)
+		}
+	}
+	for _, dir := range order {
+		s.line("  %s of changes that have ended, in %s", count(refs[dir], "ref"), inert.Path(dir))
+	}
+	for _, p := range v.Pieces {
+		switch {
+		case p.What == "ref":
+		case p.Bytes > 0:
+			s.line("  %s %s, %s", inert.Line(p.What), inert.Path(p.Path), size(p.Bytes))
+		default:
+			s.line("  %s %s", inert.Line(p.What), inert.Path(p.Path))
+		}
+	}
+	if n := len(v.Unlanded); n > 0 {
+		s.line("%s", s.yellow(fmt.Sprintf("the work of %s goes with the home, for it has not landed; to keep it: %s", count(n, "change"), s.export(v.Unlanded[0]))))
+	}
+	s.remarks(v.Stays)
+}
+
+// export is how work that has not landed is kept.
+func (s sheet) export(change string) string {
+	return fmt.Sprintf("sallyport change export %s > %s.patch", change, change)
+}

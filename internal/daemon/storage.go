@@ -1,0 +1,45 @@
+package daemon
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sallyport/internal/client"
+	"sallyport/internal/config"
+	"sallyport/internal/git"
+	"sallyport/internal/landing"
+	"sallyport/internal/person"
+	"sallyport/internal/storage"
+)
+
+// storageParts hands the steward what it stands on.
+func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
+	keep := d.settings.Sallyport.Retention
+	parts := storage.Parts{
+		DB: d.db, Owner: owner, State: state, Workspaces: d.spaces, Changes: d.control, Lander: &landing.Lander{Ops: d.Ops},
+		Retention: storage.Retention{
+			Refs: time.Duration(keep.Refs), Transcripts: time.Duration(keep.Transcripts), Exports: time.Duration(keep.Exports), Grace: time.Duration(keep.Grace),
+		},
+		Author: author(d.settings.Sallyport.Commits), Ops: d.Ops, Log: d.log,
+	}
+	if groups, ok := d.sandbox.(storage.Groups); ok {
+		parts.Groups = groups
+	}
+	if d.Grace != 0 {
+		parts.Retention.Grace = d.Grace
+	}
+	me := client.Me()
+	parts.Socket, _ = me.Socket(d.Home) // one that is too long was never listened on
+	for _, path := range me.Sockets(d.Home) {
+		if runtime := filepath.Dir(filepath.Dir(path)); !slices.Contains(parts.Runtime, runtime) {
+			parts.Runtime = append(parts.Runtime, runtime)
+		}
+	}
+	return parts
+}
+
+// author is who stands in the commits that the host makes.
+func author(c config.Commits) git.Signature {
+	return git.Signature{Name: orElse(string(c.AuthorName), "sallyport"), Email: orElse(string(c.AuthorEmail), "sallyport@localhost")}
+}

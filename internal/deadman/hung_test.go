@@ -1,0 +1,135 @@
+package deadman
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestADaemonThatLivesAndDoesNothingIsEndedAndAnotherStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, begin, done := start(t, t.Context())
+		s.set(func(s *scene) {
+			s.onFire = func(s *scene) error {
+				if !s.alive {
+					s.armed = nil
+				}
+				return nil
+			}
+		})
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		f := s.firings()
+		if len(f) != 2 || len(s.ended) != 1 || s.ended[0] != (Process{PID: 1}) {
+			t.Fatalf("fired %d times, ended %v", len(f), s.ended)
+		}
+		if late := f[1].Sub(begin) - 10*time.Minute; late < hungAfter || late > hungAfter+lookEvery {
+			t.Errorf("another was started %s after the deadline", late)
+		}
+	})
+}
+
+func TestADaemonThatTakesItsDeadlineUpIsNotEnded(t *testing.T) {
+	for name, then := range map[string]func(s *scene, begin time.Time){
+		"it disarms": func(s *scene, _ time.Time) { s.armed = nil },
+		"it arms anew": func(s *scene, begin time.Time) {
+			s.armed = &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(begin, 20*time.Minute), At: time.Now()}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, enough := context.WithCancel(t.Context())
+				s, begin, done := start(t, ctx)
+				after(10*time.Minute + hungAfter - lookEvery - time.Millisecond)
+				s.set(func(s *scene) { then(s, begin) })
+				after(5 * time.Minute)
+				if len(s.ended) != 0 || len(s.firings()) != 1 {
+					t.Errorf("fired %d times, ended %v", len(s.firings()), s.ended)
+				}
+				enough()
+				<-done
+			})
+		})
+	}
+}
+
+func TestACommandThatNeverEndsHoldsUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		s := &scene{armed: &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(begin, time.Minute)}, alive: true}
+		w := s.watcher()
+		fire := w.Fire
+		w.Fire = func(ctx context.Context, a Armed) error { // it asks a daemon that has stopped
+			s.mu.Lock()
+			alive := s.alive
+			s.mu.Unlock()
+			if alive {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			s.set(func(s *scene) { s.armed = nil })
+			return fire(ctx, a)
+		}
+		if err := Watch(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin) - time.Minute; took > hungAfter+2*lookEvery || len(s.ended) != 1 {
+			t.Errorf("it took %s, ended %v", took, s.ended)
+		}
+	})
+}
+
+func TestADaemonThatPartedIsNotBroughtBackBeforeTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, begin, done := start(t, t.Context())
+		s.set(func(s *scene) {
+			s.armed.Parted = true
+			s.onFire = func(s *scene) error { s.armed = nil; return nil }
+		})
+		after(time.Second)
+		s.set(func(s *scene) { s.alive = false })
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if f := s.firings(); len(f) != 1 || f[0].Sub(begin) != 10*time.Minute || len(s.ended) != 0 {
+			t.Errorf("fired %v after %v, ended %v", f, begin, s.ended)
+		}
+	})
+}
+
+func TestExactlyTheProcessThatWasMeantIsEnded(t *testing.T) {
+	cmd := exec.Command("sleep", "300")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	p, _, err := look(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, other := range map[string]Process{
+		"one that had its number before": {PID: p.PID, Start: p.Start - 1, Boot: p.Boot},
+		"one of another boot":            {PID: p.PID, Start: p.Start, Boot: "another"},
+	} {
+		if err := End(other); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !Alive(p) {
+			t.Fatalf("%s: the wrong process was ended", name)
+		}
+	}
+	if err := End(p); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if Alive(p) {
+		t.Error("it lives")
+	}
+	if err := End(p); err != nil {
+		t.Errorf("ending what is gone: %v", err)
+	}
+}

@@ -1,0 +1,297 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/disk"
+	"sallyport/internal/disk/disktest"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+	"sallyport/internal/store/sqlite"
+)
+
+// firstSchema is a program that knows schema 1 only.
+func firstSchema(t *testing.T) fstest.MapFS {
+	t.Helper()
+	text, err := fs.ReadFile(sqlite.Migrations(), "00001_path.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fstest.MapFS{"00001_path.sql": {Data: text}}
+}
+
+// later is a program that knows more.
+func later(first fstest.MapFS, files ...string) fstest.MapFS {
+	all := maps.Clone(first)
+	for i, text := range files {
+		all[fmt.Sprintf("%05d_more.sql", i+2)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + text)}
+	}
+	return all
+}
+
+// rows of schema 1: one in each table. The audit's are made by the program.
+var rows = []string{
+	`INSERT INTO owner VALUES (1, 1000, 'alice')`,
+	`UPDATE counter SET next = 7`,
+	`INSERT INTO change (id, state, top, request, base, uid, attempts, problem, reason, next, reverted_by, cancel, chosen, start_from, identity,
+		resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at)
+		VALUES ('chg-00000001', 'finalized', '/repo', '{"kind":"edit"}', 'b', 3, 1, '', 'done', '', '', 0, 'ckpt-001-00000000', '', '', 0, 0, 1, 2, NULL, '', 4, NULL)`,
+	`INSERT INTO session VALUES ('sh-00000', 'chg-00000001', 1, 5, '{}')`,
+	`INSERT INTO checkpoint VALUES ('chg-00000001', 1, 'ckpt-001-00000000', 'o', 'valid', 'end', '{}')`,
+	`INSERT INTO proposal VALUES ('chg-00000001', 1, 'd', '{}')`,
+	`INSERT INTO approval (id, change, kind, proposal, digest, asked_at, decision, actor, at, via, reason)
+		VALUES ('apr-00000001', 'chg-00000001', 'landing', 1, 'd', 6, 'approved', '{"kind":"person","name":"alice","uid":1000}', 7, 'command line', '')`,
+	`INSERT INTO landing (id, change, common_dir, state, ended_at, reason, doc) VALUES ('lnd-00000001', 'chg-00000001', '/repo/.git', 'landed', 8, '', '{}')`,
+	`INSERT INTO lease VALUES ('k', '', 3, 0)`,
+}
+
+// old returns a closed database of schema 1 with a row in every table, and all its rows.
+func old(t *testing.T, schema fs.FS) (path string, all map[string][]string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "sallyport.db")
+	db, err := sqlite.OpenWith(t.Context(), path, disk.Ops{}, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		write(t, db, audit.Entry{At: time.UnixMilli(1e12), Actor: audit.Host, Change: "chg-00000001", Verb: "noted", Digests: map[string]string{"a": "b"}})
+	}
+	closed(t, db)
+	file := raw(t, path)
+	for _, row := range rows {
+		if _, err := file.Exec(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, file)
+	all = content(t, path, nil)
+	for table, rows := range all {
+		if len(rows) < 2 { // the first names the columns
+			t.Errorf("the test leaves table %s of schema 1 empty", table)
+		}
+	}
+	return path, all
+}
+
+// content is every row of every table, with the columns that like has (nil = all), in the tables' order.
+func content(t *testing.T, path string, like map[string][]string) map[string][]string {
+	t.Helper()
+	db := raw(t, path)
+	defer closed(t, db)
+	tables := texts(t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'goose_%'`)
+	all := map[string][]string{}
+	for _, table := range tables {
+		if like != nil && like[table] == nil {
+			continue
+		}
+		columns := columnsOf(t, db, table)
+		if like != nil {
+			columns = strings.Split(like[table][0], ",")
+		}
+		rows := texts(t, db, fmt.Sprintf(`SELECT json_array(%s) FROM %s ORDER BY 1`, strings.Join(columns, ","), table))
+		all[table] = append([]string{strings.Join(columns, ",")}, rows...)
+	}
+	return all
+}
+
+func columnsOf(t *testing.T, db *sql.DB, table string) []string {
+	return texts(t, db, `SELECT name FROM pragma_table_info('`+table+`')`)
+}
+
+func texts(t *testing.T, db *sql.DB, query string) (all []string) {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func same(t *testing.T, what, path string, want map[string][]string) {
+	t.Helper()
+	got := content(t, path, want)
+	for table := range want {
+		if !slices.Equal(got[table], want[table]) {
+			t.Errorf("%s, table %s:\n%v, want\n%v", what, table, got[table], want[table])
+		}
+	}
+}
+
+func copies(t *testing.T, path string) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(filepath.Dir(path), "backups", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestADatabaseOfTheFirstSchemaIsMigratedWithAllItsRowsAndCopiedBefore(t *testing.T) {
+	path, before := old(t, firstSchema(t))
+	db := open(t, path)
+	if r := verify(t, db, nil); len(r.Faults) > 0 || r.Entries != 3 {
+		t.Errorf("%+v", r)
+	}
+	if err := db.Read(t.Context(), func(tx store.Tx) error {
+		c, err := tx.Change(t.Context(), "chg-00000001")
+		if err == nil && (c.State != "finalized" || c.UID != 3) {
+			err = fmt.Errorf("%+v", c)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	closed(t, db)
+	same(t, "migrated", path, before)
+	kept := copies(t, path)
+	if len(kept) != 1 || !strings.Contains(kept[0], "sallyport-schema1-") {
+		t.Fatalf("copies: %v", kept)
+	}
+	same(t, "the copy", kept[0], before)
+	for at, want := range map[string]fs.FileMode{kept[0]: 0o600, filepath.Dir(kept[0]): 0o700} {
+		if info, err := os.Stat(at); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v", at, info.Mode(), err)
+		}
+	}
+
+	// The program from before is refused, and told of the copy, which it can open.
+	_, err := sqlite.OpenWith(t.Context(), path, disk.Ops{}, firstSchema(t))
+	if p := problem.Of(err); p.Kind != problem.Unavailable || !strings.Contains(p.Text, "newer sallyport") || !strings.Contains(p.Text, kept[0]) {
+		t.Errorf("%+v", p)
+	}
+	again, err := sqlite.OpenWith(t.Context(), kept[0], disk.Ops{}, firstSchema(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, again)
+}
+
+func TestAMigrationThatFailsLeavesTheDatabaseAsItWasAndNamesTheCopy(t *testing.T) {
+	first := firstSchema(t)
+	for name, files := range map[string][]string{
+		"the first": {`CREATE TABLE more (x INTEGER); INSERT INTO nowhere VALUES (1);`},
+		"the second": {`CREATE TABLE more (x INTEGER); DELETE FROM lease; ALTER TABLE session ADD COLUMN y TEXT;`,
+			`UPDATE counter SET next = 99; INSERT INTO nowhere VALUES (1);`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, before := old(t, first)
+			_, err := sqlite.OpenWith(t.Context(), path, disk.Ops{}, later(first, files...))
+			p := problem.Of(err)
+			kept := copies(t, path)
+			if len(kept) != 1 || p.Kind != problem.Unavailable || !strings.Contains(p.Text, kept[0]) || !strings.Contains(p.Text, "as it was") || !strings.Contains(p.Text, "nowhere") || p.Next == "" {
+				t.Errorf("%+v, copies %v", p, kept)
+			}
+			same(t, "after the failure", path, before)
+			db, err := sqlite.OpenWith(t.Context(), path, disk.Ops{}, first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, db, audit.Entry{At: time.Now(), Actor: audit.Host, Verb: "noted"})
+			closed(t, db)
+			closed(t, open(t, path)) // a better program
+		})
+	}
+}
+
+func TestADatabaseThatCannotBeCopiedIsNotMigrated(t *testing.T) {
+	path, before := old(t, firstSchema(t))
+	in := filepath.Join(filepath.Dir(path), "backups")
+	put(t, in, []byte("in the way"))
+	_, err := sqlite.Open(t.Context(), path, disk.Ops{})
+	if err == nil || !strings.Contains(err.Error(), in) {
+		t.Errorf("%v", err)
+	}
+	same(t, "not migrated", path, before)
+	if err := os.Remove(in); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, open(t, path))
+}
+
+func TestCopiesAreBoundedAndNothingElseIsTouched(t *testing.T) {
+	first := firstSchema(t)
+	path, _ := old(t, first)
+	folder := filepath.Join(filepath.Dir(path), "backups")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(folder, "mine.db"), nil)
+	put(t, filepath.Join(folder, "sallyport-schema1-20200101T000000.000Z.db"), nil)
+	put(t, filepath.Join(folder, "sallyport-schema1-20200101T000000.000Z.db.new"), nil)
+	var files []string
+	for n := range 7 {
+		files = append(files, fmt.Sprintf(`CREATE TABLE more%d (x INTEGER);`, n))
+		db, err := sqlite.OpenWith(t.Context(), path, disk.Ops{}, later(first, files...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed(t, db)
+	}
+	var names []string
+	for _, path := range copies(t, path) {
+		name, _, _ := strings.Cut(filepath.Base(path), "-2")
+		names = append(names, name)
+	}
+	want := []string{"mine.db", "sallyport-schema3", "sallyport-schema4", "sallyport-schema5", "sallyport-schema6", "sallyport-schema7"}
+	if !slices.Equal(names, want) {
+		t.Errorf("%v, want %v", names, want)
+	}
+}
+
+func TestAMigrationThatLosesPowerAnywhereIsFinishedByTheNext(t *testing.T) {
+	first := firstSchema(t)
+	next := later(first, `CREATE TABLE more (x INTEGER);`, `ALTER TABLE session ADD COLUMN y TEXT;`)
+	made, before := old(t, first)
+	image, head := read(t, made), read(t, filepath.Join(filepath.Dir(made), audit.HeadName))
+	disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
+		path := filepath.Join(t.TempDir(), "sallyport.db")
+		put(t, path, image)
+		put(t, filepath.Join(filepath.Dir(path), audit.HeadName), head)
+		_, err := disktest.Run(func() error {
+			db, err := sqlite.OpenWith(context.Background(), path, c.Ops(), next)
+			if err == nil {
+				err = db.Close()
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		db, err := sqlite.OpenWith(t.Context(), path, disk.Ops{}, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := verify(t, db, nil); len(r.Faults) > 0 {
+			t.Errorf("%+v", r)
+		}
+		closed(t, db)
+		same(t, "after the crash", path, before)
+		kept := copies(t, path)
+		if !slices.ContainsFunc(kept, func(p string) bool { return strings.Contains(p, "schema1-") && strings.HasSuffix(p, ".db") }) {
+			t.Errorf("no copy of schema 1: %v", kept)
+		}
+	})
+}

@@ -1,0 +1,4 @@
+package workspace
+
+// ErrNoWhiteouts is what a disk says that holds no deletions.
+var ErrNoWhiteouts = errNoWhiteouts
