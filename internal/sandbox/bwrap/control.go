@@ -55,6 +55,7 @@ func (p *process) hear(e sandbox.Event) {
 	case e.Failed != nil:
 		p.pick(e.Failed.Number, func(a *attached) { a.started <- failure(*e.Failed) })
 	case e.Started == 1:
+		p.arm()
 		p.failStart(nil)
 	case e.Started > 1:
 		p.pick(e.Started, func(a *attached) { a.started <- nil })

@@ -31,7 +31,6 @@ type process struct {
 	limits  sandbox.Limits
 	tree    sandbox.Tree
 	before  written // in what was made for it: a plain folder, a git directory
-	since   time.Time
 
 	sending  sync.Mutex
 	freezing sync.Mutex
@@ -48,6 +47,8 @@ type process struct {
 	sees     bool     // what programs have open can be looked at from here
 	view     *os.File // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
+	since    time.Time   // when the program began
+	alarm    *time.Timer // its time; nil before
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
 	env      []string // of the sandbox's program
@@ -62,7 +63,7 @@ type process struct {
 
 func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *process {
 	return &process{
-		cmd: cmd, control: control, tail: t, groups: g, since: time.Now(),
+		cmd: cmd, control: control, tail: t, groups: g,
 		started: make(chan error, 1), stopped: make(chan sandbox.Stopped, 1), thawed: make(chan struct{}, 1),
 		attached: map[int]*attached{}, numbers: 1,
 		served: make(chan struct{}), done: make(chan struct{}),
@@ -74,7 +75,6 @@ func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	p.limits = spec.Limits
 	p.tree = spec.Tree
 	p.before = measure([]string{spec.Tree.Dir, spec.Tree.GitDir}) // what was made for the program is not the program's
-	alarm := time.AfterFunc(spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)
 	go p.tail.read()
 	go p.serve(spec)
@@ -83,7 +83,6 @@ func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	go func() {
 		defer close(p.done)
 		err := p.cmd.Wait()
-		alarm.Stop()
 		uncancel()
 		p.finish(err)
 	}()
@@ -103,6 +102,7 @@ func (p *process) finish(waited error) {
 	}
 	// With init and bwrap gone the socket ends; what init said last is heard before that.
 	<-p.served
+	p.disarm()
 	p.control.Close()
 	p.copies.Wait()
 	p.lookAtDisk(nameless{})
@@ -231,13 +231,29 @@ func (p *process) stop(l *sandbox.Limit) {
 	p.Kill()
 }
 
+// arm begins the program's time: what building the sandbox took is not the program's.
+func (p *process) arm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.since = time.Now()
+	p.alarm = time.AfterFunc(p.limits.Timeout, p.expire)
+}
+
+func (p *process) disarm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.alarm != nil {
+		p.alarm.Stop()
+	}
+}
+
 // expire ends a program that had its time, unless it was just done.
 func (p *process) expire() {
 	p.mu.Lock()
-	ended := p.ended != nil || p.over
+	ended, took := p.ended != nil || p.over, time.Since(p.since)
 	p.mu.Unlock()
 	if !ended {
-		p.stop(&sandbox.Limit{Name: sandbox.Time, Value: p.limits.Timeout.String(), Observed: time.Since(p.since).Round(time.Millisecond).String()})
+		p.stop(&sandbox.Limit{Name: sandbox.Time, Value: p.limits.Timeout.String(), Observed: took.Round(time.Millisecond).String()})
 	}
 }
 
