@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -132,7 +133,7 @@ func (c *Controller) patch(ctx context.Context, change id.Change, w io.Writer, b
 	default:
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has nothing to show yet: it is %s", change, d.Change.State)
 	}
-	host, err := c.Workspaces.Repository(ctx, d.Change.Request.Project)
+	host, err := c.holding(ctx, d.Change, to)
 	if err != nil {
 		return err
 	}
@@ -205,6 +206,23 @@ func (c *Controller) Checkpoint(ctx context.Context, ref id.Checkpoint) (out che
 	return out, err
 }
 
+// holding returns the host's repository, once a commit of the change is in it. Errors: problem.NotFound if it has been removed.
+func (c *Controller) holding(ctx context.Context, row store.Change, commit git.OID) (git.Dir, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return host, err
+	}
+	there, err := host.Resolve(ctx, string(commit)+"^{tree}")
+	var failed *git.Failure
+	if err != nil && !errors.As(err, &failed) {
+		return host, err
+	}
+	if there == "" {
+		return host, problem.Errorf(problem.NotFound, "sallyport audit list --change "+string(row.ID), "the checkpoints of %s are not kept any more", row.ID)
+	}
+	return host, nil
+}
+
 // CheckpointDiff writes the unified diff between two checkpoints of one change; from "" is its base.
 func (c *Controller) CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error {
 	return c.between(ctx, from, to, w, false)
@@ -235,7 +253,7 @@ func (c *Controller) between(ctx context.Context, from, to id.Checkpoint, w io.W
 	if err != nil {
 		return err
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.holding(ctx, row, b.Commit)
 	if err != nil {
 		return err
 	}

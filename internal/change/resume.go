@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sallyport/internal/audit"
+	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
@@ -44,6 +45,9 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		return c.row(ctx, row.ID)
 	}
 	from, err := c.lastTree(ctx, row.ID)
+	if err == nil && from != "" {
+		_, err = c.holding(ctx, row, git.OID(from))
+	}
 	if err != nil {
 		return store.Change{}, err
 	}

@@ -48,9 +48,9 @@ type Sallyport struct {
 
 // Retention says how long what belongs to a change that has ended is kept.
 type Retention struct {
-	Refs        Duration `json:"refs,omitempty" min:"1h" max:"3650d" jsonschema:"Refs and checkpoints of a change that has ended, such as 30d (default 30d). What has landed stays in the branch and can be rolled back."`
-	Transcripts Duration `json:"transcripts,omitempty" min:"1h" max:"3650d" jsonschema:"Transcripts of its sessions (default 30d)."`
-	Exports     Duration `json:"exports,omitempty" min:"1h" max:"3650d" jsonschema:"Its folder in .state/changes: state.md and exported diffs (default 30d)."`
+	Refs        Duration `json:"refs,omitempty" min:"1s" max:"3650d" jsonschema:"Refs and checkpoints of a change that has ended, such as 30d (default 30d). What has landed stays in the branch and can be rolled back."`
+	Transcripts Duration `json:"transcripts,omitempty" min:"1s" max:"3650d" jsonschema:"Transcripts of its sessions (default 30d)."`
+	Exports     Duration `json:"exports,omitempty" min:"1s" max:"3650d" jsonschema:"Its folder in .state/changes: state.md and exported diffs (default 30d)."`
 	Grace       Duration `json:"grace,omitempty" min:"1m" max:"30d" jsonschema:"What a crash has left and nobody owns, from its last change on (default 1h)."`
 }
 

@@ -232,7 +232,7 @@ func (o Options) file(op string, at workspace.Place) storage.Piece {
 // untouched reports whether the home's own repository holds the one commit that it was made with and no other ref.
 func (o Options) untouched(ctx context.Context) bool {
 	repo := git.Dir{Path: filepath.Join(o.Home, ".git"), Ops: o.Ops}
-	refs, err := repo.Refs(ctx, "")
+	refs, err := repo.Refs(ctx, "refs/")
 	if err != nil || len(refs) != 1 || refs["refs/heads/main"] == "" {
 		return false
 	}

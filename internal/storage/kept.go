@@ -171,7 +171,7 @@ func (r *round) refs(ctx context.Context) error {
 	for _, c := range slices.Sorted(maps.Keys(held)) {
 		row, known := r.changes[c]
 		if !known {
-			r.note("%d refs below %s stay: no change of this home has that id", held[c], workspace.RefRoot(c))
+			r.note("what is below %s stays: no change of this home has that id", workspace.RefRoot(c))
 			continue
 		}
 		goes := r.over(c, r.Retention.Refs)

@@ -96,7 +96,7 @@ func days(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration
 		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
 		if d >= u.unit && d%u.unit == 0 {
 			if d == u.unit {
 				return "1 " + u.name

@@ -63,7 +63,7 @@ type process struct {
 
 func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *process {
 	return &process{
-		cmd: cmd, control: control, tail: t, groups: g, since: time.Now(),
+		cmd: cmd, control: control, tail: t, groups: g,
 		started: make(chan error, 1), stopped: make(chan sandbox.Stopped, 1), thawed: make(chan struct{}, 1),
 		attached: map[int]*attached{}, numbers: 1,
 		served: make(chan struct{}), done: make(chan struct{}),
