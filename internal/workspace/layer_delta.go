@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/sandbox"
@@ -46,32 +48,20 @@ func (m *Manager) layOver(ctx context.Context, a ask, temp string) (note, error)
 		return note{}, err
 	}
 	defer release()
+	if showable(a.host, p.edits, a.tree) != nil {
+		return note{}, errNoParent // git says what is wrong with it
+	}
 	if len(p.chain) >= layersMax {
 		return m.flatten(ctx, a, p, temp)
-	}
-	hide, err := emptied(ctx, showing{host: a.host, tree: a.tree, edits: p.edits})
-	if err != nil {
-		return note{}, err
 	}
 	if err := m.emptyFolder(temp); err != nil {
 		return note{}, err
 	}
 	tree := filepath.Join(temp, "tree")
-	if err := m.ops.Do("layer:folder", func() error { return os.Mkdir(tree, 0o755) }); err != nil {
+	if err := m.ops.Do("layer:folder", func() error { return ownFolder(tree, ourselves()) }); err != nil {
 		return note{}, err
 	}
-	if err := m.advance(ctx, a, p, temp); err != nil {
-		return note{}, err
-	}
-	err = m.ops.Do("layer:hide", func() error {
-		l := layout{top: tree, owner: ourselves(), overlay: true, made: map[string]bool{}}
-		for _, p := range hide {
-			if err := l.hide(p); err != nil {
-				return err
-			}
-		}
-		return openModes(tree)
-	})
+	err = m.advance(ctx, a, p, temp, true)
 	if errors.Is(err, errNoWhiteouts) {
 		return note{}, errNoParent
 	}
@@ -96,38 +86,58 @@ func (m *Manager) flatten(ctx context.Context, a ask, p parent, temp string) (no
 		return note{}, err
 	}
 	tree := filepath.Join(temp, "tree")
-	err := m.ops.Do("layer:copy", func() error {
-		if err := copyBase(p.Trees, tree, ourselves(), true); err != nil {
-			return err
-		}
-		return openModes(tree)
-	})
-	if err != nil {
+	if err := m.ops.Do("layer:copy", func() error { return copyBase(p.Trees, tree, ourselves(), true) }); err != nil {
 		return note{}, err
 	}
-	if err := m.advance(ctx, a, p, temp); err != nil {
-		return note{}, err
-	}
-	if err := m.ops.Do("layer:modes", func() error { return openModes(tree) }); err != nil {
+	if err := m.advance(ctx, a, p, temp, false); err != nil {
 		return note{}, err
 	}
 	files, err := m.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
 	return note{Files: files}, err
 }
 
-// advance takes the parent's index to the new tree, in one process that writes what differs below temp and its
-// stat data into the index. What is not there is as good as unchanged to git, so that an empty folder gets just that.
-func (m *Manager) advance(ctx context.Context, a ask, p parent, temp string) error {
-	index, tree := filepath.Join(temp, "index"), filepath.Join(temp, "tree")
-	if err := m.ops.Do("layer:index", func() error { return copyOne(p.Index, index, 0o644, true) }); err != nil {
+// advance writes what differs from the parent below temp, over it or into a copy of it, and an index of the new tree
+// with the stat data of all files: the parent's, with what was written in its place. Git would read every folder for that.
+func (m *Manager) advance(ctx context.Context, a ask, p parent, temp string, over bool) error {
+	tree := filepath.Join(temp, "tree")
+	s := showing{host: a.host, op: "layer:lay", tree: a.tree, edits: p.edits}
+	if err := m.lay(ctx, s, layout{top: tree, owner: ourselves(), overlay: over}); err != nil {
 		return err
 	}
-	_, err := a.host.Do(ctx, "layer:checkout", git.Cmd{
-		Args: []string{"read-tree", "-m", "-u", string(a.tree)}, Dir: tree,
-		Env:    []string{"GIT_INDEX_FILE=" + index, "GIT_WORK_TREE=" + tree},
-		Config: []string{"core.bare=false", "core.symlinks=true", "core.fileMode=true", "core.checkStat=minimal", "core.trustCtime=false", "checkout.workers=0"},
-	})
-	return err
+	raw, err := os.ReadFile(p.Index)
+	if err != nil {
+		return err
+	}
+	index, err := git.ParseIndex(raw, formatOf(a.tree))
+	if err != nil {
+		return err
+	}
+	set := make(map[string]git.Staged, len(p.edits))
+	for _, e := range p.edits {
+		staged := git.Staged{Entry: e.New}
+		if !e.New.Absent() {
+			if staged.Stat, err = statOf(filepath.Join(tree, e.Path)); err != nil {
+				return err
+			}
+		}
+		set[e.Path] = staged
+	}
+	if raw, err = index.Replace(set); err != nil {
+		return err
+	}
+	return m.ops.Do("layer:index", func() error { return os.WriteFile(filepath.Join(temp, "index"), raw, 0o644) })
+}
+
+// statOf is what an index remembers of a file or link.
+func statOf(path string) (git.Stat, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return git.Stat{}, &os.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return git.Stat{
+		CtimeSec: uint32(st.Ctim.Sec), CtimeNsec: uint32(st.Ctim.Nsec), MtimeSec: uint32(st.Mtim.Sec), MtimeNsec: uint32(st.Mtim.Nsec),
+		Dev: uint32(st.Dev), Ino: uint32(st.Ino), UID: st.Uid, GID: st.Gid, Size: uint32(st.Size),
+	}, nil
 }
 
 // growth is how many files more there are after edits.

@@ -478,7 +478,7 @@ func TestWhatCannotBeHiddenIsCheckedOutWhole(t *testing.T) {
 		t.Skipf("SKIPPED: deletions cannot be written here: %v", err)
 	}
 	refuse := disk.Ops{Around: func(op string, do func() error) error {
-		if op == "layer:hide" {
+		if op == "layer:lay" {
 			return workspace.ErrNoWhiteouts
 		}
 		return do()
@@ -544,7 +544,7 @@ func TestALayerThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 			t.Errorf("layers %v, %v", entries, err)
 		}
 	})
-	for _, op := range []string{"layer:index", "layer:checkout", "layer:hide", "layer:ignore", "layer:note", "layer:commit", "layer:retire", "layer:remove"} {
+	for _, op := range []string{"layer:index", "layer:lay", "layer:ignore", "layer:note", "layer:commit", "layer:retire", "layer:remove"} {
 		if !slices.Contains(seen, op) {
 			t.Errorf("no %s among %q", op, seen)
 		}
