@@ -96,7 +96,7 @@ func TestTheProbeNamesEverythingItTried(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	for _, want := range []string{"bubblewrap", "user namespaces", "overlay", "read-only /proc/sys", "no inherited descriptors", "no network"} {
+	for _, want := range []string{"bubblewrap", "user namespaces", "overlay", "confinement"} {
 		if !names[want] {
 			t.Errorf("no check named %q", want)
 		}
@@ -233,4 +233,18 @@ func count(t *testing.T, mark string) (n int) {
 		}
 	}
 	return n
+}
+
+func TestTheSelfTestShow(t *testing.T) {
+	needBwrap(t)
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()})
+	start := time.Now()
+	all, err := d.SelfTest(t.Context())
+	t.Log(time.Since(start), err)
+	for _, y := range all {
+		t.Logf("%v\t%-45s\t%-30s\t%s", y.Held, y.Name, y.Control, y.Detail)
+	}
+	start = time.Now()
+	_, err = d.Probe(t.Context())
+	t.Log(time.Since(start), err)
 }
