@@ -235,16 +235,27 @@ func count(t *testing.T, mark string) (n int) {
 	return n
 }
 
-func TestTheSelfTestShow(t *testing.T) {
+func TestASandboxThatIsWeakerThanItMustBeIsNamedAndRunsNothing(t *testing.T) {
 	needBwrap(t)
-	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()})
-	start := time.Now()
-	all, err := d.SelfTest(t.Context())
-	t.Log(time.Since(start), err)
-	for _, y := range all {
-		t.Logf("%v\t%-45s\t%-30s\t%s", y.Held, y.Name, y.Control, y.Detail)
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).WithoutFilter()
+	_, err := d.Probe(t.Context())
+	p := problem.Of(err)
+	if p.Kind != problem.Unavailable || !strings.Contains(p.Text, "weaker") || !strings.Contains(p.Text, "mount, also in a namespace") || !strings.Contains(p.Next, "doctor") {
+		t.Errorf("%+v", p)
 	}
-	start = time.Now()
-	_, err = d.Probe(t.Context())
-	t.Log(time.Since(start), err)
+	if process, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Owner: owner(), Argv: []string{"true"}, Tree: sandbox.Tree{Dir: t.TempDir()}}); err == nil {
+		process.Kill()
+		t.Error("something was run")
+	}
+	tries, err := d.SelfTest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weak := map[string]bool{}
+	for _, y := range tries {
+		weak[y.Name] = !y.Held
+	}
+	if !weak["mount, also in a namespace of its own"] || !weak["use the kernel's keys"] || weak["read a file of the host"] || weak["connect to the host's loopback"] {
+		t.Errorf("%+v", tries)
+	}
 }

@@ -42,7 +42,8 @@ func (d *Driver) newGround(root string) (*ground, error) {
 			return err
 		}
 		// A path below the home may be too long for a socket: then that one try is not made.
-		if l, err := net.Listen("unix", g.aims.Socket); err == nil {
+		if l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: g.aims.Socket}); err == nil {
+			l.SetUnlinkOnClose(false) // it goes with the folder
 			g.listeners = append(g.listeners, l)
 		} else {
 			g.aims.Socket = ""
