@@ -12,6 +12,24 @@ type Daemon struct {
 	Working int       `json:"working"` // changes that something is being done for
 	Waiting int       `json:"waiting"` // changes that wait for a person
 	Alerts  []Alert   `json:"alerts,omitempty"`
+	Sandbox Sandbox   `json:"sandbox"`
+}
+
+// Sandbox is the policy that holds programs here, as it was tried when the daemon started or a doctor
+// last asked (CW-906).
+type Sandbox struct {
+	Works   bool   `json:"works"`             // no program runs where it does not
+	Policy  string `json:"policy"`            // what holds, in words; empty if nothing does
+	Problem string `json:"problem,omitempty"` // why nothing runs
+	Next    string `json:"next,omitempty"`    // a command to run then
+}
+
+// Try is a line of the sandbox's self-test: something that must not work in it.
+type Try struct {
+	Name    string `json:"name"`
+	Held    bool   `json:"held"`    // it failed inside, as it must
+	Control string `json:"control"` // where the same works; "" = nowhere on this machine
+	Detail  string `json:"detail"`  // how it failed, or what worked
 }
 
 // Check is one line of a doctor's report.
@@ -26,6 +44,7 @@ type Check struct {
 // Doctor is what works on this machine, for this home.
 type Doctor struct {
 	Checks   []Check `json:"checks"`
+	Tries    []Try   `json:"tries"`    // of the self-test
 	Driver   string  `json:"driver"`   // of the sandbox
 	Strategy string  `json:"strategy"` // how workspaces are copied
 	Freezer  string  `json:"freezer"`

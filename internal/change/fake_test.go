@@ -299,6 +299,8 @@ var _ sandbox.Driver = (*cage)(nil)
 
 func (c *cage) Probe(context.Context) (sandbox.Report, error) { return sandbox.Report{}, nil }
 
+func (c *cage) SelfTest(context.Context) ([]sandbox.Try, error) { return nil, nil }
+
 func (c *cage) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	c.mu.Lock()
 	c.started = append(c.started, time.Now())

@@ -22,9 +22,12 @@ const spaceWanted = 1 << 30
 const spaceNeeded = 8 << 20
 
 func (a *app) doctorCommand() *cobra.Command {
-	return a.cmd("doctor", "say what works on this machine, and how to mend what does not",
-		"Tries what sallyport needs: the home and its files, git, the sandbox. Exit status 1 if something without which nothing runs is missing.",
-		"  sallyport doctor\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+	var tries bool
+	cmd := a.cmd("doctor", "say what works on this machine, and how to mend what does not",
+		`Tries what sallyport needs: the home and its files, git, the sandbox. In a sandbox it tries what a program
+must not be able to do, each time with a control: the same where nothing forbids it. --self-test shows
+every try. Exit status 1 if something without which nothing runs is missing, or if a try worked.`,
+		"  sallyport doctor\n  sallyport doctor --self-test\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
 				return err
@@ -38,9 +41,31 @@ func (a *app) doctorCommand() *cobra.Command {
 			}
 			if !a.document(report) {
 				a.diagnosis(a.sheet(a.Out), home, report)
+				if tries {
+					a.sheet(a.Out).tries(report.Tries)
+				}
 			}
 			return ended(code)
 		})
+	cmd.Flags().BoolVar(&tries, "self-test", false, "show everything that was tried in a sandbox")
+	return cmd
+}
+
+// tries are what must not work in a sandbox, a line each.
+func (s sheet) tries(all []api.Try) {
+	s.line("")
+	s.line("tried inside a sandbox:")
+	for _, t := range all {
+		mark, control := s.green("fails"), "; it works "+t.Control
+		if !t.Held {
+			mark = s.red("WORKS")
+		}
+		if t.Control == "" {
+			control = "; here it works nowhere, which proves little"
+		}
+		s.line("  %s  %s%s", mark, inert.Line(t.Name), inert.Line(control))
+		s.line("         %s", s.dim(inert.Line(t.Detail)))
+	}
 }
 
 // examine looks at the home from here, and asks the daemon for the rest.

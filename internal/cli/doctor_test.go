@@ -8,17 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/api"
 	"sallyport/internal/client"
 	"sallyport/internal/problem"
 )
 
 // doctor asks a doctor about a home; what connecting answers is given.
-func (d *daemon) doctor(home string, err error) result {
+func (d *daemon) doctor(home string, err error, more ...string) result {
 	var out bytes.Buffer
 	p := Program{Out: &out, Err: &out, Getenv: os.Getenv, Connect: func(context.Context, string, bool) (*client.Client, error) {
 		return client.New(d.socket), err
 	}}
-	code := Main(p, []string{"doctor", "--home", home})
+	code := Main(p, append([]string{"doctor", "--home", home}, more...))
 	return result{code, out.String(), ""}
 }
 
@@ -46,5 +47,35 @@ func TestTheDoctorGoesOnWithADaemonOfAnotherBuild(t *testing.T) {
 	got := d.doctor(t.TempDir(), problem.Errorf(problem.Unavailable, "sallyport daemon stop", "the daemon is build x"))
 	if !strings.Contains(got.out, "absent  build: the daemon is build x") || !strings.Contains(got.out, "ok      sandbox: they run") {
 		t.Errorf("exit %d\n%s", got.code, got.out)
+	}
+}
+
+func TestTheDoctorShowsEachTryOfTheSelfTestIfAsked(t *testing.T) {
+	d := newDaemon(t)
+	d.tries = []api.Try{{Name: "read a file", Held: true, Control: "outside", Detail: "no such file"}, {Name: "mount\x1b[31m", Control: "outside", Detail: "it worked"},
+		{Name: "fly", Held: true, Detail: "no wings"}}
+	if got := d.doctor(t.TempDir(), nil); strings.Contains(got.out, "read a file") {
+		t.Errorf("shown unasked: %s", got.out)
+	}
+	got := d.doctor(t.TempDir(), nil, "--self-test")
+	for _, want := range []string{"fails  read a file; it works outside", "WORKS  mount", "fails  fly; here it works nowhere"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is not in:\n%s", want, got.out)
+		}
+	}
+	if strings.Contains(got.out, "\x1b") {
+		t.Errorf("%q", got.out)
+	}
+}
+
+func TestTheStatusShowsTheSandboxesPolicyOrWhyNothingIsRun(t *testing.T) {
+	d := newDaemon(t)
+	d.sandbox = api.Sandbox{Works: true, Policy: "bwrap: a uid of its own, no network"}
+	if got := d.cli("status"); !strings.Contains(got.out, "sandbox bwrap: a uid of its own, no network") {
+		t.Errorf("%s", got.out)
+	}
+	d.sandbox = api.Sandbox{Problem: "the sandbox is weaker than it must be", Next: "sallyport doctor"}
+	if got := d.cli("status"); !strings.Contains(got.out, "nothing is run: the sandbox is weaker") || !strings.Contains(got.out, "sallyport doctor") {
+		t.Errorf("%s", got.out)
 	}
 }

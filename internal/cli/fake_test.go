@@ -42,6 +42,8 @@ type daemon struct {
 	delivery api.Delivery
 	audit    []api.Entry
 	report   api.AuditReport
+	sandbox  api.Sandbox
+	tries    []api.Try
 	returned api.Returned
 	target   api.Target
 	lost     error // what confirm answers, nil = it is confirmed
@@ -83,7 +85,7 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		})
 	}
 	answer("GET /v1/daemon", func(*http.Request) any {
-		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second), Alerts: d.stats.Alerts}
+		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second), Alerts: d.stats.Alerts, Sandbox: d.sandbox}
 	})
 	answer("POST /v1/changes", func(r *http.Request) any {
 		d.mu.Lock()
@@ -132,7 +134,7 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/stats", func(r *http.Request) any { d.note("stats " + r.URL.RawQuery); return d.stats })
 	mux.HandleFunc("GET /v1/metrics", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
 	answer("GET /v1/doctor", func(*http.Request) any {
-		return api.Doctor{Checks: []api.Check{{Name: "sandbox", OK: true, Needed: true, Detail: "they run"}}}
+		return api.Doctor{Checks: []api.Check{{Name: "sandbox", OK: true, Needed: true, Detail: "they run"}}, Tries: d.tries}
 	})
 	answer("GET /v1/audit", func(r *http.Request) any {
 		after, _ := strconv.Atoi(r.URL.Query().Get("after"))

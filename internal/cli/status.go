@@ -69,6 +69,11 @@ func (a *app) overview(s sheet, o overview) {
 	d := o.Daemon
 	s.line("home    %s", inert.Path(d.Home))
 	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+	if b := d.Sandbox; b.Works {
+		s.line("sandbox %s", inert.Line(b.Policy))
+	} else if b.Problem != "" {
+		s.line("%s %s; see %s", s.red("no sandbox works, and nothing is run:"), inert.Line(b.Problem), a.command("sallyport doctor"))
+	}
 	if n := len(d.Alerts); n > 0 {
 		over := "1 figure over its limit"
 		if n > 1 {

@@ -68,6 +68,7 @@ type Daemon struct {
 	secrets  *secretRules
 	targets  targets
 	stop     context.CancelFunc
+	walls    walls
 	keeping  sync.Mutex // held while a diff is exported
 }
 
@@ -135,6 +136,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	}
 	d.sandbox = bwrap.New(bwrap.Config{Self: d.Self, Root: state, Ops: d.Ops})
 	report, probeErr := d.sandbox.Probe(ctx)
+	d.walls.set(report, probeErr)
 	if probeErr != nil {
 		d.log.Warn("no sandbox works here; agents and checks are refused until one does", "error", probeErr)
 	}

@@ -20,12 +20,15 @@ const spaceLow = 1 << 30
 // Doctor tries what everything stands on, now, and says what to do about what does not work.
 func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 	report, err := d.sandbox.Probe(ctx)
+	d.walls.set(report, err)
 	out := api.Doctor{
 		Driver: report.Driver, Strategy: string(d.spaces.Strategy()),
 		Freezer: report.Freezer, Memory: report.Memory, OwnUID: report.OwnUID,
 	}
 	out.Checks = append(out.Checks, d.checkGit(ctx), d.checkSpace(), d.checkKeeper(), d.checkMeasures(), d.checkLayers(ctx))
 	out.Checks = append(out.Checks, asked("sandbox", true, "agents and checks can run", err))
+	tries, check := d.selfTest(ctx)
+	out.Tries, out.Checks = tries, append(out.Checks, check)
 	for _, c := range report.Checks {
 		out.Checks = append(out.Checks, api.Check{Name: c.Name, OK: c.OK, Detail: c.Detail, Fix: c.Fix})
 	}

@@ -3,8 +3,9 @@
 //
 // `runner launch` builds a sandbox's mounts and gives up every right before it
 // becomes bubblewrap; `runner init` is pid 1 inside; `runner replay` plays a
-// script as an agent; `runner probe` tries what must fail; `runner hold` keeps a
-// namespace alive until its stdin ends. None of them reads a configuration,
+// script as an agent; `runner probe` tries what must fail, in a sandbox and, as a control,
+// where nothing confines it; `runner apart` is one of its tries; `runner hold` keeps a namespace
+// alive until its stdin ends. None of them reads a configuration,
 // speaks to the daemon's socket or is meant for a person.
 package runner
 
@@ -25,12 +26,14 @@ func Main(args []string) int {
 		case "hold":
 			return hold(os.Stdin)
 		case "probe":
-			return probe(os.Stdout)
+			return probe(os.Stdin, os.Stdout)
+		case "apart":
+			return apart()
 		case "replay":
 			return replay(os.Stdin, os.Stdout)
 		}
 	}
-	fmt.Fprintln(os.Stderr, "runner: started by sallyport itself as launch, init, hold, probe or replay; not a command for people")
+	fmt.Fprintln(os.Stderr, "runner: started by sallyport itself as launch, init, hold, probe, apart or replay; not a command for people")
 	return 2
 }
 

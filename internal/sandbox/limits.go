@@ -71,8 +71,8 @@ const (
 )
 
 // FoldersMax is how deep folders may lie in each other in a writable tree: what is below
-// could not be counted.
-const FoldersMax = 256
+// could not be counted, and a walk of the workspace would refuse it.
+const FoldersMax = 128
 
 // Limit names a limit that was broken.
 type Limit struct {

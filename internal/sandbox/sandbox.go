@@ -137,6 +137,9 @@ type Report struct {
 type Driver interface {
 	// Probe finds out what works here. An error means that nothing can be run.
 	Probe(ctx context.Context) (Report, error)
+	// SelfTest tries from inside a sandbox what must fail, and the same where nothing forbids it.
+	// An error means that it could not be done; a try that worked is no error but not Held.
+	SelfTest(ctx context.Context) ([]Try, error)
 	// Start runs a spec. Cancelling ctx kills the sandbox.
 	Start(ctx context.Context, spec Spec) (Process, error)
 }

@@ -23,6 +23,8 @@ import (
 type Host interface {
 	// Doctor probes what works on this machine for this home.
 	Doctor(ctx context.Context) (api.Doctor, error)
+	// Sandbox says what holds programs here; it tries nothing.
+	Sandbox() api.Sandbox
 	// Stop asks the daemon to end; it returns at once.
 	Stop()
 	// Keep writes what write writes to the file of a checkpoint's diff, whole or not at all, and returns its absolute path (SV-041).

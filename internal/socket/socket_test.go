@@ -29,6 +29,8 @@ import (
 
 type host struct{ stopped chan struct{} }
 
+func (h host) Sandbox() api.Sandbox { return api.Sandbox{Works: true, Policy: "walls"} }
+
 func (h host) Doctor(context.Context) (api.Doctor, error) {
 	return api.Doctor{Driver: "bwrap", Checks: []api.Check{{Name: "git", OK: true}}}, nil
 }

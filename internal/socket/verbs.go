@@ -33,6 +33,7 @@ func (s *Server) daemon(r *http.Request) (any, error) {
 	}
 	d.Working, d.Waiting = len(working), len(waiting)
 	d.Alerts = each(s.Meter.Alerts(), alertOf)
+	d.Sandbox = s.Host.Sandbox()
 	return d, nil
 }
 

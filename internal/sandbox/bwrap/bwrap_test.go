@@ -96,7 +96,7 @@ func TestTheProbeNamesEverythingItTried(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	for _, want := range []string{"bubblewrap", "user namespaces", "overlay", "read-only /proc/sys", "no inherited descriptors", "no network"} {
+	for _, want := range []string{"bubblewrap", "user namespaces", "overlay", "confinement"} {
 		if !names[want] {
 			t.Errorf("no check named %q", want)
 		}
@@ -233,4 +233,29 @@ func count(t *testing.T, mark string) (n int) {
 		}
 	}
 	return n
+}
+
+func TestASandboxThatIsWeakerThanItMustBeIsNamedAndRunsNothing(t *testing.T) {
+	needBwrap(t)
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).WithoutFilter()
+	_, err := d.Probe(t.Context())
+	p := problem.Of(err)
+	if p.Kind != problem.Unavailable || !strings.Contains(p.Text, "weaker") || !strings.Contains(p.Text, "mount, also in a namespace") || !strings.Contains(p.Next, "doctor") {
+		t.Errorf("%+v", p)
+	}
+	if process, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Owner: owner(), Argv: []string{"true"}, Tree: sandbox.Tree{Dir: t.TempDir()}}); err == nil {
+		process.Kill()
+		t.Error("something was run")
+	}
+	tries, err := d.SelfTest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weak := map[string]bool{}
+	for _, y := range tries {
+		weak[y.Name] = !y.Held
+	}
+	if !weak["mount, also in a namespace of its own"] || !weak["use the kernel's keys"] || weak["read a file of the host"] || weak["connect to the host's loopback"] {
+		t.Errorf("%+v", tries)
+	}
 }

@@ -16,3 +16,9 @@ func (d *Driver) WithRunner(sum string) *Driver {
 	d.small.sum = sum
 	return d
 }
+
+// WithoutFilter makes a driver's sandboxes allow every system call.
+func (d *Driver) WithoutFilter() *Driver {
+	d.filter = []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f} // return "allow"
+	return d
+}

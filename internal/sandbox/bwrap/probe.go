@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,10 +19,13 @@ import (
 // probeUID runs root's probe; it owns nothing.
 const probeUID = 64990
 
+// probeTime bounds a probe, and a self-test.
+const probeTime = time.Minute
+
 // Probe finds out what works here by doing it: it starts a sandbox on a folder
 // and one on an overlay, in which a program tries what must fail.
 func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	r := sandbox.Report{Driver: "bwrap", Freezer: "init"}
 	bubblewrap, err := d.bubblewrap()
@@ -134,48 +136,36 @@ func userNamespaces() (detail, fix string) {
 }
 
 // confine starts both probes and adds what they found.
-func (d *Driver) confine(ctx context.Context, r *sandbox.Report) (err error) {
-	owner := sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
-	if owner.UID == 0 {
-		owner = sandbox.Owner{UID: probeUID, GID: probeUID}
-	}
-	root, err := d.scratch()
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, d.config.Ops.Do("probe:remove", func() error {
-			// overlayfs leaves a folder without any right in the work directory
-			_ = os.Chmod(filepath.Join(root, "work", "work"), 0o700)
-			return os.RemoveAll(root)
-		}))
-	}()
-	tree, err := d.probeTrees(root, owner)
-	if err != nil {
-		return err
-	}
-	found, sees, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir})
-	if err != nil {
-		r.Checks = append(r.Checks, sandbox.Check{Name: "sandbox", Detail: err.Error(), Fix: problem.Of(err).Next})
-		return err
-	}
-	r.Checks = append(r.Checks, checkMemory(r.Memory, sees), checkDisk(sees))
-	r.Checks = append(r.Checks, found...)
-	for _, c := range found {
-		if !c.OK {
-			return problem.Errorf(problem.Unavailable, "sallyport doctor",
-				"the sandbox is weaker than it must be (%s: %s); nothing is run", c.Name, c.Detail)
+func (d *Driver) confine(ctx context.Context, r *sandbox.Report) error {
+	return d.onScratch(func(root string, owner sandbox.Owner) error {
+		tree, err := d.probeTrees(root, owner)
+		if err != nil {
+			return err
 		}
-	}
-	overlay := sandbox.Check{Name: "overlay", OK: true, Detail: "workspaces are overlays"}
-	tree.Dir = ""
-	if _, _, err := d.tryInside(ctx, "probe-overlay", owner, tree); err != nil {
-		overlay = sandbox.Check{Name: "overlay", Detail: err.Error() + "; workspaces are copies", Fix: "use Linux 5.19 or newer with overlayfs"}
-	}
-	r.Overlay = overlay.OK
-	r.OwnUID = r.Overlay && os.Geteuid() == 0
-	r.Checks = append(r.Checks, overlay)
-	return nil
+		g, err := d.newGround(root)
+		if err != nil {
+			return err
+		}
+		defer g.close()
+		tried, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir}, g.aims)
+		if err == nil {
+			err = weaker(tried)
+		}
+		if err != nil {
+			r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", Detail: err.Error(), Fix: problem.Of(err).Next})
+			return err
+		}
+		r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", OK: true, Detail: fmt.Sprintf("%d things were tried inside a sandbox and failed, as they must", len(tried))})
+		overlay := sandbox.Check{Name: "overlay", OK: true, Detail: "workspaces are overlays"}
+		tree.Dir = ""
+		if _, err := d.tryInside(ctx, "probe-overlay", owner, tree, g.aims); err != nil {
+			overlay = sandbox.Check{Name: "overlay", Detail: err.Error() + "; workspaces are copies", Fix: "use Linux 5.19 or newer with overlayfs"}
+		}
+		r.Overlay = overlay.OK
+		r.OwnUID = r.Overlay && os.Geteuid() == 0
+		r.Checks = append(r.Checks, overlay)
+		return nil
+	})
 }
 
 func (d *Driver) scratch() (string, error) {
@@ -225,26 +215,30 @@ func (d *Driver) probeTrees(root string, owner sandbox.Owner) (sandbox.Tree, err
 	return tree, nil
 }
 
-// tryInside runs `runner probe` and returns its checks, and whether what programs have open could be looked at
-// from here; an error if the file of the tree could not be written.
-func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree) (found []sandbox.Check, sees bool, err error) {
+// tryInside runs `runner probe` and returns what it tried; an error if the file of the tree could not be written.
+func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree, aims sandbox.Aims) ([]sandbox.Tried, error) {
+	text, err := json.Marshal(aims)
+	if err != nil {
+		return nil, err
+	}
 	var out, diagnosis bytes.Buffer
 	p, err := d.start(ctx, sandbox.Spec{
 		ID: fmt.Sprintf("%s-%d", id, time.Now().UnixNano()), Owner: owner, Tree: tree, Argv: []string{sandbox.InitPath, "runner", "probe"},
-		Env: []string{"PATH=/usr/bin:/bin"}, Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second},
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second},
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	exit, err := p.Wait()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if exit.Code != 0 {
-		return nil, false, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
+		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
 	}
-	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
-		return nil, false, fmt.Errorf("read the probe's report: %w", err)
+	var tried []sandbox.Tried
+	if err := json.Unmarshal(out.Bytes(), &tried); err != nil {
+		return nil, fmt.Errorf("read the probe's report: %w", err)
 	}
-	return found, p.sees, nil
+	return tried, nil
 }

@@ -23,6 +23,8 @@ func (f *Fake) Probe(context.Context) (sandbox.Report, error) {
 	return sandbox.Report{Driver: "fake", Overlay: true, Freezer: "init", Memory: "rlimit+watch"}, f.Refuse
 }
 
+func (f *Fake) SelfTest(context.Context) ([]sandbox.Try, error) { return nil, f.Refuse }
+
 func (f *Fake) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	if f.Refuse != nil {
 		return nil, f.Refuse

@@ -75,8 +75,8 @@ func overs() []over {
 			script: python(`f=open("f","wb")`, `os.unlink("f")`, "f.write(bytes(20<<20)); f.flush()", stay)},
 		{how: "makes empty files", limit: sandbox.Files, value: "300", observed: `^[0-9]+$`, limits: files,
 			script: python(`for i in range(400): open("e%d"%i,"w").close()`, stay)},
-		{how: "hides files below deep folders", limit: sandbox.Depth, value: "256 folders in each other", observed: "^more$", limits: disk,
-			script: python("for i in range(300):", ` os.mkdir("d"); os.chdir("d")`, stay)},
+		{how: "hides files below deep folders", limit: sandbox.Depth, value: "128 folders in each other", observed: "^more$", limits: disk,
+			script: python("for i in range(140):", ` os.mkdir("d"); os.chdir("d")`, stay)},
 
 		{how: "sleeps", limit: sandbox.Time, value: "300ms", observed: `^[0-9.]+m?s$`, limits: brief, script: "trap '' TERM INT; sleep MARK"},
 		{how: "sleeps elsewhere", limit: sandbox.Time, value: "300ms", observed: `^[0-9.]+m?s$`, limits: brief,

@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"sallyport/internal/api"
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+)
+
+// walls are what the sandbox was found to hold when it was last tried.
+type walls struct {
+	mu  sync.Mutex
+	now api.Sandbox
+}
+
+func (w *walls) set(r sandbox.Report, err error) {
+	now := api.Sandbox{Works: err == nil}
+	if err != nil {
+		of := problem.Of(err)
+		now.Problem, now.Next = of.Text, of.Next
+	} else {
+		now.Policy = policyOf(r)
+	}
+	w.mu.Lock()
+	w.now = now
+	w.mu.Unlock()
+}
+
+// policyOf is a report in words.
+func policyOf(r sandbox.Report) string {
+	uid := "the user's own uid"
+	if r.OwnUID {
+		uid = "a uid of its own"
+	}
+	return fmt.Sprintf("%s: %s, no right, no network, no file of the host's but programs, system calls filtered, memory limited by %s, frozen by %s",
+		r.Driver, uid, r.Memory, r.Freezer)
+}
+
+// Sandbox says what held when the daemon started or a doctor last tried.
+func (d *Daemon) Sandbox() api.Sandbox {
+	d.walls.mu.Lock()
+	defer d.walls.mu.Unlock()
+	return d.walls.now
+}
+
+// selfTest tries all that must fail in a sandbox, and sums it up in one line.
+func (d *Daemon) selfTest(ctx context.Context) ([]api.Try, api.Check) {
+	tries, err := d.sandbox.SelfTest(ctx)
+	if err != nil {
+		return []api.Try{}, asked("self-test", true, "", err)
+	}
+	out := make([]api.Try, 0, len(tries))
+	var worked, unproven []string
+	for _, t := range tries {
+		out = append(out, api.Try(t))
+		switch {
+		case !t.Held:
+			worked = append(worked, t.Name)
+		case t.Control == "":
+			unproven = append(unproven, t.Name)
+		}
+	}
+	c := api.Check{Name: "self-test", OK: len(worked) == 0, Needed: true}
+	switch {
+	case len(worked) > 0:
+		c.Detail = "a program in a sandbox can " + strings.Join(worked, "; ")
+		c.Fix = "sallyport doctor --self-test"
+	case len(unproven) > 0:
+		c.Detail = fmt.Sprintf("%d things failed inside, as they must; the same works outside or where it is allowed, but for what this machine forbids everybody: %s",
+			len(out), strings.Join(unproven, "; "))
+	default:
+		c.Detail = fmt.Sprintf("%d things failed inside, as they must; the same works outside or where it is allowed", len(out))
+	}
+	return out, c
+}
