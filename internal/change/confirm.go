@@ -82,7 +82,22 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 		c.moved(row)
 		c.nudge(change)
 	}
+	if moved && to == trial.Confirmed {
+		c.endTrial(row, t.Landing)
+	}
 	return refused
+}
+
+// endTrial clears up after a trial whose change is finalized, when its step has returned, or if none ran: an armed
+// keeper would take a daemon that has nothing left to do for one that hangs.
+func (c *Controller) endTrial(row store.Change, l id.Landing) {
+	leave, err := c.works.Take(c.lasting(), row.ID)
+	if err != nil {
+		return // the daemon ends, and the next one finds nothing on trial
+	}
+	defer leave()
+	c.disarm(l)
+	c.tidy(c.lasting(), row)
 }
 
 // overtaken says what won.

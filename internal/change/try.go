@@ -77,7 +77,8 @@ func (c *Controller) try(ctx context.Context, row store.Change) error {
 			return c.takeBack(ctx, row, t)
 		case t.Handshake == trial.Confirmed: // and finalized by the same transaction
 			c.disarm(t.Landing)
-			if row, err = c.row(ctx, row.ID); err == nil {
+			row, err := c.row(ctx, row.ID)
+			if err == nil {
 				c.tidy(c.lasting(), row)
 			}
 			return err
@@ -262,6 +263,7 @@ func (c *Controller) askToConfirm(ctx context.Context, row store.Change, t trial
 		return err
 	}
 	t = t.Asked(at)
+	c.armTrial(t, false) // first: its deadline may be nearer now
 	said := row
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		if said, err = tx.Change(ctx, row.ID); err != nil {

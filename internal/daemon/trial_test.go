@@ -1,0 +1,388 @@
+package daemon_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/api"
+	"sallyport/internal/client"
+	"sallyport/internal/deadman"
+	"sallyport/internal/disk/disktest"
+	"sallyport/internal/problem"
+)
+
+// tried is a world whose repository has a service: what is served is what edit.txt was at the last restart.
+type tried struct {
+	*world
+	served string // path
+	starts string // path of a file with one line for each restart
+}
+
+func newTried(t *testing.T) *tried {
+	t.Helper()
+	w := &tried{world: newWorld(t)}
+	w.served, w.starts = filepath.Join(w.dir, "served"), filepath.Join(w.dir, "starts")
+	w.configure(t, map[string]string{"sallyport.yaml": fmt.Sprintf(
+		"targets:\n  - repository: %s\n    restart: cp edit.txt %s && head -n 1 edit.txt >> %s\n    trial: 10s\n", w.repo, w.served, w.starts)})
+	return w
+}
+
+// row runs SQL on the database of the home; no daemon runs.
+func (w *tried) row(t *testing.T, statement string, args ...any) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(w.home, ".state", "sallyport.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shortly makes the trial that an approved change will have as long as a test has patience for.
+func (w *tried) shortly(t *testing.T, d time.Duration) {
+	t.Helper()
+	w.row(t, `UPDATE change SET request = json_set(request, '$.trial', ?) WHERE id = ?`, int64(d), w.change)
+}
+
+// afresh makes the trial of the row begin now, as if on a boot of its own, and end in d.
+func (w *tried) afresh(t *testing.T, boot string, d time.Duration) {
+	t.Helper()
+	began := time.Now().UTC().Add(-time.Second)
+	w.row(t, `UPDATE trial SET deadman_started_at = ?1, deadman_expires_at = ?1 + ?2, doc = json_set(doc,
+		'$.deadman_started_at.boot', ?4, '$.deadman_started_at.wall', ?3, '$.deadman_expires_at.set.boot', ?4,
+		'$.deadman_expires_at.set.wall', ?3, '$.deadman_expires_at.in', ?2 * 1000000)`,
+		began.UnixMilli(), (d + time.Second).Milliseconds(), began.Format(time.RFC3339Nano), boot)
+}
+
+// asked waits until a person is asked to confirm.
+func (w *tried) asked(t *testing.T, c *client.Client) (out api.Detail) {
+	t.Helper()
+	await(t, w.change+" to be on trial", func() (bool, error) {
+		d, err := c.Show(t.Context(), w.change)
+		out = d
+		if err == nil && api.Final(d.Change.State) {
+			return false, fmt.Errorf("it is %s: %s", d.Change.State, d.Change.Reason)
+		}
+		return err == nil && d.Change.State == api.InTrial && d.Change.Trial.Asks(), nil
+	})
+	return out
+}
+
+// toTrial has a change landed and a person asked, by a daemon that this test owns.
+func (w *tried) toTrial(t *testing.T) *doomed {
+	t.Helper()
+	d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home})
+	c := d.client(t, w.place)
+	if c == nil {
+		t.Fatalf("the daemon did not come up: %s", w.said())
+	}
+	if err := approve(t.Context(), c, w.change); err != nil {
+		t.Fatal(err)
+	}
+	w.asked(t, c)
+	return d
+}
+
+// kill ends a daemon of this test as the kernel would.
+func (d *doomed) kill(t *testing.T) {
+	t.Helper()
+	if err := d.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-d.ended
+}
+
+// keepers are the keepers of this home: processes of this test that nobody else would find.
+func (w *tried) keepers() (pids []int) {
+	for _, pid := range children() {
+		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if words := strings.Split(string(raw), "\x00"); len(words) > 2 && (words[1] == "start" || words[1] == "watch") && strings.HasPrefix(words[2], w.home) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func (w *tried) killKeepers(t *testing.T) {
+	t.Helper()
+	killed := 0
+	await(t, "the keepers to be gone", func() (bool, error) {
+		pids := w.keepers()
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL) // gone already is as good
+		}
+		killed += len(pids)
+		return len(pids) == 0, nil
+	})
+	if killed == 0 {
+		t.Error("no keeper watched the trial")
+	}
+}
+
+// killBoth ends the daemon and its keepers, so that neither can bring the other back.
+func (w *tried) killBoth(t *testing.T, d *doomed) {
+	t.Helper()
+	if err := d.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	w.killKeepers(t)
+	d.kill(t)
+}
+
+// dial waits for a daemon that nobody of this test has started.
+func (w *tried) dial(t *testing.T) (c *client.Client) {
+	t.Helper()
+	await(t, "a daemon to be brought back", func() (bool, error) {
+		var err error
+		c, err = client.Me().Dial(t.Context(), w.home)
+		if err != nil {
+			return false, nil
+		}
+		_, err = c.Show(t.Context(), w.change)
+		return err == nil, nil
+	})
+	return c
+}
+
+// judgeTrial wants old or new, exactly, as the row says, with that version running.
+func (w *tried) judgeTrial(t *testing.T, c *client.Client) api.Detail {
+	t.Helper()
+	at := rest(t, c, w.change, nil)
+	d, err := c.Show(t.Context(), w.change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, want := look(t, w.repo), "edited\n"
+	switch at.State {
+	case api.Finalized:
+		w.landed(t, now, w.new, true)
+		if d.Change.Trial.Handshake != api.Confirmed {
+			t.Errorf("finalized by %+v", d.Change.Trial)
+		}
+	case api.RolledBack:
+		want = strings.Repeat("edit.txt as committed\n", 20)
+		if now.tree != w.old {
+			t.Errorf("main has the tree %s, not %s", now.tree, w.old)
+		}
+		holds(t, w.repo, now, w.old, w.paths)
+		untouched(t, w.before, now, w.paths)
+		sound(t, filepath.Join(w.repo, ".git"))
+		if n := strings.TrimSpace(git(t, w.repo, "rev-list", "--count", w.before.head+".."+now.head)); w.before.tree == w.old && n != "2" {
+			t.Errorf("%s commits, not one there and one back", n)
+		}
+		said := strings.TrimSpace(git(t, w.repo, "log", "-1", "--format=%s"))
+		if said != "rollback "+w.change+": "+d.Change.Trial.Reason || !d.Change.Trial.Restored {
+			t.Errorf("the commit says %q, the trial %+v", said, d.Change.Trial)
+		}
+	default:
+		t.Fatalf("%s is %s: %s\n%s", w.change, at.State, at.Reason, w.said())
+	}
+	if is, err := os.ReadFile(w.served); err != nil || string(is) != want {
+		t.Errorf("%s, and served is %.40q, %v", at.State, is, err)
+	}
+	w.truthful(t, c)
+	return d
+}
+
+// TestATrialEndsAsItsRowSaysWhereverItsDaemonDies is I2, I6 and I7 from the approval to each end of a trial.
+func TestATrialEndsAsItsRowSaysWhereverItsDaemonDies(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newTried(t)
+	w.toAsked(t)
+	w.shortly(t, 400*time.Millisecond)
+	w.keep(t, "asked")
+	t.Run("from the approval to the way back", func(t *testing.T) {
+		w.crashTrial(t, "asked", func() {}, func(ctx context.Context, c *client.Client) error { return approve(ctx, c, w.change) },
+			[]string{"db:tried", "target:restart", "db:asked_to_confirm", "db:rollback_decided"})
+	})
+	w.shortlyAsked(t)
+	nothing := func(context.Context, *client.Client) error { return nil }
+	t.Run("going back", func(t *testing.T) {
+		w.crashTrial(t, "tried", func() { w.afresh(t, "", 0) }, nothing,
+			[]string{"db:began_taking_back", "tree:replace", "db:took_back", "target:restart", "db:rolled_back"})
+	})
+	minute := func() { w.afresh(t, "", time.Minute) }
+	t.Run("confirmed", func(t *testing.T) {
+		w.crashTrial(t, "tried", minute, func(ctx context.Context, c *client.Client) error { return c.Confirm(ctx, w.change) },
+			[]string{"db:confirmed", "deadman:disarm"})
+	})
+	t.Run("rolled back by a person", func(t *testing.T) {
+		w.crashTrial(t, "tried", minute, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Rollback(ctx, w.change, api.Rollback{Reason: "no", Approve: "later"})
+			return err
+		}, []string{"db:rollback_decided", "db:began_taking_back"})
+	})
+}
+
+// shortlyAsked saves a world in which a person is asked, and whose daemon and keeper have died.
+func (w *tried) shortlyAsked(t *testing.T) {
+	t.Helper()
+	w.restore(t, "asked")
+	w.shortly(t, 10*time.Minute)
+	d := w.toTrial(t)
+	w.killBoth(t, d)
+	w.save(t, "tried")
+}
+
+// crashTrial kills a daemon after each of the named operations, or with SALLYPORT_LONG=1 before and after every one that comes
+// once the trial has begun. Somebody who finds the trial still open confirms it.
+func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(context.Context, *client.Client) error, names []string) {
+	once := func(where string) (seen []string, killed bool) {
+		w.restore(t, start)
+		prepare()
+		log := filepath.Join(w.dir, "names")
+		if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(w.served, []byte("edited\n"), 0o600); err != nil { // by the version on trial
+			t.Fatal(err)
+		}
+		d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home}, disktest.KillAt+"="+where, disktest.KillLog+"="+log)
+		if c := d.client(t, w.place); c != nil {
+			if err := ask(t.Context(), c); err == nil {
+				rest(t, c, w.change, d.gone)
+				_ = c.Stop(t.Context()) // dead already is as good
+			} else if problem.KindOf(err) != problem.Unavailable {
+				t.Errorf("asked, the daemon said: %v", err)
+			}
+		}
+		d.end(t, w.place)
+		return operations(t, log), d.killed()
+	}
+	points := []string{}
+	for _, name := range names {
+		points = append(points, name+":after")
+	}
+	if os.Getenv(longRun) != "" {
+		whole, _ := once("1000000:before")
+		for n := range whole {
+			points = append(points, fmt.Sprintf("%d:before", n), fmt.Sprintf("%d:after", n))
+		}
+	}
+	reached := 0
+	defer func() {
+		if 2*reached < len(names) {
+			t.Errorf("it died at %d of %q only", reached, names)
+		}
+	}()
+	for _, where := range points {
+		t.Run(where, func(t *testing.T) {
+			seen, killed := once(where)
+			if !killed { // two that write at the same time share a commit, which has neither's name then
+				t.Logf("it did not die: its operations are %q", seen)
+				return
+			}
+			reached++
+			c := w.start(t)
+			if at, err := c.Show(t.Context(), w.change); err != nil {
+				t.Fatal(err)
+			} else if at.Change.State == api.AwaitingApproval { // killed before it was approved
+				if err := approve(t.Context(), c, w.change); err != nil {
+					t.Fatal(err)
+				}
+			} else if at.Change.State == api.InTrial && at.Change.Trial.Asks() && at.Change.Trial.Left() > patience/2 {
+				if err := c.Confirm(t.Context(), w.change); err != nil {
+					t.Error(err)
+				}
+			}
+			w.judgeTrial(t, c)
+			w.stop(t, c)
+			w.leftNothing(t)
+			if t.Failed() {
+				t.Logf("operations were %q\n%s", seen, w.said())
+			}
+		})
+	}
+}
+
+// TestNoDeathSavesAChangeOnTrial is SM-924 and SM-137: with nobody there, the old tree and the old version are back by the
+// deadline, whoever was killed.
+func TestNoDeathSavesAChangeOnTrial(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	const length = 2 * time.Second
+	w := newTried(t)
+	w.toAsked(t)
+	w.shortly(t, length)
+	w.keep(t, "asked")
+	late := func(t *testing.T, d api.Detail, by time.Duration) {
+		t.Helper()
+		if took := time.Since(d.Change.Trial.Expires); took > by {
+			t.Errorf("it was back %s after its deadline", took)
+		}
+		if d.Change.Trial.Reason != "deadman timeout" {
+			t.Errorf("because of %q", d.Change.Trial.Reason)
+		}
+	}
+	for name, do := range map[string]func(t *testing.T, d *doomed) (*client.Client, time.Duration){
+		"the daemon is killed": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
+			d.kill(t)
+			return w.dial(t), 10 * time.Second
+		},
+		"the keeper is killed": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
+			w.killKeepers(t)
+			return w.dial(t), 10 * time.Second
+		},
+		"both are killed, and somebody runs a command": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
+			w.killBoth(t, d)
+			return w.start(t), 10 * time.Second
+		},
+		"the machine starts anew, and somebody runs a command": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
+			w.killBoth(t, d)
+			w.anotherBoot(t)
+			return w.start(t), 10 * time.Second
+		},
+		"the daemon hangs": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
+			if err := d.Process.Signal(unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			<-d.ended // the keeper ends it
+			return w.dial(t), 20 * time.Second
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.restore(t, "asked")
+			c, by := do(t, w.toTrial(t))
+			late(t, w.judgeTrial(t, c), by)
+			w.stop(t, c)
+			w.leftNothing(t)
+		})
+	}
+}
+
+// anotherBoot makes everything that was written down look as if it were from before the machine started.
+func (w *tried) anotherBoot(t *testing.T) {
+	t.Helper()
+	w.afresh(t, "00000000-0000-0000-0000-000000000000", 500*time.Millisecond)
+	records, err := filepath.Glob(filepath.Join(w.home, ".state", "deadman", "*.json"))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("records %q, %v", records, err)
+	}
+	armed, err := deadman.Read(records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(raw), armed.Daemon.Boot, "00000000-0000-0000-0000-000000000000")
+	if err := os.WriteFile(records[0], []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
