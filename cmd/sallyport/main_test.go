@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -49,7 +50,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"repo": cmdRepo, "exits": cmdExits, "id": cmdID, "until": cmdUntil, "keep": cmdKeep, "same": cmdSame,
-			"killdaemon": cmdKillDaemon, "count": cmdCount, "target": cmdTarget,
+			"killdaemon": cmdKillDaemon, "sql": cmdSQL, "count": cmdCount, "target": cmdTarget,
 		},
 	})
 }
@@ -160,6 +161,20 @@ func cmdID(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%d ids of kind %s were said, not %d", len(ids), args[1], n)
 	}
 	ts.Setenv(args[0], ids[n-1])
+}
+
+// cmdSQL runs statements on the home's database as any program with its owner's rights could: sql STATEMENT…
+func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: sql STATEMENT…")
+	}
+	db, err := sql.Open("sqlite", filepath.Join(ts.Getenv("SALLYPORT_HOME"), ".state", "sallyport.db"))
+	ts.Check(err)
+	defer db.Close()
+	for _, statement := range args {
+		_, err := db.Exec(statement)
+		ts.Check(err)
+	}
 }
 
 // cmdUntil runs a program again and again until what it says matches: until REGEXP COMMAND…

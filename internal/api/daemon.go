@@ -10,6 +10,7 @@ type Daemon struct {
 	Home    string    `json:"home"`
 	Started time.Time `json:"started"`
 	Working int       `json:"working"` // changes that something is being done for
+	Doing   []string  `json:"doing"`   // the first of them: id and state
 	Waiting int       `json:"waiting"` // changes that wait for a person
 	Alerts  []Alert   `json:"alerts,omitempty"`
 	Sandbox Sandbox   `json:"sandbox"`

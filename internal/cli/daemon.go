@@ -61,8 +61,11 @@ func (a *app) daemonStatus() *cobra.Command {
 const stopTime = 30 * time.Second
 
 func (a *app) daemonStop() *cobra.Command {
-	return a.cmd("stop", "stop the home's daemon", "Stops the daemon and waits until it has ended. Nothing is lost: the next command starts one that goes on from where this one was.",
-		"  sallyport daemon stop", exactly(), func(cmd *cobra.Command, _ []string) error {
+	var wait bool
+	cmd := a.cmd("stop", "stop the home's daemon", `Stops the daemon and waits until it has ended. Nothing is lost: the next command starts one that goes on
+from where this one was; but an agent that was working begins anew then, on the files of its base. --wait lets
+all that is being done come to its end first; a change that waits for a person does not count.`,
+		"  sallyport daemon stop\n  sallyport daemon stop --wait", exactly(), func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			home, err := a.home()
 			if err != nil {
@@ -78,18 +81,54 @@ func (a *app) daemonStop() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, err := c.Daemon(ctx)
+			d, err := a.rested(ctx, c, wait)
 			if err != nil {
 				return err
 			}
 			if err := stopDaemon(ctx, c, d); err != nil {
 				return err
 			}
-			if !a.document(map[string]any{"stopped": true, "home": home, "pid": d.PID}) {
+			if !a.document(map[string]any{"stopped": true, "home": home, "pid": d.PID, "interrupted": d.Working}) {
 				fmt.Fprintf(a.Out, "daemon of %s stopped\n", inert.Path(home))
+				if d.Working > 0 {
+					fmt.Fprintf(a.Out, "interrupted: %s; the next command goes on with it\n", client.Doing(d))
+				}
 			}
 			return nil
 		})
+	cmd.Flags().BoolVar(&wait, "wait", false, "first wait until nothing is being done")
+	return cmd
+}
+
+// restPoll is how often a daemon is asked whether it rests.
+const restPoll = 300 * time.Millisecond
+
+// rested returns what the daemon says of itself; if wait is set, once it does nothing. What is
+// waited for is said when it changes.
+func (a *app) rested(ctx context.Context, c *client.Client, wait bool) (api.Daemon, error) {
+	said, idle := "", 0
+	tick := time.NewTicker(restPoll)
+	defer tick.Stop()
+	for {
+		d, err := c.Daemon(ctx)
+		if d.Working == 0 {
+			idle++
+		} else {
+			idle = 0
+		}
+		if err != nil || !wait || idle > 1 { // once may be between two steps
+			return d, err
+		}
+		if doing := client.Doing(d); doing != said && d.Working > 0 {
+			said = doing
+			fmt.Fprintf(a.Err, "waiting for %s\n", doing)
+		}
+		select {
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
 }
 
 // stopDaemon asks a daemon to end and waits until its process has. A descriptor of the

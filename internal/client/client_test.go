@@ -76,11 +76,15 @@ func serveAs(mood, home string) int {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/daemon", func(w http.ResponseWriter, _ *http.Request) {
 		build := api.Build()
-		if mood == "old" {
-			build = "v0.0.1"
-		}
 		session, _ := unix.Getsid(0)
-		json.NewEncoder(w).Encode(api.Daemon{PID: os.Getpid(), Home: home, API: api.Version, Build: build, Working: boolInt(session == os.Getpid())})
+		d := api.Daemon{PID: os.Getpid(), Home: home, API: api.Version, Build: build, Working: boolInt(session == os.Getpid())}
+		switch mood {
+		case "old":
+			d.Build, d.Working = "v0.0.1", 0
+		case "old, works":
+			d.Build, d.Working, d.Doing = "v0.0.1", 3, []string{"chg-00000001 working", "chg-00000002 landing\x1b[31m"}
+		}
+		json.NewEncoder(w).Encode(d)
 	})
 	mux.HandleFunc("POST /v1/approvals/{id}/approve", func(w http.ResponseWriter, r *http.Request) {
 		heard := filepath.Join(home, "heard")
@@ -268,6 +272,16 @@ func endDaemon(t *testing.T, home string) {
 			return
 		case <-again.C:
 		}
+	}
+}
+
+func TestADaemonOfAnotherBuildThatWorksSaysAtWhatAndIsNotToBeInterrupted(t *testing.T) {
+	s, home := place(t, "old, works")
+	_, err := s.Ensure(t.Context(), home)
+	p := problem.Of(err)
+	if p.Kind != problem.Unavailable || p.Next != "sallyport daemon stop --wait" || !strings.Contains(p.Text, "v0.0.1") ||
+		!strings.Contains(p.Text, "chg-00000001 working, chg-00000002 landing") || !strings.Contains(p.Text, "and 1 more") || strings.Contains(p.Text, "\x1b") {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -98,11 +98,32 @@ func (c *Client) sameBuild(ctx context.Context, home string) error {
 	if err != nil {
 		return err
 	}
-	if d.API != api.Version || d.Build != api.Build() {
-		return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
-			"the daemon of home %q is build %q (api %d), this program is build %q (api %d)", home, d.Build, d.API, api.Build(), api.Version)
+	if d.API == api.Version && d.Build == api.Build() {
+		return nil
 	}
-	return nil
+	differs := fmt.Sprintf("the daemon of home %q is build %q (api %d), this program is build %q (api %d)", home, d.Build, d.API, api.Build(), api.Version)
+	if d.Working == 0 {
+		return problem.Errorf(problem.Unavailable, "sallyport daemon stop", "%s", differs)
+	}
+	return problem.Errorf(problem.Unavailable, "sallyport daemon stop --wait", "%s, and it works: %s", differs, Doing(d))
+}
+
+// Doing says in words what a daemon is doing.
+func Doing(d api.Daemon) string {
+	if d.Working == 0 {
+		return "nothing"
+	}
+	var named []string
+	for _, text := range d.Doing {
+		named = append(named, inert.Line(text))
+	}
+	switch more := d.Working - len(named); {
+	case len(named) == 0: // an older daemon names none
+		return fmt.Sprintf("%d changes", d.Working)
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), more)
+	}
+	return strings.Join(named, ", ")
 }
 
 // LogPath is where a daemon that was started by itself writes.

@@ -21,6 +21,9 @@ import (
 var busy = []string{string(change.Requested), string(change.Preparing), string(change.Working),
 	string(change.Submitted), string(change.Landing), string(change.InTrial)}
 
+// doingMax bounds the changes that a daemon names when it says what it is doing.
+const doingMax = 5
+
 func (s *Server) daemon(r *http.Request) (any, error) {
 	d := api.Daemon{PID: os.Getpid(), Build: api.Build(), API: api.Version, Home: s.Home, Started: s.started}
 	working, err := s.Verbs.List(r.Context(), change.Filter{States: busy})
@@ -32,6 +35,7 @@ func (s *Server) daemon(r *http.Request) (any, error) {
 		return nil, err
 	}
 	d.Working, d.Waiting = len(working), len(waiting)
+	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + c.State })
 	d.Alerts = each(s.Meter.Alerts(), alertOf)
 	d.Sandbox = s.Host.Sandbox()
 	return d, nil
