@@ -16,8 +16,7 @@ import (
 
 // groups are the control groups of this place's home, one for each hierarchy.
 func (p *place) groups() []string {
-	sum := sha256.Sum256([]byte(filepath.Join(p.home, ".state")))
-	name := "sallyport-" + hex.EncodeToString(sum[:4])
+	name := p.groupName()
 	var found []string
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() == name {
@@ -27,6 +26,11 @@ func (p *place) groups() []string {
 		return nil
 	})
 	return found
+}
+
+func (p *place) groupName() string {
+	sum := sha256.Sum256([]byte(filepath.Join(p.home, ".state")))
+	return "sallyport-" + hex.EncodeToString(sum[:4])
 }
 
 // startup is how many operations a daemon of a kept world begins before it can be asked anything.

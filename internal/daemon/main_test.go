@@ -78,5 +78,9 @@ func run(ctx context.Context, home string) error {
 			return err
 		}
 	}
-	return daemon.Run(ctx, daemon.Options{Home: home, Ops: ops})
+	o := daemon.Options{Home: home, Ops: ops}
+	if os.Getenv(graceless) != "" {
+		o.Grace = -1
+	}
+	return daemon.Run(ctx, o)
 }
