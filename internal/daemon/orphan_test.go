@@ -42,14 +42,14 @@ func TestAfterAKillNothingIsLeftWithoutAnOwner(t *testing.T) {
 	if err != nil || shown.Landing == nil {
 		t.Fatalf("%s did not land: %v", w.change, err)
 	}
-	asked, err := c.Run(t.Context(), api.Run{Dir: w.repo, Text: "Never ends", Agent: "command", Argv: []string{"sh", "-c", "echo lost > half.txt; sleep 600"},
+	asked, err := c.Run(t.Context(), api.Run{Dir: w.repo, Text: "Never ends", Agent: "command", Argv: []string{"sh", "-c", "echo lost > half.txt; echo > whole.txt; sleep 600"},
 		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the agent to work", func() (bool, error) {
 		d, err := c.Show(t.Context(), asked.ID)
-		return d.Progress != nil && d.Progress.FilesChanged > 0, err
+		return d.Progress != nil && d.Progress.FilesChanged > 1, err
 	})
 	if err := d.Process.Kill(); err != nil {
 		t.Fatal(err)
