@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"reflect"
@@ -140,7 +141,10 @@ func often() int {
 	if os.Getenv("SALLYPORT_LONG") != "" {
 		return 1000
 	}
-	return 8
+	if testing.Short() {
+		return 3
+	}
+	return 6
 }
 
 // A base made of what differs from others is, to all who look, one that was checked out whole.
@@ -187,7 +191,7 @@ func TestAWorkspaceOnADeltaIsTheOneOnAFullBase(t *testing.T) {
 				r.Fatalf("on the delta the walk finds\n%+v\non the full base\n%+v", got, want)
 			}
 		})
-		if deepest < 3 {
+		if deepest < 2 {
 			t.Errorf("no more than %d layers stood on each other", deepest)
 		}
 	})
@@ -495,6 +499,9 @@ func TestWhatCannotBeHiddenIsCheckedOutWhole(t *testing.T) {
 // Whatever is interrupted, in making a base on another or in evicting one: what is there afterwards is
 // whole, and making it again makes it right.
 func TestALayerThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: the loop runs as root")
+	}
 	h := newHistory(t)
 	files := map[string]string{"a": "1", "d/x": "1", "d/y": "1", ".gitignore": "*.o\n"}
 	first := h.commit(files)
@@ -561,5 +568,75 @@ func TestALayerOfAnotherProjectIsNotStoodOn(t *testing.T) {
 	}
 	if _, err := m.Open(t.Context(), b.spec("chg-00000001", b.last)); problem.KindOf(err) != problem.Conflict {
 		t.Errorf("said %v", err)
+	}
+}
+
+func TestATreeThatReachesOutIsNotLaidOverAnything(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "state")
+	m := workspace.New(workspace.Config{Root: root, Strategy: workspace.Overlay})
+	h := newHistory(t)
+	commit := h.commit(map[string]string{"a": "1"})
+	h.prepare(m, "chg-00000001", commit)
+	entry := wt.Git(t, h.p.Top, "ls-tree", string(commit))
+	inner := mktree(t, h.p.Top, strings.ReplaceAll(entry, "\ta", "\tconfig"))
+	for _, name := range []string{".git", "..", ".GIT"} {
+		tree := mktree(t, h.p.Top, entry+"\n040000 tree "+inner+"\t"+name)
+		host, err := m.Repository(t.Context(), h.p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, release, err := m.Layer(t.Context(), host, git.OID(tree), "")
+		if err == nil {
+			release()
+			t.Errorf("%s: a layer was made", name)
+		}
+	}
+	for _, out := range []string{"layers/config", "layers/.git/config"} {
+		if _, err := os.Lstat(filepath.Join(root, out)); err == nil {
+			t.Errorf("%s was written", out)
+		}
+	}
+}
+
+// mktree makes a tree of whatever names.
+func mktree(t *testing.T, top, entries string) string {
+	t.Helper()
+	cmd := exec.Command("git", "mktree")
+	cmd.Dir, cmd.Stdin = top, strings.NewReader(entries+"\n")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestWhatTrimmingWouldRemoveIsWhatItRemoves(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "state")
+	m := workspace.New(workspace.Config{Root: root, Strategy: workspace.Overlay, Cache: workspace.Cache{Keep: time.Hour}})
+	h := newHistory(t)
+	for i := range 3 {
+		change := fmt.Sprintf("chg-%08d", i)
+		h.prepare(m, change, h.commit(map[string]string{"a": "1", "b": strings.Repeat("x", i)}))
+		if i == 0 {
+			continue // a workspace stands on it
+		}
+		if err := m.Remove(t.Context(), id.Change(change)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := layers(t, m)
+	for _, l := range all {
+		at := time.Now().Add(-2 * time.Hour)
+		if err := os.Chtimes(filepath.Join(root, "layers", string(l.Tree)), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	would, err := m.Surplus(t.Context())
+	if err != nil || len(would) != 2 || len(layers(t, m)) != 3 {
+		t.Fatalf("would remove %v of %v, %v", would, all, err)
+	}
+	freed, err := m.TrimLayers(t.Context())
+	if left := layers(t, m); err != nil || freed != would[0].Bytes+would[1].Bytes || len(left) != 1 || left[0].Depth != 1 {
+		t.Errorf("freed %d of %v, left %v, %v", freed, would, left, err)
 	}
 }
