@@ -210,13 +210,13 @@ func (c *Controller) renew(ctx context.Context, cancel context.CancelCauseFunc, 
 // settle writes what came of a step that did not move its row: cancelled, to be tried
 // again, or failed for good. The machine's faults are tried again; a refusal is an answer.
 func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, because error) error {
-	var row store.Change
+	var row, was store.Change
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		var err error
 		if row, err = tx.Change(ctx, change); err != nil {
 			return err
 		}
-		if row.Fence != fence {
+		if was = row; row.Fence != fence {
 			return store.ErrMoved
 		}
 		switch {
@@ -232,6 +232,10 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 		}
 	})
 	if err == nil {
+		if row.State == was.State && row.Reason == was.Reason { // it waits on, and who watches knows
+			c.poke()
+			return nil
+		}
 		c.moved(row)
 		if State(row.State).Final() {
 			c.tidy(c.lasting(), row)

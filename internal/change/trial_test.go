@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -648,4 +649,96 @@ func TestWithoutATargetAPersonCanBeAskedAllTheSame(t *testing.T) {
 			t.Error("something was restarted")
 		}
 	})
+}
+
+// TestATrialThatGoesBackIsByteIdentical is SM-138: adds, deletes, renames, modes and binaries, a link that went, with a person's
+// own work beside. A link that comes breaks a rule; that it goes back is held in package landing.
+func TestATrialThatGoesBackIsByteIdentical(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		s := h.serve()
+		file := func(dir, name, text string, mode os.FileMode) {
+			t.Helper()
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file(h.repo, "gone/only.txt", "gone\n", 0o644)
+		file(h.repo, "tool.sh", "#!/bin/sh\n", 0o644)
+		file(h.repo, "old name", "moved\n", 0o755)
+		file(h.repo, "was", "a file\n", 0o644)
+		file(h.repo, "binary", "\x00\xff\x00", 0o644)
+		if err := os.Symlink("page.txt", filepath.Join(h.repo, "link")); err != nil {
+			t.Fatal(err)
+		}
+		h.git("add", "-A")
+		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "second")
+		file(h.repo, "mine.txt", "untracked\n", 0o600)
+		before := h.tree()
+		h.cage.play = func(_ int, tree string, _ <-chan struct{}) int {
+			file(tree, "new/deep/file.txt", "new\n", 0o644)
+			file(tree, "tool.sh", "#!/bin/sh\n", 0o755)
+			file(tree, "new name", "moved\n", 0o755)
+			file(tree, "binary", strings.Repeat("\x01\x00", 40000), 0o644)
+			err := errors.Join(os.RemoveAll(filepath.Join(tree, "gone")), os.Remove(filepath.Join(tree, "old name")), os.Remove(filepath.Join(tree, "was")), os.Remove(filepath.Join(tree, "link")))
+			file(tree, "was/inside.txt", "a folder now\n", 0o644)
+			if err != nil {
+				t.Error(err)
+			}
+			return 0
+		}
+		c, _ := h.daemon()
+		chg := h.land(c, nil)
+		h.asked(c, chg)
+		if maps.Equal(h.tree(), before) {
+			t.Fatal("nothing landed")
+		}
+		s.set(func(s *service) { s.answers = func(string) error { return errors.New("no answer") } })
+		time.Sleep(5 * time.Second)
+		s.set(func(s *service) { s.answers = nil })
+		time.Sleep(10 * time.Second)
+		d := h.is(c, chg, change.RolledBack)
+		for name, was := range before {
+			if is := h.tree()[name]; is != was {
+				t.Errorf("%q is %q, and was %q", name, is, was)
+			}
+		}
+		if after := h.tree(); !maps.Equal(after, before) {
+			t.Errorf("the tree is %q", slices.Sorted(maps.Keys(after)))
+		}
+		if is := h.git("status", "--porcelain"); is != "?? mine.txt" || h.git("rev-parse", "HEAD^{tree}") != h.git("rev-parse", "HEAD~2^{tree}") || d.Undoing.NewTree != git.OID(h.git("rev-parse", "HEAD^{tree}")) {
+			t.Errorf("git says %q", is)
+		}
+	})
+}
+
+// tree is every file of the repository: mode and bytes, or where a link points.
+func (h *home) tree() map[string]string {
+	h.t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(h.repo, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if d != nil && d.Name() == ".git" {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		name, _ := filepath.Rel(h.repo, path)
+		if d.Type() == os.ModeSymlink {
+			to, err := os.Readlink(path)
+			all[name] = "-> " + to
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		all[name] = info.Mode().String() + " " + string(raw)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return all
 }

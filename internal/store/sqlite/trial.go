@@ -69,7 +69,7 @@ func (t *tx) OpenTrials(ctx context.Context) ([]trial.Trial, error) {
 	return all, nil
 }
 
-const openTrials = `WHERE change IN (SELECT id FROM change WHERE state IN ('in_trial', 'rollback_failed')) ORDER BY seq`
+const openTrials = `WHERE change IN (SELECT id FROM change WHERE state IN ('in_trial', 'rollback_failed')) ORDER BY +seq`
 
 func (t *tx) trials(ctx context.Context, where string, args ...any) ([]trial.Trial, error) {
 	var all []trial.Trial
