@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -80,30 +81,28 @@ func (c *Controller) ForgetRefs(ctx context.Context, change id.Change, by audit.
 			return err
 		}
 		for i, dir := range dirs {
-			if err := c.forgetRefs(ctx, row, dir, refs[i]); err != nil {
-				return err
+			if err := workspace.DropRefs(ctx, dir, refs[i]); err != nil {
+				return fmt.Errorf("remove the refs of %s: %w", change, err)
 			}
 		}
-		return nil
+		return c.giveBack(ctx, change, dirs, refs)
 	})
 	return removed, err
 }
 
-func (c *Controller) forgetRefs(ctx context.Context, row store.Change, dir git.Dir, refs map[string]git.OID) error {
-	if err := workspace.DropRefs(ctx, dir, refs); err != nil {
-		return fmt.Errorf("remove the refs of %s: %w", row.ID, err)
-	}
-	is, err := c.row(ctx, row.ID)
+// giveBack sets the refs of a change again that was taken up while they were removed, and says so; of one that has ended it sets none.
+func (c *Controller) giveBack(ctx context.Context, change id.Change, dirs []git.Dir, refs []map[string]git.OID) error {
+	is, err := c.row(ctx, change)
 	if err == nil && State(is.State).Final() {
 		return nil
 	}
-	for ref, oid := range refs {
-		if back := dir.UpdateRef(ctx, "keep:again", ref, oid, ""); back != nil {
-			return fmt.Errorf("%s was taken up again and its ref %s could not be put back: %w", row.ID, ref, back)
+	errs := []error{err}
+	for i, dir := range dirs {
+		for ref, oid := range refs[i] {
+			if err := dir.UpdateRef(ctx, "keep:again", ref, oid, ""); err != nil {
+				errs = append(errs, fmt.Errorf("set %s of %s again: %w", ref, change, err))
+			}
 		}
 	}
-	if err == nil {
-		err = fmt.Errorf("%s was taken up again; its refs stay: %w", row.ID, store.ErrMoved)
-	}
-	return err
+	return errors.Join(append(errs, fmt.Errorf("%s was taken up again: its refs stay: %w", change, store.ErrMoved))...)
 }
