@@ -640,3 +640,35 @@ func TestWhatTrimmingWouldRemoveIsWhatItRemoves(t *testing.T) {
 		t.Errorf("freed %d of %v, left %v, %v", freed, would, left, err)
 	}
 }
+
+func TestWhatABaseIgnoresIsWhatItsOwnTreeSays(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		h := newHistory(t)
+		files := map[string]string{".gitignore": "*.o\n", "a": "1"}
+		for i, step := range []struct{ ignore, found, left string }{
+			{"*.o\n", "x.p", "x.o"}, {"*.p\n", "x.o", "x.p"}, {"*.p\n", "x.o", "x.p"}, {"", "x.o x.p", ""},
+		} {
+			files["a"] = fmt.Sprint(i)
+			if files[".gitignore"] = step.ignore; step.ignore == "" {
+				delete(files, ".gitignore")
+			}
+			w := h.prepare(m, fmt.Sprintf("chg-%08d", i), h.commit(files))
+			wt.Edit(t, w, wt.Write("x.o", "12"), wt.Write("x.p", "1"))
+			d := walked(t, m, w)
+			var found []string
+			for _, f := range d.Changes {
+				found = append(found, f.Path)
+			}
+			left := int64(0)
+			for _, l := range d.LeftOver {
+				left += l.Bytes
+			}
+			if want := map[string]int64{"": 0, "x.o": 2, "x.p": 1}[step.left]; strings.Join(found, " ") != step.found || left != want {
+				t.Errorf("base %d: %q found, %d bytes left over; want %q and %d", i, found, left, step.found, want)
+			}
+			if n := len(w.BaseFolders()); n != i+1 {
+				t.Errorf("base %d has %d layers", i, n)
+			}
+		}
+	})
+}
