@@ -90,6 +90,8 @@ func TestARestartRunsInTheWorkTreeAndSeesNothingOfTheDaemon(t *testing.T) {
 	if _, err := unix.FcntlInt(leak.Fd(), unix.F_SETFD, 0); err != nil { // as one that was inherited
 		t.Fatal(err)
 	}
+	old := unix.Umask(0o077) // as a daemon that a keeper started has it
+	defer unix.Umask(old)
 	words := `pwd -P >where; env | cut -d= -f1 | sort >names; ls /proc/self/fd >open; readlink /proc/self/fd/0 >in
 		cut -d' ' -f1,5,6 /proc/$$/stat >session; umask >mask; echo "$SALLYPORT_CHANGE" >change`
 	if err := h.Restart(t.Context(), target.Target{Restart: words}, at); err != nil {
@@ -148,7 +150,7 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 	}{
 		"an exit status":  {"echo first; echo; echo 'no such unit\033[31m' >&2; exit 3", `exit status 3: no such unit\x1b[31m`, 0},
 		"a signal":        {"kill -9 $$", "signal: killed", 0},
-		"no such program": {"exec no-such-program-at-all", "exit status 127", 0},
+		"no such program": {"exec ./no-such-program-at-all", "exit status 127", 0},
 		"too long":        {"echo waiting; sleep 60", "it did not end within 300ms: waiting", 300 * time.Millisecond},
 		"too much output": {"yes sallyport", "more than 16 MiB", 0},
 		"no words":        {"exit 1", "the restart failed: exit 1: it ended badly: exit status 1", 0},
