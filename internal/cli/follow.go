@@ -105,6 +105,7 @@ type following struct {
 	state    string         // as it was seen last
 	asking   bool           // Ctrl-C's question is on the screen
 	question *trialQuestion // a trial's is, nil if none
+	looked   time.Time      // at the trial
 }
 
 // loop returns nil when the change rests, errEnough when the rest is a person's and errLeft when they leave.
@@ -140,6 +141,9 @@ func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-c
 		case now := <-tick.C:
 			if !f.asking {
 				f.view.tick(now)
+			}
+			if f.question != nil && now.Sub(f.looked) > lookAgain {
+				_ = f.look(ctx) // the time may have been moved; a daemon that went away ends the watch
 			}
 		}
 	}

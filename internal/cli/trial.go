@@ -47,8 +47,12 @@ func (q *trialQuestion) prompt(now time.Time, columns int) string {
 	return clip(text+string(q.typed), columns-1)
 }
 
+// lookAgain is how old the time that is left may be on the screen.
+const lookAgain = 2 * time.Second
+
 // look sees how a trial stands, and asks if it is time to.
 func (f *following) look(ctx context.Context) error {
+	f.looked = time.Now()
 	d, err := f.client.Show(ctx, f.change)
 	if err != nil {
 		return err

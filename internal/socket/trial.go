@@ -75,10 +75,8 @@ func said(t *trial.Trial, state change.State) string {
 	switch {
 	case t.Handshake == trial.Message1Sent:
 		return trial.Message1
-	case state != change.RolledBack || t.Handshake != trial.RolledBack:
-		return "" // kept, or still on its way back
-	case t.Reason == trial.Timeout:
-		return trial.TimeoutSay
+	case state == change.RolledBack && t.Handshake == trial.RolledBack:
+		return t.Said()
 	}
-	return "Rolled back to previous version — " + t.Reason
+	return "" // kept, or still on its way back
 }

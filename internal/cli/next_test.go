@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Whatever a message says to run next begins with a command that there is. A change that a person cannot find their way
+// out of is looked for in the source: every text that begins as a command does.
+func TestEveryCommandThatIsNamedInATextExists(t *testing.T) {
+	word := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	root := (&app{}).root()
+	strict(root)
+	seen := 0
+	for _, at := range commandsIn(t, "../../internal", "../../cmd") {
+		words := strings.Fields(strings.TrimPrefix(at.text, "sallyport "))
+		var path []string
+		for _, w := range words {
+			if !word.MatchString(w) {
+				break
+			}
+			path = append(path, w)
+		}
+		if len(path) == 0 || path[0] == "runner" || at.text == "sallyport policy 2" { // no command lines
+			continue
+		}
+		seen++
+		found, rest, err := root.Find(path)
+		switch {
+		case err != nil || found == root:
+			t.Errorf("%s: %q: there is no such command", at.where, at.text)
+		case found.HasSubCommands() && len(words) > len(path) && !strings.HasPrefix(words[len(path)], "-"):
+			t.Errorf("%s: %q: %s has no verb %q", at.where, at.text, found.Name(), rest)
+		}
+	}
+	if seen < 100 {
+		t.Fatalf("%d commands were found in the source; there are more", seen)
+	}
+}
+
+// literal is a text of the source.
+type literal struct{ where, text string }
+
+// commandsIn finds every string of the program's own that begins as a command line of ours.
+func commandsIn(t *testing.T, roots ...string) (found []literal) {
+	t.Helper()
+	for _, root := range roots {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			files := token.NewFileSet()
+			file := files.AddFile(path, -1, len(source))
+			var s scanner.Scanner
+			s.Init(file, source, nil, 0)
+			for {
+				pos, tok, lit := s.Scan()
+				if tok == token.EOF {
+					return nil
+				}
+				if tok != token.STRING {
+					continue
+				}
+				text, err := strconv.Unquote(lit)
+				if err == nil && strings.HasPrefix(text, "sallyport ") && !strings.Contains(text, "\n") {
+					found = append(found, literal{files.Position(pos).String(), text})
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
