@@ -66,7 +66,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 			}
 			to, by, reason, moved = trial.RolledBack, audit.Host, trial.Timeout, true
 		case to == trial.Confirmed && t.Handshake == trial.PendingRestart:
-			refused = problem.Errorf(problem.Conflict, "sallyport watch "+string(change), "%s cannot be confirmed yet: what landed is being started and has not answered", change)
+			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s cannot be confirmed yet: what landed is being started and has not answered", change)
 		default:
 			moved = true
 		}
@@ -122,7 +122,7 @@ func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *store.Ch
 	}
 	t.Handshake, t.By, t.At, t.Reason = to, &by, &at, reason
 	if to == trial.RolledBack {
-		row.Reason, row.Next = "it goes back: "+reason, "sallyport watch "+string(row.ID)
+		row.Reason, row.Next = "it goes back: "+reason, "sallyport change watch "+string(row.ID)
 		if err := tx.MoveChange(ctx, row.State, *row); err != nil {
 			return err
 		}
