@@ -152,7 +152,7 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 		"a signal":        {"kill -9 $$", "signal: killed", 0},
 		"no such program": {"exec ./no-such-program-at-all", "exit status 127", 0},
 		"too long":        {"echo waiting; sleep 60", "it did not end within 300ms: waiting", 300 * time.Millisecond},
-		"too much output": {"yes sallyport", "more than 16 MiB", 0},
+		"too much output": {"head -c 17000000 /dev/zero; sleep 60", "more than 16 MiB", 0},
 		"no words":        {"exit 1", "the restart failed: exit 1: it ended badly: exit status 1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
