@@ -241,6 +241,21 @@ func noProcess(t *testing.T, word string) {
 	}
 }
 
+// tight gives a home a small limit on output, with -short: reading what the usual one lets through takes long.
+func tight(p *person) {
+	if !testing.Short() {
+		return
+	}
+	p.t.Helper()
+	home := p.env["SALLYPORT_HOME"]
+	if err := os.Mkdir(home, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "sallyport.yaml"), []byte("limits: {output: 1MiB}\n"), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // small mounts a file system of a few megabytes.
 func (p *person) small(dir string, bytes int, flags uintptr) {
 	p.t.Helper()

@@ -266,11 +266,11 @@ var badInput = []bad{
 	},
 	{
 		name: "the agent says 100 MB", exit: 6, names: []string{"output"}, next: "change log",
-		words: sh("echo two > a.txt; head -c 100000000 /dev/zero", "--approve", "yes"),
+		before: tight, words: sh("echo two > a.txt; head -c 100000000 /dev/zero", "--approve", "yes"),
 	},
 	{
 		name: "the agent says a million empty lines", exit: 6, names: []string{"output"}, next: "change log",
-		words: sh("echo two > a.txt; yes '' | head -n 1000000", "--approve", "yes"),
+		before: tight, words: sh("echo two > a.txt; yes '' | head -n 1000000", "--approve", "yes"),
 	},
 	{
 		name: "the agent writes 100 MB", exit: 4, names: []string{"big"}, next: "checkpoint list",

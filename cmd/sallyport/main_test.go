@@ -5,11 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -25,6 +27,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "runner" { // inside a sandbox it has another name
 		os.Exit(run())
 	}
+	// One more at a time than there are processors: many wait for a limit or an interval to pass. The command line may say otherwise.
+	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
 	testscript.Main(m, map[string]func(){
 		"sallyport":        func() { os.Exit(run()) },
 		"sallyport-keeper": func() { os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr)) },
@@ -67,18 +71,18 @@ type place struct {
 
 // newPlace makes one below dir; git knows who the person is from their own configuration.
 func newPlace(dir string) (*place, error) {
-	runtime, err := os.MkdirTemp("", "spx") // a socket's path is short
+	run, err := os.MkdirTemp("", "spx") // a socket's path is short
 	if err != nil {
 		return nil, err
 	}
-	p := &place{dir: dir, run: runtime, env: map[string]string{
-		"HOME": filepath.Join(dir, ".person"), "SALLYPORT_HOME": filepath.Join(dir, ".state-of-sallyport"), "XDG_RUNTIME_DIR": runtime,
+	p := &place{dir: dir, run: run, env: map[string]string{
+		"HOME": filepath.Join(dir, ".person"), "SALLYPORT_HOME": filepath.Join(dir, ".state-of-sallyport"), "XDG_RUNTIME_DIR": run,
 		"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1", "GORACE": "atexit_sleep_ms=0", "PATH": os.Getenv("PATH"), "WORK": dir,
 	}}
 	if err := os.Mkdir(p.env["HOME"], 0o700); err != nil {
 		return nil, err
 	}
-	config := "[user]\n\tname = Ann Example\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n"
+	config := "[user]\n\tname = Ann Example\n\temail = ann@example.org\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
 	return p, os.WriteFile(filepath.Join(p.env["HOME"], ".gitconfig"), []byte(config), 0o600)
 }
 

@@ -3,11 +3,13 @@ package daemon_test
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
 	"testing"
+
+	"sallyport/internal/race"
+	"sallyport/internal/race/racetest"
 )
 
 // lane is set for a process that runs one test for another process.
@@ -43,26 +45,21 @@ func apart(t *testing.T) bool {
 
 // built is the folder of the program that plain has made, for TestMain to remove.
 var built struct {
-	once sync.Once
-	dir  string
-	err  error
+	once         sync.Once
+	dir, program string
+	err          error
 }
 
 func build() {
-	if built.dir, built.err = os.MkdirTemp("", "sally-plain"); built.err != nil {
-		return
+	if built.dir, built.err = os.MkdirTemp("", "sally-plain"); built.err == nil {
+		built.program, built.err = racetest.Build(built.dir)
 	}
-	// The flags of `make build`, so that most of it is compiled already.
-	cmd := exec.Command("go", "test", "-c", "-mod=readonly", "-trimpath", "-o", filepath.Join(built.dir, "daemon.test"), ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	built.err = cmd.Run()
 }
 
 // plain is this test's program without the race detector.
 func plain(t *testing.T) string {
 	t.Helper()
-	if !raced {
+	if !race.Enabled {
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -74,5 +71,5 @@ func plain(t *testing.T) string {
 	if built.err != nil {
 		t.Fatalf("build the test without the race detector: %v", built.err)
 	}
-	return filepath.Join(built.dir, "daemon.test")
+	return built.program
 }

@@ -72,6 +72,9 @@ type watched struct {
 	asks func(t *testing.T, c *client.Client, stage int) error // what a person does at each stage
 }
 
+// calm has no checkpoint taken but those that are asked for, however slow the machine is.
+const calm = "{checkpoint_interval_ms: 3600000, max_uncommitted_changes: 10000}"
+
 // newWatched makes one whose home is set up as the words of interactive say.
 func newWatched(t *testing.T, interactive string) *watched {
 	w := &watched{world: newWorld(t)}
@@ -318,7 +321,7 @@ func TestADaemonThatDiesWhileItLooksAtAnAgentLosesNoCheckpoint(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	newWatched(t, "{}").crash(t, []string{"before", "after"}, "checkpoint:", "db:checkpointed")
+	newWatched(t, calm).crash(t, []string{"before", "after"}, "checkpoint:", "db:checkpointed")
 }
 
 // TestADaemonThatDiesWhileItPutsBackLosesNothing is the same over what goes back under the agent's feet: the files that
@@ -327,7 +330,7 @@ func TestADaemonThatDiesWhileItPutsBackLosesNothing(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	w := newWatched(t, "{}")
+	w := newWatched(t, calm)
 	w.asks = func(t *testing.T, c *client.Client, stage int) error {
 		if stage == 2 {
 			done, err := c.PutBack(t.Context(), w.change, api.PutBack{Violating: true})

@@ -160,7 +160,11 @@ func (w *world) crashEverywhere(t *testing.T, l loop) {
 		}
 	}
 	t.Logf("%d crash points, %d operations a whole run, %d names: %q", points, len(whole), len(reached), slices.Sorted(maps.Keys(reached)))
-	if points < len(reached) || len(reached) < 10 {
+	namesMin := 10
+	if testing.Short() { // one point in three
+		namesMin = 5
+	}
+	if points < len(reached) || len(reached) < namesMin {
 		t.Errorf("only %d points were reached", points)
 	}
 }

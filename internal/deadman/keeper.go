@@ -20,7 +20,7 @@ import (
 
 const (
 	fireMax  = time.Minute      // how long the recorded command may take
-	startMax = 10 * time.Second // how long a keeper may take to stand
+	startMax = 30 * time.Second // how long a keeper may take to stand
 	standing = "watching"       // what it says then
 	tailMax  = 2048             // bytes of the command's output that go into the log
 )
@@ -63,7 +63,7 @@ func Start(ctx context.Context, keeper, record string) error {
 	cmd := exec.CommandContext(ctx, keeper, "start", record)
 	cmd.Dir, cmd.Env = "/", append([]string{"PATH=/usr/bin:/bin"}, race.Options()...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = startMax // the keeper lets go of our pipe a moment after it has said that it watches
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("start the keeper %q: %w: %.*q", keeper, err, tailMax, out)

@@ -2,4 +2,5 @@
 
 package race
 
-const enabled = false
+// Enabled says whether this program has the race detector in it.
+const Enabled = false

@@ -2,4 +2,5 @@
 
 package race
 
-const enabled = true
+// Enabled says whether this program has the race detector in it.
+const Enabled = true

@@ -9,7 +9,7 @@ import "os"
 func Options() []string {
 	const name = "GORACE"
 	value, set := os.LookupEnv(name)
-	if !enabled || !set {
+	if !Enabled || !set {
 		return nil
 	}
 	return []string{name + "=" + value}

@@ -8,7 +8,7 @@ import (
 func TestOnlyABuildWithTheDetectorHandsItsOptionsOn(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	var want []string
-	if enabled {
+	if Enabled {
 		want = []string{"GORACE=atexit_sleep_ms=0"}
 	}
 	if got := Options(); !slices.Equal(got, want) {

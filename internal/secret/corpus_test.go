@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"sallyport/internal/race/racetest"
 )
 
 // scan fails the test if the scan does.
@@ -59,7 +61,7 @@ func wrap(text string, width int, between string) string {
 // Every known format, in every place and dress that the product promises to see: 0 misses.
 func TestNoKnownSecretIsMissed(t *testing.T) {
 	rounds := 12
-	if testing.Short() {
+	if racetest.Part() {
 		rounds = 2
 	}
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -199,7 +201,7 @@ func TestLookAlikesAreMostlyLeftAlone(t *testing.T) {
 		},
 	}
 	each := 60
-	if testing.Short() {
+	if racetest.Part() {
 		each = 10
 	}
 	tries, wrong, critical := 0, map[string]int{}, 0

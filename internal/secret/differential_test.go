@@ -18,6 +18,8 @@ import (
 
 	"github.com/zricethezav/gitleaks/v8/config"
 	"github.com/zricethezav/gitleaks/v8/detect"
+
+	"sallyport/internal/race/racetest"
 )
 
 var scanners = sync.OnceValues(func() (*Scanner, *detect.Detector) {
@@ -32,6 +34,9 @@ var scanners = sync.OnceValues(func() (*Scanner, *detect.Detector) {
 	d.IgnoreGitleaksAllow = true
 	return s, d
 })
+
+// All comparisons with the library, and all known secrets: the sieve is a function of one text on one goroutine.
+func TestAllOfItWithoutTheRaceDetector(t *testing.T) { racetest.Whole(t) }
 
 // said is a finding without the secret: what the test may print.
 type said struct {
@@ -101,7 +106,7 @@ func sources(t testing.TB, folder string, oneIn int) []string {
 
 func TestNothingIsMissedInRealSources(t *testing.T) {
 	oneIn := 80
-	if testing.Short() {
+	if racetest.Part() {
 		oneIn = 400
 	}
 	found, bytes := 0, 0
@@ -132,7 +137,7 @@ func TestNothingIsMissedInRealDiffs(t *testing.T) {
 	if err != nil {
 		t.Skip("needs the go command")
 	}
-	if testing.Short() {
+	if racetest.Part() {
 		t.Skip("long: the library needs most of it")
 	}
 	var found, diffs, bytes int
@@ -158,7 +163,7 @@ func TestNothingIsMissedOfAnyRule(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	s, library := scanners()
 	rounds := 6
-	if testing.Short() {
+	if racetest.Part() {
 		rounds = 1
 	}
 	hitsOf := map[string]int{}
@@ -218,7 +223,11 @@ func TestNothingIsMissedInOddTexts(t *testing.T) {
 	_, library := scanners()
 	ids := slices.Sorted(maps.Keys(library.Config.Rules))
 	pieces := []string{"\u212a", "\u0130", "\u017f", "\xe2\x84", "\x80\x80\x80\x80", "key", "KEY=", "token: ", "\n", "\r\n", "=", "'", "\"", "api_key = ", "é", "\x00"}
-	for range 150 {
+	rounds := 150
+	if racetest.Part() {
+		rounds = 30
+	}
+	for range rounds {
 		var text strings.Builder
 		for range 3 + rnd.IntN(30) {
 			if rnd.IntN(3) == 0 {

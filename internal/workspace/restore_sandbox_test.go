@@ -108,7 +108,7 @@ func settleOn(t *testing.T, m *workspace.Manager, root string, p git.Project, he
 	d := bwrap.New(bwrap.Config{Self: self, Root: root})
 	a.Process, err = d.Start(t.Context(), sandbox.Spec{
 		ID: "restore", Owner: owner, Tree: s.w.Tree, Argv: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"},
-		Stdin: orders, Stdout: a, Stderr: a, Limits: sandbox.Limits{Timeout: 2 * time.Minute},
+		Stdin: orders, Stdout: a, Stderr: a, Limits: sandbox.Limits{Timeout: 2 * sandboxtest.Patience},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -118,14 +118,26 @@ func (s Setup) run(t *testing.T, spec sandbox.Spec) result {
 	return result{Exit: exit, out: out.String(), err: errs.String()}
 }
 
-// start starts a spec; whatever happens, it is killed with the test.
+// start starts a spec; whatever happens, it is killed with the test, and gone before the test's folder is removed.
 func (s Setup) start(t *testing.T, spec sandbox.Spec) sandbox.Process {
 	t.Helper()
 	p, err := s.Driver.Start(t.Context(), spec)
 	must(t, err)
-	t.Cleanup(p.Kill)
-	return p
+	w := waited{p, sync.OnceValues(p.Wait)}
+	t.Cleanup(func() {
+		w.Kill()
+		_, _ = w.Wait() // who cares for the end has asked
+	})
+	return w
 }
+
+// waited is a process whose end can be asked for again.
+type waited struct {
+	sandbox.Process
+	end func() (sandbox.Exit, error)
+}
+
+func (w waited) Wait() (sandbox.Exit, error) { return w.end() }
 
 type lockedBuffer struct {
 	mu  sync.Mutex
