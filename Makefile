@@ -26,7 +26,7 @@ build: ## bin/sallyport, bin/sallyport-runner and bin/sallyport-keeper, static
 	$(STATIC) -ldflags "$(LDFLAGS) -X sallyport/internal/sandbox/bwrap.runnerSum=$$(sha256sum bin/sallyport-runner | cut -c -64)" -o bin/sallyport ./cmd/sallyport
 	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-keeper ./cmd/sallyport-keeper
 
-demo: setup build ## one change lands, a bad one is rolled back; under two minutes
+demo: setup build ## changes land, go on trial and are rolled back; under two minutes
 	@demo/run
 
 # The tests start themselves again many times, and a race binary sleeps a second at each exit.

@@ -106,6 +106,7 @@ type following struct {
 	asking   bool           // Ctrl-C's question is on the screen
 	question *trialQuestion // a trial's is, nil if none
 	looked   time.Time      // at the trial
+	reason   string         // of the last state: a trial's question that says the same is not said twice
 }
 
 // loop returns nil when the change rests, errEnough when the rest is a person's and errLeft when they leave.
@@ -155,7 +156,12 @@ func (f *following) drain(ctx context.Context, q *queue) error {
 	}
 	look := false
 	for _, n := range q.take() {
-		f.view.show(n)
+		if f.json || n.Kind != api.NoticeTrial || n.Text != f.reason {
+			f.view.show(n)
+		}
+		if n.Kind == api.NoticeState {
+			f.reason = n.Text
+		}
 		f.ring(n)
 		switch {
 		case n.Kind == api.NoticeTrial || n.Kind == api.NoticeState && n.State == api.InTrial:

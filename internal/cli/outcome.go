@@ -77,6 +77,9 @@ func (a *app) landed(s sheet, d api.Detail) {
 		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
 	}
 	s.line("%s %s on %s as %s%s", c.ID, s.green(c.State), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)
+	if c.Reason != "" {
+		s.rows("  "+s.yellow("note:")+" ", "        ", inert.Line(c.Reason))
+	}
 	if c.Reverts != "" {
 		s.line("  %s is rolled back", c.Reverts)
 		return

@@ -144,7 +144,11 @@ func TestWithoutATerminalAWatchSeesHowATrialEnds(t *testing.T) {
 	d := trying(t, func(string) api.Detail { return wentBack("confirmation timed out.") })
 	d.notices = append(d.notices, api.Notice{Seq: 4, Kind: "state", State: "rolled_back"})
 	d.note("the time is over")
+	d.notices[1].Text = d.notices[2].Text // who comes later is told by the state already
 	got := d.cli("change", "watch", "chg-00000001")
+	if strings.Count(got.err, "I'm back") != 1 {
+		t.Errorf("said more than once, or never:\n%s", got.err)
+	}
 	if got.code != exitRolledBack || !strings.Contains(got.out, "chg-00000001 rolled back\nRolled back to previous version — confirmation timed out.\n") {
 		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
 	}

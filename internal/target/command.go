@@ -47,6 +47,9 @@ var (
 // Run runs the command to its end, in a session of its own. It returns ctx's cause if ctx ends first; then, and at the end
 // of its time, its process group is killed. If the daemon dies its shell does too, so that it never runs beside its next try.
 func (c Command) Run(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	runtime.LockOSThread() // whose end is the parent's death for Pdeathsig
 	defer runtime.UnlockOSThread()
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {

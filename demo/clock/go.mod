@@ -1,0 +1,3 @@
+module example.org/clock
+
+go 1.22
