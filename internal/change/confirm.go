@@ -108,7 +108,7 @@ func overtaken(t trial.Trial) error {
 	case t.Handshake == trial.Confirmed:
 		return fmt.Errorf("%s has confirmed it already: %w", t.By.Name, store.ErrMoved)
 	case t.By.Kind == audit.Host.Kind:
-		return fmt.Errorf("it goes back already, because of %s: %w", t.Reason, store.ErrMoved)
+		return fmt.Errorf("the host has decided that it goes back: %s: %w", t.Reason, store.ErrMoved)
 	}
 	return fmt.Errorf("%s has had it rolled back already: %w", t.By.Name, store.ErrMoved)
 }
