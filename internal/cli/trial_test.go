@@ -181,13 +181,22 @@ func TestConfirmAndRollbackOfATrialFollowItToWhereItWasSent(t *testing.T) {
 // A rollback that failed needs a person, though it is tried again: only who watches stays.
 func TestARollbackThatFailedEndsACommandAndNotAWatch(t *testing.T) {
 	d := trying(t, nil)
-	d.notices = append(d.notices, api.Notice{Seq: 4, Kind: "state", State: "rollback_failed", Text: "the old version does not answer"})
+	d.notices = append(d.notices, api.Notice{Seq: 4, Kind: "state", State: "rollback_failed", Text: "the old version does not answer"},
+		api.Notice{Seq: 5, Kind: "state", State: "rolled_back"})
 	stuck := d.detail
 	stuck.Change.State, stuck.Change.Problem, stuck.Change.Reason, stuck.Change.Next = api.RollbackFailed, "internal", "the old version does not answer", "sallyport target show"
 	stuck.Change.Trial.Handshake = api.RolledBack
 	d.detail = stuck
 	got := d.cli("rollback", "chg-00000001")
-	if got.code != exitError || !strings.Contains(got.err, "rollback_failed: the old version does not answer\nnext: sallyport target show") {
+	if got.code != exitError || !strings.Contains(got.err, "rollback_failed: the old version does not answer\nnext: sallyport target show") ||
+		strings.Contains(got.err, "chg-00000001 rolled_back") {
+		t.Errorf("exit %d %s%s", got.code, got.out, got.err)
+	}
+	notices := d.notices
+	d = trying(t, func(string) api.Detail { return wentBack("confirmation timed out.") })
+	d.notices = notices
+	d.note("it was tried again")
+	if got = d.cli("change", "watch", "chg-00000001"); got.code != exitRolledBack || !strings.Contains(got.err, "chg-00000001 rolled_back") {
 		t.Errorf("exit %d %s%s", got.code, got.out, got.err)
 	}
 }
