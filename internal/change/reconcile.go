@@ -84,6 +84,12 @@ func (c *Controller) nextDue(ctx context.Context) (due time.Time, any bool, err 
 	return due, any, err
 }
 
+// Owes reports whether anything is to be done by itself, now or later: a way back that has failed is tried again.
+func (c *Controller) Owes(ctx context.Context) bool {
+	_, any, err := c.nextDue(ctx)
+	return any || err != nil
+}
+
 // sleep waits for a wake-up, for the next row to fall due, or for the end.
 func (c *Controller) sleep(ctx context.Context) error {
 	due, any, err := c.nextDue(ctx)

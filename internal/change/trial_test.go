@@ -555,9 +555,15 @@ func TestWhatCannotBeTakenBackIsSaidLoudlyAndHealed(t *testing.T) {
 				if n := len(s.heard(change.NoteRollbackFailed)); n != 1 || len(s.heard(change.NoteRolledBack)) != 0 {
 					t.Errorf("told %d times", n)
 				}
+				if !c.Owes(t.Context()) {
+					t.Error("a daemon would go idle over it")
+				}
 				heal()
 				time.Sleep(2 * time.Minute)
 				h.goneBack(c, chg, "no")
+				if c.Owes(t.Context()) {
+					t.Error("something is still to be done")
+				}
 			})
 		})
 	}

@@ -251,7 +251,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 }
 
 // watchIdle ends the daemon after IdleAfter without work and without a request. A change that
-// is prepared, worked on, landing or in trial keeps it.
+// is prepared, worked on, landing, in trial, or could not be taken back keeps it.
 func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(IdleAfter / 15)
 	defer tick.Stop()
@@ -262,7 +262,7 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 			return
 		case <-tick.C:
 			d.trimTargets()
-			if d.control.Busy() > 0 || d.server.Busy() > 0 {
+			if d.control.Busy() > 0 || d.server.Busy() > 0 || d.control.Owes(ctx) {
 				since = time.Now()
 			} else if time.Since(since) >= IdleAfter {
 				cancel(errIdle)
