@@ -68,11 +68,11 @@ func (a *app) targetTrust() *cobra.Command {
 		`Shows every word that the repository's .sallyport.yaml proposes at its HEAD and, at a terminal, asks whether to
 trust exactly these. Elsewhere --digest says which words were read. A change of one character or number is not
 trusted, nor is what a change on trial itself brings: the words count as they stood before it.`,
-		"  sallyport target trust\n  sallyport target trust --repo ~/app --digest 4f0c2a91be77",
+		"  sallyport target trust\n  sallyport target trust --repo ~/app --digest 4f0c2a91be774f0c2a91be774f0c2a91",
 		func(ctx context.Context, c *client.Client, dir string) error {
 			return a.trust(ctx, c, dir, digest)
 		})
-	cmd.Flags().StringVar(&digest, "digest", "", "`HEX` of the words that were read, as target show shows it; 12 digits at the least")
+	cmd.Flags().StringVar(&digest, "digest", "", "`HEX` of the words that were read, as target show shows it; 32 digits at the least")
 	return cmd
 }
 

@@ -37,8 +37,8 @@ var (
 	_ socket.Targets = targets{}
 )
 
-// digestMin is how many digits name a digest at the least.
-const digestMin = 12
+// digestMin is how many digits name a digest at the least: of fewer, an author could find two targets with the same.
+const digestMin = 32
 
 // Of returns what counts for a change that is based on base.
 func (t targets) Of(ctx context.Context, host git.Dir, p git.Project, base git.OID) (target.Target, string, error) {
