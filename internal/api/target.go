@@ -49,7 +49,7 @@ type Trust struct {
 // TrustTarget lets what a repository proposes count.
 type TrustTarget struct {
 	Repo   string `json:"repo"`   // absolute: any folder in it
-	Digest string `json:"digest"` // of the words that were read; its first 12 digits at the least
+	Digest string `json:"digest"` // of the words that were read; its first 32 digits at the least
 }
 
 // DistrustTarget takes that back.

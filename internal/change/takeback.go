@@ -72,6 +72,9 @@ func (c *Controller) goneBack(ctx context.Context, row store.Change, t *trial.Tr
 	if t.Target.None() {
 		return nil
 	}
+	if err := c.inPlace(ctx, row); err != nil {
+		return err
+	}
 	if err := c.startAgain(ctx, row, *t); err != nil {
 		return fmt.Errorf("the old files are back, and the old version does not answer: %w", err)
 	}

@@ -748,3 +748,45 @@ func (h *home) tree() map[string]string {
 	}
 	return all
 }
+
+func TestABranchThatIsNotCheckedOutRestartsNothingAndSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		s := h.serve()
+		h.git("branch", "aside")
+		c, _ := h.daemon()
+		r, err := c.Request(t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Branch: "aside", Agent: "played", Argv: []string{"true"}, Approve: request.Yes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		d := h.is(c, r.Change.ID, change.Finalized)
+		if got := s.started(); len(got) != 0 || d.Trial != nil || !strings.Contains(d.Change.Reason, `"aside" is not checked out in`) {
+			t.Errorf("what was never touched was restarted: %q, %+v, %q", got, d.Trial, d.Change.Reason)
+		}
+	})
+}
+
+func TestTheOldVersionIsNotSaidToRunFromAnotherBranch(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		s := h.serve()
+		c, _ := h.daemon()
+		chg := h.land(c, nil)
+		h.asked(c, chg)
+		starts := len(s.started())
+		h.git("switch", "-q", "-c", "aside")
+		if _, err := c.Rollback(t.Context(), chg, h.by(), "no", request.Later); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		d := h.is(c, chg, change.RollbackFailed)
+		if got := s.started(); len(got) != starts || !d.Trial.Restored || !strings.HasSuffix(d.Change.Next, " switch main") {
+			t.Errorf("restarted on %q; %+v; next %q", got, d.Trial, d.Change.Next)
+		}
+		h.git("switch", "-q", "main")
+		time.Sleep(2 * time.Minute)
+		h.goneBack(c, chg, "no")
+		if got := s.started(); len(got) != starts+1 || got[starts] != "one\n" {
+			t.Errorf("restarted on %q", got)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/deadman"
 	"sallyport/internal/id"
+	"sallyport/internal/inert"
 	"sallyport/internal/landing"
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
@@ -39,6 +40,9 @@ func (c *Controller) planned(ctx context.Context, row store.Change, l landing.La
 		}
 		if p.target, p.unproven, err = c.Targets.Of(ctx, host, row.Request.Project, l.Head); err != nil {
 			return p, fmt.Errorf("find what runs the code of %q: %w", row.Request.Project.Top, err)
+		}
+		if !l.WorkTree && !p.target.None() { // it would restart other code, and prove that
+			p.target, p.unproven = target.Target{}, fmt.Sprintf("%q is not checked out in %q, so nothing is restarted or probed", l.Branch, l.Project.Top)
 		}
 	}
 	switch {
@@ -200,6 +204,17 @@ func (c *Controller) startAgain(ctx context.Context, row store.Change, t trial.T
 		}
 	}
 	return c.Targets.Probe(ctx, t.Target, row.Request.Project)
+}
+
+// inPlace refuses to start the old version where it is not: a person may have switched to another branch since it landed, and
+// what is restarted runs from the work tree.
+func (c *Controller) inPlace(ctx context.Context, row store.Change) error {
+	p, branch := row.Request.Project, row.Request.Branch
+	site, err := c.Lander.Inspect(ctx, p, branch)
+	if err == nil && !site.CheckedOut {
+		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" switch "+inert.Path(branch), "%q is not checked out in %q any more, so the old version cannot be started there", branch, p.Top)
+	}
+	return err
 }
 
 // moveTrial writes what the step knows, with an audit entry; errDecided if a decision came first.
@@ -386,7 +401,10 @@ func (c *Controller) comeUpHeld(ctx context.Context, row store.Change, t trial.T
 		return err
 	}
 	defer release()
-	if err = c.bringUp(ctx, row, &t); err == nil {
+	if err = c.inPlace(ctx, row); err == nil {
+		err = c.bringUp(ctx, row, &t)
+	}
+	if err == nil {
 		return c.keepUnasked(ctx, row, t)
 	}
 	if ctx.Err() != nil || errors.Is(err, errDecided) {
