@@ -2,7 +2,6 @@ package change
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"sallyport/internal/audit"
@@ -59,7 +58,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 		case t.Handshake == to:
 			return nil // said already; saying it again changes nothing
 		case t.Handshake.Decided():
-			refused = problem.Errorf(problem.Conflict, show, "%s: %w", change, overtaken(t))
+			refused = problem.Errorf(problem.Conflict, show, "%s: %s", change, overtaken(t))
 		case t.Expires.Left(at) == 0: // also if nobody has noticed yet
 			if to == trial.Confirmed {
 				refused = problem.Errorf(problem.Conflict, show, "%s: the time to confirm was over, and it goes back", change)
@@ -101,16 +100,16 @@ func (c *Controller) endTrial(row store.Change, l id.Landing) {
 }
 
 // overtaken says what won.
-func overtaken(t trial.Trial) error {
+func overtaken(t trial.Trial) string {
 	switch {
 	case t.Handshake == trial.Confirmed && t.By.Kind == audit.Host.Kind:
-		return fmt.Errorf("it was kept already, %s: %w", t.Reason, store.ErrMoved)
+		return "it was kept already: " + t.Reason
 	case t.Handshake == trial.Confirmed:
-		return fmt.Errorf("%s has confirmed it already: %w", t.By.Name, store.ErrMoved)
+		return t.By.Name + " has confirmed it already"
 	case t.By.Kind == audit.Host.Kind:
-		return fmt.Errorf("the host has decided that it goes back: %s: %w", t.Reason, store.ErrMoved)
+		return "the host has decided that it goes back: " + t.Reason
 	}
-	return fmt.Errorf("%s has had it rolled back already: %w", t.By.Name, store.ErrMoved)
+	return t.By.Name + " has had it rolled back already"
 }
 
 // decideTrial writes a trial's end and its audit entry. What is confirmed is finalized by the same transaction; what is
