@@ -19,6 +19,9 @@ import (
 // shell runs words as `sh -c` does, but for a umask that is the same whoever started the daemon.
 const shell = `umask 022; exec /bin/sh -c "$1"`
 
+// noted is shell, and writes its own number to descriptor 3 before anything of the words runs.
+const noted = `echo $$ >&3 && exec 3>&- || exit 126; ` + shell
+
 const (
 	floodBytesMax = 16 << 20 // what a command may write while it runs
 	lookEvery     = 50 * time.Millisecond
@@ -33,6 +36,7 @@ type Command struct {
 	As    *syscall.Credential // nil = as the daemon
 	Stdin *os.File            // nil = /dev/null
 	Out   *os.File            // a file, never a pipe: what the command leaves running holds up nobody
+	Note  *os.File            // gets its number first; nil = nobody asks for it
 	Limit time.Duration       // then its process group is killed
 	Stays bool                // what it leaves running stays
 }
@@ -45,7 +49,7 @@ var (
 )
 
 // Run runs the command to its end, in a session of its own. It returns ctx's cause if ctx ends first; then, and at the end
-// of its time, its process group is killed. If the daemon dies its shell does too, so that it never runs beside its next try.
+// of its time, its process group is killed. If the daemon dies its shell does too; what that has started goes on.
 func (c Command) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -55,7 +59,14 @@ func (c Command) Run(ctx context.Context) error {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep our descriptors to ourselves: %w", err)
 	}
-	cmd := exec.Command("/bin/sh", "-c", shell, "sh", c.Words)
+	words := shell
+	if c.Note != nil {
+		words = noted
+	}
+	cmd := exec.Command("/bin/sh", "-c", words, "sh", c.Words)
+	if c.Note != nil {
+		cmd.ExtraFiles = []*os.File{c.Note}
+	}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Out, c.Out
 	if c.Stdin != nil {
 		cmd.Stdin = c.Stdin

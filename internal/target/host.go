@@ -35,6 +35,9 @@ type Place struct {
 	Change  id.Change // "" for none
 }
 
+// changeVariable tells a command of a target which change it runs for.
+const changeVariable = "SALLYPORT_CHANGE"
+
 // outputFile is where a restart writes, in its change's folder. It is the same file for every restart of one change:
 // what an earlier one left running may still write to it.
 const outputFile = "restart.out"
@@ -58,21 +61,28 @@ func (h Host) Restart(ctx context.Context, t Target, at Place) error {
 	}
 	cmd.Limit, cmd.Stays = t.Within, true
 	folder := filepath.Join(h.Changes, string(at.Change))
+	running := filepath.Join(folder, runFile)
 	err = h.Ops.Do("target:output", func() error {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		if err := endInterrupted(folder, at); err != nil {
 			return err
 		}
 		cmd.Out, err = os.OpenFile(filepath.Join(folder, outputFile), os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 		if err == nil {
 			err = cmd.Out.Truncate(0)
 		}
+		if err == nil {
+			cmd.Note, err = os.OpenFile(running, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		}
 		return err
 	})
 	if err != nil {
 		return problem.Errorf(problem.Unavailable, "df -h "+inert.Path(h.Changes), "keep the output of the restart: %w", err)
 	}
-	defer func() { _ = cmd.Out.Close() }() // what matters was written by keep
-	ran := h.Ops.Do("target:restart", func() error { return cmd.Run(ctx) })
+	defer func() { _ = errors.Join(cmd.Out.Close(), cmd.Note.Close()) }() // what matters was written by keep and by the shell
+	ran := h.Ops.Do("target:restart", func() error { return errors.Join(cmd.Run(ctx), os.Remove(running)) })
 	text, err := h.keep(cmd.Out)
 	if ran != nil {
 		return h.failed(ctx, at, "the restart failed: "+inert.Line(t.Restart), ran, text)
@@ -150,7 +160,7 @@ func command(t Target, words string, at Place) (Command, error) {
 		c.Env = environment(map[string]string{"HOME": home, "USER": name, "XDG_RUNTIME_DIR": "/run/user/" + strconv.Itoa(int(at.Project.UID))})
 	}
 	if at.Change != "" {
-		c.Env = append(c.Env, "SALLYPORT_CHANGE="+string(at.Change))
+		c.Env = append(c.Env, changeVariable+"="+string(at.Change))
 	}
 	return c, nil
 }
