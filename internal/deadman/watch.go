@@ -11,7 +11,7 @@ import (
 // How patient a keeper is.
 const (
 	lookEvery   = 200 * time.Millisecond
-	AttemptsMax = 8               // how often it fires at most
+	AttemptsMax = 60              // how often it fires at most: most of its life, for a full disk is not emptied at once
 	pauseMin    = time.Second     // after the first firing; doubles after each
 	pauseMax    = time.Minute     //
 	hungAfter   = 5 * time.Second // that a living daemon has to take a deadline's firing up

@@ -186,6 +186,25 @@ func TestWatchGivesUpInTheEnd(t *testing.T) {
 	}
 }
 
+func TestAMachineThatCanDoNothingForHalfAnHourIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, begin, done := start(t, t.Context())
+		s.set(func(s *scene) {
+			s.alive = false
+			s.onFire = func(s *scene) error {
+				if time.Since(begin) < 30*time.Minute {
+					return errors.New("no space left on device")
+				}
+				s.armed = nil
+				return nil
+			}
+		})
+		if err := <-done; err != nil || time.Since(begin) > 31*time.Minute+time.Second {
+			t.Errorf("err = %v after %s", err, time.Since(begin))
+		}
+	})
+}
+
 func TestAKeeperLivesNoLongerThanItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begin, done := start(t, t.Context())
