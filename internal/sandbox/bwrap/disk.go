@@ -104,18 +104,17 @@ type nameless struct {
 	memory int64 // bytes, of memory: memfd and its like
 }
 
-// namelessOf looks at the descriptors of processes; who hides them, or is gone, has none.
+// namelessOf looks at the descriptors and the mappings of processes; who hides them, or is gone, has none.
 func namelessOf(pids []int) (n nameless) {
 	seen := map[inode]bool{}
 	inMemory := map[uint64]bool{}
 	for _, pid := range pids {
-		dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-		names, err := readNames(dir)
-		if err != nil {
-			continue
+		dir := "/proc/" + strconv.Itoa(pid)
+		names, _ := readNames(dir + "/fd") // without: it may have mapped something
+		for i := range names {
+			names[i] = dir + "/fd/" + names[i]
 		}
-		for _, name := range names {
-			path := dir + "/" + name
+		for _, path := range append(names, mapped(dir)...) {
 			var st unix.Stat_t
 			if err := unix.Stat(path, &st); err != nil || st.Nlink > 0 || st.Mode&unix.S_IFMT != unix.S_IFREG {
 				continue
@@ -142,6 +141,23 @@ func namelessOf(pids []int) (n nameless) {
 		}
 	}
 	return n
+}
+
+// mapped lists what a process has mapped of files that no name shows: one that is closed is held by its mapping alone.
+// Only root may look there.
+func mapped(dir string) (paths []string) {
+	raw, err := os.ReadFile(dir + "/maps")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasSuffix(line, " (deleted)\n") {
+			pages, _, _ := strings.Cut(line, " ")
+			from, to, _ := strings.Cut(pages, "-") // there without the zeros that fill them up here
+			paths = append(paths, dir+"/map_files/"+strings.TrimLeft(from, "0")+"-"+strings.TrimLeft(to, "0"))
+		}
+	}
+	return paths
 }
 
 func readNames(dir string) ([]string, error) {

@@ -86,7 +86,7 @@ func checkDisk(sees bool) sandbox.Check {
 		detail = "blocks and files of the workspace; not counted: open files without a name, which uid " + strconv.Itoa(os.Geteuid()) + " may not look at"
 	}
 	if os.Geteuid() != 0 {
-		detail += "; not counted: what is in folders that an agent closed to itself"
+		detail += "; not counted: what is in folders that an agent closed to itself, and files without a name that are mapped and closed"
 	}
 	return sandbox.Check{Name: "disk limit", OK: true, Detail: detail}
 }
