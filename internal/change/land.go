@@ -130,7 +130,7 @@ func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.
 					return err
 				}
 				if l.State == landing.Landed && !ahead.none() {
-					return c.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.target, ahead.length, begins), l)
+					return c.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.target, ahead.length, begins), l, ahead.unproven)
 				}
 				return c.closed(ctx, tx, &at, p, l, ahead.unproven)
 			})
@@ -143,12 +143,16 @@ func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.
 }
 
 // onTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
-func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *store.Change, t trial.Trial, l landing.Landing) error {
+// If nothing will be restarted, it says so, and why: what asks to confirm speaks of a new version that is back.
+func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *store.Change, t trial.Trial, l landing.Landing, unproven string) error {
 	if err := tx.AddTrial(ctx, t); err != nil {
 		return err
 	}
+	if t.Target.None() && unproven == "" {
+		unproven = "it has no target, so nothing is restarted or probed"
+	}
 	return c.move(ctx, tx, row, Move{
-		Event: Tried, By: audit.Host, Subject: string(l.ID), Reason: l.Reason, Next: "sallyport rollback " + string(row.ID),
+		Event: Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
 		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree), "target": t.Digest},
 	})
 }

@@ -58,6 +58,11 @@ Words are shown as a shell would read them: a line break as \n, a hidden charact
 				return err
 			}
 			a.target(t)
+			if t.Home == nil && t.Proposed != nil && !t.Trusted {
+				s := a.sheet(a.Out)
+				s.line("") // in one piece, however narrow the terminal: it is to be pasted
+				s.line("trust exactly this: %s", a.command("sallyport target trust --repo "+inert.Path(t.Repo)+" --digest "+t.Proposed.Digest))
+			}
 			return nil
 		})
 }
@@ -136,7 +141,7 @@ func (a *app) sure() (bool, error) {
 	} else {
 		fmt.Fprintln(a.Err)
 	}
-	fmt.Fprintln(a.Err, "nothing was trusted")
+	fmt.Fprintln(a.Err, "nothing was trusted: only t or trust trusts these words")
 	return false, exit(exitRefused)
 }
 
@@ -175,10 +180,6 @@ func (a *app) target(t api.Target) {
 			what = "other words (digest " + short(tr.Digest) + ")"
 		}
 		s.line("%s were trusted by %s, %s", what, inert.Line(tr.By.Name), ago(tr.At, s.now))
-	}
-	if t.Home == nil && t.Proposed != nil && !t.Trusted {
-		s.line("")
-		s.name("trust exactly this: ", "  ", a.command("sallyport target trust --repo "+inert.Path(t.Repo)+" --digest "+t.Proposed.Digest))
 	}
 }
 

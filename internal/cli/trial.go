@@ -148,6 +148,9 @@ func trialLine(t *api.Trial) string {
 	case t.Handshake == api.Confirmed:
 		return "confirmed"
 	}
+	if t.Say != "" { // it is over
+		return "went back: " + inert.Line(t.Reason)
+	}
 	return "goes back: " + inert.Line(t.Reason)
 }
 
@@ -160,7 +163,7 @@ func (s sheet) trial(c api.Change) {
 	s.line("")
 	s.line("its trial:")
 	if t.Restart != "" {
-		s.line("  restart: %s, %s so far", clip(inert.Line(t.Restart), 200), count(t.Restarts, "time"))
+		s.line("  restart: %s; answered after %s", clip(inert.Line(t.Restart), 200), count(t.Restarts, "restart"))
 	}
 	if t.Probe != "" {
 		s.line("  probe:   %s", clip(inert.Line(t.Probe), 200))

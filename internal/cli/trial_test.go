@@ -213,7 +213,7 @@ func TestStatusListAndShowTellHowATrialStands(t *testing.T) {
 		t.Errorf("list says\n%s", got.out)
 	}
 	got = d.cli("change", "show", "chg-00000001")
-	for _, want := range []string{"its trial:", "restart: ./restart, 2 times so far", "probe:   http://127.0.0.1:8080/health", "I'm back", "rollback: sallyport rollback chg-00000001", "next: sallyport confirm chg-00000001"} {
+	for _, want := range []string{"its trial:", "restart: ./restart; answered after 2 restarts", "probe:   http://127.0.0.1:8080/health", "I'm back", "rollback: sallyport rollback chg-00000001", "next: sallyport confirm chg-00000001"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("show lacks %q:\n%s", want, got.out)
 		}
@@ -227,7 +227,7 @@ func TestStatusListAndShowTellHowATrialStands(t *testing.T) {
 		t.Errorf("status says\n%s", got.out)
 	}
 	d.detail = wentBack(hostile)
-	if got = d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "rolled back\nRolled back to previous version — ") || strings.ContainsAny(got.out, "\x1b\a\x7f") {
+	if got = d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "rolled back\nRolled back to previous version — ") || !strings.Contains(got.out, "  went back: ") || strings.ContainsAny(got.out, "\x1b\a\x7f") {
 		t.Errorf("show says\n%q", got.out)
 	}
 }

@@ -63,7 +63,7 @@ func (a *app) uninstall(ctx context.Context, repo string, dry, yes bool) error {
 	s := a.sheet(a.Out)
 	out, err := a.Uninstall(ctx, home, repo, func(found api.Uninstall) (bool, error) {
 		if !a.json {
-			s.leaving(found)
+			a.leaving(s, found)
 		}
 		if dry || len(found.Pieces) == 0 || yes {
 			return !dry && len(found.Pieces) > 0, nil
@@ -134,7 +134,7 @@ func (a *app) agreed(pieces int) (bool, error) {
 }
 
 // leaving shows what goes and what stays.
-func (s sheet) leaving(v api.Uninstall) {
+func (a *app) leaving(s sheet, v api.Uninstall) {
 	refs := map[string]int{}
 	var order []string
 	for _, p := range v.Pieces {
@@ -159,12 +159,19 @@ func (s sheet) leaving(v api.Uninstall) {
 		}
 	}
 	if n := len(v.Unlanded); n > 0 {
-		s.line("%s", s.yellow(fmt.Sprintf("the work of %s goes with the home, for it has not landed; to keep it: %s", count(n, "change"), s.export(v.Unlanded[0]))))
+		s.line("%s", s.yellow(fmt.Sprintf("the work of %s goes with the home, for it has not landed; to keep it:", count(n, "change"))))
+		for i, change := range v.Unlanded {
+			if i == remarksMax {
+				s.line("  and %d more; --json has them all", n-i)
+				break
+			}
+			s.line("  %s", a.command(keepWork(change)))
+		}
 	}
 	s.remarks(v.Stays)
 }
 
-// export is how work that has not landed is kept.
-func (s sheet) export(change string) string {
+// keepWork is how work that has not landed is kept.
+func keepWork(change string) string {
 	return fmt.Sprintf("sallyport change export %s > %s.patch", change, change)
 }
