@@ -293,6 +293,15 @@ func (w *world) truthful(t *testing.T, c *client.Client) {
 		w.keptWork(t, d)
 		w.ended[ch.ID] = api.Final(ch.State)
 	}
+	// Clearing up comes after the end of a change, and a daemon that is asked to stop leaves it to the next one.
+	await(t, "the workspaces of ended changes to be gone", func() (bool, error) {
+		for change, ended := range w.ended {
+			if _, err := os.Lstat(filepath.Join(w.home, ".state", "workspaces", change)); ended && err == nil {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 }
 
 // keptWork checks that the host's repository holds every checkpoint under its ref, and is sound.

@@ -139,6 +139,14 @@ func (w *tried) killBoth(t *testing.T, d *doomed) {
 	}
 	w.killKeepers(t)
 	d.kill(t)
+	// It may have been starting another keeper, which nobody could see below a process that stood still.
+	await(t, "nothing to run", func() (bool, error) {
+		pids := children()
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		return len(pids) == 0, nil
+	})
 }
 
 // dial waits for a daemon that nobody of this test has started.
