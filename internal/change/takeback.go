@@ -72,7 +72,12 @@ func (c *Controller) goneBack(ctx context.Context, row store.Change, t *trial.Tr
 	if t.Target.None() {
 		return nil
 	}
-	if err := c.inPlace(ctx, row); err != nil {
+	// What another change has on trial by now is not restarted beside it, nor does it answer for the old version.
+	err := c.DB.Read(ctx, func(tx store.Tx) error { return c.free(ctx, tx, row) })
+	if err == nil {
+		err = c.inPlace(ctx, row)
+	}
+	if err != nil {
 		return err
 	}
 	if err := c.startAgain(ctx, row, *t); err != nil {

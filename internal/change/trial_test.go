@@ -790,3 +790,32 @@ func TestTheOldVersionIsNotSaidToRunFromAnotherBranch(t *testing.T) {
 		}
 	})
 }
+
+func TestAWayBackThatIsTriedAgainLeavesAnotherTrialAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		s := h.serve()
+		c, _ := h.daemon()
+		chg := h.land(c, nil)
+		h.asked(c, chg)
+		s.set(func(s *service) { s.answers = func(string) error { return errors.New("no answer") } })
+		time.Sleep(5 * time.Second)
+		if d := h.is(c, chg, change.RollbackFailed); !d.Trial.Restored {
+			t.Fatalf("%+v", d.Trial)
+		}
+		s.set(func(s *service) { s.answers = nil })
+		other := h.land(c, nil)
+		h.asked(c, other)
+		starts := len(s.started())
+		time.Sleep(100 * time.Second)
+		h.asked(c, other)
+		if d := h.is(c, chg, change.RollbackFailed); len(s.started()) != starts || !strings.Contains(d.Change.Reason, "it waits for the trial of "+string(other)) {
+			t.Errorf("restarted %d times beside a trial; it says %q", len(s.started())-starts, d.Change.Reason)
+		}
+		if _, err := c.Rollback(t.Context(), other, h.by(), "no", request.Later); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		h.is(c, other, change.RolledBack)
+		h.is(c, chg, change.RolledBack)
+	})
+}
