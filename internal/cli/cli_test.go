@@ -27,7 +27,7 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"no such verb":          {[]string{"change", "frobnicate"}, "frobnicate", "sallyport change --help"},
 		"no verb":               {[]string{"approval"}, "list, show", "sallyport approval --help"},
 		"no such flag":          {[]string{"status", "--frob"}, "--frob", "sallyport status --help"},
-		"too many words":        {[]string{"status", "now"}, "1 arguments", "sallyport status --help"},
+		"too many words":        {[]string{"status", "now"}, "1 argument was given", "sallyport status --help"},
 		"no id":                 {[]string{"change", "show"}, "CHANGE", "sallyport change show --help"},
 		"approval for change":   {[]string{"change", "show", "apr-00000001"}, `"apr-00000001" is the id of an approval`, "sallyport change list"},
 		"change for point":      {[]string{"checkpoint", "show", "chg-00000001"}, "chg-00000001", "sallyport checkpoint list chg-00000001"},

@@ -223,6 +223,14 @@ func exactly(names ...string) func([]string) error {
 		if len(names) > 0 {
 			wanted = strings.Join(names, " ")
 		}
-		return fmt.Errorf("%d arguments were given; wanted: %s", len(words), wanted)
+		return fmt.Errorf("%s given; wanted: %s", given(len(words)), wanted)
 	}
+}
+
+// given says how many arguments there were.
+func given(n int) string {
+	if n == 1 {
+		return "1 argument was"
+	}
+	return fmt.Sprintf("%d arguments were", n)
 }

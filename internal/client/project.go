@@ -9,13 +9,14 @@ import (
 )
 
 // NoProject refuses a home that is a project of a person's: a git repository that sallyport has
-// not made. Its own homes have .state; a clone of one has the files that every home tracks.
+// not made. Its own homes have .state; a clone of one has the files that every home tracks, and what uninstall left of one
+// has sallyport.yaml, which no project has.
 func NoProject(home string) error {
 	there := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(home, name))
 		return err == nil
 	}
-	if !there(".git") || there(".state") || there("policy.yaml") && there("sallyport.yaml") {
+	if !there(".git") || there(".state") || there("sallyport.yaml") {
 		return nil
 	}
 	return problem.Errorf(problem.Usage, "cd "+inert.Path(home)+" && env -u SALLYPORT_HOME sallyport status",

@@ -202,6 +202,8 @@ func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays 
 		case name == ".git":
 			if asMade && untouched {
 				pieces = append(pieces, storage.Piece{What: "folder", Path: at.Path, Remove: func(context.Context) error { return o.Ops.Do("uninstall:repository", at.Remove) }})
+			} else if !asMade {
+				stays = append(stays, fmt.Sprintf("%q stays: it tracks what a person has changed", at.Path))
 			} else {
 				stays = append(stays, fmt.Sprintf("%q stays: it holds more than sallyport put there", at.Path))
 			}

@@ -76,7 +76,7 @@ func openWith(ctx context.Context, path string, ops disk.Ops, schema fs.FS) (sto
 		}
 	}()
 	if err := db.open(ctx); err != nil {
-		return nil, fmt.Errorf("open database: %w", explain(path, err))
+		return nil, explain(path, err)
 	}
 	opened = true
 	go db.run()
