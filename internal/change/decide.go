@@ -85,7 +85,7 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 		return err
 	}
 	var row store.Change
-	held := false
+	held, event := false, Cancel
 	moves := c.feed.subscribe(change) // before it can move, so that the move is not missed
 	defer c.feed.unsubscribe(moves)
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
@@ -93,12 +93,14 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 		if row, err = tx.Change(ctx, change); err != nil {
 			return err
 		}
-		if _, err := State(row.State).Next(Cancel); err != nil {
-			return problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s and cannot be cancelled", change, row.State)
+		if event, err = c.withdrawal(ctx, tx, row); err != nil {
+			return err
 		}
 		if held = row.Holder != ""; held {
-			if err := tx.RequestCancel(ctx, change); err != nil {
-				return err
+			if event == Cancel { // a way back is given up by who is there to see it
+				if err := tx.RequestCancel(ctx, change); err != nil {
+					return err
+				}
 			}
 			row.Reason = reason
 			return c.append(ctx, tx, &row, Move{By: by}, "asked to cancel", now())
@@ -106,13 +108,14 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 		if err := approval.Withdraw(ctx, tx, change, now()); err != nil {
 			return err
 		}
-		return c.move(ctx, tx, &row, Move{Event: Cancel, By: by, Verb: "cancelled", Reason: reason})
+		return c.move(ctx, tx, &row, withdrawn{by, reason}.move(event, row))
 	})
 	if err != nil {
 		return err
 	}
 	if !held {
 		c.moved(row)
+		c.standDown(ctx, row)
 		c.tidyApart(c.lasting(), row)
 		return nil
 	}
@@ -120,6 +123,9 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 	stop := c.cancels[change]
 	c.mu.Unlock()
 	if stop == nil {
+		if event == GivenUp {
+			return problem.Errorf(problem.Unavailable, "sallyport change cancel "+string(change), "%s is being worked on; try again", change)
+		}
 		return nil // another daemon's life held it: the next step finds the request
 	}
 	stop(&withdrawn{by, reason})

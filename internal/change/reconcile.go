@@ -229,7 +229,11 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 		case errors.Is(because, errCancelled):
 			said := &withdrawn{by: audit.Host}
 			_ = errors.As(because, &said) // without: the request was found in the row
-			return c.move(ctx, tx, &row, Move{Event: Cancel, By: said.by, Verb: "cancelled", Reason: said.reason, Next: c.command("change diff " + string(change))})
+			event, err := c.withdrawal(ctx, tx, row)
+			if err != nil {
+				return err
+			}
+			return c.move(ctx, tx, &row, said.move(event, row))
 		case State(row.State) == InTrial, State(row.State) == RollbackFailed, // nothing but their end ends them
 			transient(because) && (row.Attempts+1 < attemptsMax || State(row.State) == Landing):
 			return c.again(ctx, tx, &row, because)
@@ -244,6 +248,7 @@ func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, 
 		}
 		c.moved(row)
 		if State(row.State).Final() {
+			c.standDown(ctx, row)
 			c.tidy(c.lasting(), row)
 		}
 	}

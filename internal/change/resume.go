@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 
 	"sallyport/internal/audit"
@@ -59,6 +60,9 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		if err != nil {
 			return err
 		}
+		if _, tried, err := tx.Trial(ctx, row.ID); err != nil || tried {
+			return cmp.Or(err, error(problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed; there is nothing to resume", row.ID)))
+		}
 		return c.takeUp(ctx, tx, &row, s, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
 	})
 	if err == nil {
@@ -109,7 +113,9 @@ func (c *Controller) onward(ctx context.Context, tx store.Tx, row store.Change) 
 		if err != nil {
 			return "", err
 		}
-		if len(all) > 0 && row.Request.Kind == request.Edit {
+		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
+			return "", err
+		} else if len(all) > 0 && row.Request.Kind == request.Edit && !tried {
 			return "sallyport resume " + string(all[len(all)-1].ID), nil
 		}
 	}

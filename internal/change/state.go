@@ -46,6 +46,7 @@ const (
 	Tried     Event = "tried"      // it has landed, and is on trial
 	Kept      Event = "kept"       // confirmed, or it answers and nobody was to be asked
 	TakenBack Event = "taken back" // the trial went against it: the old files are back and the old version answers
+	GivenUp   Event = "given up"   // a person leaves what could not be taken back as it stands
 	Reverted  Event = "reverted"   // a revert of this change was finalized
 	Refused   Event = "refused"    // a person said no
 	Cancel    Event = "cancel"     // a person withdrew it
@@ -67,7 +68,7 @@ var moves = map[State]map[Event]State{
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Refused: Rejected, Cancel: Cancelled},
 	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed},
 	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
-	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack},
+	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack, GivenUp: Failed},
 	Finalized:        {Reverted: RolledBack},
 	RolledBack:       {},
 	Rejected:         {Again: Preparing},

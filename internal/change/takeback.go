@@ -201,7 +201,7 @@ func (c *Controller) stuck(ctx context.Context, row store.Change, because error)
 	if p.Next == "" {
 		p.Next = "sallyport change show " + string(row.ID)
 	}
-	because = problem.Errorf(problem.Internal, p.Next, "it could not be rolled back and is tried again: %s", p.Text)
+	because = problem.Errorf(problem.Internal, p.Next, "it could not be rolled back and is tried again: %s (sallyport change cancel %s leaves it as it stands)", p.Text, row.ID)
 	if State(row.State) == RollbackFailed {
 		return because
 	}
@@ -212,4 +212,51 @@ func (c *Controller) stuck(ctx context.Context, row store.Change, because error)
 		return c.move(ctx, tx, row, Move{Event: Stuck, By: audit.Host, Verb: "rollback failed", Because: because, Wait: retryWait})
 	})
 	return err
+}
+
+// withdrawal is what a person's cancel means where a row stands: what has landed and could not be taken back is left as
+// it stands. Errors: conflict, if neither can be.
+func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row store.Change) (Event, error) {
+	event := Cancel
+	if State(row.State) == RollbackFailed {
+		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
+			return "", err
+		} else if tried { // of a landing that is half done nothing can be left
+			event = GivenUp
+		}
+	}
+	if _, err := State(row.State).Next(event); err != nil {
+		return "", problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s is %s and cannot be cancelled", row.ID, row.State)
+	}
+	return event, nil
+}
+
+// move is what a cancel writes.
+func (w withdrawn) move(event Event, row store.Change) Move {
+	if event == Cancel {
+		return Move{Event: Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: "sallyport change diff " + string(row.ID)}
+	}
+	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s has given the way back up: what stands stays", w.by.Name)
+	if w.reason != "" {
+		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s has given the way back up (%s): what stands stays", w.by.Name, w.reason)
+	}
+	return Move{Event: GivenUp, By: w.by, Verb: "gave the way back up", Because: why}
+}
+
+// standDown ends the keeper's watch over a trial whose change has come to its end; without a trial it does nothing.
+func (c *Controller) standDown(ctx context.Context, row store.Change) {
+	if State(row.State) != Failed {
+		return
+	}
+	var t trial.Trial
+	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+		t, _, err = tx.Trial(ctx, row.ID)
+		return err
+	})
+	if err != nil {
+		c.Log.Warn("whether a keeper watches could not be read", "change", row.ID, "error", err)
+	}
+	if t.Landing != "" {
+		c.disarm(t.Landing)
+	}
 }

@@ -569,6 +569,41 @@ func TestWhatCannotBeTakenBackIsSaidLoudlyAndHealed(t *testing.T) {
 	}
 }
 
+func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.serve()
+		c, _ := h.daemon()
+		chg := h.land(c, nil)
+		h.asked(c, chg)
+		h.write("three\n")
+		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qam", "mine")
+		if err := c.Cancel(t.Context(), chg, h.by(), "no"); problem.KindOf(err) != problem.Conflict {
+			t.Errorf("a trial was cancelled: %v", err)
+		}
+		if _, err := c.Rollback(t.Context(), chg, h.by(), "no", request.Later); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		d := h.is(c, chg, change.RollbackFailed)
+		if !strings.Contains(d.Change.Reason, "sallyport change cancel "+string(chg)) {
+			t.Errorf("the way out is not named: %q", d.Change.Reason)
+		}
+		if err := c.Cancel(t.Context(), chg, h.by(), "it is mended"); err != nil {
+			t.Fatal(err)
+		}
+		d = h.is(c, chg, change.Failed)
+		if !strings.Contains(d.Change.Reason, "(it is mended): what stands stays") || h.page() != "three\n" || c.Owes(t.Context()) {
+			t.Errorf("it says %q, page %q", d.Change.Reason, h.page())
+		}
+		if armed, _ := h.guard.still(); len(armed) != 0 {
+			t.Errorf("a keeper watches on: %v", armed)
+		}
+		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by()); problem.KindOf(err) != problem.Conflict {
+			t.Errorf("it was resumed: %v", err)
+		}
+	})
+}
+
 func (h *home) write(text string) {
 	h.t.Helper()
 	if err := os.WriteFile(filepath.Join(h.repo, "page.txt"), []byte(text), 0o644); err != nil {

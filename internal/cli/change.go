@@ -193,7 +193,8 @@ func (a *app) changeLog() *cobra.Command {
 
 func (a *app) changeCancel() *cobra.Command {
 	var reason string
-	cmd := a.cmd("cancel CHANGE", "withdraw a change", "Stops what is being done and ends the change; what the program had done is kept in a checkpoint.",
+	cmd := a.cmd("cancel CHANGE", "withdraw a change", `Stops what is being done and ends the change; what the program had done is kept in a checkpoint. Of a change that
+landed and could not be taken back (rollback_failed) it gives the way back up: what stands stays.`,
 		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
 			c, err := a.connect(ctx)
@@ -210,12 +211,17 @@ func (a *app) changeCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if d.Change.State != api.Cancelled { // it came to rest before it was heard
+			given := d.Change.State == api.Failed && d.Change.Trial != nil
+			if d.Change.State != api.Cancelled && !given { // it came to rest before it was heard
 				return a.outcome(d, manner{})
 			}
 			code := exitDone
 			if a.json {
 				a.line(event{Event: "result", Detail: &d, Exit: &code})
+				return nil
+			}
+			if given {
+				a.sheet(a.Out).line("%s: %s", words[0], d.Change.Reason)
 				return nil
 			}
 			a.sheet(a.Out).line("%s cancelled", words[0])
