@@ -300,6 +300,3 @@ func transient(err error) bool {
 	}
 	return false
 }
-
-// command is a command line for a person, with the home where it is not the usual one.
-func (c *Controller) command(words string) string { return "sallyport " + words }
