@@ -31,9 +31,8 @@ func forbidding(mode session.Supervision) rules {
 
 // scene is what a played agent does: at times after its start it writes files, and it ends when told.
 type scene struct {
-	t     *testing.T
-	tree  string
-	files []string // as the agent found them, when it looked
+	t    *testing.T
+	tree string
 }
 
 func (s *scene) write(path, text string) {

@@ -7,9 +7,6 @@ import (
 	"testing"
 )
 
-// oddName is as odd as a name that may land can be: an option, spaces, quotes, a glob, another script.
-const oddName = `-rf "q" 'x' *é {}.txt`
-
 // work is what the agent does: adds, deletes, renames, changes modes, types and bytes.
 const work = `set -e
 printf 'edited\n' > edit.txt

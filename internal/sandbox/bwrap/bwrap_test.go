@@ -96,7 +96,7 @@ func TestTheProbeNamesEverythingItTried(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	for _, want := range []string{"bubblewrap", "user namespaces", "overlay", "confinement"} {
+	for _, want := range []string{"bubblewrap", "user namespaces", "overlay", "confinement", "memory limit", "process limit", "disk limit", "descriptor limit"} {
 		if !names[want] {
 			t.Errorf("no check named %q", want)
 		}

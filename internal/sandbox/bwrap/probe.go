@@ -147,7 +147,7 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) error {
 			return err
 		}
 		defer g.close()
-		tried, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir}, g.aims)
+		tried, sees, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir}, g.aims)
 		if err == nil {
 			err = weaker(tried)
 		}
@@ -155,10 +155,11 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) error {
 			r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", Detail: err.Error(), Fix: problem.Of(err).Next})
 			return err
 		}
+		r.Checks = append(r.Checks, checkMemory(r.Memory, sees), checkDisk(sees))
 		r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", OK: true, Detail: fmt.Sprintf("%d things were tried inside a sandbox and failed, as they must", len(tried))})
 		overlay := sandbox.Check{Name: "overlay", OK: true, Detail: "workspaces are overlays"}
 		tree.Dir = ""
-		if _, err := d.tryInside(ctx, "probe-overlay", owner, tree, g.aims); err != nil {
+		if _, _, err := d.tryInside(ctx, "probe-overlay", owner, tree, g.aims); err != nil {
 			overlay = sandbox.Check{Name: "overlay", Detail: err.Error() + "; workspaces are copies", Fix: "use Linux 5.19 or newer with overlayfs"}
 		}
 		r.Overlay = overlay.OK
@@ -215,11 +216,12 @@ func (d *Driver) probeTrees(root string, owner sandbox.Owner) (sandbox.Tree, err
 	return tree, nil
 }
 
-// tryInside runs `runner probe` and returns what it tried; an error if the file of the tree could not be written.
-func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree, aims sandbox.Aims) ([]sandbox.Tried, error) {
+// tryInside runs `runner probe` and returns what it tried, and whether what programs have open could be looked at from
+// here; an error if the file of the tree could not be written.
+func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree, aims sandbox.Aims) (tried []sandbox.Tried, sees bool, err error) {
 	text, err := json.Marshal(aims)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var out, diagnosis bytes.Buffer
 	p, err := d.start(ctx, sandbox.Spec{
@@ -227,18 +229,17 @@ func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, 
 		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second},
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	exit, err := p.Wait()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if exit.Code != 0 {
-		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
+		return nil, false, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
 	}
-	var tried []sandbox.Tried
 	if err := json.Unmarshal(out.Bytes(), &tried); err != nil {
-		return nil, fmt.Errorf("read the probe's report: %w", err)
+		return nil, false, fmt.Errorf("read the probe's report: %w", err)
 	}
-	return tried, nil
+	return tried, p.sees, nil
 }

@@ -120,7 +120,7 @@ func (d *Driver) SelfTest(ctx context.Context) ([]sandbox.Try, error) {
 		if err := g.leave(); err != nil {
 			return err
 		}
-		inside, err := d.tryInside(ctx, "probe-tries", owner, sandbox.Tree{Dir: tree.Dir}, g.aims)
+		inside, _, err := d.tryInside(ctx, "probe-tries", owner, sandbox.Tree{Dir: tree.Dir}, g.aims)
 		if err != nil {
 			return err
 		}
