@@ -35,6 +35,7 @@ type Card struct {
 	LeftOver   []LeftOver    `json:"left_over"`
 	Drift      []string      `json:"drift"`
 	Note       string        `json:"note,omitempty"`
+	Then       []string      `json:"then,omitempty"` // what happens on the host once it has landed
 	AgentSays  string        `json:"agent_says,omitempty"`
 }
 

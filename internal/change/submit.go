@@ -157,7 +157,8 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
-	return p, nil
+	p.Card.Then, err = c.foretold(ctx, row, p)
+	return p, err
 }
 
 // open stores a proposal with its approval and moves the change to wait for it. What was

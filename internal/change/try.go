@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/inert"
 	"sallyport/internal/landing"
 	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/store"
 	"sallyport/internal/target"
@@ -53,6 +54,35 @@ func (c *Controller) planned(ctx context.Context, row store.Change, l landing.La
 		p.length = p.target.Trial
 	}
 	return p, nil
+}
+
+// foretold says what happens on the host once a proposal has landed, by the words of now: for its card.
+func (c *Controller) foretold(ctx context.Context, row store.Change, p proposal.Proposal) (then []string, err error) {
+	r := row.Request
+	ahead, err := c.planned(ctx, row, landing.Landing{Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, Head: p.Base, Edits: p.Edits})
+	if err != nil {
+		return nil, err
+	}
+	t := ahead.target
+	if t.Restart != "" {
+		then = append(then, "it restarts: "+t.Restart)
+	}
+	switch {
+	case t.Probe.Command != "":
+		then = append(then, "it must answer: "+t.Probe.Command)
+	case t.Probe.HTTP != "":
+		then = append(then, "it must answer: GET "+t.Probe.HTTP)
+	}
+	if ahead.unproven != "" {
+		then = append(then, ahead.unproven)
+	}
+	if ahead.length > 0 {
+		then = append(then, fmt.Sprintf("it is on trial for %s: a person confirms, or it goes back", ahead.length))
+	}
+	for i, line := range then {
+		then[i] = c.Secrets.Redact(line)
+	}
+	return then, nil
 }
 
 // errLate and errDecided end what a trial waits for.

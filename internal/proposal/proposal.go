@@ -58,6 +58,7 @@ type Card struct {
 	LeftOver   []workspace.LeftOver `json:"left_over"`
 	Drift      []string             `json:"drift"`                // why it cannot land as it stands, path by path
 	Note       string               `json:"note,omitempty"`       // such as: why it is asked again
+	Then       []string             `json:"then,omitempty"`       // what happens on the host once it has landed
 	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
 }
 
