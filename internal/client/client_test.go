@@ -140,7 +140,13 @@ func place(t *testing.T, mood string) (Starter, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Starter{Person: Me(), Self: self, Wait: 3 * time.Minute}, home
+	s := Starter{Person: Me(), Self: self, Wait: 3 * time.Minute}
+	t.Cleanup(func() { // whichever still answers here
+		if c, err := s.Dial(context.Background(), home); err == nil {
+			_ = c.Stop(context.Background()) // it may end by itself meanwhile
+		}
+	})
+	return s, home
 }
 
 func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
