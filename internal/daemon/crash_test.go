@@ -218,7 +218,17 @@ func (w *world) crashOnce(t *testing.T, l loop, where string) (names []string, k
 		}
 	}
 	d.end(t, w.place)
+	w.noKeeper(t, d)
 	return operations(t, log), d.killed()
+}
+
+// noKeeper waits for the keepers of a daemon that ended well: one that still looked would take the record that the
+// next saved world brings for its own, and bring a daemon to it.
+func (w *world) noKeeper(t *testing.T, d *doomed) {
+	t.Helper()
+	if !d.killed() {
+		nobody(t)
+	}
 }
 
 // landed checks that main names exactly one new commit with the wanted tree, or none, and that the index and

@@ -269,6 +269,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 			}
 		}
 		d.end(t, w.place)
+		w.noKeeper(t, d)
 		return operations(t, log), d.killed()
 	}
 	points := []string{}

@@ -114,7 +114,8 @@ func (p *process) finish(waited error) {
 	p.exit = p.judge()
 	p.err = errors.Join(p.err, p.groups.remove())
 	var never error
-	if p.output.Load() == 0 { // what has written has run; a limit may have ended init before it could say so
+	// What has written has run, and so has what broke a limit of its own; init may have been ended before it could say so.
+	if broke := p.exit.Limit; p.output.Load() == 0 && (broke == nil || broke.Name == sandbox.Time) {
 		never = errors.New("it ended before its program ran")
 	}
 	p.failStart(never)
