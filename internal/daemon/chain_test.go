@@ -178,6 +178,7 @@ func (w *watched) once(t *testing.T, where string) (names []string, killed bool)
 		_ = c.Stop(t.Context()) // dead already is as good
 	}
 	d.end(t, w.place)
+	w.noKeeper(t, d)
 	return operations(t, log), d.killed()
 }
 
