@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,7 +28,12 @@ func plant(r *rapid.T, upper string) {
 	var err error
 	switch kind {
 	case "file":
-		err = os.WriteFile(at, []byte(rapid.SampledFrom([]string{"", "read me\n", "other"}).Draw(r, "text")), 0o644)
+		text := rapid.SampledFrom([]string{"", "read me\n", "other"}).Draw(r, "text")
+		var f *os.File // a fifo that stands there already would be waited for
+		if f, err = os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NONBLOCK, 0o644); err == nil {
+			_, err = f.WriteString(text)
+			err = errors.Join(err, f.Close())
+		}
 	case "folder":
 		err = os.Mkdir(at, 0o755)
 	case "opaque folder", "odd opaque":
