@@ -1,7 +1,6 @@
 package change
 
 import (
-	"cmp"
 	"context"
 
 	"sallyport/internal/audit"
@@ -60,8 +59,10 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		if err != nil {
 			return err
 		}
-		if _, tried, err := tx.Trial(ctx, row.ID); err != nil || tried {
-			return cmp.Or(err, error(problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed; there is nothing to resume", row.ID)))
+		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
+			return err
+		} else if tried { // and was left as it stands
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed; there is nothing to resume", row.ID)
 		}
 		return c.takeUp(ctx, tx, &row, s, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
 	})

@@ -588,6 +588,9 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 		if !strings.Contains(d.Change.Reason, "sallyport change cancel "+string(chg)) {
 			t.Errorf("the way out is not named: %q", d.Change.Reason)
 		}
+		if err := h.guard.Arm(d.Trial.Landing, change.Watched{}); err != nil { // as a daemon that was killed in a try leaves it
+			t.Fatal(err)
+		}
 		if err := c.Cancel(t.Context(), chg, h.by(), "it is mended"); err != nil {
 			t.Fatal(err)
 		}

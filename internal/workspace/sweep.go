@@ -77,7 +77,8 @@ func (p Place) Remove() error {
 	return nil
 }
 
-// Unlink removes a file, or a link, or an empty folder, as Remove does.
+// Unlink removes a file, or a link, or an empty folder, if it is what was looked at. It looks again just before, and what
+// comes in its place in that instant is not told apart: it is for what only its owner can replace.
 func (p Place) Unlink() error {
 	parent, err := openReal(filepath.Dir(p.Path))
 	if errors.Is(err, os.ErrNotExist) {
