@@ -30,7 +30,7 @@ func (d Dir) UpdateRefLog(ctx context.Context, op, ref string, to, old OID, mess
 	} else {
 		args = append(args, ref, string(to), string(old))
 	}
-	if _, err := d.Do(ctx, op, Cmd{Args: args}); err != nil {
+	if _, err := d.Do(ctx, op, Cmd{Args: args, Short: true}); err != nil {
 		return fmt.Errorf("move %s to %.12s: %w", ref, to, err)
 	}
 	return nil

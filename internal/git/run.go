@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"sallyport/internal/problem"
 )
@@ -71,7 +72,16 @@ type Cmd struct {
 	Stdout io.Writer
 	// Config is more -c settings, "key=value".
 	Config []string
+	// Short is for a command that takes a moment and holds a lock for it: once it runs, the end of its context
+	// does not cut it off; shortMax does.
+	Short bool
 }
+
+// Git takes its locks and temporary files away when it is asked to end, not when it is killed.
+const (
+	shortMax = time.Minute     // of a Short command
+	askedMax = 5 * time.Second // from being asked to end to being killed
+)
 
 // Failure is a git command that ended with an error.
 type Failure struct {
@@ -105,7 +115,8 @@ func (d Dir) command(ctx context.Context, c Cmd) (*exec.Cmd, *tail) {
 	stderr := &tail{max: 4 << 10}
 	cmd.Stderr = stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: d.credential()}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = askedMax
 	return cmd, stderr
 }
 
@@ -119,6 +130,14 @@ func (d Dir) credential() *syscall.Credential {
 
 // Run runs a command that only reads and returns its output.
 func (d Dir) Run(ctx context.Context, c Cmd) ([]byte, error) {
+	if c.Short {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("git %s: %w", c.Args[0], context.Cause(ctx))
+		}
+		whole, done := context.WithTimeoutCause(context.WithoutCancel(ctx), shortMax, fmt.Errorf("it did not end within %s", shortMax))
+		defer done()
+		ctx = whole
+	}
 	cmd, stderr := d.command(ctx, c)
 	var out bytes.Buffer
 	cmd.Stdout = c.Stdout
