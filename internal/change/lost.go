@@ -33,6 +33,26 @@ func (c *Controller) endLost(ctx context.Context) error {
 	return nil
 }
 
+// unlock removes the locks that a git which died with the machine has left on refs that are still to be moved.
+func (c *Controller) unlock(ctx context.Context) error {
+	var moving []string
+	for state := range moves {
+		if !state.Final() {
+			moving = append(moving, string(state))
+		}
+	}
+	rows, err := c.List(ctx, store.Filter{States: moving, Limit: openMax})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := c.Workspaces.Unlock(ctx, row.Request.Project, row.ID); err != nil {
+			c.Log.Warn("a lock on the refs of a change stays", "change", row.ID, "error", err) // git names it when it is in the way
+		}
+	}
+	return nil
+}
+
 // openMax bounds how many changes can have an agent at work in one home.
 const openMax = 100_000
 

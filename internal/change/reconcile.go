@@ -40,6 +40,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.endLost(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("end what an earlier daemon ran: %w", err)
 	}
+	if err := c.unlock(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("free the refs of open changes: %w", err)
+	}
 	c.mu.Lock()
 	c.life = ctx
 	c.mu.Unlock()

@@ -312,6 +312,7 @@ func (w *world) escapes(t *testing.T, c *client.Client) {
 		}
 		moves("the agent to write again")
 	}
+	w.cut = true
 	if err := c.Cancel(t.Context(), id, "enough"); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/api"
+	"sallyport/internal/client"
 )
 
 // graceless makes a daemon of this test clear up at once what nobody owns.
@@ -59,27 +60,19 @@ func TestAfterAKillNothingIsLeftWithoutAnOwner(t *testing.T) {
 
 	l := w.plant(t, asked.ID, shown.Landing.ID)
 	defer l.close()
-	d = w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home}, graceless+"=1")
-	if c = d.client(t, w.place); c == nil {
-		t.Fatalf("the daemon did not come up: %s", w.said())
-	}
-	var left string
-	await(t, "what nobody owns to go", func() (bool, error) {
-		if d.gone() {
-			return false, errors.New("the daemon ended: " + w.said())
-		}
-		left = ""
-		for _, path := range l.goes {
-			if _, err := os.Lstat(path); err == nil {
-				left = path
-			}
-		}
-		return left == "", nil
-	})
+	d, c = w.sweeps(t, l.goes)
 	if err := c.Cancel(t.Context(), asked.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	rest(t, c, asked.ID, nil)
+	w.stop(t, c)
+	d.end(t, w.place)
+	var cut []string // by the cancelling
+	for _, name := range []string{"objects/pack/tmp_*", "fast_import_crash_*"} {
+		found, _ := filepath.Glob(filepath.Join(w.home, ".state", "repos", "*.git", name))
+		cut = append(cut, found...)
+	}
+	d, c = w.sweeps(t, cut)
 	w.stop(t, c)
 	d.end(t, w.place)
 	for _, path := range l.stays {
@@ -104,6 +97,30 @@ func TestAfterAKillNothingIsLeftWithoutAnOwner(t *testing.T) {
 		}
 	}
 	w.leftNothing(t)
+}
+
+// sweeps begins a daemon that gives no grace, and waits until it has taken away what must go.
+func (w *world) sweeps(t *testing.T, goes []string) (*doomed, *client.Client) {
+	t.Helper()
+	d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home}, graceless+"=1")
+	c := d.client(t, w.place)
+	if c == nil {
+		t.Fatalf("the daemon did not come up: %s", w.said())
+	}
+	var left string
+	await(t, "what nobody owns to go", func() (bool, error) {
+		if d.gone() {
+			return false, errors.New("the daemon ended: " + w.said())
+		}
+		left = ""
+		for _, path := range goes {
+			if _, err := os.Lstat(path); err == nil {
+				left = path
+			}
+		}
+		return left == "", nil
+	})
+	return d, c
 }
 
 // plant leaves orphans of every kind, and by each a look-alike.
@@ -158,7 +175,10 @@ func (w *world) plant(t *testing.T, working, landed string) (l litter) {
 	put(&l.goes, filepath.Join(state, "something.part"), "{", 0o600)
 	hosts, _ := filepath.Glob(filepath.Join(state, "repos", "*.git"))
 	put(&l.goes, filepath.Join(hosts[0], "refs", "sallyport", working, "valid.lock"), "", 0o600)
+	put(&l.goes, filepath.Join(hosts[0], "objects", "pack", "tmp_pack_x7KqPz"), "PACK", 0o400)
+	put(&l.goes, filepath.Join(hosts[0], "fast_import_crash_4711"), "fast-import crash report", 0o600)
 	put(&l.goes, filepath.Join(gitDir, "refs", "sallyport", working, "base.lock"), "", 0o600)
+	put(&l.stays, filepath.Join(gitDir, "objects", "pack", "tmp_pack_theirs"), "PACK", 0o400)
 	put(&l.stays, filepath.Join(gitDir, "refs", "heads", "mine.lock"), "", 0o600)
 
 	// Desks: of a landing that is over, of one that this home does not know, and a person's own bytes.

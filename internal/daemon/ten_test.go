@@ -117,6 +117,7 @@ func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
 	if all != 2 || len(running) != 2 {
 		t.Errorf("of 2 places, %d are taken, by %v", all, running)
 	}
+	w.cut = true
 	for id := range running {
 		if err := c.Cancel(t.Context(), id, "make room"); err != nil {
 			t.Fatal(err)

@@ -124,36 +124,35 @@ func (r *round) desks(ctx context.Context) error {
 	return nil
 }
 
-// locks are git's lock files that a killed git has left in the host's own repositories and below our refs in a project:
-// there nobody but this home's git has any.
-func (r *round) locks(ctx context.Context) error {
+// leavings are what a killed git has left: locks and temporary files in the host's own repositories, where nobody but this home's
+// git works, and locks below our refs in a project.
+func (r *round) leavings(ctx context.Context) error {
 	hosts, err := r.Workspaces.Repositories()
 	if err != nil {
 		return fmt.Errorf("read the host's repositories: %w", err)
 	}
-	var tops []string
+	var all []workspace.Place
+	add := func(found []workspace.Place, err error) {
+		if err == nil { // else it is closed to us, or a link: not ours
+			all = append(all, found...)
+		}
+	}
 	for _, host := range hosts {
-		tops = append(tops, host.Path)
+		add(workspace.Leavings(host))
 	}
 	for _, p := range r.projects() {
 		for c, row := range r.changes {
 			if row.Request.Project.GitDir == p.GitDir {
-				tops = append(tops, filepath.Join(p.CommonDir, workspace.RefRoot(c)))
+				add(workspace.Locks(filepath.Join(p.CommonDir, workspace.RefRoot(c))))
 			}
 		}
 	}
-	for _, top := range tops {
-		found, err := workspace.Locks(top)
+	for _, at := range all {
+		err := r.count(ctx, thing{kind: Orphans, path: at.Path, goes: r.abandoned(at.At), remove: func() (bool, error) {
+			return true, r.Ops.Do("sweep:git", at.Unlink)
+		}})
 		if err != nil {
-			continue // closed to us, or a link: not ours
-		}
-		for _, at := range found {
-			err := r.count(ctx, thing{kind: Orphans, path: at.Path, goes: r.abandoned(at.At), remove: func() (bool, error) {
-				return true, r.Ops.Do("sweep:lock", at.Unlink)
-			}})
-			if err != nil {
-				return err
-			}
+			return err
 		}
 	}
 	return nil

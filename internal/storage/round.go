@@ -61,7 +61,7 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 	}
 	var errs []error
 	for _, part := range []func(context.Context) error{
-		r.groups, r.mounts, r.workspaces, r.sessions, r.exports, r.refs, r.desks, r.locks, r.halfMade, r.keepers, r.sockets, r.layers, r.repositories, r.rest,
+		r.groups, r.mounts, r.workspaces, r.sessions, r.exports, r.refs, r.desks, r.leavings, r.halfMade, r.keepers, r.sockets, r.layers, r.repositories, r.rest,
 	} {
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)

@@ -108,8 +108,58 @@ func (p Place) is(dir int, name string) bool {
 	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && uint64(st.Dev) == p.Dev && st.Ino == p.Ino
 }
 
+// lockMax is longer than any git of ours holds the lock of a ref.
+const lockMax = 10 * time.Second
+
+// Unlock removes the locks that a killed git, or a power cut, has left on the refs of a change, in the host's repository
+// and the project's. It is for a daemon that has just begun: a git that outlived the last one has lockMax to end.
+func (m *Manager) Unlock(ctx context.Context, project git.Project, change id.Change) error {
+	var all []error
+	for _, top := range []string{m.repository(project), project.CommonDir} {
+		found, err := Locks(filepath.Join(top, RefRoot(change)))
+		if err != nil {
+			all = append(all, err)
+			continue
+		}
+		for _, lock := range found {
+			if err := m.unlock(ctx, lock); err != nil {
+				all = append(all, err)
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+// unlock removes a lock once it is too old to be held.
+func (m *Manager) unlock(ctx context.Context, lock Place) error {
+	for end := time.Now().Add(lockMax); time.Since(lock.At) < lockMax && time.Now().Before(end); {
+		if now, _, err := Look(lock.Path); err != nil || now.Ino != lock.Ino {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return m.ops.Do("refs:unlock", lock.Unlink)
+}
+
 // Locks returns git's lock files below a folder of a git directory. No link is followed.
 func Locks(top string) ([]Place, error) {
+	return leftByGit(top, func(name string) bool { return strings.HasSuffix(name, ".lock") })
+}
+
+// Leavings returns what a killed git has left in a repository of the host's: locks, half-written packs and objects, reports
+// of its death.
+func Leavings(host git.Dir) ([]Place, error) {
+	return leftByGit(host.Path, func(name string) bool {
+		return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, "fast_import_crash_")
+	})
+}
+
+// leftByGit returns the files below a folder whose name is one that git gives away when it ends. No link is followed.
+func leftByGit(top string, is func(name string) bool) ([]Place, error) {
 	fd, err := openReal(top)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -129,7 +179,7 @@ func Locks(top string) ([]Place, error) {
 			at := filepath.Join(path, name)
 			switch st.Mode & unix.S_IFMT {
 			case unix.S_IFREG:
-				if strings.HasSuffix(name, ".lock") {
+				if is(name) {
 					found = append(found, placeOf(at, st))
 				}
 			case unix.S_IFDIR:
