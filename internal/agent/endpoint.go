@@ -19,6 +19,8 @@ type Endpoint struct {
 	Paths  []string // below Base, what may be asked for: /responses, /chat/completions, /models
 	// Keys are names of environment variables in which people keep the credential, in the order in which they are looked for.
 	Keys []string
+	// Bases are names of environment variables in which people say that the endpoint is elsewhere.
+	Bases []string
 	// Keyless endpoints may be asked without any: a model on this machine.
 	Keyless bool
 }
