@@ -119,7 +119,7 @@ func (k *king) obey() error {
 					return err
 				}
 			}
-			k.start(*order.Run, fds)
+			k.start(order, fds)
 		case order.Kill > 0:
 			k.kill(order.Kill)
 		case order.Freeze != nil:
@@ -217,12 +217,47 @@ func readAll(fd int, b []byte) error {
 	return nil
 }
 
-// start runs a program with the descriptors that came: three, or one for all three.
-func (k *king) start(r sandbox.Run, fds []int) {
-	if err := k.spawn(r, fds); err != nil {
-		missing := errors.Is(err, os.ErrNotExist)
-		k.tell(sandbox.Event{Failed: &sandbox.Failure{Number: r.Number, Text: err.Error(), Missing: missing}})
+// start runs a program with the descriptors that came: three, or one for all three. With a relay that is there first.
+func (k *king) start(o sandbox.Order, fds []int) {
+	var err error
+	if o.Relay != nil {
+		err = k.relay(*o.Relay)
 	}
+	if err == nil {
+		err = k.spawn(*o.Run, fds)
+	}
+	if err != nil {
+		missing := errors.Is(err, os.ErrNotExist)
+		k.tell(sandbox.Event{Failed: &sandbox.Failure{Number: o.Run.Number, Text: err.Error(), Missing: missing}})
+	}
+}
+
+// relay starts the relay on a port that is open already. It has an agent's limits: an agent can make it its own.
+func (k *king) relay(r sandbox.Relay) error {
+	listener, err := listenEgress()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(listener)
+	null, err := unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("start the relay: %w", err)
+	}
+	defer unix.Close(null)
+	attr := &syscall.ProcAttr{
+		Dir: "/", Env: append([]string{"GOMAXPROCS=1"}, r.Env...), Sys: &syscall.SysProcAttr{Setsid: true},
+		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(listener)},
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pid, err := k.born(func() (int, error) {
+		return syscall.ForkExec(sandbox.InitPath, []string{"sallyport-runner", "runner", "relay"}, attr)
+	})
+	if err != nil {
+		return fmt.Errorf("start the relay: %w", err)
+	}
+	k.bridle(pid)
+	return nil
 }
 
 // spawn holds the lock from before the fork until the pid is known, so that its end cannot be missed.

@@ -3,7 +3,7 @@
 //
 // `runner launch` builds a sandbox's mounts and gives up every right before it
 // becomes bubblewrap; `runner init` is pid 1 inside; `runner replay` plays a
-// script as an agent; `runner probe` tries what must fail, in a sandbox and, as a control,
+// script as an agent; `runner relay` hands what connects to the port of a sandbox's way out on to its socket; `runner probe` tries what must fail, in a sandbox and, as a control,
 // where nothing confines it; `runner apart` is one of its tries; `runner hold` keeps a namespace
 // alive until its stdin ends. None of them reads a configuration,
 // speaks to the daemon's socket or is meant for a person.
@@ -31,9 +31,11 @@ func Main(args []string) int {
 			return apart()
 		case "replay":
 			return replay(os.Stdin, os.Stdout)
+		case "relay":
+			return relay()
 		}
 	}
-	fmt.Fprintln(os.Stderr, "runner: started by sallyport itself as launch, init, hold, probe, apart or replay; not a command for people")
+	fmt.Fprintln(os.Stderr, "runner: started by sallyport itself as launch, init, hold, probe, apart, relay or replay; not a command for people")
 	return 2
 }
 

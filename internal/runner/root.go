@@ -142,7 +142,7 @@ func makeScratch(l sandbox.Launch) error {
 		if err := os.Lchown(path, int(l.Owner.UID), int(l.Owner.GID)); err != nil {
 			return fmt.Errorf("make scratch space: %w", err)
 		}
-		if p.target == "" {
+		if p.target == "" || p.name == "home" && l.Home != "" {
 			continue
 		}
 		if err := unix.Mount(path, p.target, "", unix.MS_BIND, ""); err != nil {

@@ -13,7 +13,7 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 3
+const Protocol = 4
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -32,8 +32,10 @@ type Launch struct {
 	Owner        Owner  `json:"owner"`
 	Tree         Tree   `json:"tree"`
 	Binds        []Bind `json:"binds"`
-	Self         string `json:"self"`          // the launcher's and init's program, on the host
-	Bubblewrap   string `json:"bubblewrap"`    // absolute path of bwrap
+	Self         string `json:"self"`       // the launcher's and init's program, on the host
+	Bubblewrap   string `json:"bubblewrap"` // absolute path of bwrap
+	Egress       string `json:"egress,omitempty"`
+	Home         string `json:"home,omitempty"`
 	ScratchBytes int64  `json:"scratch_bytes"` // of /tmp, /dev/shm and the home folder together
 	IdmapFD      int    `json:"idmap_fd"`      // user namespace mapping 0 to Owner; 0 = none
 	GroupFDs     []int  `json:"group_fds"`     // task files of version 1 control groups to join
@@ -43,6 +45,7 @@ type Launch struct {
 type Order struct {
 	Run    *Run      `json:"run,omitempty"`    // start a program; with three descriptors, or one if it is a terminal
 	Watch  *Watching `json:"watch,omitempty"`  // with the first Run
+	Relay  *Relay    `json:"relay,omitempty"`  // with the first Run: there is a socket at EgressSocket
 	Kill   int       `json:"kill,omitempty"`   // end the program with this number
 	Freeze *Freezing `json:"freeze,omitempty"` // stop every process
 	Thaw   bool      `json:"thaw,omitempty"`
@@ -56,6 +59,11 @@ type Run struct {
 	Env      []string `json:"env"`
 	Dir      string   `json:"dir"`
 	Terminal bool     `json:"terminal,omitempty"` // one descriptor came, which becomes the controlling terminal if it is one
+}
+
+// Relay is the program that hands connections to EgressPort on to EgressSocket. It is there before the first program begins.
+type Relay struct {
+	Env []string `json:"env,omitempty"`
 }
 
 // Watching is what init holds by itself.

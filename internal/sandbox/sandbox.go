@@ -16,11 +16,23 @@ import (
 // Mountpoint is where a workspace is seen inside every sandbox.
 const Mountpoint = "/workspace"
 
-// Home is the home folder inside every sandbox: empty, private, gone afterwards.
+// Home is the home folder inside every sandbox: empty, private, gone afterwards, unless Spec.Home keeps it.
 const Home = "/home/agent"
 
 // ObjectsRoot is where Tree.Objects are seen inside every sandbox.
 const ObjectsRoot = "/.sallyport/objects"
+
+// A sandbox has no network. With Spec.Egress one socket leads out of it, and these are its names inside.
+const (
+	EgressSocket = "/.sallyport/egress" // the socket itself
+	EgressPort   = 3128                 // of 127.0.0.1: what a relay hands on to the socket, for programs that know TCP alone
+)
+
+// CABundle is where the certificates are seen inside that a session trusts whose way out looks into TLS.
+const CABundle = "/.sallyport/ca.pem"
+
+// SelfPath is where sallyport itself is seen inside, read-only, for a program that is more than InitPath.
+const SelfPath = "/.sallyport/sallyport"
 
 // Owner is the uid and gid that a workspace's writable part belongs to and the sandbox runs as.
 type Owner struct {
@@ -60,13 +72,19 @@ type Limits struct {
 
 // Spec is one start.
 type Spec struct {
-	ID     string // unique and safe as a file name: a session identity
-	Owner  Owner
-	Tree   Tree
-	Argv   []string // Argv[0] is looked up in Env's PATH, inside
-	Dir    string   // absolute, inside; default Mountpoint
-	Env    []string // the whole environment
-	Binds  []Bind
+	ID    string // unique and safe as a file name: a session identity
+	Owner Owner
+	Tree  Tree
+	Argv  []string // Argv[0] is looked up in Env's PATH, inside
+	Dir   string   // absolute, inside; default Mountpoint
+	Env   []string // the whole environment
+	Binds []Bind
+	// Egress is a unix socket of the host that this sandbox alone may connect to; its owner becomes Owner. "" = no network
+	// at all. Nothing but bytes crosses it: who listens decides what they reach.
+	Egress string
+	// Home is a folder of the host, Owner's own, that is shown writable at Home and stays; "" = an empty one that does not.
+	// What is in it counts toward the limit of the disk.
+	Home   string
 	Limits Limits
 	Stdin  io.Reader // nil = /dev/null
 	Stdout io.Writer // written from one goroutine each

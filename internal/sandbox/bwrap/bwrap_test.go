@@ -75,7 +75,7 @@ func TestTheDriverHoldsThePortsPromisesWithoutControlGroups(t *testing.T) {
 	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).WithoutGroups()
 	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Setup {
 		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir()}
-	}, "program", "limits", "kill", "freeze", "attach", "view") // the rest knows no control groups
+	}, "program", "limits", "kill", "freeze", "attach", "view", "egress", "home") // the rest knows no control groups
 }
 
 func TestTheProbeNamesEverythingItTried(t *testing.T) {

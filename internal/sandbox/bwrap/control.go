@@ -195,7 +195,11 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 	if spec.Argv[0] == sandbox.InitPath { // a part of our own, as a probe or a replayed script is
 		run.Env = addEnv(run.Env, race.Options())
 	}
-	err = p.send(sandbox.Order{Run: run, Watch: watch}, files[:]...)
+	order := sandbox.Order{Run: run, Watch: watch}
+	if spec.Egress != "" {
+		order.Relay = &sandbox.Relay{Env: race.Options()}
+	}
+	err = p.send(order, files[:]...)
 	for _, f := range files {
 		f.Close()
 	}

@@ -223,7 +223,7 @@ func (p *process) watchDisk() {
 
 // lookAtDisk measures the tree once.
 func (p *process) lookAtDisk(open nameless) {
-	now := measure(writable(p.tree))
+	now := measure(p.written)
 	now.bytes -= p.before.bytes
 	now.files -= p.before.files
 	if l := p.brokenDisk(now, open.disk); l != nil {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -134,7 +135,7 @@ func (d *Driver) check(spec sandbox.Spec) error {
 			bad("%q is part of sallyport's own home", b.Source)
 		}
 	}
-	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir}, t.Layers...)
+	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir, spec.Egress, spec.Home}, t.Layers...)
 	for _, b := range append(append([]sandbox.Bind{}, t.Objects...), spec.Binds...) {
 		sources = append(sources, b.Source)
 		if err := checkTarget(b); err != nil {
@@ -160,6 +161,9 @@ func (d *Driver) check(spec sandbox.Spec) error {
 // reserved are places inside that no bind may cover or stand below.
 var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/.sallyport", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", sandbox.Mountpoint, sandbox.Home}
 
+// ours are files of the host's own that a spec may show among those that are always there.
+var ours = []string{sandbox.CABundle, sandbox.SelfPath}
+
 func checkTarget(b sandbox.Bind) error {
 	target := filepath.Clean(b.Target)
 	if !filepath.IsAbs(target) {
@@ -171,7 +175,7 @@ func checkTarget(b sandbox.Bind) error {
 		}
 	}
 	for _, r := range []string{"/proc", "/sys", "/dev", "/.sallyport"} {
-		if strings.HasPrefix(target, r+"/") && !strings.HasPrefix(target, sandbox.ObjectsRoot+"/") {
+		if strings.HasPrefix(target, r+"/") && !strings.HasPrefix(target, sandbox.ObjectsRoot+"/") && !slices.Contains(ours, target) {
 			return fmt.Errorf("nothing can be shown below %q", r)
 		}
 	}

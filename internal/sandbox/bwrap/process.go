@@ -29,8 +29,8 @@ type process struct {
 	tail    *tail
 	groups  *groups
 	limits  sandbox.Limits
-	tree    sandbox.Tree
-	before  written // in what was made for it: a plain folder, a git directory
+	written []string // folders that its programs write to
+	before  written  // in what was made for it: a plain folder, a git directory
 
 	sending  sync.Mutex
 	freezing sync.Mutex
@@ -73,7 +73,7 @@ func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *proce
 // begin starts what serves the sandbox until its end.
 func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	p.limits = spec.Limits
-	p.tree = spec.Tree
+	p.written = append(writable(spec.Tree), spec.Home)
 	p.before = measure([]string{spec.Tree.Dir, spec.Tree.GitDir}) // what was made for the program is not the program's
 	p.alarm = time.AfterFunc(startPatience+spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)

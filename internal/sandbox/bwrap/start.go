@@ -39,6 +39,9 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*process, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := d.hand(spec); err != nil {
+		return nil, err
+	}
 	groups, err := d.groupLayout().make(d.config.Ops, spec.ID, spec.Limits)
 	if err != nil {
 		return nil, err
@@ -108,6 +111,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	program, _ := d.program() // which one it is, and why, the probe says
 	l := sandbox.Launch{
 		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: spec.Binds,
+		Egress: spec.Egress, Home: spec.Home,
 		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes,
 	}
 	extra := []*os.File{theirs, nil, nil} // descriptors 3, 4, 5: see package sandbox

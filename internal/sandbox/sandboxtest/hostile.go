@@ -22,6 +22,7 @@ type try struct {
 	allowed bool     // the control runs inside
 	root    bool     // the control needs root
 	amd64   bool     // the try is in this machine's code
+	egress  string   // the try has a way out
 }
 
 func testHostile(t *testing.T, s Setup) {
@@ -111,7 +112,7 @@ func (s Setup) hold(t *testing.T, y try) {
 		}
 	}
 	spec := s.Spec(t, y.script)
-	spec.Env = append(spec.Env, y.inside...)
+	spec.Env, spec.Egress = append(spec.Env, y.inside...), y.egress
 	if got := s.run(t, spec); got.Code == 0 {
 		t.Errorf("it worked inside: %+v", got)
 	}

@@ -43,6 +43,8 @@ func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
 		{"freeze", testFreeze},
 		{"attach", testAttach},
 		{"view", testView},
+		{"egress", testEgress},
+		{"home", testHome},
 	}
 	for _, s := range suites {
 		if len(parts) > 0 && !slices.Contains(parts, s.name) {
