@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 
+	"sallyport/internal/adapter"
 	"sallyport/internal/api"
 	"sallyport/internal/cli"
 	"sallyport/internal/client"
@@ -24,6 +25,9 @@ func main() { os.Exit(run()) }
 func run() int {
 	// Inside and around a sandbox nothing of the command line may take part.
 	if len(os.Args) > 1 && os.Args[1] == "runner" {
+		if len(os.Args) == 3 && os.Args[2] == "adapt" {
+			return adapter.Main(adapter.Engines())
+		}
 		return runner.Main(os.Args[2:])
 	}
 	program := cli.System(serve)

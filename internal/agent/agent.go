@@ -44,6 +44,7 @@ type Settings struct {
 	Args        []string        // added to the agent's command line
 	Env         []string        // added to its environment, NAME=value; never a credential
 	Permissions map[string]bool // by kind of tool call (ACP): false refuses; what is not named is allowed
+	Rounds      int             // of change and check, at the most; 0 = RoundsDefault
 }
 
 // Program is what to start in the sandbox.
@@ -59,6 +60,8 @@ type Program struct {
 	Messages bool
 	// Turns says that the program tells the end of each turn (TurnEnd) and then waits for more words until its stdin ends.
 	Turns bool
+	// Rounds of change and check that such a program has at the most; 0 = RoundsDefault.
+	Rounds int
 	// Keeps says that the program has a home folder that outlives it, from which a later one can go on.
 	Keeps bool
 	// Model is where the program's model is; nil: it has none, and no way out.

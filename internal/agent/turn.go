@@ -3,6 +3,7 @@ package agent
 // What crosses the standard streams of a program that an adapter drives, beside the messages of SV-083 and SV-086.
 // Host to program: the first line is an Order; then messages; the end of stdin says that nothing more is wanted, and
 // the program ends once its turn is over. Program to host: lines of text for people, answers, and one TurnEnd a turn.
+// What an adapter shows of an agent never begins with a brace, so that an agent's words are no answer.
 
 // Order is the first line of an adapter's stdin.
 type Order struct {
@@ -36,7 +37,14 @@ type TurnEnd struct {
 	Outcome string `json:"outcome"`
 	Reason  string `json:"reason,omitempty"` // of a failure, one line, for a person
 	Says    string `json:"says,omitempty"`   // the agent's last words, at most SaysBytesMax
+	More    bool   `json:"more,omitempty"`   // words came meanwhile that it could not be given: they are the next turn's, which has begun
 }
 
-// SaysBytesMax is the most of an agent's last words that a TurnEnd holds.
-const SaysBytesMax = 4 << 10
+const (
+	// SaysBytesMax is the most of an agent's last words that a TurnEnd holds.
+	SaysBytesMax = 4 << 10
+	// ReasonBytesMax is the most of a TurnEnd's Reason.
+	ReasonBytesMax = 1 << 10
+	// OrderBytesMax is the longest Order, its newline included.
+	OrderBytesMax = 2 << 20
+)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -113,6 +114,9 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: spec.Binds,
 		Egress: spec.Egress, Home: spec.Home,
 		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes,
+	}
+	if spec.Argv[0] == sandbox.ProgramPath { // an adapter is in the whole program only
+		l.Binds = append(slices.Clone(l.Binds), sandbox.Bind{Source: d.config.Self, Target: sandbox.ProgramPath})
 	}
 	extra := []*os.File{theirs, nil, nil} // descriptors 3, 4, 5: see package sandbox
 	if l.Drop {

@@ -1,0 +1,8 @@
+package adapter
+
+import "sallyport/internal/agent"
+
+// Engines are those that a product's adapter has, by the name of their driver.
+func Engines() map[string]agent.Engine {
+	return map[string]agent.Engine{}
+}
