@@ -27,6 +27,7 @@ type adapter struct {
 	waiting []message      // words that the agent is still to be given
 	known   map[string]bool
 	talk    agent.Conversation
+	leave   func() // ends what a conversation was opened with
 	note    note
 	turns   int
 	asked   bool // to end
@@ -40,7 +41,9 @@ type turnDone struct {
 
 // drive opens the conversation and takes turns until nothing more is wanted.
 func (a *adapter) drive(ctx context.Context) int {
-	if err := a.open(ctx); err != nil {
+	err := a.open(ctx)
+	defer a.leave()
+	if err != nil {
 		a.out.Note(err.Error())
 		a.turns = 1
 		a.out.end(agent.TurnEnd{Turn: 1, Outcome: agent.TurnFailed, Reason: oneLine(err)})
@@ -79,7 +82,7 @@ func (a *adapter) open(ctx context.Context) error {
 	if a.note.Engine == a.order.Engine && a.note.Agent == a.order.Agent {
 		last = a.note.Session
 	}
-	ctx, cancel := context.WithCancel(ctx) // of the opening and of what lives with it: without a fault it ends with the process
+	ctx, a.leave = context.WithCancel(ctx)
 	type opened struct {
 		talk agent.Conversation
 		err  error
@@ -96,7 +99,6 @@ func (a *adapter) open(ctx context.Context) error {
 	case o := <-done:
 		a.talk, err = o.talk, o.err
 		if err != nil {
-			cancel()
 			return fmt.Errorf("%s did not start: %w", a.order.Agent, err)
 		}
 		if a.order.Resumed != nil && last != "" && !a.talk.Loaded() {
@@ -109,7 +111,6 @@ func (a *adapter) open(ctx context.Context) error {
 		a.asked = true
 		why = "it was asked to end"
 	}
-	cancel()
 	return errors.New(why)
 }
 

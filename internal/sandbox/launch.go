@@ -18,9 +18,6 @@ const Protocol = 4
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
 
-// ProgramPath is where the whole program is seen inside, read-only, by a Spec whose Argv begins with it.
-const ProgramPath = "/.sallyport/sallyport"
-
 // Descriptors that the launcher inherits, and the one that init keeps.
 const (
 	ControlFD = 3 // socket between driver and init; the launcher reports a failure on it

@@ -31,7 +31,7 @@ const (
 // CABundle is where the certificates are seen inside that a session trusts whose way out looks into TLS.
 const CABundle = "/.sallyport/ca.pem"
 
-// SelfPath is where sallyport itself is seen inside, read-only, for a program that is more than InitPath.
+// SelfPath is where sallyport itself is seen inside, read-only, by a Spec whose Argv begins with it: a program that is more than InitPath.
 const SelfPath = "/.sallyport/sallyport"
 
 // Owner is the uid and gid that a workspace's writable part belongs to and the sandbox runs as.

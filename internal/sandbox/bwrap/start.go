@@ -115,8 +115,8 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 		Egress: spec.Egress, Home: spec.Home,
 		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes,
 	}
-	if spec.Argv[0] == sandbox.ProgramPath { // an adapter is in the whole program only
-		l.Binds = append(slices.Clone(l.Binds), sandbox.Bind{Source: d.config.Self, Target: sandbox.ProgramPath})
+	if spec.Argv[0] == sandbox.SelfPath { // an adapter is in the whole program only
+		l.Binds = append(slices.Clone(l.Binds), sandbox.Bind{Source: d.config.Self, Target: sandbox.SelfPath})
 	}
 	extra := []*os.File{theirs, nil, nil} // descriptors 3, 4, 5: see package sandbox
 	if l.Drop {
