@@ -58,6 +58,9 @@ func fields(v reflect.Value) (map[string]field, []string) {
 			continue
 		}
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if key == "-" {
+			continue
+		}
 		all[key] = field{v.Field(i), f.Tag}
 		keys = append(keys, key)
 	}
@@ -126,7 +129,8 @@ func (b *binder) value(key, n ast.Node, path string, f field) {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	if w, ok := v.Addr().Interface().(word); ok {
+	_, group := n.(*ast.MappingNode)
+	if w, ok := v.Addr().Interface().(word); ok && !(group && v.Kind() == reflect.Struct) { // some structs have a short form
 		b.word(n, path, w)
 		b.bounds(n, path, v, f.tag)
 		return
@@ -136,6 +140,8 @@ func (b *binder) value(key, n ast.Node, path string, f field) {
 		b.structure(n, path, v)
 	case reflect.Slice:
 		b.list(n, path, f)
+	case reflect.Map:
+		b.table(n, path, f)
 	case reflect.Bool:
 		if x, ok := n.(*ast.BoolNode); ok {
 			v.SetBool(x.Value)
@@ -167,6 +173,37 @@ func (b *binder) list(n ast.Node, path string, f field) {
 	f.value.Set(out)
 }
 
+// table sets a map, whose keys are words too.
+func (b *binder) table(n ast.Node, path string, f field) {
+	mapping, ok := n.(*ast.MappingNode)
+	if !ok {
+		b.note(n, path, "it must hold keys, and is %s", kind(n))
+		return
+	}
+	if len(mapping.Values) > listMax {
+		b.note(n, path, "it has %d entries; %d is the limit", len(mapping.Values), listMax)
+		return
+	}
+	t := f.value.Type()
+	out := reflect.MakeMapWithSize(t, len(mapping.Values))
+	for _, entry := range mapping.Values {
+		key, ok := entry.Key.(*ast.StringNode)
+		if !ok {
+			b.note(entry.Key, path, "a key must be a plain word, and this is %s", kind(entry.Key))
+			continue
+		}
+		at := path + "." + key.Value
+		name, value := reflect.New(t.Key()), reflect.New(t.Elem()).Elem()
+		if err := name.Interface().(word).parse(key.Value); err != nil { // held by a test: the keys of every table are words
+			b.note(key, at, "%v", err)
+			continue
+		}
+		b.value(entry.Key, entry.Value, at, field{value, f.tag})
+		out.SetMapIndex(name.Elem(), value)
+	}
+	f.value.Set(out)
+}
+
 // plainInteger is what may be written as a number: decimal, as it will be read by a person.
 var plainInteger = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|-?[1-9][0-9]{0,17})$`) })
 
@@ -186,6 +223,23 @@ func (b *binder) integer(n ast.Node, path string, v reflect.Value) {
 
 func (b *binder) word(n ast.Node, path string, w word) {
 	text := ""
+	if _, ok := w.(number); ok {
+		switch n.(type) {
+		case *ast.IntegerNode, *ast.FloatNode:
+			text = n.GetToken().Value
+		default:
+			b.note(n, path, "it must be a number, and is %s", kind(n))
+			return
+		}
+		if err := w.parse(text); err != nil {
+			b.note(n, path, "%v", err)
+		}
+		return
+	}
+	what := kind(n)
+	if _, ok := w.(hidden); ok && strings.HasPrefix(what, "the number") {
+		what = "a number"
+	}
 	switch x := n.(type) {
 	case *ast.StringNode:
 		text = x.Value
@@ -193,12 +247,12 @@ func (b *binder) word(n ast.Node, path string, w word) {
 		text = x.Value.Value
 	case *ast.IntegerNode:
 		if _, ok := w.(*Size); !ok || !plainInteger().MatchString(x.Token.Value) {
-			b.note(n, path, "it must be text, and is %s; put it in quotes", kind(n))
+			b.note(n, path, "it must be text, and is %s; put it in quotes", what)
 			return
 		}
 		text = x.Token.Value
 	default:
-		b.note(n, path, "it must be text, and is %s", kind(n))
+		b.note(n, path, "it must be text, and is %s", what)
 		return
 	}
 	if strings.ContainsRune(text, 0) {
@@ -236,6 +290,12 @@ func limit(t reflect.Type, text string) int64 {
 	}
 	return i
 }
+
+// number is a word that is written as a number, hidden one that is never told.
+type (
+	number interface{ number() }
+	hidden interface{ hidden() }
+)
 
 // kind says what a node is, in words.
 func kind(n ast.Node) string {

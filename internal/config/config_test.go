@@ -170,6 +170,25 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a trial too long":                {"repository", "target: {restart: x, trial: 10m1s}\n", "target.trial: it must lie between 10s and 10m0s, or be 0s"},
 		"a probe elsewhere":               {"repository", "target: {probe: {http: 'http://192.0.2.1/'}}\n", `target: probe.http "http://192.0.2.1/" does not name this machine`},
 		"a probe with a password":         {"sallyport", "targets: [{repository: /r, probe: {http: 'http://me:hunter2@localhost/'}}]\n", "targets[0].probe.http: an address with a name or a password is not taken"},
+		"an agent that there is not":      {"sallyport", "agents:\n  claude: {}\n", "sallyport.yaml:2:3: agents.claude: \"claude\" is no agent; there are codex, "},
+		"an unknown key of an agent":      {"sallyport", "agents:\n  pi:\n    modell: x\n", "sallyport.yaml:3:5: agents.pi.modell: there is no such key; there are model, wire,"},
+		"a key itself":                    {"sallyport", "agents:\n  pi: {key: sk-ant-abcdef}\n", "sallyport.yaml:2:13: agents.pi.key: a key itself cannot stand in a file"},
+		"a key of digits":                 {"sallyport", "agents:\n  pi: {key: 1234567890}\n", "agents.pi.key: it must be text, and is a number"},
+		"a key in a relative file":        {"sallyport", "agents: {pi: {key: 'file:key'}}\n", "agents.pi.key: file: must be followed by the absolute path"},
+		"a key inside":                    {"sallyport", "agents: {pi: {env: {ANTHROPIC_API_KEY: x}}}\n", "agents.pi.env.ANTHROPIC_API_KEY: ANTHROPIC_API_KEY names a key, and none enters a sandbox"},
+		"a variable of the host's":        {"sallyport", "agents: {pi: {env: {https_proxy: x}}}\n", "https_proxy is set by the host inside a sandbox"},
+		"a base with a password":          {"sallyport", "agents: {pi: {base: 'https://me:hunter2@x.example'}}\n", "agents.pi.base: a name or a password cannot stand in it"},
+		"a base in the clear":             {"sallyport", "agents: {pi: {base: 'http://x.example'}}\n", "agents.pi.base: http:// is taken only for this machine and a private network"},
+		"a price in words":                {"sallyport", "agents: {pi: {price: {input: cheap}}}\n", "agents.pi.price.input: it must be a number, and is text"},
+		"a price too fine":                {"sallyport", "agents: {pi: {price: {input: 0.1234567}}}\n", `agents.pi.price.input: "0.1234567" is no amount`},
+		"no price":                        {"sallyport", "agents: {pi: {price: {}}}\n", "agents.pi.price: it names no price"},
+		"too many rounds":                 {"sallyport", "agents: {pi: {rounds: 21}}\n", "agents.pi.rounds: it must lie between 1 and 20"},
+		"an address to reach":             {"sallyport", "egress: [10.0.0.1]\n", `sallyport.yaml:1:10: egress[0]: "10.0.0.1" is no host`},
+		"a rule without a host":           {"sallyport", "egress:\n  - methods: [GET]\n", "egress[0]: host is missing"},
+		"an unknown key of a rule":        {"sallyport", "egress:\n  - {host: a.org, verbs: [GET]}\n", "egress[0].verbs: there is no such key; there are host, ports, methods, paths"},
+		"a port too high":                 {"sallyport", "egress: [{host: a.org, ports: [70000]}]\n", "egress[0].ports[0]: it must lie between 1 and 65535"},
+		"a command as a repository's":     {"repository", "agent: 'acp:evil'\n", `.sallyport.yaml:1:8: agent: "acp:evil" is not one of codex, `},
+		"a way out of a repository's own": {"repository", "egress: [registries]\n", ".sallyport.yaml:1:1: egress: there is no such key"},
 		"a key that is no word":           {"policy", "1: 2\n", "a key must be a plain word"},
 		"a hostile key":                   {"policy", "\"a\\e[31m\": 2\n", `policy.yaml:1:1: a\x1b[31m: there is no such key`},
 	} {
@@ -279,6 +298,25 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"sallyport", "notify: {command: mail me}", true}, {"sallyport", "notify: {command: ' '}", false}, {"sallyport", "notify: mail", false},
 		{"repository", "target: {restart: x, probe: {command: y}, trial: 1m30s}", true}, {"repository", "target: {repository: /r, restart: x}", false}, {"repository", "targets: []", false},
 		{"repository", "notify: {command: x}", false},
+
+		{"sallyport", "agents: {}", true}, {"sallyport", "agents: []", false}, {"sallyport", "agents: null", false}, {"sallyport", "agents: {codex: {}}", true}, {"sallyport", "agents: {codex: null}", false},
+		{"sallyport", "agents: {claude: {}}", false}, {"sallyport", "agents: {'acp:my-agent --acp': {wire: chat, base: 'http://127.0.0.1:11434/v1'}}", true}, {"sallyport", "agents: {'acp:': {}}", false}, {"sallyport", "agents: {'acp: ': {}}", false},
+		{"sallyport", "agents: {codex: {model: gpt-5, key: $OPENAI_API_KEY, base: 'https://api.example.org/v1', args: [-c, 'x=y'], env: {RUST_LOG: info}, permissions: {fetch: deny, execute: allow}, rounds: 20}}", true},
+		{"sallyport", "agents: {codex: {key: 'file:/etc/keys/openai', price: {input: 1.25, cached: 0.125, output: 10}, memory: 4GiB, timeout: 2h}}", true},
+		{"sallyport", "agents: {codex: {key: sk-1234}}", false}, {"sallyport", "agents: {codex: {key: 1234}}", false}, {"sallyport", "agents: {codex: {key: '$'}}", false}, {"sallyport", "agents: {codex: {key: 'file:relative'}}", false},
+		{"sallyport", "agents: {codex: {model: ''}}", false}, {"sallyport", "agents: {codex: {model: 'a b'}}", false}, {"sallyport", "agents: {codex: {wire: soap}}", false},
+		{"sallyport", "agents: {codex: {base: 'ftp://x'}}", false}, {"sallyport", "agents: {codex: {base: 'https://x.example/'}}", false}, {"sallyport", "agents: {codex: {base: 'https://a:b@x.example'}}", false},
+		{"sallyport", "agents: {codex: {rounds: 0}}", false}, {"sallyport", "agents: {codex: {rounds: 21}}", false}, {"sallyport", "agents: {codex: {permissions: {fly: deny}}}", false}, {"sallyport", "agents: {codex: {permissions: {fetch: false}}}", false},
+		{"sallyport", "agents: {codex: {env: {'A-B': x}}}", false}, {"sallyport", "agents: {codex: {env: {A: 1}}}", false}, {"sallyport", "agents: {codex: {args: x}}", false}, {"sallyport", "agents: {codex: {nope: x}}", false},
+		{"sallyport", "agents: {codex: {price: {input: '1'}}}", false}, {"sallyport", "agents: {codex: {price: {input: -1}}}", false}, {"sallyport", "agents: {codex: {price: {input: 0}}}", false}, {"sallyport", "agents: {codex: {price: 1}}", false},
+		{"sallyport", "egress: [registries, example.org, '*.example.org']", true}, {"sallyport", "egress: registries", false}, {"sallyport", "egress: [{host: api.example.org, ports: [443, 8443], methods: [GET], paths: [/v1, /v2/]}]", true},
+		{"sallyport", "egress: [{methods: [GET]}]", false}, {"sallyport", "egress: [{}]", false}, {"sallyport", "egress: ['*']", false}, {"sallyport", "egress: ['']", false}, {"sallyport", "egress: [localhost]", false}, {"sallyport", "egress: [127.0.0.1]", false},
+		{"sallyport", "egress: ['[::1]']", false}, {"sallyport", "egress: [Example.org]", false}, {"sallyport", "egress: ['example.org.']", false}, {"sallyport", "egress: ['example.org:443']", false}, {"sallyport", "egress: ['https://example.org']", false},
+		{"sallyport", "egress: [0x7f.1]", false}, {"sallyport", "egress: ['a.*.org']", false}, {"sallyport", "egress: ['-a.org']", false}, {"sallyport", "egress: [{host: a.org, ports: [0]}]", false}, {"sallyport", "egress: [{host: a.org, ports: [65536]}]", false},
+		{"sallyport", "egress: [{host: a.org, methods: [get]}]", false}, {"sallyport", "egress: [{host: a.org, paths: [v1]}]", false}, {"sallyport", "egress: [{host: a.org, paths: ['/a?b']}]", false}, {"sallyport", "egress: [{host: registries, nope: 1}]", false}, {"sallyport", "egress: [[a.org]]", false},
+		{"sallyport", "budgets: {}", true}, {"sallyport", "budgets: {tokens_per_change: 1000000, tokens_per_hour: 1, tokens_per_day: 2, cost_per_change: 0.5, cost_per_hour: 1, cost_per_day: 12.25}", true},
+		{"sallyport", "budgets: {tokens_per_day: 0}", false}, {"sallyport", "budgets: {tokens_per_day: 1.5}", false}, {"sallyport", "budgets: {cost_per_day: 0}", false}, {"sallyport", "budgets: {cost_per_day: '1'}", false}, {"sallyport", "budgets: {cost_per_week: 1}", false},
+		{"repository", "agent: codex", true}, {"repository", "agent: 'acp:evil'", false}, {"repository", "agent: sh", false}, {"repository", "agent: [codex]", false}, {"repository", "agents: {}", false}, {"repository", "egress: []", false}, {"repository", "budgets: {}", false},
 	} {
 		if got := parse(test.file, []byte(test.data)) == nil; got != test.taken {
 			t.Errorf("the parser of %s on %.60q: %v", test.file, test.data, parse(test.file, []byte(test.data)))
@@ -333,7 +371,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 			ValidationOnCheckpoint: new(true), RevertOnViolation: new(false), ViolationSeverity: "warning", PauseResumeProtocol: "signal",
 			ShadowWorkspace: config.ShadowWorkspace{Enabled: new(false), PromotionStrategy: "atomic", CleanupOnFailure: new(true), MaxShadowSizeMB: 2048},
 		},
-		Targets: []config.HomeTarget{},
+		Targets: []config.HomeTarget{}, Agents: map[config.AgentName]config.Agent{}, Egress: []config.Egress{},
 	}
 	if err != nil || !reflect.DeepEqual(s, want) {
 		t.Errorf("uncommented: %+v, %v", s, err)
@@ -360,8 +398,13 @@ func keys(t reflect.Type) (all []string) {
 		if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" {
 			all = append(all, key)
 		}
-		if f.Type.Kind() == reflect.Struct {
+		switch f.Type.Kind() {
+		case reflect.Struct:
 			all = append(all, keys(f.Type)...)
+		case reflect.Map:
+			if f.Type.Elem().Kind() == reflect.Struct {
+				all = append(all, keys(f.Type.Elem())...)
+			}
 		}
 	}
 	return all
@@ -395,7 +438,7 @@ func FuzzNoFileHangsOrPanics(f *testing.F) {
 	for _, file := range config.NewHome() {
 		f.Add([]byte(file.Text))
 	}
-	for _, s := range []string{"a: [x, {b: c}]", "<<: *a", "? a\n: b", "a: |\n  x\n", "- - -", "'", "a: &b !!c d", "limits: {memory: 1GiB}", "checks: [>-\n x]"} {
+	for _, s := range []string{"agents: {codex: {key: $A, price: {input: 1.5}, env: {A: b}}}", "egress: [registries, {host: a.org, ports: [1]}]", "agents: {1: {}}", "a: [x, {b: c}]", "<<: *a", "? a\n: b", "a: |\n  x\n", "- - -", "'", "a: &b !!c d", "limits: {memory: 1GiB}", "checks: [>-\n x]"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

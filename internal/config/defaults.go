@@ -1,5 +1,7 @@
 package config
 
+import "fmt"
+
 // File is a file that a new home gets.
 type File struct {
 	Name string // relative to the home
@@ -63,6 +65,38 @@ const sallyportText = `# How this host works. A key that is left out has its def
 # the files of a copy, watched). A plain command is always interactive.
 #runtime:
 #  execution_mode: deterministic
+
+# What agents are given, by name: codex, codex-acp, gemini, opencode, qwen, pi, api, or "acp:COMMAND" for any other that
+# speaks ACP. With its key in your environment (sallyport agent list says under which name) an agent needs no entry. A key
+# never stands here: it is named, added outside the sandbox to what goes to base, and nowhere else. An entry:
+#
+#| codex:
+#|   model: gpt-5               # as its endpoint calls it; --model names another
+#|   key: $OPENAI_API_KEY       # or file:/path, which only you may read
+#|   base: https://models.example.org/v1
+#|   wire: responses            # chat, messages, gemini: the language of base
+#|   args: []                   # added to its command line
+#|   env: {}                    # added to its environment; no key
+#|   permissions: {fetch: deny} # when it asks, by kind of tool call; without a word it is allowed
+#|   rounds: 5                  # how often it may try until rules and checks pass, 1 to 20
+#|   price: {input: 1.25, cached: 0.125, output: 10} # per million tokens, in your money
+#|   memory: 2GiB               # instead of limits: memory:
+#|   timeout: 1h                # instead of limits: timeout:
+#agents: {}
+
+# What every agent's sandbox may reach beside its model: nothing. registries is the set of hosts that packages come from.
+# Entries: registries, example.org, "*.example.org", {host: api.example.org, ports: [443], methods: [GET], paths: [/v1]}
+#egress: []
+
+# How much models may be used; what goes beyond is refused, and the change waits for you. Tokens are read and written together,
+# costs are by the agents' price:
+#| tokens_per_change: 1000000
+#| tokens_per_hour: 5000000     # of all agents together
+#| tokens_per_day: 20000000
+#| cost_per_change: 5
+#| cost_per_hour: 10
+#| cost_per_day: 50
+#budgets: {}
 
 # How a working agent is watched. A repository's .sallyport.yaml may have the same keys; of
 # both the stricter holds.
@@ -135,6 +169,66 @@ protected_areas:
 #file_bytes_max: 64MiB
 #change_bytes_max: 1GiB
 #paths_max: 100000
+`
+
+// RepositoryText is a new .sallyport.yaml, which says all that there is to say, commented out where the default holds; agent "" and
+// strategy "" are left to the default too.
+func RepositoryText(agent, strategy string) string {
+	chosen := func(key, value, usual string) string {
+		if value == "" {
+			return "#" + key + ": " + usual
+		}
+		return key + ": " + value
+	}
+	interactive := "#interactive:\n#  strategy: direct_worktree"
+	if strategy != "" {
+		interactive = "interactive:\n  strategy: " + strategy
+	}
+	return fmt.Sprintf(repositoryText, chosen("agent", agent, Agents[0]), interactive)
+}
+
+const repositoryText = `# How sallyport changes this repository. It counts as it stands in the commit that a change starts from, and joins what the
+# owner of a home has said: of both the stricter holds. A key that is left out has its default; one that is not known is refused.
+
+# The agent of "sallyport run" when no other is named: codex, codex-acp, gemini, opencode, qwen, pi, api.
+%s
+
+# Commands that must succeed in a sandbox, without a network, on the proposed tree before a person is asked. An agent that has failed one is
+# told so and tries again.
+#checks: []
+
+# Where changes may work, and where not. * and ? stay within a folder, ** crosses folders.
+#allowed_areas: []
+#forbidden_areas: []
+#protected_areas: []      # added to the home's: nothing an agent made lands there
+
+# How a working agent is watched. direct_worktree lets it mend a file that breaks a rule; shadow_workspace takes its tree back to the
+# last valid checkpoint.
+%s
+
+# Module caches that sandboxes see, read-only: go, node, python. Those that the files at the top ask for are seen anyway.
+#profiles: []
+
+# Ignored files that are part of a change all the same.
+#include_ignored: []
+
+# What may be in a change: symbolic links, new executables, and how much.
+#allow_symlinks: false
+#executables: review      # refuse makes a new one a violation
+#allow_executable: []     # with refuse: where it is none
+#file_bytes_max: 64MiB
+#change_bytes_max: 1GiB
+#paths_max: 100000
+
+# How agents work that can do it both ways: deterministic or interactive.
+#execution_mode: deterministic
+
+# How the code is started again and asked whether it answers once a change has landed; what does not answer goes back by itself. It
+# runs only after the owner of a home has trusted exactly these words (sallyport target trust):
+#| target:
+#|   restart: systemctl restart app
+#|   probe: {http: "http://127.0.0.1:8080/health"}
+#|   trial: 2m
 `
 
 const ignoreText = `.state/

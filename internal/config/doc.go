@@ -37,6 +37,10 @@ type Sallyport struct {
 	Commits  Commits   `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
 	Runtime  Runtime   `json:"runtime,omitzero" jsonschema:"How agents run."`
 
+	Agents  map[AgentName]Agent `json:"agents,omitempty" jsonschema:"Models, keys and limits by agent: codex, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:COMMAND'."`
+	Egress  []Egress            `json:"egress,omitempty" jsonschema:"What every agent's sandbox may reach beside its model: the set registries, names of hosts, or hosts with methods and paths. Default: nothing."`
+	Budgets Budgets             `json:"budgets,omitzero" jsonschema:"How much models may be used. What would go beyond is refused, and the change waits for a person."` // CW-095
+
 	Retention Retention `json:"retention,omitzero" jsonschema:"How long things are kept once their change has ended; nothing of an open change goes, and the audit log and the rows stay."`
 	Layers    Layers    `json:"layers,omitzero" jsonschema:"How many base trees are kept for the next change; one that a workspace stands on is never removed."`
 
@@ -112,6 +116,7 @@ type Repository struct {
 	Profiles       []Profile `json:"profiles,omitempty" jsonschema:"Module caches that sandboxes of this repository see, read-only."`
 	IncludeIgnored []Glob    `json:"include_ignored,omitempty" jsonschema:"Globs of ignored files that are part of a change all the same."`
 
+	Agent         KnownAgent    `json:"agent,omitempty" jsonschema:"The agent of run without --agent and without a command: codex, codex-acp, gemini, opencode, qwen, pi or api."`
 	ExecutionMode ExecutionMode `json:"execution_mode,omitempty" jsonschema:"How agents that can do both work here: deterministic or interactive. A plain command is always interactive."` // SV-007
 	Interactive   Supervision   `json:"interactive,omitzero" jsonschema:"How a working agent is watched; it counts where it is stricter than the home's."`
 

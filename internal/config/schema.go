@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"sallyport/internal/credential"
 	"sallyport/internal/policy"
 	"sallyport/internal/target"
 )
@@ -64,6 +65,42 @@ func Schema(name string) ([]byte, error) {
 
 // options describes the words of a file.
 func options() *jsonschema.ForOptions {
+	o := wordOptions()
+	reach, err := jsonschema.For[Reach](o)
+	if err != nil {
+		panic("the schema of an entry of egress: " + err.Error()) // held by a test
+	}
+	tighten(reach, reflect.New(reflect.TypeFor[Reach]()).Elem())
+	o.TypeSchemas[reflect.TypeFor[Egress]()] = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+		{Type: "string", Enum: []any{Registries}}, {Type: "string", Pattern: hostForm, MaxLength: new(hostMax)}, reach,
+	}}
+	return o
+}
+
+// tables are what the keys of maps must look like.
+var tables = map[reflect.Type]func() *jsonschema.Schema{
+	reflect.TypeFor[AgentName](): func() *jsonschema.Schema { return either(Agents, acpForm) },
+	reflect.TypeFor[Variable]():  func() *jsonschema.Schema { return either(nil, credential.VariableForm) },
+	reflect.TypeFor[ToolKind]():  func() *jsonschema.Schema { return either(ToolKinds, "") },
+}
+
+// either is one of some words, or of a form.
+func either(names []string, form string) *jsonschema.Schema {
+	s := &jsonschema.Schema{}
+	if len(names) > 0 {
+		one := &jsonschema.Schema{}
+		for _, n := range names {
+			one.Enum = append(one.Enum, n)
+		}
+		s.AnyOf = append(s.AnyOf, one)
+	}
+	if form != "" {
+		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Pattern: form})
+	}
+	return s
+}
+
+func wordOptions() *jsonschema.ForOptions {
 	text := func(form string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: forms[form], MinLength: new(1)}
 	}
@@ -87,6 +124,19 @@ func options() *jsonschema.ForOptions {
 		reflect.TypeFor[Address]():     {Type: "string", Pattern: `^http://[^\s@#]+$`, MaxLength: new(target.URLBytesMax)},
 		reflect.TypeFor[Trial]():       {Type: "string", Pattern: "^0s$|" + forms["duration"], MinLength: new(1)},
 
+		reflect.TypeFor[KnownAgent]():    words(Agents),
+		reflect.TypeFor[Model]():         {Type: "string", Pattern: modelForm},
+		reflect.TypeFor[Wire]():          words(wires),
+		reflect.TypeFor[Key]():           {Type: "string", Pattern: credential.ReferenceForm},
+		reflect.TypeFor[Base]():          {Type: "string", Pattern: `^https?://[^\s@?#]+[^\s@?#/]$`, MaxLength: new(credential.BaseBytesMax)},
+		reflect.TypeFor[Argument]():      {Type: "string", MaxLength: new(argumentBytesMax)},
+		reflect.TypeFor[VariableValue](): {Type: "string", MaxLength: new(argumentBytesMax)},
+		reflect.TypeFor[Permission]():    words(permissions),
+		reflect.TypeFor[Money]():         {Type: "number", ExclusiveMinimum: new(0.0), Maximum: new(float64(MoneyMax) / 1e6)},
+		reflect.TypeFor[Host]():          {Type: "string", Pattern: hostForm, MaxLength: new(hostMax)},
+		reflect.TypeFor[Method]():        words(Methods),
+		reflect.TypeFor[URLPath]():       {Type: "string", Pattern: urlPathForm, MaxLength: new(urlPathMax)},
+
 		reflect.TypeFor[ExecutionMode](): words(executionModes),
 		reflect.TypeFor[Strategy]():      words(strategies),
 		reflect.TypeFor[Promotion]():     words(promotions),
@@ -109,11 +159,21 @@ func tighten(s *jsonschema.Schema, v reflect.Value) {
 		case t.Kind() == reflect.Pointer:
 			property.Type, property.Types = "string", nil
 		case t.Kind() == reflect.Slice:
-			if t.Elem().Kind() == reflect.Struct {
+			switch {
+			case t.Elem() == reflect.TypeFor[Egress](): // it is whole already
+			case t.Elem().Kind() == reflect.Struct:
 				tighten(property.Items, reflect.New(t.Elem()).Elem())
+			case t.Elem().Kind() == reflect.Int:
+				property.Items.Minimum = new(float64(limit(t.Elem(), f.tag.Get("min"))))
+				property.Items.Maximum = new(float64(limit(t.Elem(), f.tag.Get("max"))))
 			}
 			property.Type, property.Types = "array", nil
 			property.MaxItems = new(listMax)
+		case t.Kind() == reflect.Map:
+			if t.Elem().Kind() == reflect.Struct {
+				tighten(property.AdditionalProperties, reflect.New(t.Elem()).Elem())
+			}
+			property.PropertyNames, property.MaxProperties = tables[t.Key()](), new(listMax)
 		case t.Kind() == reflect.Int:
 			property.Minimum = new(float64(limit(t, f.tag.Get("min"))))
 			property.Maximum = new(float64(limit(t, f.tag.Get("max"))))

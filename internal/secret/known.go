@@ -50,7 +50,7 @@ func revealed(known []Value) []string {
 // knownIn finds the secrets that the host knows.
 func (s *Scanner) knownIn(text string) []hit {
 	var hits []hit
-	for _, k := range s.known {
+	for _, k := range slices.Concat(s.known, s.cfg.Held.is().plain) {
 		lines := lineCounter{text: text}
 		for at := 0; ; {
 			i := strings.Index(text[at:], k)

@@ -30,6 +30,7 @@ type Config struct {
 	Unpack   Unpack        // limits of archives
 	Workers  int           // blobs scanned at once by ScanAll; as many as there are processors if 0
 	Known    []Value       // secrets that the host knows: each is found and redacted wherever it stands, whatever it looks like
+	Held     *Held         // secrets that come and go; nil: none
 	Cache    Cache         // nil: nothing is kept
 }
 
@@ -53,7 +54,7 @@ type Blob struct {
 	Missed bool // Cached was asked and knew nothing: it is not asked again
 }
 
-// Scanner finds secrets. It never changes after it is made; all methods may be called at once.
+// Scanner finds secrets. It never changes after it is made, but for what Config.Held holds; all methods may be called at once.
 type Scanner struct {
 	sieve  *sieve
 	ignore ignored
@@ -153,6 +154,7 @@ func (s *Scanner) ScanBlob(ctx context.Context, b Blob) (fs []Finding, err error
 			return fs, nil
 		}
 	}
+	key, keep := s.key(b) // before it is looked at: what is held by its end may be more
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.TimeMax, fmt.Errorf("it took longer than %s: %w", s.cfg.TimeMax, context.DeadlineExceeded))
 	defer cancel()
 	scan := job{scanner: s, ctx: ctx}
@@ -166,7 +168,7 @@ func (s *Scanner) ScanBlob(ctx context.Context, b Blob) (fs []Finding, err error
 	if err != nil {
 		return fs, notScanned(ctx, scan.file, err)
 	}
-	if key, ok := s.key(b); ok {
+	if keep {
 		s.cfg.Cache.Keep(key, fs)
 	}
 	return fs, nil
@@ -183,7 +185,7 @@ func (s *Scanner) Cached(b Blob) ([]Finding, bool) {
 
 // key names a blob's scan; false if it cannot be kept.
 func (s *Scanner) key(b Blob) (Key, bool) {
-	key := Key{Blob: b.ID, Base: b.BaseID, Path: b.Path, Rules: s.cached}
+	key := Key{Blob: b.ID, Base: b.BaseID, Path: b.Path, Rules: s.cached + s.cfg.Held.is().digest}
 	if b.Link {
 		key.Rules += " link"
 	}
