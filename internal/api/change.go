@@ -177,6 +177,26 @@ type Progress struct {
 	Since        time.Time `json:"since"`
 }
 
+// Asked is what a change's programs asked of the network: requests of one kind, counted. Its texts are an agent's, unescaped.
+type Asked struct {
+	Host    string    `json:"host"` // "" = of kinds that are not told apart any more
+	Port    uint16    `json:"port"`
+	Method  string    `json:"method"`          // CONNECT, GET
+	Route   string    `json:"route,omitempty"` // to a host of the agent's own: model
+	Verdict string    `json:"verdict"`         // allowed, refused, failed
+	Why     string    `json:"why,omitempty"`
+	Count   int64     `json:"count"`
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+}
+
+// The verdicts of an Asked.
+const (
+	AskedAllowed = "allowed"
+	AskedRefused = "refused"
+	AskedFailed  = "failed" // it was allowed and did not work
+)
+
 // Detail is all there is to know of one change.
 type Detail struct {
 	Change      Change       `json:"change"`
@@ -186,6 +206,7 @@ type Detail struct {
 	Approval    *Approval    `json:"approval,omitempty"`
 	Landing     *Landed      `json:"landing,omitempty"`
 	Progress    *Progress    `json:"progress,omitempty"`
+	Asked       []Asked      `json:"asked,omitempty"` // of the network
 }
 
 // The kinds of a notice.
@@ -197,6 +218,8 @@ const (
 	NoticeOutput     = "output"
 	// NoticeTrial says that a trial moved; the last one is sent again to who comes later.
 	NoticeTrial = "trial"
+	// NoticeEgress says what was asked of the network since the last one of its kind.
+	NoticeEgress = "egress"
 	// NoticeEnd is the last event of a stream that ended by itself; a stream without it was cut.
 	NoticeEnd = "end"
 )
@@ -211,4 +234,5 @@ type Notice struct {
 	Text       string      `json:"text,omitempty"` // output: as the agent wrote it, unescaped
 	Progress   *Progress   `json:"progress,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Asked      *Asked      `json:"asked,omitempty"`
 }

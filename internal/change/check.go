@@ -47,11 +47,17 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, co
 		return proposal.CheckResult{}, err
 	}
 	defer c.discard(ctx, shown)
-	spec, err := c.environment(ctx, row, o.judging)
+	name := id.NewSession("check")
+	way, err := c.wayOut(ctx, row, Outgoing{Session: name, Check: true})
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
-	spec.ID = string(id.NewSession("check"))
+	defer way.Close()
+	spec, err := c.environment(ctx, row, o.judging, way)
+	if err != nil {
+		return proposal.CheckResult{}, err
+	}
+	spec.ID = string(name)
 	out := &tail{max: tailBytes}
 	clean := c.Secrets.Redactor(out) // before the beginning is cut off, or the rest of a secret would stay
 	both := &together{to: clean}
@@ -79,7 +85,7 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, co
 }
 
 // environment is a sandbox with what this change's programs may see, and no tree or program yet.
-func (c *Controller) environment(ctx context.Context, row store.Change, j Judging) (sandbox.Spec, error) {
+func (c *Controller) environment(ctx context.Context, row store.Change, j Judging, way Way) (sandbox.Spec, error) {
 	limits := c.Settings.Limits
 	limits.DiskBytes = supervision(row.Request, j).UpperBytesMax
 	if row.Request.Timeout > 0 {
@@ -96,6 +102,7 @@ func (c *Controller) environment(ctx context.Context, row store.Change, j Judgin
 		Path: row.Request.Path, Home: row.Request.Home, Top: row.Request.Project.Top,
 		Shares:   shares,
 		Profiles: slices.Concat(c.Settings.Profiles, j.Profiles, row.Request.Profiles),
+		Way:      way,
 	})
 }
 

@@ -39,6 +39,7 @@ type Parts struct {
 	Tell       Teller                         // nil: nobody but who watches
 	Clock      func() (deadman.Moment, error) // nil = deadman.Now
 	Notebook   Notebook                       // nil keeps none
+	Network    Network                        // nil: nothing leads out of any sandbox
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger

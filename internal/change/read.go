@@ -46,6 +46,9 @@ func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err 
 		if d.Checkpoints, err = tx.Checkpoints(ctx, change); err != nil {
 			return err
 		}
+		if d.Asked, err = tx.Asked(ctx, change); err != nil {
+			return err
+		}
 		if p, ok, err := tx.Proposal(ctx, change); err != nil {
 			return err
 		} else if ok {

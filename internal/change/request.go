@@ -134,7 +134,7 @@ func (c *Controller) possible(ctx context.Context, r request.Request) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.environment(ctx, store.Change{Request: r}, judging)
+	_, err = c.environment(ctx, store.Change{Request: r}, judging, Way{})
 	if problem.KindOf(err) == problem.NotFound {
 		return problem.Errorf(problem.Usage, "", "%w", err)
 	}

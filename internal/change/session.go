@@ -19,8 +19,8 @@ import (
 // reportEvery is how often a watched change tells how far it is.
 const reportEvery = time.Second
 
-// running is one session of a change, ready to run.
-func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (session.Running, session.Supervision, error) {
+// running is one session of a change, ready to run; its way out is open.
+func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (run session.Running, mode session.Supervision, err error) {
 	r := row.Request
 	program, err := c.Agents[r.Agent].Program(task(row.ID, r))
 	if err != nil {
@@ -30,7 +30,21 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	spec, err := c.environment(ctx, row, judging)
+	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: r.Agent, Started: now()}
+	if row.Identity != "" && row.Identity == last.ID { // it goes on as who it was (RM-025)
+		s.ID = last.ID
+	}
+	s.Dir = c.sessionDir(s.ID)
+	way, err := c.wayOut(ctx, row, Outgoing{Session: s.ID, Model: program.Model})
+	if err != nil {
+		return session.Running{}, session.Supervision{}, err
+	}
+	defer func() {
+		if err != nil {
+			way.Close()
+		}
+	}()
+	spec, err := c.environment(ctx, row, judging, way)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -38,13 +52,8 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 		return session.Running{}, session.Supervision{}, err
 	}
 	spec.Tree = ws.Tree
-	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: r.Agent, Started: now()}
-	if row.Identity != "" && row.Identity == last.ID { // it goes on as who it was (RM-025)
-		s.ID = last.ID
-	}
-	s.Dir = c.sessionDir(s.ID)
-	run := session.Running{
-		Session: s, Driver: c.Sandbox, Spec: spec, Program: program, Ops: c.Ops, Secrets: c.Secrets,
+	run = session.Running{
+		Session: s, Driver: c.Sandbox, Spec: spec, Way: way, Program: program, Ops: c.Ops, Secrets: c.Secrets,
 		Cwd: filepath.Join(r.Project.Top, r.Workdir),
 	}
 	if program.Messages {

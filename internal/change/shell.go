@@ -75,7 +75,7 @@ func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []st
 		return 0, err
 	}
 	defer c.discard(ctx, shown)
-	spec, err := c.environment(ctx, row, judging)
+	spec, err := c.environment(ctx, row, judging, Way{})
 	if err != nil {
 		return 0, err
 	}

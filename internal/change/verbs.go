@@ -29,6 +29,7 @@ type Detail struct {
 	Trial       *trial.Trial       // nil if it needs none
 	Undoing     *landing.Landing   // that takes a trial's landing back
 	Progress    *Progress          // while an agent works
+	Asked       []session.Asked    // of the network, by its sessions and checks
 }
 
 // Receipt is the answer to an accepted request.
@@ -51,13 +52,17 @@ type Notice struct {
 	Seq    int64     `json:"seq"` // grows within one daemon's life
 	Change id.Change `json:"change"`
 	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, output, trial
+	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, output, trial, egress
 	State  State     `json:"state,omitempty"`
 	Text   string    `json:"text,omitempty"` // for a person; output: as the agent wrote it, unescaped
 
 	Progress   *Progress              `json:"progress,omitempty"`
 	Checkpoint *checkpoint.Checkpoint `json:"checkpoint,omitempty"`
+	Asked      *session.Asked         `json:"asked,omitempty"` // of egress: what was asked since the last one of its kind
 }
+
+// NoticeEgress says what was asked of the network: the first time at once, then counted.
+const NoticeEgress = "egress"
 
 // PutBack is what a smart or per-file rollback did.
 type PutBack struct {

@@ -107,6 +107,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	if err != nil {
 		return err
 	}
+	defer run.Way.Close()
 	s := run.Session
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.PutSession(ctx, s); err != nil {

@@ -54,6 +54,7 @@ func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
 		s.files(d.Checkpoints[n-1])
 	}
 	s.happened(d, entries)
+	s.network(d.Asked)
 	s.trial(c)
 	s.stands(a, d)
 }

@@ -39,6 +39,9 @@ func (v *plainView) show(n api.Notice) {
 		}
 		return
 	}
+	if usual(n) && !v.output {
+		return
+	}
 	for _, l := range v.noticeLines(v.sheet(v.Err), n) {
 		fmt.Fprintf(v.Err, "%s %s\n", v.change, l)
 	}
@@ -88,6 +91,10 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 				s.line("  %s", inert.Line(n.Text))
 			}
 			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+		}
+	case api.NoticeEgress:
+		if n.Asked != nil {
+			return []string{"network: " + s.request(*n.Asked)}
 		}
 	case api.NoticeProgress, api.NoticeOutput, api.NoticeEnd:
 	default:
@@ -174,7 +181,7 @@ func (v *liveView) show(n api.Notice) {
 			return
 		}
 	}
-	if n.Kind == api.NoticeOutput {
+	if n.Kind == api.NoticeOutput || usual(n) && !v.output {
 		return
 	}
 	v.clear()

@@ -120,7 +120,7 @@ func cloneAll(l sandbox.Launch) ([]graft, error) {
 	binds = append(binds, realTops()...)
 	// Where a repository says objects are was looked at before; it must still be that place.
 	for _, b := range tree.Objects {
-		g, err := cloneReal(b.Source, rootDir+filepath.Clean(b.Target), unix.MOUNT_ATTR_RDONLY)
+		g, err := cloneReal(b.Source, rootDir+filepath.Clean(b.Target))
 		if err != nil {
 			return nil, err
 		}
@@ -130,11 +130,7 @@ func cloneAll(l sandbox.Launch) ([]graft, error) {
 		binds = append(binds, sandbox.Bind{Source: l.Egress, Target: sandbox.EgressSocket})
 	}
 	if l.Home != "" {
-		g, err := cloneReal(l.Home, rootDir+sandbox.Home, 0)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, g)
+		binds = append(binds, sandbox.Bind{Source: l.Home, Target: sandbox.Home, Writable: true})
 	}
 	for _, b := range append(binds, l.Binds...) {
 		attr := uint64(unix.MOUNT_ATTR_RDONLY)
@@ -173,8 +169,8 @@ func clone(source, target string, attr uint64, idmap int) (graft, error) {
 	return protect(fd, source, target, attr, idmap)
 }
 
-// cloneReal is clone of a folder whose path has no link in it.
-func cloneReal(source, target string, attr uint64) (graft, error) {
+// cloneReal is clone, read-only, of a folder whose path has no link in it.
+func cloneReal(source, target string) (graft, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	at, err := unix.Openat2(unix.AT_FDCWD, source, &how)
 	if err != nil {
@@ -185,7 +181,7 @@ func cloneReal(source, target string, attr uint64) (graft, error) {
 	if err != nil {
 		return graft{}, fmt.Errorf("show %q: %w", source, err)
 	}
-	return protect(fd, source, target, attr, 0)
+	return protect(fd, source, target, unix.MOUNT_ATTR_RDONLY, 0)
 }
 
 // protect sets what a detached mount must never allow.

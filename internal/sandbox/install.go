@@ -15,6 +15,8 @@ type Person struct {
 	Path string // PATH
 	Home string // home folder; never shown itself
 	Top  string // top of the repository, which stands at Mountpoint inside; "" = none
+	// Registries says that package registries can be reached: profiles do not tell programs to do without.
+	Registries bool
 }
 
 // Installed is a program and what has to be shown for it to run.

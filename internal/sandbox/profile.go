@@ -11,7 +11,7 @@ import (
 )
 
 // Profile is what programs of one language need beyond /usr: their toolchain and
-// the person's caches, read-only, and an environment that asks no network.
+// the person's caches, read-only, and an environment that asks no network, unless registries can be reached.
 type Profile struct {
 	Name  string
 	Binds []Bind
@@ -94,11 +94,29 @@ func (p Person) cache(out *Profile, source, target string) bool {
 
 func fillGo(p Person, out *Profile) {
 	out.Env = append(out.Env,
-		"GOPROXY=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOPATH="+Home+"/go", "GOCACHE="+Home+"/.cache/go-build", "GOENV=off")
+		"GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOPATH="+Home+"/go", "GOCACHE="+Home+"/.cache/go-build", "GOENV=off")
 	cache := goModCache(p.Home)
-	if cache != "" && p.cache(out, cache, cache) {
-		out.Env = append(out.Env, "GOMODCACHE="+cache)
+	shown := cache != "" && p.cache(out, cache, cache)
+	switch {
+	case p.Registries && shown && plain(cache): // what the person has is not asked for again; nothing new fits into their cache
+		out.Env = append(out.Env, "GOPROXY=file://"+cache+"/cache/download,"+goProxy)
+	case p.Registries:
+		out.Env = append(out.Env, "GOPROXY="+goProxy)
+	case shown:
+		out.Env = append(out.Env, "GOPROXY=off", "GOMODCACHE="+cache)
+	default:
+		out.Env = append(out.Env, "GOPROXY=off")
 	}
+}
+
+// goProxy is the registry of Go modules; where a module comes from itself is no registry.
+const goProxy = "https://proxy.golang.org"
+
+// plain reports whether a path is the same in a URL, and in a list of URLs.
+func plain(path string) bool {
+	return !strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-", r)
+	})
 }
 
 // goModCache reads where go keeps modules: what `go env -w` wrote, else the default.
@@ -142,15 +160,21 @@ func readBounded(path string, most int64) ([]byte, error) {
 
 func fillNode(p Person, out *Profile) {
 	out.Env = append(out.Env,
-		"npm_config_offline=true", "npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false",
-		"npm_config_cache="+Home+"/.npm")
+		"npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_cache="+Home+"/.npm")
+	if p.Registries {
+		return // npm writes what it fetches into its cache, and fails where it cannot
+	}
+	out.Env = append(out.Env, "npm_config_offline=true")
 	if p.Home != "" {
 		p.cache(out, filepath.Join(p.Home, ".npm/_cacache"), Home+"/.npm/_cacache")
 	}
 }
 
 func fillPython(p Person, out *Profile) {
-	out.Env = append(out.Env, "PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1")
+	out.Env = append(out.Env, "PIP_DISABLE_PIP_VERSION_CHECK=1")
+	if !p.Registries {
+		out.Env = append(out.Env, "PIP_NO_INDEX=1")
+	}
 	if p.Home == "" {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sallyport/internal/agent"
@@ -21,6 +22,41 @@ type Surroundings struct {
 	Top      string   // the person's repository
 	Shares   []string // absolute paths on the host
 	Profiles []string // named; those that the files at the top ask for are added
+	Way      Way      // out of the sandbox
+}
+
+// Way is an open way out of a sandbox; the zero value is none: nothing that is asked of the network is answered.
+type Way struct {
+	Socket     string // on the host; "" = there is none
+	Bundle     string // file on the host with the certificates to trust; "" = the system's
+	Registries bool   // package registries may be reached
+	End        func() // closes it; it waits until nothing goes through any more. May be nil
+}
+
+// Close closes a way that may be none, or open no more.
+func (w *Way) Close() {
+	if end := w.End; end != nil {
+		w.End = nil
+		end()
+	}
+}
+
+// env says to programs where the way out is, in every spelling that is in use.
+func (w Way) env() (env []string) {
+	if w.Socket == "" {
+		return nil
+	}
+	proxy := "http://127.0.0.1:" + strconv.Itoa(sandbox.EgressPort)
+	for name, value := range map[string]string{"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": "127.0.0.1,localhost"} {
+		env = append(env, name+"="+value, strings.ToLower(name)+"="+value)
+	}
+	if w.Bundle != "" {
+		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"} {
+			env = append(env, name+"="+sandbox.CABundle)
+		}
+	}
+	slices.Sort(env)
+	return env
 }
 
 // usual is PATH inside after what is the person's own.
@@ -34,8 +70,11 @@ func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
 	if err := ctx.Err(); err != nil {
 		return sandbox.Spec{}, fmt.Errorf("gather what a sandbox shows: %w", context.Cause(ctx))
 	}
-	person := sandbox.Person{Path: s.Path, Home: s.Home, Top: s.Top}
-	spec := sandbox.Spec{Owner: s.Owner, Limits: s.Limits, Dir: sandbox.Mountpoint}
+	person := sandbox.Person{Path: s.Path, Home: s.Home, Top: s.Top, Registries: s.Way.Socket != "" && s.Way.Registries}
+	spec := sandbox.Spec{Owner: s.Owner, Limits: s.Limits, Dir: sandbox.Mountpoint, Egress: s.Way.Socket}
+	if s.Way.Socket != "" && s.Way.Bundle != "" {
+		spec.Binds = addBinds(spec.Binds, sandbox.Bind{Source: s.Way.Bundle, Target: sandbox.CABundle})
+	}
 	for _, path := range s.Shares {
 		b, err := person.Share(path)
 		if err != nil {
@@ -56,6 +95,7 @@ func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
 	env := []string{
 		"HOME=" + sandbox.Home, "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "TERM=dumb", "LANG=C.UTF-8", "TMPDIR=/tmp",
 	}
+	env = append(env, s.Way.env()...)
 	var dirs []string
 	for _, name := range names {
 		profile, err := person.Profile(name)

@@ -22,6 +22,7 @@ type Running struct {
 	Session Session // ID, Agent, Started and Dir (absolute) are set; its folder is made if it is not there
 	Driver  sandbox.Driver
 	Spec    sandbox.Spec          // of Environment, with a tree
+	Way     Way                   // that Spec has; whoever opened it closes it
 	Program agent.Program         // what an agent driver made of the task
 	Talk    *Talk                 // of this session alone, for a Program with Messages; else, and when nil, nothing is said
 	Cwd     string                // the person's folder, for the metadata
@@ -55,6 +56,12 @@ func Run(ctx context.Context, r Running) (sandbox.Exit, error) {
 	}
 	if err := r.makeFolder(spec.Dir); err != nil {
 		return sandbox.Exit{}, fmt.Errorf("prepare session %s: %w", r.Session.ID, err)
+	}
+	if r.Program.Keeps {
+		if err := makeHome(r.Ops, r.Session.Dir, spec.Owner); err != nil {
+			return sandbox.Exit{}, fmt.Errorf("prepare session %s: %w", r.Session.ID, err)
+		}
+		spec.Home = HomeDir(r.Session.Dir)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -14,4 +14,8 @@ type Tx interface {
 	Session(ctx context.Context, id id.Session) (Session, error)
 	// Sessions returns a change's, oldest first.
 	Sessions(ctx context.Context, change id.Change) ([]Session, error)
+	// AddAsked counts what a change's programs asked of their way out, in the lines that there are or in new ones.
+	AddAsked(ctx context.Context, change id.Change, asked []Asked) error
+	// Asked returns a change's lines, in the order in which they came up.
+	Asked(ctx context.Context, change id.Change) ([]Asked, error)
 }

@@ -68,7 +68,7 @@ func changeOf(c change.Row) api.Change {
 func detailOf(d change.Detail) api.Detail {
 	out := api.Detail{
 		Change: changeOf(d.Change), Sessions: each(d.Sessions, sessionOf),
-		Checkpoints: each(d.Checkpoints, checkpointOf), Progress: progressOf(d.Progress),
+		Checkpoints: each(d.Checkpoints, checkpointOf), Progress: progressOf(d.Progress), Asked: each(d.Asked, askedOf),
 	}
 	if d.Proposal != nil {
 		p := proposalOf(*d.Proposal)
@@ -158,6 +158,11 @@ func landedOf(l landing.Landing) api.Landed {
 	}
 }
 
+func askedOf(a session.Asked) api.Asked {
+	return api.Asked{Host: text(a.Host), Port: a.Port, Method: text(a.Method), Route: text(a.Route), Verdict: a.Verdict,
+		Why: text(a.Why), Count: a.Count, First: a.First, Last: a.Last}
+}
+
 func progressOf(p *change.Progress) *api.Progress {
 	if p == nil {
 		return nil
@@ -169,6 +174,10 @@ func noticeOf(n change.Notice) api.Notice {
 	out := api.Notice{
 		Seq: n.Seq, Change: string(n.Change), At: n.At, Kind: n.Kind, State: string(n.State),
 		Text: text(n.Text), Progress: progressOf(n.Progress),
+	}
+	if n.Asked != nil {
+		a := askedOf(*n.Asked)
+		out.Asked = &a
 	}
 	if n.Checkpoint != nil {
 		c := checkpointOf(*n.Checkpoint)

@@ -51,6 +51,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"deciders of a trial race", testTrialRace},
 		{"leases", testLeases},
 		{"trust", testTrust},
+		{"what was asked of the network", testAsked},
 		{"text that would change is refused", testExact},
 		{"a failing closure is undone alone", testSavepoint},
 		{"a closure that never comes back is undone alone", testPanic},

@@ -1,0 +1,62 @@
+package change
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/egress"
+	"sallyport/internal/id"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+)
+
+// Network opens the ways out of sandboxes. What may be reached is the home's to say and the person's who asks, never the
+// repository's.
+type Network interface {
+	// Open opens a way out that lasts until it is closed; the zero Way if nothing may be reached.
+	//
+	// Errors: what is asked for cannot be given, such as a model without its key; the way out is named.
+	Open(ctx context.Context, o Outgoing) (Way, error)
+}
+
+// Way is an open way out.
+type Way = session.Way
+
+// Outgoing says what a way out is for.
+type Outgoing struct {
+	Change  id.Change
+	Session id.Session
+	Agent   string          // as it was asked for
+	Model   *agent.Endpoint // that may be reached, with its credential; nil = none
+	Asked   []string        // what the person lets this change reach: hosts, or registries
+	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
+	// Decided is told what became of each request; it does not block.
+	Decided func(egress.Decision)
+}
+
+// wayOut opens the way out of one sandbox of a change and keeps account of what is asked of it.
+func (c *Controller) wayOut(ctx context.Context, row store.Change, o Outgoing) (Way, error) {
+	if c.Network == nil {
+		return Way{}, nil
+	}
+	o.Change, o.Agent = row.ID, row.Request.Agent
+	account := c.account(ctx, row.ID)
+	o.Decided = account.decided
+	way, err := c.Network.Open(ctx, o)
+	if err != nil || way.Socket == "" {
+		account.close()
+		if err != nil {
+			err = fmt.Errorf("open the way out of %s: %w", o.Session, err)
+		}
+		return Way{}, err
+	}
+	shut := way.End
+	way.End = func() {
+		if shut != nil {
+			shut()
+		}
+		account.close()
+	}
+	return way, nil
+}

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"sallyport/internal/id"
+	"sallyport/internal/session"
+)
+
+// AddAsked counts what a change's programs asked of their way out.
+func (t *tx) AddAsked(ctx context.Context, change id.Change, asked []session.Asked) error {
+	what := fmt.Sprintf("count what %q asked of the network", change)
+	if err := exact(what, asked); err != nil {
+		return err
+	}
+	for _, a := range asked {
+		n, err := t.countAsked(ctx, change, a)
+		if err != nil {
+			return ofChange(what, change, err)
+		}
+		if n > 0 {
+			continue
+		}
+		var lines int
+		if _, err := t.one(ctx, `SELECT count(*) FROM asked WHERE change = ?`, []any{change}, &lines); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if lines >= session.AskedMax {
+			a = a.Rest()
+			if n, err = t.countAsked(ctx, change, a); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			if n > 0 {
+				continue
+			}
+		}
+		_, err = t.write(ctx, "add-asked", `INSERT INTO asked (change, host, port, method, route, verdict, why, count, first_at, last_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, change, a.Host, a.Port, a.Method, a.Route, a.Verdict, a.Why, a.Count, ms(a.First), ms(a.Last))
+		if err != nil {
+			return ofChange(what, change, err)
+		}
+	}
+	return nil
+}
+
+// countAsked adds to the line of a's kind; 0 if there is none.
+func (t *tx) countAsked(ctx context.Context, change id.Change, a session.Asked) (int64, error) {
+	return t.write(ctx, "count-asked", `UPDATE asked SET count = count + ?, first_at = min(first_at, ?), last_at = max(last_at, ?)
+		WHERE change = ? AND host = ? AND port = ? AND method = ? AND route = ? AND verdict = ? AND why = ?`,
+		a.Count, ms(a.First), ms(a.Last), change, a.Host, a.Port, a.Method, a.Route, a.Verdict, a.Why)
+}
+
+// Asked returns a change's lines.
+func (t *tx) Asked(ctx context.Context, change id.Change) (all []session.Asked, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		var a session.Asked
+		var first, last sql.NullInt64
+		err := row.Scan(&a.Host, &a.Port, &a.Method, &a.Route, &a.Verdict, &a.Why, &a.Count, &first, &last)
+		a.First, a.Last = clock(first), clock(last)
+		all = append(all, a)
+		return err
+	}, `SELECT host, port, method, route, verdict, why, count, first_at, last_at FROM asked WHERE change = ? ORDER BY seq`, change)
+	if err != nil {
+		return nil, fmt.Errorf("read what %q asked of the network: %w", change, err)
+	}
+	return all, nil
+}
