@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 	"time"
+
+	"sallyport/internal/secret"
 )
 
 // Rule lets a session reach one name, or all names below one.
@@ -23,16 +25,17 @@ func (r Rule) Inspected() bool { return len(r.Methods)+len(r.Paths) > 0 }
 
 // Route is an endpoint with a credential.
 type Route struct {
-	Name    string   // first part of the path inside: model
-	Base    *url.URL // as the owner wrote it; what stands behind Name is added to its path
-	Header  string   // that carries the credential; "" = none is added
-	Value   string   // of it, prefix included; never told, never stored
-	Methods []string // GET, POST
-	Paths   []string // prefixes below Base, whole segments
-	Wire    string   // how the usage of a model stands in an answer: responses, chat, messages, gemini; "" = it is not counted
+	Name    string       // first part of the path inside: model
+	Base    *url.URL     // as the owner wrote it; what stands behind Name is added to its path
+	Header  string       // that carries the credential; "" = none is added
+	Value   secret.Value // of it, prefix included
+	Methods []string     // GET, POST
+	Paths   []string     // prefixes below Base, whole segments
+	Wire    string       // how the usage of a model stands in an answer: responses, chat, messages, gemini; "" = it is not counted
 	// Admit is asked before each request; an error is the answer, such as a budget that is used up. May be nil.
 	Admit func(ctx context.Context) error
-	// Used is told what a request has used, once it is known. May be nil.
+	// Used is told what a request has used, once it is known and before the agent is told the end of its answer. May be nil.
+	// Requests run side by side: it is called from several goroutines.
 	Used func(Usage)
 }
 
@@ -74,12 +77,12 @@ type Decision struct {
 type Config struct {
 	Rules   []Rule
 	Routes  []Route
-	CA      *Authority // for Rules that are Inspected; nil: such rules refuse
-	Decided func(Decision)
+	CA      *Authority     // for Rules that are Inspected; nil: such rules refuse
+	Decided func(Decision) // is told each decision once, one at a time; may be nil
 	Limits  Limits
 	// Resolve asks for a name's addresses; nil = the system's resolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Dial opens a connection to a pinned address; nil = the system's.
+	// Dial opens a connection to an address; nil = the system's.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// Roots verify what is asked over TLS; nil = the system's.
 	Roots Roots

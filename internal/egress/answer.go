@@ -1,0 +1,78 @@
+package egress
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+)
+
+// answer passes an answer back as it comes, each piece at once, and reports whether the connection can serve another request.
+func (x *exchange) answer(resp *http.Response) bool {
+	h := endToEnd(resp.Header)
+	if x.a.Route != nil {
+		h.Del("Set-Cookie") // it would be a credential of the owner's
+	}
+	keep := !x.a.head.last
+	empty := x.a.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
+	cut := false // its end is marked by chunks
+	switch {
+	case resp.ContentLength >= 0 && resp.StatusCode != http.StatusNoContent && !(empty && resp.ContentLength == 0):
+		h.Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
+	case empty:
+	case x.a.head.minor == 1:
+		h.Set("Transfer-Encoding", "chunked")
+		cut = true
+	default:
+		keep = false
+	}
+	if !keep {
+		h.Set("Connection", "close")
+	} else if x.a.head.minor == 0 {
+		h.Set("Connection", "keep-alive")
+	}
+	fmt.Fprintf(x.w, "HTTP/1.1 %d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
+	h.Write(x.w)
+	io.WriteString(x.w, "\r\n")
+	if err := x.w.Flush(); err != nil || empty {
+		return err == nil && keep
+	}
+	x.meter.answered(resp)
+	if cut {
+		chunks := httputil.NewChunkedWriter(x.w)
+		if !x.pass(chunks, resp.Body) {
+			return false
+		}
+		chunks.Close()
+		io.WriteString(x.w, "\r\n")
+		return x.w.Flush() == nil && keep
+	}
+	return x.pass(x.w, resp.Body) && keep
+}
+
+// pass copies a body down. The usage in a piece is told before the piece goes on, so that who has read it can
+// ask nothing that it does not count for.
+func (x *exchange) pass(to io.Writer, from io.Reader) bool {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		x.live()
+		x.meter.Write(buf[:n])
+		if err == io.EOF {
+			x.meter.close(true)
+		}
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return false
+			}
+			if x.w.Flush() != nil {
+				return false
+			}
+			x.live()
+		}
+		if err != nil {
+			return err == io.EOF
+		}
+	}
+}
