@@ -124,7 +124,7 @@ type Session struct {
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
 	Exit    *Exit      `json:"exit,omitempty"`
-	Reason  string     `json:"reason,omitempty"` // why it has ended without an exit
+	Reason  string     `json:"reason,omitempty"` // why it has ended without an exit; with one, why its last turn failed
 }
 
 // LeftOver counts files of one folder that stay out because the base ignores them.
@@ -216,6 +216,8 @@ const (
 	NoticeCheckpoint = "checkpoint"
 	NoticeCheck      = "check"
 	NoticeOutput     = "output"
+	// NoticeRound says that an agent which had ended its turn is told what is wrong with its work, or that its rounds are over.
+	NoticeRound = "round"
 	// NoticeTrial says that a trial moved; the last one is sent again to who comes later.
 	NoticeTrial = "trial"
 	// NoticeEgress says what was asked of the network since the last one of its kind.

@@ -97,16 +97,17 @@ type Controller struct {
 	feed   *feed
 	wake   chan struct{}
 
-	mu      sync.Mutex
-	cancels map[id.Change]context.CancelCauseFunc
-	live    map[id.Change]*supervisor
-	nudges  map[id.Change]chan struct{} // of the trials that a step is busy with: look at the row again
-	works   lock.Keyed[id.Change]       // one step, or the clearing up after the last one, at a time
-	life    context.Context             // of Run
-	asides  sync.WaitGroup              // what runs beside the steps
-	busy    int                         // steps under way
-	places  chan struct{}               // one per agent that may work at once
-	gate    gate                        // to the judging of checkpoints
+	mu       sync.Mutex
+	cancels  map[id.Change]context.CancelCauseFunc
+	live     map[id.Change]*supervisor
+	nudges   map[id.Change]chan struct{} // of the trials that a step is busy with: look at the row again
+	works    lock.Keyed[id.Change]       // one step, or the clearing up after the last one, at a time
+	life     context.Context             // of Run
+	asides   sync.WaitGroup              // what runs beside the steps
+	busy     int                         // steps under way
+	places   chan struct{}               // one per agent that may work at once
+	verdicts map[id.Change]verdict       // of the last trees of sessions that have ended
+	gate     gate                        // to the judging of checkpoints
 }
 
 // New returns a controller; it does nothing before Run.
@@ -121,15 +122,16 @@ func New(p Parts) *Controller {
 		p.Clock = deadman.Now
 	}
 	return &Controller{
-		Parts:   p,
-		holder:  string(id.NewSession("daemon")),
-		feed:    newFeed(p.Secrets.Redact),
-		wake:    make(chan struct{}, 1),
-		cancels: map[id.Change]context.CancelCauseFunc{},
-		live:    map[id.Change]*supervisor{},
-		nudges:  map[id.Change]chan struct{}{},
-		life:    context.Background(),
-		places:  make(chan struct{}, p.Settings.WorkersMax),
+		Parts:    p,
+		holder:   string(id.NewSession("daemon")),
+		feed:     newFeed(p.Secrets.Redact),
+		wake:     make(chan struct{}, 1),
+		cancels:  map[id.Change]context.CancelCauseFunc{},
+		live:     map[id.Change]*supervisor{},
+		nudges:   map[id.Change]chan struct{}{},
+		verdicts: map[id.Change]verdict{},
+		life:     context.Background(),
+		places:   make(chan struct{}, p.Settings.WorkersMax),
 	}
 }
 

@@ -101,7 +101,7 @@ func (c *Controller) report(ctx context.Context, change id.Change, ws workspace.
 	var printed atomic.Int64
 	run.Output = func(l session.Line) {
 		printed.Add(int64(len(l.Text)) + 1)
-		if c.feed.watched(change) {
+		if c.feed.watched(change) && !(run.Program.Turns && l.ForHost()) {
 			c.feed.publish(Notice{Change: change, At: l.At, Kind: "output", Text: l.Text})
 		}
 	}

@@ -40,9 +40,12 @@ func (c *Controller) submit(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
-	results, why, err := c.check(ctx, row, o)
-	if err != nil {
-		return err
+	v, known := c.recall(row.ID, o)
+	results, why := v.results, v.why
+	if !known {
+		if results, why, err = c.check(ctx, row, o); err != nil {
+			return err
+		}
 	}
 	if why != nil {
 		return c.refused(ctx, row, o, results, why)

@@ -52,6 +52,8 @@ type supervisor struct {
 	again   bool             // this session cannot go on: another begins from row.From
 	limit   *sandbox.Limit   // that the host ended it for
 
+	rounds rounds // of a program with turns
+
 	telling sync.WaitGroup // messages that are under way to the agent; they end with the session
 }
 
@@ -80,6 +82,7 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 	s := &supervisor{
 		c: c, row: *row, ws: ws, host: host, run: run, mode: mode,
 		asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
+		rounds: newRounds(run.Program),
 	}
 	s.listen(ctx)
 	defer s.deaf()
@@ -101,11 +104,13 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 		c.setLive(row.ID, nil)
 		close(s.over)
 	}
+	s.dropChecks()
 	s.telling.Wait()
 	*row = s.row
 	if s.limit != nil && end.exit.Limit == nil {
 		end.exit.Limit = s.limit
 	}
+	end.exit = s.rounded(end.exit)
 	return end.exit, s.again, end.err
 }
 
@@ -122,6 +127,14 @@ func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 			return end
 		case a := <-s.asks:
 			a.done <- a.do(ctx)
+		case turn := <-s.turns():
+			s.turnEnded(ctx, turn)
+		case v := <-s.verdicts():
+			s.weigh(ctx, v)
+		case <-s.rounds.deaf:
+			s.finish()
+		case <-s.rounds.late:
+			s.outstays()
 		case <-s.crossed():
 			s.look(ctx)
 		case <-poll.C:
@@ -328,7 +341,7 @@ func (s *supervisor) take(ctx context.Context, why checkpoint.Trigger) (taken ch
 	} else {
 		err = gate.pass(ctx, urgent, func() error { return s.hold(ctx, judge) })
 	}
-	if taken.Checkpoint.Status == checkpoint.Invalid {
+	if taken.Checkpoint.Status == checkpoint.Invalid && !(why == checkpoint.TurnEnded && s.lastRound() && !s.still) {
 		s.tell(ctx, taken.Checkpoint, action)
 	}
 	return taken, err
@@ -341,6 +354,7 @@ func (s *supervisor) record(ctx context.Context, why checkpoint.Trigger) (checkp
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}
+	s.rounds.taken = taken
 	if s.watch != nil {
 		s.watch.Reset(taken.Checkpoint.ID)
 	}

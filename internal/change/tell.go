@@ -38,6 +38,7 @@ func (s *supervisor) tell(ctx context.Context, cp checkpoint.Checkpoint, action 
 	s.telling.Go(func() {
 		d := talk.Violated(ctx, v)
 		s.c.told(context.WithoutCancel(ctx), cp.Change, string(cp.ID), "", audit.Host, d)
+		s.heard(d)
 	})
 }
 

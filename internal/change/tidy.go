@@ -16,6 +16,7 @@ import (
 // long as it has none, the workspace stays. What is not done now is done by the sweep. It is called by
 // the step that ended the change; others call tidyApart.
 func (c *Controller) tidy(ctx context.Context, row store.Change) {
+	c.forgetVerdict(row.ID)
 	if row.Base == "" || row.Request.Kind == request.Revert {
 		return
 	}

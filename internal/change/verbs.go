@@ -52,7 +52,7 @@ type Notice struct {
 	Seq    int64     `json:"seq"` // grows within one daemon's life
 	Change id.Change `json:"change"`
 	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, output, trial, egress
+	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, round, output, trial, egress
 	State  State     `json:"state,omitempty"`
 	Text   string    `json:"text,omitempty"` // for a person; output: as the agent wrote it, unescaped
 

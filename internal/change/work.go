@@ -135,13 +135,16 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 		_ = c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
 		return fmt.Errorf("run the agent: %w", err)
 	}
-	s.Exit = &exit
+	s.Exit, s.Reason = &exit, run.Session.Reason
 	return c.DB.InTx(keep, func(tx store.Tx) error {
 		if err := tx.PutSession(keep, s); err != nil {
 			return err
 		}
 		reason := *row
 		reason.Reason = session.Describe(exit)
+		if s.Reason != "" {
+			reason.Reason += ": " + s.Reason
+		}
 		return c.append(keep, tx, &reason, Move{By: audit.Actor{Kind: "agent", Name: string(s.ID), UID: -1}, Subject: string(s.ID)}, "ended", ended)
 	})
 }
@@ -176,7 +179,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 	m.Digests = map[string]string{"tree": string(cp.Tree)}
 	switch {
 	case last.Exit.Code != 0 || last.Exit.Limit != nil:
-		m.Event, m.Because = Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", session.Describe(*last.Exit))
+		m.Event, m.Because = Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
 	case cp.Status != checkpoint.Valid:
 		m.Event, m.Because = Fail, refusal(row.ID, cp.Violations)
 	case edits == 0:
@@ -193,6 +196,14 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 		c.tidy(c.lasting(), row)
 	}
 	return nil
+}
+
+// gaveUp says why an agent's work is not judged: it says so itself, or how it ended does.
+func gaveUp(s session.Session) string {
+	if s.Reason != "" && s.Exit.Limit == nil {
+		return "the agent gave up: " + s.Reason
+	}
+	return session.Describe(*s.Exit)
 }
 
 // fallBack finds what is offered in the place of an invalid last checkpoint: under a shadow the
@@ -280,7 +291,7 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		Trigger: t.why, Session: t.session, At: now(), Author: c.Settings.Author,
 		Plan: plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
-		Floor:          mode.Floor, Unjudged: t.live && mode.Unvalidated,
+		Floor:          mode.Floor, Unjudged: t.live && mode.Unvalidated && t.why != checkpoint.TurnEnded,
 		Meter: c.Meter,
 	})
 	if err != nil {

@@ -28,6 +28,7 @@ const (
 	OnDemand    Trigger = "demand"
 	Interval    Trigger = "interval"    // so much time has passed (SV-021)
 	Changes     Trigger = "changes"     // so much has changed (SV-021)
+	TurnEnded   Trigger = "turn_end"    // the agent waits for words
 	Restored    Trigger = "restored"    // files went back to an earlier checkpoint (SV-048, SV-049)
 	Interrupted Trigger = "interrupted" // the daemon died under the session; its work is kept
 )

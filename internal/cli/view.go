@@ -96,6 +96,8 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 		if n.Asked != nil {
 			return []string{"network: " + s.request(*n.Asked)}
 		}
+	case api.NoticeRound:
+		return []string{inert.Line(n.Text)}
 	case api.NoticeProgress, api.NoticeOutput, api.NoticeEnd:
 	default:
 		if n.Text != "" {

@@ -31,7 +31,7 @@ type series struct {
 const other = "other"
 
 var (
-	triggers = []string{"end", "demand", "interval", "changes", "interrupted", "restored"}
+	triggers = []string{"end", "demand", "interval", "changes", "interrupted", "restored", "turn_end"}
 	words    = []string{validWord, "invalid", skippedWord, failedWord}
 	states   = []string{
 		"requested", "preparing", "working", "paused", "blocked", "submitted", "awaiting_approval", "landing", "in_trial",

@@ -94,6 +94,11 @@ func (r Running) play(ctx context.Context, spec sandbox.Spec, t *transcript) (sa
 			if _, ok := parseAnswer(line); ok { // an answer's words are shown
 				r.Talk.hear(t.secrets.RedactJSON(line))
 			}
+			if _, ok := parseTurnEnd(line); ok && r.Program.Turns {
+				if e, ok := parseTurnEnd(t.secrets.RedactJSON(line)); ok {
+					r.Talk.turnOver(e)
+				}
+			}
 		}
 	} else {
 		r.Talk.close() // an open stdin would hang a program that reads to its end

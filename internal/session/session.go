@@ -17,6 +17,6 @@ type Session struct {
 	Started time.Time     `json:"started"`
 	Ended   *time.Time    `json:"ended,omitempty"`
 	Exit    *sandbox.Exit `json:"exit,omitempty"`
-	Reason  string        `json:"reason,omitempty"` // why it has ended without an exit: interrupted, or it never ran
+	Reason  string        `json:"reason,omitempty"` // why it has ended without an exit: interrupted, or it never ran; with one, why its last turn failed
 	Dir     string        `json:"dir"`              // .state/sessions/<identity>
 }

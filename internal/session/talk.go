@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"sallyport/internal/agent"
 )
 
 // What may wait for a program to read it; more is not delivered.
@@ -43,14 +45,20 @@ type Talk struct {
 	words   int             // numbers of what was told
 	note    func(string)    // into the transcript; nil unless the session runs
 	closed  bool
-	wake    chan struct{} // holds one token when there may be something to read
-	over    chan struct{} // closed with the session
+	// Of a program with turns.
+	turn     int  // number of the last that has ended
+	turning  bool // words were given since
+	finished bool // stdin ends once the queue is empty
+	turns    chan agent.TurnEnd
+	wake     chan struct{} // holds one token when there may be something to read
+	over     chan struct{} // closed with the session
 }
 
 // NewTalk returns a conversation for Running.Talk.
 func NewTalk() *Talk {
 	return &Talk{
 		AnswerWithin: 5 * time.Second, Retries: 2, PauseWithin: 10 * time.Second,
+		turning: true, turns: make(chan agent.TurnEnd, 1),
 		paused: map[string]bool{}, wake: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 }
@@ -65,6 +73,7 @@ type parcel struct {
 	name  string // for the transcript; "" = the program's own stdin
 	line  []byte
 	pause string  // the checkpoint it asks to pause for
+	words bool    // they begin a turn
 	from  *waiter // who waits for its answer; nil = nobody
 	taken chan struct{}
 }
@@ -131,6 +140,9 @@ func (t *Talk) read(b []byte) (int, error) {
 	if t.closed {
 		return 0, io.EOF
 	}
+	if t.current == nil && len(t.queue) == 0 && t.finished {
+		return 0, io.EOF
+	}
 	if t.current == nil && len(t.queue) > 0 {
 		p := t.queue[0]
 		t.queue = slices.Delete(t.queue, 0, 1)
@@ -154,6 +166,7 @@ func (t *Talk) take(p *parcel) {
 		return
 	}
 	close(p.taken)
+	t.turning = t.turning || p.words
 	if p.name != "" && t.note != nil {
 		t.note("sent " + p.name)
 	}
@@ -170,7 +183,7 @@ func (t *Talk) WriteTo(w io.Writer) (int64, error) {
 func (t *Talk) send(p *parcel) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || len(t.queue) >= queueMax || t.bytes+len(p.line) > queueBytesMax {
+	if t.closed || t.finished || len(t.queue) >= queueMax || t.bytes+len(p.line) > queueBytesMax {
 		return false
 	}
 	t.push(p)

@@ -133,6 +133,7 @@ func (t *Talk) hear(line []byte) {
 		if w.kind == a.Type && w.id == id && w.begun && !is(w.done) {
 			w.answer = a
 			close(w.done)
+			t.turning = t.turning || a.Type != pauseAck // its words are the agent's by now
 			if t.current != nil && t.current.from == w {
 				t.take(t.current) // what is answered was read, though the pump is not back yet
 			}

@@ -40,7 +40,7 @@ func (t *Talk) Violated(ctx context.Context, v Violated) Delivery {
 	if v.RequiresAck {
 		tries += t.Retries
 	}
-	p := &parcel{name: checkpointViolation + " " + v.CheckpointID, line: violatedLine(v)}
+	p := &parcel{name: checkpointViolation + " " + v.CheckpointID, words: true, line: violatedLine(v)}
 	d, a := t.deliver(ctx, p, v.RequiresAck, violationAck, v.CheckpointID, tries)
 	d.Acknowledged, d.AgentResponse = a.Understood, a.Action
 	return d
@@ -56,7 +56,7 @@ func (t *Talk) Tell(ctx context.Context, text string) Delivery {
 	t.words++
 	id := fmt.Sprintf("tell-%d", t.words)
 	t.mu.Unlock()
-	p := &parcel{name: tellAgent + " " + id, line: encodeLine(struct {
+	p := &parcel{name: tellAgent + " " + id, words: true, line: encodeLine(struct {
 		Type      string    `json:"type"`
 		ID        string    `json:"id"` // a tell_ack names it
 		Text      string    `json:"text"`
@@ -134,7 +134,7 @@ func (t *Talk) deliver(ctx context.Context, p *parcel, wanted bool, kind, id str
 	for ; tries > 0; tries-- {
 		if is(p.taken) {
 			d.Delivered = true
-			p = &parcel{name: p.name, line: p.line, from: w}
+			p = &parcel{name: p.name, words: p.words, line: p.line, from: w}
 		}
 		if p.taken == nil && !t.send(p) {
 			break

@@ -34,6 +34,9 @@ type Line struct {
 	Text   string    `json:"text"`
 }
 
+// ForHost reports whether a line is an answer or the end of a turn, which says nothing to a person.
+func (l Line) ForHost() bool { return l.Stream == "stdout" && said([]byte(l.Text)) }
+
 // transcript appends lines to a file, a few times a second.
 type transcript struct {
 	ops    disk.Ops
@@ -142,7 +145,8 @@ const (
 )
 
 // LastWords returns the last lines the program wrote, joined by newlines: at most
-// 10 and 2 KiB; "" if it said nothing or never ran. They are the agent's own words.
+// 10 and 2 KiB; "" if it said nothing or never ran. They are the agent's own words. Of a program
+// that tells the end of its turns they are what it said at the last of them.
 func LastWords(dir string) (string, error) {
 	f, err := os.Open(filepath.Join(dir, transcriptName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -170,6 +174,13 @@ func LastWords(dir string) (string, error) {
 		var l Line
 		if json.Unmarshal(s.Bytes(), &l) != nil || l.Stream == "event" || strings.TrimSpace(l.Text) == "" {
 			continue // a daemon that died may have left half a line
+		}
+		if said([]byte(l.Text)) {
+			if e, ok := parseTurnEnd([]byte(l.Text)); ok && strings.TrimSpace(e.Says) != "" {
+				lines = strings.Split(strings.TrimSpace(e.Says), "\n")
+				lines = lines[max(0, len(lines)-lastLines):]
+			}
+			continue
 		}
 		lines = append(lines, l.Text)
 		lines = lines[max(0, len(lines)-lastLines):]
