@@ -20,9 +20,9 @@ import (
 const reportEvery = time.Second
 
 // running is one session of a change, ready to run; its way out is open.
-func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (run session.Running, mode session.Supervision, err error) {
+func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, mode session.Supervision, err error) {
 	r := row.Request
-	program, err := c.Agents[r.Agent].Program(task(row.ID, r))
+	program, err := c.program(row, last, all)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -30,7 +30,7 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: r.Agent, Started: now()}
+	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: r.Agent, From: row.From, Started: now()}
 	if row.Identity != "" && row.Identity == last.ID { // it goes on as who it was (RM-025)
 		s.ID = last.ID
 	}

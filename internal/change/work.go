@@ -23,7 +23,8 @@ const sessionsMax = 3
 
 // work runs the agent to its end and judges what it left. A daemon that died under it finds the
 // session without an exit: what there is is kept as a checkpoint, and the agent starts again on a
-// copy as it was at its start. So it does when its tree could not be restored under it.
+// copy as it was at its start, or, if it has kept what it knows, goes on with what it left. It starts again
+// too when its tree could not be restored under it.
 func (c *Controller) work(ctx context.Context, row store.Change) error {
 	keep := c.lasting() // what a cancelled agent has done is judged too
 	for {
@@ -47,14 +48,14 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 			return c.judge(ctx, row, ws, last)
 		}
 		if last.ID != "" { // it never ran, or its end is not known, or it is to go on
-			if ws, err = c.startOver(ctx, row, ws, last); err != nil {
+			if ws, err = c.startOver(ctx, row, ws, last, sessions); err != nil {
 				return err
 			}
 		}
 		if last.Attempt >= sessionsMax*(1+row.Resumes) {
 			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", last.Attempt)
 		}
-		if err := c.runAgent(ctx, &row, ws, last); err != nil {
+		if err := c.runAgent(ctx, &row, ws, last, sessions); err != nil {
 			return err
 		}
 	}
@@ -70,14 +71,18 @@ func (c *Controller) judgedSpec(ctx context.Context, row store.Change) (workspac
 }
 
 // startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
-// that is as it was at the session's start.
-func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) (workspace.Workspace, error) {
+// that is as it was at the session's start; one that goes on gets what it left.
+func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session, all []session.Session) (workspace.Workspace, error) {
 	if last.Reason != resumed {
-		if _, err := c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started}); err != nil {
+		left, err := c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started})
+		if err != nil {
 			return ws, fmt.Errorf("keep what %s left: %w", last.ID, err)
 		}
 		if err := c.interrupt(ctx, row, last); err != nil {
 			return ws, err
+		}
+		if c.goesOn(row, last, all) {
+			return c.goOn(ctx, row, ws, left.Checkpoint)
 		}
 	}
 	if row.From == "" {
@@ -92,7 +97,7 @@ func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspa
 
 // runAgent starts one session and waits for its end, which is written before anything is judged.
 // One that is to be started again is left without an exit.
-func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspace.Workspace, last session.Session) error {
+func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspace.Workspace, last session.Session, all []session.Session) error {
 	here := c.Meter.SessionWaits()
 	defer func() { here() }()
 	select { // one place per agent that may work at once (SV-095)
@@ -103,7 +108,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	}
 	here()
 	here = c.Meter.SessionRuns()
-	run, mode, err := c.running(ctx, *row, ws, last)
+	run, mode, err := c.running(ctx, *row, ws, last, all)
 	if err != nil {
 		return err
 	}
@@ -117,6 +122,11 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	}); err != nil {
 		return err
 	}
+	if run.Program.Keeps {
+		if err := c.takeHome(ctx, row.ID, s); err != nil {
+			return err
+		}
+	}
 	stop := c.report(ctx, row.ID, ws, &run)
 	exit, again, err := c.supervise(ctx, row, ws, &run, mode)
 	stop()
@@ -127,7 +137,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	ended := now()
 	s.Ended = &ended
 	if again && ctx.Err() == nil {
-		s.Reason = "its tree could not be restored under it"
+		s.Reason = notRestored
 		return c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
 	}
 	if err != nil { // it did not run, or not all of it is recorded: neither is an end to judge

@@ -18,5 +18,6 @@ type Session struct {
 	Ended   *time.Time    `json:"ended,omitempty"`
 	Exit    *sandbox.Exit `json:"exit,omitempty"`
 	Reason  string        `json:"reason,omitempty"` // why it has ended without an exit: interrupted, or it never ran; with one, why its last turn failed
+	From    string        `json:"from,omitempty"`   // commit that its tree was made from anew; "" = the base, or what the last one left
 	Dir     string        `json:"dir"`              // .state/sessions/<identity>
 }

@@ -1,0 +1,103 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/checkpoint"
+	"sallyport/internal/id"
+	"sallyport/internal/session"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+// notRestored is the reason of a session whose tree could not be put back: another begins from row.From.
+const notRestored = "its tree could not be restored under it"
+
+// lastHome is the folder of the last of a change's sessions that has left its agent a home to go on from; "" if none has.
+func (c *Controller) lastHome(all []session.Session) string {
+	for _, s := range slices.Backward(all) {
+		if dir := c.sessionDir(s.ID); session.HasHome(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// goesOn reports whether the next session takes up the tree that the last one left: its agent has a home to go on from, and
+// nobody has chosen another tree since it began.
+func (c *Controller) goesOn(row store.Change, last session.Session, all []session.Session) bool {
+	return last.Reason != resumed && last.Reason != notRestored && last.From == row.From && c.lastHome(all) != ""
+}
+
+// goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
+func (c *Controller) goOn(ctx context.Context, row store.Change, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
+	host, judging, err := c.grounds(ctx, row)
+	if err != nil {
+		return ws, err
+	}
+	if left.Status == checkpoint.Valid || supervision(row.Request, judging).Strategy != session.Shadow {
+		return ws, nil
+	}
+	to, err := c.valid(ctx, host, row)
+	if err != nil {
+		return ws, err
+	}
+	return c.Workspaces.Renew(ctx, ws.Spec, host, to)
+}
+
+// program is what a change's agent is started as. One that keeps what it knows is told why it begins again, and the end
+// of what was said, in case it has lost it.
+func (c *Controller) program(row store.Change, last session.Session, all []session.Session) (agent.Program, error) {
+	t := task(row.ID, row.Request)
+	p, err := c.Agents[row.Request.Agent].Program(t)
+	if err != nil || !p.Keeps || last.ID == "" {
+		return p, err
+	}
+	said := ""
+	for _, s := range slices.Backward(all) {
+		if said, err = session.Tail(c.sessionDir(s.ID), agent.TranscriptBytesMax); err != nil {
+			return p, err
+		}
+		if said != "" {
+			break
+		}
+	}
+	if said == "" && c.lastHome(all) == "" {
+		return p, nil // none has run
+	}
+	t.Resumed = &agent.Resumed{Why: interruption(last), Transcript: c.Secrets.Redact(said)}
+	return c.Agents[row.Request.Agent].Program(t)
+}
+
+// interruption says to an agent why it begins again.
+func interruption(last session.Session) string {
+	switch last.Reason {
+	case resumed:
+		return "a person has asked you to go on"
+	case notRestored:
+		return "your files were put back to how they were at an earlier point, and that could not be done while you worked"
+	case interrupted, "":
+		return "the host that you work on was stopped"
+	}
+	return "you could not be run to the end"
+}
+
+// takeHome gives a session the home folder of its agent's last one. It comes after the session has its row: a folder that
+// lies in none is nobody's.
+func (c *Controller) takeHome(ctx context.Context, change id.Change, s session.Session) error {
+	all, err := c.sessions(ctx, change)
+	if err != nil {
+		return err
+	}
+	from := c.lastHome(all)
+	if from == "" {
+		return nil
+	}
+	if _, err := session.MoveHome(c.Ops, from, c.sessionDir(s.ID)); err != nil {
+		return fmt.Errorf("go on in the home folder of the agent's last session: %w", err)
+	}
+	return nil
+}
