@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/agent"
 	"sallyport/internal/egress"
 	"sallyport/internal/id"
+	"sallyport/internal/secret"
 	"sallyport/internal/session"
 	"sallyport/internal/store"
 )
@@ -28,7 +29,8 @@ type Outgoing struct {
 	Change  id.Change
 	Session id.Session
 	Agent   string          // as it was asked for
-	Model   *agent.Endpoint // that may be reached, with its credential; nil = none
+	Model   *agent.Endpoint // that may be reached, with its key; nil = none
+	Key     secret.Value    // of Model; it is added outside
 	Asked   []string        // what the person lets this change reach: hosts, or registries
 	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
 	// Decided is told what became of each request; it does not block.

@@ -51,13 +51,15 @@ var attempts = []attempt{
 	{name: "watch the machine's performance", try: func(sandbox.Aims) error { return call("perf_event_open", unix.SYS_PERF_EVENT_OPEN, 0, 0, 0) }},
 	{name: "set up io_uring", try: func(sandbox.Aims) error { return call("io_uring_setup", unix.SYS_IO_URING_SETUP, 1, 0, 0) }},
 
-	// The network: there is none (SECURITY, sandbox → network).
+	// The network: there is none but the way out (SECURITY, sandbox → network).
 	{name: "connect to the host's loopback", try: connectLoopback, allowed: loopbackItself, where: "to a port of its own"},
 	{name: "find a way to another machine", try: routeOut},
 	{name: "connect to an abstract socket of the host", try: func(a sandbox.Aims) error { return connectUnix(a.Abstract, "\x00") },
 		allowed: unixItself, where: "to a socket of its own"},
 	{name: "connect to a socket file of the host", try: func(a sandbox.Aims) error { return connectUnix(a.Socket, "") },
 		allowed: unixItself, where: "to a socket of its own"},
+	{name: "see what passes on a network", try: rawSocket, allowed: loopbackItself, where: "to a port of its own"},
+	{name: "change its own way out", try: changeEgress, inside: true, allowed: changeOwn, where: "on a file of the workspace"},
 }
 
 var (

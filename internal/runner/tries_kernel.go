@@ -199,9 +199,54 @@ func connectLoopback(a sandbox.Aims) error {
 	return connect(unix.AF_INET, &unix.SockaddrInet4{Port: a.Port, Addr: [4]byte{127, 0, 0, 1}}, unix.SOCK_STREAM)
 }
 
-// routeOut asks the kernel for a way to an address that is nobody's (TEST-NET-1); no packet is sent.
+// routeOut asks the kernel for a way to addresses that are nobody's (TEST-NET-1, 2001:db8::/32); no packet is sent.
 func routeOut(sandbox.Aims) error {
-	return connect(unix.AF_INET, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}}, unix.SOCK_DGRAM)
+	err := connect(unix.AF_INET, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}}, unix.SOCK_DGRAM)
+	if err == nil {
+		return nil
+	}
+	return connect(unix.AF_INET6, &unix.SockaddrInet6{Port: 9, Addr: [16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}}, unix.SOCK_DGRAM)
+}
+
+// rawSocket works if this process may read and write packets as they are.
+func rawSocket(sandbox.Aims) error {
+	var err error
+	for _, kind := range []struct{ family, protocol int }{{unix.AF_INET, unix.IPPROTO_ICMP}, {unix.AF_PACKET, 0}} {
+		var fd int
+		if fd, err = unix.Socket(kind.family, unix.SOCK_RAW|unix.SOCK_CLOEXEC, kind.protocol); err == nil {
+			return unix.Close(fd)
+		}
+	}
+	return err
+}
+
+// changeEgress works if the agent can put something else in the place of its way out, or open it to others.
+func changeEgress(a sandbox.Aims) error {
+	if a.Egress == "" {
+		return errNoAim
+	}
+	return change(sandbox.EgressSocket, "/.sallyport/sallyport-probe")
+}
+
+func changeOwn() error {
+	const path = sandbox.Mountpoint + "/sallyport-own"
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	return change(path, path+"-moved")
+}
+
+// change tries a file's rights and its name, and puts back what has worked.
+func change(path, aside string) error {
+	err := unix.Chmod(path, 0o600)
+	if err == nil {
+		return nil
+	}
+	if err = unix.Rename(path, aside); err == nil {
+		return unix.Rename(aside, path)
+	}
+	return err
 }
 
 func connectUnix(name, prefix string) error {

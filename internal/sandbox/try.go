@@ -10,6 +10,7 @@ type Aims struct {
 	Port      int      `json:"port,omitempty"`      // of the host's loopback, where somebody listens
 	Abstract  string   `json:"abstract,omitempty"`  // name of a socket without a file, where somebody listens
 	Socket    string   `json:"socket,omitempty"`    // path of a socket, where somebody listens
+	Egress    string   `json:"egress,omitempty"`    // path of a socket that the sandbox has for its way out
 	Process   int      `json:"process,omitempty"`   // a process of the host
 	Started   string   `json:"started,omitempty"`   // when it began, in the kernel's words: its number may mean another one inside
 }

@@ -259,19 +259,34 @@ func (r *round) sockets(ctx context.Context) error {
 	return nil
 }
 
-// silent reports whether a folder holds nothing but a socket on which nobody answers.
+// Beginnings of the names of what a daemon makes beside its socket: for sandboxes, their ways out, and what is trusted on them.
+const (
+	WayPrefix    = "out-"
+	BundlePrefix = "ca-"
+)
+
+// besidesMax bounds what is looked at in a folder of sockets.
+const besidesMax = 1000
+
+// silent reports whether a folder holds nothing but what a daemon makes, and nobody answers on any of its sockets.
 func silent(ctx context.Context, folder string) bool {
 	entries, err := os.ReadDir(folder)
-	if err != nil || len(entries) > 1 {
+	if err != nil || len(entries) > besidesMax {
 		return false
 	}
-	if len(entries) == 0 {
-		return true
+	for _, e := range entries {
+		name := e.Name()
+		socket := (name == "daemon.sock" || strings.HasPrefix(name, WayPrefix)) && e.Type() == fs.ModeSocket
+		if socket && !refused(ctx, filepath.Join(folder, name)) || !socket && !(strings.HasPrefix(name, BundlePrefix) && e.Type().IsRegular()) {
+			return false
+		}
 	}
-	if entries[0].Name() != "daemon.sock" || entries[0].Type() != fs.ModeSocket {
-		return false
-	}
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", filepath.Join(folder, "daemon.sock"))
+	return true
+}
+
+// refused reports whether a socket has nobody behind it.
+func refused(ctx context.Context, path string) bool {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
 	if err == nil {
 		conn.Close()
 	}
@@ -289,8 +304,14 @@ func removeSockets(ctx context.Context, s *Steward, at workspace.Place) (gone bo
 		if err != nil || !folder || now.Ino != at.Ino || now.Dev != at.Dev || !silent(ctx, aside) {
 			return errors.Join(err, unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, at.Path, unix.RENAME_NOREPLACE))
 		}
-		if err := os.Remove(filepath.Join(aside, "daemon.sock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		entries, err := os.ReadDir(aside)
+		if err != nil {
 			return err
+		}
+		for _, e := range entries {
+			if err := os.Remove(filepath.Join(aside, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 		gone = true
 		return os.Remove(aside)

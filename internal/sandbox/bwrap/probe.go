@@ -226,7 +226,7 @@ func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, 
 	var out, diagnosis bytes.Buffer
 	p, err := d.start(ctx, sandbox.Spec{
 		ID: fmt.Sprintf("%s-%d", id, time.Now().UnixNano()), Owner: owner, Tree: tree, Argv: []string{sandbox.InitPath, "runner", "probe"},
-		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second},
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second}, Egress: aims.Egress,
 	})
 	if err != nil {
 		return nil, false, err

@@ -58,7 +58,8 @@ func testHostile(t *testing.T, s Setup) {
 
 // unproven are the tries whose control a machine may forbid to everybody, or to who is not root.
 var unproven = []string{"find a way to another machine", "set up io_uring", "load a program into the kernel", "watch the machine's performance",
-	"use the kernel's keys", "reach control groups", "gain rights by a set-uid program", "connect to a socket file of the host"}
+	"use the kernel's keys", "reach control groups", "gain rights by a set-uid program", "connect to a socket file of the host",
+	"see what passes on a network"}
 
 // holdSelfTest wants what a doctor would show: everything fails inside, and works at its control. What
 // the self-test has is not tried again below.
