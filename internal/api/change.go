@@ -43,27 +43,32 @@ type Actor struct {
 
 // Run asks for a change. Who asks is read from the socket, never from here.
 type Run struct {
-	Dir            string   `json:"dir"`              // absolute: where the person stands, inside the repository
-	Branch         string   `json:"branch,omitempty"` // "" = the one checked out
-	Text           string   `json:"text"`
-	Agent          string   `json:"agent"` // command or replay
-	Argv           []string `json:"argv,omitempty"`
-	Script         []byte   `json:"script,omitempty"`
-	Path           string   `json:"path,omitempty"` // the person's PATH
-	Home           string   `json:"home,omitempty"` // the person's home folder
-	Allow          []string `json:"allow,omitempty"`
-	Forbid         []string `json:"forbid,omitempty"`
-	Checks         []string `json:"checks,omitempty"`
-	Shares         []string `json:"shares,omitempty"` // absolute
-	Profiles       []string `json:"profiles,omitempty"`
-	IncludeDirty   bool     `json:"include_dirty,omitempty"`
-	IncludeIgnored []string `json:"include_ignored,omitempty"`
-	Approve        string   `json:"approve"`              // ask, yes or later
-	TimeoutMS      int64    `json:"timeout_ms,omitempty"` // of the agent; 0 = the default
-	TrialMS        *int64   `json:"trial_ms,omitempty"`   // how long a person has to confirm; nil = what the target says, 0 = nobody is asked
-	Strategy       string   `json:"strategy,omitempty"`   // direct_worktree or shadow_workspace; "" = what the rules say
-	Messages       bool     `json:"messages,omitempty"`   // the program reads messages on its standard input (SV-083)
-	ExecutionMode  string   `json:"execution_mode,omitempty"`
+	Dir    string   `json:"dir"`              // absolute: where the person stands, inside the repository
+	Branch string   `json:"branch,omitempty"` // "" = the one checked out
+	Text   string   `json:"text"`
+	Agent  string   `json:"agent,omitempty"` // command, replay, a named agent or acp:CMD; "" = as the repository says
+	Model  string   `json:"model,omitempty"`
+	Egress []string `json:"egress,omitempty"` // hosts, or registries
+	Keys   Keys     `json:"keys,omitempty"`   // of its model; never stored
+	// Bases say where the model's endpoint is, as the person's environment has it, by the name of the variable.
+	Bases          map[string]string `json:"bases,omitempty"`
+	Argv           []string          `json:"argv,omitempty"`
+	Script         []byte            `json:"script,omitempty"`
+	Path           string            `json:"path,omitempty"` // the person's PATH
+	Home           string            `json:"home,omitempty"` // the person's home folder
+	Allow          []string          `json:"allow,omitempty"`
+	Forbid         []string          `json:"forbid,omitempty"`
+	Checks         []string          `json:"checks,omitempty"`
+	Shares         []string          `json:"shares,omitempty"` // absolute
+	Profiles       []string          `json:"profiles,omitempty"`
+	IncludeDirty   bool              `json:"include_dirty,omitempty"`
+	IncludeIgnored []string          `json:"include_ignored,omitempty"`
+	Approve        string            `json:"approve"`              // ask, yes or later
+	TimeoutMS      int64             `json:"timeout_ms,omitempty"` // of the agent; 0 = the default
+	TrialMS        *int64            `json:"trial_ms,omitempty"`   // how long a person has to confirm; nil = what the target says, 0 = nobody is asked
+	Strategy       string            `json:"strategy,omitempty"`   // direct_worktree or shadow_workspace; "" = what the rules say
+	Messages       bool              `json:"messages,omitempty"`   // the program reads messages on its standard input (SV-083)
+	ExecutionMode  string            `json:"execution_mode,omitempty"`
 }
 
 // Change is one change as a list shows it.
@@ -77,6 +82,8 @@ type Change struct {
 	Branch        string    `json:"branch"`
 	Base          string    `json:"base,omitempty"` // commit, once prepared
 	Agent         string    `json:"agent,omitempty"`
+	Model         string    `json:"model,omitempty"`
+	Egress        []string  `json:"egress,omitempty"` // what the person lets it reach
 	Argv          []string  `json:"argv,omitempty"`
 	Allow         []string  `json:"allow,omitempty"`
 	Forbid        []string  `json:"forbid,omitempty"`
@@ -88,7 +95,7 @@ type Change struct {
 	Problem       string    `json:"problem,omitempty"`        // kind of Reason, if it did not go well
 	Reason        string    `json:"reason,omitempty"`         // why it is where it is
 	Next          string    `json:"next,omitempty"`           // a command to run
-	BlockedReason string    `json:"blocked_reason,omitempty"` // interactive_mode_failure
+	BlockedReason string    `json:"blocked_reason,omitempty"` // interactive_mode_failure or credential_missing
 	NeedsPerson   bool      `json:"requires_human_intervention,omitempty"`
 	Reverts       string    `json:"reverts,omitempty"`
 	RevertedBy    string    `json:"reverted_by,omitempty"`

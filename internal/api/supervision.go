@@ -29,6 +29,7 @@ type Returned struct {
 // Resume lets the agent of a session go on (RM-025).
 type Resume struct {
 	ExecutionMode string `json:"execution_mode,omitempty"`
+	Keys          Keys   `json:"keys,omitempty"` // of its model; never stored
 }
 
 // Exported names the file that a checkpoint's diff was written to (SV-041).

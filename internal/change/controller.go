@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/credential"
 	"sallyport/internal/deadman"
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
@@ -39,6 +40,8 @@ type Parts struct {
 	Tell       Teller                         // nil: nobody but who watches
 	Clock      func() (deadman.Moment, error) // nil = deadman.Now
 	Notebook   Notebook                       // nil keeps none
+	Agency     Agency                         // nil: no home has chosen anything for any agent
+	Keys       *credential.Ring               // of open changes; nil: none but those that are handed over
 	Network    Network                        // nil: nothing leads out of any sandbox
 	Settings   Settings
 	Ops        disk.Ops
@@ -74,6 +77,7 @@ type Judging struct {
 	Profiles       []string
 	IncludeIgnored []string
 	Secrets        *secret.Scanner     // by the repository's .gitleaks.toml; nil = by the built-in rules
+	Agent          string              // of run, when nobody names another; "" = none
 	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
 }
 
@@ -117,6 +121,9 @@ func New(p Parts) *Controller {
 	}
 	if p.Secrets == nil {
 		p.Secrets = secret.Default()
+	}
+	if p.Keys == nil {
+		p.Keys = credential.NewRing(nil, func(string) string { return "" })
 	}
 	if p.Clock == nil {
 		p.Clock = deadman.Now

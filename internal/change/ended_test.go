@@ -67,7 +67,7 @@ func TestAChangeThatIsTakenUpWhileItsRefsGoKeepsThem(t *testing.T) {
 		d := h.refused(c)
 		before, theirs := h.refs(c, d.Change.ID), h.git("for-each-ref", "refs/sallyport/")
 		resume = func() {
-			if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by()); err != nil {
+			if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); err != nil {
 				t.Error(err)
 			}
 		}

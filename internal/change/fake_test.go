@@ -122,7 +122,7 @@ func (h *home) by() audit.Actor {
 // ask requests a change and waits until it can go no further by itself without time passing.
 func (h *home) ask(c *change.Controller) id.Change {
 	h.t.Helper()
-	r, err := c.Request(h.t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later})
+	r, err := c.Request(h.t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -50,9 +50,8 @@ func (c *Controller) goOn(ctx context.Context, row store.Change, ws workspace.Wo
 
 // program is what a change's agent is started as. One that keeps what it knows is told why it begins again, and the end
 // of what was said, in case it has lost it.
-func (c *Controller) program(row store.Change, last session.Session, all []session.Session) (agent.Program, error) {
-	t := task(row.ID, row.Request)
-	p, err := c.Agents[row.Request.Agent].Program(t)
+func (c *Controller) program(row store.Change, e equipped, last session.Session, all []session.Session) (agent.Program, error) {
+	p, err := e.program()
 	if err != nil || !p.Keeps || last.ID == "" {
 		return p, err
 	}
@@ -68,8 +67,8 @@ func (c *Controller) program(row store.Change, last session.Session, all []sessi
 	if said == "" && c.lastHome(all) == "" {
 		return p, nil // none has run
 	}
-	t.Resumed = &agent.Resumed{Why: interruption(last), Transcript: c.Secrets.Redact(said)}
-	return c.Agents[row.Request.Agent].Program(t)
+	e.task.Resumed = &agent.Resumed{Why: interruption(last), Transcript: c.Secrets.Redact(said)}
+	return e.program()
 }
 
 // interruption says to an agent why it begins again.

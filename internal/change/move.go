@@ -75,6 +75,9 @@ func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change,
 
 // moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
 func (c *Controller) moved(row store.Change) {
+	if State(row.State).Final() {
+		c.Keys.Forget(string(row.ID))
+	}
 	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, State(row.State).Final())
 	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})
 	c.poke()

@@ -29,8 +29,8 @@ type Outgoing struct {
 	Change  id.Change
 	Session id.Session
 	Agent   string          // as it was asked for
-	Model   *agent.Endpoint // that may be reached, with its key; nil = none
-	Key     secret.Value    // of Model; it is added outside
+	Model   *agent.Endpoint // that may be reached, with its credential; nil = none
+	Key     secret.Value    // of Model; empty: it is asked without one
 	Asked   []string        // what the person lets this change reach: hosts, or registries
 	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
 	// Decided is told what became of each request; it does not block.
@@ -42,7 +42,7 @@ func (c *Controller) wayOut(ctx context.Context, row store.Change, o Outgoing) (
 	if c.Network == nil {
 		return Way{}, nil
 	}
-	o.Change, o.Agent = row.ID, row.Request.Agent
+	o.Change, o.Agent, o.Asked = row.ID, row.Request.Agent, row.Request.Egress
 	account := c.account(ctx, row.ID)
 	o.Decided = account.decided
 	way, err := c.Network.Open(ctx, o)

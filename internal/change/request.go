@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/agent"
 	"sallyport/internal/audit"
+	"sallyport/internal/credential"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/inert"
@@ -21,7 +22,9 @@ import (
 // repository, one in the middle of a merge or whose files are converted, a branch that is not
 // there, an agent that is not installed, a share or profile that cannot be shown, rules that
 // cannot be read. Errors name the thing; their kinds are usage, not_found, refused, unavailable.
-func (c *Controller) Request(ctx context.Context, r request.Request) (Receipt, error) {
+//
+// Keys are those of the agent's model; they are held in memory until the change ends.
+func (c *Controller) Request(ctx context.Context, r request.Request, keys credential.Keys) (receipt Receipt, err error) {
 	if err := c.Owner.MayDecide(r.By); err != nil {
 		return Receipt{}, err
 	}
@@ -35,30 +38,41 @@ func (c *Controller) Request(ctx context.Context, r request.Request) (Receipt, e
 	if err := c.locate(ctx, &r); err != nil {
 		return Receipt{}, err
 	}
-	if err := c.runnable(r); err != nil {
+	if r.Agent == "" {
+		if err := c.usual(ctx, &r); err != nil {
+			return Receipt{}, err
+		}
+	}
+	change := id.NewChange()
+	if err := c.receive(change, r, keys); err != nil {
+		return Receipt{}, err
+	}
+	defer func() {
+		if err != nil {
+			c.Keys.Forget(string(change))
+		}
+	}()
+	if err := c.runnable(change, r, asking(r)); err != nil {
 		return Receipt{}, err
 	}
 	if err := c.possible(ctx, r); err != nil {
 		return Receipt{}, err
 	}
-	receipt := Receipt{}
 	if !r.IncludeDirty && r.CheckedOut {
-		var err error
 		if receipt.Uncommitted, err = c.Workspaces.Dirty(ctx, r.Project, r.Head); err != nil {
 			return Receipt{}, fmt.Errorf("look for uncommitted changes: %w", err)
 		}
 	}
-	var err error
-	receipt.Change, err = c.add(ctx, r)
+	receipt.Change, err = c.add(ctx, change, r)
 	return receipt, err
 }
 
 // add gives an accepted request its row.
-func (c *Controller) add(ctx context.Context, r request.Request) (store.Change, error) {
+func (c *Controller) add(ctx context.Context, change id.Change, r request.Request) (store.Change, error) {
 	if err := c.secretsIn(ctx, r); err != nil {
 		return store.Change{}, err
 	}
-	row := store.Change{ID: id.NewChange(), State: string(Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
+	row := store.Change{ID: change, State: string(Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
 	c.feed.keep(row.ID)
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		n, err := tx.NextUID(ctx)
@@ -108,13 +122,18 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 	return nil
 }
 
-// runnable resolves the agent now, so that a missing program is said before anything is copied.
-func (c *Controller) runnable(r request.Request) error {
-	driver, ok := c.Agents[r.Agent]
-	if !ok {
-		return problem.Errorf(problem.Usage, "sallyport run --help", "there is no agent driver %q", r.Agent)
+// runnable resolves the agent and its key now, so that a missing one is said before anything is copied; again is the command that asks for it again.
+func (c *Controller) runnable(change id.Change, r request.Request, again string) error {
+	e, err := c.equip(change, r)
+	if problem.KindOf(err) == problem.Unavailable { // what is not installed is said first: a key for it is of no use
+		if _, missing := e.program(); missing != nil {
+			return missing
+		}
+		return problem.Errorf(problem.Unavailable, handing(again, e.wanted), "%w", err)
 	}
-	_, err := driver.Program(task("", r))
+	if err == nil {
+		_, err = e.program()
+	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sallyport/internal/audit"
+	"sallyport/internal/credential"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
@@ -17,7 +18,7 @@ const resumed = "resumed"
 
 // ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with
 // its identity and its transcript, on its last tree.
-func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by audit.Actor) (row store.Change, err error) {
+func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by audit.Actor, keys credential.Keys) (row store.Change, err error) {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return store.Change{}, err
 	}
@@ -38,11 +39,27 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	if err := c.mayResume(ctx, row.ID); err != nil {
 		return store.Change{}, err
 	}
+	if err := c.receive(row.ID, row.Request, keys); err != nil {
+		return store.Change{}, err
+	}
+	defer func() {
+		if err != nil {
+			c.forgetEnded(ctx, s.Change)
+		}
+	}()
 	if c.watching(row.ID) != nil {
 		if err := c.Resume(ctx, row.ID, by); err != nil {
 			return store.Change{}, err
 		}
 		return c.row(ctx, row.ID)
+	}
+	if _, named, err := c.known(row.Request); err != nil || named {
+		if err == nil {
+			err = c.runnable(row.ID, row.Request, "sallyport resume "+string(identity))
+		}
+		if err != nil {
+			return store.Change{}, err
+		}
 	}
 	from, err := c.lastTree(ctx, row.ID)
 	if err == nil && from != "" {

@@ -55,7 +55,7 @@ func (c *Controller) Rollback(ctx context.Context, change id.Change, by audit.Ac
 		return store.Change{}, err
 	}
 	r.Head, r.CheckedOut = site.Head, site.CheckedOut
-	return c.add(ctx, r)
+	return c.add(ctx, id.NewChange(), r)
 }
 
 // computeRevert makes the tree that has the touched paths as they were before, on today's head.

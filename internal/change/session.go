@@ -22,7 +22,11 @@ const reportEvery = time.Second
 // running is one session of a change, ready to run; its way out is open.
 func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, mode session.Supervision, err error) {
 	r := row.Request
-	program, err := c.program(row, last, all)
+	e, err := c.equip(row.ID, r)
+	if err != nil {
+		return session.Running{}, session.Supervision{}, err
+	}
+	program, err := c.program(row, e, last, all)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -35,7 +39,7 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 		s.ID = last.ID
 	}
 	s.Dir = c.sessionDir(s.ID)
-	way, err := c.wayOut(ctx, row, Outgoing{Session: s.ID, Model: program.Model})
+	way, err := c.wayOut(ctx, row, Outgoing{Session: s.ID, Model: program.Model, Key: e.key})
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -51,6 +55,7 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	if spec.Dir, err = workdir(ctx, host, row); err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
+	spec.Limits = e.held(spec.Limits, r)
 	spec.Tree = ws.Tree
 	run = session.Running{
 		Session: s, Driver: c.Sandbox, Spec: spec, Way: way, Program: program, Ops: c.Ops, Secrets: c.Secrets,

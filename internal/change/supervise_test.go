@@ -493,10 +493,10 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		identity := h.is(c, chg, change.Cancelled).Sessions[0].ID
-		if _, err := c.ResumeSession(t.Context(), "sh-nobod", h.by()); problem.KindOf(err) != problem.NotFound {
+		if _, err := c.ResumeSession(t.Context(), "sh-nobod", h.by(), nil); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("a session that never was: %v", err)
 		}
-		if _, err := c.ResumeSession(t.Context(), identity, h.by()); err != nil {
+		if _, err := c.ResumeSession(t.Context(), identity, h.by(), nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -507,7 +507,7 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 		if len(d.Sessions) != 1 || d.Sessions[0].ID != identity {
 			t.Errorf("the sessions are %+v", d.Sessions)
 		}
-		if _, err := c.ResumeSession(t.Context(), identity, h.by()); problem.KindOf(err) != problem.Conflict {
+		if _, err := c.ResumeSession(t.Context(), identity, h.by(), nil); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("resumed while a person is asked: %v", err)
 		}
 	})
@@ -677,7 +677,7 @@ func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
 			"checkpoint": func(ctx context.Context) error { _, err := c.CheckpointNow(ctx, chg, stranger); return err },
 			"restore":    func(ctx context.Context) error { _, err := c.RestoreTo(ctx, taken.ID, stranger); return err },
 			"put back":   func(ctx context.Context) error { _, err := c.PutBack(ctx, chg, stranger, nil, true); return err },
-			"go on":      func(ctx context.Context) error { _, err := c.ResumeSession(ctx, identity, stranger); return err },
+			"go on":      func(ctx context.Context) error { _, err := c.ResumeSession(ctx, identity, stranger, nil); return err },
 		} {
 			if err := try(t.Context()); problem.KindOf(err) != problem.Denied {
 				t.Errorf("%s: %v", name, err)

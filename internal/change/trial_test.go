@@ -137,7 +137,7 @@ func (h *home) serve() *service {
 // land has a change approved, and waits until it moves no further without time passing.
 func (h *home) land(c *change.Controller, length *time.Duration) id.Change {
 	h.t.Helper()
-	r, err := c.Request(h.t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Yes, Trial: length})
+	r, err := c.Request(h.t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Yes, Trial: length}, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -601,7 +601,7 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 		if armed, _ := h.guard.still(); len(armed) != 0 {
 			t.Errorf("a keeper watches on: %v", armed)
 		}
-		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by()); problem.KindOf(err) != problem.Conflict {
+		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("it was resumed: %v", err)
 		}
 	})
@@ -792,7 +792,7 @@ func TestABranchThatIsNotCheckedOutRestartsNothingAndSaysSo(t *testing.T) {
 		s := h.serve()
 		h.git("branch", "aside")
 		c, _ := h.daemon()
-		r, err := c.Request(t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Branch: "aside", Agent: "played", Argv: []string{"true"}, Approve: request.Yes})
+		r, err := c.Request(t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Branch: "aside", Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

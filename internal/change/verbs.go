@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/credential"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
 	"sallyport/internal/proposal"
@@ -76,7 +77,13 @@ type Verbs interface {
 	// Request accepts a wish: on return it has a row and will end in a visible outcome.
 	// Of r.Project only Top need be set, to any folder in the repository; of the rest the controller
 	// sets what the repository says.
-	Request(ctx context.Context, r request.Request) (Receipt, error)
+	Request(ctx context.Context, r request.Request, keys credential.Keys) (Receipt, error)
+	// Wanting says which keys the agent of a new change wants: of the one that is named, or that the repository names.
+	Wanting(ctx context.Context, r request.Request) (Wanted, error)
+	// WantedBy says the same of a change; ref is its id or a session's.
+	WantedBy(ctx context.Context, ref string) (Wanted, error)
+	// Give takes keys for an open change; one that waits for its key goes on.
+	Give(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) error
 	List(ctx context.Context, f store.Filter) ([]store.Change, error)
 	Show(ctx context.Context, change id.Change) (Detail, error)
 	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.
@@ -96,7 +103,7 @@ type Verbs interface {
 	PutBack(ctx context.Context, change id.Change, by audit.Actor, paths []string, violating bool) (PutBack, error)
 	// ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with its identity,
 	// its transcript and its last tree (RM-025). Errors: not found without state, conflict if it works or has landed.
-	ResumeSession(ctx context.Context, s id.Session, by audit.Actor) (store.Change, error)
+	ResumeSession(ctx context.Context, s id.Session, by audit.Actor, keys credential.Keys) (store.Change, error)
 	// CheckpointNow takes a checkpoint of a running agent's workspace at once (SV-043).
 	CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (checkpoint.Checkpoint, error)
 	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.

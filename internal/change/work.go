@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/audit"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/credential"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/policy"
@@ -55,7 +56,11 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 		if last.Attempt >= sessionsMax*(1+row.Resumes) {
 			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", last.Attempt)
 		}
-		if err := c.runAgent(ctx, &row, ws, last, sessions); err != nil {
+		err = c.runAgent(ctx, &row, ws, last, sessions)
+		if errors.Is(err, credential.ErrMissing) {
+			return c.waitForKey(ctx, row, err)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/change"
 	"sallyport/internal/client"
 	"sallyport/internal/config"
+	"sallyport/internal/credential"
 	"sallyport/internal/deadman"
 	"sallyport/internal/disk"
 	"sallyport/internal/landing"
@@ -67,6 +68,8 @@ type Daemon struct {
 	settings config.Home
 	secrets  *secretRules
 	targets  targets
+	drivers  map[string]agent.Driver
+	keys     *credential.Ring
 	stop     context.CancelFunc
 	walls    walls
 	keeping  sync.Mutex // held while a diff is exported
@@ -155,6 +158,8 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
+	d.drivers = agents(command.New(), replay.New())
+	d.keys = credential.NewRing(d.secrets.held, os.Getenv)
 	d.control = change.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))
 	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets})
@@ -211,8 +216,8 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
-		Agents:  agents(command.New(), replay.New()),
-		Rules:   rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Targets: d.targets, Tell: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Agents:  d.drivers, Agency: agency{d.Home}, Keys: d.keys,
+		Rules: rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Targets: d.targets, Tell: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 

@@ -28,6 +28,7 @@ const (
 type secretRules struct {
 	plain *secret.Scanner // the built-in rules, and what the host's environment holds
 	known []secret.Value
+	held  *secret.Held // keys of open changes
 	cache secret.Cache
 
 	mu    sync.Mutex
@@ -35,9 +36,9 @@ type secretRules struct {
 }
 
 func newSecretRules(environ []string, meter *metric.Set) (*secretRules, error) {
-	r := &secretRules{known: secret.Environment(environ), cache: measured{secret.NewMemory(scansKept), meter}, ready: map[[sha256.Size]byte]*secret.Scanner{}}
+	r := &secretRules{known: secret.Environment(environ), held: &secret.Held{}, cache: measured{secret.NewMemory(scansKept), meter}, ready: map[[sha256.Size]byte]*secret.Scanner{}}
 	var err error
-	r.plain, err = secret.New(secret.Config{Known: r.known, Cache: r.cache})
+	r.plain, err = secret.New(secret.Config{Known: r.known, Held: r.held, Cache: r.cache})
 	return r, err
 }
 
@@ -72,7 +73,7 @@ func (r *secretRules) of(toml, ignore []byte) (*secret.Scanner, error) {
 	if s := r.ready[key]; s != nil {
 		return s, nil
 	}
-	s, err := secret.New(secret.Config{Toml: toml, Ignore: ignore, Known: r.known, Cache: r.cache})
+	s, err := secret.New(secret.Config{Toml: toml, Ignore: ignore, Known: r.known, Held: r.held, Cache: r.cache})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sallyport/internal/agent"
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 	"sallyport/internal/target"
@@ -22,8 +23,12 @@ func (r Request) Check() error {
 		return problem.Errorf(problem.Usage, help, "--request is not valid UTF-8")
 	case len(r.Script) > ScriptBytesMax:
 		return problem.Errorf(problem.Usage, help, "--replay has %d bytes; at most %d are taken", len(r.Script), ScriptBytesMax)
-	case len(r.Argv) == 0 && len(r.Script) == 0:
+	case len(r.Argv) == 0 && len(r.Script) == 0 && r.Agent != "" && !agent.Named(r.Agent):
 		return problem.Errorf(problem.Usage, help, "nothing to run: give a COMMAND after --")
+	case named(r.Agent) && len(r.Argv)+len(r.Script) > 0:
+		return problem.Errorf(problem.Usage, help, "--agent %q does it; no COMMAND and no --replay can be given too", r.Agent)
+	case r.Model != "" && !agent.Named(r.Agent) && r.Agent != "":
+		return problem.Errorf(problem.Usage, help, "--model %q is for an agent with a name; a COMMAND has its own flags", r.Model)
 	case r.Timeout < 0 || r.Timeout > TimeoutMax:
 		return problem.Errorf(problem.Usage, help, "--timeout %s is not between 0 and %s", r.Timeout, TimeoutMax)
 	case r.Trial != nil && *r.Trial != 0 && (*r.Trial < target.TrialMin || *r.Trial > target.TrialMax):
@@ -34,7 +39,7 @@ func (r Request) Check() error {
 	for _, list := range []struct {
 		flag  string
 		words []string
-	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--check", r.Checks}, {"--share", r.Shares}, {"--profile", r.Profiles}, {"--include-ignored", r.IncludeIgnored}} {
+	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--check", r.Checks}, {"--share", r.Shares}, {"--profile", r.Profiles}, {"--egress", r.Egress}, {"--include-ignored", r.IncludeIgnored}} {
 		if len(list.words) > ListMax {
 			return problem.Errorf(problem.Usage, help, "%s is given %d times; at most %d are taken", list.flag, len(list.words), ListMax)
 		}
@@ -60,4 +65,10 @@ func (r Request) Check() error {
 		}
 	}
 	return nil
+}
+
+// named reports whether there is an agent of that name.
+func named(name string) bool {
+	_, err := agent.Lookup(name)
+	return err == nil
 }

@@ -28,31 +28,35 @@ const (
 
 // Request is one accepted wish. It never changes after it was accepted.
 type Request struct {
-	Kind           Kind          `json:"kind"`
-	By             audit.Actor   `json:"by"`
-	At             time.Time     `json:"at"`
-	Text           string        `json:"text"` // at most TextBytesMax
-	Project        git.Project   `json:"project"`
-	Branch         string        `json:"branch"`      // short name; what the change starts from and lands on
-	CheckedOut     bool          `json:"checked_out"` // Branch was checked out in Project.Top at the start
-	Head           git.OID       `json:"head"`        // of Branch at the start
-	Agent          string        `json:"agent"`       // driver: command or replay
-	Argv           []string      `json:"argv,omitempty"`
-	Script         []byte        `json:"script,omitempty"`
-	Strategy       string        `json:"strategy,omitempty"` // direct_worktree or shadow_workspace; "" = what the rules at the base say
-	Messages       bool          `json:"messages,omitempty"` // the program reads messages on its stdin (SV-083)
-	Workdir        string        `json:"workdir,omitempty"`  // relative to the top
-	Path           string        `json:"path,omitempty"`     // the person's PATH
-	Home           string        `json:"home,omitempty"`     // the person's home folder
-	Allow          []string      `json:"allow,omitempty"`
-	Forbid         []string      `json:"forbid,omitempty"`
-	Checks         []string      `json:"checks,omitempty"`
-	Shares         []string      `json:"shares,omitempty"`
-	Profiles       []string      `json:"profiles,omitempty"`
-	IncludeDirty   bool          `json:"include_dirty,omitempty"`
-	IncludeIgnored []string      `json:"include_ignored,omitempty"`
-	Approve        Approve       `json:"approve"`
-	Timeout        time.Duration `json:"timeout"`
+	Kind       Kind        `json:"kind"`
+	By         audit.Actor `json:"by"`
+	At         time.Time   `json:"at"`
+	Text       string      `json:"text"` // at most TextBytesMax
+	Project    git.Project `json:"project"`
+	Branch     string      `json:"branch"`      // short name; what the change starts from and lands on
+	CheckedOut bool        `json:"checked_out"` // Branch was checked out in Project.Top at the start
+	Head       git.OID     `json:"head"`        // of Branch at the start
+	Agent      string      `json:"agent"`       // command, replay, a named agent or acp:CMD; "" on the way in = as the repository says
+	Argv       []string    `json:"argv,omitempty"`
+	Script     []byte      `json:"script,omitempty"`
+	Strategy   string      `json:"strategy,omitempty"` // direct_worktree or shadow_workspace; "" = what the rules at the base say
+	Messages   bool        `json:"messages,omitempty"` // the program reads messages on its stdin (SV-083)
+	Model      string      `json:"model,omitempty"`    // of a named agent; "" = as the home says, or its own
+	Egress     []string    `json:"egress,omitempty"`   // what its sandboxes may reach, beside what the home lets every one: hosts, or registries
+	// Bases say where the model's endpoint is, as the person's environment had it, by the name of the variable. There is no key in a request.
+	Bases          map[string]string `json:"bases,omitempty"`
+	Workdir        string            `json:"workdir,omitempty"` // relative to the top
+	Path           string            `json:"path,omitempty"`    // the person's PATH
+	Home           string            `json:"home,omitempty"`    // the person's home folder
+	Allow          []string          `json:"allow,omitempty"`
+	Forbid         []string          `json:"forbid,omitempty"`
+	Checks         []string          `json:"checks,omitempty"`
+	Shares         []string          `json:"shares,omitempty"`
+	Profiles       []string          `json:"profiles,omitempty"`
+	IncludeDirty   bool              `json:"include_dirty,omitempty"`
+	IncludeIgnored []string          `json:"include_ignored,omitempty"`
+	Approve        Approve           `json:"approve"`
+	Timeout        time.Duration     `json:"timeout"`
 	// Trial is how long a person has to confirm what landed, from target.TrialMin to target.TrialMax; 0 = nobody is asked,
 	// nil = what the repository's target says.
 	Trial   *time.Duration `json:"trial,omitempty"`

@@ -50,7 +50,7 @@ func changeOf(c change.Row) api.Change {
 	r := c.Request
 	out := api.Change{
 		ID: string(c.ID), Kind: string(r.Kind), State: c.State, Text: text(r.Text), By: actorOf(r.By),
-		Repo: text(r.Project.Top), Branch: r.Branch, Base: c.Base, Agent: r.Agent, Argv: texts(r.Argv),
+		Repo: text(r.Project.Top), Branch: r.Branch, Base: c.Base, Agent: text(r.Agent), Model: r.Model, Egress: r.Egress, Argv: texts(r.Argv),
 		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks),
 		Strategy: r.Strategy, Messages: r.Messages,
 		Approve: string(r.Approve), TimeoutMS: r.Timeout.Milliseconds(),
@@ -59,8 +59,8 @@ func changeOf(c change.Row) api.Change {
 		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Cancelling: c.Cancel,
 		Created: c.Created, Moved: c.Moved,
 	}
-	if change.State(c.State) == change.Blocked { // SV-091
-		out.BlockedReason, out.NeedsPerson = change.InteractiveModeFailure, true
+	if out.BlockedReason = change.BlockedReason(c); out.BlockedReason != "" { // SV-091
+		out.NeedsPerson = true
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/change"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/credential"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
@@ -26,6 +27,8 @@ import (
 type verbs struct {
 	mu       sync.Mutex
 	asked    request.Request
+	keys     credential.Keys
+	wanted   change.Wanted
 	calls    []string
 	by       audit.Actor
 	row      change.Row
@@ -55,9 +58,9 @@ func (v *verbs) last() string {
 	return v.calls[len(v.calls)-1]
 }
 
-func (v *verbs) Request(_ context.Context, r request.Request) (change.Receipt, error) {
+func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Keys) (change.Receipt, error) {
 	v.mu.Lock()
-	v.asked = r
+	v.asked, v.keys = r, keys
 	v.mu.Unlock()
 	row := v.row
 	row.Request = r
@@ -107,7 +110,25 @@ func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []
 	return change.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
 }
 
-func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor) (change.Row, error) {
+func (v *verbs) Wanting(_ context.Context, r request.Request) (change.Wanted, error) {
+	return v.wanted, v.note(audit.Actor{}, "wanting %q in %s on %q", r.Agent, r.Project.Top, r.Branch)
+}
+
+func (v *verbs) WantedBy(_ context.Context, ref string) (change.Wanted, error) {
+	return v.wanted, v.note(audit.Actor{}, "wanted by %s", ref)
+}
+
+func (v *verbs) Give(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) error {
+	v.mu.Lock()
+	v.keys = keys
+	v.mu.Unlock()
+	return v.note(by, "give %s %d", c, len(keys))
+}
+
+func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error) {
+	v.mu.Lock()
+	v.keys = keys
+	v.mu.Unlock()
 	return v.row, v.note(by, "resume session %s", s)
 }
 

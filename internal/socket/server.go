@@ -41,6 +41,7 @@ type Options struct {
 	Meter *metric.Set // nil measured nothing
 
 	Storage Storage         // what `gc` and `status --disk` ask; nil has none
+	Agents  Agents          // what is known of agents on this machine; nil knows none
 	Targets Targets         // what restarts and probes; nil shows and trusts nothing
 	Scan    SecretScan      // what `secret scan` asks; nil scans nothing
 	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
@@ -150,6 +151,10 @@ func (s *Server) Handler() http.Handler {
 	verb("GET /v1/approvals/{ref}", s.answer(s.approval))
 	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
+	verb("POST /v1/changes/{id}/keys", s.answer(s.giveKeys))
+	verb("GET /v1/wanted", s.answer(s.wanted))
+	verb("GET /v1/agents", s.answer(s.agents))
+	verb("POST /v1/agents/test", s.answer(s.testAgent))
 	verb("GET /v1/targets", s.answer(s.target))
 	verb("POST /v1/targets/trust", s.answer(s.trustTarget))
 	verb("POST /v1/targets/distrust", s.answer(s.distrustTarget))

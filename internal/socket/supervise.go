@@ -98,7 +98,7 @@ func (s *Server) resumeSession(r *http.Request) (any, error) {
 	if err := interactive(in.ExecutionMode, "sallyport resume --help"); err != nil {
 		return nil, err
 	}
-	row, err := s.Verbs.ResumeSession(r.Context(), ref, by(r))
+	row, err := s.Verbs.ResumeSession(r.Context(), ref, by(r), keysOf(in.Keys))
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (s *Server) run(r *http.Request) (any, error) {
 		return nil, err
 	}
 	req.By, req.At = by(r), time.Now()
-	receipt, err := s.Verbs.Request(r.Context(), req)
+	receipt, err := s.Verbs.Request(r.Context(), req, keysOf(in.Keys))
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +93,14 @@ func requestOf(in api.Run) (request.Request, error) {
 		return request.Request{}, err
 	}
 	if in.Messages && in.Agent != "command" {
-		return request.Request{}, problem.Errorf(problem.Usage, next, "only a command reads messages; %q does not", in.Agent)
+		return request.Request{}, problem.Errorf(problem.Usage, next, "--messages is for a command; %q is no command", in.Agent)
+	}
+	if err := agentWords(in); err != nil {
+		return request.Request{}, err
 	}
 	return request.Request{
 		Kind: request.Edit, Text: in.Text, Project: git.Project{Top: filepath.Clean(in.Dir)}, Branch: in.Branch,
-		Agent: in.Agent, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
+		Agent: in.Agent, Model: in.Model, Egress: in.Egress, Bases: in.Bases, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
 		Allow: in.Allow, Forbid: in.Forbid, Checks: in.Checks, Shares: in.Shares, Profiles: in.Profiles,
 		IncludeDirty: in.IncludeDirty, IncludeIgnored: in.IncludeIgnored,
 		Approve: mode, Timeout: time.Duration(in.TimeoutMS) * time.Millisecond, Trial: lengthOf(in.TrialMS),

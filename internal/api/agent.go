@@ -1,0 +1,91 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Key is the plain text of a key as it crosses the socket, once, from a person's environment to the daemon's memory. No print or
+// log shows it; JSON does, for that is how it crosses.
+type Key string
+
+const hidden = "[secret]"
+
+func (Key) String() string             { return hidden }
+func (Key) GoString() string           { return hidden }
+func (Key) LogValue() slog.Value       { return slog.StringValue(hidden) }
+func (Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
+
+// Keys are keys by the names of the variables that they came from.
+type Keys map[string]Key
+
+// Wanted says which variables of a person's environment an agent asks for. Who gives them looks at no other.
+type Wanted struct {
+	Change string   `json:"change,omitempty"`
+	Agent  string   `json:"agent"`
+	Keys   []string `json:"keys"`  // that may hold the key of its model
+	Bases  []string `json:"bases"` // that may say that its model is elsewhere
+	Held   bool     `json:"held"`  // a key is there already, or none is needed
+}
+
+// GiveKeys hands keys over for a change.
+type GiveKeys struct {
+	Keys Keys `json:"keys"`
+}
+
+// Place is where a person stands and finds programs.
+type Place struct {
+	Dir  string `json:"dir,omitempty"`  // absolute; "" = nowhere
+	Path string `json:"path,omitempty"` // the person's PATH
+	Home string `json:"home,omitempty"` // the person's home folder
+}
+
+// Agent is one agent that has a name, as it is on this machine.
+type Agent struct {
+	Name         string       `json:"name"`
+	Title        string       `json:"title"`
+	Driver       string       `json:"driver"`
+	Installed    bool         `json:"installed"`
+	Path         string       `json:"path,omitempty"`
+	Version      string       `json:"version,omitempty"` // as it said in a sandbox
+	Problem      string       `json:"problem,omitempty"` // why it cannot be run, or its version is not known
+	Install      string       `json:"install,omitempty"` // a command that installs it
+	Model        string       `json:"model,omitempty"`   // that the home chose
+	Endpoint     string       `json:"endpoint,omitempty"`
+	Keys         []string     `json:"keys"`               // variables that may hold its key
+	KeyFrom      string       `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME or file:/path
+	Keyless      bool         `json:"keyless,omitempty"`  // its model asks for none
+	Capabilities Capabilities `json:"capabilities"`
+	Off          []string     `json:"off"` // what of its own is switched off inside
+}
+
+// Capabilities is what an agent can do (SV-080).
+type Capabilities struct {
+	InteractiveMode  bool   `json:"supportsInteractiveMode"`
+	WorkingDirectory bool   `json:"supportsWorkingDirectory"`
+	PauseResume      bool   `json:"supportsPauseResume"`
+	MessagePassing   bool   `json:"supportsMessagePassing"`
+	Acknowledgment   bool   `json:"supportsAcknowledgment"`
+	PauseProtocol    string `json:"pause_resume_protocol"`
+}
+
+// TestAgent asks for a try of an agent.
+type TestAgent struct {
+	Place
+	Agent string            `json:"agent"`
+	Model string            `json:"model,omitempty"`
+	Keys  Keys              `json:"keys,omitempty"`
+	Bases map[string]string `json:"bases,omitempty"`
+}
+
+// AgentTest is how a try of an agent went.
+type AgentTest struct {
+	Agent   string `json:"agent"`
+	OK      bool   `json:"ok"`
+	Problem string `json:"problem,omitempty"` // not_installed, no_key, key_refused, model_unknown, host_refused, cannot_start, no_answer
+	Text    string `json:"text"`              // in one line
+	Next    string `json:"next,omitempty"`
+	TookMS  int64  `json:"took_ms"`
+	Says    string `json:"says,omitempty"` // the agent's answer, in its own words
+}

@@ -1,0 +1,394 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/audit"
+	"sallyport/internal/credential"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/request"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/secret"
+	"sallyport/internal/store"
+)
+
+// Agency says what a home has chosen for its agents; it is read anew each time.
+type Agency interface {
+	// Chosen returns what the home says of a named agent; the zero Choice if it is silent.
+	Chosen(name string) (Choice, error)
+}
+
+// Choice is what a home says of one agent.
+type Choice struct {
+	Settings agent.Settings
+	Key      credential.Reference // where its model's key is; "" = where people keep it
+	Limits   sandbox.Limits       // instead of the home's for every sandbox; zero = as those
+}
+
+// Wanted says what a person's surroundings are asked for before an agent can work.
+type Wanted struct {
+	Change id.Change // "" before there is one
+	Agent  string
+	Keys   []string // variables that may hold the key of its model
+	Bases  []string // variables that may say that its model is elsewhere
+	Held   bool     // a key is there already, or none is needed
+}
+
+// chosen is what the home says of an agent.
+func (c *Controller) chosen(name string) (Choice, error) {
+	if c.Agency == nil {
+		return Choice{}, nil
+	}
+	return c.Agency.Chosen(name)
+}
+
+// known returns the named agent of a request; false for a command, a script and a revert.
+func (c *Controller) known(r request.Request) (agent.Known, bool, error) {
+	if r.Kind == request.Revert || !agent.Named(r.Agent) {
+		return agent.Known{}, false, nil
+	}
+	k, err := agent.Lookup(r.Agent)
+	if err != nil && c.Agents[r.Agent] != nil { // a driver whose name is no agent's
+		return agent.Known{}, false, nil
+	}
+	return k, err == nil, err
+}
+
+// equipped is an agent's task with what goes with it.
+type equipped struct {
+	driver agent.Driver
+	task   agent.Task
+	key    secret.Value // of its model; empty: none is wanted
+	limits sandbox.Limits
+	wanted credential.Wanted // what was looked for
+}
+
+// program is what the agent's driver makes of its task.
+func (e equipped) program() (agent.Program, error) { return e.driver.Program(e.task) }
+
+// held are limits with those that the home has for this agent alone; the person's own time goes before them.
+func (e equipped) held(l sandbox.Limits, r request.Request) sandbox.Limits {
+	if e.limits.MemoryBytes > 0 {
+		l.MemoryBytes = e.limits.MemoryBytes
+	}
+	if e.limits.Timeout > 0 && r.Timeout == 0 {
+		l.Timeout = e.limits.Timeout
+	}
+	return l
+}
+
+// equip gathers what an agent is given for a request: the home's settings, the person's own words over them, and the key, which is
+// held until the change ends.
+//
+// Errors: credential.ErrMissing (unavailable), with a next step that names the variable and the command.
+func (c *Controller) equip(change id.Change, r request.Request) (equipped, error) {
+	known, named, err := c.known(r)
+	if err != nil {
+		return equipped{}, err
+	}
+	name := r.Agent
+	if named {
+		name = known.Driver
+	}
+	e, ok := equipped{task: task(change, r)}, false
+	if e.driver, ok = c.Agents[name]; !ok {
+		return e, problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent driver %q", name)
+	}
+	if !named {
+		return e, nil
+	}
+	choice, err := c.chosen(r.Agent)
+	if err != nil {
+		return e, err
+	}
+	s := choice.Settings
+	if r.Model != "" {
+		s.Model = r.Model
+	}
+	e.task.Agent, e.task.Settings, e.limits = r.Agent, s, choice.Limits
+	all := endpoints(known, choice, r)
+	if len(all) == 0 {
+		return e, nil // it has no model through us
+	}
+	wanted, found := credential.Wanted{}, false
+	for i, at := range all {
+		w := at.wanted(r.Agent, choice)
+		from, err := c.Keys.Has(string(change), w)
+		if err != nil && !errors.Is(err, credential.ErrMissing) {
+			return e, err
+		}
+		if found = from != ""; i == 0 || found {
+			wanted, e.task.Settings = w, at.in(s)
+		}
+		if found {
+			break
+		}
+	}
+	if !found && choice.Key == "" { // any of them would do
+		wanted.Names = keyNames(all)
+	}
+	e.wanted = wanted
+	e.key, _, err = c.Keys.Find(string(change), wanted)
+	if errors.Is(err, credential.ErrMissing) {
+		return e, problem.Errorf(problem.Unavailable, handing("sallyport change resume "+string(change), wanted), "%w", err)
+	}
+	return e, err
+}
+
+// place is an endpoint that an agent may have, where the home or the person say it is.
+type place struct{ agent.Endpoint }
+
+// in are the settings with which an agent has its model there.
+func (p place) in(s agent.Settings) agent.Settings {
+	s.Wire, s.Base = p.Wire, p.Base
+	return s
+}
+
+// wanted is the key of the endpoint, as the home says where it is or as people keep it.
+func (p place) wanted(name string, choice Choice) credential.Wanted {
+	return credential.Wanted{Agent: name, Reference: choice.Key, Names: p.Keys, Keyless: p.Keyless}
+}
+
+// endpoints are the places where an agent's model may be, the first whose key is there counts. The home's word on where it is goes
+// before the person's environment, which moves only what a key of that environment opens.
+func endpoints(known agent.Known, choice Choice, r request.Request) (out []place) {
+	s := choice.Settings
+	wires := []agent.Wire{s.Wire}
+	if s.Wire == "" {
+		wires = nil
+		for _, e := range known.Endpoints {
+			wires = append(wires, e.Wire)
+		}
+		if v := choice.Key.Variable(); v != "" { // a key that has a name of its own says whose it is
+			own := slices.IndexFunc(known.Endpoints, func(e agent.Endpoint) bool { return slices.Contains(e.Keys, v) })
+			wires = wires[max(own, 0):min(max(own, 0)+1, len(wires))]
+		}
+	}
+	for _, w := range wires {
+		s.Wire, s.Base = w, choice.Settings.Base
+		e := known.Endpoint(s)
+		if e == nil {
+			continue
+		}
+		if s.Base == "" && choice.Key == "" {
+			for _, name := range e.Bases {
+				if base := r.Bases[name]; base != "" {
+					s.Base = base
+					e = known.Endpoint(s)
+					break
+				}
+			}
+		}
+		out = append(out, place{*e})
+	}
+	return out
+}
+
+func keyNames(all []place) (names []string) {
+	for _, p := range all {
+		for _, n := range p.Keys {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+// handing is the command that hands over a missing key: the variable in front of one that takes it.
+func handing(command string, w credential.Wanted) string {
+	if names := w.Variables(); len(names) > 0 {
+		return names[0] + "=… " + command
+	}
+	return command
+}
+
+// asking is the command that asks for a request's agent again.
+func asking(r request.Request) string { return "sallyport run --agent " + word(r.Agent) + " …" }
+
+// word is an agent's name as a shell takes it.
+func word(name string) string {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}
+
+// Wanting says what is wanted of a person's surroundings for a new change: of the agent that is named, or else of the one
+// that the repository names at the head of the branch. Errors: usage if neither names one.
+func (c *Controller) Wanting(ctx context.Context, r request.Request) (Wanted, error) {
+	if r.Agent == "" {
+		if err := c.locate(ctx, &r); err != nil {
+			return Wanted{}, err
+		}
+		if err := c.usual(ctx, &r); err != nil {
+			return Wanted{}, err
+		}
+	}
+	return c.wanted("", r)
+}
+
+// WantedBy says what the agent of a change wants; ref is its id or that of one of its sessions.
+func (c *Controller) WantedBy(ctx context.Context, ref string) (Wanted, error) {
+	var row store.Change
+	err := c.DB.Read(ctx, func(tx store.Tx) error {
+		of := id.Change(ref)
+		if id.KindOf(ref) != "change" {
+			s, err := tx.Session(ctx, id.Session(ref))
+			if err != nil {
+				return err
+			}
+			of = s.Change
+		}
+		var err error
+		row, err = tx.Change(ctx, of)
+		return err
+	})
+	if err != nil {
+		return Wanted{}, err
+	}
+	return c.wanted(row.ID, row.Request)
+}
+
+func (c *Controller) wanted(change id.Change, r request.Request) (Wanted, error) {
+	w := Wanted{Change: change, Agent: r.Agent, Held: true}
+	known, named, err := c.known(r)
+	if err != nil || !named {
+		return w, err
+	}
+	choice, err := c.chosen(r.Agent)
+	if err != nil {
+		return Wanted{}, err
+	}
+	all := endpoints(known, choice, r)
+	w.Held = len(all) == 0
+	for _, at := range all {
+		of := at.wanted(r.Agent, choice)
+		if _, err := c.Keys.Has(string(change), of); err == nil {
+			w.Held = true
+		}
+		for _, n := range of.Variables() {
+			if !slices.Contains(w.Keys, n) {
+				w.Keys = append(w.Keys, n)
+			}
+		}
+		for _, n := range at.Bases {
+			if choice.Settings.Base == "" && choice.Key == "" && !slices.Contains(w.Bases, n) {
+				w.Bases = append(w.Bases, n)
+			}
+		}
+	}
+	return w, nil
+}
+
+// usual fills in the agent that the repository names at the request's head.
+func (c *Controller) usual(ctx context.Context, r *request.Request) error {
+	if err := r.Project.Plain(); err != nil {
+		return err
+	}
+	host, err := c.Workspaces.Repository(ctx, r.Project)
+	if err != nil {
+		return err
+	}
+	judging, err := c.rules(ctx, host, r.Head)
+	if err != nil {
+		return err
+	}
+	if r.Agent = judging.Agent; r.Agent == "" {
+		return problem.Errorf(problem.Usage, "sallyport agent list",
+			"nothing says who is to do it: name an agent with --agent, or a COMMAND after --, or let the repository name its own (sallyport init)")
+	}
+	return nil
+}
+
+// Give takes keys that a person hands over for a change that is open. One that waits for its key goes on.
+func (c *Controller) Give(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) error {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return err
+	}
+	row, err := c.row(ctx, change)
+	if err != nil {
+		return err
+	}
+	if State(row.State).Final() {
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s; it needs no key", change, row.State)
+	}
+	if err := c.receive(change, row.Request, keys); err != nil {
+		return err
+	}
+	if row, err = c.row(ctx, change); err != nil {
+		return err
+	}
+	if State(row.State).Final() { // it ended meanwhile
+		c.Keys.Forget(string(change))
+		return nil
+	}
+	if !c.waitsForKey(row) {
+		return nil
+	}
+	if _, err := c.equip(change, row.Request); err != nil {
+		return err
+	}
+	return c.Resume(ctx, change, by)
+}
+
+// forgetEnded drops what is held for a change if it has ended: nobody else would.
+func (c *Controller) forgetEnded(ctx context.Context, change id.Change) {
+	if row, err := c.row(context.WithoutCancel(ctx), change); err != nil || State(row.State).Final() {
+		c.Keys.Forget(string(change))
+	}
+}
+
+// receive holds keys for a change, those alone that its agent asks for.
+func (c *Controller) receive(change id.Change, r request.Request, keys credential.Keys) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	w, err := c.wanted(change, r)
+	if err != nil {
+		return err
+	}
+	for name := range keys {
+		if !slices.Contains(w.Keys, name) {
+			return problem.Errorf(problem.Usage, "sallyport agent list", "the agent %q asks for no key named %q", r.Agent, name)
+		}
+	}
+	return c.Keys.Give(string(change), keys)
+}
+
+// waitForKey blocks a change whose agent cannot work without its key: it goes on when somebody hands it over.
+func (c *Controller) waitForKey(ctx context.Context, row store.Change, because error) error {
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Verb: "blocked: " + CredentialMissing,
+			Because: problem.Errorf(problem.Unavailable, "", "%s waits for its agent's key: %w", row.ID, because)})
+	})
+	if err != nil {
+		return fmt.Errorf("wait for a key: %w", err)
+	}
+	return nil
+}
+
+// CredentialMissing is why a change is blocked whose agent has no key.
+const CredentialMissing = "credential_missing"
+
+// waitsForKey reports whether a row is blocked because its agent's key is not there: then no agent of it stands anywhere.
+func (c *Controller) waitsForKey(row store.Change) bool {
+	return BlockedReason(row) == CredentialMissing && c.watching(row.ID) == nil
+}
+
+// BlockedReason says why a change is blocked (SV-091); "" if it is not.
+func BlockedReason(row store.Change) string {
+	switch {
+	case State(row.State) != Blocked:
+		return ""
+	case row.Problem == string(problem.Unavailable):
+		return CredentialMissing
+	}
+	return InteractiveModeFailure
+}

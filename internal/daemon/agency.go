@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"slices"
+	"time"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/change"
+	"sallyport/internal/config"
+	"sallyport/internal/credential"
+	"sallyport/internal/egress"
+	"sallyport/internal/sandbox"
+)
+
+// agency reads what a home has chosen for its agents, each time anew.
+type agency struct{ home string }
+
+var _ change.Agency = agency{}
+
+// Chosen returns what the home says of an agent.
+func (a agency) Chosen(name string) (change.Choice, error) {
+	home, err := config.LoadSallyport(a.home)
+	if err != nil {
+		return change.Choice{}, err
+	}
+	return choice(home.Agents[config.AgentName(name)]), nil
+}
+
+// choice turns an entry of agents: into what the path of a change knows.
+func choice(a config.Agent) change.Choice {
+	s := agent.Settings{Model: string(a.Model), Base: string(a.Base), Wire: agent.Wire(a.Wire), Rounds: a.Rounds}
+	if len(a.Args) > 0 {
+		s.Args = config.Strings(a.Args)
+	}
+	for name, value := range a.Env {
+		s.Env = append(s.Env, string(name)+"="+string(value))
+	}
+	slices.Sort(s.Env)
+	for kind, p := range a.Permissions {
+		if s.Permissions == nil {
+			s.Permissions = map[string]bool{}
+		}
+		s.Permissions[string(kind)] = p == "allow"
+	}
+	return change.Choice{
+		Settings: s, Key: credential.Reference(a.Key),
+		Limits: sandbox.Limits{MemoryBytes: int64(a.Memory), Timeout: time.Duration(a.Timeout)},
+	}
+}
+
+// rulesOf turns entries of egress: into rules; from says where they are written.
+func rulesOf(entries []config.Egress, from string) (out []egress.Rule) {
+	for _, e := range entries {
+		if e.Set != "" {
+			out = append(out, egress.Registries()...)
+			continue
+		}
+		r := egress.Rule{Host: string(e.Host), From: from}
+		for _, p := range e.Ports {
+			r.Ports = append(r.Ports, uint16(p))
+		}
+		if len(e.Methods) > 0 {
+			r.Methods = config.Strings(e.Methods)
+		}
+		if len(e.Paths) > 0 {
+			r.Paths = config.Strings(e.Paths)
+		}
+		out = append(out, r)
+	}
+	return out
+}
