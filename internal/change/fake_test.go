@@ -293,6 +293,7 @@ type cage struct {
 	blind    error                               // in the place of every view of the tree
 	standing map[*prisoner]bool
 	play     func(start int, tree string, killed <-chan struct{}) int
+	program  func(spec sandbox.Spec, killed <-chan struct{}) int // instead of play: it has its own standard streams
 }
 
 var _ sandbox.Driver = (*cage)(nil)
@@ -329,7 +330,11 @@ func (c *cage) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, e
 	go func() { // ends when the program does
 		defer close(p.done)
 		defer stop()
-		p.exit.Code = play(n, spec.Tree.Dir, p.killed)
+		if c.program != nil {
+			p.exit.Code = c.program(spec, p.killed)
+		} else {
+			p.exit.Code = play(n, spec.Tree.Dir, p.killed)
+		}
 		p.exit.Limit = c.limit
 		c.mu.Lock()
 		c.running--
