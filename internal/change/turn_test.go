@@ -146,7 +146,7 @@ func holding(word string) func(*scene) (string, bool) {
 // askChecked requests a change with a check.
 func (h *home) askChecked(c *change.Controller, checks ...string) id.Change {
 	h.t.Helper()
-	r, err := c.Request(h.t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Checks: checks, Approve: request.Later})
+	r, err := c.Request(h.t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Checks: checks, Approve: request.Later}, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -500,7 +500,7 @@ func TestAResumedSessionGoesOnWithItsHome(t *testing.T) {
 		chg := h.askChecked(d, "look")
 		time.Sleep(5 * time.Second)
 		at := h.is(d, chg, change.Failed)
-		if _, err := d.ResumeSession(t.Context(), at.Sessions[0].ID, h.by()); err != nil {
+		if _, err := d.ResumeSession(t.Context(), at.Sessions[0].ID, h.by(), nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

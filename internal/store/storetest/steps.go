@@ -122,6 +122,13 @@ func testCheckpoints(t *testing.T, s *suite) {
 		s.same(got, two)
 		return err
 	})
+	for i, why := range []checkpoint.Trigger{
+		checkpoint.AtEnd, checkpoint.OnDemand, checkpoint.Interval, checkpoint.Changes, checkpoint.TurnEnded, checkpoint.Restored, checkpoint.Interrupted,
+	} {
+		next := aCheckpoint(c.ID, 3+i)
+		next.Trigger = why
+		s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddCheckpoint(ctx, next) })
+	}
 	other := one
 	other.Commit = oid(9)
 	s.fails(problem.Conflict, func(ctx context.Context, tx store.Tx) error { return tx.AddCheckpoint(ctx, other) })
