@@ -97,7 +97,7 @@ func (s *Server) give(w http.ResponseWriter, req *http.Request, wire agent.Wire,
 		a.usage = &usage
 	}
 	form := forms[wire]
-	if !said.stream {
+	if !said.stream || !s.streams() {
 		if turn.Cut {
 			panic(http.ErrAbortHandler)
 		}

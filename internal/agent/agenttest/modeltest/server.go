@@ -30,6 +30,7 @@ type Server struct {
 	more          chan struct{} // closed and made anew with each request
 	header, value string        // that every request must have
 	takeAll       bool
+	whole         bool
 	models        []string
 	faults        []string
 }
@@ -116,6 +117,19 @@ func (s *Server) TakeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.takeAll = true
+}
+
+// NoStreams answers at once whoever asks for a stream, as endpoints do that know none.
+func (s *Server) NoStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole = true
+}
+
+func (s *Server) streams() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.whole
 }
 
 // Models are what lists of models name; test-model unless it is said otherwise.
