@@ -1,8 +1,11 @@
 package adapter
 
-import "sallyport/internal/agent"
+import (
+	"sallyport/internal/agent"
+	"sallyport/internal/agent/api"
+)
 
 // Engines are those that a product's adapter has, by the name of their driver.
 func Engines() map[string]agent.Engine {
-	return map[string]agent.Engine{}
+	return map[string]agent.Engine{api.Name: api.Engine{}}
 }

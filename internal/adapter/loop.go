@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/agent/api"
 )
 
 const (
@@ -211,6 +212,9 @@ func (a *adapter) hear(ctx context.Context, m message, ok, working bool) {
 	}
 	switch m.Type {
 	case pauseRequest: // the freeze stops the agent: to say so is all there is to do
+		if a.order.Engine == api.Name { // SV-081: a model's endpoint has no pause, and nobody says that it has
+			return
+		}
 		a.out.answer(map[string]any{"type": "pause_ack", "checkpoint_id": m.CheckpointID, "status": "paused", "pending_operations": []string{}})
 	case violation, tell:
 		handed, again := a.known[m.about()]

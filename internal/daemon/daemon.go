@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/agent/api"
 	"sallyport/internal/agent/command"
 	"sallyport/internal/agent/replay"
 	"sallyport/internal/change"
@@ -158,7 +159,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
-	d.drivers = agents(command.New(), replay.New())
+	d.drivers = agents(command.New(), replay.New(), api.New())
 	d.keys = credential.NewRing(d.secrets.held, os.Getenv)
 	d.control = change.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))

@@ -277,6 +277,9 @@ func (s Subject) killed(t *testing.T) {
 		}
 		return len(all) == 0
 	})
+	if len(g.order.Argv) == 0 {
+		_ = g.talk.Close() // it lives in this process: to leave it is as near to a kill as it comes
+	}
 	_, err := s.await(t, done)
 	if len(g.order.Argv) > 0 {
 		oneLine(t, err)
@@ -387,11 +390,19 @@ func (s *Shown) add(kind, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.text.Len() < 1<<20 {
-		s.text.WriteString(kind + text + "\n")
+		s.text.WriteString("\n" + kind + text + "\n")
 	}
 }
 
-func (s *Shown) Say(text string)   { s.add("", text) }
+// Say takes words in pieces.
+func (s *Shown) Say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.text.Len() < 1<<20 {
+		s.text.WriteString(text)
+	}
+}
+
 func (s *Shown) Think(text string) { s.add("~ ", text) }
 func (s *Shown) Note(text string)  { s.add("note: ", text) }
 func (s *Shown) Tool(kind, title string) {

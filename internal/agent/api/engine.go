@@ -32,7 +32,7 @@ type Engine struct {
 
 var _ agent.Engine = Engine{}
 
-// Open loads what was kept of the conversation named last, if this is one that goes on.
+// Open loads what was kept of the conversation named last.
 func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
 	w, ok := wires[o.Wire]
 	if !ok {
@@ -61,7 +61,7 @@ func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.S
 		questions: orElse(e.Questions, QuestionsMax), calls: orElse(e.Calls, CallsMax), room: orElse(e.ContextBytes, contextBytesMax),
 		kept: newKept(o.Wire),
 	}
-	if o.Resumed != nil && last != "" {
+	if last != "" {
 		k, err := load(home, last)
 		switch {
 		case err == nil:
@@ -98,6 +98,8 @@ When you have finished, say in a few sentences what you did and what is left ope
 	return text
 }
 
+var errClosed = errors.New("the conversation is closed")
+
 // talk is one conversation.
 type talk struct {
 	home   string
@@ -111,7 +113,9 @@ type talk struct {
 
 	mu      sync.Mutex
 	working bool
-	steered []string // words for the next question
+	steered []string                // words for the next question
+	stop    context.CancelCauseFunc // of the turn that is under way
+	closed  bool
 
 	// What follows belongs to the one who prompts.
 	kept  kept
@@ -123,8 +127,18 @@ var _ agent.Conversation = (*talk)(nil)
 func (t *talk) Session() string { return t.kept.Session }
 func (t *talk) Loaded() bool    { return t.loaded }
 
-// Close ends the conversation. Commands have ended with their calls.
+// Close ends the conversation and a turn that is under way. Commands end with their calls.
 func (t *talk) Close() error {
+	t.mu.Lock()
+	already := t.closed
+	t.closed = true
+	if t.stop != nil {
+		t.stop(errClosed)
+	}
+	t.mu.Unlock()
+	if already {
+		return nil
+	}
 	t.client.http.CloseIdleConnections()
 	return t.shop.root.Close()
 }
@@ -166,9 +180,15 @@ func (t *talk) save() error {
 
 // Prompt asks until the model has no more to do.
 func (t *talk) Prompt(ctx context.Context, text string) (says string, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	t.mu.Lock()
-	t.working = true
+	closed := t.closed
+	t.working, t.stop = !closed, stop
 	t.mu.Unlock()
+	if closed {
+		return "", errClosed
+	}
 	defer func() {
 		for left := t.steering(true); left != ""; left = t.steering(true) { // nobody asks any more in this turn: the next question has them
 			err = errors.Join(err, t.add(entry{Role: roleUser, Text: left}))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/agent/agenttest"
 	"sallyport/internal/agent/agenttest/modeltest"
 	"sallyport/internal/agent/api"
 )
@@ -87,6 +88,17 @@ func (d *desk) file(name string) string {
 		return err.Error()
 	}
 	return string(raw)
+}
+
+func TestTheEngineHoldsThePortsPromises(t *testing.T) {
+	for wire := range bases {
+		t.Run(string(wire), func(t *testing.T) {
+			agenttest.Engine(t, agenttest.Subject{Steers: true, Loads: true, Make: func(t *testing.T, _, _ string, turns [][]agenttest.Deed) (agent.Engine, agent.Order) {
+				s := modeltest.Start(t)
+				return modeltest.Play(s, api.Engine{}, turns), agent.Order{Engine: "api", Agent: "api", Wire: wire, Base: s.URL + bases[wire], Model: "m1"}
+			}})
+		})
+	}
 }
 
 func TestTheModelsWorkIsDone(t *testing.T) {
