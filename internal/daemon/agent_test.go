@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/agent/agenttest/scripttest"
 )
 
 // play is this program as an agent, inside a sandbox: `agent NAME ARG…`.
@@ -38,6 +40,7 @@ func init() {
 		"escape":     escape,
 		"patient":    patient,
 		"mend":       mend,
+		"script":     func([]string) error { os.Exit(scripttest.Play()); return nil },
 		"turn":       turn,
 		"write":      writeOn,
 		"swap":       swap,

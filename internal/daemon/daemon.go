@@ -51,6 +51,7 @@ type Options struct {
 	Keeper string    // sallyport-keeper; "" = beside Self
 	Log    io.Writer // where it says what goes wrong
 	Ops    disk.Ops
+	Agents []agent.Driver // beside its own
 	// Grace is instead of the home's retention.grace; 0 is that, less than 0 none at all.
 	Grace time.Duration
 }
@@ -160,6 +161,9 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
 	d.drivers = agents(command.New(), replay.New(), api.New())
+	for _, more := range d.Agents {
+		d.drivers[more.Name()] = more
+	}
 	d.keys = credential.NewRing(d.secrets.held, os.Getenv)
 	d.control = change.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))

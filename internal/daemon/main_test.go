@@ -11,6 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/adapter"
+	"sallyport/internal/agent"
+	"sallyport/internal/agent/agenttest/scripttest"
 	"sallyport/internal/client"
 	"sallyport/internal/daemon"
 	"sallyport/internal/deadman"
@@ -24,6 +27,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
 		case "runner":
+			if os.Args[2] == "adapt" {
+				os.Exit(adapter.Main(map[string]agent.Engine{"scripted": scripttest.Engine{}}))
+			}
 			os.Exit(runner.Main(os.Args[2:]))
 		case "daemon":
 			os.Exit(serve(os.Args[2:]))
@@ -78,7 +84,7 @@ func run(ctx context.Context, home string) error {
 			return err
 		}
 	}
-	o := daemon.Options{Home: home, Ops: ops}
+	o := daemon.Options{Home: home, Ops: ops, Agents: []agent.Driver{scripted{}}}
 	if os.Getenv(graceless) != "" {
 		o.Grace = -1
 	}
