@@ -82,6 +82,13 @@ func (d *desk) open(last string) agent.Conversation {
 	return c
 }
 
+func (d *desk) write(name, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(filepath.Join(d.engine.Dir, name), []byte(text), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
 func (d *desk) file(name string) string {
 	raw, err := os.ReadFile(filepath.Join(d.engine.Dir, name))
 	if err != nil {
@@ -444,4 +451,39 @@ func TestAnOrderThatCannotBeServedSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%+v was taken", o)
 		}
 	}
+}
+
+func TestAnAnswerThatWasTooLongGoesOnAndOneThatIsRefusedEndsTheTurn(t *testing.T) {
+	onEachWire(t, func(t *testing.T, d *desk) {
+		d.model.Converse("", modeltest.Turn{Text: "half of", End: modeltest.Long},
+			modeltest.Turn{Calls: []modeltest.Call{{Name: "write_file", Args: `{"path":"x","content":"cut`}}, End: modeltest.Long}, modeltest.Say("Whole."))
+		says, err := d.open("").Prompt(t.Context(), "x")
+		if err != nil || says != "Whole." || !strings.Contains(d.model.Told("", "user"), "greatest length") || !strings.Contains(d.model.Told("", "tool"), "do less at once") {
+			t.Errorf("%q %v", says, err)
+		}
+		d.model.Converse("", modeltest.Turn{Text: "no", End: modeltest.Refused})
+		if _, err := d.open("").Prompt(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "refuses") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestAConversationThatIsTooLongForTheModelIsShortened(t *testing.T) {
+	onEachWire(t, func(t *testing.T, d *desk) {
+		d.write("long.txt", strings.Repeat("0123456789abcde\n", 2000))
+		read := modeltest.Do(modeltest.Read("long.txt"), modeltest.Read("long.txt"), modeltest.Read("long.txt"), modeltest.Read("long.txt"), modeltest.Read("long.txt"), modeltest.Read("long.txt"), modeltest.Read("long.txt"), modeltest.Read("long.txt"))
+		d.model.Converse("", read, modeltest.Turn{Status: 400, Message: "the context is more than this model takes"}, modeltest.Say("Short."))
+		says, err := d.open("").Prompt(t.Context(), "x")
+		if err != nil || says != "Short." {
+			t.Fatalf("%q %v", says, err)
+		}
+		all := d.model.Requests()
+		if len(all) != 3 || len(all[2].Body) > len(all[1].Body)*2/3 {
+			t.Errorf("%d requests, of %d and %d bytes", len(all), len(all[1].Body), len(all[2].Body))
+		}
+		d.model.Converse("", modeltest.Turn{Status: 400, Message: "the context is too long", Times: 100})
+		if _, err := d.open("").Prompt(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "too long") {
+			t.Errorf("%v", err)
+		}
+	})
 }

@@ -30,6 +30,9 @@ func (a answer) message(content []object, stop any) object {
 }
 
 func (a answer) stopReason() string {
+	if a.end != "" {
+		return map[End]string{Long: "max_tokens", Refused: "refusal"}[a.end]
+	}
 	if len(a.calls) > 0 {
 		return "tool_use"
 	}

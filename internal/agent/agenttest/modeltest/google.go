@@ -25,7 +25,7 @@ func (a answer) content(parts []object, last bool) object {
 	if !last {
 		return out
 	}
-	candidate["finishReason"] = "STOP"
+	candidate["finishReason"] = map[End]string{"": "STOP", Long: "MAX_TOKENS", Refused: "SAFETY"}[a.end]
 	if a.usage != nil {
 		input := a.usage.Input + a.usage.Cached
 		out["usageMetadata"] = object{"promptTokenCount": input, "cachedContentTokenCount": a.usage.Cached,

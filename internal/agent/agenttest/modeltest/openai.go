@@ -1,7 +1,15 @@
 package modeltest
 
 // responsesWhole is an answer of the responses wire.
-func responsesWhole(a answer) any { return a.response("completed", a.items()) }
+func responsesWhole(a answer) any { return a.response(a.status(), a.items()) }
+
+// status is the last that a response has.
+func (a answer) status() string {
+	if a.end != "" {
+		return "incomplete"
+	}
+	return "completed"
+}
 
 func (a answer) response(status string, items []object) object {
 	out := object{
@@ -9,7 +17,10 @@ func (a answer) response(status string, items []object) object {
 		"error": nil, "incomplete_details": nil, "instructions": nil, "metadata": object{}, "parallel_tool_calls": true,
 		"tool_choice": "auto", "tools": []any{}, "temperature": 1, "top_p": 1, "usage": nil,
 	}
-	if a.usage != nil && status == "completed" {
+	if status == "incomplete" {
+		out["incomplete_details"] = object{"reason": map[End]string{Long: "max_output_tokens", Refused: "content_filter"}[a.end]}
+	}
+	if a.usage != nil && status != "in_progress" {
 		out["usage"] = object{
 			"input_tokens": a.usage.Input + a.usage.Cached, "input_tokens_details": object{"cached_tokens": a.usage.Cached},
 			"output_tokens": a.usage.Output, "output_tokens_details": object{"reasoning_tokens": 0},
@@ -94,7 +105,7 @@ func responsesStream(s *stream, a answer) {
 		}
 		send(object{"type": "response.output_item.done", "output_index": i, "item": item})
 	}
-	send(object{"type": "response.completed", "response": a.response("completed", items)})
+	send(object{"type": "response." + a.status(), "response": a.response(a.status(), items)})
 }
 
 // chatWhole is an answer of the chat completions wire.
@@ -118,6 +129,9 @@ func (a answer) chat(kind string, choices []object) object {
 }
 
 func (a answer) finish() string {
+	if a.end != "" {
+		return map[End]string{Long: "length", Refused: "content_filter"}[a.end]
+	}
 	if len(a.calls) > 0 {
 		return "tool_calls"
 	}

@@ -2,14 +2,16 @@ package modeltest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"sallyport/internal/agent"
 	"sallyport/internal/agent/agenttest"
 )
 
-// Play makes the agent behind an engine do scripted deeds, by way of its model: each time that it is prompted, the server's
-// script becomes the next of turns. It serves agenttest.Engine, for engines whose agent asks s.
+// Play makes the agent behind an engine do scripted deeds, by way of its model: each time that it is prompted, it does the next of
+// turns. Its words get a number, so that a request of a turn that is over takes nothing of the next. It serves
+// agenttest.Engine, for engines whose agent asks s.
 //
 // A write takes whatever tool the agent has for it; Hang is an answer that never begins, Steered one that waits until the agent took words.
 func Play(s *Server, e agent.Engine, turns [][]agenttest.Deed) agent.Engine {
@@ -22,6 +24,7 @@ type player struct {
 
 	mu    sync.Mutex
 	turns [][]agenttest.Deed
+	taken int
 }
 
 func (p *player) Open(ctx context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
@@ -33,12 +36,14 @@ func (p *player) Open(ctx context.Context, o agent.Order, last string, show agen
 }
 
 // next takes the deeds of one prompt as answers of a model; gate opens with words in the middle of the turn.
-func (p *player) next() (script []Turn, gate *Gate) {
+func (p *player) next() (marker string, script []Turn, gate *Gate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	gate = NewGate()
+	p.taken++
+	marker = fmt.Sprintf("(words %d)", p.taken)
 	if len(p.turns) == 0 {
-		return nil, gate
+		return marker, nil, gate
 	}
 	deeds := p.turns[0]
 	p.turns = p.turns[1:]
@@ -64,7 +69,7 @@ func (p *player) next() (script []Turn, gate *Gate) {
 	if !ended {
 		script = append(script, Say("That is all."))
 	}
-	return script, gate
+	return marker, script, gate
 }
 
 type played struct {
@@ -76,12 +81,12 @@ type played struct {
 }
 
 func (c *played) Prompt(ctx context.Context, text string) (string, error) {
-	script, gate := c.player.next()
-	c.player.server.Converse("", script...)
+	marker, script, gate := c.player.next()
+	c.player.server.Converse(marker, script...)
 	c.mu.Lock()
 	c.gate = gate
 	c.mu.Unlock()
-	return c.Conversation.Prompt(ctx, text)
+	return c.Conversation.Prompt(ctx, text+" "+marker)
 }
 
 func (c *played) Steer(ctx context.Context, text string) bool {

@@ -79,7 +79,7 @@ func (s *Server) give(w http.ResponseWriter, req *http.Request, wire agent.Wire,
 		refuse(w, wire, turn)
 		return
 	}
-	a := answer{model: said.model, id: fmt.Sprintf("test_%d", number), think: turn.Think, text: turn.Text}
+	a := answer{model: said.model, id: fmt.Sprintf("test_%d", number), think: turn.Think, text: turn.Text, end: turn.End}
 	for i, c := range turn.Calls {
 		made, err := c.resolve(fmt.Sprintf("call_%d_%d", number, i+1), said.tools)
 		if err != nil {

@@ -92,7 +92,8 @@ func Start(t testing.TB, script ...Turn) *Server {
 	return s
 }
 
-// Converse gives the conversations whose person says marker a script of their own. Said again, it is a new script.
+// Converse gives the conversations whose person says marker a script of their own; of several the last that was given counts. Given
+// again, it is a new script.
 func (s *Server) Converse(marker string, script ...Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

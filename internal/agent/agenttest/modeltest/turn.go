@@ -16,6 +16,7 @@ type Turn struct {
 	RetryAfter string // header of the error
 	Times      int    // how often in a row this turn is given; 0 is once
 
+	End     End   // why the answer ends
 	Cut     bool  // the connection breaks in the middle of the answer
 	Before  *Gate // stands before the first byte of the answer
 	Middle  *Gate // stands in the middle of a streamed answer
@@ -99,11 +100,20 @@ func (g *Gate) wait(gone, stop <-chan struct{}) bool {
 	return false
 }
 
+// End is why an answer ends, beside that all is said.
+type End string
+
+const (
+	Long    End = "long"    // it reached the most that one answer has
+	Refused End = "refused" // the model will not say it
+)
+
 // answer is a turn made ready for a wire.
 type answer struct {
 	model, id   string
 	think, text string
 	calls       []call
+	end         End
 	usage       *Usage // nil: not told
 }
 
