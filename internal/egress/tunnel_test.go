@@ -4,8 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -14,7 +16,9 @@ func clientTLS(roots *x509.CertPool) *tls.Config { return &tls.Config{RootCAs: r
 // secure is a TLS server whose certificate is for example.com and what is below it.
 func secure(t *testing.T, h http.HandlerFunc) (*httptest.Server, *x509.CertPool) {
 	t.Helper()
-	s := httptest.NewTLSServer(h)
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of programs that do not trust it, as they should
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
@@ -36,28 +40,7 @@ func TestATunnelCarriesTLSToExactlyItsHost(t *testing.T) {
 	if string(body) != "hello example.com" || resp.TLS == nil {
 		t.Errorf("got %q", body)
 	}
-	_, err = w.client(roots).Get("https://other.example.com/")
-	if err == nil {
-		t.Error("a host without a rule was reached")
-	} else {
-		t.Log(err)
-	}
-	t.Log(w.decisions())
-}
-
-func TestARouteAddsTheCredential(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery+" "+r.Header.Get("Authorization"))
-	}))
-	defer s.Close()
-	w := open(t, func(w *world) { w.cfg.Routes = []Route{modelRoute(t, s.URL+"/v1")} })
-	resp, err := w.direct().Get("http://" + Inside + "/model/models?key=mine&limit=2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if string(body) != "GET /v1/models?limit=2 Bearer "+theKey {
-		t.Errorf("got %q", body)
+	if _, err = w.client(roots).Get("https://other.example.com/"); err == nil || !strings.Contains(err.Error(), "no egress rule of this sandbox names it") {
+		t.Errorf("a host without a rule: %v", err)
 	}
 }
