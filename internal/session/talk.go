@@ -172,10 +172,14 @@ func (t *Talk) take(p *parcel) {
 	}
 }
 
-// WriteTo is Read for a pump that is io.Copy: its end tells that nobody reads any more.
+// WriteTo is Read for a pump that is io.Copy: a fault tells that nobody reads any more. After Finish there is none, and
+// what was sent before may still be answered.
 func (t *Talk) WriteTo(w io.Writer) (int64, error) {
-	defer t.close()
-	return io.Copy(w, struct{ io.Reader }{t})
+	n, err := io.Copy(w, struct{ io.Reader }{t})
+	if err != nil {
+		t.close()
+	}
+	return n, err
 }
 
 // send puts a parcel into the queue. It reports false if the queue is full or the

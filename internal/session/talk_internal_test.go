@@ -67,3 +67,43 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// FuzzTurnEnd feeds a program's output of any kind to who hears the end of its turns: what counts is one JSON object of known
+// fields and bounded texts, the numbers only grow, and one waits at the most.
+func FuzzTurnEnd(f *testing.F) {
+	for _, seed := range []string{
+		"", "{", "turn_end\n", `{"type":"turn_end","turn":1,"outcome":"done"}` + "\n",
+		`{"type":"turn_end","turn":1,"outcome":"failed","reason":"no\u0000","says":"\ud800"}` + "\n",
+		`{"type":"turn_end","turn":2,"outcome":"done","more":true}` + "\n" + `{"type":"turn_end","turn":1,"outcome":"done"}` + "\n",
+		`{"TYPE":"turn_end","Turn":3,"outcome":"cancelled"}{}` + "\n",
+		`{"type":"turn_end","turn":1e9,"outcome":"done","says":"` + strings.Repeat("ä", 3000) + `"}` + "\n",
+		`{"type":"turn_end","turn":1,"outcome":"done","reason":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}` + "\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, output []byte) {
+		talk := NewTalk()
+		talk.open(nil, func(string) {})
+		last := 0
+		out := cutter{give: func(line []byte, whole bool) {
+			e, ok := parseTurnEnd(line)
+			if !ok || !whole {
+				return
+			}
+			var object map[string]any
+			if err := json.Unmarshal(line, &object); err != nil || len(line) > LineBytesMax {
+				t.Errorf("%q is no object: %v", line, err)
+			}
+			if e.Turn < 1 || e.Turn > turnMax || len(e.Says) > 4<<10 || !utf8.ValidString(e.Says+e.Reason) || strings.ContainsAny(e.Reason, "\n\x00\x1b") || strings.ContainsRune(e.Says, 0) {
+				t.Errorf("%+v", e)
+			}
+			talk.turnOver(e)
+			last = max(last, e.Turn)
+			if len(talk.turns) > 1 || talk.turn != last {
+				t.Errorf("%d wait, the last is %d of %d", len(talk.turns), talk.turn, last)
+			}
+		}}
+		out.Write(output)
+		out.end()
+	})
+}
