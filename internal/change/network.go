@@ -3,6 +3,7 @@ package change
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"sallyport/internal/agent"
 	"sallyport/internal/egress"
@@ -54,11 +55,11 @@ func (c *Controller) wayOut(ctx context.Context, row store.Change, o Outgoing) (
 		return Way{}, err
 	}
 	shut := way.End
-	way.End = func() {
+	way.End = sync.OnceFunc(func() {
 		if shut != nil {
 			shut()
 		}
 		account.close()
-	}
+	})
 	return way, nil
 }

@@ -54,6 +54,8 @@ type Options struct {
 	Agents []agent.Driver // beside its own
 	// Grace is instead of the home's retention.grace; 0 is that, less than 0 none at all.
 	Grace time.Duration
+	// Outside is what the ways out of sandboxes stand on, instead of this machine's names and networks.
+	Outside Outside
 }
 
 // Daemon is one home's host.
@@ -72,6 +74,7 @@ type Daemon struct {
 	targets  targets
 	drivers  map[string]agent.Driver
 	keys     *credential.Ring
+	network  *network
 	stop     context.CancelFunc
 	walls    walls
 	keeping  sync.Mutex // held while a diff is exported
@@ -165,6 +168,9 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 		d.drivers[more.Name()] = more
 	}
 	d.keys = credential.NewRing(d.secrets.held, os.Getenv)
+	if d.network, err = newNetwork(d.Options, d.log); err != nil {
+		return errors.Join(err, d.db.Close())
+	}
 	d.control = change.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))
 	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets})
@@ -222,7 +228,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops},
 		Sandbox: d.sandbox,
 		Agents:  d.drivers, Agency: agency{d.Home}, Keys: d.keys,
-		Rules: rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Targets: d.targets, Tell: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Rules: rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Guard: d.guard(state), Targets: d.targets, Tell: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
@@ -251,13 +257,16 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	if err := d.network.sweep(); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.control.Run(ctx) })
 	group.Go(func() error { return d.steward.Run(ctx) })
 	group.Go(func() error { return d.server.Serve(ctx, listener) })
 	group.Go(func() error { d.watchIdle(ctx, cancel); return nil })
 	d.log.Info("serving", "home", d.Home, "socket", path, "pid", os.Getpid())
-	return group.Wait()
+	return errors.Join(group.Wait(), d.network.close())
 }
 
 // watchIdle ends the daemon after IdleAfter without work and without a request. A change that

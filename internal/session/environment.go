@@ -30,14 +30,13 @@ type Way struct {
 	Socket     string // on the host; "" = there is none
 	Bundle     string // file on the host with the certificates to trust; "" = the system's
 	Registries bool   // package registries may be reached
-	End        func() // closes it; it waits until nothing goes through any more. May be nil
+	End        func() // closes it and waits until nothing goes through any more; twice is as good as once. May be nil
 }
 
-// Close closes a way that may be none, or open no more.
-func (w *Way) Close() {
-	if end := w.End; end != nil {
-		w.End = nil
-		end()
+// Close closes a way that may be none.
+func (w Way) Close() {
+	if w.End != nil {
+		w.End()
 	}
 }
 

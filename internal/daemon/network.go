@@ -1,0 +1,222 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"sallyport/internal/change"
+	"sallyport/internal/client"
+	"sallyport/internal/config"
+	"sallyport/internal/disk"
+	"sallyport/internal/egress"
+	"sallyport/internal/problem"
+	"sallyport/internal/secret"
+	"sallyport/internal/session"
+	"sallyport/internal/storage"
+)
+
+// Outside is what ways out stand on; the zero value is the system's.
+type Outside struct {
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	Dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	Roots   egress.Roots
+}
+
+// network opens the ways out of this home's sandboxes: one door each, behind a socket of its own in the folder of the
+// daemon's. What may be reached is read anew each time.
+type network struct {
+	home    string
+	folder  string // of sockets
+	outside Outside
+	ops     disk.Ops
+	log     *slog.Logger
+
+	number atomic.Int64
+	mu     sync.Mutex
+	ca     *egress.Authority // made when it is first needed
+	bundle string
+}
+
+func newNetwork(o Options, log *slog.Logger) (*network, error) {
+	path, err := client.Me().Socket(o.Home)
+	if err != nil {
+		return nil, err
+	}
+	return &network{home: o.Home, folder: filepath.Dir(path), outside: o.Outside, ops: o.Ops, log: log}, nil
+}
+
+// sweep removes what an earlier daemon of this home has left. It is called once this one listens: there is no other.
+func (n *network) sweep() error {
+	return n.ops.Do("network:sweep", func() error {
+		entries, err := os.ReadDir(n.folder)
+		if err != nil {
+			return fmt.Errorf("clear up the ways out of the last daemon: %w", err)
+		}
+		var errs []error
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), storage.WayPrefix) || strings.HasPrefix(e.Name(), storage.BundlePrefix) {
+				errs = append(errs, os.Remove(filepath.Join(n.folder, e.Name())))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// close removes what the ways out had in common; all of them are closed.
+func (n *network) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ca == nil {
+		return nil
+	}
+	n.ca = nil
+	return n.ops.Do("network:remove", func() error { return os.Remove(n.bundle) })
+}
+
+// Open opens one way out.
+func (n *network) Open(_ context.Context, o change.Outgoing) (change.Way, error) {
+	home, err := config.LoadHome(n.home)
+	if err != nil {
+		return change.Way{}, err
+	}
+	rules, registries, err := reach(home.Sallyport.Egress, o)
+	if err != nil {
+		return change.Way{}, err
+	}
+	conf := egress.Config{Rules: rules, Decided: o.Decided, Resolve: n.outside.Resolve, Dial: n.outside.Dial, Roots: n.outside.Roots}
+	if o.Model != nil && !o.Check {
+		route, err := model(o)
+		if err != nil {
+			return change.Way{}, err
+		}
+		conf.Routes = []egress.Route{route}
+	}
+	if len(conf.Rules)+len(conf.Routes) == 0 {
+		return change.Way{}, nil
+	}
+	way := session.Way{Registries: registries}
+	if slices.ContainsFunc(rules, egress.Rule.Inspected) {
+		if conf.CA, way.Bundle, err = n.authority(); err != nil {
+			return change.Way{}, err
+		}
+	}
+	door, err := egress.New(conf)
+	if err != nil {
+		return change.Way{}, err
+	}
+	way.Socket, way.End, err = n.serve(door)
+	return way, err
+}
+
+// reach is what a sandbox may reach beside its model: what the home lets all of them, and what the person lets this one.
+func reach(home []config.Egress, o change.Outgoing) (rules []egress.Rule, registries bool, err error) {
+	if o.Check && len(home) == 0 {
+		return nil, false, nil
+	}
+	add := func(e config.Egress, from string) {
+		if e.Set == config.Registries {
+			if !registries {
+				rules = append(rules, egress.Registries()...)
+			}
+			registries = true
+			return
+		}
+		r := egress.Rule{Host: string(e.Host), Methods: config.Strings(e.Methods), Paths: config.Strings(e.Paths), From: from}
+		for _, p := range e.Ports {
+			r.Ports = append(r.Ports, uint16(p)) // a number from 1 to 65535: the parser saw to it
+		}
+		rules = append(rules, r)
+	}
+	for _, e := range home {
+		add(e, "sallyport.yaml")
+	}
+	for _, text := range o.Asked {
+		e, err := config.ParseEgress(text)
+		if err != nil {
+			return nil, false, problem.Errorf(problem.Usage, "sallyport run --help", "--egress: %w", err)
+		}
+		add(e, "--egress")
+	}
+	return rules, registries, nil
+}
+
+// model is the route to a session's model: the key is added here, outside.
+func model(o change.Outgoing) (egress.Route, error) {
+	base, err := url.Parse(o.Model.Base)
+	if err != nil {
+		return egress.Route{}, problem.Errorf(problem.Usage, "sallyport agent list", "the endpoint of the model of %s is no URL: %w", o.Agent, err)
+	}
+	route := egress.Route{
+		Name: "model", Base: base, Methods: []string{http.MethodGet, http.MethodPost}, Paths: o.Model.Paths, Wire: string(o.Model.Wire),
+	}
+	switch {
+	case !o.Key.Empty():
+		route.Header, route.Value = o.Model.Header, secret.Hold(o.Model.Prefix+o.Key.Reveal())
+	case !o.Model.Keyless:
+		return egress.Route{}, problem.Errorf(problem.Unavailable, "sallyport agent list", "the key of the model of %s is missing", o.Agent)
+	}
+	return route, nil
+}
+
+// serve opens a door's socket. Whoever starts the sandbox gives it to the sandbox's uid; nobody else enters its folder.
+func (n *network) serve(door *egress.Door) (path string, end func(), err error) {
+	path = filepath.Join(n.folder, storage.WayPrefix+strconv.FormatInt(n.number.Add(1), 36))
+	var l *net.UnixListener
+	err = n.ops.Do("network:listen", func() (err error) {
+		if l, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path}); err != nil {
+			return err
+		}
+		l.SetUnlinkOnClose(false) // by us, when it is silent
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
+		if l != nil {
+			err = errors.Join(err, l.Close(), os.Remove(path))
+		}
+		return "", nil, fmt.Errorf("open a way out: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // as long as the sandbox, whatever asked for it
+	done := make(chan error, 1)
+	go func() { done <- door.Serve(ctx, l) }() // ends with end
+	return path, sync.OnceFunc(func() {
+		cancel()
+		err := <-done
+		err = errors.Join(err, n.ops.Do("network:remove", func() error { return os.Remove(path) }))
+		if err != nil {
+			n.log.Warn("a way out did not close as it should", "error", err)
+		}
+	}), nil
+}
+
+// authority returns the daemon's own authority, and the file with what is trusted inside: the system's and it.
+func (n *network) authority() (*egress.Authority, string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ca != nil {
+		return n.ca, n.bundle, nil
+	}
+	ca, err := egress.NewAuthority()
+	if err != nil {
+		return nil, "", err
+	}
+	bundle := filepath.Join(n.folder, storage.BundlePrefix+strconv.Itoa(os.Getpid()))
+	// Nobody else enters the folder; inside, another uid reads it.
+	if err := n.ops.Do("network:bundle", func() error { return os.WriteFile(bundle, ca.Bundle(), 0o644) }); err != nil {
+		return nil, "", fmt.Errorf("write the certificates that are trusted inside: %w", err)
+	}
+	n.ca, n.bundle = ca, bundle
+	return n.ca, n.bundle, nil
+}
