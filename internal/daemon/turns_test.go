@@ -150,7 +150,8 @@ func TestAnAgentThatNeverGetsItRightHasFiveRounds(t *testing.T) {
 func halfway() [][]agenttest.Deed {
 	return [][]agenttest.Deed{
 		{{Write: "ok.txt", Content: "begun\n"}, {Say: "I have begun.\n"}, {Hang: true}},
-		{{Write: "more.txt", Content: "finished\n"}, {Say: "I have finished.\n"}},
+		{{Write: "more.txt", Content: "wrong\n"}, {Say: "I have finished.\n"}},
+		{{Write: "more.txt", Content: "finished\n"}, {Say: "Now I have.\n"}},
 	}
 }
 
