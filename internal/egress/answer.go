@@ -29,8 +29,6 @@ func (x *exchange) answer(resp *http.Response) bool {
 	}
 	if !keep {
 		h.Set("Connection", "close")
-	} else if x.a.head.minor == 0 {
-		h.Set("Connection", "keep-alive")
 	}
 	fmt.Fprintf(x.w, "HTTP/1.1 %d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
 	h.Write(x.w)

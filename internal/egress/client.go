@@ -21,9 +21,10 @@ type client struct {
 	tunnel *Answer // that the connection runs in; nil = none
 }
 
-func newClient(s *serving, conn net.Conn, tunnel *Answer) *client {
+// newClient serves a connection; what it is told may wait for it as long as patience.
+func newClient(s *serving, conn net.Conn, tunnel *Answer, patience time.Duration) *client {
 	c := &client{serving: s, conn: conn, tunnel: tunnel}
-	c.r, c.w = bufio.NewReader(conn), bufio.NewWriterSize(patient{conn, s.cfg.Limits.Idle}, 4<<10)
+	c.r, c.w = bufio.NewReader(conn), bufio.NewWriterSize(patient{conn, patience}, 4<<10)
 	return c
 }
 
@@ -145,7 +146,7 @@ func (c *client) say(a Answer, keep bool) error {
 func (a Answer) where() string {
 	switch {
 	case a.Route != nil:
-		return "/" + a.Route.Name
+		return "/" + a.Route.Name + a.Path
 	case a.Port == 0 || a.Port == httpsPort || a.Port == httpPort:
 		return a.Host
 	}

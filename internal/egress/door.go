@@ -109,20 +109,26 @@ func (s *serving) accept(l net.Listener) error {
 
 // admit gives a connection its goroutine, or tells it that there are too many.
 func (s *serving) admit(conn net.Conn) {
-	c := newClient(s, conn, nil)
 	select {
 	case s.slots <- struct{}{}:
 		s.parts.Go(func() {
 			defer func() { <-s.slots }()
-			c.serve()
-			conn.Close()
+			defer conn.Close()
+			defer s.survive()
+			newClient(s, conn, nil, s.cfg.Limits.Idle).serve()
 		})
 	default:
+		defer conn.Close()
 		a := Answer{}.refuse(http.StatusServiceUnavailable, "too many connections are open at once")
 		s.decided(a, Refused)
-		conn.SetWriteDeadline(time.Now().Add(acceptPause))
-		c.say(a, false)
-		conn.Close()
+		newClient(s, conn, nil, acceptPause).say(a, false) // who does not read it is not waited for
+	}
+}
+
+// survive keeps a fault in serving one connection from ending every other session of this machine.
+func (s *serving) survive() {
+	if fault := recover(); fault != nil {
+		s.decided(Answer{}.refuse(http.StatusInternalServerError, "a fault in the door ended a connection"), Failed)
 	}
 }
 

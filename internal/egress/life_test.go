@@ -108,6 +108,25 @@ func TestAListenerThatBreaksIsAnError(t *testing.T) {
 	}
 }
 
+func TestAFaultEndsOneConnectionAndIsTold(t *testing.T) {
+	w := open(t, func(w *world) {
+		route := modelRoute(t, "http://127.0.0.1:1")
+		route.Admit = func(context.Context) error { panic("a fault") }
+		w.cfg.Routes = []Route{route}
+	})
+	c := w.connect()
+	io.WriteString(c, get("/model/models", Inside))
+	if b, _ := io.ReadAll(c); len(b) > 0 {
+		t.Errorf("it answered %q", b)
+	}
+	if resp, _ := w.send(get("/x", Inside)); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("the next: %d", resp.StatusCode)
+	}
+	if told := w.decisions(); told[0].Verdict != Failed {
+		t.Errorf("told %+v", told)
+	}
+}
+
 // Whatever a program sends in whatever pieces, the door answers or hangs up, and serves the next one.
 func TestNothingThatIsSentBreaksADoor(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))

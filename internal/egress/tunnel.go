@@ -127,7 +127,7 @@ func (c *client) inspect(a Answer, first []byte) {
 		c.decided(a.refuse(http.StatusBadGateway, "the program does not trust the certificate of this sandbox, or speaks no HTTP/1.1"), Failed)
 		return
 	}
-	newClient(c.serving, inside, &a).serve()
+	newClient(c.serving, inside, &a, c.cfg.Limits.Idle).serve()
 	inside.CloseWrite()
 }
 
