@@ -148,6 +148,9 @@ func exitText(run api.Session, state string, now time.Time) string {
 		return "interrupted: nobody saw its end"
 	}
 	took := " after " + duration(run.Ended.Sub(run.Started))
+	if run.Reason != "" { // of its last turn
+		took += ": " + clip(inert.Line(run.Reason), 200)
+	}
 	switch e := run.Exit; {
 	case e.Limit != nil:
 		return fmt.Sprintf("ended by the limit %s of %s (%s)%s", inert.Line(e.Limit.Name), inert.Line(e.Limit.Value), inert.Line(e.Limit.Observed), took)
