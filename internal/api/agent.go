@@ -17,6 +17,12 @@ func (Key) GoString() string           { return hidden }
 func (Key) LogValue() slog.Value       { return slog.StringValue(hidden) }
 func (Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 
+// Why a change is blocked (SV-091).
+const (
+	InteractiveModeFailure = "interactive_mode_failure"
+	CredentialMissing      = "credential_missing" // its agent's key is not there
+)
+
 // Keys are keys by the names of the variables that they came from.
 type Keys map[string]Key
 

@@ -118,11 +118,14 @@ func (a *app) watching(output bool) manner {
 
 func (a *app) changeWatch() *cobra.Command {
 	var output bool
-	cmd := a.cmd("watch CHANGE", "follow a change until it rests", "Shows a change from where it stands now until nothing more happens by itself; leaving does not stop it. At a terminal it asks when a trial does; elsewhere it stays until the trial is decided.",
+	cmd := a.cmd("watch CHANGE", "follow a change until it rests", "Shows a change from where it stands now until nothing more happens by itself; leaving does not stop it. The key of its agent's model is read from your environment again, for a daemon that has died. At a terminal it asks when a trial does; elsewhere it stays until the trial is decided.",
 		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",
 		oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
+				return err
+			}
+			if err := a.hand(cmd.Context(), c, words[0]); err != nil {
 				return err
 			}
 			return a.see(cmd.Context(), c, words[0], a.watching(output))

@@ -46,7 +46,12 @@ type daemon struct {
 	tries    []api.Try
 	returned api.Returned
 	target   api.Target
-	lost     error // what confirm answers, nil = it is confirmed
+	wanted   api.Wanted
+	looked   string // how wanted was asked for last
+	agents   []api.Agent
+	tested   api.AgentTest
+	env      map[string]string // of the person, beside the usual
+	lost     error             // what confirm answers, nil = it is confirmed
 }
 
 func newDaemon(t *testing.T) *daemon {
@@ -93,6 +98,15 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		json.NewDecoder(r.Body).Decode(&d.run)
 		return d.accepted
 	})
+	answer("GET /v1/wanted", func(r *http.Request) any {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.looked = r.URL.Query().Encode()
+		return d.wanted
+	})
+	answer("POST /v1/changes/{id}/keys", func(r *http.Request) any { d.note("keys " + r.PathValue("id") + body(r)); return struct{}{} })
+	answer("GET /v1/agents", func(r *http.Request) any { d.note("agents " + r.URL.RawQuery); return d.agents })
+	answer("POST /v1/agents/test", func(r *http.Request) any { d.note("test " + body(r)); return d.tested })
 	answer("GET /v1/changes", func(r *http.Request) any { d.note("list " + r.URL.RawQuery); return []api.Change{d.detail.Change} })
 	answer("GET /v1/changes/{id}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.detail })
 	answer("GET /v1/changes/{id}/checkpoints", func(*http.Request) any { return d.detail.Checkpoints })
@@ -209,6 +223,9 @@ func (d *daemon) cliIn(in string, args ...string) result {
 	p := Program{
 		In: strings.NewReader(in), Out: &out, Err: &errs, Dir: func() (string, error) { return "/where/i/stand", nil },
 		Getenv: func(k string) string {
+			if v, ok := d.env[k]; ok {
+				return v
+			}
 			return map[string]string{"HOME": "/home/me", "PATH": "/bin", "SALLYPORT_HOME": "/h"}[k]
 		},
 		Connect: func(context.Context, string, bool) (*client.Client, error) { return client.New(d.socket), nil },

@@ -39,7 +39,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	var mode string
 	var output bool
 	cmd := a.cmd("resume IDENTITY", "let the agent of a session go on", `Lets a session's agent go on: where it stands if it was paused or blocked, else in a new run with
-the session's identity, its transcript and its last tree. Then it follows the change, as run does.
+the session's identity, its transcript and its last tree. The key of an agent's model is read from your
+environment, as run does. Then it follows the change, as run does.
 A session's identity stands in what run says at its end and in change show.`,
 		"  sallyport resume sh-1a2b3\n  sallyport resume sh-1a2b3 --output", oneIdentity,
 		func(cmd *cobra.Command, words []string) error {
@@ -51,7 +52,11 @@ A session's identity stands in what run says at its end and in change show.`,
 			if err != nil {
 				return err
 			}
-			change, err := c.ResumeSession(ctx, words[0], api.Resume{ExecutionMode: mode})
+			w, err := c.WantedBy(ctx, words[0])
+			if err != nil {
+				return err
+			}
+			change, err := c.ResumeSession(ctx, words[0], api.Resume{ExecutionMode: mode, Keys: a.keysFrom(w)})
 			if err != nil {
 				return err
 			}

@@ -20,13 +20,20 @@ import (
 	"sallyport/internal/problem"
 )
 
-const runLong = `Runs COMMAND in a sandbox on a copy of the repository. What it leaves is checked, shown and,
-once a person has approved exactly that, landed on the branch.
+const runLong = `Runs an agent, or any COMMAND, in a sandbox on a copy of the repository. What it leaves is checked,
+shown and, once a person has approved exactly that, landed on the branch.
+
+--agent names who does it: codex, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:CMD' for any other
+agent that speaks ACP; without it and without a COMMAND it is the one that the repository's
+.sallyport.yaml names. The key of its model is read from your environment (sallyport agent list says
+under which name), is added outside the sandbox to what goes to its model, and is kept nowhere. An agent
+whose work breaks a rule or fails a check is told so and tries again, five times in all.
 
 The copy starts from the last commit of the branch; your uncommitted work is neither in it
-(unless --include-dirty) nor touched. COMMAND sees no network, no home folder and nothing of
-the machine but /usr, its own install folder, what --share names, and, read-only, the module
-caches of the kinds of project that --profile or a go.mod, package.json or pyproject.toml name.
+(unless --include-dirty) nor touched. What runs sees no network but its model and what --egress
+names, no home folder and nothing of the machine but /usr, its own install folder, what --share names,
+and, read-only, the module caches of the kinds of project that --profile or a go.mod, package.json or
+pyproject.toml name.
 
 --approve ask shows the card here and asks (the default at a terminal); later leaves the change
 waiting (the default elsewhere, exit status 3); yes approves beforehand, and the audit says so.
@@ -47,8 +54,11 @@ type runFlags struct {
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
-	cmd := a.cmd("run --request TEXT [flags] -- COMMAND [ARG…]", "let a program change the repository, through the gate", runLong,
-		`  sallyport run --request "make the test pass" --check "go test ./..." -- codex exec "fix the test"
+	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]", "let an agent or a program change the repository, through the gate", runLong,
+		`  sallyport run --agent codex "make the tests pass" --check "go test ./..."
+  sallyport run --agent api --model claude-sonnet-4-5 --egress registries "update the dependencies"
+  sallyport run --agent 'acp:my-agent --acp' --egress docs.example.org "explain the parser in its README"
+  sallyport run --request "make the test pass" --check "go test ./..." -- my-agent --fix
   sallyport run --request "format" --allow "**/*.go" --approve yes -- gofmt -w .
   sallyport run --request "replace" --include-dirty --timeout 5m -- sh -c 'sed -i s/a/b/ *.txt'
   sallyport run --request "tidy src" --plan plan.yaml --strategy shadow_workspace --messages -- my-agent
@@ -57,6 +67,9 @@ func (a *app) runCommand() *cobra.Command {
 		nil, func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args) })
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // COMMAND's own flags are not ours, also when -- was forgotten
+	flags.StringVar(&f.wish.Agent, "agent", "", "who does it, by `NAME` (see sallyport agent list), or 'acp:CMD'; default: the repository's agent")
+	flags.StringVar(&f.wish.Model, "model", "", "the model that it asks, as its endpoint calls it: `NAME` (default: as the home says, or the agent's own)")
+	flags.StringArrayVar(&f.wish.Egress, "egress", nil, "`HOST` that its sandbox may reach, *.HOST for all below it, or registries, where packages come from; repeatable")
 	flags.StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
 	flags.StringVar(&f.wish.Text, "request", "", "what you want, in words: `TEXT`")
 	flags.StringArrayVar(&f.wish.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
@@ -80,12 +93,19 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
-	if err := a.complete(cmd, f, args); err != nil {
+	err := a.complete(cmd, f, args)
+	if help := cmd.Flags().Lookup("help"); help != nil && help.Value.String() == "true" { // behind the request
+		return cmd.Help()
+	}
+	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
 	c, err := a.connect(ctx)
 	if err != nil {
+		return err
+	}
+	if err := a.named(ctx, c, f); err != nil {
 		return err
 	}
 	change, err := c.Run(ctx, f.wish)
@@ -98,16 +118,16 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 
 // complete checks the words and fills in what the person's surroundings say.
 func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
-	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-		return problem.Errorf(problem.Usage, a.corrected(args), "put -- before the command %q, so that its flags are its own", args[0])
+	args, err := a.asked(cmd, f, args)
+	if err != nil {
+		return err
 	}
 	if strings.TrimSpace(f.wish.Text) == "" {
-		return problem.Errorf(problem.Usage, "sallyport run --help", `say what you want: --request "…"`)
+		return problem.Errorf(problem.Usage, "sallyport run --help", `say what you want: sallyport run --agent NAME "…", or --request "…" with a COMMAND`)
 	}
 	if f.timeout < 0 || f.timeout == 0 && cmd.Flags().Changed("timeout") {
 		return problem.Errorf(problem.Usage, "sallyport run --help", "--timeout %s leaves no time to work in", f.timeout)
 	}
-	var err error
 	if f.wish.Approve, err = a.approveMode(f.approve); err != nil {
 		return err
 	}
@@ -145,11 +165,56 @@ func onTheWire(d time.Duration) int64 {
 	return 1
 }
 
+// asked takes the request that stands on the line as it is, with the flags behind it, and returns COMMAND: what stands behind --.
+func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []string, err error) {
+	flags := cmd.Flags()
+	if len(args) == 0 || flags.ArgsLenAtDash() == 0 {
+		return args, nil
+	}
+	if flags.Changed("request") {
+		if f.wish.Agent == "" && f.replay == "" {
+			return nil, problem.Errorf(problem.Usage, a.corrected(args), "put -- before the command %q, so that its flags are its own", args[0])
+		}
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "--request says what you want, and %q stands on the line too; give one of both", args[0])
+	}
+	f.wish.Text = args[0]
+	if err := flags.Parse(args[1:]); err != nil {
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "%s (a COMMAND stands behind --, and what you want before it in --request)", err)
+	}
+	rest, dash := flags.Args(), flags.ArgsLenAtDash()
+	switch {
+	case len(rest) > 0 && dash != 0:
+		if at := slices.IndexFunc(rest, func(w string) bool { return strings.HasPrefix(w, "-") }); at >= 0 {
+			rest = rest[:at]
+		}
+		words := append([]string{f.wish.Text}, rest...)
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "what you want is more than one word; put all of it in quotes: %q", strings.Join(words, " "))
+	case dash == 0:
+		return rest, nil
+	}
+	return nil, nil
+}
+
+// named finds who does it, when no COMMAND and no script does, and takes the key of its model along.
+func (a *app) named(ctx context.Context, c *client.Client, f *runFlags) error {
+	if f.wish.Agent == "command" || f.wish.Agent == "replay" {
+		return nil
+	}
+	w, err := c.Wanted(ctx, f.wish.Agent, f.wish.Dir, f.wish.Branch)
+	if err != nil {
+		return err
+	}
+	f.wish.Agent, f.wish.Keys, f.wish.Bases = w.Agent, a.keysFrom(w), a.basesFrom(w)
+	return nil
+}
+
 // agent takes COMMAND, or the script that stands in for it.
 func (f *runFlags) agent(args []string) error {
 	switch {
+	case f.wish.Agent != "" && (f.replay != "" || len(args) > 0):
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--agent %q does it; a COMMAND or a --replay cannot do it too", f.wish.Agent)
 	case f.replay == "" && len(args) == 0:
-		return problem.Errorf(problem.Usage, "sallyport run --help", "nothing to run: give a COMMAND after --")
+		return nil // the one that is named, or the repository's own
 	case f.replay != "" && len(args) > 0:
 		return problem.Errorf(problem.Usage, "sallyport run --help", "--replay %q stands in for a COMMAND; give one of both, not %q too", f.replay, args[0])
 	case f.replay == "":
@@ -172,6 +237,12 @@ func (f *runFlags) supervised() error {
 	}
 	if f.wish.Messages && f.replay != "" {
 		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; the script %q reads none", f.replay)
+	}
+	if f.wish.Model != "" && (f.wish.Agent == "command" || f.wish.Agent == "replay") {
+		return problem.Errorf(problem.Usage, next, "--model %q is for an agent with a name (--agent); a COMMAND has its own flags", f.wish.Model)
+	}
+	if f.wish.Messages && f.wish.Agent != "command" {
+		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; an agent with a name reads messages as it is")
 	}
 	return executionMode(f.wish.ExecutionMode, next)
 }
