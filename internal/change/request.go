@@ -80,7 +80,7 @@ func (c *Controller) add(ctx context.Context, change id.Change, r request.Reques
 			return err
 		}
 		if c.Settings.FirstUID != 0 {
-			row.UID = c.Settings.FirstUID + n%uidsPerHome
+			row.UID = c.Settings.FirstUID + n%UIDsPerHome
 		}
 		if err := tx.AddChange(ctx, row); err != nil {
 			return err
@@ -97,8 +97,8 @@ func (c *Controller) add(ctx context.Context, change id.Change, r request.Reques
 	return row, nil
 }
 
-// uidsPerHome is how many uids a home uses for its sandboxes before it starts again from the first.
-const uidsPerHome = 1 << 16
+// UIDsPerHome is how many uids a home uses for its sandboxes before it starts again from the first.
+const UIDsPerHome = 1 << 16
 
 // locate fills in what the repository says: where it is, which branch, what it stands at.
 func (c *Controller) locate(ctx context.Context, r *request.Request) error {

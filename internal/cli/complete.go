@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sallyport/internal/agent"
 	"sallyport/internal/api"
 	"sallyport/internal/client"
+	"sallyport/internal/config"
 	"sallyport/internal/problem"
 )
 
@@ -29,6 +31,13 @@ func (a *app) completes(use string) cobra.CompletionFunc {
 	_, words, _ := strings.Cut(use, " ")
 	var ids offer
 	switch {
+	case words == "NAME":
+		return func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(given) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return agent.Names(), cobra.ShellCompDirectiveNoFileComp
+		}
 	case strings.Contains(words, "APPROVAL"):
 		ids = waitingIDs
 	case strings.Contains(words, "CHECKPOINT"):
@@ -108,7 +117,7 @@ func knownStates(given []string) error {
 // chosen completes the flags that take one of a few words, or an id, wherever they are.
 func (a *app) chosen(cmd *cobra.Command) {
 	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "profile": {"go", "node", "python"},
-		"strategy": {"direct_worktree", "shadow_workspace"}, "execution-mode": {api.Interactive, api.Deterministic}} {
+		"agent": agent.Names(), "egress": {config.Registries}, "strategy": strategies, "execution-mode": {api.Interactive, api.Deterministic}} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // it is registered once
 		}

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const rootLong = `sallyport lets a program change code through a gate with two doors: the program edits a
+const rootLong = `sallyport lets an agent change code through a gate with two doors: the agent edits a
 copy in a sandbox, checks judge what it left, a person approves exactly that, and only then
 it lands on the branch. What has landed can be put on trial and goes back by itself if it does not
 answer or nobody confirms; it can be rolled back byte for byte.
@@ -17,7 +17,8 @@ func (a *app) root() *cobra.Command {
 	var build bool
 	root := &cobra.Command{
 		Use: "sallyport", Short: "changes to code, through a gate", Long: rootLong,
-		Example: `  sallyport run --request "make the test pass" --check "go test ./..." -- codex exec "fix the test"
+		Example: `  sallyport init
+  sallyport run --agent codex "make the tests pass" --check "go test ./..."
   sallyport status
   sallyport approve chg-1a2b3c4d`,
 		SilenceErrors: true, SilenceUsage: true,
@@ -36,7 +37,8 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetUsageTemplate(usageTemplate(root))
 	root.AddCommand(
-		a.runCommand(), a.statusCommand(),
+		a.initCommand(), a.runCommand(), a.statusCommand(),
+		group("agent", "the agents that run takes by name: list, test", a.agentList(), a.agentTest()),
 		group("change", "a change: list, show, watch, diff, log, tell, pause, resume, cancel, shell, export",
 			a.changeList(), a.changeShow(), a.changeWatch(), a.changeDiff(), a.changeLog(), a.changeTell(), a.changePause(), a.changeResume(), a.changeCancel(), a.changeShell(), a.changeExport()),
 		group("checkpoint", "what was recorded of a workspace: list, show, diff, export, now",

@@ -75,6 +75,8 @@ type Daemon struct {
 	drivers  map[string]agent.Driver
 	keys     *credential.Ring
 	network  *network
+	versions versions
+	trying   sync.Mutex // held while an agent is tried
 	stop     context.CancelFunc
 	walls    walls
 	keeping  sync.Mutex // held while a diff is exported
@@ -173,7 +175,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	}
 	d.control = change.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))
-	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets})
+	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets, Agents: d})
 	return nil
 }
 

@@ -20,8 +20,8 @@ import (
 
 // Agents says which agents are on this machine, and tries one; it checks who asks.
 type Agents interface {
-	// Agents lists every agent that has a name, as a person finds it.
-	Agents(ctx context.Context, at api.Place) ([]api.Agent, error)
+	// ListAgents lists every agent that has a name, as a person finds it.
+	ListAgents(ctx context.Context, at api.Place) ([]api.Agent, error)
 	// TestAgent starts one in a sandbox on nothing, asks it for a word and says in one line what came of it. An error says that it
 	// could not be tried.
 	TestAgent(ctx context.Context, t AgentTry, by audit.Actor) (api.AgentTest, error)
@@ -132,7 +132,7 @@ func (s *Server) agents(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.Agents.Agents(r.Context(), at)
+	all, err := s.Agents.ListAgents(r.Context(), at)
 	return each(all, func(a api.Agent) api.Agent {
 		a.Path, a.Version, a.Problem = text(a.Path), text(a.Version), text(a.Problem)
 		return a

@@ -1,0 +1,214 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/api"
+	"sallyport/internal/change"
+	"sallyport/internal/config"
+	"sallyport/internal/credential"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/session"
+)
+
+const (
+	versionTime  = 20 * time.Second // a node program on a busy machine takes seconds to say its version
+	versionBytes = 16 << 10
+	versionsAt   = 2 // programs that are asked at once
+)
+
+// versions remembers what programs said of themselves, by what they are on disk.
+type versions struct {
+	mu   sync.Mutex
+	said map[string]string
+}
+
+// ListAgents lists every agent that has a name, as the person finds it: installed or not, its version, its key.
+//
+// A program's version is what it says in a sandbox, without a network and with an empty home. On the host bare it might write to the
+// person's home, ask the net for updates, or be another program of that name: a list that somebody looks at is no reason to run it.
+func (d *Daemon) ListAgents(ctx context.Context, at api.Place) ([]api.Agent, error) {
+	home, err := config.LoadSallyport(d.Home)
+	if err != nil {
+		return nil, err
+	}
+	table := agent.Table()
+	out := make([]api.Agent, len(table))
+	var group errgroup.Group
+	group.SetLimit(versionsAt)
+	for i, k := range table {
+		group.Go(func() error {
+			out[i] = d.agentOf(ctx, k, choice(home.Agents[config.AgentName(k.Name)]), at)
+			return nil
+		})
+	}
+	_ = group.Wait() // no function returns one
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return out, nil
+}
+
+func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c change.Choice, at api.Place) api.Agent {
+	out := api.Agent{Name: k.Name, Title: k.Title, Driver: k.Driver, Install: k.Install, Model: c.Settings.Model, Keys: k.KeyNames(), Off: append([]string{}, k.Off...)}
+	if driver, ok := d.drivers[k.Driver]; ok {
+		can := driver.Capabilities()
+		out.Capabilities = api.Capabilities{
+			InteractiveMode: can.InteractiveMode, WorkingDirectory: can.WorkingDirectory, PauseResume: can.PauseResume,
+			MessagePassing: can.MessagePassing, Acknowledgment: can.Acknowledgment, PauseProtocol: string(can.PauseProtocol),
+		}
+	}
+	if e := k.Endpoint(c.Settings); e != nil {
+		out.Endpoint, out.Keyless = e.Base, e.Keyless
+		w := credential.Wanted{Agent: k.Name, Reference: c.Key, Names: k.KeyNames(), Keyless: e.Keyless}
+		if c.Key != "" {
+			out.Keys = append([]string{}, w.Variables()...)
+		}
+		from, err := d.keys.Has("", w)
+		if out.KeyFrom = from; err != nil && !errors.Is(err, credential.ErrMissing) {
+			out.Problem = problem.Of(err).Text
+		}
+	}
+	if len(k.Programs) == 0 {
+		out.Installed, out.Version = true, api.Build()
+		return out
+	}
+	person := sandbox.Person{Path: at.Path, Home: at.Home, Top: at.Dir}
+	for _, name := range k.Programs {
+		path, err := person.Find(name, at.Dir)
+		if err != nil {
+			continue
+		}
+		out.Path = path
+		in, err := person.Install(path)
+		if err != nil {
+			out.Problem = "it cannot be shown in a sandbox: " + err.Error()
+			return out
+		}
+		out.Installed = true
+		version, err := d.version(ctx, in, k.Version)
+		if out.Version = version; err != nil {
+			out.Problem = "its version is not known: " + problem.Of(err).Text
+		}
+		return out
+	}
+	return out
+}
+
+var versionForm = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)
+
+// version asks a program for its version, once for as long as it stays what it is.
+func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []string) (string, error) {
+	key := in.Path
+	if info, err := os.Stat(in.Path); err == nil {
+		key = fmt.Sprintf("%s %d %d", in.Path, info.Size(), info.ModTime().UnixNano())
+	}
+	d.versions.mu.Lock()
+	said, ok := d.versions.said[key]
+	d.versions.mu.Unlock()
+	if ok {
+		return said, nil
+	}
+	spec, err := session.Environment(ctx, session.Surroundings{Owner: d.tryOwner(), Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: versionTime}})
+	if err != nil {
+		return "", err
+	}
+	spec = session.WithProgram(spec, agent.Program{Argv: append([]string{in.Path}, args...), Dirs: in.Dirs, Binds: in.Binds})
+	var heard bytes.Buffer
+	exit, err := d.onNothing(ctx, spec, &heard)
+	if err != nil {
+		return "", err
+	}
+	if exit.Code != 0 || exit.Limit != nil {
+		return "", fmt.Errorf("%s", session.Describe(exit))
+	}
+	if said = versionForm.FindString(heard.String()); said == "" {
+		return "", errors.New("it says none")
+	}
+	d.versions.mu.Lock()
+	defer d.versions.mu.Unlock()
+	if d.versions.said == nil || len(d.versions.said) > 100 {
+		d.versions.said = map[string]string{}
+	}
+	d.versions.said[key] = said
+	return said, nil
+}
+
+// tryOwner is who what is tried on nothing runs as: no change has this uid before all others have had theirs.
+func (d *Daemon) tryOwner() sandbox.Owner {
+	if first := d.control.Settings.FirstUID; first != 0 {
+		uid := first + change.UIDsPerHome - 1
+		return sandbox.Owner{UID: uid, GID: uid}
+	}
+	return d.control.Settings.Self
+}
+
+// bounded is an output of which no more than so much is kept; its limit is the sandbox's.
+type bounded struct {
+	mu sync.Mutex
+	to *bytes.Buffer
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.to.Write(p)
+}
+
+// onNothing runs a spec on an empty tree that is thrown away, and returns once nothing of it is left.
+func (d *Daemon) onNothing(ctx context.Context, spec sandbox.Spec, heard *bytes.Buffer) (sandbox.Exit, error) {
+	var dir string
+	err := d.Ops.Do("try:make", func() (err error) {
+		if dir, err = os.MkdirTemp(filepath.Join(d.Home, ".state"), "probe-"); err != nil {
+			return err
+		}
+		tree := filepath.Join(dir, "tree")
+		if err := os.Mkdir(tree, 0o700); err != nil || os.Geteuid() != 0 {
+			return err
+		}
+		return os.Lchown(tree, int(spec.Owner.UID), int(spec.Owner.GID))
+	})
+	defer func() {
+		if dir == "" {
+			return
+		}
+		if err := d.Ops.Do("try:remove", func() error { return os.RemoveAll(dir) }); err != nil {
+			d.log.Warn("what an agent was tried on was not removed", "folder", dir, "error", err)
+		}
+	}()
+	if err != nil {
+		return sandbox.Exit{}, unwritable(d.Home, err)
+	}
+	spec.ID, spec.Tree, spec.Dir = string(id.NewSession("try")), sandbox.Tree{Dir: filepath.Join(dir, "tree")}, sandbox.Mountpoint
+	out := &bounded{to: heard}
+	spec.Stdout, spec.Stderr = out, out
+	p, err := d.sandbox.Start(ctx, spec)
+	if err != nil {
+		return sandbox.Exit{}, err
+	}
+	return p.Wait()
+}
+
+// oneLine is a text of a program's as one short line of a report.
+func oneLine(text string) string {
+	line := strings.Join(strings.Fields(inert.Line(text)), " ")
+	if r := []rune(line); len(r) > 300 {
+		line = string(r[:299]) + "…"
+	}
+	return line
+}
