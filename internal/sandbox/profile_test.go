@@ -112,3 +112,37 @@ func TestThereIsNoSandboxWithoutALimit(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereRegistriesCanBeReachedNobodyIsToldToDoWithout(t *testing.T) {
+	m := newMachine(t)
+	m.file(t, "people/ann/go/pkg/mod/cache/x", "", 0o644)
+	m.file(t, "people/ann/.npm/_cacache/x", "", 0o644)
+	m.Registries = true
+	cache := m.at("people/ann/go/pkg/mod")
+	for name, want := range map[string]string{"go": "GOPROXY=file://" + cache + "/cache/download,https://proxy.golang.org", "node": "npm_config_cache=/home/agent/.npm", "python": "PIP_DISABLE_PIP_VERSION_CHECK=1"} {
+		p, err := m.Profile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(p.Env, want) {
+			t.Errorf("%s: %q is not among %q", name, want, p.Env)
+		}
+		for _, no := range []string{"GOPROXY=off", "GOMODCACHE=" + cache, "npm_config_offline=true", "PIP_NO_INDEX=1"} {
+			if slices.Contains(p.Env, no) {
+				t.Errorf("%s: %s", name, no)
+			}
+		}
+		for _, b := range p.Binds { // what npm writes into cannot be the person's own
+			if strings.HasPrefix(b.Target, sandbox.Home+"/.npm") {
+				t.Errorf("%s shows %+v", name, b)
+			}
+		}
+	}
+	odd := newMachine(t)
+	odd.Registries = true
+	odd.file(t, "a,b/x", "", 0o644)
+	odd.file(t, "people/ann/.config/go/env", "GOMODCACHE="+odd.at("a,b")+"\n", 0o644)
+	if p, err := odd.Profile("go"); err != nil || !slices.Contains(p.Env, "GOPROXY=https://proxy.golang.org") {
+		t.Errorf("a path that a list would take apart: %q, %v", p.Env, err)
+	}
+}

@@ -162,6 +162,43 @@ func TestOnlyWhatHasBeenKeptLongEnoughGoes(t *testing.T) {
 	}
 }
 
+func TestAnAgentsHomeGoesWithItsTranscriptWhateverIsInIt(t *testing.T) {
+	o := newOwned(t)
+	_, young := o.add(change.Finalized, 29*24*time.Hour)
+	_, old := o.add(change.Failed, 31*24*time.Hour)
+	aim := o.put("aim/file", "x")
+	for _, s := range []id.Session{young, old} {
+		home := filepath.Join(o.State, "sessions", string(s), "home")
+		o.put("sessions/"+string(s)+"/home/big", strings.Repeat("x", 1<<20))
+		err := errors.Join(os.MkdirAll(filepath.Join(home, "shut", "in"), 0o700), os.Symlink(aim, filepath.Join(home, "link")),
+			os.Symlink(filepath.Dir(aim), filepath.Join(home, "shut", "folder")), os.Symlink(home, filepath.Join(home, "shut", "in", "round")))
+		if os.Geteuid() == 0 {
+			for _, name := range []string{"", "big", "shut", "shut/in"} {
+				err = errors.Join(err, os.Lchown(filepath.Join(home, name), 64123, 64123))
+			}
+		}
+		if err = errors.Join(err, os.Chmod(filepath.Join(home, "shut"), 0), os.Chmod(home, 0)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = os.Chmod(home, 0o700), os.Chmod(filepath.Join(home, "shut"), 0o700) })
+	}
+	seen, err := o.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range seen.Rows {
+		if row.Kind == Transcripts && os.Geteuid() == 0 && (row.Bytes < 2<<20 || row.Freed < 1<<20 || row.Freed > row.Bytes/2+1<<16) {
+			t.Errorf("%+v", row)
+		}
+	}
+	if err := o.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o.has("sessions/"+string(old)) || !o.has("sessions/"+string(young)+"/home") || !o.has("aim/file") {
+		t.Error("the wrong one went, or what a link leads to")
+	}
+}
+
 func TestWhatNobodyOwnsHasItsGrace(t *testing.T) {
 	o := newOwned(t)
 	o.Retention.Grace = time.Hour
@@ -261,11 +298,55 @@ func TestTheSocketOfADaemonThatCameBackStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	for _, name := range []string{WayPrefix + "1", BundlePrefix + "7"} { // what a dead one has left beside changes nothing
+		if name[0] == BundlePrefix[0] {
+			err = os.WriteFile(filepath.Join(folder, name), nil, 0o600)
+		} else {
+			err = leaveSocket(filepath.Join(folder, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	if gone, err := removeSockets(t.Context(), &Steward{}, at); gone || err != nil {
 		t.Errorf("it is gone: %v, %v", gone, err)
 	}
 	if _, err := os.Lstat(filepath.Join(folder, "daemon.sock")); err != nil {
 		t.Error(err)
+	}
+}
+
+// leaveSocket makes a socket with nobody behind it.
+func leaveSocket(path string) error {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false)
+	return l.Close()
+}
+
+func TestTheFolderOfADeadDaemonGoesWithItsWaysOutAndNothingElse(t *testing.T) {
+	runtime, err := os.MkdirTemp("", "st") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(runtime)
+	for n, more := range []string{"", "notes.txt", WayPrefix + "plain"} {
+		folder := filepath.Join(runtime, strings.Repeat(string(rune('0'+n)), 12))
+		err := errors.Join(os.Mkdir(folder, 0o700), leaveSocket(filepath.Join(folder, "daemon.sock")), leaveSocket(filepath.Join(folder, WayPrefix+"1")),
+			os.WriteFile(filepath.Join(folder, BundlePrefix+"7"), nil, 0o600))
+		if more != "" {
+			err = errors.Join(err, os.WriteFile(filepath.Join(folder, more), nil, 0o600))
+		}
+		at, _, lerr := workspace.Look(folder)
+		if err = errors.Join(err, lerr); err != nil {
+			t.Fatal(err)
+		}
+		gone, err := removeSockets(t.Context(), &Steward{}, at)
+		if gone != (more == "") || err != nil {
+			t.Errorf("%q: %v, %v", more, gone, err)
+		}
 	}
 }
 
