@@ -1,55 +1,43 @@
 package cli
 
 import (
-	"cmp"
 	"net"
-	"slices"
 	"strconv"
 
 	"sallyport/internal/api"
 	"sallyport/internal/inert"
 )
 
-// askedShown bounds what a story lists of a change's requests to the network.
-const askedShown = 30
+// askedShown bounds what a story lists of each verdict.
+const askedShown = 20
 
 // usual reports whether a notice tells of a request to the network that was met: it is shown with the agent's output.
 func usual(n api.Notice) bool {
 	return n.Kind == api.NoticeEgress && n.Asked != nil && n.Asked.Verdict == api.AskedAllowed
 }
 
-// network lists what a change asked of the network, what was refused first.
+// network lists what a change asked of the network, by what became of it.
 func (s sheet) network(asked []api.Asked) {
-	if len(asked) == 0 {
-		return
-	}
-	s.line("")
-	s.line("what it asked of the network:")
-	order := []string{api.AskedRefused, api.AskedFailed, api.AskedAllowed}
-	asked = slices.Clone(asked)
-	slices.SortStableFunc(asked, func(a, b api.Asked) int {
-		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
-	})
-	for i, a := range asked {
-		if i == askedShown {
-			s.line("  and %s more", count(len(asked)-i, "line"))
-			return
+	for _, group := range []struct{ verdict, name, mark string }{
+		{api.AskedRefused, "refused on the network", s.red("!")},
+		{api.AskedFailed, "asked for on the network, which did not work", s.yellow("!")},
+		{api.AskedAllowed, "asked for on the network", s.green("+")},
+	} {
+		var lines []string
+		for _, a := range asked {
+			if a.Verdict == group.verdict {
+				lines = append(lines, request(a))
+			}
 		}
-		s.line("  %s", s.request(a))
+		if more := len(lines) - askedShown; more > 0 {
+			lines = append(lines[:askedShown], "and "+count(more, "more line"))
+		}
+		s.list(group.name, lines, group.mark)
 	}
 }
 
-// request is one kind of request in a line: the verdict, where to, how, how often, why.
-func (s sheet) request(a api.Asked) string {
-	verdict := inert.Line(a.Verdict)
-	switch a.Verdict {
-	case api.AskedAllowed:
-		verdict = s.green(verdict)
-	case api.AskedRefused:
-		verdict = s.red(verdict)
-	default:
-		verdict = s.yellow(verdict)
-	}
+// request is one kind of request in words: where to, how, how often, and why it was met as it was. They are not yet harmless.
+func request(a api.Asked) string {
 	to := a.Host
 	switch {
 	case a.Route != "":
@@ -59,15 +47,19 @@ func (s sheet) request(a api.Asked) string {
 	case a.Port != 0:
 		to = net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port)))
 	}
-	line := verdict + " " + clip(inert.Line(to), 120)
 	if a.Method != "" {
-		line += " (" + inert.Line(a.Method) + ")"
+		to += " (" + a.Method + ")"
 	}
 	if a.Count > 1 {
-		line += ", " + strconv.FormatInt(a.Count, 10) + " times"
+		to += ", " + strconv.FormatInt(a.Count, 10) + " times"
 	}
 	if a.Why != "" {
-		line += ": " + clip(inert.Line(a.Why), 200)
+		to += ": " + a.Why
 	}
-	return line
+	return to
+}
+
+// reached says a notice of requests to the network.
+func (s sheet) reached(a api.Asked) {
+	s.rows("network: ", "       > ", inert.Line(a.Verdict+" "+request(a)))
 }

@@ -94,7 +94,10 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 		}
 	case api.NoticeEgress:
 		if n.Asked != nil {
-			return []string{"network: " + s.request(*n.Asked)}
+			var b strings.Builder
+			s.w = &b
+			s.reached(*n.Asked)
+			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 		}
 	case api.NoticeRound:
 		return []string{inert.Line(n.Text)}
