@@ -345,7 +345,9 @@ func TestASignalInterruptsATurnAndEndsTheAdapter(t *testing.T) {
 				}}
 				h := drive(t, p, agent.Order{}, t.TempDir())
 				h.ended <- syscall.SIGTERM
-				time.Sleep(10 * time.Second)
+				if !obeys {
+					time.Sleep(10 * time.Second)
+				}
 				synctest.Wait()
 				select {
 				case code := <-h.code:
@@ -369,6 +371,9 @@ func TestAnAdapterTakesNoMoreTurnsThanItIsToldTo(t *testing.T) {
 		is(t, p.told(), "Do it", "one")
 		if all := h.heard(); len(all) != 3 {
 			t.Errorf("%q", all)
+		}
+		if len(h.code) != 0 {
+			t.Error("it ended before stdin did")
 		}
 		if code := h.finish(); code != 0 {
 			t.Errorf("status %d", code)

@@ -68,7 +68,6 @@ func (a *adapter) drive(ctx context.Context) int {
 			}
 			return 0
 		}
-		a.collect(ctx)
 		words = a.take()
 	}
 }
@@ -177,18 +176,6 @@ func (a *adapter) await(enough func() bool) {
 			a.hear(context.Background(), m, ok, false)
 		case <-a.ended:
 			a.asked = true
-		}
-	}
-}
-
-// collect hears what has come already: what waits together is one text.
-func (a *adapter) collect(ctx context.Context) {
-	for a.inbox != nil {
-		select {
-		case m, ok := <-a.inbox:
-			a.hear(ctx, m, ok, false)
-		default:
-			return
 		}
 	}
 }

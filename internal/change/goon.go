@@ -50,7 +50,7 @@ func (c *Controller) goOn(ctx context.Context, row store.Change, ws workspace.Wo
 
 // program is what a change's agent is started as. One that keeps what it knows is told why it begins again, and the end
 // of what was said, in case it has lost it.
-func (c *Controller) program(row store.Change, e equipped, last session.Session, all []session.Session) (agent.Program, error) {
+func (c *Controller) program(ctx context.Context, row store.Change, e equipped, last session.Session, all []session.Session) (agent.Program, error) {
 	p, err := e.program()
 	if err != nil || !p.Keeps || last.ID == "" {
 		return p, err
@@ -67,8 +67,34 @@ func (c *Controller) program(row store.Change, e equipped, last session.Session,
 	if said == "" && c.lastHome(all) == "" {
 		return p, nil // none has run
 	}
-	e.task.Resumed = &agent.Resumed{Why: interruption(last), Transcript: c.Secrets.Redact(said)}
+	why := interruption(last)
+	if last.Reason == notRestored { // nobody has told it why
+		broken, err := c.lastBroken(ctx, row.ID, last.ID)
+		if err != nil {
+			return p, err
+		}
+		why += broken
+	}
+	e.task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
 	return e.program()
+}
+
+// lastBroken says which rules the last checkpoint of a session broke; "" if it broke none.
+func (c *Controller) lastBroken(ctx context.Context, change id.Change, s id.Session) (string, error) {
+	all, err := c.Checkpoints(ctx, change)
+	if err != nil {
+		return "", err
+	}
+	for _, cp := range slices.Backward(all) {
+		switch {
+		case cp.Session != s || cp.Trigger == checkpoint.Interrupted:
+		case cp.Status == checkpoint.Invalid:
+			return ", for " + refusal(change, cp.Violations).Error(), nil
+		default:
+			return "", nil
+		}
+	}
+	return "", nil
 }
 
 // interruption says to an agent why it begins again.

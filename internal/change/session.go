@@ -26,7 +26,7 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	program, err := c.program(row, e, last, all)
+	program, err := c.program(ctx, row, e, last, all)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}

@@ -514,6 +514,40 @@ func TestAResumedSessionGoesOnWithItsHome(t *testing.T) {
 	})
 }
 
+// TestAnAgentWhoseTreeCannotGoBackUnderItIsToldWhyAndStartsAgain is the live restore's way out, for an agent that goes on.
+func TestAnAgentWhoseTreeCannotGoBackUnderItIsToldWhyAndStartsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow})
+		h.cage.blind = errors.New("no view")
+		found := make(chan string, 1)
+		p := h.converses(
+			func(_ context.Context, s *scene, _ string) (string, error) {
+				s.write("docs/new.md", "bad\n")
+				return "done", nil
+			},
+			func(_ context.Context, s *scene, _ string) (string, error) {
+				found <- s.read("docs/new.md")
+				s.write("page.txt", "right\n")
+				return "done", nil
+			})
+		p.check = holding("right")
+		d, _ := h.daemon()
+		chg := h.askChecked(d, "look")
+		time.Sleep(20 * time.Second)
+		at := h.is(d, chg, change.AwaitingApproval)
+		if is := <-found; !strings.Contains(is, "no such file") {
+			t.Errorf("it finds %q", is)
+		}
+		told := p.told()
+		if len(told) != 2 || !strings.Contains(told[1], `your files were put back`) || !strings.Contains(told[1], `"docs/new.md" breaks the rule forbidden_area`) {
+			t.Errorf("it was told %q", told)
+		}
+		if len(at.Sessions) != 2 {
+			t.Errorf("%d sessions", len(at.Sessions))
+		}
+	})
+}
+
 // TestAnAgentThatDoesNotReadIsNotWaitedFor holds that words which reach nobody are no round to wait for.
 func TestAnAgentThatDoesNotReadIsNotWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
