@@ -24,8 +24,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	raw, err := contents(req)
 	r.Body = raw
-	if err != nil {
-		s.fault("%s %s: %v", req.Method, req.URL.Path, err)
+	if err != nil { // who goes away in the middle of a request has asked nothing
 		http.Error(w, "cannot read the request", http.StatusBadRequest)
 		return
 	}
