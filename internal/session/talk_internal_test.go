@@ -74,6 +74,7 @@ func FuzzTurnEnd(f *testing.F) {
 	for _, seed := range []string{
 		"", "{", "turn_end\n", `{"type":"turn_end","turn":1,"outcome":"done"}` + "\n",
 		`{"type":"turn_end","turn":1,"outcome":"failed","reason":"no\u0000","says":"\ud800"}` + "\n",
+		`{"type":"turn_end","turn":2,"outcome":"done"}}` + "\n", `{"type":"turn_end","turn":2,"outcome":"done"}{}` + "\n",
 		`{"type":"turn_end","turn":2,"outcome":"done","more":true}` + "\n" + `{"type":"turn_end","turn":1,"outcome":"done"}` + "\n",
 		`{"TYPE":"turn_end","Turn":3,"outcome":"cancelled"}{}` + "\n",
 		`{"type":"turn_end","turn":1e9,"outcome":"done","says":"` + strings.Repeat("ä", 3000) + `"}` + "\n",

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -25,7 +26,10 @@ func parseTurnEnd(line []byte) (agent.TurnEnd, bool) {
 	var e agent.TurnEnd
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&e); err != nil || d.More() {
+	if err := d.Decode(&e); err != nil {
+		return agent.TurnEnd{}, false
+	}
+	if _, err := d.Token(); err != io.EOF { // one object, and nothing behind it
 		return agent.TurnEnd{}, false
 	}
 	switch e.Outcome {
