@@ -104,9 +104,15 @@ func (p Person) install(path string, level int) (Installed, error) {
 		in.Dirs = []string{filepath.Dir(path)}
 	}
 	for _, place := range []string{path, real} {
-		if !common(place) && !shown(place, in.Binds) && !p.inTop(place) {
-			in.Binds = append(in.Binds, p.folderOf(place, real))
+		if common(place) || shown(place, in.Binds) || p.inTop(place) {
+			continue
 		}
+		bind := p.folderOf(place, real)
+		if place != real && bind.Source != bind.Target && modulesOf(real) != "" {
+			in.Path, in.Dirs = real, []string{filepath.Dir(real)} // by another name it would not find its modules
+			continue
+		}
+		in.Binds = append(in.Binds, bind)
 	}
 	return p.withInterpreter(in, real, level)
 }
@@ -133,9 +139,12 @@ func (p Person) inRepository(path string) (string, bool) {
 func (p Person) inTop(path string) bool { return p.Top != "" && Below(path, p.Top) }
 
 // folderOf returns what to show for a program at path: …/bin/x stands for the
-// folder above bin, anything else for its own folder. A folder that holds more
-// than programs is never shown; then it is the file alone.
+// folder above bin, a program of node for all the modules that it was installed with, anything
+// else for its own folder. A folder that holds more than programs is never shown; then it is the file alone.
 func (p Person) folderOf(path, real string) Bind {
+	if modules := modulesOf(path); modules != "" && !p.private(modules) {
+		return Bind{Source: modules, Target: modules}
+	}
 	folder := filepath.Dir(path)
 	flat := true
 	if name := filepath.Base(folder); name == "bin" || name == "sbin" || name == "libexec" {
@@ -145,6 +154,15 @@ func (p Person) folderOf(path, real string) Bind {
 		return Bind{Source: real, Target: path}
 	}
 	return Bind{Source: folder, Target: folder}
+}
+
+// modulesOf is the outermost folder of node's modules that a path lies in; "" if it lies in none.
+func modulesOf(path string) string {
+	const name = "/node_modules"
+	if at := strings.Index(path, name+"/"); at >= 0 {
+		return path[:at+len(name)]
+	}
+	return ""
 }
 
 // private reports whether a folder is too much to show: a home or what it lies

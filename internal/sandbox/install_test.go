@@ -118,6 +118,44 @@ func TestAProgramIsShownWithItsInstallFolderAndNothingMore(t *testing.T) {
 	}
 }
 
+// A program of node finds its modules beside the file that it really is: in a folder of modules, or in that above it.
+func TestAProgramOfNodeIsShownWithItsModules(t *testing.T) {
+	m := newMachine(t)
+	m.program(t, "people/ann/node-22/bin/node", "")
+	m.Path = m.at("people/ann/node-22/bin")
+	for _, place := range []string{"opt/agents/codex", "people/ann/.npm-global/lib", "people/ann/.local/lib", "people/ann/src/repo"} {
+		m.program(t, place+"/node_modules/@openai/codex/bin/codex.js", "#!/usr/bin/env node\n")
+		m.program(t, place+"/node_modules/@openai/codex-linux-x64/bin/codex", "")
+	}
+	m.link(t, "opt/agents/codex/node_modules/.bin/codex", "../@openai/codex/bin/codex.js")
+	m.link(t, "people/ann/.npm-global/bin/codex", "../lib/node_modules/@openai/codex/bin/codex.js")
+	m.link(t, "people/ann/.local/bin/codex", "../lib/node_modules/@openai/codex/bin/codex.js")
+	m.link(t, "people/ann/src/repo/node_modules/.bin/codex", "../@openai/codex/bin/codex.js")
+	for path, want := range map[string]struct {
+		path  string
+		binds []string
+	}{
+		"opt/agents/codex/node_modules/.bin/codex":                        {m.at("opt/agents/codex/node_modules/.bin/codex"), []string{"opt/agents/codex/node_modules"}},
+		"people/ann/.npm-global/bin/codex":                                {m.at("people/ann/.npm-global/lib/node_modules/@openai/codex/bin/codex.js"), []string{"people/ann/.npm-global/lib/node_modules"}},
+		"people/ann/.local/bin/codex":                                     {m.at("people/ann/.local/lib/node_modules/@openai/codex/bin/codex.js"), []string{"people/ann/.local/lib/node_modules"}},
+		"people/ann/src/repo/node_modules/.bin/codex":                     {"/workspace/node_modules/.bin/codex", nil},
+		"opt/agents/codex/node_modules/@openai/codex-linux-x64/bin/codex": {m.at("opt/agents/codex/node_modules/@openai/codex-linux-x64/bin/codex"), []string{"opt/agents/codex/node_modules"}},
+	} {
+		in, err := m.Install(m.at(path))
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		got := m.shown(in.Binds)
+		if len(got) > 0 && got[len(got)-1] == "people/ann/node-22" {
+			got = got[:len(got)-1]
+		}
+		if in.Path != want.path || len(got) != len(want.binds) || len(got) > 0 && !reflect.DeepEqual(got, want.binds) {
+			t.Errorf("%s: %s with %q, want %s with %q", path, in.Path, got, want.path, want.binds)
+		}
+	}
+}
+
 func TestAProgramOfTheRepositoryIsTheOneOfTheCopy(t *testing.T) {
 	m := newMachine(t)
 	in, err := m.Install(m.at("people/ann/src/repo/tools/own"))

@@ -1,0 +1,34 @@
+package codex
+
+import (
+	"regexp"
+	"strings"
+)
+
+// failures are what codex says when its model gave up, by what it means to a person; the first that fits counts.
+var failures = []struct {
+	has  *regexp.Regexp
+	says string
+}{
+	{regexp.MustCompile(`(?i)\b401\b|unauthorized|invalid.api.key`), "the model's endpoint refuses the key"},
+	{regexp.MustCompile(`(?i)\b403\b|forbidden`), "the model's endpoint refuses this request"},
+	{regexp.MustCompile(`(?i)\b429\b|rate.limit|quota`), "the model's endpoint takes no more requests for now: there were too many, or a budget is used up"},
+	{regexp.MustCompile(`(?i)model.{0,80}(not.found|does.not.exist|not.supported)|\b404\b`), "the model's endpoint does not know this model or address"},
+	{regexp.MustCompile(`(?i)error sending request|connection (failed|refused)|network`), "the model's endpoint cannot be reached"},
+	{regexp.MustCompile(`(?i)high demand|\b5\d\d\b|overloaded`), "the model's endpoint has failed"},
+	{regexp.MustCompile(`(?i)stream disconnected|closed before`), "the model's endpoint broke off its answers"},
+}
+
+// address is a URL in a message: inside it is that of the way out, which tells a person nothing.
+var address = regexp.MustCompile(`[,;]?\s*\(?(?:url: |for url )?\(?https?://127\.0\.0\.1[^\s),]*\)?\)?`)
+
+// explain is what codex says of a turn that failed, for a person.
+func explain(said string) string {
+	said = strings.TrimSpace(address.ReplaceAllString(said, ""))
+	for _, f := range failures {
+		if f.has.MatchString(said) {
+			return f.says + ": " + said
+		}
+	}
+	return said
+}
