@@ -11,7 +11,7 @@ type Engine interface {
 
 // Conversation is one session of an agent.
 type Conversation interface {
-	// Session is the agent's own name of it, to go on from later; "" = it cannot.
+	// Session is the agent's own name of it, to go on from later; "" = it cannot, or has none before its first turn.
 	Session() string
 	// Loaded reports whether it goes on with what was said before.
 	Loaded() bool

@@ -18,6 +18,7 @@ import (
 
 	"sallyport/internal/agent"
 	"sallyport/internal/agent/api"
+	"sallyport/internal/agent/codex"
 	"sallyport/internal/agent/command"
 	"sallyport/internal/agent/replay"
 	"sallyport/internal/change"
@@ -165,7 +166,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
-	d.drivers = agents(command.New(), replay.New(), api.New())
+	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New())
 	for _, more := range d.Agents {
 		d.drivers[more.Name()] = more
 	}

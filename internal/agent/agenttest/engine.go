@@ -44,6 +44,9 @@ type Subject struct {
 	// Steers says that it takes words in the middle of a turn; Loads that it goes on with its own session; Scripted
 	// that its program does every deed.
 	Steers, Loads, Scripted bool
+	// Anew says that it starts its program for each turn: a session has its name once the first has begun, and one whose
+	// program died in a turn has another.
+	Anew bool
 	// Patience is how long any turn may take; 0 = a minute.
 	Patience time.Duration
 }
@@ -252,7 +255,7 @@ func (s Subject) closed(t *testing.T) {
 	if _, err := s.prompt(t, g, "Work"); err != nil {
 		t.Fatal(err)
 	}
-	if s.Scripted && len(g.processes()) < 2 {
+	if s.Scripted && !s.Anew && len(g.processes()) < 2 {
 		t.Fatalf("only %v run", g.processes())
 	}
 	if err := g.talk.Close(); err != nil {
@@ -270,6 +273,9 @@ func (s Subject) killed(t *testing.T) {
 	last := g.talk.Session()
 	done := s.begin(context.Background(), g, "Work")
 	until(t, s.Patience, "the turn to begin", func() bool { _, err := os.Stat("begun"); return err == nil })
+	if s.Anew {
+		last = g.talk.Session()
+	}
 	until(t, s.Patience, "all processes to be gone", func() bool {
 		all := g.processes()
 		for _, pid := range all {
@@ -313,6 +319,9 @@ func (s Subject) died(t *testing.T) {
 	}
 	_, err := s.await(t, done)
 	oneLine(t, err)
+	if s.Anew {
+		return
+	}
 	if _, err := s.prompt(t, g, "Go on"); err == nil && len(g.processes()) == 0 {
 		t.Error("a turn of an agent that is gone went well")
 	}
