@@ -61,6 +61,7 @@ func init() {
 		"grow":       grow,
 		"pretend":    pretend,
 		"many":       many,
+		"fetch":      fetch,
 		"stay":       stay,
 		"leave":      leave,
 		"kill":       kill,

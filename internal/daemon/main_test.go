@@ -88,5 +88,8 @@ func run(ctx context.Context, home string) error {
 	if os.Getenv(graceless) != "" {
 		o.Grace = -1
 	}
+	if addr := os.Getenv(elsewhere); addr != "" {
+		o.Outside = allAt(addr)
+	}
 	return daemon.Run(ctx, o)
 }
