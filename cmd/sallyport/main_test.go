@@ -49,12 +49,14 @@ func TestScripts(t *testing.T) {
 			for k, v := range p.env {
 				env.Setenv(k, v)
 			}
+			holdModel(env)
 			env.Defer(p.leave)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"repo": cmdRepo, "exits": cmdExits, "id": cmdID, "until": cmdUntil, "keep": cmdKeep, "same": cmdSame,
 			"killdaemon": cmdKillDaemon, "sql": cmdSQL, "count": cmdCount, "target": cmdTarget,
+			"model": cmdModel,
 		},
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,7 +23,9 @@ type Server struct {
 	// URL is http://127.0.0.1:PORT. Every wire is answered below any path: URL+"/v1/responses", URL+"/v1beta/models/m:generateContent".
 	URL string
 
-	stop chan struct{}
+	server *http.Server
+	stop   chan struct{}
+	done   chan struct{} // closed once it serves no more
 
 	mu            sync.Mutex
 	conversations []*conversation // the first has no marker
@@ -65,31 +68,48 @@ const BodyBytesMax = 32 << 20
 // Start serves script until the test ends. A script that could not be played fails the test.
 func Start(t testing.TB, script ...Turn) *Server {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	s, err := New(script...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{
-		URL: "http://" + listener.Addr().String(), stop: make(chan struct{}), more: make(chan struct{}),
-		conversations: []*conversation{{turns: script}}, models: []string{"test-model"},
-	}
-	server := &http.Server{Handler: s}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener) // ends with Close
-	}()
 	t.Cleanup(func() {
-		close(s.stop)
-		_ = server.Close()
-		<-done
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, fault := range s.faults {
-			t.Errorf("fake model: %s", fault)
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 	return s
+}
+
+// New serves script until Close.
+func New(script ...Turn) (*Server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		URL: "http://" + listener.Addr().String(), stop: make(chan struct{}), more: make(chan struct{}), done: make(chan struct{}),
+		conversations: []*conversation{{turns: script}}, models: []string{"test-model"},
+	}
+	s.server = &http.Server{Handler: s}
+	go func() {
+		defer close(s.done)
+		_ = s.server.Serve(listener) // ends with Close
+	}()
+	return s, nil
+}
+
+// Close ends the server; its error is what of the script could not be played.
+func (s *Server) Close() error {
+	close(s.stop)
+	_ = s.server.Close()
+	<-s.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, fault := range s.faults {
+		errs = append(errs, fmt.Errorf("the test's model: %s", fault))
+	}
+	return errors.Join(errs...)
 }
 
 // Converse gives the conversations whose person says marker a script of their own; of several the last that was given counts. Given
