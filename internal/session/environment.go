@@ -49,6 +49,7 @@ func (w Way) env() (env []string) {
 	for name, value := range map[string]string{"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": "127.0.0.1,localhost"} {
 		env = append(env, name+"="+value, strings.ToLower(name)+"="+value)
 	}
+	env = append(env, "NODE_USE_ENV_PROXY=1") // node looks at the others only then
 	if w.Bundle != "" {
 		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"} {
 			env = append(env, name+"="+sandbox.CABundle)

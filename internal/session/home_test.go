@@ -119,7 +119,7 @@ func TestOnlyWhoHasAWayOutIsToldOfOne(t *testing.T) {
 		}
 		return spec, env
 	}
-	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
+	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "NODE_USE_ENV_PROXY"}
 	trust := []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"}
 	offline := map[string]string{"GOPROXY": "off", "npm_config_offline": "true", "PIP_NO_INDEX": "1"}
 
@@ -143,6 +143,8 @@ func TestOnlyWhoHasAWayOutIsToldOfOne(t *testing.T) {
 		want := "http://127.0.0.1:3128"
 		if strings.EqualFold(name, "no_proxy") {
 			want = "127.0.0.1,localhost"
+		} else if name == "NODE_USE_ENV_PROXY" {
+			want = "1"
 		}
 		if env[name] != want {
 			t.Errorf("%s=%q", name, env[name])
