@@ -7,7 +7,7 @@ STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test test-root test-user check fmt vet lint docs bench clean
+.PHONY: help setup setup-test agents build demo test test-root test-user check fmt vet lint docs bench clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ setup: ## install what running needs (bubblewrap, git)
 
 setup-test: ## install what the tests need as well (gcc for the race detector, strace)
 	@scripts/setup test
+
+agents: ## install the real agents that the tests run into a cache; AGENTS='opencode qwen' for those that they may skip
+	@scripts/agents $(AGENTS)
 
 # sallyport knows its runner by content, and uses no other: so the runner is made first.
 build: ## bin/sallyport, bin/sallyport-runner and bin/sallyport-keeper, static

@@ -39,7 +39,7 @@ func Real(t testing.TB, name string) (program, path string) {
 		}
 		t.Skipf(help, name, dir, noAgents)
 	}
-	return program, bin + ":" + filepath.Join(dir, "node", "bin") + ":" + os.Getenv("PATH")
+	return program, bin + ":" + filepath.Join(dir, "node", "node_modules", ".bin") + ":" + os.Getenv("PATH")
 }
 
 // AgentsDir is where `make agents` installs real agents.
