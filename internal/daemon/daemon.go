@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/agent/acp"
 	"sallyport/internal/agent/api"
 	"sallyport/internal/agent/codex"
 	"sallyport/internal/agent/command"
@@ -166,7 +167,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
-	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New())
+	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New(), acp.New())
 	for _, more := range d.Agents {
 		d.drivers[more.Name()] = more
 	}

@@ -1,0 +1,66 @@
+package acp_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sallyport/internal/agent"
+	"sallyport/internal/agent/acp"
+	"sallyport/internal/agent/agenttest"
+	"sallyport/internal/agent/agenttest/modeltest"
+)
+
+// real are the agents that people use, each on a wire that it speaks.
+var real = map[string]struct {
+	wire          agent.Wire
+	base          string // below the model's URL
+	steers, loads bool
+}{
+	"gemini":    {wire: agent.Gemini},
+	"qwen":      {wire: agent.Chat, base: "/v1", steers: true, loads: true},
+	"codex-acp": {wire: agent.Responses, base: "/v1", steers: true, loads: true},
+	"opencode":  {wire: agent.Chat, base: "/v1", loads: true},
+}
+
+// installed is an agent's order against a model of a test.
+func installed(t *testing.T, name, url string) agent.Order {
+	t.Helper()
+	program, path := agenttest.Real(t, name)
+	t.Setenv("PATH", path)
+	known, err := agent.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Order{
+		Engine: acp.Name, Agent: name, Argv: append([]string{program}, known.Args...),
+		Wire: real[name].wire, Base: url + real[name].base, Model: "test-model",
+	}
+}
+
+// absolute gives files their whole names: not every agent's tools take less.
+func absolute(dir string, turns [][]agenttest.Deed) [][]agenttest.Deed {
+	for _, deeds := range turns {
+		for i := range deeds {
+			if deeds[i].Write != "" {
+				deeds[i].Write = filepath.Join(dir, deeds[i].Write)
+			}
+		}
+	}
+	return turns
+}
+
+func TestRealAgentsHoldTheContractOfEngines(t *testing.T) {
+	for name, is := range real {
+		t.Run(name, func(t *testing.T) {
+			installed(t, name, "")
+			agenttest.Engine(t, agenttest.Subject{
+				Steers: is.steers, Loads: is.loads, Patience: 2 * time.Minute,
+				Make: func(t *testing.T, dir, _ string, turns [][]agenttest.Deed) (agent.Engine, agent.Order) {
+					model := modeltest.Start(t)
+					return modeltest.Play(model, acp.Engine{}, absolute(dir, turns)), installed(t, name, model.URL)
+				},
+			})
+		})
+	}
+}
