@@ -310,6 +310,34 @@ func TestWordsOfAPersonWhileChecksRunAreAnotherTurn(t *testing.T) {
 	})
 }
 
+// TestWhatChecksSayWhileTheAgentWorksOnIsVoid is the same where the checks are done before it is.
+func TestWhatChecksSayWhileTheAgentWorksOnIsVoid(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		p := h.converses(page("first\n"), func(_ context.Context, s *scene, _ string) (string, error) {
+			time.Sleep(10 * time.Second)
+			s.write("page.txt", "as told\n")
+			return "done", nil
+		})
+		answer := make(chan struct{})
+		p.check = func(s *scene) (string, bool) { <-answer; return holding("told")(s) }
+		d, _ := h.daemon()
+		chg := h.askChecked(d, "look")
+		time.Sleep(3 * time.Second)
+		if _, err := d.Tell(t.Context(), chg, h.by(), "and do this"); err != nil {
+			t.Fatal(err)
+		}
+		close(answer)
+		time.Sleep(20 * time.Second)
+		h.is(d, chg, change.AwaitingApproval)
+		if told := p.told(); !slices.Equal(told, []string{"Change the page", "and do this"}) {
+			t.Errorf("it was told %q", told)
+		}
+		if rounds := h.reasons(d, chg, "round"); len(rounds) != 0 {
+			t.Errorf("%q", rounds)
+		}
+	})
+}
+
 // TestAProgramThatDoesNotEndIsEndedAndItsTreeJudged holds that nothing that is wanted no more holds a person up.
 func TestAProgramThatDoesNotEndIsEndedAndItsTreeJudged(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
@@ -439,7 +467,7 @@ func TestAnInterruptedAgentGoesOnWithWhatItLeft(t *testing.T) {
 				p := h.converses(
 					func(ctx context.Context, s *scene, _ string) (string, error) {
 						s.write("page.txt", "begun\n")
-						time.Sleep(time.Minute) // long enough for a checkpoint
+						time.Sleep(40 * time.Second) // long enough for a checkpoint, and too short for the next one
 						s.write(c.half, "half\n")
 						<-ctx.Done()
 						return "", context.Cause(ctx)
@@ -456,7 +484,7 @@ func TestAnInterruptedAgentGoesOnWithWhatItLeft(t *testing.T) {
 				p.check = holding("finished")
 				d, end := h.daemon()
 				chg := h.askChecked(d, "look")
-				time.Sleep(65 * time.Second)
+				time.Sleep(45 * time.Second)
 				h.is(d, chg, change.Working)
 				end()
 				d, _ = h.daemon()
