@@ -118,7 +118,7 @@ func (c *Controller) equip(change id.Change, r request.Request) (equipped, error
 	}
 	wanted, found := credential.Wanted{}, false
 	for i, at := range all {
-		w := at.wanted(r.Agent, choice)
+		w := at.wanted(r, choice)
 		from, err := c.Keys.Has(string(change), w)
 		if err != nil && !errors.Is(err, credential.ErrMissing) {
 			return e, err
@@ -151,8 +151,8 @@ func (p place) in(s agent.Settings) agent.Settings {
 }
 
 // wanted is the key of the endpoint, as the home says where it is or as people keep it.
-func (p place) wanted(name string, choice Choice) credential.Wanted {
-	return credential.Wanted{Agent: name, Reference: choice.Key, Names: p.Keys, Keyless: p.Keyless}
+func (p place) wanted(r request.Request, choice Choice) credential.Wanted {
+	return credential.Wanted{Agent: r.Agent, Reference: choice.Key, Names: p.Keys, Keyless: p.Keyless && !r.Keyed}
 }
 
 // endpoints are the places where an agent's model may be, the first whose key is there counts. The home's word on where it is goes
@@ -269,7 +269,7 @@ func (c *Controller) wanted(change id.Change, r request.Request) (Wanted, error)
 	all := endpoints(known, choice, r)
 	w.Held = len(all) == 0
 	for _, at := range all {
-		of := at.wanted(r.Agent, choice)
+		of := at.wanted(r, choice)
 		if _, err := c.Keys.Has(string(change), of); err == nil {
 			w.Held = true
 		}

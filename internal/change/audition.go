@@ -53,7 +53,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 }
 
 func (c *Controller) audition(ctx context.Context, try id.Change, r request.Request, decided func(egress.Decision)) (Audition, error) {
-	if err := c.runnable(try, r, "sallyport agent test "+word(r.Agent)); err != nil {
+	if _, err := c.runnable(try, r, "sallyport agent test "+word(r.Agent)); err != nil {
 		return Audition{}, err
 	}
 	e, err := c.equip(try, r)

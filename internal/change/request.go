@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -52,7 +53,7 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 			c.Keys.Forget(string(change))
 		}
 	}()
-	if err := c.runnable(change, r, asking(r)); err != nil {
+	if r.Keyed, err = c.runnable(change, r, asking(r)); err != nil {
 		return Receipt{}, err
 	}
 	if err := c.possible(ctx, r); err != nil {
@@ -122,19 +123,20 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 	return nil
 }
 
-// runnable resolves the agent and its key now, so that a missing one is said before anything is copied; again is the command that asks for it again.
-func (c *Controller) runnable(change id.Change, r request.Request, again string) error {
+// runnable resolves the agent and its key now, so that a missing one is said before anything is copied; again is the command that asks
+// for it again. It reports whether a key goes with it.
+func (c *Controller) runnable(change id.Change, r request.Request, again string) (keyed bool, err error) {
 	e, err := c.equip(change, r)
-	if problem.KindOf(err) == problem.Unavailable { // what is not installed is said first: a key for it is of no use
+	if errors.Is(err, credential.ErrMissing) { // what is not installed is said first: a key for it is of no use
 		if _, missing := e.program(); missing != nil {
-			return missing
+			return false, missing
 		}
-		return problem.Errorf(problem.Unavailable, handing(again, e.wanted), "%w", err)
+		return false, problem.Errorf(problem.Unavailable, handing(again, e.wanted), "%w", err)
 	}
 	if err == nil {
 		_, err = e.program()
 	}
-	return err
+	return !e.key.Empty(), err
 }
 
 // possible looks at the base as a whole, at the rules in it, and at what the sandbox is to show.

@@ -55,7 +55,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	}
 	if _, named, err := c.known(row.Request); err != nil || named {
 		if err == nil {
-			err = c.runnable(row.ID, row.Request, "sallyport resume "+string(identity))
+			_, err = c.runnable(row.ID, row.Request, "sallyport resume "+string(identity))
 		}
 		if err != nil {
 			return store.Change{}, err

@@ -78,3 +78,56 @@ func TestWhoeverLetsAChangeGoOnHandsItsKeyOverAgain(t *testing.T) {
 		t.Errorf("exit %d told %q", got.code, d.told())
 	}
 }
+
+func TestTheListSaysWhatIsThereWhatIsMissingAndHowToGetIt(t *testing.T) {
+	d := newDaemon(t)
+	d.env = map[string]string{"GEMINI_API_KEY": "sk-Tulip4711"}
+	d.agents = []api.Agent{
+		{Name: "codex", Title: "OpenAI Codex CLI", Installed: true, Path: "/opt/codex", Version: "0.169.0", KeyFrom: "file:/k", Endpoint: "https://api.openai.com/v1", Model: "gpt-5",
+			Capabilities: api.Capabilities{InteractiveMode: true, PauseResume: true, MessagePassing: true}, Off: []string{"its own sandbox"}},
+		{Name: "gemini", Title: "Google Gemini CLI", Installed: true, Path: "/opt/gemini", Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Problem: "its version is not known: \x1b[31mx"},
+		{Name: "pi", Title: "pi", Installed: true, Path: "/opt/pi", Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}},
+		{Name: "qwen", Title: "Qwen", Install: "npm install -g @qwen-code/qwen-code", Keys: []string{"OPENAI_API_KEY"}},
+		{Name: "api", Title: "our own", Installed: true, Version: "devel", Keyless: true, Endpoint: "http://127.0.0.1:1/v1"},
+	}
+	got := d.cli("agent", "list")
+	for _, want := range []string{
+		"ready   codex      OpenAI Codex CLI 0.169.0", "program: /opt/codex", "key: found in file:/k", "model: gpt-5 at https://api.openai.com/v1", "can: be watched, be paused, be told more while it works", "off inside: its own sandbox",
+		"ready   gemini", "key: found in $GEMINI_API_KEY", `problem: its version is not known: \x1b[31mx`,
+		"no key  pi", "key: not found; set ANTHROPIC_API_KEY or OPENAI_API_KEY", "absent  qwen", "get it: npm install -g @qwen-code/qwen-code", "key: none is needed", "program: part of sallyport", "acp:COMMAND",
+	} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is not in:\n%s", want, got.out)
+		}
+	}
+	if strings.Contains(got.out, "Tulip") || strings.Contains(got.out, "\x1b") || got.code != exitDone || d.told() != "agents dir=%2Fwhere%2Fi%2Fstand&home=%2Fhome%2Fme&path=%2Fbin" {
+		t.Errorf("exit %d told %q\n%s", got.code, d.told(), got.out)
+	}
+	if js := d.cli("agent", "list", "--json"); !strings.Contains(js.out, `"key_from": "$GEMINI_API_KEY"`) || strings.Contains(js.out, "Tulip") {
+		t.Errorf("%s", js.out)
+	}
+}
+
+func TestATryIsSaidInOneLineWithTheWayOut(t *testing.T) {
+	d := newDaemon(t)
+	d.env = map[string]string{"OPENAI_API_KEY": "sk-Tulip4711", "OTHER_KEY": "x"}
+	d.wanted = api.Wanted{Agent: "codex", Keys: []string{"OPENAI_API_KEY"}}
+	d.tested = api.AgentTest{Agent: "codex", OK: true, Text: "codex works: its model answered", Says: "ready\x1b[31m", TookMS: 4200}
+	got := d.cli("agent", "test", "codex", "--model", "gpt-5")
+	if got.code != exitDone || got.out != "codex works: its model answered \"ready\\\\x1b[31m\" in 4.2s\n" || got.err != "" {
+		t.Errorf("exit %d %q %q", got.code, got.out, got.err)
+	}
+	if want := `test {"dir":"/where/i/stand","path":"/bin","home":"/home/me","agent":"codex","model":"gpt-5","keys":{"OPENAI_API_KEY":"sk-Tulip4711"}}`; d.told() != want {
+		t.Errorf("told %q", d.told())
+	}
+	d.tested = api.AgentTest{Agent: "codex", Problem: "key_refused", Text: "codex: its model refuses the key: 401", Next: "sallyport agent list"}
+	if got = d.cli("agent", "test", "codex"); got.code != exitError || got.err != "sallyport: codex: its model refuses the key: 401\nnext: sallyport agent list\n" || got.out != "" {
+		t.Errorf("exit %d %q %q", got.code, got.out, got.err)
+	}
+	if got = d.cli("agent", "test", "codex", "--json"); got.code != exitError || !strings.Contains(got.out, `"problem": "key_refused"`) {
+		t.Errorf("exit %d %q", got.code, got.out)
+	}
+	if got = d.cli("agent", "test", "claude"); got.code != exitUsage || !strings.Contains(got.err, `there is no agent "claude"; there are codex,`) {
+		t.Errorf("exit %d %q", got.code, got.err)
+	}
+}

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/api"
+	"sallyport/internal/client"
 	"sallyport/internal/config"
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
@@ -85,6 +87,9 @@ func (a *app) examine(ctx context.Context, home string) api.Doctor {
 	if err == nil {
 		report, err = c.Doctor(ctx)
 	}
+	if err == nil {
+		checks = append(checks, a.agentChecks(ctx, c)...)
+	}
 	daemon := api.Check{Name: "daemon", OK: err == nil, Needed: true, Detail: "answers"}
 	if err != nil {
 		p := problem.Of(err)
@@ -92,6 +97,40 @@ func (a *app) examine(ctx context.Context, home string) api.Doctor {
 	}
 	report.Checks = merged(append(append(checks, daemon), report.Checks...))
 	return report
+}
+
+// agentChecks are a line for each agent that is installed here; what is not is no fault.
+func (a *app) agentChecks(ctx context.Context, c *client.Client) (checks []api.Check) {
+	at, err := a.place()
+	if err != nil {
+		return nil
+	}
+	all, err := c.Agents(ctx, at)
+	if err != nil {
+		p := problem.Of(err)
+		return []api.Check{{Name: "agents", Detail: p.Text, Fix: p.Next}}
+	}
+	for _, one := range all {
+		if !one.Installed {
+			continue
+		}
+		a.keyFound(&one)
+		check := api.Check{Name: "agent " + one.Name, OK: one.Problem == "" && (one.KeyFrom != "" || one.Keyless), Fix: "sallyport agent test " + one.Name}
+		switch {
+		case one.Problem != "":
+			check.Detail = one.Problem
+		case check.OK:
+			check.Detail = strings.TrimSpace("version "+one.Version) + ", its key is there"
+			if one.KeyFrom == "" {
+				check.Detail = strings.TrimSpace("version "+one.Version) + ", its model asks for no key"
+			}
+		default:
+			check.Detail = strings.TrimSpace("version "+one.Version) + ", without a key: " + strings.Join(one.Keys, " or ")
+			check.Fix = "sallyport agent list"
+		}
+		checks = append(checks, check)
+	}
+	return checks
 }
 
 // parsed says whether one of the home's files can be read; one that is not there has its defaults.

@@ -16,7 +16,7 @@ import (
 // doctor asks a doctor about a home; what connecting answers is given.
 func (d *daemon) doctor(home string, err error, more ...string) result {
 	var out bytes.Buffer
-	p := Program{Out: &out, Err: &out, Getenv: os.Getenv, Connect: func(context.Context, string, bool) (*client.Client, error) {
+	p := Program{Out: &out, Err: &out, Getenv: os.Getenv, Dir: os.Getwd, Connect: func(context.Context, string, bool) (*client.Client, error) {
 		return client.New(d.socket), err
 	}}
 	code := Main(p, append([]string{"doctor", "--home", home}, more...))
@@ -77,5 +77,23 @@ func TestTheStatusShowsTheSandboxesPolicyOrWhyNothingIsRun(t *testing.T) {
 	d.sandbox = api.Sandbox{Problem: "the sandbox is weaker than it must be", Next: "sallyport doctor"}
 	if got := d.cli("status"); !strings.Contains(got.out, "nothing is run: the sandbox is weaker") || !strings.Contains(got.out, "sallyport doctor") {
 		t.Errorf("%s", got.out)
+	}
+}
+
+func TestTheDoctorHasALineForEachAgentThatIsHere(t *testing.T) {
+	d := newDaemon(t)
+	d.agents = []api.Agent{
+		{Name: "codex", Installed: true, Version: "1.2", KeyFrom: "file:/k"}, {Name: "qwen", Installed: true, Version: "3", Keyless: true},
+		{Name: "pi", Installed: true, Version: "4", Keys: []string{"NO_SUCH_KEY_HERE"}}, {Name: "gemini", Installed: true, Problem: "its version is not known\x1b[31m"}, {Name: "opencode"},
+	}
+	got := d.doctor(t.TempDir(), nil)
+	for _, want := range []string{"ok      agent codex: version 1.2, its key is there", "ok      agent qwen: version 3, its model asks for no key",
+		"absent  agent pi: version 4, without a key: NO_SUCH_KEY_HERE", "absent  agent gemini: its version is not known", " agent test gemini"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is not in:\n%s", want, got.out)
+		}
+	}
+	if strings.Contains(got.out, "opencode") || strings.Contains(got.out, "\x1b") || got.code != exitDone {
+		t.Errorf("exit %d\n%s", got.code, got.out)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"sallyport/internal/change"
 	"sallyport/internal/config"
 	"sallyport/internal/credential"
-	"sallyport/internal/egress"
 	"sallyport/internal/sandbox"
 )
 
@@ -46,26 +45,4 @@ func choice(a config.Agent) change.Choice {
 		Settings: s, Key: credential.Reference(a.Key),
 		Limits: sandbox.Limits{MemoryBytes: int64(a.Memory), Timeout: time.Duration(a.Timeout)},
 	}
-}
-
-// rulesOf turns entries of egress: into rules; from says where they are written.
-func rulesOf(entries []config.Egress, from string) (out []egress.Rule) {
-	for _, e := range entries {
-		if e.Set != "" {
-			out = append(out, egress.Registries()...)
-			continue
-		}
-		r := egress.Rule{Host: string(e.Host), From: from}
-		for _, p := range e.Ports {
-			r.Ports = append(r.Ports, uint16(p))
-		}
-		if len(e.Methods) > 0 {
-			r.Methods = config.Strings(e.Methods)
-		}
-		if len(e.Paths) > 0 {
-			r.Paths = config.Strings(e.Paths)
-		}
-		out = append(out, r)
-	}
-	return out
 }

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "runner":
 			if os.Args[2] == "adapt" {
-				os.Exit(adapter.Main(map[string]agent.Engine{"scripted": scripttest.Engine{}}))
+				os.Exit(adapter.Main(engines()))
 			}
 			os.Exit(runner.Main(os.Args[2:]))
 		case "daemon":
@@ -44,6 +44,13 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(built.dir) // a temporary folder
 	}
 	os.Exit(code)
+}
+
+// engines are the product's, and the one that plays.
+func engines() map[string]agent.Engine {
+	all := adapter.Engines()
+	all["scripted"] = scripttest.Engine{}
+	return all
 }
 
 // serve is `daemon run --home HOME` and `daemon start --home HOME`, the latter for a keeper.
@@ -73,6 +80,12 @@ func serve(args []string) int {
 	return 0
 }
 
+// unplayed is the driver of agents that speak ACP, as far as they need not run.
+type unplayed struct{ scripted }
+
+func (unplayed) Name() string                                { return "acp" }
+func (unplayed) Program(t agent.Task) (agent.Program, error) { return agent.Adapt("acp", t, nil, nil) }
+
 // run serves a home with the operations that the environment asks for: plain, fatal or marked.
 func run(ctx context.Context, home string) error {
 	ops, err := disktest.FromEnv()
@@ -84,7 +97,7 @@ func run(ctx context.Context, home string) error {
 			return err
 		}
 	}
-	o := daemon.Options{Home: home, Ops: ops, Agents: []agent.Driver{scripted{}}}
+	o := daemon.Options{Home: home, Ops: ops, Agents: []agent.Driver{scripted{}, unplayed{}}}
 	if os.Getenv(graceless) != "" {
 		o.Grace = -1
 	}
