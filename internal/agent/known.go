@@ -76,7 +76,7 @@ var known = []Known{
 		Name: "pi", Title: "pi coding agent", Driver: "pi", Programs: []string{"pi"},
 		Args: []string{"--mode", "rpc"}, Version: []string{"--version"}, Install: "npm install -g @earendil-works/pi-coding-agent",
 		Endpoints: []Endpoint{Messages.at(anthropicBases, "ANTHROPIC_API_KEY"), Chat.at(openAIBases, "OPENAI_API_KEY")},
-		Off:       []string{"update checks", "telemetry"},
+		Off:       []string{"update checks", "telemetry", "extensions, skills, prompts and system prompts of the repository"},
 	},
 	{
 		Name: "api", Title: "sallyport's own agent, on any model", Driver: "api",

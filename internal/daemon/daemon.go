@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/agent/api"
 	"sallyport/internal/agent/codex"
 	"sallyport/internal/agent/command"
+	"sallyport/internal/agent/pi"
 	"sallyport/internal/agent/replay"
 	"sallyport/internal/change"
 	"sallyport/internal/client"
@@ -167,7 +168,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
-	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New(), acp.New())
+	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New(), acp.New(), pi.New())
 	for _, more := range d.Agents {
 		d.drivers[more.Name()] = more
 	}

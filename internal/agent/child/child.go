@@ -131,6 +131,9 @@ func (c *Child) Line() ([]byte, error) {
 	}
 }
 
+// Out is its stdout, for a protocol that has bounds of its own; who reads it calls no Line.
+func (c *Child) Out() *bufio.Reader { return c.out }
+
 // Done is closed when the program is gone.
 func (c *Child) Done() <-chan struct{} { return c.done }
 

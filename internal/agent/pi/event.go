@@ -1,0 +1,193 @@
+package pi
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+const (
+	// headBytesMax is the most that is kept of a line that is read.
+	headBytesMax = 4 << 20
+	// updateBytesMax is the longest message_update that is read: each repeats all of its message, twice, so to read them
+	// all would be quadratic. What they do not tell is told at the message's end.
+	updateBytesMax = 128 << 10
+	// lineBytesMax is the longest line that is skipped: the last of a run repeats all that was said in it.
+	lineBytesMax = 256 << 20
+	// nonsenseMax is how many lines may be no event: something beside pi may have written to its output.
+	nonsenseMax = 100
+)
+
+var errNonsense = errors.New("its output makes no sense")
+
+// event is a line that pi writes: an answer to a command, something that happened, or a question of an extension.
+type event struct {
+	Type string `json:"type"`
+	ID   string `json:"id"` // of an answer or a question
+
+	// Of an answer.
+	Command string `json:"command"`
+	Success bool   `json:"success"`
+	Error   string `json:"error"` // also of an extension's failure
+	Data    state  `json:"data"`
+
+	// Of a message: an object; of a question it is a text.
+	Message json.RawMessage `json:"message"`
+	Update  struct {
+		Type         string `json:"type"` // text_delta, thinking_delta and more
+		ContentIndex int    `json:"contentIndex"`
+		Delta        string `json:"delta"`
+	} `json:"assistantMessageEvent"`
+
+	// Of a tool's call.
+	ToolCallID string `json:"toolCallId"`
+	ToolName   string `json:"toolName"`
+	Args       struct {
+		Path    string `json:"path"`
+		Command string `json:"command"`
+		Pattern string `json:"pattern"`
+	} `json:"args"`
+
+	// Of another try, and of a conversation that is summed up.
+	DelayMs      int    `json:"delayMs"`
+	ErrorMessage string `json:"errorMessage"`
+	WillRetry    bool   `json:"willRetry"`
+
+	// Of a question.
+	Method string `json:"method"`
+	Title  string `json:"title"`
+}
+
+// state is what pi says of itself, and the models it knows.
+type state struct {
+	IsStreaming         bool    `json:"isStreaming"`
+	IsCompacting        bool    `json:"isCompacting"`
+	MessageCount        int     `json:"messageCount"`
+	PendingMessageCount int     `json:"pendingMessageCount"`
+	Model               model   `json:"model"`
+	Models              []model `json:"models"`
+}
+
+type model struct {
+	ID       string `json:"id"`
+	Provider string `json:"provider"`
+}
+
+// message is one of a conversation.
+type message struct {
+	Role         string          `json:"role"`
+	Content      json.RawMessage `json:"content"` // parts; of a user a text too
+	StopReason   string          `json:"stopReason"`
+	ErrorMessage string          `json:"errorMessage"`
+}
+
+type part struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// parts are those of a message; nil if it is no list of such.
+func (m message) parts() (all []part) {
+	if json.Unmarshal(m.Content, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// keeps says how much of a line of a type is read. What is not here is read whole.
+var keeps = map[string]int{
+	"message_update": updateBytesMax,
+	"agent_end":      0, "turn_end": 0, "message_start": 0, "tool_execution_update": 0, "tool_execution_end": 0, "queue_update": 0,
+}
+
+// reader reads events. Its lines are bounded: of those that nobody needs whole only the type is kept.
+type reader struct {
+	in       *bufio.Reader
+	nonsense int
+}
+
+func newReader(in io.Reader) *reader { return &reader{in: bufio.NewReaderSize(in, 64<<10)} }
+
+// next returns the next event that was read. Errors: that of its source; errNonsense when there is too much that is none.
+func (r *reader) next() (event, error) {
+	for {
+		head, whole, err := r.line()
+		if err != nil {
+			return event{}, err
+		}
+		e, ok := parse(head, whole)
+		if ok {
+			return e, nil
+		}
+		if r.nonsense++; r.nonsense > nonsenseMax {
+			return event{}, errNonsense
+		}
+	}
+}
+
+// line reads one line without its newline, or its beginning: whole says which. A last line without an end is a line.
+func (r *reader) line() (head []byte, whole bool, err error) {
+	limit, length := headBytesMax, 0
+	whole = true
+	for {
+		piece, err := r.in.ReadSlice('\n')
+		if length == 0 {
+			if keep, ok := keeps[typeOf(piece)]; ok {
+				limit = max(keep, len(piece))
+			}
+		}
+		if length += len(piece); length > lineBytesMax {
+			return nil, false, errNonsense
+		}
+		if whole = whole && len(head)+len(piece) <= limit; whole {
+			head = append(head, piece...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == nil:
+			return bytes.TrimSuffix(head, []byte("\n")), whole, nil
+		case length > 0 && errors.Is(err, io.EOF):
+			return head, whole, nil
+		default:
+			return nil, false, err
+		}
+	}
+}
+
+// typePrefix is how pi begins every line that it writes.
+var typePrefix = []byte(`{"type":"`)
+
+// typeOf reads the type at the beginning of a line; "" if it is not there.
+func typeOf(line []byte) string {
+	rest, ok := bytes.CutPrefix(line, typePrefix)
+	end := bytes.IndexByte(rest, '"')
+	if !ok || end < 0 || end > 64 {
+		return ""
+	}
+	return string(rest[:end])
+}
+
+// parse reads a line, or the type of one that was cut; false if it is no event.
+func parse(line []byte, whole bool) (e event, ok bool) {
+	if !whole {
+		e.Type = typeOf(line)
+		return e, e.Type != ""
+	}
+	if trimmed := bytes.TrimSpace(line); len(trimmed) == 0 || trimmed[0] != '{' {
+		return e, false
+	}
+	err := json.Unmarshal(line, &e)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) { // an event of another kind, with a field of ours
+		err = nil
+	}
+	return e, err == nil
+}
+
+// text is the message of a question.
+func (e event) text() (s string) {
+	_ = json.Unmarshal(e.Message, &s) // an object is no text
+	return s
+}
