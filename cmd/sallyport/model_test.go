@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"regexp"
 	"strconv"
@@ -15,10 +16,11 @@ import (
 const modelUsage = `usage: model start FILE [HEADER VALUE]
        [!] model told ROLE PATTERN
        [!] model said TEXT
-       model requests N`
+       model requests N
+       model await N`
 
 // cmdModel is a model's endpoint for agents that need one. start plays the script in FILE, below $MODEL, for whoever has the header;
-// told holds what its last request says that a role has said; said finds a text in the bodies of all of them.
+// await waits until there were N requests; told holds what its last request says that a role has said; said finds a text in the bodies of all of them.
 func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	held := ts.Value(modelKey).(*heldModel)
 	switch {
@@ -51,6 +53,13 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 		if found == neg {
 			ts.Fatalf("a request says it: %t", found)
 		}
+		return
+	case len(args) == 2 && args[0] == "await" && !neg:
+		want, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		ts.Check(held.server.Await(ctx, want))
 		return
 	case len(args) == 2 && args[0] == "requests" && !neg:
 		want, err := strconv.Atoi(args[1])

@@ -17,6 +17,7 @@ type step struct {
 	After   string `yaml:"retry_after"`
 	Times   int    `yaml:"times"`
 	Cut     bool   `yaml:"cut"`
+	Hold    bool   `yaml:"hold"` // no answer, until the server ends
 	Input   int64  `yaml:"input_tokens"`
 	Output  int64  `yaml:"output_tokens"`
 }
@@ -40,7 +41,7 @@ type act struct {
 	} `yaml:"tool"`
 }
 
-// Parse reads a script from YAML: a list of turns with say, think, calls (shell, read, write, edit, tool), or status.
+// Parse reads a script from YAML: a list of turns with say, think, calls (shell, read, write, edit, tool), or status, or hold.
 func Parse(text []byte) ([]Turn, error) {
 	var steps []step
 	if err := yaml.UnmarshalWithOptions(text, &steps, yaml.Strict()); err != nil {
@@ -53,6 +54,9 @@ func Parse(text []byte) ([]Turn, error) {
 	for i, s := range steps {
 		t := Turn{Think: s.Think, Text: s.Say, Status: s.Status, Message: s.Message, RetryAfter: s.After, Times: s.Times, Cut: s.Cut,
 			Usage: Usage{Input: s.Input, Output: s.Output}}
+		if s.Hold {
+			t.Before = NewGate()
+		}
 		for _, a := range s.Calls {
 			c, err := a.call()
 			if err != nil {
