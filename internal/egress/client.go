@@ -134,8 +134,12 @@ func (c *client) say(a Answer, keep bool) error {
 	if keep {
 		connection = "keep-alive"
 	}
-	fmt.Fprintf(c.w, "HTTP/1.1 %d sallyport: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n",
-		a.Status, plain(strings.TrimPrefix(a.where()+": "+a.Why, ": ")), len(text), connection)
+	retry := ""
+	if a.Status == http.StatusTooManyRequests { // what is used up does not come back by waiting; vendors' clients know this header
+		retry = "X-Should-Retry: false\r\n"
+	}
+	fmt.Fprintf(c.w, "HTTP/1.1 %d sallyport: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n%sConnection: %s\r\n\r\n",
+		a.Status, plain(strings.TrimPrefix(a.where()+": "+a.Why, ": ")), len(text), retry, connection)
 	if a.head.method != http.MethodHead {
 		io.WriteString(c.w, text)
 	}

@@ -80,8 +80,8 @@ func TestABudgetThatIsUsedUpIsTheAnswer(t *testing.T) {
 		w.cfg.Routes = []Route{route}
 	})
 	resp, body := w.send("POST /model/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
-	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(body, "the budget of this change is used up") {
-		t.Errorf("%d %q", resp.StatusCode, body)
+	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(body, "the budget of this change is used up") || resp.Header.Get("X-Should-Retry") != "false" {
+		t.Errorf("%d %q %v", resp.StatusCode, body, resp.Header)
 	}
 	if told := w.decisions(); len(told) != 1 || told[0].Verdict != Refused {
 		t.Errorf("told %+v", told)

@@ -153,9 +153,10 @@ func TestWhatPassesIsAskedAgainAndWhatStaysEndsTheTurn(t *testing.T) {
 		for _, row := range []struct {
 			status int
 			want   string
-		}{{401, "key is missing or not valid"}, {403, "may not do this"}, {400, "answered 400"}, {404, "answered 404"}} {
+			final  bool
+		}{{401, "key is missing or not valid", false}, {403, "may not do this", false}, {400, "answered 400", false}, {404, "answered 404", false}, {429, "too much was asked", true}} {
 			before := len(d.model.Requests())
-			d.model.Converse("", modeltest.Turn{Status: row.status, Message: "no\nway \x1b[2J"})
+			d.model.Converse("", modeltest.Turn{Status: row.status, Message: "no\nway \x1b[2J", Final: row.final})
 			_, err := d.open("").Prompt(t.Context(), "x")
 			if err == nil || !strings.Contains(err.Error(), row.want) || strings.ContainsAny(err.Error(), "\n\x1b") || len(d.model.Requests()) != before+1 {
 				t.Errorf("%d: %v after %d requests", row.status, err, len(d.model.Requests())-before)

@@ -30,6 +30,9 @@ func refuse(w http.ResponseWriter, wire agent.Wire, turn Turn) {
 	if turn.RetryAfter != "" {
 		w.Header().Set("Retry-After", turn.RetryAfter)
 	}
+	if turn.Final {
+		w.Header().Set("X-Should-Retry", "false")
+	}
 	var body object
 	switch wire {
 	case agent.Messages:

@@ -14,6 +14,7 @@ type Turn struct {
 	Status     int    // 400 and more: an error in the answer's place
 	Message    string // of the error; "" has one
 	RetryAfter string // header of the error
+	Final      bool   // the error says that asking again is no use
 	Times      int    // how often in a row this turn is given; 0 is once
 
 	End     End   // why the answer ends
