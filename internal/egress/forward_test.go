@@ -51,6 +51,37 @@ func raw(t *testing.T, answer string) (addr string, got <-chan string) {
 	return l.Addr().String(), said
 }
 
+// rawEarly is a server that answers a head at once and reads no body.
+func rawEarly(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{}, 1)
+	var held []net.Conn
+	go func() {
+		defer func() { done <- struct{}{} }()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			held = append(held, c)
+			readHead(bufio.NewReaderSize(c, 16), 1<<10)
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+		for _, c := range held {
+			c.Close()
+		}
+	})
+	return l.Addr().String()
+}
+
 type recorder struct{ to chan string }
 
 func (r recorder) Write(p []byte) (int, error) {
@@ -130,6 +161,34 @@ func TestAClientThatWaitsForAYesBeforeItsBodyGetsOne(t *testing.T) {
 	}
 }
 
+// An answer may come before the request's body was read. What is left of the body is never taken for a request.
+func TestABodyThatNobodyReadIsNoRequest(t *testing.T) {
+	addr := rawEarly(t)
+	w := open(t, func(w *world) {
+		w.cfg.Rules = []Rule{{Host: "example.com"}}
+		w.at[80] = addr
+	})
+	another := get("http://example.com/another", "example.com")
+	size := 8 << 20
+	c := w.connect()
+	fmt.Fprintf(c, "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n", size)
+	go func() {
+		for range size / len(another) {
+			if _, err := io.WriteString(c, another); err != nil {
+				return
+			}
+		}
+	}()
+	if resp, _ := w.read(c, bufio.NewReader(c)); resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+	io.Copy(io.Discard, c) // until the door hangs up
+	w.stop()
+	if told := w.decisions(); len(told) != 1 {
+		t.Errorf("told %+v", told)
+	}
+}
+
 func TestARedirectIsPassedBackAndNotFollowed(t *testing.T) {
 	w := plainWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, "http://169.254.169.254/latest/", http.StatusFound)
@@ -157,6 +216,10 @@ func TestAnswersKeepTheirShape(t *testing.T) {
 			rw.Write(big[10:])
 		case "/over":
 			rw.WriteHeader(http.StatusSwitchingProtocols)
+		case "/broken":
+			rw.Write(big)
+			rw.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
 		case "/fault":
 			rw.Header().Set("Content-Length", "11")
 			rw.Write(big[:10])
@@ -181,11 +244,14 @@ func TestAnswersKeepTheirShape(t *testing.T) {
 			t.Errorf("%s %s: %d, %d bytes, %v", y.method, y.path, resp.StatusCode, len(body), err)
 		}
 	}
-	io.WriteString(c, "GET http://example.com/fault HTTP/1.1\r\nHost: example.com\r\n\r\n")
-	if resp, err := http.ReadResponse(r, nil); err != nil {
-		t.Error(err)
-	} else if body, err := io.ReadAll(resp.Body); err == nil {
-		t.Errorf("an answer that broke off looks whole: %q", body)
+	for _, path := range []string{"/fault", "/broken"} {
+		c := w.connect()
+		io.WriteString(c, get("http://example.com"+path, "example.com"))
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+			t.Error(err)
+		} else if body, err := io.ReadAll(resp.Body); err == nil {
+			t.Errorf("%s: an answer that broke off looks whole: %d bytes", path, len(body))
+		}
 	}
 	old := w.connect()
 	io.WriteString(old, "GET http://example.com/chunks HTTP/1.0\r\n\r\n")

@@ -107,6 +107,7 @@ func TestATunnelThatSendsTooMuchIsCutOff(t *testing.T) {
 			break
 		}
 	}
+	c.Close()
 	if n := <-got; n > 100_000 || n < 50_000 {
 		t.Errorf("%d bytes went up", n)
 	}

@@ -179,6 +179,38 @@ func TestAPausedProgramFindsItsAnswerWhenItGoesOn(t *testing.T) {
 	})
 }
 
+// What a session started is over when its door says so, not a moment later: a budget that is asked is never asked for a session that ended.
+func TestADoorHasEndedOnlyWhenItsPartsHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var over time.Time
+		asked := make(chan struct{})
+		route := modelRoute(t, "http://model.example")
+		route.Admit = func(ctx context.Context) error {
+			close(asked)
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			over = time.Now()
+			return ctx.Err()
+		}
+		d, err := New(Config{Routes: []Route{route}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := pipes{make(chan net.Conn), make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Serve(ctx, p) }()
+		c := timed{p: p}.connect()
+		io.WriteString(c, get("/model/models", Inside))
+		<-asked
+		cancel()
+		if err := <-done; err != nil || over.IsZero() {
+			t.Errorf("it ended before what it waited for: %v", err)
+		}
+		synctest.Wait()
+	})
+}
+
 func TestADialThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pipes{make(chan net.Conn), make(chan struct{})}

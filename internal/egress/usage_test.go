@@ -193,8 +193,8 @@ func TestOddAnswersAreCountedAsFarAsTheyCanBe(t *testing.T) {
 		{"and the other way", wireChat, "/chat/completions", whole, "", []string{`{"usageMetadata":{"promptTokenCount":10}}`}, Usage{Input: 1, Output: 10, Unknown: true}},
 		{"a list of answers", wireGemini, "/models/g:streamGenerateContent", whole, "", []string{`[{"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":1}},`, `{"modelVersion":"g2","usageMetadata":{"promptTokenCount":10,"cachedContentTokenCount":4,"toolUsePromptTokenCount":2,"candidatesTokenCount":3,"thoughtsTokenCount":4}}]`}, Usage{Model: "g2", Input: 8, Cached: 4, Output: 7}},
 		{"no JSON", wireChat, "/chat/completions", whole, strings.Repeat("a", 400), []string{"<html>" + strings.Repeat("b", 394)}, Usage{Input: 100, Output: 100, Unknown: true}},
-		{"an event without end", wireResponses, "/responses", stream, "", []string{"data: " + big, big, "\n", `data: {"type":"response.completed","response":{"model":"m","usage":{"input_tokens":5,"output_tokens":1}}}` + "\n"}, Usage{Model: "m", Input: 5, Output: 1}},
-		{"an answer without end", wireChat, "/chat/completions", whole, "", []string{`{"a":"` + big, big}, Usage{Input: 1, Output: int64(2*eventBytesMax+6) / 4, Unknown: true}},
+		{"an event without end", wireResponses, "/responses", stream, "", []string{`data: {"a":"` + big, `","response":{"model":"big","usage":{"input_tokens":9,"output_tokens":9}}}` + "\n", `data: {"type":"response.completed","response":{"model":"m","usage":{"input_tokens":5,"output_tokens":1}}}` + "\n"}, Usage{Model: "m", Input: 5, Output: 1}},
+		{"an answer without end", wireChat, "/chat/completions", whole, "", []string{`{"a":"` + big, `","usage":{"prompt_tokens":5,"completion_tokens":1}}`}, Usage{Input: 1, Output: int64(eventBytesMax+58) / 4, Unknown: true}},
 		{"deep", wireChat, "/chat/completions", whole, strings.Repeat("[", 10_000), []string{strings.Repeat("[", 20_000)}, Usage{Input: 2500, Output: 5000, Unknown: true}},
 	} {
 		told := meterOf(c.wire, c.path, c.kind, c.asked, c.pieces...)
