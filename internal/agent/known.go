@@ -19,7 +19,7 @@ type Known struct {
 	// Endpoints are where its model may be; the first whose key is there counts, unless the home names a wire. None:
 	// it has a model only if the home gives one.
 	Endpoints []Endpoint
-	// Hosts are asked for beside the model when they are there; they are refused unless egress: lets them through.
+	// Hosts are asked for beside the model whatever its settings are. It works without them; they are refused unless egress: names them.
 	Hosts []string
 	Off   []string // what of its own is switched off inside, in words
 }
@@ -43,34 +43,32 @@ var known = []Known{
 		Name: "codex", Title: "OpenAI Codex CLI", Driver: "codex", Programs: []string{"codex"},
 		Args: []string{"exec", "--json"}, Version: []string{"--version"}, Install: "npm install -g @openai/codex",
 		Endpoints: []Endpoint{Responses.at(openAIBases, "CODEX_API_KEY", "OPENAI_API_KEY")},
-		Hosts:     []string{"chatgpt.com", "ab.chatgpt.com", "github.com"},
-		Off:       []string{"its own sandbox", "its approvals", "update checks", "analytics"},
+		Off:       []string{"its own sandbox", "its approvals", "web search", "plugins", "update checks", "analytics"},
 	},
 	{
 		Name: "codex-acp", Title: "OpenAI Codex over ACP", Driver: "acp", Programs: []string{"codex-acp"},
 		Version: []string{"--version"}, Install: "npm install -g @agentclientprotocol/codex-acp",
 		Endpoints: []Endpoint{Responses.at(openAIBases, "CODEX_API_KEY", "OPENAI_API_KEY")},
-		Off:       []string{"its own sandbox", "update checks", "analytics"},
+		Off:       []string{"its own sandbox", "web search", "plugins", "titles of sessions", "update checks", "analytics"},
 	},
 	{
 		Name: "gemini", Title: "Google Gemini CLI", Driver: "acp", Programs: []string{"gemini"},
 		Args: []string{"--acp"}, Version: []string{"--version"}, Install: "npm install -g @google/gemini-cli",
 		Endpoints: []Endpoint{Gemini.at(geminiBases, "GEMINI_API_KEY", "GOOGLE_API_KEY")},
-		Hosts:     []string{"play.googleapis.com"},
-		Off:       []string{"its own sandbox", "usage statistics", "update checks", "its client's file system"},
+		Off:       []string{"its own sandbox", "usage statistics", "telemetry", "update checks"},
 	},
 	{
 		Name: "opencode", Title: "opencode", Driver: "acp", Programs: []string{"opencode"},
 		Args: []string{"acp"}, Version: []string{"--version"}, Install: "npm install -g opencode-ai",
 		Endpoints: []Endpoint{Messages.at(anthropicBases, "ANTHROPIC_API_KEY"), Chat.at(openAIBases, "OPENAI_API_KEY")},
-		Hosts:     []string{"models.dev", "registry.npmjs.org"},
-		Off:       []string{"update checks", "sharing", "downloads of language servers"},
+		Hosts:     []string{"registry.npmjs.org"},
+		Off:       []string{"update checks", "downloads of lists of models"},
 	},
 	{
 		Name: "qwen", Title: "Qwen Code", Driver: "acp", Programs: []string{"qwen"},
 		Args: []string{"--acp"}, Version: []string{"--version"}, Install: "npm install -g @qwen-code/qwen-code",
-		Endpoints: []Endpoint{Chat.at(openAIBases, "OPENAI_API_KEY", "DASHSCOPE_API_KEY")},
-		Off:       []string{"its own sandbox", "usage statistics", "update checks"},
+		Endpoints: []Endpoint{Chat.at(openAIBases, "OPENAI_API_KEY")},
+		Off:       []string{"its own sandbox", "memory and suggestions after a turn", "usage statistics", "telemetry", "update checks"},
 	},
 	{
 		Name: "pi", Title: "pi coding agent", Driver: "pi", Programs: []string{"pi"},

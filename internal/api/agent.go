@@ -63,7 +63,8 @@ type Agent struct {
 	KeyFrom      string       `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME or file:/path
 	Keyless      bool         `json:"keyless,omitempty"`  // its model asks for none
 	Capabilities Capabilities `json:"capabilities"`
-	Off          []string     `json:"off"` // what of its own is switched off inside
+	Hosts        []string     `json:"hosts"` // asked for beside the model, and refused unless egress: names them; it works without
+	Off          []string     `json:"off"`   // what of its own is switched off inside
 }
 
 // Capabilities is what an agent can do (SV-080).

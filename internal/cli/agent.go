@@ -102,6 +102,9 @@ func (a *app) agents(s sheet, all []api.Agent) {
 		}
 		said("model", model)
 		said("can", can(one.Capabilities))
+		if len(one.Hosts) > 0 {
+			said("asks for", inert.Line(strings.Join(one.Hosts, ", "))+" too, and works without")
+		}
 		if len(one.Off) > 0 {
 			said("off inside", inert.Line(strings.Join(one.Off, ", ")))
 		}

@@ -65,7 +65,7 @@ func (d *Daemon) ListAgents(ctx context.Context, at api.Place) ([]api.Agent, err
 }
 
 func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c change.Choice, at api.Place) api.Agent {
-	out := api.Agent{Name: k.Name, Title: k.Title, Driver: k.Driver, Install: k.Install, Model: c.Settings.Model, Keys: k.KeyNames(), Off: append([]string{}, k.Off...)}
+	out := api.Agent{Name: k.Name, Title: k.Title, Driver: k.Driver, Install: k.Install, Model: c.Settings.Model, Keys: k.KeyNames(), Off: append([]string{}, k.Off...), Hosts: append([]string{}, k.Hosts...)}
 	if driver, ok := d.drivers[k.Driver]; ok {
 		can := driver.Capabilities()
 		out.Capabilities = api.Capabilities{
