@@ -54,6 +54,7 @@ func (c *Controller) account(ctx context.Context, change id.Change) *account {
 func (a *account) close() {
 	close(a.over)
 	<-a.done
+	a.write()
 }
 
 // decided takes one decision; it does not block.
@@ -109,7 +110,6 @@ func (a *account) run() {
 	for {
 		select {
 		case <-a.over:
-			a.write()
 			return
 		case <-a.wake:
 		}
@@ -117,6 +117,7 @@ func (a *account) run() {
 		pause.Reset(accountEvery)
 		select {
 		case <-a.over:
+			return
 		case <-pause.C:
 		}
 	}

@@ -74,10 +74,11 @@ func TestAHomeMovesWholeToTheSessionThatGoesOnAndIsNeverLookedInto(t *testing.T)
 	if to, err := os.Readlink(filepath.Join(session.HomeDir(to), "link")); to != "/etc/passwd" || err != nil {
 		t.Errorf("%q, %v", to, err)
 	}
-	if err := os.MkdirAll(home, 0o700); err != nil {
+	other := filepath.Join(dir, "c") // an empty one, which a rename would replace
+	if err := errors.Join(os.MkdirAll(home, 0o700), os.MkdirAll(session.HomeDir(other), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.MoveHome(disk.Ops{}, from, to); err == nil {
+	if _, err := session.MoveHome(disk.Ops{}, from, other); err == nil {
 		t.Error("one home took the place of another")
 	}
 	if err := errors.Join(os.Remove(home), os.Symlink(session.HomeDir(to), home)); err != nil {
