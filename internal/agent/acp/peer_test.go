@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"sallyport/internal/agent"
-	"sallyport/internal/agent/agenttest"
 )
 
 // peer is an agent that a test plays itself, without a process.
@@ -22,7 +21,7 @@ type peer struct {
 	done  chan struct{}
 	once  sync.Once
 	deaf  bool // it does not read
-	show  *agenttest.Shown
+	show  *record
 }
 
 var _ program = (*peer)(nil)
@@ -63,7 +62,7 @@ func (p *peer) Write(line []byte) (int, error) {
 
 // play returns a conversation with an agent of this name that a test plays.
 func play(t *testing.T, o agent.Order) (*talk, *peer) {
-	p := &peer{t: t, heard: make(chan message, 4096), lines: make(chan []byte, 4096), done: make(chan struct{}), show: &agenttest.Shown{}}
+	p := &peer{t: t, heard: make(chan message, 4096), lines: make(chan []byte, 4096), done: make(chan struct{}), show: &record{}}
 	talk := newTalk(newConn(p, p), place{Order: o, dir: "/work", home: t.TempDir()}, dialectOf(o.Agent), p.show)
 	go talk.conn.run()
 	t.Cleanup(func() { p.Close(); <-talk.conn.gone })
@@ -129,4 +128,35 @@ func prompted(ctx context.Context, talk *talk, p *peer, text string) (message, <
 		p.t.Fatalf("it was asked %s", m.Params)
 	}
 	return m, done
+}
+
+// record is what a person was shown, a line for each time.
+type record struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+var _ agent.Show = (*record)(nil)
+
+func (r *record) add(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text.WriteString(text + "\n")
+}
+
+func (r *record) Say(text string)         { r.add(text) }
+func (r *record) Think(text string)       { r.add("~ " + text) }
+func (r *record) Tool(kind, title string) { r.add("[" + kind + "] " + title) }
+func (r *record) Note(text string)        { r.add("note: " + text) }
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// settled returns once the agent's words so far have been taken.
+func (p *peer) settled() {
+	p.t.Helper()
+	p.says(`{"jsonrpc":"2.0","id":"settled","method":"no/such"}`)
+	p.hears("")
 }
