@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"sallyport/internal/api"
+	"sallyport/internal/config"
 )
 
 // The person's environment has much that is nobody's business.
@@ -129,5 +132,68 @@ func TestATryIsSaidInOneLineWithTheWayOut(t *testing.T) {
 	}
 	if got = d.cli("agent", "test", "claude"); got.code != exitUsage || !strings.Contains(got.err, `there is no agent "claude"; there are codex,`) {
 		t.Errorf("exit %d %q", got.code, got.err)
+	}
+}
+
+// At a terminal both questions are asked, with what is usual marked; a wrong answer asks again, and nothing is written before the last.
+func TestAtATerminalInitAsksAndWritesWhatWasChosen(t *testing.T) {
+	d := newDaemon(t)
+	repo := t.TempDir()
+	if err := os.Mkdir(filepath.Join(repo, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(repo, ".sallyport.yaml")
+	t.Setenv("PATH", "/nowhere")
+	t.Setenv("ANTHROPIC_API_KEY", "sk-Tulip4711")
+	s := d.sit(t, "init", "--repo", repo)
+	s.see(`which agent is to change this repository\?`)
+	s.see(`\* 7  api .*here, key in \$ANTHROPIC_API_KEY`)
+	s.see(`number or name \[api\]: `)
+	s.press("claude\n")
+	s.see(`there is no claude; answer with a number from 1 to 8`)
+	s.press("6\n")
+	s.see(`what becomes of files that break a rule`)
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it is written before the last answer")
+	}
+	s.press("shadow_workspace\n")
+	shown := s.see(`sallyport agent test pi`)
+	if code := s.leaves(); code != exitDone {
+		t.Errorf("exit %d\n%s", code, shown)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != config.RepositoryText("pi", "shadow_workspace") || strings.Contains(shown, "Tulip") {
+		t.Errorf("%v: %s", err, text)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+	// Whoever leaves without an answer leaves everything as it is.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	s = d.sit(t, "init", "--repo", repo)
+	s.see(`number or name \[api\]: `)
+	s.press("\x04")
+	s.see(`nothing was chosen, so nothing was written`)
+	if code := s.leaves(); code != exitUsage {
+		t.Errorf("exit %d", code)
+	}
+	if left, _ := os.ReadDir(repo); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestADifferenceShowsEveryLineThatGoesOrComesAndNoOther(t *testing.T) {
+	for _, test := range []struct{ before, after, want string }{
+		{"a\nb\nc\n", "a\nx\nc\n", "-b\n+x\n"}, {"a\n", "a\n", ""}, {"", "a\nb\n", "-\n+a\n+b\n"}, {"a\nb\n", "b\n", "-a\n"}, {"a\x1b[31m\n", "a\n", "-a\\x1b[31m\n+a\n"},
+		{strings.Repeat("x\n", 3000), "y\n", strings.Repeat("-x\n", 3000) + "+y\n"},
+	} {
+		var b strings.Builder
+		sheet{w: &b, width: 100}.difference(test.before, test.after)
+		if b.String() != test.want {
+			t.Errorf("%.20q to %.20q: %.200q", test.before, test.after, b.String())
+		}
 	}
 }

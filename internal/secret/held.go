@@ -35,7 +35,7 @@ func (h *Held) Drop(v Value) { h.turn(v, -1) }
 
 func (h *Held) turn(v Value, by int) {
 	plain := v.Reveal()
-	if len(plain) < knownMin {
+	if h == nil || len(plain) < knownMin {
 		return
 	}
 	h.mu.Lock()

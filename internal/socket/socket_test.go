@@ -152,6 +152,16 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			}
 			return err
 		}, "resume session sh-1a2b3"},
+		"wanted by a change":  {func(c *client.Client) error { _, err := c.WantedBy(ctx, "chg-00000001"); return err }, "wanted by chg-00000001"},
+		"wanted by a session": {func(c *client.Client) error { _, err := c.WantedBy(ctx, "codex-1a2b3"); return err }, "wanted by codex-1a2b3"},
+		"wanted for a request": {func(c *client.Client) error {
+			w, err := c.Wanted(ctx, "codex", "/repo/sub/", "side")
+			if err == nil && (w.Keys == nil || w.Bases == nil) {
+				t.Errorf("no lists: %+v", w)
+			}
+			return err
+		}, `wanting "codex" in /repo/sub on "side"`},
+		"keys": {func(c *client.Client) error { return c.GiveKeys(ctx, "chg-00000001", api.Keys{"A": "x", "B": "y"}) }, "give chg-00000001 2"},
 		"checkpoint export": {func(c *client.Client) error {
 			out, err := c.CheckpointExport(ctx, "ckpt-001-abcdef01")
 			if err == nil && out.Path != "/h/chg-00000009/ckpt-001-abcdef01 5" {
@@ -212,6 +222,14 @@ func TestWhatOnlyTheWireCanGetWrongNeverReachesTheController(t *testing.T) {
 		"a deterministic command":    run(func(r *api.Run) { r.ExecutionMode = "deterministic" }),
 		"a mode that is none":        run(func(r *api.Run) { r.ExecutionMode = "both" }),
 		"messages to a script":       run(func(r *api.Run) { r.Agent, r.Messages = "replay", true }),
+		"a model that is none":       run(func(r *api.Run) { r.Agent, r.Argv, r.Model = "pi", nil, "a b" }),
+		"a host that is none":        run(func(r *api.Run) { r.Egress = []string{"10.0.0.1"} }),
+		"too many hosts":             run(func(r *api.Run) { r.Egress = many }),
+		"a base with a password":     run(func(r *api.Run) { r.Bases = map[string]string{"OPENAI_BASE_URL": "https://me:hunter2@x.example"} }),
+		"a base without a name":      run(func(r *api.Run) { r.Bases = map[string]string{"A B": "https://x.example"} }),
+		"wanted by an approval":      func(c *client.Client) error { _, err := c.WantedBy(ctx, "apr-00000001"); return err },
+		"wanted nowhere":             func(c *client.Client) error { _, err := c.Wanted(ctx, "pi", "relative", ""); return err },
+		"keys of a session":          func(c *client.Client) error { return c.GiveKeys(ctx, "sh-1a2b3", api.Keys{"A": "x"}) },
 		"nothing to tell":            tell(" \n"),
 		"too much to tell":           tell(strings.Repeat("x", 64<<10+1)),
 		"no file":                    putBack(api.PutBack{}),
@@ -648,5 +666,32 @@ func TestNoSocketIsMadeInAFolderThatOthersMadeFirst(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(squat); len(left) != 0 {
 		t.Errorf("it left %v", left)
+	}
+}
+
+// A key crosses, and its name; the request that is stored has neither.
+func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
+	v := &verbs{row: change.Row{ID: "chg-00000001"}}
+	c, _ := serve(t, v)
+	r := api.Run{Dir: "/repo", Text: "do", Agent: "codex", Model: "gpt-5", Egress: []string{"registries"}, Approve: "later",
+		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"}}
+	if _, err := c.Run(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.keys) != 1 || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
+		t.Errorf("%d keys", len(v.keys))
+	}
+	raw, err := json.Marshal(v.asked)
+	if err != nil || strings.Contains(string(raw), "Tulip") || strings.Contains(string(raw), "OPENAI_API_KEY") {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if v.asked.Agent != "codex" || v.asked.Model != "gpt-5" || len(v.asked.Egress) != 1 || v.asked.Bases["OPENAI_BASE_URL"] != "https://models.example.org/v1" {
+		t.Errorf("asked for %+v", v.asked)
+	}
+	if _, err := c.ResumeSession(t.Context(), "codex-1a2b3", api.Resume{Keys: r.Keys}); err != nil || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Agents(t.Context(), api.Place{}); problem.KindOf(err) != problem.Unavailable {
+		t.Errorf("a daemon without agents: %v", err)
 	}
 }
