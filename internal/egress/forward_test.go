@@ -172,7 +172,9 @@ func TestABodyThatNobodyReadIsNoRequest(t *testing.T) {
 	size := 8 << 20
 	c := w.connect()
 	fmt.Fprintf(c, "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n", size)
+	sent := make(chan struct{})
 	go func() {
+		defer close(sent)
 		for range size / len(another) {
 			if _, err := io.WriteString(c, another); err != nil {
 				return
@@ -182,7 +184,7 @@ func TestABodyThatNobodyReadIsNoRequest(t *testing.T) {
 	if resp, _ := w.read(c, bufio.NewReader(c)); resp.StatusCode != http.StatusOK {
 		t.Errorf("status %d", resp.StatusCode)
 	}
-	io.Copy(io.Discard, c) // until the door hangs up
+	<-sent // or until the door hangs up
 	w.stop()
 	if told := w.decisions(); len(told) != 1 {
 		t.Errorf("told %+v", told)

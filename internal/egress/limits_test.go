@@ -11,14 +11,15 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 func TestEachLimitIsToldByName(t *testing.T) {
-	var arrived int64
+	var arrived atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
-		if arrived = n; err == nil {
+		if arrived.Store(n); err == nil {
 			io.WriteString(w, "ok")
 		}
 	}))
@@ -55,10 +56,9 @@ func TestEachLimitIsToldByName(t *testing.T) {
 		if resp.StatusCode != c.status || len(told) != 1 || told[0].Why != c.why {
 			t.Errorf("%s: %d, told %+v", name, resp.StatusCode, told)
 		}
-		if c.status != 200 && arrived > 1000 {
-			t.Errorf("%s: %d bytes arrived", name, arrived)
+		if n := arrived.Swap(0); c.status != 200 && n > 1000 {
+			t.Errorf("%s: %d bytes arrived", name, n)
 		}
-		arrived = 0
 	}
 
 	w := limited(Limits{Hosts: 2})
