@@ -29,6 +29,8 @@ type dialect struct {
 	loads bool
 	// drains says that it asks for words between its tool calls.
 	drains bool
+	// joins says that a prompt in the middle of a turn is taken into it.
+	joins bool
 	// titled says that it asks the model for a title of a session that has none.
 	titled bool
 	// disguise says whether a turn that ended well by its answer has failed, and why.

@@ -44,7 +44,7 @@ func (Engine) Open(ctx context.Context, o agent.Order, last string, show agent.S
 	t := newTalk(newConn(prog, prog.Stdin), at, d, show)
 	go t.conn.run() // until the program ends
 	if err := t.open(ctx, last); err != nil {
-		return nil, errors.Join(err, prog.Close())
+		return nil, ended(err, prog)
 	}
 	return t, nil
 }
@@ -66,6 +66,11 @@ func (t *talk) open(ctx context.Context, last string) error {
 		return fmt.Errorf("the agent speaks version %d of the protocol; only version %d is spoken here", hello.Version, version)
 	}
 	t.steering = hello.Meta.Steering.Supported
+	if last != "" {
+		if err := t.requeue(); err != nil {
+			t.show.Note(short(err.Error()))
+		}
+	}
 	got, err := t.begin(ctx, hello, last)
 	if err != nil {
 		return err

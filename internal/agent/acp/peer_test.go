@@ -110,18 +110,18 @@ func ready(t *testing.T, o agent.Order) (*talk, *peer) {
 	return talk, p
 }
 
-type ended struct {
+type over struct {
 	says string
 	err  error
 }
 
 // prompted begins a turn and returns the agent's side of it.
-func prompted(ctx context.Context, talk *talk, p *peer, text string) (message, <-chan ended) {
+func prompted(ctx context.Context, talk *talk, p *peer, text string) (message, <-chan over) {
 	p.t.Helper()
-	done := make(chan ended, 1)
+	done := make(chan over, 1)
 	go func() {
 		says, err := talk.Prompt(ctx, text)
-		done <- ended{says, err}
+		done <- over{says, err}
 	}()
 	m := p.hears("session/prompt")
 	if !strings.Contains(string(m.Params), text) {

@@ -1,7 +1,9 @@
 package acp_test
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ var real = map[string]struct {
 	"gemini":    {wire: agent.Gemini},
 	"qwen":      {wire: agent.Chat, base: "/v1", steers: true, loads: true},
 	"codex-acp": {wire: agent.Responses, base: "/v1", steers: true, loads: true},
-	"opencode":  {wire: agent.Chat, base: "/v1", loads: true},
+	"opencode":  {wire: agent.Chat, base: "/v1", steers: true, loads: true},
 }
 
 // installed is an agent's order against a model of a test.
@@ -61,6 +63,36 @@ func TestRealAgentsHoldTheContractOfEngines(t *testing.T) {
 					return modeltest.Play(model, acp.Engine{}, absolute(dir, turns)), installed(t, name, model.URL)
 				},
 			})
+		})
+	}
+}
+
+func TestRealAgentsAreRefusedByTheKindOfATool(t *testing.T) {
+	for name := range real {
+		t.Run(name, func(t *testing.T) {
+			model := modeltest.Start(t)
+			order := installed(t, name, model.URL)
+			order.Denied = []string{"edit", "execute"}
+			dir, show := t.TempDir(), &agenttest.Shown{}
+			t.Chdir(dir)
+			t.Setenv("HOME", t.TempDir())
+			file := filepath.Join(dir, "a.txt")
+			model.Converse("", modeltest.Do(modeltest.Write(file, "no\n")), modeltest.Say("Well."))
+			talk, err := acp.Engine{}.Open(t.Context(), order, "", show)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer talk.Close()
+			_, err = talk.Prompt(t.Context(), "Write the file")
+			if asks := name != "codex-acp"; asks != (err == nil) {
+				t.Errorf("the turn ended with %v", err)
+			}
+			if _, there := os.Stat(file); there == nil && name != "codex-acp" { // codex asks nobody: it is stopped once it is seen
+				t.Errorf("the file was written\n%s", show)
+			}
+			if err == nil && !strings.Contains(show.String(), "refused: edit") {
+				t.Errorf("it is not shown:\n%s", show)
+			}
 		})
 	}
 }

@@ -49,8 +49,7 @@ func (t *talk) Prompt(ctx context.Context, text string) (says string, err error)
 	for {
 		says, err = t.prompt(ctx, text)
 		if err != nil {
-			t.withdraw()
-			return says, err
+			return says, err // what is queued waits for the next turn
 		}
 		if text = strings.Join(t.withdraw(), "\n\n"); text == "" {
 			return says, nil
@@ -58,7 +57,8 @@ func (t *talk) Prompt(ctx context.Context, text string) (says string, err error)
 	}
 }
 
-// prompt takes one turn. An agent that does not end a turn that was cancelled is ended itself: it must not go on unseen.
+// prompt takes one turn. An agent that does not end a turn that was cancelled is ended itself, and so is one that
+// makes no sense any more: it must not go on unseen.
 func (t *talk) prompt(ctx context.Context, text string) (string, error) {
 	u := newTurn()
 	t.working(u)
@@ -75,13 +75,16 @@ func (t *talk) prompt(ctx context.Context, text string) (string, error) {
 	for {
 		select {
 		case a := <-done:
-			return t.outcome(ctx, u, a)
+			says, err := t.outcome(ctx, u, a)
+			if done = t.another(u, err); done == nil {
+				return says, err
+			}
 		case <-t.conn.gone:
 			select {
 			case a := <-done: // its last words
 				return t.outcome(ctx, u, a)
 			default:
-				return t.last(u), t.conn.why
+				return t.last(u), ended(t.conn.why, t.conn.prog)
 			}
 		case <-stop:
 			cancel()
@@ -89,9 +92,31 @@ func (t *talk) prompt(ctx context.Context, text string) (string, error) {
 			cancel()
 		case <-over:
 			t.conn.end(errors.New("the agent did not stop when it was asked to, and was ended"))
-			return t.last(u), errors.Join(t.conn.why, t.conn.prog.Close())
+			return t.last(u), ended(t.conn.why, t.conn.prog)
 		}
 	}
+}
+
+// ended ends a program of which err is known, and says so in one line.
+func ended(err error, prog program) error {
+	if left := prog.Close(); left != nil {
+		return fmt.Errorf("%w; %w", err, left)
+	}
+	return err
+}
+
+// another is the next answer that a turn still waits for: words that were given in its middle have one of their own. Without any
+// the turn is over.
+func (t *talk) another(u *turn, err error) <-chan answer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil || len(u.also) == 0 {
+		t.turn = nil
+		return nil
+	}
+	next := u.also[0]
+	u.also = u.also[1:]
+	return next
 }
 
 // outcome is what a turn came to.
@@ -151,14 +176,19 @@ func (t *talk) cancelled(u *turn) {
 	u.cancelled = true
 }
 
-// Steer gives words to an agent that takes them in the middle of a turn. One that asks for them between its tool calls is given them
-// then; if it does not ask any more, they are another turn before Prompt returns.
+// Steer gives words to an agent that takes them in the middle of a turn: by the way that it has announced, by asking for them between its
+// tool calls, or as another prompt of the same turn.
 func (t *talk) Steer(ctx context.Context, text string) bool {
 	t.mu.Lock()
 	ready := t.turn != nil && !t.turn.cancelled
-	if ready && t.dialect.drains && len(t.queued) < queuedMax {
-		t.queued = append(t.queued, text)
-		t.mu.Unlock()
+	switch {
+	case ready && t.dialect.drains:
+		defer t.mu.Unlock()
+		return t.enqueue(text)
+	case ready && t.dialect.joins && len(t.turn.also) < queuedMax:
+		defer t.mu.Unlock()
+		_, done := t.conn.send("session/prompt", words(t.session, text))
+		t.turn.also = append(t.turn.also, done)
 		return true
 	}
 	t.mu.Unlock()
@@ -174,16 +204,4 @@ func (t *talk) Steer(ctx context.Context, text string) bool {
 	}
 	err := t.conn.call(ctx, "_session/steering", params, &got)
 	return err == nil && got.Outcome == "injected"
-}
-
-// queuedMax is how many words wait for an agent to ask for them.
-const queuedMax = 64
-
-// withdraw takes the words that the agent has not asked for.
-func (t *talk) withdraw() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	texts := t.queued
-	t.queued = nil
-	return texts
 }

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -266,5 +267,60 @@ func TestWordsForAnAgentThatAsksForThem(t *testing.T) {
 	p.answers(m, `{"stopReason":"end_turn"}`)
 	if end := <-done; end.err != nil {
 		t.Error(end.err)
+	}
+}
+
+func TestWordsThatWaitOutliveAKill(t *testing.T) {
+	talk, p := ready(t, agent.Order{Agent: "qwen"})
+	_, done := prompted(t.Context(), talk, p, "Work")
+	if !talk.Steer(t.Context(), "And this") {
+		t.Fatal("it takes no words")
+	}
+	p.Close()
+	if end := <-done; end.err == nil {
+		t.Fatal("a turn of an agent that is gone went well")
+	}
+	home := talk.at.home
+	talk, p = play(t, agent.Order{Agent: "qwen"})
+	talk.at.home = home
+	opened := opening(talk, "old")
+	p.answers(p.hears("initialize"), `{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"resume":{}}}}`)
+	p.answers(p.hears("session/resume"), `{}`)
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	m, done := prompted(t.Context(), talk, p, "Go on")
+	p.answers(m, `{"stopReason":"end_turn"}`)
+	if m = p.hears("session/prompt"); !strings.Contains(string(m.Params), "And this") {
+		t.Errorf("it is told %s", m.Params)
+	}
+	p.answers(m, `{"stopReason":"end_turn"}`)
+	if end := <-done; end.err != nil {
+		t.Error(end.err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(home, ".sallyport/*")); len(left) != 0 {
+		t.Errorf("%q is left", left)
+	}
+}
+
+func TestWordsAsAnotherPromptOfTheSameTurn(t *testing.T) {
+	talk, p := ready(t, agent.Order{Agent: "opencode"})
+	first, done := prompted(t.Context(), talk, p, "Work")
+	if !talk.Steer(t.Context(), "And this") {
+		t.Fatal("it takes no words")
+	}
+	second := p.hears("session/prompt")
+	p.answers(first, `{"stopReason":"end_turn"}`)
+	p.settled()
+	if len(done) > 0 {
+		t.Fatal("the turn is over before the words that were given in it are answered")
+	}
+	p.update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Both."}}`)
+	p.answers(second, `{"stopReason":"end_turn"}`)
+	if end := <-done; end.err != nil || end.says != "Both." {
+		t.Errorf("%q, %v", end.says, end.err)
+	}
+	if talk.Steer(t.Context(), "Late") {
+		t.Error("it takes words after the turn")
 	}
 }

@@ -12,6 +12,7 @@ import (
 const (
 	callsMax = 4096 // tool calls of a turn that are known by name
 	lastMax  = 4 * agent.SaysBytesMax
+	kindMax  = 20 // bytes of a kind's name
 	planMax  = 30 // steps of a plan that are shown
 )
 
@@ -22,13 +23,14 @@ type turn struct {
 	over      bool   // something else came after it
 	calls     map[string]*call
 	plan      string
-	refused   bool          // a tool was
-	cancelled bool          // by us
-	unasked   string        // kind of a tool that is refused and was used all the same
-	halt      chan struct{} // closed then
-	stray     string        // last text that belongs to no message: codex-acp says so what went wrong
-	thread    string        // state of the agent's thread, by codex-acp
-	trouble   string        // what the agent says went wrong, by codex-acp
+	refused   bool            // a tool was
+	cancelled bool            // by us
+	unasked   string          // kind of a tool that is refused and was used all the same
+	halt      chan struct{}   // closed then
+	also      []<-chan answer // of words that were given in its middle
+	stray     string          // last text that belongs to no message: codex-acp says so what went wrong
+	thread    string          // state of the agent's thread, by codex-acp
+	trouble   string          // what the agent says went wrong, by codex-acp
 }
 
 // call is a tool call.
@@ -80,7 +82,7 @@ func (t *talk) hear(method string, params json.RawMessage) {
 			u.thread = codex.Thread.Type
 		}
 		if codex.Error.Message != "" && !codex.Error.WillRetry {
-			u.trouble = codex.Error.Message
+			u.trouble = short(codex.Error.Message)
 		}
 	}
 }
@@ -98,7 +100,7 @@ func (t *talk) say(u *turn, n update) {
 		u.says, u.over, u.message = u.says[:0], false, n.MessageID
 	}
 	if n.MessageID == "" {
-		u.stray = text
+		u.stray = short(text)
 	}
 	u.says = append(u.says, text...)
 	if over := len(u.says) - lastMax; over > 0 {
@@ -130,16 +132,16 @@ func (t *talk) tool(u *turn, n update) {
 func (u *turn) call(n update) *call {
 	c := u.calls[n.Call]
 	if c == nil {
-		c = &call{kind: n.Kind}
-		if len(u.calls) < callsMax {
+		c = &call{}
+		if len(u.calls) < callsMax && len(n.Call) <= idMax {
 			u.calls[n.Call] = c
 		}
 	}
-	if n.Kind != "" {
+	if n.Kind != "" && len(n.Kind) <= kindMax {
 		c.kind = n.Kind
 	}
 	if n.Title != "" {
-		c.title = n.Title
+		c.title = short(n.Title)
 	}
 	return c
 }

@@ -1,0 +1,64 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+const (
+	queuedMax      = 64 // words that wait for an agent to take them
+	queueBytesMax  = 1 << 20
+	queueName      = ".sallyport/queued.json"
+	queueReadError = "words that waited for the agent are lost"
+)
+
+// enqueue keeps words until the agent asks for them. They are on disk before anybody is told that the agent has them: a session that is
+// killed goes on with them. It is called with mu held.
+func (t *talk) enqueue(text string) bool {
+	if len(t.queued) >= queuedMax {
+		return false
+	}
+	raw, err := json.Marshal(append(t.queued[:len(t.queued):len(t.queued)], text))
+	if err != nil || len(raw) > queueBytesMax || writeFile(filepath.Join(t.at.home, queueName), string(raw)) != nil {
+		return false // then they are another turn's
+	}
+	t.queued = append(t.queued, text)
+	return true
+}
+
+// withdraw takes the words that the agent has not asked for.
+func (t *talk) withdraw() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	texts := t.queued
+	if len(texts) > 0 {
+		_ = os.Remove(filepath.Join(t.at.home, queueName)) // said twice after a kill is better than lost
+	}
+	t.queued = nil
+	return texts
+}
+
+// requeue takes up what a session that was killed left.
+func (t *talk) requeue() error {
+	f, err := os.Open(filepath.Join(t.at.home, queueName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf(queueReadError+": %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, queueBytesMax+1))
+	if err == nil {
+		err = json.Unmarshal(raw, &t.queued)
+	}
+	if err != nil || len(t.queued) > queuedMax {
+		t.queued = nil
+		return fmt.Errorf(queueReadError+": %w", errors.Join(err, os.ErrInvalid))
+	}
+	return nil
+}
