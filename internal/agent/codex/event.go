@@ -3,6 +3,7 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"sallyport/internal/agent"
@@ -228,17 +229,19 @@ func (r *report) list(items []todo) {
 	r.show.Tool("think", title)
 }
 
+// shell is how codex runs a command.
+var shell = regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z|da)?sh -l?c `)
+
 // command is a command line without the shell that codex runs each in.
 func command(line string) string {
-	for _, shell := range []string{"/bin/bash -lc ", "bash -lc ", "/bin/sh -c ", "/usr/bin/bash -lc "} {
-		if words, ok := strings.CutPrefix(line, shell); ok {
-			if inner, err := agent.Words(words); err == nil && len(inner) == 1 {
-				return inner[0]
-			}
-			return words
-		}
+	words := line[len(shell.FindString(line)):]
+	if len(words) == len(line) {
+		return line
 	}
-	return line
+	if inner, err := agent.Words(words); err == nil && len(inner) == 1 {
+		return inner[0]
+	}
+	return words
 }
 
 // brief is a text of codex as one short line.

@@ -50,7 +50,7 @@ func TestOfManyStrangeThingsSomeAreTold(t *testing.T) {
 
 func TestACommandIsShownWithoutItsShell(t *testing.T) {
 	for line, want := range map[string]string{
-		"/bin/bash -lc 'go test ./...'": "go test ./...", `bash -lc "a 'b'"`: "a 'b'", "/bin/bash -lc ls": "ls", "/bin/bash -lc 'a": "'a", "ls -l": "ls -l", "": "",
+		"/bin/bash -lc 'go test ./...'": "go test ./...", `bash -lc "a 'b'"`: "a 'b'", "/bin/sh -lc 'x y'": "x y", "fish -c 'x'": "fish -c 'x'", "/bin/bash -lc ls": "ls", "/bin/bash -lc 'a": "'a", "ls -l": "ls -l", "": "",
 		`/bin/bash -lc 'a'"'"'b'`: "a'b", "/bin/bash -lc 'a' b": "'a' b",
 	} {
 		if got := command(line); got != want {
