@@ -74,7 +74,10 @@ func TestAHostNameBeginsNoRowOfTheTerminal(t *testing.T) {
 		var b strings.Builder
 		s := sheet{w: &b, width: width, terminal: true}
 		s.network([]api.Asked{{Host: forged(width, 4), Verdict: "refused", Why: forged(width, 4), Count: 1}})
-		s.reached(api.Asked{Host: forged(width, 17), Verdict: "refused", Count: 1})
+		s.reached(api.Asked{Host: forged(width, 17) + "\x1b[2J\u202e", Verdict: "refused", Count: 1})
+		if strings.ContainsAny(b.String(), "\x1b\u202e") {
+			t.Errorf("%q", b.String())
+		}
 		for line := range strings.Lines(b.String()) {
 			if strings.HasPrefix(line, "checks, run") || strings.HasPrefix(line, "digest ") || columns(strings.TrimRight(line, "\n")) > width && width >= 40 && strings.HasPrefix(line, " ") {
 				t.Errorf("%d columns: %q", width, line)
