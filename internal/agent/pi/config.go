@@ -2,6 +2,7 @@ package pi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func newSetup(o agent.Order, home string) (setup, error) {
 	w, ok := wires[o.Wire]
 	switch {
 	case o.Base == "":
-		return setup{}, fmt.Errorf("there is no model that it may ask")
+		return setup{}, errors.New("there is no model that it may ask")
 	case !ok:
 		return setup{}, fmt.Errorf("it does not speak %q: chat, messages, responses and gemini are what it speaks", o.Wire)
 	}
@@ -92,7 +93,7 @@ func (s setup) flags(session string, denied []string) []string {
 	if provider == "" {
 		provider = custom
 	}
-	out := []string{"--provider", provider, "--model", s.model, "--session", session}
+	out := []string{"--provider", provider, "--model", s.model, "--session-dir", s.sessions(), "--session", session}
 	if len(denied) == 0 {
 		return out
 	}
@@ -145,4 +146,23 @@ func (s setup) write() error {
 		}
 	}
 	return nil
+}
+
+// brought is where a repository has what is pi's, in the folder that pi stands in.
+const brought = ".pi"
+
+// keepCommands keeps pi from moving a folder of the repository: it would rename commands to prompts when it starts, and nobody has
+// asked for that. It returns what puts it back.
+func keepCommands() (restore func()) {
+	from, to := filepath.Join(brought, "commands"), filepath.Join(brought, "prompts")
+	_, err := os.Lstat(from)
+	_, other := os.Lstat(to)
+	if err != nil || !errors.Is(other, os.ErrNotExist) {
+		return func() {}
+	}
+	return func() {
+		if _, err := os.Lstat(from); errors.Is(err, os.ErrNotExist) {
+			_ = os.Rename(to, from) // there is nothing to put back if pi no longer does this
+		}
+	}
 }

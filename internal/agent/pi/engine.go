@@ -55,6 +55,9 @@ func (Engine) Open(ctx context.Context, o agent.Order, last string, show agent.S
 	if err := s.write(); err != nil {
 		return nil, err
 	}
+	if _, err := os.Lstat(brought); err == nil {
+		show.Note("the repository brings a folder " + brought + ": what pi would run or be told by it is left out, its settings are read")
+	}
 	session := newSession()
 	if sessionForm.MatchString(last) {
 		switch err := mend(s.file(last)); {
@@ -73,6 +76,7 @@ func (Engine) Open(ctx context.Context, o agent.Order, last string, show agent.S
 
 // start starts pi with a session, which is made if it is not there.
 func start(ctx context.Context, s setup, o agent.Order, session string, show agent.Show) (agent.Conversation, error) {
+	defer keepCommands()()
 	argv := append(append([]string{}, o.Argv...), s.flags(s.file(session), o.Denied)...)
 	c, err := child.Start(child.Options{Argv: argv, Env: append(append([]string{}, o.Env...), s.env()...)})
 	if err != nil {

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 )
 
 const (
 	// headBytesMax is the most that is kept of a line that is read.
 	headBytesMax = 4 << 20
-	// updateBytesMax is the longest message_update that is read: each repeats all of its message, twice, so to read them
-	// all would be quadratic. What they do not tell is told at the message's end.
+	// updateBytesMax is how much of a message_update is read: each repeats all of its message, twice, so to read them
+	// whole would be quadratic. What is new stands at its beginning; what is not told there is told at the message's end.
 	updateBytesMax = 128 << 10
 	// lineBytesMax is the longest line that is skipped: the last of a run repeats all that was said in it.
 	lineBytesMax = 256 << 20
@@ -35,11 +36,7 @@ type event struct {
 
 	// Of a message: an object; of a question it is a text.
 	Message json.RawMessage `json:"message"`
-	Update  struct {
-		Type         string `json:"type"` // text_delta, thinking_delta and more
-		ContentIndex int    `json:"contentIndex"`
-		Delta        string `json:"delta"`
-	} `json:"assistantMessageEvent"`
+	Update  update          `json:"assistantMessageEvent"`
 
 	// Of a tool's call.
 	ToolCallID string `json:"toolCallId"`
@@ -58,6 +55,13 @@ type event struct {
 	// Of a question.
 	Method string `json:"method"`
 	Title  string `json:"title"`
+}
+
+// update is what is new of a message that is being written.
+type update struct {
+	Type         string `json:"type"` // text_delta, thinking_delta and more; "" = it could not be read
+	ContentIndex int    `json:"contentIndex"`
+	Delta        string `json:"delta"`
 }
 
 // state is what pi says of itself, and the models it knows.
@@ -171,10 +175,16 @@ func typeOf(line []byte) string {
 
 // parse reads a line, or the type of one that was cut; false if it is no event.
 func parse(line []byte, whole bool) (e event, ok bool) {
+	if e.Type = typeOf(line); e.Type == "message_update" {
+		if u, ok := begun(line); ok {
+			e.Update = u
+			return e, true
+		}
+	}
 	if !whole {
-		e.Type = typeOf(line)
 		return e, e.Type != ""
 	}
+	e = event{}
 	if trimmed := bytes.TrimSpace(line); len(trimmed) == 0 || trimmed[0] != '{' {
 		return e, false
 	}
@@ -184,6 +194,37 @@ func parse(line []byte, whole bool) (e event, ok bool) {
 		err = nil
 	}
 	return e, err == nil
+}
+
+// begun reads a message_update from its beginning, as far as what is new; false if it does not stand there.
+func begun(line []byte) (u update, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	for _, want := range []json.Token{json.Delim('{'), "type", "message_update", "assistantMessageEvent", json.Delim('{')} {
+		if is, err := d.Token(); err != nil || is != want {
+			return u, false
+		}
+	}
+	for d.More() {
+		var name string
+		if d.Decode(&name) != nil {
+			return u, false
+		}
+		var err error
+		switch name {
+		case "type":
+			err = d.Decode(&u.Type)
+		case "contentIndex":
+			err = d.Decode(&u.ContentIndex)
+		case "delta":
+			return u, d.Decode(&u.Delta) == nil && u.Type != ""
+		default: // of no delta
+			return u, u.Type != "" && !strings.HasSuffix(u.Type, "_delta")
+		}
+		if err != nil {
+			return u, false
+		}
+	}
+	return u, u.Type != ""
 }
 
 // text is the message of a question.

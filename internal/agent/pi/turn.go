@@ -2,23 +2,16 @@ package pi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
 const (
-	saysBytesMax = 64 << 10
 	// pollPause is between two questions whether pi stands still.
 	pollPause = 50 * time.Millisecond
 	// againMax is how often it is asked when it said that it would go on and does not.
 	againMax = 200
-	// steerMax is how long words in the middle of a turn wait to be taken. pi reads its lines in order: they are not lost then.
-	steerMax = 10 * time.Second
-	// partsMax bounds what is remembered of one message.
-	partsMax = 1000
 )
 
 // turn is what is known of a turn under way. It is over when pi stands still: an agent_end alone does not say so, because
@@ -42,6 +35,7 @@ type turn struct {
 	err     error
 	calls   map[string]string // kinds of the tool calls under way, by their id
 	said    map[int]int       // bytes of each part of the message that were shown
+	lost    bool              // some of the message could not be read as it came
 }
 
 // Prompt gives pi words and waits until it stands still.
@@ -81,67 +75,6 @@ func (t *talk) Prompt(ctx context.Context, text string) (says string, err error)
 		return n.says, errors.New("its turn was interrupted, and not by us")
 	}
 	return n.says, nil
-}
-
-// begin lets words be taken in the middle of the turn.
-func (t *talk) begin() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.working = true
-}
-
-// settle ends that; words that pi has not answered for were not taken.
-func (t *talk) settle() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.working = false
-	for id, taken := range t.steered {
-		close(taken)
-		delete(t.steered, id)
-	}
-}
-
-// rest reports whether no words are on their way to pi, and then takes no more.
-func (t *talk) rest() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.steered) == 0 {
-		t.working = false
-	}
-	return !t.working
-}
-
-// Steer gives pi words in the middle of a turn: it reads them once the tools that run are done.
-func (t *talk) Steer(ctx context.Context, text string) bool {
-	id, taken := t.id(), make(chan bool, 1)
-	t.mu.Lock()
-	if !t.working || !t.send(command{ID: id, Type: "prompt", Message: text, Behavior: "steer"}) {
-		t.mu.Unlock()
-		return false
-	}
-	t.steered[id] = taken
-	t.mu.Unlock()
-	limit := time.NewTimer(steerMax)
-	defer limit.Stop()
-	select {
-	case ok := <-taken:
-		return ok
-	case <-limit.C:
-	case <-ctx.Done():
-	}
-	return true
-}
-
-// answered notes that pi has taken words, or refused them; false if id is of no such.
-func (t *talk) answered(id string, ok bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	taken, is := t.steered[id]
-	if is {
-		taken <- ok
-		delete(t.steered, id)
-	}
-	return is
 }
 
 // abort interrupts what runs. Before pi has begun there is nothing that it could interrupt: then it is asked once it has.
@@ -250,82 +183,4 @@ func (n *turn) state(e event) {
 	default:
 		n.over = n.t.rest() // words on their way are answered first
 	}
-}
-
-// work shows what pi does.
-func (n *turn) work(e event) {
-	switch e.Type {
-	case "message_start":
-		clear(n.said)
-	case "message_update":
-		n.update(e)
-	case "message_end":
-		n.message(e)
-	case "tool_execution_start":
-		n.tool(e)
-	case "tool_execution_end":
-		delete(n.calls, e.ToolCallID)
-	}
-}
-
-func (n *turn) update(e event) {
-	u := e.Update
-	switch u.Type {
-	case "text_delta":
-		if at, ok := n.said[u.ContentIndex]; ok || len(n.said) < partsMax {
-			n.said[u.ContentIndex] = at + len(u.Delta)
-			n.t.show.Say(u.Delta)
-		}
-	case "thinking_delta":
-		n.t.show.Think(u.Delta)
-	case "thinking_end":
-		n.t.show.Think("\n")
-	}
-}
-
-// message shows what was not told of a message while it was written, and remembers how it ended.
-func (n *turn) message(e event) {
-	var m message
-	if json.Unmarshal(e.Message, &m) != nil || m.Role != "assistant" {
-		return
-	}
-	n.stop, n.failure = m.StopReason, m.ErrorMessage
-	var words []string
-	for i, p := range m.parts() {
-		if p.Type != "text" || strings.TrimSpace(p.Text) == "" {
-			continue
-		}
-		if shown := n.said[i]; shown < len(p.Text) {
-			n.t.show.Say(strings.ToValidUTF8(p.Text[shown:], ""))
-		}
-		n.t.show.Say("\n")
-		words = append(words, strings.TrimSpace(p.Text))
-	}
-	if m.StopReason == "length" {
-		n.t.show.Note("the model's answer reached its greatest length and was cut off")
-	}
-	if len(words) > 0 {
-		n.says = strings.Join(words, "\n")
-		if len(n.says) > saysBytesMax {
-			n.says = strings.ToValidUTF8(n.says[len(n.says)-saysBytesMax:], "")
-		}
-	}
-	clear(n.said)
-}
-
-func (n *turn) tool(e event) {
-	k := kind(e.ToolName)
-	if len(n.calls) < partsMax {
-		n.calls[e.ToolCallID] = k
-	}
-	title := e.ToolName
-	switch {
-	case e.Args.Command != "":
-		title = e.Args.Command
-	case e.Args.Pattern != "":
-		title = e.ToolName + " " + e.Args.Pattern
-	case e.Args.Path != "":
-		title = e.Args.Path
-	}
-	n.t.show.Tool(k, title)
 }
