@@ -31,6 +31,8 @@ type dialect struct {
 	drains bool
 	// joins says that a prompt in the middle of a turn is taken into it.
 	joins bool
+	// late says that it calls a tool in progress before it asks whether it may use it.
+	late bool
 	// titled says that it asks the model for a title of a session that has none.
 	titled bool
 	// disguise says whether a turn that ended well by its answer has failed, and why.

@@ -87,14 +87,27 @@ func TestFilesAndTerminalsOfItsClientAreNotThere(t *testing.T) {
 }
 
 func TestAKindThatIsRefusedAndUsedWithoutAskingEndsTheTurn(t *testing.T) {
-	talk, p := ready(t, agent.Order{Denied: []string{"execute"}})
-	m, done := prompted(t.Context(), talk, p, "Work")
-	p.update(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"a.txt","status":"completed"}`)
-	p.update(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"execute","title":"make","status":"in_progress"}`)
-	p.hears("session/cancel")
-	p.answers(m, `{"stopReason":"cancelled"}`)
-	if end := <-done; end.err == nil || !strings.Contains(end.err.Error(), `"execute"`) {
-		t.Errorf("the turn ended with %v", end.err)
+	for name, statuses := range map[string][]string{
+		"acp:x":    {"pending", "in_progress"},
+		"gemini":   {"completed"},
+		"opencode": {"pending", "in_progress", "completed"}, // it asks in progress
+	} {
+		talk, p := ready(t, agent.Order{Agent: name, Denied: []string{"execute"}})
+		m, done := prompted(t.Context(), talk, p, "Work")
+		p.update(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"a.txt","status":"completed"}`)
+		for i, status := range statuses {
+			p.settled() // nothing was cancelled yet
+			kind := ""
+			if i == 0 {
+				kind = `"kind":"execute",`
+			}
+			p.update(`{"sessionUpdate":"tool_call_update","toolCallId":"2",` + kind + `"title":"make","status":"` + status + `"}`)
+		}
+		p.hears("session/cancel")
+		p.answers(m, `{"stopReason":"cancelled"}`)
+		if end := <-done; end.err == nil || !strings.Contains(end.err.Error(), `"execute"`) {
+			t.Errorf("%s: the turn ended with %v", name, end.err)
+		}
 	}
 }
 

@@ -122,7 +122,8 @@ func (t *talk) tool(u *turn, n update) {
 		t.show.Tool(c.kind, "failed: "+c.title)
 		return
 	}
-	if !c.refused && u.unasked == "" && slices.Contains(t.at.Denied, c.kind) && !u.cancelled {
+	used := n.Status != "in_progress" || !t.dialect.late
+	if used && !c.refused && u.unasked == "" && slices.Contains(t.at.Denied, c.kind) && !u.cancelled {
 		u.unasked = c.kind
 		close(u.halt)
 	}
