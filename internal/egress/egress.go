@@ -32,8 +32,9 @@ type Route struct {
 	Methods []string     // GET, POST
 	Paths   []string     // prefixes below Base, whole segments
 	Wire    string       // how the usage of a model stands in an answer: responses, chat, messages, gemini; "" = it is not counted
-	// Admit is asked before each request; an error is the answer, such as a budget that is used up. May be nil.
-	Admit func(ctx context.Context) error
+	// Admit is asked before each request; an error is the answer, such as a budget that is used up. What it returns is called once
+	// the request is over and Used was told of it. It may wait, as long as ctx lasts. May be nil.
+	Admit func(ctx context.Context) (over func(), err error)
 	// Used is told what a request has used, once it is known and before the agent is told the end of its answer. May be nil.
 	// Requests run side by side: it is called from several goroutines.
 	Used func(Usage)

@@ -50,9 +50,11 @@ func (c *client) relay(a Answer) bool {
 			return c.refuse(a)
 		}
 	} else {
-		if a = x.admit(); a.Status != 0 {
+		over, refused := x.admit()
+		if a = refused; a.Status != 0 {
 			return c.refuse(a)
 		}
+		defer over()
 		x.meter = newMeter(a)
 	}
 	x.idle = time.AfterFunc(c.cfg.Limits.Idle, func() { end(errIdle) })
@@ -61,14 +63,18 @@ func (c *client) relay(a Answer) bool {
 }
 
 // admit asks the route's owner, such as a budget.
-func (x *exchange) admit() Answer {
+func (x *exchange) admit() (over func(), a Answer) {
 	if x.a.Route.Admit == nil {
-		return x.a
+		return func() {}, x.a
 	}
-	if err := x.a.Route.Admit(x.ctx); err != nil {
-		return x.a.refuse(http.StatusTooManyRequests, plain(err.Error()))
+	over, err := x.a.Route.Admit(x.ctx)
+	if err != nil {
+		return nil, x.a.refuse(http.StatusTooManyRequests, plain(err.Error()))
 	}
-	return x.a
+	if over == nil {
+		over = func() {}
+	}
+	return over, x.a
 }
 
 // run sends the request up and the answer back.

@@ -111,7 +111,7 @@ func TestAListenerThatBreaksIsAnError(t *testing.T) {
 func TestAFaultEndsOneConnectionAndIsTold(t *testing.T) {
 	w := open(t, func(w *world) {
 		route := modelRoute(t, "http://127.0.0.1:1")
-		route.Admit = func(context.Context) error { panic("a fault") }
+		route.Admit = func(context.Context) (func(), error) { panic("a fault") }
 		w.cfg.Routes = []Route{route}
 	})
 	c := w.connect()

@@ -76,7 +76,7 @@ func TestABudgetThatIsUsedUpIsTheAnswer(t *testing.T) {
 	defer s.Close()
 	w := open(t, func(w *world) {
 		route := modelRoute(t, s.URL)
-		route.Admit = func(context.Context) error { return errors.New("the budget of this change is used up") }
+		route.Admit = func(context.Context) (func(), error) { return nil, errors.New("the budget of this change is used up") }
 		w.cfg.Routes = []Route{route}
 	})
 	resp, body := w.send("POST /model/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")

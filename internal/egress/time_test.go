@@ -185,12 +185,12 @@ func TestADoorHasEndedOnlyWhenItsPartsHave(t *testing.T) {
 		var over time.Time
 		asked := make(chan struct{})
 		route := modelRoute(t, "http://model.example")
-		route.Admit = func(ctx context.Context) error {
+		route.Admit = func(ctx context.Context) (func(), error) {
 			close(asked)
 			<-ctx.Done()
 			time.Sleep(time.Second)
 			over = time.Now()
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 		d, err := New(Config{Routes: []Route{route}})
 		if err != nil {

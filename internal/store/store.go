@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
+	"sallyport/internal/budget"
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
@@ -100,6 +101,7 @@ type Tx interface {
 	AuditTx
 	audit.Tx
 	session.Tx
+	budget.Tx
 	checkpoint.Tx
 	proposal.Tx
 	approval.Tx

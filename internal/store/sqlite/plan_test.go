@@ -26,7 +26,9 @@ func TestWhatIsAskedOftenIsAnsweredByAnIndex(t *testing.T) {
 		`SELECT seq FROM audit WHERE seq > 5 AND change = 'c' ORDER BY seq LIMIT 9`:     "USING COVERING INDEX audit_change",
 		`SELECT id FROM change WHERE 1 AND top = 'c' ORDER BY seq DESC LIMIT 100`:       "USING INDEX change_top",
 		`SELECT doc FROM proposal WHERE change = 'c' ORDER BY number DESC LIMIT 1`:      "USING INDEX sqlite_autoindex_proposal_1",
-		`SELECT doc FROM session WHERE change = 'c' ORDER BY attempt, started_at`:       "USING INDEX session_change",
+		spentSince: "USING INDEX usage_minute",
+		spentOf:    "USING INDEX usage_row",
+		`SELECT doc FROM session WHERE change = 'c' ORDER BY attempt, started_at`: "USING INDEX session_change",
 	} {
 		var plan []string
 		args := []any{}

@@ -52,6 +52,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"leases", testLeases},
 		{"trust", testTrust},
 		{"what was asked of the network", testAsked},
+		{"what models used", testUsage},
 		{"text that would change is refused", testExact},
 		{"a failing closure is undone alone", testSavepoint},
 		{"a closure that never comes back is undone alone", testPanic},

@@ -1,0 +1,76 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"sallyport/internal/budget"
+	"sallyport/internal/id"
+)
+
+// spentSince is asked before each request to a model.
+const spentSince = `SELECT coalesce(sum(input + cached + output), 0), coalesce(sum(cost), 0) FROM usage WHERE minute >= ?`
+
+const spentOf = `SELECT coalesce(sum(input + cached + output), 0), coalesce(sum(cost), 0) FROM usage WHERE change = ?`
+
+// AddUse counts a use in its row.
+func (t *tx) AddUse(ctx context.Context, u budget.Use) error {
+	what := fmt.Sprintf("count what the model of %q used", u.Change)
+	if err := exact(what, u); err != nil {
+		return err
+	}
+	u = u.Bounded()
+	change := sql.NullString{String: string(u.Change), Valid: u.Change != ""}
+	n, err := t.write(ctx, "count-usage", `UPDATE usage SET requests = requests + ?, estimated = estimated + ?, unpriced = unpriced + ?,
+			input = input + ?, cached = cached + ?, output = output + ?, cost = cost + ?
+		WHERE change IS ? AND session = ? AND model = ? AND minute = ?`,
+		u.Requests, u.Estimated, u.Unpriced, u.Input, u.Cached, u.Output, int64(u.Cost), change, u.Session, u.Model, ms(u.Minute))
+	if err != nil {
+		return ofChange(what, u.Change, err)
+	}
+	if n > 0 {
+		return nil
+	}
+	_, err = t.write(ctx, "add-usage", `INSERT INTO usage (change, session, model, minute, requests, estimated, unpriced, input, cached, output, cost)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		change, u.Session, u.Model, ms(u.Minute), u.Requests, u.Estimated, u.Unpriced, u.Input, u.Cached, u.Output, int64(u.Cost))
+	if err != nil {
+		return ofChange(what, u.Change, err)
+	}
+	return nil
+}
+
+// Uses returns what a change used, by model.
+func (t *tx) Uses(ctx context.Context, change id.Change) (all []budget.Use, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		u := budget.Use{Change: change}
+		err := row.Scan(&u.Model, &u.Requests, &u.Estimated, &u.Unpriced, &u.Input, &u.Cached, &u.Output, &u.Cost)
+		all = append(all, u)
+		return err
+	}, `SELECT model, sum(requests), sum(estimated), sum(unpriced), sum(input), sum(cached), sum(output), sum(cost)
+		FROM usage WHERE change = ? GROUP BY model ORDER BY min(seq)`, change)
+	if err != nil {
+		return nil, fmt.Errorf("read what the models of %q used: %w", change, err)
+	}
+	return all, nil
+}
+
+// SpentOf sums what a change used.
+func (t *tx) SpentOf(ctx context.Context, change id.Change) (budget.Spent, error) {
+	var s budget.Spent
+	if _, err := t.one(ctx, spentOf, []any{change}, &s.Tokens, &s.Cost); err != nil {
+		return budget.Spent{}, fmt.Errorf("sum what the models of %q used: %w", change, err)
+	}
+	return s, nil
+}
+
+// SpentSince sums what all used from a minute on.
+func (t *tx) SpentSince(ctx context.Context, minute time.Time) (budget.Spent, error) {
+	var s budget.Spent
+	if _, err := t.one(ctx, spentSince, []any{ms(minute)}, &s.Tokens, &s.Cost); err != nil {
+		return budget.Spent{}, fmt.Errorf("sum what models used: %w", err)
+	}
+	return s, nil
+}
