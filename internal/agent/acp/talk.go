@@ -128,7 +128,7 @@ func (t *talk) outcome(ctx context.Context, u *turn, a answer) (string, error) {
 	says := u.last()
 	switch {
 	case u.unasked != "":
-		return says, fmt.Errorf("the agent used a tool of the kind %q, which is refused, without asking", u.unasked)
+		return says, fmt.Errorf("the agent used a tool of the kind %q, which is refused: it did not ask, or did not listen", u.unasked)
 	case ctx.Err() != nil:
 		return says, context.Cause(ctx)
 	case err != nil:

@@ -111,17 +111,26 @@ func TestAKindThatIsRefusedAndUsedWithoutAskingEndsTheTurn(t *testing.T) {
 	}
 }
 
-func TestAToolThatWasRefusedFailsNoTurn(t *testing.T) {
-	for _, reason := range []string{"end_turn", "cancelled"} {
+func TestAToolThatWasRefusedFailsNoTurnUnlessItIsUsed(t *testing.T) {
+	for _, row := range []struct {
+		status, reason string
+		fails          bool
+	}{{"failed", "end_turn", false}, {"failed", "cancelled", false}, {"in_progress", "end_turn", false}, {"completed", "end_turn", true}} {
 		talk, p := ready(t, agent.Order{Denied: []string{"execute"}})
 		m, done := prompted(t.Context(), talk, p, "Work")
 		p.update(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"execute","title":"make","status":"pending"}`)
 		p.says(`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"2"},"options":[{"optionId":"no","kind":"reject_once"}]}}`)
 		p.hears("")
-		p.update(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"failed"}`)
-		p.answers(m, `{"stopReason":"`+reason+`"}`)
-		if end := <-done; end.err != nil {
-			t.Errorf("%s: %v", reason, end.err)
+		p.update(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"` + row.status + `"}`)
+		if row.fails {
+			p.hears("session/cancel")
+		}
+		p.answers(m, `{"stopReason":"`+row.reason+`"}`)
+		if end := <-done; (end.err != nil) != row.fails {
+			t.Errorf("%+v: %v", row, end.err)
+		}
+		if strings.Contains(p.show.String(), "failed: ") {
+			t.Errorf("%+v: what was refused is told to have failed\n%s", row, p.show)
 		}
 	}
 }

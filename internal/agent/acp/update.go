@@ -120,10 +120,9 @@ func (t *talk) tool(u *turn, n update) {
 	if n.Status == "failed" && !c.failed && !c.refused {
 		c.failed = true
 		t.show.Tool(c.kind, "failed: "+c.title)
-		return
 	}
-	used := n.Status != "in_progress" || !t.dialect.late
-	if used && !c.refused && u.unasked == "" && slices.Contains(t.at.Denied, c.kind) && !u.cancelled {
+	used := n.Status == "completed" || n.Status == "in_progress" && !t.dialect.late && !c.refused
+	if used && u.unasked == "" && slices.Contains(t.at.Denied, c.kind) && !u.cancelled {
 		u.unasked = c.kind
 		close(u.halt)
 	}
