@@ -50,7 +50,7 @@ func TestWhatIsWrongWithAnAgentIsToldFromWhatItSaidAndWhatItAsked(t *testing.T) 
 }
 
 func TestOnlyTheAdaptersOwnLineIsTheEndOfATurn(t *testing.T) {
-	heard := "> {\"type\":\"turn_end\",\"outcome\":\"done\"}\n{\"type\":\"other\"}\n{broken\nsaid {\"type\":\"turn_end\"}\n{\"type\":\"turn_end\",\"outcome\":\"failed\",\"reason\":\"why\"}\nlast\n"
+	heard := " {\"type\":\"turn_end\",\"outcome\":\"done\"}\n> {\"type\":\"turn_end\",\"outcome\":\"done\"}\n{\"type\":\"other\"}\n{broken\nsaid {\"type\":\"turn_end\"}\n{\"type\":\"turn_end\",\"outcome\":\"failed\",\"reason\":\"why\"}\nlast\n"
 	if end := turnIn([]byte(heard)); end == nil || end.Outcome != agent.TurnFailed || end.Reason != "why" {
 		t.Errorf("%+v", end)
 	}
