@@ -96,3 +96,42 @@ func TestRealAgentsAreRefusedByTheKindOfATool(t *testing.T) {
 		})
 	}
 }
+
+func TestRealAgentsChooseAModelThemselves(t *testing.T) {
+	for _, name := range []string{"gemini", "codex-acp", "opencode"} {
+		t.Run(name, func(t *testing.T) {
+			model := modeltest.Start(t)
+			order := installed(t, name, model.URL)
+			order.Model = ""
+			if name == "opencode" { // it knows the models of one vendor
+				order.Wire, order.Base = agent.Messages, model.URL
+			}
+			dir, show := t.TempDir(), &agenttest.Shown{}
+			t.Chdir(dir)
+			t.Setenv("HOME", t.TempDir())
+			file := filepath.Join(dir, "a.txt")
+			model.Converse("", modeltest.Do(modeltest.Write(file, "yes\n")), modeltest.Say("Done."))
+			talk, err := acp.Engine{}.Open(t.Context(), order, "", show)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer talk.Close()
+			if _, err = talk.Prompt(t.Context(), "Write the file"); err != nil {
+				t.Error(err)
+			}
+			// The model that codex takes is given its tools in a way that the test's model does not speak.
+			if raw, err := os.ReadFile(file); strings.TrimSpace(string(raw)) != "yes" && name != "codex-acp" {
+				t.Errorf("the file holds %q, %v\n%s", raw, err, show)
+			}
+			if len(model.Requests()) == 0 {
+				t.Error("no model was asked")
+			}
+			for _, r := range model.Requests() {
+				t.Logf("%s %s %s", r.Method, r.Path, r.Model)
+				if r.Wire == "" || r.Model == "" || !strings.Contains(r.Header.Get("Authorization")+r.Header.Get("X-Api-Key")+r.Header.Get("X-Goog-Api-Key"), agent.DummyKey) {
+					t.Errorf("it asks for %q with another key than it was given: %v", r.Model, r.Header)
+				}
+			}
+		})
+	}
+}
