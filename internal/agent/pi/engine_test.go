@@ -105,6 +105,8 @@ func TestATurnIsOverWhenPiStandsStillAndNotBefore(t *testing.T) {
 	}{
 		"it tries again":                       {[]agenttest.Deed{print(erring, ends, retries, begins), last}, "note: the model's endpoint takes no more requests for now: there were too many, or a budget is used up: 429 a budget is used up; it is asked again in 2s", ""},
 		"it tries again, asked meanwhile":      {[]agenttest.Deed{print(erring, ends), {Await: awaitBusy}, print(retries, begins), last}, "asked again", ""},
+		"it waits before it tries again":       {[]agenttest.Deed{print(erring, ends, retries), {Await: awaitIdle}, print(begins), last}, "asked again", ""},
+		"it gives up waiting":                  {[]agenttest.Deed{print(erring, ends, retries, gaveUp)}, "", "a budget is used up"},
 		"it gives up trying":                   {[]agenttest.Deed{print(erring, ends, retries, begins, erring, ends, gaveUp)}, "", "a budget is used up"},
 		"it sums up and goes on":               {[]agenttest.Deed{print(erring, ends, sumsUp, summed, begins), last}, "sums it up", ""},
 		"it sums up, stands still and goes on": {[]agenttest.Deed{print(erring, ends, sumsUp, summed), {Await: awaitIdle}, {Await: awaitIdle}, print(begins), last}, "sums it up", ""},
@@ -170,6 +172,17 @@ func TestWordsThatPiRefusesAreNotTaken(t *testing.T) {
 	}
 	if talk.Steer(t.Context(), "too late") {
 		t.Error("words were taken after the turn")
+	}
+}
+
+func TestWordsForAPiThatIsGoneAreNotTaken(t *testing.T) {
+	d := newDesk(t)
+	talk := d.open(order(t, []agenttest.Deed{{Die: true}}), "")
+	if _, err := talk.Prompt(t.Context(), "Work"); err == nil || !strings.Contains(err.Error(), "Reached heap limit") {
+		t.Errorf("%v", err)
+	}
+	if talk.Steer(t.Context(), "And this") {
+		t.Error("words were taken")
 	}
 }
 
@@ -280,6 +293,8 @@ func TestASessionThatPiCannotLoadBeginsAnew(t *testing.T) {
 			d := newDesk(t)
 			file := filepath.Join(d.home, ".pi", "agent", "sessions", name+".jsonl")
 			d.put(file, test.kept)
+			d.put(filepath.Join(d.home, ".pi", "x.jsonl"), "{}\n")
+			d.put(filepath.Join(d.home, ".pi", "agent", "sessions", "api-0123456789abcdef.jsonl"), "{}\n")
 			talk := d.open(order(t), test.last)
 			if talk.Loaded() != test.loaded || (talk.Session() == name) != test.loaded {
 				t.Errorf("%s is loaded: %t", talk.Session(), talk.Loaded())
@@ -311,7 +326,8 @@ func TestPiAsksTheModelThatItShouldAndNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			d.put(filepath.Join(d.home, ".pi/agent/auth.json"), `{"anthropic":{"type":"api_key","key":"old"}}`)
-			if err := os.Symlink("/etc/passwd", filepath.Join(d.home, ".pi/agent/models.json")); err != nil {
+			d.put(filepath.Join(d.home, "other"), "somebody's")
+			if err := os.Symlink(filepath.Join(d.home, "other"), filepath.Join(d.home, ".pi/agent/models.json")); err != nil {
 				t.Fatal(err)
 			}
 			o := order(t)
@@ -330,6 +346,9 @@ func TestPiAsksTheModelThatItShouldAndNoOther(t *testing.T) {
 				if is.BaseURL != test.base || is.APIKey != agent.DummyKey {
 					t.Errorf("%s: %+v", provider, is)
 				}
+			}
+			if d.kept("other") != "somebody's" {
+				t.Errorf("it wrote through a link: %s", d.kept("other"))
 			}
 			if d.kept(".pi/agent/auth.json") != "{}\n" {
 				t.Errorf("%s", d.kept(".pi/agent/auth.json"))

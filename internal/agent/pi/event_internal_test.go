@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 )
@@ -181,7 +182,22 @@ func TestOnlyWhatIsHalfWrittenIsCut(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 	}
-	if err := mend(t.TempDir()); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a folder: %v", err)
+	dir := t.TempDir()
+	for name, make := range map[string]func(path string) error{
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link": func(path string) error {
+			return errors.Join(os.WriteFile(dir+"/other", []byte("a\nb"), 0o600), os.Symlink(dir+"/other", path))
+		},
+	} {
+		if err := make(dir + "/" + name); err != nil {
+			t.Fatal(err)
+		}
+		if err := mend(dir + "/" + name); err == nil || errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a %s: %v", name, err)
+		}
+	}
+	if got, err := os.ReadFile(dir + "/other"); string(got) != "a\nb" {
+		t.Errorf("behind a link: %q, %v", got, err)
 	}
 }
