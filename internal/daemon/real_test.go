@@ -15,12 +15,14 @@ import (
 	"sallyport/internal/agent/agenttest/modeltest"
 	"sallyport/internal/api"
 	"sallyport/internal/client"
+	"sallyport/internal/sandbox"
 )
 
 // real is an agent that people have, with a model that does what a script says.
 type real struct {
 	name  string
 	model string // by a name under which it offers its model a tool for commands
+	wire  agent.Wire
 	base  string // below the model's URL
 	// remembers says that it goes on with its own session after a kill.
 	remembers bool
@@ -30,7 +32,7 @@ type real struct {
 type stage struct {
 	*world
 	real
-	known  agent.Known
+	where  agent.Endpoint
 	server *modeltest.Server
 	port   string // of the model, on the host
 	path   string
@@ -40,9 +42,35 @@ type stage struct {
 // Nobody but the host may hold it; a script that looks for it has it in two pieces.
 var keyBegin, keyEnd = "sk-test-0123456789", "-the-key-of-ann"
 
-// TestTheRealCodexLivesInASandbox is the whole way with `codex exec`.
+// A real agent in a real sandbox is a test for each: they run beside each other.
+
 func TestTheRealCodexLivesInASandbox(t *testing.T) {
-	live(t, real{name: "codex", model: "gpt-5.5", base: "/v1", remembers: true})
+	live(t, real{name: "codex", model: "gpt-5.5", wire: agent.Responses, base: "/v1", remembers: true})
+}
+
+func TestTheRealCodexOverACPLivesInASandbox(t *testing.T) {
+	live(t, real{name: "codex-acp", model: "gpt-5.5", wire: agent.Responses, base: "/v1", remembers: true})
+}
+
+func TestTheRealGeminiLivesInASandbox(t *testing.T) {
+	live(t, real{name: "gemini", model: "test-model", wire: agent.Gemini})
+}
+
+func TestTheRealPiLivesInASandbox(t *testing.T) {
+	live(t, real{name: "pi", model: "test-model", wire: agent.Messages, remembers: true})
+}
+
+func TestTheRealOpencodeLivesInASandbox(t *testing.T) {
+	live(t, real{name: "opencode", model: "test-model", wire: agent.Messages, remembers: true})
+}
+
+func TestTheRealQwenLivesInASandbox(t *testing.T) {
+	live(t, real{name: "qwen", model: "test-model", wire: agent.Chat, base: "/v1", remembers: true})
+}
+
+// TestTheAgentOfOursLivesInASandbox is the same without any program but ours.
+func TestTheAgentOfOursLivesInASandbox(t *testing.T) {
+	live(t, real{name: "api", model: "test-model", wire: agent.Messages, remembers: true})
 }
 
 // live has an agent do in a real sandbox what people use it for, and what they do not want of it.
@@ -58,11 +86,12 @@ func live(t *testing.T, r real) {
 	if !apart(t) {
 		return
 	}
-	s := &stage{world: newWorld(t), real: r, known: known, path: path, key: keyBegin + keyEnd}
+	at := slices.IndexFunc(known.Endpoints, func(e agent.Endpoint) bool { return e.Wire == r.wire })
+	s := &stage{world: newWorld(t), real: r, where: known.Endpoints[at], path: path, key: keyBegin + keyEnd}
 	s.configure(t, map[string]string{"policy.yaml": "forbidden_areas: ['**/*.lock']\n"})
 	s.before = look(t, s.repo)
 	s.server = modeltest.Start(t)
-	s.server.Require(known.Endpoints[0].Header, known.Endpoints[0].Prefix+s.key)
+	s.server.Require(s.where.Header, s.where.Prefix+s.key)
 	if _, s.port, err = net.SplitHostPort(strings.TrimPrefix(s.server.URL, "http://")); err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +102,9 @@ func live(t *testing.T, r real) {
 	t.Run("is paused and resumed", func(t *testing.T) { s.paused(t, c) })
 	t.Run("says why its model gave up", func(t *testing.T) { s.refused(t, c) })
 	t.Run("goes on after its daemon was killed", func(t *testing.T) { c = s.killed(t, c, d) })
+	if t.Failed() {
+		return // what was not reached cannot be judged
+	}
 	s.truthful(t, c)
 	s.stop(t, c)
 	s.leftNothing(t)
@@ -84,10 +116,9 @@ func live(t *testing.T, r real) {
 func (s *stage) ask(t *testing.T, c *client.Client, text string, script ...modeltest.Turn) api.Change {
 	t.Helper()
 	s.server.Converse(text, script...)
-	endpoint := s.known.Endpoints[0]
 	ch, err := c.Run(t.Context(), api.Run{
 		Dir: s.repo, Text: text, Agent: s.name, Model: s.model, Path: s.path, Home: os.Getenv("HOME"), Approve: "later",
-		Keys: api.Keys{endpoint.Keys[0]: api.Key(s.key)}, Bases: map[string]string{endpoint.Bases[0]: s.server.URL + s.base},
+		Keys: api.Keys{s.where.Keys[0]: api.Key(s.key)}, Bases: map[string]string{s.where.Bases[0]: s.server.URL + s.base},
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.said())
@@ -116,7 +147,7 @@ func (s *stage) blob(t *testing.T, id, path string) string {
 func (s *stage) corrected(t *testing.T, c *client.Client) {
 	begun := time.Now()
 	ch := s.ask(t, c, "Write what is asked for",
-		modeltest.Do(modeltest.Write("honest.txt", "honest work\n"), modeltest.Write("bad.lock", "not allowed\n")), modeltest.Say("All done."),
+		modeltest.Do(modeltest.Write(sandbox.Mountpoint+"/honest.txt", "honest work\n"), modeltest.Write(sandbox.Mountpoint+"/bad.lock", "not allowed\n")), modeltest.Say("All done."),
 		modeltest.Do(modeltest.Shell("rm bad.lock; echo corrected >> honest.txt")), modeltest.Say("Now it is right."))
 	d := s.offered(t, c, ch.ID)
 	if got, want := triggers(d), []string{"turn_end invalid", "turn_end valid", "end valid"}; !slices.Equal(got, want) {
@@ -165,7 +196,9 @@ func (s *stage) shut(t *testing.T, c *client.Client) {
 		t.Fatalf("the control does not reach the model: %v", err)
 	}
 	control.Close()
-	ch := s.ask(t, c, "Look around", modeltest.Do(modeltest.Shell(fmt.Sprintf(lookAround, s.base, s.port, keyBegin, keyEnd))), modeltest.Say("I have looked."))
+	ch := s.ask(t, c, "Look around",
+		modeltest.Do(modeltest.Write(sandbox.Mountpoint+"/look.sh", fmt.Sprintf(lookAround, s.base, s.port, keyBegin, keyEnd))),
+		modeltest.Do(modeltest.Shell("bash look.sh")), modeltest.Say("I have looked."))
 	d := s.offered(t, c, ch.ID)
 	met := strings.Split(s.blob(t, ch.ID, "net.txt"), "\n")
 	for i, want := range []string{"other: HTTP/1.1 403 ", "tunnel: HTTP/1.1 403 ", "route: HTTP/1.1 403 ", "directly: refused"} {
@@ -200,7 +233,7 @@ func (s *stage) shut(t *testing.T, c *client.Client) {
 // paused has it stand still in the middle of an answer, and go on.
 func (s *stage) paused(t *testing.T, c *client.Client) {
 	gate := modeltest.NewGate()
-	ch := s.ask(t, c, "Stand still", modeltest.Turn{Text: "I write it now.", Calls: []modeltest.Call{modeltest.Write("stood.txt", "went on\n")}, Middle: gate}, modeltest.Say("It stood."))
+	ch := s.ask(t, c, "Stand still", modeltest.Turn{Text: "I write it now.", Calls: []modeltest.Call{modeltest.Write(sandbox.Mountpoint+"/stood.txt", "went on\n")}, Middle: gate}, modeltest.Say("It stood."))
 	s.reached(t, c, ch.ID, gate)
 	if err := c.Pause(t.Context(), ch.ID, "a look"); err != nil {
 		t.Fatal(err)
@@ -244,15 +277,15 @@ func (s *stage) refused(t *testing.T, c *client.Client) {
 func (s *stage) killed(t *testing.T, c *client.Client, d *doomed) *client.Client {
 	gate := modeltest.NewGate()
 	const text = "Outlive it"
-	ch := s.ask(t, c, text, modeltest.Do(modeltest.Write("begun.txt", "begun\n")), modeltest.Turn{Text: "never said", Before: gate},
-		modeltest.Do(modeltest.Write("ended.txt", "ended\n")), modeltest.Say("I went on."))
+	ch := s.ask(t, c, text, modeltest.Do(modeltest.Write(sandbox.Mountpoint+"/begun.txt", "begun\n")), modeltest.Turn{Text: "never said", Before: gate},
+		modeltest.Do(modeltest.Write(sandbox.Mountpoint+"/ended.txt", "ended\n")), modeltest.Say("I went on."))
 	s.reached(t, c, ch.ID, gate)
 	if err := d.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	d.end(t, s.place)
 	c = s.start(t)
-	if err := c.GiveKeys(t.Context(), ch.ID, api.Keys{s.known.Endpoints[0].Keys[0]: api.Key(s.key)}); err != nil {
+	if err := c.GiveKeys(t.Context(), ch.ID, api.Keys{s.where.Keys[0]: api.Key(s.key)}); err != nil {
 		t.Logf("it needs no key: %v", err)
 	}
 	s.offered(t, c, ch.ID)
