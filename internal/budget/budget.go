@@ -169,6 +169,9 @@ var Names = []Name{TokensPerChange, TokensPerHour, TokensPerDay, CostPerChange, 
 // Money reports whether a budget is one of money.
 func (n Name) Money() bool { return strings.HasPrefix(string(n), "cost") }
 
+// OfChange reports whether a budget is one of a single change.
+func (n Name) OfChange() bool { return strings.HasSuffix(string(n), "_change") }
+
 // quantity is an amount of a budget in words.
 func (n Name) quantity(v int64) string {
 	if n.Money() {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/budget"
 	"sallyport/internal/credential"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
@@ -19,12 +20,15 @@ import (
 type Agency interface {
 	// Chosen returns what the home says of a named agent; the zero Choice if it is silent.
 	Chosen(name string) (Choice, error)
+	// Budgets bound what the models of all agents use (CW-095).
+	Budgets() (budget.Limits, error)
 }
 
 // Choice is what a home says of one agent.
 type Choice struct {
 	Settings agent.Settings
 	Key      credential.Reference // where its model's key is; "" = where people keep it
+	Price    budget.Price         // of its model
 	Limits   sandbox.Limits       // instead of the home's for every sandbox; zero = as those
 }
 

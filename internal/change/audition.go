@@ -38,7 +38,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 		return Audition{}, err
 	}
 	try := id.NewChange() // of nothing: a name for what is held meanwhile
-	forget := func() { c.Keys.Forget(string(try)) }
+	forget := func() { c.Keys.Forget(string(try)); c.purse.forget(try) }
 	if err := c.receive(try, r, keys); err != nil {
 		return Audition{}, err
 	}
@@ -64,11 +64,16 @@ func (c *Controller) audition(ctx context.Context, try id.Change, r request.Requ
 	if err != nil {
 		return Audition{}, err
 	}
+	if err := c.affords(ctx, "", r.Agent, program.Model); err != nil {
+		return Audition{}, err
+	}
 	way := Way{}
 	if c.Network != nil {
-		way, err = c.Network.Open(ctx, Outgoing{
+		o := Outgoing{
 			Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.key, Asked: r.Egress, Decided: decided,
-		})
+		}
+		c.spends(&o, true)
+		way, err = c.Network.Open(ctx, o)
 		if err != nil {
 			return Audition{}, err
 		}

@@ -112,6 +112,7 @@ type Controller struct {
 	places   chan struct{}               // one per agent that may work at once
 	verdicts map[id.Change]verdict       // of the last trees of sessions that have ended
 	gate     gate                        // to the judging of checkpoints
+	purse    purse                       // of what models use
 }
 
 // New returns a controller; it does nothing before Run.
@@ -139,6 +140,7 @@ func New(p Parts) *Controller {
 		verdicts: map[id.Change]verdict{},
 		life:     context.Background(),
 		places:   make(chan struct{}, p.Settings.WorkersMax),
+		purse:    newPurse(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/budget"
 	"sallyport/internal/change"
 	"sallyport/internal/credential"
 	"sallyport/internal/git"
@@ -36,6 +37,8 @@ func (s spy) Program(t agent.Task) (agent.Program, error) {
 type agency map[string]change.Choice
 
 func (a agency) Chosen(name string) (change.Choice, error) { return a[name], nil }
+
+func (a agency) Budgets() (budget.Limits, error) { return budget.Limits{}, nil }
 
 func TestAnAgentIsGivenWhatTheHomeSaysAndTheKeyThatIsThere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")

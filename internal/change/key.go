@@ -171,6 +171,8 @@ func BlockedReason(row store.Change) string {
 		return ""
 	case row.Problem == string(problem.Unavailable):
 		return CredentialMissing
+	case row.Problem == string(problem.AgentFailed):
+		return BudgetUsedUp
 	}
 	return InteractiveModeFailure
 }

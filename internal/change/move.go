@@ -77,6 +77,7 @@ func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change,
 func (c *Controller) moved(row store.Change) {
 	if State(row.State).Final() {
 		c.Keys.Forget(string(row.ID))
+		c.purse.forget(row.ID)
 	}
 	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, State(row.State).Final())
 	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})

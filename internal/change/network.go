@@ -34,6 +34,9 @@ type Outgoing struct {
 	Key     secret.Value    // of Model; empty: it is asked without one
 	Asked   []string        // what the person lets this change reach: hosts, or registries
 	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
+	// Admit and Used are asked and told of each request to Model: see egress.Route. Nil: it is neither counted nor bounded.
+	Admit func(ctx context.Context) (over func(), err error)
+	Used  func(egress.Usage)
 	// Decided is told what became of each request; it does not block.
 	Decided func(egress.Decision)
 }
@@ -46,6 +49,7 @@ func (c *Controller) wayOut(ctx context.Context, row store.Change, o Outgoing) (
 	o.Change, o.Agent, o.Asked = row.ID, row.Request.Agent, row.Request.Egress
 	account := c.account(ctx, row.ID)
 	o.Decided = account.decided
+	c.spends(&o, false)
 	way, err := c.Network.Open(ctx, o)
 	if err != nil || way.Socket == "" {
 		account.close()

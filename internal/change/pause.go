@@ -33,6 +33,13 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
+	at, err := c.row(ctx, change)
+	if err == nil {
+		err = c.waitsForBudget(ctx, at)
+	}
+	if err != nil {
+		return err
+	}
 	if s := c.watching(change); s != nil {
 		return s.please(ctx, func(ctx context.Context) error {
 			if !s.still {
@@ -46,7 +53,7 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 		})
 	}
 	var row store.Change
-	err := c.DB.InTx(ctx, func(tx store.Tx) (err error) {
+	err = c.DB.InTx(ctx, func(tx store.Tx) (err error) {
 		if row, err = tx.Change(ctx, change); err != nil {
 			return err
 		}

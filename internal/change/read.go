@@ -49,6 +49,9 @@ func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err 
 		if d.Asked, err = tx.Asked(ctx, change); err != nil {
 			return err
 		}
+		if d.Uses, err = tx.Uses(ctx, change); err != nil {
+			return err
+		}
 		if p, ok, err := tx.Proposal(ctx, change); err != nil {
 			return err
 		} else if ok {

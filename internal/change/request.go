@@ -134,9 +134,26 @@ func (c *Controller) runnable(change id.Change, r request.Request, again string)
 		return false, problem.Errorf(problem.Unavailable, handing(again, e.wanted), "%w", err)
 	}
 	if err == nil {
-		_, err = e.program()
+		err = c.startable(e, r)
 	}
 	return !e.key.Empty(), err
+}
+
+// startable looks at the agent's program, and at whether what its model uses can be counted.
+func (c *Controller) startable(e equipped, r request.Request) error {
+	p, err := e.program()
+	if err != nil || p.Model == nil {
+		return err
+	}
+	l, err := c.limits()
+	if err != nil {
+		return err
+	}
+	price, err := c.price(r.Agent)
+	if err != nil {
+		return err
+	}
+	return countable(r.Agent, p.Model, price, l)
 }
 
 // possible looks at the base as a whole, at the rules in it, and at what the sandbox is to show.

@@ -30,6 +30,9 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
+	if err := c.affords(ctx, row.ID, r.Agent, program.Model); err != nil {
+		return session.Running{}, session.Supervision{}, err
+	}
 	host, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err

@@ -52,7 +52,8 @@ type supervisor struct {
 	again   bool             // this session cannot go on: another begins from row.From
 	limit   *sandbox.Limit   // that the host ended it for
 
-	rounds rounds // of a program with turns
+	rounds rounds       // of a program with turns
+	broke  <-chan error // why a request to its model was refused
 
 	telling sync.WaitGroup // messages that are under way to the agent; they end with the session
 }
@@ -82,8 +83,9 @@ func (c *Controller) supervise(ctx context.Context, row *store.Change, ws worksp
 	s := &supervisor{
 		c: c, row: *row, ws: ws, host: host, run: run, mode: mode,
 		asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
-		rounds: newRounds(run.Program),
+		rounds: newRounds(run.Program), broke: c.purse.hang(row.ID),
 	}
+	defer c.purse.unhang(row.ID)
 	s.listen(ctx)
 	defer s.deaf()
 	started := make(chan sandbox.Process, 1)
@@ -131,6 +133,8 @@ func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 			s.turnEnded(ctx, turn)
 		case v := <-s.verdicts():
 			s.weigh(ctx, v)
+		case why := <-s.broke:
+			s.overspent(ctx, why)
 		case <-s.rounds.deaf:
 			s.finish()
 		case <-s.rounds.late:

@@ -32,6 +32,8 @@ type rounds struct {
 	late    <-chan time.Time   // once it is, and no turn is under way: when it has to have ended
 	ended   bool               // by the host, because it did not
 	failure string             // why its last turn failed
+	unpaid  bool               // a budget was used up in its turn: if it fails, that is why
+	put     chan agent.TurnEnd // the end of a turn that is looked at once the agent may go on
 }
 
 // verdict is what came of the checks of one tree.
@@ -44,7 +46,7 @@ type verdict struct {
 }
 
 func newRounds(p agent.Program) rounds {
-	r := rounds{max: p.Rounds, n: 1, deaf: make(chan struct{}, 1)}
+	r := rounds{max: p.Rounds, n: 1, deaf: make(chan struct{}, 1), put: make(chan agent.TurnEnd, 1)}
 	if r.max <= 0 {
 		r.max = agent.RoundsDefault
 	}
@@ -55,6 +57,9 @@ func newRounds(p agent.Program) rounds {
 func (s *supervisor) turns() <-chan agent.TurnEnd {
 	if !s.run.Program.Turns || s.idle() {
 		return nil
+	}
+	if len(s.rounds.put) > 0 {
+		return s.rounds.put
 	}
 	return s.run.Talk.Turns()
 }
@@ -73,6 +78,15 @@ func (s *supervisor) idle() bool { return s.still || s.again || s.limit != nil }
 // turnEnded looks at what stands now that the agent waits, and tells it what is wrong with it, or that nothing more is wanted.
 func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 	s.dropChecks()
+	select { // the bell rang before the agent could end its turn
+	case why := <-s.broke:
+		s.overspent(ctx, why)
+	default:
+	}
+	if s.idle() && s.rounds.unpaid {
+		s.rounds.put <- end
+		return
+	}
 	s.rounds.failure = ""
 	if end.Outcome != agent.TurnDone {
 		s.rounds.failure = "its last turn ended without a reason"
@@ -82,6 +96,12 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 	}
 	if s.rounds.over {
 		s.rounds.late = time.After(endWithin)
+		return
+	}
+	unpaid := s.rounds.unpaid
+	s.rounds.unpaid = false
+	if unpaid && s.rounds.failure != "" && !end.More {
+		s.goOn(ctx)
 		return
 	}
 	if s.rounds.failure != "" && !end.More { // the tree is kept and judged at its end

@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
+	"sallyport/internal/budget"
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/credential"
 	"sallyport/internal/id"
@@ -31,6 +32,7 @@ type Detail struct {
 	Undoing     *landing.Landing   // that takes a trial's landing back
 	Progress    *Progress          // while an agent works
 	Asked       []session.Asked    // of the network, by its sessions and checks
+	Uses        []budget.Use       // of models, by model
 }
 
 // Receipt is the answer to an accepted request.

@@ -60,6 +60,9 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 		if errors.Is(err, credential.ErrMissing) {
 			return c.waitForKey(ctx, row, err)
 		}
+		if unaffordable(err) {
+			return c.waitForBudget(ctx, row, err)
+		}
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/internal/agent"
+	"sallyport/internal/budget"
 	"sallyport/internal/change"
 	"sallyport/internal/config"
 	"sallyport/internal/credential"
@@ -25,6 +26,19 @@ func (a agency) Chosen(name string) (change.Choice, error) {
 	return choice(home.Agents[config.AgentName(name)]), nil
 }
 
+// Budgets returns what the home lets models use.
+func (a agency) Budgets() (budget.Limits, error) {
+	home, err := config.LoadSallyport(a.home)
+	if err != nil {
+		return budget.Limits{}, err
+	}
+	b := home.Budgets
+	return budget.Limits{
+		TokensPerChange: int64(b.TokensPerChange), TokensPerHour: int64(b.TokensPerHour), TokensPerDay: int64(b.TokensPerDay),
+		CostPerChange: budget.Money(b.CostPerChange), CostPerHour: budget.Money(b.CostPerHour), CostPerDay: budget.Money(b.CostPerDay),
+	}, nil
+}
+
 // choice turns an entry of agents: into what the path of a change knows.
 func choice(a config.Agent) change.Choice {
 	s := agent.Settings{Model: string(a.Model), Base: string(a.Base), Wire: agent.Wire(a.Wire), Rounds: a.Rounds}
@@ -42,6 +56,7 @@ func choice(a config.Agent) change.Choice {
 		s.Permissions[string(kind)] = p == "allow"
 	}
 	return change.Choice{
+		Price:    budget.Price{Input: budget.Money(a.Price.Input), Cached: budget.Money(a.Price.Cached), Output: budget.Money(a.Price.Output)},
 		Settings: s, Key: credential.Reference(a.Key),
 		Limits: sandbox.Limits{MemoryBytes: int64(a.Memory), Timeout: time.Duration(a.Timeout)},
 	}

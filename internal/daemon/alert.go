@@ -1,9 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"sallyport/internal/api"
+	"sallyport/internal/budget"
 	"sallyport/internal/metric"
 )
 
@@ -15,6 +18,20 @@ func (d *Daemon) alerted(a metric.Alert) {
 	}
 	d.log.Warn("alert", "alert", a.Name, "text", a.Text, "figure", a.Figure, "limit", a.Limit, "unit", a.Unit)
 }
+
+// budgets is how much of the budgets of all changes is used.
+func (d *Daemon) budgets() ([]budget.Share, error) {
+	if d.control == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), budgetsPatience)
+	defer cancel()
+	s, err := d.control.Spending(ctx, "")
+	return s.Shares, err
+}
+
+// budgetsPatience is how long who looks at the figures waits for the budgets.
+const budgetsPatience = 5 * time.Second
 
 // checkMeasures says in one line whether any figure is over its limit.
 func (d *Daemon) checkMeasures() api.Check {

@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options) error {
 		d.Log = os.Stderr
 	}
 	var err error
-	d.meter = metric.New(metric.Options{Alert: d.alerted})
+	d.meter = metric.New(metric.Options{Alert: d.alerted, Budgets: d.budgets})
 	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {
 		return err
 	}

@@ -161,6 +161,7 @@ func model(o change.Outgoing) (egress.Route, error) {
 	}
 	route := egress.Route{
 		Name: "model", Base: base, Methods: []string{http.MethodGet, http.MethodPost}, Paths: o.Model.Paths, Wire: string(o.Model.Wire),
+		Admit: o.Admit, Used: o.Used,
 	}
 	switch {
 	case !o.Key.Empty():

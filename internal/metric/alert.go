@@ -21,7 +21,7 @@ type Alert struct {
 
 // judge holds every figure against every rule; called under the lock.
 func (s *Set) judge() {
-	v := view{failed: s.verdicts.failed, judged: s.verdicts.judged, totals: s.figures.totals(), process: s.process}
+	v := view{failed: s.verdicts.failed, judged: s.verdicts.judged, totals: s.figures.totals(), process: s.process, spent: s.spent}
 	for i := range s.windows {
 		v.recent[i] = s.windows[i].recent(&s.recents[i])
 	}

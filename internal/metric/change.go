@@ -24,7 +24,8 @@ type Figures struct {
 	QueueDepth     int
 	UpperBytes     int64 // what the agent wrote, on disk now
 	UpperMaxBytes  int64
-	MemoryBytes    int64 // what the watch holds for it
+	MemoryBytes    int64  // what the watch holds for it
+	Shares         Shares // of the budgets of one change
 	Ended          bool
 }
 
@@ -94,6 +95,8 @@ type totals struct {
 	upper, upperMax     int64
 	memory, memoryMax   int64
 	upperOf, memoryMost id.Change
+	shares              Shares // the largest of each
+	sharesOf            [budgets]id.Change
 }
 
 func (f *figures) totals() totals {
@@ -110,6 +113,13 @@ func (f *figures) totals() totals {
 		}
 		if e.MemoryBytes > t.memoryMax || e.MemoryBytes == t.memoryMax && e.Change < t.memoryMost {
 			t.memoryMax, t.memoryMost = e.MemoryBytes, e.Change
+		}
+	}
+	for _, e := range f.of {
+		for i, percent := range e.Shares {
+			if percent > t.shares[i] || percent == t.shares[i] && percent > 0 && e.Change < t.sharesOf[i] {
+				t.shares[i], t.sharesOf[i] = percent, e.Change
+			}
 		}
 	}
 	f.sums, f.stale = t, false

@@ -236,7 +236,7 @@ func (s *Set) Moved(change id.Change, state string, revert, final bool) {
 		event := f.event
 		f.event, f.Ended = "", final
 		if final {
-			f.QueueDepth, f.UpperBytes, f.MemoryBytes = 0, 0, 0
+			f.QueueDepth, f.UpperBytes, f.MemoryBytes, f.Shares = 0, 0, 0, Shares{}
 			s.figures.stale = true
 		}
 		s.moves.WithLabelValues(known(state, states)).Inc()

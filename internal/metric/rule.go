@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/internal/budget"
 	"sallyport/internal/id"
 )
 
@@ -13,6 +14,7 @@ type view struct {
 	failed, judged int                       // of the last verdictsMax checkpoints
 	totals
 	process Process
+	spent   Shares // of the budgets of all changes together
 }
 
 // finding is what a rule says of a view.
@@ -55,6 +57,9 @@ func allRules() []rule {
 		full("memory_all", "bytes", memoryAllBytes, "the daemon takes %s of memory; the alert is at %s", func(v view) (float64, id.Change) { return float64(max(v.process.ResidentBytes, v.memory)), "" }),
 		full("descriptors_all", "descriptors", descriptorsAll, "the daemon holds %s; the alert is at %s", func(v view) (float64, id.Change) { return float64(v.process.Descriptors), "" }),
 		{"event_queue", "events", queueMax, longQueue, "%s wait to be looked at; the limit is %s"},
+	}
+	for i, name := range budget.Names {
+		out = append(out, usedUp(i, name))
 	}
 	for i, st := range standards {
 		if st.maximum > 0 {

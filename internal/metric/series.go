@@ -2,6 +2,8 @@ package metric
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"sallyport/internal/budget"
 )
 
 // series is what a scrape shows. A label's values are words of ours, from lists below.
@@ -16,6 +18,10 @@ type series struct {
 	landings    prometheus.Counter
 	rollbacks   prometheus.Counter
 	refused     prometheus.Counter
+	requests    *prometheus.CounterVec
+	tokens      *prometheus.CounterVec
+	cost        prometheus.Counter
+	budgets     *prometheus.GaugeVec
 	sessions    *prometheus.GaugeVec
 	alerts      *prometheus.GaugeVec
 	queue       prometheus.Gauge
@@ -69,6 +75,10 @@ func newSeries() series {
 		landings:    counter("landings_total", "Changes that landed."),
 		rollbacks:   counter("rollbacks_total", "Landed changes that were rolled back."),
 		refused:     counter("samples_refused_total", "Measurements that were less than nothing, and are in no other figure."),
+		requests:    counters("model_requests_total", "Requests to models, by whether the answer told what was used, or was refused for a budget.", "usage"),
+		tokens:      counters("model_tokens_total", "Tokens that models read and wrote; cached ones are not in input.", "kind"),
+		cost:        counter("model_cost_total", "What models cost by the owner's prices."),
+		budgets:     gauges("budget_used_ratio", "How much of a budget is used, of one change the most; 0 where there is none.", "budget"),
 		sessions:    gauges("sessions", "Sessions that run, and that wait for a place.", "state"),
 		alerts:      gauges("alert", "1 while an alert is raised.", "alert"),
 		queue:       gauge("event_queue_depth", "Events found waiting by the last readings of the watches, in all."),
@@ -92,7 +102,7 @@ func (s *series) register(to *prometheus.Registry) {
 		to.MustRegister(h)
 	}
 	to.MustRegister(s.checkpoints, s.pauses, s.resumes, s.reverts, s.lookups, s.moves, s.landings, s.rollbacks, s.refused,
-		s.sessions, s.alerts, s.queue, s.upper, s.upperMost, s.held, s.heldMost, s.resident, s.descriptors)
+		s.requests, s.tokens, s.cost, s.budgets, s.sessions, s.alerts, s.queue, s.upper, s.upperMost, s.held, s.heldMost, s.resident, s.descriptors)
 	for _, word := range []string{okWord, failedWord} {
 		s.pauses.WithLabelValues(word)
 		s.resumes.WithLabelValues(word)
@@ -105,6 +115,15 @@ func (s *series) register(to *prometheus.Registry) {
 	}
 	for _, state := range states {
 		s.moves.WithLabelValues(state)
+	}
+	for _, word := range []string{"told", "estimated", "refused"} {
+		s.requests.WithLabelValues(word)
+	}
+	for _, kind := range []string{"input", "cached", "output"} {
+		s.tokens.WithLabelValues(kind)
+	}
+	for _, name := range budget.Names {
+		s.budgets.WithLabelValues(string(name)).Set(0)
 	}
 	s.lookups.WithLabelValues("hit")
 	s.lookups.WithLabelValues("miss")

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"sallyport/internal/budget"
 	"sallyport/internal/id"
 )
 
@@ -18,6 +19,8 @@ type Options struct {
 	Alert func(Alert)
 	// Process reads what the daemon holds; nil reads /proc.
 	Process func() (Process, error)
+	// Budgets reads how much of the budgets of all changes together is used; nil: only what Spent says.
+	Budgets func() ([]budget.Share, error)
 	// Now is the clock that dates an alert; nil is time.Now. Nothing is decided by it.
 	Now func() time.Time
 }
@@ -36,6 +39,7 @@ type Set struct {
 	running  int
 	waiting  int
 	process  Process
+	spent    Shares   // of the budgets of all changes together
 	raised   []*Alert // by rule; nil = not raised
 	untold   []Alert
 	telling  bool // somebody tells what is untold
@@ -106,7 +110,17 @@ func (s *Set) Gather() ([]*dto.MetricFamily, error) {
 // look reads what the daemon holds, judges all figures, and sets the gauges to them.
 func (s *Set) look() {
 	process, err := s.Process()
+	var shares []budget.Share
+	unread := s.Budgets == nil
+	if !unread {
+		var failed error
+		shares, failed = s.Budgets()
+		unread = failed != nil
+	}
 	s.record(func() {
+		if !unread {
+			_, s.spent = sharesOf(shares).split()
+		}
 		if err == nil {
 			s.process = process
 		}
@@ -119,6 +133,9 @@ func (s *Set) look() {
 			s.resident: float64(s.process.ResidentBytes), s.descriptors: float64(s.process.Descriptors),
 		} {
 			gauge.Set(v)
+		}
+		for i, name := range budget.Names {
+			s.budgets.WithLabelValues(string(name)).Set(max(t.shares[i], s.spent[i]) / 100)
 		}
 	})
 }
