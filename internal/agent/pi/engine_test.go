@@ -1,7 +1,9 @@
 package pi_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -135,6 +137,19 @@ func TestWordsThatLieThereWhenPiStandsStillAreDelivered(t *testing.T) {
 	d := newDesk(t)
 	talk := d.open(order(t, []agenttest.Deed{{Await: awaitBusy}, print(ends), {Await: awaitLeft}}, []agenttest.Deed{{Say: "I read them."}}), "")
 	if says, err := talk.Prompt(t.Context(), "Work"); err != nil || says != "I read them." {
+		t.Errorf("%q, %v", says, err)
+	}
+}
+
+func TestATurnThatIsInterruptedBeforeItBeganIsOver(t *testing.T) {
+	d := newDesk(t)
+	talk := d.open(order(t, []agenttest.Deed{{Hang: true}}, []agenttest.Deed{{Say: "On."}}), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := talk.Prompt(ctx, "Work"); !errors.Is(err, context.Canceled) || d.kept("aborted") != "yes\n" {
+		t.Errorf("%v, aborted: %q", err, d.kept("aborted"))
+	}
+	if says, err := talk.Prompt(t.Context(), "Go on"); err != nil || says != "On." {
 		t.Errorf("%q, %v", says, err)
 	}
 }

@@ -205,11 +205,10 @@ func begun(line []byte) (u update, ok bool) {
 		}
 	}
 	for d.More() {
-		var name string
-		if d.Decode(&name) != nil {
+		name, err := d.Token()
+		if err != nil {
 			return u, false
 		}
-		var err error
 		switch name {
 		case "type":
 			err = d.Decode(&u.Type)

@@ -87,6 +87,20 @@ func TestLinesAreReadInBounds(t *testing.T) {
 	}
 }
 
+// An update is as long as its message: what is new is read at its beginning, however it goes on.
+func TestWhatIsNewIsReadFromTheBeginningOfALongUpdate(t *testing.T) {
+	const head = `{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":3,"delta":"ne\\w`
+	for rest, want := range map[string]update{
+		`","partial":{"content":["` + strings.Repeat("x", 1<<20) + "\"]}}}\n": {"text_delta", 3, "ne\\w"},
+		strings.Repeat("x", 1<<20) + "\"}}\n":                                 {}, // longer than any that is new
+	} {
+		e, err := newReader(strings.NewReader(head + rest)).next()
+		if err != nil || e.Type != "message_update" || e.Update.Delta != want.Delta || want.Type != "" && e.Update != want {
+			t.Errorf("%s %.80q, %v", e.Update.Type, e.Update.Delta, err)
+		}
+	}
+}
+
 // A line that never ends is read to its bound, and no further, in little memory.
 func TestALineWithoutAnEndIsGivenUp(t *testing.T) {
 	endless := iotest.DataErrReader(io.LimitReader(forever{}, 2*lineBytesMax))
