@@ -49,22 +49,24 @@ type Place struct {
 
 // Agent is one agent that has a name, as it is on this machine.
 type Agent struct {
-	Name         string       `json:"name"`
-	Title        string       `json:"title"`
-	Driver       string       `json:"driver"`
-	Installed    bool         `json:"installed"`
-	Path         string       `json:"path,omitempty"`
-	Version      string       `json:"version,omitempty"` // as it said in a sandbox
-	Problem      string       `json:"problem,omitempty"` // why it cannot be run, or its version is not known
-	Install      string       `json:"install,omitempty"` // a command that installs it
-	Model        string       `json:"model,omitempty"`   // that the home chose
-	Endpoint     string       `json:"endpoint,omitempty"`
-	Keys         []string     `json:"keys"`               // variables that may hold its key
-	KeyFrom      string       `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME or file:/path
-	Keyless      bool         `json:"keyless,omitempty"`  // its model asks for none
-	Capabilities Capabilities `json:"capabilities"`
-	Hosts        []string     `json:"hosts"` // asked for beside the model, and refused unless egress: names them; it works without
-	Off          []string     `json:"off"`   // what of its own is switched off inside
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	Driver    string `json:"driver"`
+	Installed bool   `json:"installed"`
+	Path      string `json:"path,omitempty"`
+	Version   string `json:"version,omitempty"` // as it said in a sandbox
+	Problem   string `json:"problem,omitempty"` // why it cannot be run, or its version is not known
+	Install   string `json:"install,omitempty"` // a command that installs it
+	Model     string `json:"model,omitempty"`   // that the home chose
+	Endpoint  string `json:"endpoint,omitempty"`
+	// Endpoints are where its model is by the variable that its key is in, if there are several.
+	Endpoints    map[string]string `json:"endpoints,omitempty"`
+	Keys         []string          `json:"keys"`               // variables that may hold its key
+	KeyFrom      string            `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME or file:/path
+	Keyless      bool              `json:"keyless,omitempty"`  // its model asks for none
+	Capabilities Capabilities      `json:"capabilities"`
+	Hosts        []string          `json:"hosts"` // asked for beside the model, and refused unless egress: names them; it works without
+	Off          []string          `json:"off"`   // what of its own is switched off inside
 }
 
 // Capabilities is what an agent can do (SV-080).

@@ -2,7 +2,6 @@ package change
 
 import (
 	"context"
-	"fmt"
 
 	"sallyport/internal/agent"
 	"sallyport/internal/credential"
@@ -30,7 +29,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 	if err := c.Owner.MayDecide(r.By); err != nil {
 		return Audition{}, err
 	}
-	known, named, err := c.known(r)
+	_, named, err := c.known(r)
 	if err == nil && !named {
 		err = problem.Errorf(problem.Usage, "sallyport agent list", "%q is no agent with a name", r.Agent)
 	}
@@ -45,7 +44,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 	a, err := c.audition(ctx, try, r, decided)
 	if err != nil {
 		forget()
-		return Audition{}, fmt.Errorf("make %s ready: %w", known.Name, err)
+		return Audition{}, err
 	}
 	shut := a.Close
 	a.Close = func() { shut(); forget() }

@@ -59,6 +59,9 @@ func (a *app) keyFound(one *api.Agent) {
 			one.KeyFrom = "$" + name
 		}
 	}
+	if at := one.Endpoints[strings.TrimPrefix(one.KeyFrom, "$")]; at != "" {
+		one.Endpoint = at
+	}
 }
 
 // agents shows each with what it has and lacks.
@@ -80,8 +83,10 @@ func (a *app) agents(s sheet, all []api.Agent) {
 				s.line("          %s: %s", what, text)
 			}
 		}
-		said("program", inert.Path(one.Path))
-		if one.Path == "" && one.Installed {
+		switch {
+		case one.Path != "":
+			said("program", inert.Path(one.Path))
+		case one.Installed:
 			said("program", "part of sallyport")
 		}
 		said("problem", inert.Line(one.Problem))

@@ -90,6 +90,7 @@ func TestTheListSaysWhatIsThereWhatIsMissingAndHowToGetIt(t *testing.T) {
 			Capabilities: api.Capabilities{InteractiveMode: true, PauseResume: true, MessagePassing: true}, Off: []string{"its own sandbox"}},
 		{Name: "gemini", Title: "Google Gemini CLI", Installed: true, Path: "/opt/gemini", Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Problem: "its version is not known: \x1b[31mx"},
 		{Name: "pi", Title: "pi", Installed: true, Path: "/opt/pi", Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}},
+		{Name: "other", Title: "two", Installed: true, Path: "/opt/two", Keys: []string{"A_KEY", "GEMINI_API_KEY"}, Endpoint: "https://a.example", Endpoints: map[string]string{"A_KEY": "https://a.example", "GEMINI_API_KEY": "https://b.example"}},
 		{Name: "qwen", Title: "Qwen", Install: "npm install -g @qwen-code/qwen-code", Keys: []string{"OPENAI_API_KEY"}},
 		{Name: "api", Title: "our own", Installed: true, Version: "devel", Keyless: true, Endpoint: "http://127.0.0.1:1/v1"},
 	}
@@ -97,13 +98,13 @@ func TestTheListSaysWhatIsThereWhatIsMissingAndHowToGetIt(t *testing.T) {
 	for _, want := range []string{
 		"ready   codex      OpenAI Codex CLI 0.169.0", "program: /opt/codex", "key: found in file:/k", "model: gpt-5 at https://api.openai.com/v1", "can: be watched, be paused, be told more while it works", "off inside: its own sandbox",
 		"ready   gemini", "key: found in $GEMINI_API_KEY", `problem: its version is not known: \x1b[31mx`,
-		"no key  pi", "key: not found; set ANTHROPIC_API_KEY or OPENAI_API_KEY", "absent  qwen", "get it: npm install -g @qwen-code/qwen-code", "key: none is needed", "program: part of sallyport", "acp:COMMAND",
+		"no key  pi", "key: not found; set ANTHROPIC_API_KEY or OPENAI_API_KEY", "absent  qwen", "get it: npm install -g @qwen-code/qwen-code", "key: none is needed", "program: part of sallyport", "acp:COMMAND", "model: https://b.example",
 	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is not in:\n%s", want, got.out)
 		}
 	}
-	if strings.Contains(got.out, "Tulip") || strings.Contains(got.out, "\x1b") || got.code != exitDone || d.told() != "agents dir=%2Fwhere%2Fi%2Fstand&home=%2Fhome%2Fme&path=%2Fbin" {
+	if strings.Contains(got.out, "Tulip") || strings.Contains(got.out, "\x1b") || strings.Contains(got.out, "''") || strings.Contains(got.out, "a.example") || got.code != exitDone || d.told() != "agents dir=%2Fwhere%2Fi%2Fstand&home=%2Fhome%2Fme&path=%2Fbin" {
 		t.Errorf("exit %d told %q\n%s", got.code, d.told(), got.out)
 	}
 	if js := d.cli("agent", "list", "--json"); !strings.Contains(js.out, `"key_from": "$GEMINI_API_KEY"`) || strings.Contains(js.out, "Tulip") {

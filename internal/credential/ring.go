@@ -63,16 +63,22 @@ func (w Wanted) Variables() []string {
 // ErrMissing says that a key is nowhere to be found.
 var ErrMissing = problem.New(problem.Unavailable, "the key is missing")
 
+// missing is ErrMissing in words that say which, and where it was looked for.
+type missing string
+
+func (m missing) Error() string { return string(m) }
+func (missing) Unwrap() error   { return ErrMissing }
+
 // missing names where it was looked for.
 func (w Wanted) missing() error {
-	names := w.Variables()
+	names := slices.Clone(w.Variables())
 	for i, n := range names {
 		names[i] = "$" + n
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("%s has no key, and nothing says where one is: %w", w.Agent, ErrMissing)
+		return missing(w.Agent + " has no key, and nothing says where one is")
 	}
-	return fmt.Errorf("%s has no key: %s is not set where the command was given, nor where the daemon was started: %w", w.Agent, strings.Join(names, " or "), ErrMissing)
+	return missing(fmt.Sprintf("%s has no key: %s is not set where the command was given, nor where the daemon was started", w.Agent, strings.Join(names, " or ")))
 }
 
 // Check refuses keys that cannot be any, by name; it never tells one. Errors: problem.Usage.
@@ -188,7 +194,6 @@ func (r *Ring) look(change string, w Wanted) (secret.Value, string, error) {
 	if w.Keyless {
 		return secret.Value{}, "", nil
 	}
-	w.Names = slices.Clone(w.Names)
 	return secret.Value{}, "", w.missing()
 }
 
@@ -197,7 +202,7 @@ func (r *Ring) read(path string) (secret.Value, error) {
 	next := fmt.Sprintf("ls -l %q", path)
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return secret.Value{}, fmt.Errorf("the key's file %q is not there: %w", path, ErrMissing)
+		return secret.Value{}, missing(fmt.Sprintf("the key's file %q is not there", path))
 	}
 	if err != nil {
 		return secret.Value{}, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)

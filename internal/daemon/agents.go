@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,6 +79,14 @@ func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c change.Choice, at
 		w := credential.Wanted{Agent: k.Name, Reference: c.Key, Names: k.KeyNames(), Keyless: e.Keyless}
 		if c.Key != "" {
 			out.Keys = append([]string{}, w.Variables()...)
+		}
+		if c.Key == "" && c.Settings.Base == "" && c.Settings.Wire == "" && len(k.Endpoints) > 1 {
+			out.Endpoints = map[string]string{}
+			for _, each := range slices.Backward(k.Endpoints) { // of two in one variable the first counts
+				for _, name := range each.Keys {
+					out.Endpoints[name] = each.Base
+				}
+			}
 		}
 		from, err := d.keys.Has("", w)
 		if out.KeyFrom = from; err != nil && !errors.Is(err, credential.ErrMissing) {
