@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,10 +83,15 @@ func TestWhatATurnHoldsIsBounded(t *testing.T) {
 		t.Errorf("%d bytes", len(u.says))
 	}
 	for i := range 2 * callsMax {
-		talk.tool(u, update{Call: strings.Repeat("x", i), Title: "t"})
+		talk.tool(u, update{Call: strconv.Itoa(i), Title: "t"})
 	}
-	if len(u.calls) > callsMax {
+	if _, there := u.calls["0"]; len(u.calls) != callsMax || !there {
 		t.Errorf("%d calls", len(u.calls))
+	}
+	u = newTurn()
+	talk.tool(u, update{Call: strings.Repeat("x", idMax+1), Kind: strings.Repeat("k", kindMax+1), Title: strings.Repeat("t", 1<<20)})
+	if len(u.calls) != 0 {
+		t.Error("a call of any name is kept")
 	}
 	for range 2 * queuedMax {
 		talk.dialect.drains, talk.turn = true, u
