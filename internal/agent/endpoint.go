@@ -17,6 +17,7 @@ type Endpoint struct {
 	Header string   // that carries the credential: Authorization, x-api-key, x-goog-api-key
 	Prefix string   // before it, such as "Bearer "
 	Paths  []string // below Base, what may be asked for: /responses, /chat/completions, /models
+	Only   []string // of that, what a model's work takes, method and whole path: egress.Route.Only
 	// Keys are names of environment variables in which people keep the credential, in the order in which they are looked for.
 	Keys []string
 	// Bases are names of environment variables in which people say that the endpoint is elsewhere.

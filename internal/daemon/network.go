@@ -160,7 +160,7 @@ func model(o change.Outgoing) (egress.Route, error) {
 		return egress.Route{}, problem.Errorf(problem.Usage, "sallyport agent list", "the endpoint of the model of %s is no URL: %w", o.Agent, err)
 	}
 	route := egress.Route{
-		Name: "model", Base: base, Methods: []string{http.MethodGet, http.MethodPost}, Paths: o.Model.Paths, Wire: string(o.Model.Wire),
+		Name: "model", Base: base, Methods: []string{http.MethodGet, http.MethodPost}, Paths: o.Model.Paths, Only: o.Model.Only, Wire: string(o.Model.Wire),
 		Admit: o.Admit, Used: o.Used,
 	}
 	switch {

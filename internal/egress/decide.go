@@ -239,7 +239,7 @@ func (c Config) route(a Answer, target string) Answer {
 		return a.refuse(http.StatusBadRequest, why)
 	case a.head.upgrade:
 		return a.refuse(http.StatusForbidden, "it asks to go over to another protocol")
-	case !oneOf(a.Method, a.Route.Methods) || !under(clean, a.Route.Paths):
+	case !oneOf(a.Method, a.Route.Methods) || !under(clean, a.Route.Paths) || !a.Route.only(a.Method, clean):
 		return a.refuse(http.StatusForbidden, "the route does not allow this method and path")
 	}
 	a.Query = withoutKeys(query)

@@ -31,6 +31,7 @@ type Route struct {
 	Value   secret.Value // of it, prefix included
 	Methods []string     // GET, POST
 	Paths   []string     // prefixes below Base, whole segments
+	Only    []string     // if there are any, of those only these: a method and a whole path, such as "GET /models/*"; see only
 	Wire    string       // how the usage of a model stands in an answer: responses, chat, messages, gemini; "" = it is not counted
 	// Admit is asked before each request; an error is the answer, such as a budget that is used up. What it returns is called once
 	// the request is over and Used was told of it. It may wait, as long as ctx lasts. May be nil.

@@ -202,11 +202,11 @@ func withoutOverrides(h http.Header) {
 	}
 }
 
-// withoutCredentials drops every header that is, or could be read as, a credential.
+// withoutCredentials drops every header that is, or could be read as, a credential, or says on whose account one is used.
 func withoutCredentials(h http.Header) {
 	for name := range h {
 		n := strings.ReplaceAll(lower(name), "_", "-")
-		for _, word := range []string{"authorization", "cookie", "api-key", "apikey", "token", "secret", "credential"} {
+		for _, word := range []string{"authorization", "cookie", "api-key", "apikey", "token", "secret", "credential", "organization", "openai-project", "user-project"} {
 			if strings.Contains(n, word) {
 				delete(h, name)
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,7 +43,7 @@ func TestOnlyTheHostsCredentialGoesUpARoute(t *testing.T) {
 		w.cfg.Routes = []Route{route}
 	})
 	resp, body := w.send("POST /model/responses?key=mine&%6Bey=mine&limit=2;access_token=x HTTP/1.1\r\nHost: " + Inside + "\r\nAuthorization: Bearer mine\r\nX-Api-Key: mine\r\n" +
-		"x_goog_api_key: mine\r\nCookie: a=mine\r\nProxy-Authorization: mine\r\nX-Auth-Token: mine\r\nX-HTTP-Method-Override: DELETE\r\nAnthropic-Beta: b\r\nsession_id: s\r\nUser-Agent: agent/1\r\n" +
+		"x_goog_api_key: mine\r\nOpenAI-Organization: mine\r\nOpenAI-Project: mine\r\nX-Goog-User-Project: mine\r\nCookie: a=mine\r\nProxy-Authorization: mine\r\nX-Auth-Token: mine\r\nX-HTTP-Method-Override: DELETE\r\nAnthropic-Beta: b\r\nsession_id: s\r\nUser-Agent: agent/1\r\n" +
 		"Accept-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}")
 	if body != "ok" || resp.Header.Get("Set-Cookie") != "" {
 		t.Errorf("%q %v", body, resp.Header)
@@ -56,6 +57,45 @@ func TestOnlyTheHostsCredentialGoesUpARoute(t *testing.T) {
 	told := w.decisions()
 	if len(told) != 1 || told[0].Route != "model" || told[0].Path != "/responses" || strings.Contains(fmt.Sprintf("%+v %+v", told, w.cfg), theKey) {
 		t.Errorf("told %+v", told)
+	}
+}
+
+// A key opens more than a model: what its owner has asked at other times, and work that is done later and counted by nobody.
+func TestOfAnEndpointOnlyTheModelsWorkIsAskedFor(t *testing.T) {
+	table := agent.Table()
+	api := table[slices.IndexFunc(table, func(k agent.Known) bool { return k.Name == "api" })]
+	for wire, requests := range map[agent.Wire]map[string]bool{
+		agent.Messages: {
+			"POST /v1/messages": true, "POST /v1/messages?beta=true": true, "POST /v1/messages/count_tokens": true, "GET /v1/models": true, "GET /v1/models/claude-x": true,
+			"POST /v1/messages/batches": false, "GET /v1/messages/batches": false, "GET /v1/messages/batches/b1/results": false, "POST /v1/messages/batches/b1/cancel": false,
+			"GET /v1/messages": false, "POST /v1/models": false, "GET /v1/models/a/b": false, "GET /v1/models/": false, "POST /v1/message%73/batches": false,
+		},
+		agent.Chat: {
+			"POST /chat/completions": true, "GET /models": true, "GET /models/ft:gpt:org::1": true,
+			"GET /chat/completions": false, "GET /chat/completions/c1": false, "GET /chat/completions/c1/messages": false, "POST /chat/completions/c1": false,
+		},
+		agent.Responses: {
+			"POST /responses": true, "POST /responses/compact": true, "POST /responses/input_tokens": true, "GET /models?client_version=1": true,
+			"GET /responses/r1": false, "GET /responses/r1/input_items": false, "POST /responses/r1/cancel": false, "POST /models/m": false,
+		},
+		agent.Gemini: {
+			"POST /v1beta/models/g-2:generateContent": true, "POST /v1beta/models/g-2:streamGenerateContent?alt=sse": true, "POST /v1/models/g-2:countTokens": true, "GET /v1beta/models": true,
+			"POST /v1beta/models/g-2:batchGenerateContent": false, "POST /v1beta/models/v:predictLongRunning": false, "POST /v1beta/models/i:predict": false,
+			"POST /v1beta/models/g-2:predict%3AgenerateContent": false, "GET /v1beta/models/v/operations/o1": false, "POST /v1beta/models/:generateContent": false,
+		},
+	} {
+		e := api.Endpoint(agent.Settings{Wire: wire})
+		c, err := Config{Routes: []Route{{Name: "model", Base: parseURL(t, e.Base), Methods: []string{"GET", "POST"}, Paths: e.Paths, Only: e.Only, Wire: string(wire)}}}.checked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for request, want := range requests {
+			method, target, _ := strings.Cut(request, " ")
+			a := c.Decide([]byte(method + " /model" + target + " HTTP/1.1\r\nHost: " + Inside + "\r\n\r\n"))
+			if (a.Status == 0) != want {
+				t.Errorf("%s %s: %d %s", wire, request, a.Status, a.Why)
+			}
+		}
 	}
 }
 

@@ -111,7 +111,7 @@ func (r Route) checked() (Route, error) {
 		return r, r.wrong("its base has a user name or a fragment")
 	case len(r.Methods) == 0 || len(r.Paths) == 0:
 		return r, r.wrong("it names no methods or no paths, and would open nothing")
-	case len(r.Methods) > itemsMax || len(r.Paths) > itemsMax:
+	case len(r.Methods) > itemsMax || len(r.Paths) > itemsMax || len(r.Only) > itemsMax:
 		return r, r.wrong("it has more than %d methods or paths", itemsMax)
 	case r.Header != "" && (!token(r.Header) || r.Value.Empty()):
 		return r, r.wrong("it has a header without a credential, or a header that is none")
