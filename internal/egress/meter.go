@@ -32,6 +32,7 @@ type meter struct {
 	long  bool   // what is kept was more than may be, and is dropped up to its end
 	kept  []byte // of the line or the answer so far
 	tally tally
+	last  bool // an event came after which no other says anything of usage
 	told  bool
 	zip   *unzip
 }
@@ -102,7 +103,7 @@ func (m *meter) read(p []byte) {
 		}
 		m.kept, m.long = m.kept[:0], false
 	}
-	if m.tally.final && m.wire != wireGemini { // a later part of gemini's may say more
+	if m.tally.final && m.last { // before it, a later event may say more
 		m.tell()
 	}
 }
@@ -125,6 +126,7 @@ func (m *meter) event(line []byte) {
 	if json.Unmarshal(data, &p) == nil {
 		m.tally.add(m.wire, p, true)
 	}
+	m.last = m.last || ends(m.wire, p, data)
 	var whole any
 	if !m.tally.final && json.Unmarshal(data, &whole) == nil {
 		m.out += words(whole, "")

@@ -92,6 +92,7 @@ func (t *tally) add(wire string, p part, stream bool) {
 	switch {
 	case p.Inner != nil:
 		t.add(wire, *p.Inner, stream)
+		t.final = t.final && (!stream || oneOf(string(p.Type), responseEnds)) // what stands in its first event is no count yet
 		return
 	case p.Start != nil:
 		t.add(wire, *p.Start, stream)
@@ -116,6 +117,23 @@ func (t *tally) add(wire string, p part, stream bool) {
 		t.Cached, t.Output = max(t.Cached, int64(u.CacheRead)), max(t.Output, int64(u.Output))
 		t.final = !stream || p.Type == "message_delta"
 	}
+}
+
+// responseEnds are the events with which a stream of responses ends.
+var responseEnds = []string{"response.completed", "response.failed", "response.incomplete"}
+
+// ends reports whether an event is the last of a stream. Some endpoints count as they go: only then is what they say whole. A stream of
+// gemini's has no such event.
+func ends(wire string, p part, data []byte) bool {
+	switch wire {
+	case wireResponses:
+		return oneOf(string(p.Type), responseEnds)
+	case wireChat:
+		return strings.TrimSpace(string(data)) == "[DONE]"
+	case wireMessages:
+		return p.Type == "message_stop"
+	}
+	return false
 }
 
 func (t *tally) gemini(p part, stream bool) {
