@@ -13,14 +13,15 @@ func Registries() []Rule {
 		"index.crates.io", "static.crates.io", // Rust
 		"index.rubygems.org",                       // Ruby
 		"repo.maven.apache.org", "repo1.maven.org", // Java
-		"plugins.gradle.org", "services.gradle.org", // Gradle
-		"repo.hex.pm", "repo.packagist.org", "jsr.io", // Elixir, PHP, Deno
+		"services.gradle.org",               // Gradle itself
+		"repo.hex.pm", "repo.packagist.org", // Elixir, PHP
 	} {
 		rules = append(rules, Rule{Host: host, From: FromRegistries})
 	}
 	for _, host := range []string{
-		"registry.npmjs.org", "registry.yarnpkg.com", "npm.jsr.io", // JavaScript
+		"registry.npmjs.org", "registry.yarnpkg.com", "npm.jsr.io", "jsr.io", // JavaScript
 		"rubygems.org", "api.nuget.org", "pub.dev", // Ruby, .NET, Dart
+		"plugins.gradle.org", // Gradle
 	} {
 		rules = append(rules, Rule{Host: host, Methods: []string{"GET", "HEAD"}, From: FromRegistries})
 	}

@@ -121,7 +121,7 @@ func TestOnlyWhoHasAWayOutIsToldOfOne(t *testing.T) {
 		return spec, env
 	}
 	proxies := []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "NODE_USE_ENV_PROXY"}
-	trust := []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "npm_config_cafile"}
+	trust := []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "DENO_CERT", "npm_config_cafile"}
 	offline := map[string]string{"GOPROXY": "off", "npm_config_offline": "true", "PIP_NO_INDEX": "1"}
 
 	spec, env := environment(session.Way{Registries: true, Bundle: "/run/x"}) // without a socket there is none
