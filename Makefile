@@ -33,7 +33,7 @@ demo: setup build ## changes land, go on trial and are rolled back; under two mi
 	@demo/run
 
 # The tests start themselves again many times, and a race binary sleeps a second at each exit.
-test: setup-test build vet ## every test, with the race detector; as root also as an ordinary user
+test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
 	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly -race -timeout 20m ./...
 	@scripts/test-as-user
 

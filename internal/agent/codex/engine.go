@@ -56,7 +56,13 @@ func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.S
 	if recorded(t.codexHome, last) {
 		t.thread, t.loaded = last, true
 	}
-	return t, configure(t.codexHome, configuration(o, projects(dir)))
+	dirs := projects(dir)
+	for _, project := range dirs {
+		if _, err := os.Lstat(filepath.Join(project, ".codex")); err == nil && project != t.home {
+			show.Note("codex does not read what the repository has in " + filepath.Join(project, ".codex") + ": it could start programs and choose another model")
+		}
+	}
+	return t, configure(t.codexHome, configuration(o, dirs))
 }
 
 // talk is one thread.
