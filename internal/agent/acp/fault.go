@@ -108,8 +108,6 @@ func explained(code int, said string) string {
 	switch {
 	case code == 401 || strings.Contains(low, "authentication required") || strings.Contains(low, "invalid api key") || strings.Contains(low, "unauthorized"):
 		what = "the model's endpoint refused the key (401)"
-	case code == 403:
-		what = "the model's endpoint refused what was asked (403)"
 	case code == 429 || strings.Contains(low, "rate limit"):
 		what = "the model's endpoint takes no more requests for now (429)"
 	case strings.Contains(low, "fetch failed") || strings.Contains(low, "connection refused") || strings.Contains(low, "econnrefused") ||

@@ -326,23 +326,25 @@ func TestWordsThatWaitOutliveAKill(t *testing.T) {
 }
 
 func TestWordsAsAnotherPromptOfTheSameTurn(t *testing.T) {
-	talk, p := ready(t, agent.Order{Agent: "opencode"})
-	first, done := prompted(t.Context(), talk, p, "Work")
-	if !talk.Steer(t.Context(), "And this") {
-		t.Fatal("it takes no words")
-	}
-	second := p.hears("session/prompt")
-	p.answers(first, `{"stopReason":"end_turn"}`)
-	p.settled()
-	if len(done) > 0 {
-		t.Fatal("the turn is over before the words that were given in it are answered")
-	}
-	p.update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Both."}}`)
-	p.answers(second, `{"stopReason":"end_turn"}`)
-	if end := <-done; end.err != nil || end.says != "Both." {
-		t.Errorf("%q, %v", end.says, end.err)
-	}
-	if talk.Steer(t.Context(), "Late") {
-		t.Error("it takes words after the turn")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		talk, p := ready(t, agent.Order{Agent: "opencode"})
+		first, done := prompted(t.Context(), talk, p, "Work")
+		if !talk.Steer(t.Context(), "And this") {
+			t.Fatal("it takes no words")
+		}
+		second := p.hears("session/prompt")
+		p.answers(first, `{"stopReason":"end_turn"}`)
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Fatal("the turn is over before the words that were given in it are answered")
+		}
+		p.update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Both."}}`)
+		p.answers(second, `{"stopReason":"end_turn"}`)
+		if end := <-done; end.err != nil || end.says != "Both." {
+			t.Errorf("%q, %v", end.says, end.err)
+		}
+		if talk.Steer(t.Context(), "Late") {
+			t.Error("it takes words after the turn")
+		}
+	})
 }
