@@ -21,6 +21,7 @@ func (Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hidden) }
 const (
 	InteractiveModeFailure = "interactive_mode_failure"
 	CredentialMissing      = "credential_missing" // its agent's key is not there
+	BudgetUsedUp           = "budget_used_up"     // its agent may not ask its model before a person, or time, has changed the budgets
 )
 
 // Keys are keys by the names of the variables that they came from.

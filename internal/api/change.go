@@ -95,7 +95,7 @@ type Change struct {
 	Problem       string    `json:"problem,omitempty"`        // kind of Reason, if it did not go well
 	Reason        string    `json:"reason,omitempty"`         // why it is where it is
 	Next          string    `json:"next,omitempty"`           // a command to run
-	BlockedReason string    `json:"blocked_reason,omitempty"` // interactive_mode_failure or credential_missing
+	BlockedReason string    `json:"blocked_reason,omitempty"` // interactive_mode_failure, credential_missing or budget_used_up
 	NeedsPerson   bool      `json:"requires_human_intervention,omitempty"`
 	Reverts       string    `json:"reverts,omitempty"`
 	RevertedBy    string    `json:"reverted_by,omitempty"`
@@ -214,6 +214,7 @@ type Detail struct {
 	Landing     *Landed      `json:"landing,omitempty"`
 	Progress    *Progress    `json:"progress,omitempty"`
 	Asked       []Asked      `json:"asked,omitempty"` // of the network
+	Usage       []Usage      `json:"usage,omitempty"` // of models
 }
 
 // The kinds of a notice.

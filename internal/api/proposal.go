@@ -36,6 +36,7 @@ type Card struct {
 	Drift      []string      `json:"drift"`
 	Note       string        `json:"note,omitempty"`
 	Then       []string      `json:"then,omitempty"` // what happens on the host once it has landed
+	Used       string        `json:"used,omitempty"` // what models used for it
 	AgentSays  string        `json:"agent_says,omitempty"`
 }
 

@@ -67,5 +67,6 @@ type Stats struct {
 	WatchBytes    int64     `json:"watch_memory_bytes"`
 	ResidentBytes int64     `json:"resident_bytes"`
 	Descriptors   int       `json:"descriptors"`
+	Spending      Spending  `json:"spending"` // of models
 	Change        *Figures  `json:"change,omitempty"`
 }

@@ -259,6 +259,58 @@ func (l Limits) Fits(s State) bool {
 	return true
 }
 
+func (s Spent) String() string { return Thousands(s.Tokens) + " tokens, " + s.Cost.String() }
+
+func (s Share) String() string {
+	show := Thousands
+	if s.Name.Money() {
+		show = func(n int64) string { return Money(n).String() }
+	}
+	return fmt.Sprintf("%s: %s of %s (%.0f%%)", s.Name, show(s.Used), show(s.Limit), s.Percent())
+}
+
+func (u Use) String() string {
+	text := fmt.Sprintf("%s tokens (in %s, cached %s, out %s)", Thousands(u.Sum()), Thousands(u.Input), Thousands(u.Cached), Thousands(u.Output))
+	switch u.Unpriced {
+	case 0:
+		text += ", " + u.Cost.String()
+	case u.Requests:
+		text += ", no price"
+	default:
+		text += ", " + u.Cost.String() + " and what has no price"
+	}
+	text += ", " + Thousands(u.Requests) + " request"
+	if u.Requests != 1 {
+		text += "s"
+	}
+	if u.Estimated > 0 {
+		text += ", " + Thousands(u.Estimated) + " of them estimated"
+	}
+	return text
+}
+
+// Words say in a line what models used: "used 12,345 tokens, 0.12"; "" if they were not asked.
+func Words(uses []Use) string {
+	var all Use
+	for _, u := range uses {
+		all.Add(u)
+	}
+	if all.Requests == 0 {
+		return ""
+	}
+	text := "used " + Thousands(all.Sum()) + " tokens"
+	switch {
+	case all.Unpriced == 0:
+		text += ", " + all.Cost.String()
+	case all.Unpriced < all.Requests:
+		text += ", " + all.Cost.String() + " and what has no price"
+	}
+	if all.Estimated > 0 {
+		text += fmt.Sprintf(" (%d of %d requests are estimated)", all.Estimated, all.Requests)
+	}
+	return text
+}
+
 // Thousands writes a number with a comma between each three digits.
 func Thousands(n int64) string {
 	text := strconv.FormatInt(n, 10)

@@ -399,7 +399,7 @@ func (c *Controller) waitsForBudget(ctx context.Context, row store.Change) error
 	}
 	c.shares(ctx, row.ID) // the budgets may be others now
 	if err := c.affords(ctx, row.ID, row.Request.Agent, p.Model); err != nil {
-		return problem.Errorf(problem.Refused, "sallyport stats "+string(row.ID), "%s cannot go on: %w", row.ID, err)
+		return problem.Errorf(problem.Refused, "sallyport stats", "%s cannot go on: %w", row.ID, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
+	"sallyport/internal/budget"
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
@@ -160,7 +161,14 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
-	p.Card.Then, err = c.foretold(ctx, row, p)
+	if p.Card.Then, err = c.foretold(ctx, row, p); err != nil {
+		return p, err
+	}
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		uses, err := tx.Uses(ctx, row.ID)
+		p.Card.Used = budget.Words(uses)
+		return err
+	})
 	return p, err
 }
 

@@ -86,6 +86,8 @@ type Verbs interface {
 	WantedBy(ctx context.Context, ref string) (Wanted, error)
 	// Give takes keys for an open change; one that waits for its key goes on.
 	Give(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) error
+	// Spending says what models used in the last hour and day and, with a change, by it, and how much of the budgets that is.
+	Spending(ctx context.Context, change id.Change) (Spending, error)
 	List(ctx context.Context, f store.Filter) ([]store.Change, error)
 	Show(ctx context.Context, change id.Change) (Detail, error)
 	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.

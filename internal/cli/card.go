@@ -45,6 +45,10 @@ func (s sheet) card(change string, p api.Proposal) {
 	s.leftOver(c.LeftOver)
 	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
 	s.list("once it has landed", c.Then, s.yellow("!"))
+	if c.Used != "" {
+		s.line("")
+		s.rows("  ", "  ", inert.Line(c.Used))
+	}
 	if c.AgentSays != "" {
 		s.line("")
 		s.line("the agent says, in its own words, which nobody checked:")

@@ -55,6 +55,7 @@ func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
 	}
 	s.happened(d, entries)
 	s.network(d.Asked)
+	s.used(d.Usage)
 	s.trial(c)
 	s.stands(a, d)
 }

@@ -75,6 +75,7 @@ func (s sheet) stats(v api.Stats) {
 	}
 	s.line("sessions: %d running, %d waiting for a place", v.Running, v.Waiting)
 	s.line("held: %s on disk by all changes, %s of memory by the daemon, %s, %s", size(v.UpperBytes), size(v.ResidentBytes), count(v.Descriptors, "descriptor"), count(v.QueueDepth, "waiting event"))
+	s.spending(v.Spending)
 	if v.Change != nil {
 		s.figures(*v.Change)
 	}

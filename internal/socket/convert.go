@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/api"
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
+	"sallyport/internal/budget"
 	"sallyport/internal/change"
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/landing"
@@ -69,6 +70,7 @@ func detailOf(d change.Detail) api.Detail {
 	out := api.Detail{
 		Change: changeOf(d.Change), Sessions: each(d.Sessions, sessionOf),
 		Checkpoints: each(d.Checkpoints, checkpointOf), Progress: progressOf(d.Progress), Asked: each(d.Asked, askedOf),
+		Usage: each(d.Uses, useOf),
 	}
 	if d.Proposal != nil {
 		p := proposalOf(*d.Proposal)
@@ -134,7 +136,7 @@ func cardOf(c proposal.Card) api.Card {
 		Checks: each(c.Checks, func(k proposal.CheckResult) api.CheckResult {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail)}
 		}),
-		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), AgentSays: text(c.AgentSays),
+		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Used: text(c.Used), AgentSays: text(c.AgentSays),
 	}
 }
 
@@ -161,6 +163,11 @@ func landedOf(l landing.Landing) api.Landed {
 func askedOf(a session.Asked) api.Asked {
 	return api.Asked{Host: text(a.Host), Port: a.Port, Method: text(a.Method), Route: text(a.Route), Verdict: a.Verdict,
 		Why: text(a.Why), Count: a.Count, First: a.First, Last: a.Last}
+}
+
+func useOf(u budget.Use) api.Usage {
+	return api.Usage{Model: text(u.Model), Requests: u.Requests, Estimated: u.Estimated, Unpriced: u.Unpriced,
+		Input: u.Input, Cached: u.Cached, Output: u.Output, Cost: u.Cost}
 }
 
 func progressOf(p *change.Progress) *api.Progress {

@@ -37,6 +37,7 @@ type verbs struct {
 	notices  chan change.Notice
 	patch    string
 	patchErr error
+	spending change.Spending
 	shell    func(ctx context.Context, slave *os.File) (int, error)
 	err      error
 }
@@ -116,6 +117,10 @@ func (v *verbs) Wanting(_ context.Context, r request.Request) (change.Wanted, er
 
 func (v *verbs) WantedBy(_ context.Context, ref string) (change.Wanted, error) {
 	return v.wanted, v.note(audit.Actor{}, "wanted by %s", ref)
+}
+
+func (v *verbs) Spending(_ context.Context, c id.Change) (change.Spending, error) {
+	return v.spending, v.err
 }
 
 func (v *verbs) Give(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) error {

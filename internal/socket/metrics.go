@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"sallyport/internal/api"
+	"sallyport/internal/budget"
+	"sallyport/internal/change"
 	"sallyport/internal/id"
 	"sallyport/internal/metric"
 	"sallyport/internal/problem"
@@ -32,20 +34,38 @@ func (s *Server) stats(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var of *api.Figures
+	var asked id.Change
 	if named := r.URL.Query().Get("change"); named != "" {
-		change, err := id.ParseChange(named)
-		if err != nil {
+		var err error
+		if asked, err = id.ParseChange(named); err != nil {
 			return nil, err
 		}
-		f, ok := s.Meter.Of(change)
+		f, ok := s.Meter.Of(asked)
 		if !ok {
-			return nil, problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "no figures of %s are kept: nothing was measured since this daemon began", change)
+			return nil, problem.Errorf(problem.NotFound, "sallyport change show "+named, "no figures of %s are kept: nothing was measured since this daemon began", asked)
 		}
 		of = figuresOf(f)
 	}
 	out := statsOf(s.Meter.Report())
 	out.Change = of
+	spent, err := s.Verbs.Spending(r.Context(), asked)
+	if err != nil {
+		return nil, err
+	}
+	out.Spending = spendingOf(spent, asked)
 	return out, nil
+}
+
+func spendingOf(s change.Spending, of id.Change) api.Spending {
+	spent := func(s budget.Spent) api.Spent { return api.Spent{Tokens: s.Tokens, Cost: s.Cost} }
+	out := api.Spending{Hour: spent(s.Hour), Day: spent(s.Day), Budgets: each(s.Shares, func(b budget.Share) api.Share {
+		return api.Share{Budget: string(b.Name), Used: b.Used, Limit: b.Limit, Percent: b.Percent()}
+	})}
+	if of != "" {
+		own := spent(s.Change)
+		out.Change = &own
+	}
+	return out
 }
 
 func statsOf(r metric.Report) api.Stats {
