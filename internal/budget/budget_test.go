@@ -112,3 +112,20 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 		}
 	}
 }
+
+func TestALineSaysWhatWasUsed(t *testing.T) {
+	use := func(requests, estimated, unpriced int64) budget.Use {
+		return budget.Use{Requests: requests, Estimated: estimated, Unpriced: unpriced, Tokens: budget.Tokens{Input: 12_000, Cached: 300, Output: 45}, Cost: 120_000}
+	}
+	for want, uses := range map[string][]budget.Use{
+		"":                         nil,
+		"used 12,345 tokens, 0.12": {use(3, 0, 0)},
+		"used 24,690 tokens, 0.24 and what has no price":           {use(3, 0, 0), use(1, 0, 1)},
+		"used 12,345 tokens":                                       {use(2, 0, 2)},
+		"used 12,345 tokens, 0.12 (1 of 3 requests are estimated)": {use(3, 1, 0)},
+	} {
+		if got := budget.Words(uses); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/metric"
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
+	"sallyport/internal/store"
 )
 
 // owner is a home whose budgets change.
@@ -417,6 +418,69 @@ func TestAnAlertIsRaisedAtFourFifthsOfABudgetAndIsOverWithItsChange(t *testing.T
 		synctest.Wait()
 		if left := alerts(); left != "" {
 			t.Errorf("left %q", left)
+		}
+	})
+}
+
+// full is a database that takes no more uses for a while.
+type full struct {
+	store.DB
+	mu   sync.Mutex
+	full bool
+}
+
+func (f *full) set(full bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full = full
+}
+
+func (f *full) InTx(ctx context.Context, do func(store.Tx) error) error {
+	return f.DB.InTx(ctx, func(tx store.Tx) error { return do(fullTx{tx, f}) })
+}
+
+type fullTx struct {
+	store.Tx
+	of *full
+}
+
+func (t fullTx) AddUse(ctx context.Context, u budget.Use) error {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	if t.of.full {
+		return errors.New("the disk is full")
+	}
+	return t.Tx.AddUse(ctx, u)
+}
+
+func TestWhatCouldNotBeWrittenDownIsOwedBeforeAnythingIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		db := &full{DB: h.parts.DB}
+		h.parts.DB = db
+		b := newBank(h)
+		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
+			s.write("page.txt", "two\n")
+			db.set(true)
+			if err := b.spend(ctx, 100); err != nil {
+				t.Errorf("the first request is refused: %v", err)
+			}
+			return "", b.spend(ctx, 200)
+		}, func(ctx context.Context, s *scene, _ string) (string, error) {
+			return "done", b.spend(ctx, 300)
+		})
+		d, _ := h.daemon()
+		chg := h.ask(d)
+		time.Sleep(5 * time.Second)
+		if at := h.is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, "the disk is full") || len(at.Uses) != 0 {
+			t.Errorf("%q, used %+v", at.Change.Reason, at.Uses)
+		}
+		db.set(false)
+		if err := d.Resume(t.Context(), chg, h.by()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if at := h.is(d, chg, change.AwaitingApproval); len(at.Uses) != 1 || at.Uses[0].Sum() != 400 || at.Uses[0].Requests != 2 {
+			t.Errorf("used %+v", at.Uses)
 		}
 	})
 }

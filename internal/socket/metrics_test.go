@@ -5,10 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"sallyport/internal/api"
+	"sallyport/internal/budget"
+	"sallyport/internal/change"
 	"sallyport/internal/metric"
 	"sallyport/internal/problem"
 )
@@ -47,6 +51,23 @@ func TestMetricsComeInTheTextFormAndWithoutIds(t *testing.T) {
 	}
 	if status, _, header := raw(t, c, "GET", "/v1/metrics", "", map[string]string{"Accept-Encoding": "gzip"}); status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") || header.Get("Content-Encoding") != "" {
 		t.Errorf("status %d, headers %v", status, header)
+	}
+}
+
+func TestStatsTellsWhatModelsUsedAndHowMuchOfTheBudgetsThatIs(t *testing.T) {
+	meter := metric.New(metric.Options{})
+	meter.Upper("chg-00000001", 1)
+	spent := change.Spending{
+		State:  budget.State{Change: budget.Spent{Tokens: 1, Cost: 2}, Hour: budget.Spent{Tokens: 3, Cost: 4}, Day: budget.Spent{Tokens: 5, Cost: 6}},
+		Shares: []budget.Share{{Name: budget.TokensPerHour, Used: 3, Limit: 12}},
+	}
+	c, _ := serve(t, &verbs{spending: spent}, func(o *Options) { o.Meter = meter })
+	for of, own := range map[string]*api.Spent{"": nil, "chg-00000001": {Tokens: 1, Cost: 2}} {
+		got, err := c.Stats(t.Context(), of)
+		want := api.Spending{Hour: api.Spent{Tokens: 3, Cost: 4}, Day: api.Spent{Tokens: 5, Cost: 6}, Change: own, Budgets: []api.Share{{Budget: "tokens_per_hour", Used: 3, Limit: 12, Percent: 25}}}
+		if err != nil || !reflect.DeepEqual(got.Spending, want) {
+			t.Errorf("of %q: %+v, %v", of, got.Spending, err)
+		}
 	}
 }
 
