@@ -273,8 +273,8 @@ func (s Subject) killed(t *testing.T) {
 	last := g.talk.Session()
 	done := s.begin(context.Background(), g, "Work")
 	until(t, s.Patience, "the turn to begin", func() bool { _, err := os.Stat("begun"); return err == nil })
-	if s.Anew {
-		last = g.talk.Session()
+	if s.Anew && s.Loads {
+		until(t, s.Patience, "its session to have a name", func() bool { last = g.talk.Session(); return last != "" })
 	}
 	until(t, s.Patience, "all processes to be gone", func() bool {
 		all := g.processes()
