@@ -242,6 +242,11 @@ func (c Config) route(a Answer, target string) Answer {
 	case !oneOf(a.Method, a.Route.Methods) || !under(clean, a.Route.Paths) || !a.Route.only(a.Method, clean):
 		return a.refuse(http.StatusForbidden, "the route does not allow this method and path")
 	}
+	if a.Route.Wire != "" && a.head.length != 0 {
+		if why := a.head.readable(); why != "" {
+			return a.refuse(http.StatusForbidden, why)
+		}
+	}
 	a.Query = withoutKeys(query)
 	a.Rule = a.Route.Name
 	return a

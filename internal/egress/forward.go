@@ -86,6 +86,9 @@ func (x *exchange) run() bool {
 		}
 	}
 	x.body = newUpload(x.client, x.a.head.length, x.live, x.meter.asked)
+	if x.a.Route != nil && x.a.Route.Wire != "" {
+		x.body.ask = &asking{}
+	}
 	stop, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -207,6 +210,8 @@ func (x *exchange) failure(err error) Answer {
 	switch why := x.body.why(); {
 	case errors.Is(why, errTooMuch):
 		return x.a.refuse(http.StatusRequestEntityTooLarge, whyBody)
+	case errors.As(why, new(errAsked)):
+		return x.a.refuse(http.StatusForbidden, why.Error())
 	case errors.Is(why, errSent):
 		return x.a.refuse(http.StatusForbidden, whySent)
 	case errors.Is(cause, errIdle):

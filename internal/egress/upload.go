@@ -26,6 +26,7 @@ type upload struct {
 	live func()        // something moved
 	done chan struct{} // closed at its end
 	note func([]byte)  // sees what goes up; may be nil
+	ask  *asking       // says whether it may; may be nil
 
 	reading sync.Mutex // held while the connection is read
 	n       int64
@@ -87,6 +88,8 @@ func (u *upload) Read(p []byte) (int, error) {
 		u.broken = errTooMuch
 	case !u.c.spend(n):
 		u.broken = errSent
+	case u.ask != nil && u.ask.Write(p[:n]) != "":
+		u.broken = errAsked(u.ask.why)
 	case errors.Is(err, io.EOF):
 		if _, isChunked := u.src.(*exactly); !isChunked {
 			if err = dropTrailers(u.c.r); err != nil {

@@ -1,0 +1,280 @@
+package egress
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A model's endpoint can do more than let a model speak: search the web, fetch a page or a picture, talk to a server that somebody
+// names. Then the agent reaches from there what no door opens, with whatever words it likes. What is asked is read here, and what would
+// do so is not sent to its end. No endpoint begins to work on half a request.
+
+// Bounds of what is kept of a request: its depth, and the beginning of a name or a text.
+const (
+	askDepthMax = 512
+	askTextMax  = 256
+)
+
+const (
+	whyNoJSON   = "what it asks its model is no JSON in UTF-8, and cannot be looked at"
+	whyAskDeep  = "what it asks its model is too deep to be looked at"
+	whyPacked   = "what it asks its model is packed, and cannot be looked at"
+	whyLater    = "it asks its model to work on after the answer, when nobody counts"
+	whyAskReach = "it asks the model's endpoint itself to reach elsewhere: "
+)
+
+// errAsked refuses a request by what it asks; its text is the reason.
+type errAsked string
+
+func (e errAsked) Error() string { return string(e) }
+
+// asking reads along with what a model is asked, whatever its wire is: gateways translate one into another. Names are compared
+// without case, as the most lenient reader does, and each of several of one name counts.
+type asking struct {
+	why   string
+	begun bool
+	stack []level
+	fresh bool // a value begins with the next byte that is no space
+	in    bool // a text
+	left  int  // in an escape: bytes to come
+	code  rune // of an escape by number
+	text  []byte
+}
+
+// level is an object or an array that is not over.
+type level struct {
+	array  bool
+	listed bool   // it is an element of an array
+	up     int    // the object that it lies in, arrays in between or not; -1: none
+	under  string // the name that it has there
+	key    string // of an object: the last name in it
+	naming bool   // of an object: a name comes
+}
+
+// Write looks at more of a request and returns why it may not go on.
+func (q *asking) Write(p []byte) string {
+	for _, c := range p {
+		if q.why != "" {
+			break
+		}
+		if q.in {
+			q.inText(c)
+		} else {
+			q.outside(c)
+		}
+	}
+	return q.why
+}
+
+func (q *asking) outside(c byte) {
+	switch {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		return
+	case c < ' ' || c >= 0x7f || !q.begun && c != '{':
+		q.why = whyNoJSON
+		return
+	}
+	q.begun = true
+	var top *level
+	if n := len(q.stack); n > 0 {
+		top = &q.stack[n-1]
+	}
+	switch c {
+	case '}', ']':
+		if top == nil || top.array != (c == ']') {
+			q.why = whyNoJSON
+			return
+		}
+		q.stack, q.fresh = q.stack[:len(q.stack)-1], false
+	case ',':
+		q.fresh = true
+		if top != nil {
+			top.naming = !top.array
+		}
+	case ':':
+		q.fresh = true
+		if top != nil {
+			top.naming = false
+		}
+	case '"':
+		q.in, q.left, q.text = true, 0, q.text[:0]
+		if top == nil || !top.naming {
+			q.value(c)
+		}
+	default:
+		q.value(c)
+		if c == '{' || c == '[' {
+			q.push(c == '[')
+		}
+	}
+}
+
+func (q *asking) push(array bool) {
+	if len(q.stack) == askDepthMax {
+		q.why = whyAskDeep
+		return
+	}
+	l := level{array: array, up: -1, naming: !array}
+	if n := len(q.stack); n > 0 {
+		top := q.stack[n-1]
+		if l.listed = top.array; top.array {
+			l.up, l.under = top.up, top.under
+		} else {
+			l.up, l.under = n-1, top.key
+		}
+	}
+	q.stack, q.fresh = append(q.stack, l), array
+}
+
+// inText takes a byte of a text; of what is escaped the meaning counts.
+func (q *asking) inText(c byte) {
+	switch {
+	case q.left == 5: // behind a backslash
+		if q.left, q.code = 0, 0; c == 'u' {
+			q.left = 4
+			return
+		}
+		if at := strings.IndexByte("bfnrt", c); at >= 0 {
+			c = "\b\f\n\r\t"[at]
+		}
+		q.keep(rune(c))
+	case q.left > 0:
+		if !isHex(c) {
+			q.why = whyNoJSON
+			return
+		}
+		q.code = q.code<<4 | rune(unhex(c))
+		if q.left--; q.left == 0 {
+			q.keep(q.code)
+		}
+	case c == '\\':
+		q.left = 5
+	case c == '"':
+		q.in = false
+		q.over(string(q.text))
+	case c < ' ':
+		q.why = whyNoJSON
+	case len(q.text) < askTextMax:
+		q.text = append(q.text, c)
+	}
+}
+
+func (q *asking) keep(r rune) {
+	if len(q.text) < askTextMax {
+		q.text = utf8.AppendRune(q.text, r) // half a character stands for no letter that matters here
+	}
+}
+
+// over takes a text that has ended: a name, or a value.
+func (q *asking) over(text string) {
+	n := len(q.stack)
+	if n == 0 {
+		q.why = whyNoJSON
+		return
+	}
+	if top := &q.stack[n-1]; top.naming {
+		top.key = lower(text)
+		q.named(*top)
+	} else if !top.array {
+		q.said(*top, text)
+	}
+}
+
+var (
+	// reachKeys stand in a tool of an endpoint's own that reaches out.
+	reachKeys = []string{"googlesearch", "google_search", "googlesearchretrieval", "google_search_retrieval", "enterprisewebsearch", "enterprise_web_search",
+		"urlcontext", "url_context", "googlemaps", "google_maps", "mcpservers", "mcp_servers", "server_url", "connector_id"}
+	// reachTypes begin the types of such tools.
+	reachTypes = []string{"mcp", "web_search", "web_fetch", "web_browser", "browser_search", "openrouter:web", "url_context", "google_search"}
+	// reachOptions switch such a tool on at the top of a request.
+	reachOptions = []string{"web_search_options", "search_parameters", "plugins", "mcp_servers", "enable_search"}
+	// mediaKeys name what an endpoint fetches for a model to look at.
+	mediaKeys = []string{"image_url", "file_url", "video_url", "audio_url"}
+)
+
+// named judges a name in an object.
+func (q *asking) named(o level) {
+	if o.under == "tools" && oneOf(o.key, reachKeys) ||
+		o.key == "network_policy" && oneOf(o.under, []string{"container", "environment"}) && q.above(o) == "tools" {
+		q.why = whyAskReach + "with a tool of its own"
+	}
+}
+
+// above is the name of what an object's parent is under.
+func (q *asking) above(o level) string {
+	if o.up < 0 {
+		return ""
+	}
+	return q.stack[o.up].under
+}
+
+// value judges the first byte of a value.
+func (q *asking) value(c byte) {
+	n := len(q.stack)
+	if !q.fresh || n == 0 {
+		return
+	}
+	q.fresh = false
+	key, listed := q.stack[0].key, n == 2 && q.stack[1].array
+	if n > 1 && !listed || !listed && strings.IndexByte("fn", c) >= 0 { // false, null
+		return
+	}
+	switch {
+	case key == "background" && !listed:
+		q.why = whyLater
+	case oneOf(key, reachOptions) && (listed || c != '['): // an empty list switches nothing on
+		q.why = whyAskReach + "with a tool of its own"
+	}
+}
+
+// said judges a text that an object has under a name.
+func (q *asking) said(o level, text string) {
+	folded := lower(text)
+	switch {
+	case o.key == "type" && o.under == "tools":
+		if slices.ContainsFunc(reachTypes, func(t string) bool { return strings.HasPrefix(folded, t) }) {
+			q.why = whyAskReach + "with a tool of its own"
+		}
+	case o.key == "model" && len(q.stack) == 1:
+		if strings.HasSuffix(folded, ":online") {
+			q.why = whyAskReach + "with a model that searches"
+		}
+	case q.fetched(o) && !strings.HasPrefix(folded, "data:"):
+		q.why = whyAskReach + "for a file or a picture by its URL"
+	}
+}
+
+// fetched reports whether what an object has under its name is where an endpoint fetches something from. The arguments of a tool
+// may have the same names: they lie elsewhere.
+func (q *asking) fetched(o level) bool {
+	holds := func(o level) bool {
+		return o.under == "content" || o.under == "output" || o.under == "input" && o.listed
+	}
+	switch {
+	case oneOf(o.key, mediaKeys):
+		return holds(o)
+	case o.key == "url" && (oneOf(o.under, mediaKeys) || o.under == "source"):
+		return o.up >= 0 && !o.listed && holds(q.stack[o.up])
+	case o.key == "fileuri" || o.key == "file_uri":
+		return (o.under == "filedata" || o.under == "file_data") && q.above(o) == "parts"
+	}
+	return false
+}
+
+// readable judges whether what a request asks a model can be looked at.
+func (h head) readable() string {
+	for _, v := range h.header["Content-Encoding"] {
+		if lower(v) != "identity" {
+			return whyPacked
+		}
+	}
+	for _, v := range h.header["Content-Type"] {
+		kind, _, _ := strings.Cut(lower(v), ";")
+		_, set, named := strings.Cut(strings.ReplaceAll(lower(v), " ", ""), "charset=")
+		if strings.TrimSpace(kind) != "application/json" || named && strings.Trim(set, `"`) != "utf-8" {
+			return whyNoJSON
+		}
+	}
+	return ""
+}
