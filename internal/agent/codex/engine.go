@@ -149,13 +149,15 @@ func (t *talk) turn(ctx context.Context, thread, text string) (says string, err 
 		_, _ = io.WriteString(c.Stdin, text) // one that does not read says so by what it does
 		_ = c.Stdin.Close()
 	}()
-	r := &report{show: t.show, begun: t.begun}
+	r := &report{show: t.show, begun: t.begun, denied: t.order.Denied}
 	broken := t.follow(ctx, c, r)
 	err = c.Close()
 	t.mu.Lock()
 	t.child = nil
 	t.mu.Unlock()
 	switch {
+	case r.unasked != "":
+		return r.says, fmt.Errorf("the agent used a tool of the kind %q, which is refused: it did not ask", r.unasked)
 	case r.completed:
 		return r.says, err
 	case ctx.Err() != nil:
@@ -207,7 +209,7 @@ func (t *talk) begun(thread string) {
 	}
 }
 
-// follow takes events until codex is gone or its output makes no sense.
+// follow takes events until codex is gone, does what is refused, or its output makes no sense.
 func (t *talk) follow(ctx context.Context, c *child.Child, r *report) error {
 	type read struct {
 		event event
@@ -248,7 +250,9 @@ func (t *talk) follow(ctx context.Context, c *child.Child, r *report) error {
 				return fmt.Errorf("codex's output makes no sense: %w", got.err)
 			}
 			ended := r.over
-			r.take(got.event)
+			if r.take(got.event); r.unasked != "" {
+				return nil
+			}
 			if r.over && !ended {
 				over = time.After(t.patience)
 			}

@@ -185,6 +185,31 @@ func TestWhatEndsATurnBadlyIsOneLineForAPerson(t *testing.T) {
 	}
 }
 
+// TestAKindOfToolThatIsRefusedEndsTheTurn: codex asks nobody, so it is stopped once it has begun.
+func TestAKindOfToolThatIsRefusedEndsTheTurn(t *testing.T) {
+	for kind, line := range map[string]string{
+		"execute": `{"type":"item.started","item":{"type":"command_execution","command":"ls"}}`,
+		"edit":    `{"type":"item.started","item":{"type":"file_change","changes":[{"path":"a","kind":"update"}]}}`,
+		"delete":  `{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"b","kind":"add"},{"path":"a","kind":"delete"}]}}`,
+		"search":  `{"type":"item.completed","item":{"type":"web_search","query":"x"}}`,
+		"other":   `{"type":"item.started","item":{"type":"mcp_tool_call","server":"a","tool":"b"}}`,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			o := order(t, [][]agenttest.Deed{{{Print: line + "\n"}, {Hang: true}}})
+			o.Denied = []string{"fetch", kind}
+			_, err := sit(t, o, "").talk.Prompt(t.Context(), "Work")
+			if err == nil || !strings.Contains(err.Error(), `a tool of the kind "`+kind+`", which is refused`) {
+				t.Errorf("%v", err)
+			}
+			o = order(t, [][]agenttest.Deed{{{Print: line + "\n"}}})
+			o.Denied = []string{"fetch", "read"}
+			if _, err := sit(t, o, "").talk.Prompt(t.Context(), "Work"); err != nil {
+				t.Errorf("another kind is refused: %v", err)
+			}
+		})
+	}
+}
+
 func TestATurnThatIsOverIsOverWhateverItLeftBehind(t *testing.T) {
 	d := sit(t, order(t, [][]agenttest.Deed{{{Say: "Done."}, {Leave: true}}, {{Say: "Again."}}}), "")
 	for _, want := range []string{"Done.", "Again."} {

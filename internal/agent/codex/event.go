@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sallyport/internal/agent"
@@ -34,6 +35,14 @@ type item struct {
 type fileChange struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"` // add, delete, update
+}
+
+// tool is the kind of tool that makes such a change.
+func (f fileChange) tool() string {
+	if f.Kind == "delete" {
+		return "delete"
+	}
+	return "edit"
 }
 
 type todo struct {
@@ -76,9 +85,10 @@ const (
 
 // report is what one turn has come to.
 type report struct {
-	show  agent.Show
-	odd   map[string]bool // what was told about, once
-	begun func(thread string)
+	show   agent.Show
+	odd    map[string]bool // what was told about, once
+	begun  func(thread string)
+	denied []string // kinds of tools that are refused
 
 	started   bool   // a thread is
 	says      string // its last words
@@ -86,7 +96,8 @@ type report struct {
 	failed    string // why its turn failed
 	over      bool   // its turn
 	completed bool
-	done      int // of its list, when it was last shown
+	done      int    // of its list, when it was last shown
+	unasked   string // kind of a tool that is refused and was used: codex asks nobody
 }
 
 // take shows an event.
@@ -145,15 +156,32 @@ func (r *report) strange(kind, text string) {
 	r.show.Note(text)
 }
 
+// uses notes that codex uses a tool of a kind.
+func (r *report) uses(kind string) {
+	if r.unasked == "" && slices.Contains(r.denied, kind) {
+		r.unasked = kind
+	}
+}
+
+// tool shows a tool that codex uses.
+func (r *report) tool(kind, title string) {
+	r.uses(kind)
+	r.show.Tool(kind, title)
+}
+
 // begins shows what codex has begun to do.
 func (r *report) begins(i item) {
 	switch i.Type {
 	case "command_execution":
-		r.show.Tool("execute", command(i.Command))
+		r.tool("execute", command(i.Command))
+	case "file_change":
+		for _, f := range i.Changes {
+			r.uses(f.tool())
+		}
 	case "mcp_tool_call":
-		r.show.Tool("other", i.Server+" "+i.Tool)
+		r.tool("other", i.Server+" "+i.Tool)
 	case "collab_tool_call":
-		r.show.Tool("other", "another agent: "+i.Tool)
+		r.tool("other", "another agent: "+i.Tool)
 	case "todo_list":
 		r.list(i.Items)
 	}
@@ -181,7 +209,7 @@ func (r *report) ends(i item) {
 			r.show.Note("the call of " + i.Tool + " failed")
 		}
 	case "web_search":
-		r.show.Tool("search", i.Query)
+		r.tool("search", i.Query)
 	case "todo_list":
 		r.list(i.Items)
 	case "error":
@@ -197,11 +225,7 @@ func (r *report) files(i item) {
 			r.show.Note(fmt.Sprintf("and %d more files", len(i.Changes)-at))
 			break
 		}
-		kind := "edit"
-		if f.Kind == "delete" {
-			kind = "delete"
-		}
-		r.show.Tool(kind, f.Path)
+		r.tool(f.tool(), f.Path)
 	}
 	if i.Status == "failed" || i.Status == "declined" {
 		r.show.Note("the files were not changed")
