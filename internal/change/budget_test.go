@@ -227,13 +227,15 @@ func TestManyRequestsAtOnceDoNotRunFarPastABudget(t *testing.T) {
 		each   int64
 		most   int64 // of all tokens
 		least  int   // requests that were met
+		before int   // requests that were made one by one before
 	}{
-		"a small budget, one at a time": {budget.Limits{TokensPerChange: 10_000}, 3000, 12_000, 4},
-		"a large one":                   {budget.Limits{TokensPerChange: 200_000}, 30_000, 210_000, 7},
-		"of the hour":                   {budget.Limits{TokensPerHour: 200_000}, 30_000, 210_000, 7},
-		"of money":                      {budget.Limits{CostPerDay: 200_000}, 30_000, 210_000, 7},
-		"more than was thought":         {budget.Limits{TokensPerChange: 200_000}, 90_000, 7 * 90_000, 3}, // the first ones are not known to be so large
-		"all of them":                   {budget.Limits{TokensPerChange: 1 << 30}, 30_000, 50 * 30_000, 50},
+		"a small budget, one at a time": {budget.Limits{TokensPerChange: 10_000}, 3000, 12_000, 4, 0},
+		"a large one":                   {budget.Limits{TokensPerChange: 200_000}, 30_000, 210_000, 7, 0},
+		"of the hour":                   {budget.Limits{TokensPerHour: 200_000}, 30_000, 210_000, 7, 0},
+		"of money":                      {budget.Limits{CostPerDay: 200_000}, 30_000, 210_000, 7, 0},
+		"more than was thought":         {budget.Limits{TokensPerChange: 200_000}, 90_000, 7 * 90_000, 3, 0}, // the first ones are not known to be so large
+		"a size that is known":          {budget.Limits{TokensPerChange: 200_000}, 90_000, 270_000, 3, 1},
+		"all of them":                   {budget.Limits{TokensPerChange: 1 << 30}, 30_000, 50 * 30_000, 50, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *home) {
@@ -249,7 +251,13 @@ func TestManyRequestsAtOnceDoNotRunFarPastABudget(t *testing.T) {
 					s.write("page.txt", "two\n")
 					var mu sync.Mutex
 					var all sync.WaitGroup
-					for range 50 {
+					for range test.before {
+						if err := b.spend(ctx, test.each); err != nil {
+							t.Errorf("refused: %v", err)
+						}
+						met++
+					}
+					for range 50 - test.before {
 						all.Go(func() {
 							if err := b.spend(ctx, test.each); err == nil {
 								mu.Lock()
@@ -461,9 +469,15 @@ func TestWhatCouldNotBeWrittenDownIsOwedBeforeAnythingIsAsked(t *testing.T) {
 		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
 			s.write("page.txt", "two\n")
 			db.set(true)
-			if err := b.spend(ctx, 100); err != nil {
-				t.Errorf("the first request is refused: %v", err)
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					if err := b.spend(ctx, 100); err != nil {
+						t.Errorf("one of the first requests is refused: %v", err)
+					}
+				})
 			}
+			all.Wait()
 			return "", b.spend(ctx, 200)
 		}, func(ctx context.Context, s *scene, _ string) (string, error) {
 			return "done", b.spend(ctx, 300)
@@ -479,7 +493,7 @@ func TestWhatCouldNotBeWrittenDownIsOwedBeforeAnythingIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, chg, change.AwaitingApproval); len(at.Uses) != 1 || at.Uses[0].Sum() != 400 || at.Uses[0].Requests != 2 {
+		if at := h.is(d, chg, change.AwaitingApproval); len(at.Uses) != 1 || at.Uses[0].Sum() != 500 || at.Uses[0].Requests != 3 {
 			t.Errorf("used %+v", at.Uses)
 		}
 	})
