@@ -356,7 +356,10 @@ func TestWhatCannotBeCountedIsNotAsked(t *testing.T) {
 					synctest.Wait()
 					return
 				}
-				if p := problem.Of(err); err == nil || p.Kind != problem.Refused || !strings.Contains(p.Text, test.want) || p.Next == "" {
+				if err == nil {
+					t.Fatal("it is taken")
+				}
+				if p := problem.Of(err); p.Kind != problem.Refused || !strings.Contains(p.Text, test.want) || p.Next == "" {
 					t.Errorf("%v", err)
 				}
 			})
