@@ -1,9 +1,12 @@
 package change_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"sallyport/internal/change"
 	"sallyport/internal/disk"
@@ -50,6 +53,28 @@ func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
 		h.is(c, old, change.Rejected)
 		if h.hasWorkspace(old) {
 			t.Error("it was never removed")
+		}
+	})
+}
+
+// A power cut while a ref was moved must not fail the change whose ref it was.
+func TestADaemonThatBeginsFreesTheRefsOfOpenChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, end := h.daemon()
+		asked := h.ask(c)
+		d := h.is(c, asked, change.AwaitingApproval)
+		end()
+		lock := filepath.Join(h.parts.Workspaces.Host(d.Change.Request.Project).Path, workspace.RefRoot(asked), "valid.lock")
+		if err := os.WriteFile(lock, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _ = h.daemon()
+		next := h.ask(c)
+		time.Sleep(time.Minute) // a git that outlived the last daemon had its time
+		h.is(c, next, change.AwaitingApproval)
+		if _, err := os.Lstat(lock); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the ref of %s is locked: %v", asked, err)
 		}
 	})
 }

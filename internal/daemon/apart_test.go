@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"runtime"
@@ -40,8 +41,13 @@ func apart(t *testing.T) bool {
 	runtime.LockOSThread() // the death signal follows the thread
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s", out)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if os.Getenv(longRun) != "" { // hours: who waits sees how far it is
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	}
+	err := cmd.Run()
+	t.Logf("%s", out.Bytes())
 	if err != nil {
 		t.Errorf("in a process apart: %v", err)
 	}

@@ -108,7 +108,7 @@ func (p Place) is(dir int, name string) bool {
 	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && uint64(st.Dev) == p.Dev && st.Ino == p.Ino
 }
 
-// lockMax is longer than any git of ours holds the lock of a ref.
+// lockMax is how long a git that outlived its daemon has to move a ref, which takes milliseconds.
 const lockMax = 10 * time.Second
 
 // Unlock removes the locks that a killed git, or a power cut, has left on the refs of a change, in the host's repository
