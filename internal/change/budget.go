@@ -24,6 +24,9 @@ const (
 	flightTokens = 32_000
 	// modelsMax is how many models of one session are told apart; the rest is counted together, without a name.
 	modelsMax = 20
+	// flightPatience is how long a request of one change counts against the others before it is known what it used: a program that holds
+	// its request open must not keep all others from asking.
+	flightPatience = 2 * time.Minute
 	// countPatience is how long the writing of one use may take.
 	countPatience = 10 * time.Second
 )
@@ -42,6 +45,7 @@ type purse struct {
 // flight is a request that was admitted and is not over.
 type flight struct {
 	change id.Change
+	began  time.Time
 	spent  budget.Spent // taken for what it will use
 }
 
@@ -185,11 +189,15 @@ func (s *spending) admit(ctx context.Context) (over func(), err error) {
 		if over != nil || err != nil {
 			return over, err
 		}
+		later := time.NewTimer(flightPatience)
 		select {
 		case <-landed:
+		case <-later.C:
 		case <-ctx.Done():
+			later.Stop()
 			return nil, fmt.Errorf("it waited for other requests: %w", context.Cause(ctx))
 		}
+		later.Stop()
 	}
 }
 
@@ -221,12 +229,14 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	}
 	var own, all budget.Spent
 	for f := range p.flights {
-		all = all.Plus(f.spent)
 		if f.change == s.change {
 			own = own.Plus(f.spent)
 		}
+		if f.change == s.change || time.Since(f.began) < flightPatience {
+			all = all.Plus(f.spent)
+		}
 	}
-	f := &flight{change: s.change}
+	f := &flight{change: s.change, began: time.Now()}
 	f.spent.Tokens = max(flightTokens, p.largest[s.change])
 	f.spent.Cost = price.Dearest(f.spent.Tokens)
 	if !l.Fits(used.Plus(besides(own, f.spent), besides(all, f.spent))) {

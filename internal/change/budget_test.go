@@ -327,6 +327,39 @@ func TestARequestThatWaitsForOthersEndsWithItsDoor(t *testing.T) {
 	})
 }
 
+// TestARequestThatIsHeldOpenStopsNoOtherChange: a program that never sends the end of what it asks would else hold what is left for all.
+func TestARequestThatIsHeldOpenStopsNoOtherChange(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		b := newBank(h)
+		b.owner.says(budget.Limits{TokensPerHour: 40_000})
+		var first id.Change
+		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
+			way, began := b.last(), time.Now()
+			over, err := way.Admit(ctx)
+			if err != nil {
+				return "", err
+			}
+			defer over()
+			if first == "" {
+				first = way.Change
+				time.Sleep(10 * time.Minute)
+				return "", errors.New("gone")
+			}
+			if took := time.Since(began); took < time.Minute || took > 3*time.Minute {
+				t.Errorf("it waited for %s", took)
+			}
+			s.write("page.txt", "two\n")
+			return "done", nil
+		})
+		d, _ := h.daemon()
+		h.ask(d)
+		time.Sleep(time.Second)
+		second := h.ask(d)
+		time.Sleep(15 * time.Minute)
+		h.is(d, second, change.AwaitingApproval)
+	})
+}
+
 // TestWhatCannotBeCountedIsNotAsked: unknown is no, before any work where it can be known.
 func TestWhatCannotBeCountedIsNotAsked(t *testing.T) {
 	price := budget.Price{Input: 1, Output: 1}
