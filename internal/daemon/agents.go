@@ -25,6 +25,7 @@ import (
 	"sallyport/internal/problem"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
+	"sallyport/internal/workspace"
 )
 
 const (
@@ -196,7 +197,14 @@ func (d *Daemon) onNothing(ctx context.Context, spec sandbox.Spec, heard *bytes.
 		if dir == "" {
 			return
 		}
-		if err := d.Ops.Do("try:remove", func() error { return os.RemoveAll(dir) }); err != nil {
+		err := d.Ops.Do("try:remove", func() error {
+			place, _, err := workspace.Look(dir) // an agent may have left folders that their owner cannot enter
+			if err != nil || place == (workspace.Place{}) {
+				return err
+			}
+			return place.Remove()
+		})
+		if err != nil {
 			d.log.Warn("what an agent was tried on was not removed", "folder", dir, "error", err)
 		}
 	}()

@@ -13,6 +13,7 @@ func (x *exchange) answer(resp *http.Response) bool {
 	h := endToEnd(resp.Header)
 	if x.a.Route != nil {
 		h.Del("Set-Cookie") // it would be a credential of the owner's
+		withoutKey(h, x.a.Route.key())
 	}
 	keep := !x.a.head.last
 	empty := x.a.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
@@ -52,13 +53,20 @@ func (x *exchange) answer(resp *http.Response) bool {
 // pass copies a body down. The usage in a piece is told before the piece goes on, so that who has read it can
 // ask nothing that it does not count for.
 func (x *exchange) pass(to io.Writer, from io.Reader) bool {
+	end := func() error { return nil }
+	if x.a.Route != nil {
+		if key := x.a.Route.key(); key != nil {
+			s := &scrubber{to: to, key: key}
+			to, end = s, s.end
+		}
+	}
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
 		x.live()
 		x.meter.Write(buf[:n])
 		if err == io.EOF {
-			x.meter.close(true)
+			x.meter.ended()
 		}
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {
@@ -70,7 +78,7 @@ func (x *exchange) pass(to io.Writer, from io.Reader) bool {
 			x.live()
 		}
 		if err != nil {
-			return err == io.EOF
+			return err == io.EOF && end() == nil && x.w.Flush() == nil
 		}
 	}
 }

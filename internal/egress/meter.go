@@ -35,13 +35,15 @@ type meter struct {
 	last  bool // an event came after which no other says anything of usage
 	told  bool
 	zip   *unzip
+	began time.Time // the request
+	whole bool      // the answer came to its end
 }
 
 func newMeter(a Answer) *meter {
 	if a.Route.Wire == "" || a.Route.Used == nil || a.Method != http.MethodPost {
 		return nil
 	}
-	return &meter{wire: a.Route.Wire, path: a.Path, used: a.Route.Used}
+	return &meter{wire: a.Route.Wire, path: a.Path, used: a.Route.Used, began: time.Now()}
 }
 
 // asked sees the request's body.
@@ -133,6 +135,17 @@ func (m *meter) event(line []byte) {
 	}
 }
 
+// ended tells what is known of an answer that came to its end.
+func (m *meter) ended() {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	m.whole = true
+	m.mu.Unlock()
+	m.close(true)
+}
+
 // close tells what is known once nothing more comes. sent says that the request went out, so that a model may have worked even if
 // no answer came.
 func (m *meter) close(sent bool) {
@@ -148,13 +161,13 @@ func (m *meter) close(sent bool) {
 	case m.told || m.no || !m.ok && !sent:
 		return
 	case m.ok && !m.lines && !m.long:
-		m.whole()
+		m.object()
 	}
 	m.tell()
 }
 
-// whole takes in an answer that is no stream: an object, or a list of what would else be events.
-func (m *meter) whole() {
+// object takes in an answer that is no stream: an object, or a list of what would else be events.
+func (m *meter) object() {
 	var one part
 	var list []part
 	if json.Unmarshal(m.kept, &one) == nil {
@@ -173,6 +186,9 @@ func (m *meter) tell() {
 			return
 		}
 		m.tally.estimate(m.in, m.out)
+		if !m.whole { // of what a model thinks nothing may have come yet
+			m.tally.Output = max(m.tally.Output, int64(time.Since(m.began).Seconds()*tokensPerSecond))
+		}
 	}
 	if m.tally.Model == "" {
 		m.tally.Model = m.model()

@@ -150,8 +150,11 @@ func (t *tally) set(input, cached, output count) {
 	t.Input, t.Cached, t.Output = int64(input-cached), int64(cached), int64(output)
 }
 
-// Estimates: what a token has of text.
-const bytesPerToken = 4
+// Estimates: what a token has of text, and how fast a model writes.
+const (
+	bytesPerToken   = 4
+	tokensPerSecond = 100
+)
 
 // estimate fills what an answer did not say from its bytes.
 func (t *tally) estimate(asked, said int64) {
