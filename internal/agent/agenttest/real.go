@@ -43,13 +43,16 @@ func Real(t testing.TB, name string) (program, path string) {
 }
 
 // AgentsDir is where `make agents` installs real agents.
-func AgentsDir() string {
+func AgentsDir() string { return cache }
+
+// cache is looked up before a test gives itself another home.
+var cache = func() string {
 	if dir := os.Getenv(agentsDir); dir != "" {
 		return dir
 	}
-	cache, err := os.UserCacheDir()
+	dir, err := os.UserCacheDir()
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(cache, "sallyport", "agents")
-}
+	return filepath.Join(dir, "sallyport", "agents")
+}()
