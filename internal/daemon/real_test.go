@@ -88,7 +88,7 @@ func live(t *testing.T, r real) {
 	}
 	at := slices.IndexFunc(known.Endpoints, func(e agent.Endpoint) bool { return e.Wire == r.wire })
 	s := &stage{world: newWorld(t), real: r, where: known.Endpoints[at], path: path, key: keyBegin + keyEnd}
-	s.configure(t, map[string]string{"policy.yaml": "forbidden_areas: ['**/*.lock']\n"})
+	s.configure(t, map[string]string{"policy.yaml": "forbidden_areas: ['**/*.lock']\n", "sallyport.yaml": "interactive: " + calm + "\n"}) // a turn lasts as long as it likes
 	s.before = look(t, s.repo)
 	s.server = modeltest.Start(t)
 	s.server.Require(s.where.Header, s.where.Prefix+s.key)
