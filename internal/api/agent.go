@@ -33,6 +33,7 @@ type Wanted struct {
 	Agent  string   `json:"agent"`
 	Keys   []string `json:"keys"`  // that may hold the key of its model
 	Bases  []string `json:"bases"` // that may say that its model is elsewhere
+	Env    []string `json:"env"`   // that the home's env: for it refers to
 	Held   bool     `json:"held"`  // a key is there already, or none is needed
 }
 
@@ -87,6 +88,7 @@ type TestAgent struct {
 	Model string            `json:"model,omitempty"`
 	Keys  Keys              `json:"keys,omitempty"`
 	Bases map[string]string `json:"bases,omitempty"`
+	Env   map[string]string `json:"env,omitempty"`
 }
 
 // AgentTest is how a try of an agent went.

@@ -52,6 +52,7 @@ type Run struct {
 	Keys   Keys     `json:"keys,omitempty"`   // of its model; never stored
 	// Bases say where the model's endpoint is, as the person's environment has it, by the name of the variable.
 	Bases          map[string]string `json:"bases,omitempty"`
+	Env            map[string]string `json:"env,omitempty"` // what the home's env: for the agent refers to, by the name of the variable
 	Argv           []string          `json:"argv,omitempty"`
 	Script         []byte            `json:"script,omitempty"`
 	Path           string            `json:"path,omitempty"` // the person's PATH

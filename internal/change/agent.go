@@ -103,6 +103,9 @@ func (c *Controller) equip(change id.Change, r request.Request) (equipped, error
 	if r.Model != "" {
 		s.Model = r.Model
 	}
+	if s.Env, err = filled(s.Env, r); err != nil {
+		return e, err
+	}
 	e.task.Agent, e.task.Settings, e.limits = r.Agent, s, choice.Limits
 	all := endpoints(known, choice, r)
 	if len(all) == 0 {
@@ -131,6 +134,33 @@ func (c *Controller) equip(change id.Change, r request.Request) (equipped, error
 		return e, problem.Errorf(problem.Unavailable, handing("sallyport change resume "+string(change), wanted), "%w", err)
 	}
 	return e, err
+}
+
+// referred is the variable that a value of env: refers to; "" if it stands for itself.
+func referred(assignment string) string {
+	_, value, _ := strings.Cut(assignment, "=")
+	name, ok := strings.CutPrefix(value, "$")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// filled are an agent's variables with what the person's environment had in place of what refers to it. What is not set is an error, not
+// an empty text: an agent could take that for a choice.
+func filled(env []string, r request.Request) (out []string, err error) {
+	for _, v := range env {
+		if from := referred(v); from != "" {
+			name, _, _ := strings.Cut(v, "=")
+			value, ok := r.Env[from]
+			if !ok {
+				return nil, problem.Errorf(problem.Usage, from+"=… "+asking(r), "env: of agents: %s in sallyport.yaml gives %s what $%s holds, and it was not set where this was asked for", r.Agent, name, from)
+			}
+			v = name + "=" + value
+		}
+		out = append(out, v)
+	}
+	return out, nil
 }
 
 // place is an endpoint that an agent may have, where the home or the person say it is.

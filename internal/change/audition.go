@@ -36,6 +36,9 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 	if err != nil {
 		return Audition{}, err
 	}
+	if err := c.secretsIn(ctx, r); err != nil {
+		return Audition{}, err
+	}
 	try := id.NewChange() // of nothing: a name for what is held meanwhile
 	forget := func() { c.Keys.Forget(string(try)); c.purse.forget(try) }
 	if err := c.receive(try, r, keys); err != nil {

@@ -55,6 +55,7 @@ func TestAnAgentIsGivenWhatTheHomeSaysAndTheKeyThatIsThere(t *testing.T) {
 		wish  request.Request
 		wire  agent.Wire
 		base  string
+		env   string
 		model string
 		next  string // of a refusal
 		kind  problem.Kind
@@ -70,12 +71,14 @@ func TestAnAgentIsGivenWhatTheHomeSaysAndTheKeyThatIsThere(t *testing.T) {
 		"elsewhere by another's environment":   {agent: "codex", keys: openai, wish: request.Request{Bases: map[string]string{"ANTHROPIC_BASE_URL": away}}, wire: agent.Responses, base: "https://api.openai.com/v1"},
 		"the home's place before the person's": {agent: "codex", keys: openai, home: change.Choice{Settings: agent.Settings{Base: local}}, wish: request.Request{Bases: map[string]string{"OPENAI_BASE_URL": away}}, wire: agent.Responses, base: local},
 		// A key that the owner named goes where the owner says, not where an environment points.
-		"the home's key and the person's place": {agent: "codex", home: change.Choice{Key: credential.Reference("file:" + file)}, wish: request.Request{Bases: map[string]string{"OPENAI_BASE_URL": away}}, wire: agent.Responses, base: "https://api.openai.com/v1"},
-		"on this machine without a key":         {agent: "codex", home: change.Choice{Settings: agent.Settings{Base: local}}, wire: agent.Responses, base: local},
-		"any other without a model":             {agent: "acp:x --y", wire: "", base: ""},
-		"any other with one":                    {agent: "acp:x", keys: credential.Keys{"K": secret.Hold("key")}, home: change.Choice{Key: "$K", Settings: agent.Settings{Wire: agent.Chat, Base: away}}, wire: agent.Chat, base: away},
-		"a key that is not asked for":           {agent: "codex", keys: credential.Keys{"HOME": secret.Hold("x")}, kind: problem.Usage, next: "sallyport agent list"},
-		"a key of another's":                    {agent: "codex", keys: credential.Keys{"ANTHROPIC_API_KEY": secret.Hold("x")}, kind: problem.Usage, next: "sallyport agent list"},
+		"the home's key and the person's place":    {agent: "codex", home: change.Choice{Key: credential.Reference("file:" + file)}, wish: request.Request{Bases: map[string]string{"OPENAI_BASE_URL": away}}, wire: agent.Responses, base: "https://api.openai.com/v1"},
+		"on this machine without a key":            {agent: "codex", home: change.Choice{Settings: agent.Settings{Base: local}}, wire: agent.Responses, base: local},
+		"any other without a model":                {agent: "acp:x --y", wire: "", base: ""},
+		"any other with one":                       {agent: "acp:x", keys: credential.Keys{"K": secret.Hold("key")}, home: change.Choice{Key: "$K", Settings: agent.Settings{Wire: agent.Chat, Base: away}}, wire: agent.Chat, base: away},
+		"variables of its own and of the person's": {agent: "acp:x", home: change.Choice{Settings: agent.Settings{Env: []string{"A=1", "B=$MY_B", "C=$"}}}, wish: request.Request{Env: map[string]string{"MY_B": "$two", "C": "3"}}, env: "A=1 B=$two C=$"},
+		"a variable that is not set":               {agent: "acp:x", home: change.Choice{Settings: agent.Settings{Env: []string{"B=$MY_B"}}}, kind: problem.Usage, next: "MY_B=… sallyport run --agent 'acp:x' …"},
+		"a key that is not asked for":              {agent: "codex", keys: credential.Keys{"HOME": secret.Hold("x")}, kind: problem.Usage, next: "sallyport agent list"},
+		"a key of another's":                       {agent: "codex", keys: credential.Keys{"ANTHROPIC_API_KEY": secret.Hold("x")}, kind: problem.Usage, next: "sallyport agent list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
@@ -97,7 +100,7 @@ func TestAnAgentIsGivenWhatTheHomeSaysAndTheKeyThatIsThere(t *testing.T) {
 			if !errors.Is(err, errSeen) {
 				t.Fatalf("not resolved: %v", err)
 			}
-			if s := task.Settings; task.Agent != test.agent || s.Wire != test.wire || s.Base != test.base || s.Model != test.model {
+			if s := task.Settings; task.Agent != test.agent || s.Wire != test.wire || s.Base != test.base || s.Model != test.model || strings.Join(s.Env, " ") != test.env {
 				t.Errorf("%s has %+v", task.Agent, s)
 			}
 		})
@@ -116,6 +119,17 @@ func TestAMissingKeyIsSaidWithTheVariableAndTheCommand(t *testing.T) {
 	}
 	r.Agent = "codex"
 	if _, err := c.Request(t.Context(), r, nil); !errors.Is(err, errSeen) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhatGoesIntoAnAgentsEnvironmentHoldsNoSecret(t *testing.T) {
+	h := newHome(t)
+	c := change.New(h.parts)
+	r := request.Request{By: h.by(), Text: "x", Agent: "played", Argv: []string{"true"}, Project: git.Project{Top: h.repo}, Approve: request.Later,
+		Env: map[string]string{"TEAM": "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"}}
+	_, err := c.Request(t.Context(), r, nil)
+	if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "what env: refers to holds a secret") || strings.Contains(err.Error(), "16C7e42F") {
 		t.Errorf("%v", err)
 	}
 }

@@ -19,6 +19,7 @@ type Wanted struct {
 	Agent  string
 	Keys   []string // variables that may hold the key of its model
 	Bases  []string // variables that may say that its model is elsewhere
+	Env    []string // variables that the home's env: for it refers to
 	Held   bool     // a key is there already, or none is needed
 }
 
@@ -67,6 +68,11 @@ func (c *Controller) wanted(change id.Change, r request.Request) (Wanted, error)
 	choice, err := c.chosen(r.Agent)
 	if err != nil {
 		return Wanted{}, err
+	}
+	for _, v := range choice.Settings.Env {
+		if name := referred(v); name != "" && !slices.Contains(w.Env, name) {
+			w.Env = append(w.Env, name)
+		}
 	}
 	all := endpoints(known, choice, r)
 	w.Held = len(all) == 0

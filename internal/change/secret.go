@@ -37,6 +37,7 @@ func (c *Controller) secretsIn(ctx context.Context, r request.Request) error {
 		{"COMMAND", r.Argv}, {"COMMAND", []string{strings.Join(r.Argv, " ")}},
 		{"--check", r.Checks}, {"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--include-ignored", r.IncludeIgnored},
 		{"--agent", []string{r.Agent}}, {"--model", []string{r.Model}}, {"--egress", r.Egress}, {"the model's URL", slices.Sorted(maps.Values(r.Bases))},
+		{"what env: refers to", slices.Sorted(maps.Values(r.Env))},
 	} {
 		for i, words := range part.words {
 			what := part.flag

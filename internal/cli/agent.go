@@ -160,7 +160,7 @@ are used. Exit status 1 if it does not work.`,
 			if !a.json && onTerminal(a.Err) {
 				fmt.Fprintln(a.Err, "asking it for one word; that may take a minute")
 			}
-			t, err := c.TestAgent(ctx, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: a.keysFrom(w), Bases: a.basesFrom(w)})
+			t, err := c.TestAgent(ctx, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: a.keysFrom(w), Bases: a.basesFrom(w), Env: a.envFrom(w)})
 			if err != nil {
 				return err
 			}

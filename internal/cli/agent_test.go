@@ -16,8 +16,8 @@ func TestRunTakesAlongTheKeyThatIsAskedForAndNoOther(t *testing.T) {
 	d := newDaemon(t)
 	d.detail = finalized()
 	d.accepted = d.detail.Change
-	d.wanted = api.Wanted{Agent: "codex", Keys: []string{"CODEX_API_KEY", "OPENAI_API_KEY"}, Bases: []string{"OPENAI_BASE_URL"}}
-	d.env = map[string]string{"OPENAI_API_KEY": "sk-Tulip4711", "ANTHROPIC_API_KEY": "sk-other", "AWS_SECRET_ACCESS_KEY": "x", "OPENAI_BASE_URL": "https://models.example.org/v1/"}
+	d.wanted = api.Wanted{Agent: "codex", Keys: []string{"CODEX_API_KEY", "OPENAI_API_KEY"}, Bases: []string{"OPENAI_BASE_URL"}, Env: []string{"MY_TEAM", "NOT_SET"}}
+	d.env = map[string]string{"MY_TEAM": "blue", "OPENAI_API_KEY": "sk-Tulip4711", "ANTHROPIC_API_KEY": "sk-other", "AWS_SECRET_ACCESS_KEY": "x", "OPENAI_BASE_URL": "https://models.example.org/v1/"}
 	got := d.cli("run", "make the tests pass", "--check", "go test ./...", "--model", "gpt-5", "--egress", "registries", "--egress", "example.org")
 	if got.code != exitDone || d.looked != "dir=%2Fwhere%2Fi%2Fstand" {
 		t.Fatalf("exit %d, looked %q\n%s", got.code, d.looked, got.err)
@@ -25,6 +25,7 @@ func TestRunTakesAlongTheKeyThatIsAskedForAndNoOther(t *testing.T) {
 	want := api.Run{
 		Dir: "/where/i/stand", Text: "make the tests pass", Agent: "codex", Model: "gpt-5", Egress: []string{"registries", "example.org"},
 		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"},
+		Env:    map[string]string{"MY_TEAM": "blue"},
 		Checks: []string{"go test ./..."}, Approve: "later", Path: "/bin", Home: "/home/me",
 	}
 	if !reflect.DeepEqual(d.run, want) {

@@ -31,6 +31,17 @@ func (a *app) basesFrom(w api.Wanted) map[string]string {
 	return bases
 }
 
+// envFrom reads what the home's env: for an agent refers to. What is not set is left out: nobody said that it is empty.
+func (a *app) envFrom(w api.Wanted) map[string]string {
+	env := map[string]string{}
+	for _, name := range w.Env {
+		if v := a.Getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
+}
+
 // hand gives the keys of a change's agent again, if this environment has them: a daemon that died has forgotten them. A change that
 // needs none, or has ended, is left alone.
 func (a *app) hand(ctx context.Context, c *client.Client, ref string) error {

@@ -204,7 +204,7 @@ func (a *app) named(ctx context.Context, c *client.Client, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	f.wish.Agent, f.wish.Keys, f.wish.Bases = w.Agent, a.keysFrom(w), a.basesFrom(w)
+	f.wish.Agent, f.wish.Keys, f.wish.Bases, f.wish.Env = w.Agent, a.keysFrom(w), a.basesFrom(w), a.envFrom(w)
 	return nil
 }
 

@@ -30,7 +30,7 @@ type (
 	Base          string // see credential.CheckBase
 	Argument      string // one word of a command line
 	Variable      string // name of an environment variable that is an agent's to have
-	VariableValue string
+	VariableValue string // itself, or $NAME: what that variable holds in the person's environment
 	ToolKind      string
 	Permission    string // allow or deny
 )
@@ -101,10 +101,24 @@ func (a *Argument) parse(text string) error {
 
 func (v *VariableValue) parse(text string) error {
 	*v = VariableValue(text)
+	if name, ok := strings.CutPrefix(text, "$"); ok {
+		if err := new(Variable).named(name); err != nil {
+			return fmt.Errorf("what begins with $ must be $NAME, a variable of your environment: %w", err)
+		}
+		return nil
+	}
 	return plainText(text)
 }
 
 func (VariableValue) hidden() {}
+
+// CheckValue refuses what env: cannot refer to: a name of a key, or a value that no environment takes. The error is one clause, without the value.
+func CheckValue(name, value string) error {
+	if err := new(Variable).named(name); err != nil {
+		return err
+	}
+	return plainText(value)
+}
 
 // plainText bounds a word for a command line or an environment. The error does not hold it.
 func plainText(text string) error {
@@ -125,14 +139,22 @@ var ours = []string{"HOME", "PATH", "USER", "LOGNAME", "HTTP_PROXY", "HTTPS_PROX
 var secretEnds = []string{"_KEY", "_TOKEN", "_SECRET", "PASSWORD", "_PASS", "_PASSWD", "_CREDENTIALS"}
 
 func (v *Variable) parse(text string) error {
+	if err := v.named(text); err != nil {
+		return err
+	}
+	if slices.Contains(ours, strings.ToUpper(text)) {
+		return fmt.Errorf("%s is set by the host inside a sandbox", text)
+	}
+	return nil
+}
+
+// named takes the name of a variable that holds no key.
+func (v *Variable) named(text string) error {
 	*v = Variable(text)
 	if err := credential.CheckVariable(text); err != nil {
 		return err
 	}
 	upper := strings.ToUpper(text)
-	if slices.Contains(ours, upper) {
-		return fmt.Errorf("%s is set by the host inside a sandbox", text)
-	}
 	if slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(upper, end) }) {
 		return fmt.Errorf("%s names a key, and none enters a sandbox: the model's key is named by key:, and added outside", text)
 	}
@@ -156,7 +178,7 @@ type Agent struct {
 	Base        Base                       `json:"base,omitempty" jsonschema:"URL of its model's endpoint, without a slash at its end (default: that of the company whose language it is). http:// only on this machine or in its own network."`
 	Key         Key                        `json:"key,omitempty" jsonschema:"Where its model's key is: $NAME of an environment variable, or file:/path of a file that only its owner reads. Never the key itself. It is added outside and enters no sandbox."`
 	Args        []Argument                 `json:"args,omitempty" jsonschema:"Words that are added to its command line."`
-	Env         map[Variable]VariableValue `json:"env,omitempty" jsonschema:"Variables that are added to its environment; no key, which would enter the sandbox."`
+	Env         map[Variable]VariableValue `json:"env,omitempty" jsonschema:"Variables that are added to its environment: a value, or $NAME for what that variable holds where a change is asked for; no key, which would enter the sandbox."`
 	Permissions map[ToolKind]Permission    `json:"permissions,omitempty" jsonschema:"What it hears when it asks whether it may do something, by kind of tool call (default allow: the sandbox holds it)."`
 	Rounds      int                        `json:"rounds,omitempty" min:"1" max:"20" jsonschema:"How many times in all it may try until the rules and checks pass (default 5)."` // CW-053
 	Price       Price                      `json:"price,omitzero" jsonschema:"What its model costs, to count money as well as tokens."`

@@ -30,7 +30,7 @@ agents:
     base: https://models.example.org/v1
     wire: chat
     args: [-c, "a=b c"]
-    env: {RUST_LOG: info, empty: ""}
+    env: {RUST_LOG: info, empty: "", TEAM: $MY_TEAM}
     permissions: {fetch: deny, read: allow}
     rounds: 3
     price: {input: 1.25, cached: 0.000001, output: 10}
@@ -47,7 +47,7 @@ budgets: {tokens_per_change: 1, tokens_per_hour: 2, tokens_per_day: 3, cost_per_
 		Agents: map[config.AgentName]config.Agent{
 			"codex": {
 				Model: "gpt-5", Key: "$MY_KEY", Base: "https://models.example.org/v1", Wire: "chat", Args: []config.Argument{"-c", "a=b c"},
-				Env: map[config.Variable]config.VariableValue{"RUST_LOG": "info", "empty": ""}, Permissions: map[config.ToolKind]config.Permission{"fetch": "deny", "read": "allow"},
+				Env: map[config.Variable]config.VariableValue{"RUST_LOG": "info", "empty": "", "TEAM": "$MY_TEAM"}, Permissions: map[config.ToolKind]config.Permission{"fetch": "deny", "read": "allow"},
 				Rounds: 3, Price: config.Price{Input: 1_250_000, Cached: 1, Output: 10_000_000}, Memory: 4 << 30, Timeout: config.Duration(2 * time.Hour),
 			},
 			"acp:my agent --x": {Model: "m"},

@@ -176,6 +176,8 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a key of digits":                 {"sallyport", "agents:\n  pi: {key: 1234567890}\n", "agents.pi.key: it must be text, and is a number"},
 		"a key in a relative file":        {"sallyport", "agents: {pi: {key: 'file:key'}}\n", "agents.pi.key: file: must be followed by the absolute path"},
 		"a key inside":                    {"sallyport", "agents: {pi: {env: {ANTHROPIC_API_KEY: x}}}\n", "agents.pi.env.ANTHROPIC_API_KEY: ANTHROPIC_API_KEY names a key, and none enters a sandbox"},
+		"a key inside, by reference":      {"sallyport", "agents: {pi: {env: {A: $ANTHROPIC_API_KEY}}}\n", "agents.pi.env.A: what begins with $ must be $NAME, a variable of your environment: ANTHROPIC_API_KEY names a key"},
+		"a reference that is none":        {"sallyport", "agents: {pi: {env: {A: $B/c}}}\n", "agents.pi.env.A: what begins with $ must be $NAME"},
 		"a variable of the host's":        {"sallyport", "agents: {pi: {env: {https_proxy: x}}}\n", "https_proxy is set by the host inside a sandbox"},
 		"a base with a password":          {"sallyport", "agents: {pi: {base: 'https://me:hunter2@x.example'}}\n", "agents.pi.base: a name or a password cannot stand in it"},
 		"a base in the clear":             {"sallyport", "agents: {pi: {base: 'http://x.example'}}\n", "agents.pi.base: http:// is taken only for this machine and a private network"},

@@ -47,7 +47,7 @@ func (d *Daemon) TestAgent(ctx context.Context, t socket.AgentTry, by audit.Acto
 	defer d.trying.Unlock()
 	asked := &overheard{}
 	a, err := d.control.Audition(ctx, request.Request{
-		Kind: request.Edit, By: by, Text: tryText, Agent: t.Agent, Model: t.Model, Bases: t.Bases, Path: t.Path, Home: t.Home, Timeout: tryTime,
+		Kind: request.Edit, By: by, Text: tryText, Agent: t.Agent, Model: t.Model, Bases: t.Bases, Env: t.Env, Path: t.Path, Home: t.Home, Timeout: tryTime,
 	}, t.Keys, asked.note)
 	if err != nil {
 		return d.unready(out, err)

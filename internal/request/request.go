@@ -45,6 +45,7 @@ type Request struct {
 	Egress     []string    `json:"egress,omitempty"`   // what its sandboxes may reach, beside what the home lets every one: hosts, or registries
 	// Bases say where the model's endpoint is, as the person's environment had it, by the name of the variable. There is no key in a request.
 	Bases          map[string]string `json:"bases,omitempty"`
+	Env            map[string]string `json:"env,omitempty"`     // what the home's env: for the agent refers to, as the person's environment had it
 	Keyed          bool              `json:"keyed,omitempty"`   // a key went with it: its model is not asked without one later
 	Workdir        string            `json:"workdir,omitempty"` // relative to the top
 	Path           string            `json:"path,omitempty"`    // the person's PATH

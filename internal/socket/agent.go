@@ -33,6 +33,7 @@ type AgentTry struct {
 	Agent, Model string
 	Keys         credential.Keys
 	Bases        map[string]string
+	Env          map[string]string
 }
 
 // keysOf takes keys off the wire.
@@ -50,7 +51,7 @@ func keysOf(in api.Keys) credential.Keys {
 // agentWords checks what is said of an agent as it crosses the socket.
 func agentWords(in api.Run) error {
 	const next = "sallyport run --help"
-	if err := modelWords(in.Model, in.Bases); err != nil {
+	if err := modelWords(in.Model, in.Bases, in.Env); err != nil {
 		return err
 	}
 	if len(in.Egress) > request.ListMax {
@@ -65,7 +66,7 @@ func agentWords(in api.Run) error {
 }
 
 // modelWords checks the name of a model and where its endpoint is said to be.
-func modelWords(model string, bases map[string]string) error {
+func modelWords(model string, bases, env map[string]string) error {
 	if model != "" {
 		if err := config.CheckModel(model); err != nil {
 			return problem.Errorf(problem.Usage, "sallyport run --help", "--model: %w", err)
@@ -80,6 +81,14 @@ func modelWords(model string, bases map[string]string) error {
 		}
 		if err := credential.CheckBase(base); err != nil {
 			return problem.Errorf(problem.Usage, "sallyport agent list", "what $%s says of where the model is cannot be used: %w", name, err)
+		}
+	}
+	if len(env) > request.ListMax {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "%d variables are given for one agent; at most %d are taken", len(env), request.ListMax)
+	}
+	for name, value := range env {
+		if err := config.CheckValue(name, value); err != nil {
+			return problem.Errorf(problem.Usage, "sallyport agent list", "the variable %q cannot be given to an agent: %w", name, err)
 		}
 	}
 	return nil
@@ -120,7 +129,7 @@ func (s *Server) wanted(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.Wanted{Change: string(w.Change), Agent: w.Agent, Keys: texts(w.Keys), Bases: texts(w.Bases), Held: w.Held}, nil
+	return api.Wanted{Change: string(w.Change), Agent: w.Agent, Keys: texts(w.Keys), Bases: texts(w.Bases), Env: texts(w.Env), Held: w.Held}, nil
 }
 
 func (s *Server) agents(r *http.Request) (any, error) {
@@ -148,10 +157,10 @@ func (s *Server) testAgent(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := modelWords(in.Model, in.Bases); err != nil {
+	if err := modelWords(in.Model, in.Bases, in.Env); err != nil {
 		return nil, err
 	}
-	out, err := s.Agents.TestAgent(r.Context(), AgentTry{Place: at, Agent: in.Agent, Model: in.Model, Keys: keysOf(in.Keys), Bases: in.Bases}, by(r))
+	out, err := s.Agents.TestAgent(r.Context(), AgentTry{Place: at, Agent: in.Agent, Model: in.Model, Keys: keysOf(in.Keys), Bases: in.Bases, Env: in.Env}, by(r))
 	out.Says, out.Text = text(out.Says), text(out.Text)
 	return out, err
 }

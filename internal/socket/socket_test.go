@@ -156,7 +156,7 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 		"wanted by a session": {func(c *client.Client) error { _, err := c.WantedBy(ctx, "codex-1a2b3"); return err }, "wanted by codex-1a2b3"},
 		"wanted for a request": {func(c *client.Client) error {
 			w, err := c.Wanted(ctx, "codex", "/repo/sub/", "side")
-			if err == nil && (w.Keys == nil || w.Bases == nil) {
+			if err == nil && (w.Keys == nil || w.Bases == nil || w.Env == nil) {
 				t.Errorf("no lists: %+v", w)
 			}
 			return err
@@ -227,6 +227,8 @@ func TestWhatOnlyTheWireCanGetWrongNeverReachesTheController(t *testing.T) {
 		"too many hosts":             run(func(r *api.Run) { r.Egress = many }),
 		"a base with a password":     run(func(r *api.Run) { r.Bases = map[string]string{"OPENAI_BASE_URL": "https://me:hunter2@x.example"} }),
 		"a base without a name":      run(func(r *api.Run) { r.Bases = map[string]string{"A B": "https://x.example"} }),
+		"a variable of a key's":      run(func(r *api.Run) { r.Env = map[string]string{"AWS_SECRET_ACCESS_KEY": "x"} }),
+		"a variable of two lines":    run(func(r *api.Run) { r.Env = map[string]string{"TEAM": "x\ny"} }),
 		"wanted by an approval":      func(c *client.Client) error { _, err := c.WantedBy(ctx, "apr-00000001"); return err },
 		"wanted nowhere":             func(c *client.Client) error { _, err := c.Wanted(ctx, "pi", "relative", ""); return err },
 		"keys of a session":          func(c *client.Client) error { return c.GiveKeys(ctx, "sh-1a2b3", api.Keys{"A": "x"}) },
@@ -674,7 +676,7 @@ func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
 	v := &verbs{row: change.Row{ID: "chg-00000001"}}
 	c, _ := serve(t, v)
 	r := api.Run{Dir: "/repo", Text: "do", Agent: "codex", Model: "gpt-5", Egress: []string{"registries"}, Approve: "later",
-		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"}}
+		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"}, Env: map[string]string{"TEAM": "blue"}}
 	if _, err := c.Run(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -685,7 +687,7 @@ func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), "Tulip") || strings.Contains(string(raw), "OPENAI_API_KEY") {
 		t.Errorf("%s, %v", raw, err)
 	}
-	if v.asked.Agent != "codex" || v.asked.Model != "gpt-5" || len(v.asked.Egress) != 1 || v.asked.Bases["OPENAI_BASE_URL"] != "https://models.example.org/v1" {
+	if v.asked.Agent != "codex" || v.asked.Model != "gpt-5" || len(v.asked.Egress) != 1 || v.asked.Bases["OPENAI_BASE_URL"] != "https://models.example.org/v1" || v.asked.Env["TEAM"] != "blue" {
 		t.Errorf("asked for %+v", v.asked)
 	}
 	if _, err := c.ResumeSession(t.Context(), "codex-1a2b3", api.Resume{Keys: r.Keys}); err != nil || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
