@@ -264,6 +264,9 @@ func (w *tried) shortlyAsked(t *testing.T) {
 	w.save(t, "tried")
 }
 
+// soon is when nobody answers a trial any more: its end might be faster.
+const soon = 20 * time.Second
+
 // crashTrial kills a daemon after each of the named operations, or with SALLYPORT_LONG=1 before and after every one that comes
 // once the trial has begun. Somebody who finds the trial still open confirms it.
 func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(context.Context, *client.Client) error, names []string) {
@@ -327,7 +330,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 				w.askedAgain(t, c)
 			} else if at, err := c.Show(t.Context(), w.change); err != nil {
 				t.Fatal(err)
-			} else if at.Change.State == api.InTrial && at.Change.Trial.Asks() && at.Change.Trial.Left() > patience/2 {
+			} else if at.Change.State == api.InTrial && at.Change.Trial.Asks() && at.Change.Trial.Left() > soon {
 				if err := c.Confirm(t.Context(), w.change); err != nil {
 					t.Error(err)
 				}
