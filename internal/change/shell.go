@@ -32,12 +32,17 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	if row.Base == "" {
 		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s has no workspace yet: it is %s", change, row.State)
 	}
+	live := c.watching(change)
+	if at := State(row.State); live != nil && (at == Paused || at == Blocked) {
+		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s: everything in its sandbox stands still, and a shell would too", change, at)
+	}
+	said := row
+	said.Reason = "" // it is about what the row came to
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.append(ctx, tx, &row, Move{By: by}, "opened a shell", now())
+		return c.append(ctx, tx, &said, Move{By: by}, "opened a shell", now())
 	}); err != nil {
 		return 0, err
 	}
-	live := c.watching(change)
 	env := []string{"TERM=xterm-256color", "PS1=" + string(change) + ":\\w\\$ "}
 	if live != nil {
 		t.say("this shell stands beside the agent: what you change in the workspace becomes part of " + string(change))

@@ -607,6 +607,37 @@ func TestACheckpointThatNobodyJudgedIsSkippedAndTheLastOneIsJudged(t *testing.T)
 	})
 }
 
+// A row that a supervisor has read is as old as its session.
+func TestAnAgentThatIsResumedGoesOnHoweverOldItsSessionIs(t *testing.T) {
+	for _, old := range []time.Duration{5 * time.Second, 45 * time.Second, 10 * time.Minute} {
+		t.Run(old.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				h.acts(func(s *scene, after func(time.Duration) bool) {
+					s.write("page.txt", "begun\n")
+					after(old + 5*time.Minute)
+					s.write("page.txt", "ended\n")
+				})
+				c, _ := h.daemon()
+				chg := h.ask(c)
+				time.Sleep(old)
+				if err := c.Pause(t.Context(), chg, h.by(), "a look"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				h.is(c, chg, change.Paused)
+				if err := c.Resume(t.Context(), chg, h.by()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+				d := h.is(c, chg, change.AwaitingApproval)
+				if len(d.Sessions) != 1 || h.kept(c, len(d.Checkpoints), chg, "page.txt") != "ended\n" {
+					t.Errorf("%d sessions: %+v", len(d.Sessions), statuses(d))
+				}
+			})
+		})
+	}
+}
+
 func TestTheTreeOfAFailedShadowIsRemovedUnlessItIsToStay(t *testing.T) {
 	for _, stays := range []bool{true, false} {
 		t.Run(fmt.Sprintf("it is to stay: %v", stays), func(t *testing.T) {

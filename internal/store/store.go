@@ -64,7 +64,8 @@ type ChangeTx interface {
 	Change(ctx context.Context, id id.Change) (Change, error)
 	// Changes returns newest first.
 	Changes(ctx context.Context, f Filter) ([]Change, error)
-	// MoveChange writes c if the stored row still has state from and c's fence; ErrMoved otherwise.
+	// MoveChange writes c if the stored row still has state from and c's fence; ErrMoved otherwise. While the holder stays the same its
+	// lease never gets shorter.
 	MoveChange(ctx context.Context, from string, c Change) error
 	// ClaimDue takes the lease on the change that is due longest, and raises its fence; false if none is due and free.
 	ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (Change, bool, error)

@@ -111,14 +111,17 @@ func (t *tx) Changes(ctx context.Context, f store.Filter) ([]store.Change, error
 }
 
 // MoveChange writes what may change of c, if the row is as the caller believes. A wish to
-// cancel that came meanwhile stays: it is never taken back, and ends with what it asked for.
+// cancel that came meanwhile stays: it is never taken back, and ends with what it asked for. So does a lease
+// that was renewed meanwhile: the caller's row may be as old as its step.
 func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error {
 	n, err := t.write(ctx, "move-"+c.State, `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
 		reason = ?, next = ?, reverted_by = ?, cancel = CASE WHEN state IN ('cancelled', 'failed', 'rejected') THEN 0 ELSE max(cancel, ?) END,
-		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, holder = ?, until_at = ?
+		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, holder = ?,
+		until_at = CASE WHEN holder <> '' AND holder = ? THEN max(coalesce(until_at, 0), ?) ELSE ? END
 		WHERE id = ? AND state = ? AND fence = ?`,
 		c.State, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy, c.Cancel,
-		c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Moved), ms(c.Due), c.Holder, ms(c.Until), c.ID, from, c.Fence)
+		c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Moved), ms(c.Due), c.Holder,
+		c.Holder, ms(c.Until), ms(c.Until), c.ID, from, c.Fence)
 	if err != nil {
 		return fmt.Errorf("move change %q from %s to %s: %w", c.ID, from, c.State, err)
 	}

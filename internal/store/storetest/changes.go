@@ -229,6 +229,24 @@ func testClaim(t *testing.T, s *suite) {
 	a.State = "preparing"
 	s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", a) })
 
+	// A move that keeps the lease keeps it as it was renewed meanwhile.
+	s.do(renew(b, at(200)))
+	kept := b // as it was claimed
+	kept.State, kept.Due = "preparing", at(140)
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", kept) })
+	if c := s.change(b.ID); !c.Until.Equal(at(300)) {
+		t.Errorf("the lease of who holds on runs until %s", c.Until)
+	}
+	if c, ok := s.claim("two", at(229)); ok {
+		t.Errorf("claimed %s from who holds on to it", c.ID)
+	}
+	kept.State, kept.Until = "requested", at(400)
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "preparing", kept) })
+	if c := s.change(b.ID); !c.Until.Equal(at(400)) {
+		t.Errorf("a lease that was made longer runs until %s", c.Until)
+	}
+	b.Until = at(400)
+
 	// A move gives the lease back when it says so.
 	taken.State, taken.Holder, taken.Until, taken.Due = "preparing", "", time.Time{}, at(140)
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", taken) })
