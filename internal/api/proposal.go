@@ -35,8 +35,9 @@ type Card struct {
 	LeftOver   []LeftOver    `json:"left_over"`
 	Drift      []string      `json:"drift"`
 	Note       string        `json:"note,omitempty"`
-	Then       []string      `json:"then,omitempty"` // what happens on the host once it has landed
-	Used       string        `json:"used,omitempty"` // what models used for it
+	Then       []string      `json:"then,omitempty"`    // what happens on the host once it has landed
+	Network    []string      `json:"network,omitempty"` // what the person let its sandbox reach, and what it was refused
+	Used       string        `json:"used,omitempty"`    // what models used for it
 	AgentSays  string        `json:"agent_says,omitempty"`
 }
 

@@ -15,6 +15,9 @@ import (
 // ErrUsedUp is wrapped by every refusal of a budget.
 var ErrUsedUp = problem.New(problem.AgentFailed, "the budget is used up")
 
+// ErrChangeUsedUp is wrapped by those of a change's own budget: no time brings it back. It wraps ErrUsedUp.
+var ErrChangeUsedUp = fmt.Errorf("%w", ErrUsedUp)
+
 // Money is an amount in millionths.
 type Money int64
 
@@ -238,12 +241,16 @@ func (l Limits) Shares(s State) (out []Share) {
 	return out
 }
 
-// Check returns an error that wraps ErrUsedUp and names the first budget of which nothing is left.
+// Check returns an error that wraps ErrUsedUp, or ErrChangeUsedUp, and names the first budget of which nothing is left.
 func (l Limits) Check(s State) error {
 	for _, b := range l.Shares(s) {
 		if b.Used >= b.Limit {
+			what := error(ErrUsedUp)
+			if b.Name.OfChange() {
+				what = ErrChangeUsedUp
+			}
 			return problem.Errorf(problem.AgentFailed, "", "%w: %s %s, and %s used (%s below budgets: in sallyport.yaml)",
-				ErrUsedUp, b.Name.quantity(b.Limit), b.Name.whose(), b.Name.was(b.Used), b.Name)
+				what, b.Name.quantity(b.Limit), b.Name.whose(), b.Name.was(b.Used), b.Name)
 		}
 	}
 	return nil
@@ -259,7 +266,14 @@ func (l Limits) Fits(s State) bool {
 	return true
 }
 
-func (s Spent) String() string { return Thousands(s.Tokens) + " tokens, " + s.Cost.String() }
+// String leaves out a cost of nothing: what has no price is in no sum of money.
+func (s Spent) String() string {
+	text := Thousands(s.Tokens) + " tokens"
+	if s.Cost > 0 {
+		text += ", " + s.Cost.String()
+	}
+	return text
+}
 
 func (s Share) String() string {
 	show := Thousands

@@ -66,10 +66,14 @@ func (a *account) decided(d egress.Decision) {
 		}
 		return text
 	}
+	why := d.Why
+	if d.Verdict != egress.Allowed && d.Path != "" {
+		why = d.Path + ": " + why
+	}
 	at := d.At.UTC().Truncate(time.Millisecond)
 	a.add(session.Asked{
 		Host: clean(d.Host, hostBytesMax), Port: d.Port, Method: clean(d.Method, wordBytesMax), Route: clean(d.Route, wordBytesMax),
-		Verdict: string(d.Verdict), Why: clean(d.Why, whyBytesMax),
+		Verdict: string(d.Verdict), Why: clean(why, whyBytesMax),
 		Count: 1, First: at, Last: at,
 	})
 	select {

@@ -257,7 +257,7 @@ func (c *Controller) usual(ctx context.Context, r *request.Request) error {
 	}
 	if r.Agent = judging.Agent; r.Agent == "" {
 		return problem.Errorf(problem.Usage, "sallyport agent list",
-			"nothing says who is to do it: name an agent with --agent, or a COMMAND after --, or let the repository name its own (sallyport init)")
+			"nothing says who is to do it: name an agent with --agent, or a COMMAND after --, or let the repository name its own (sallyport init; its .sallyport.yaml counts once it is committed)")
 	}
 	return nil
 }

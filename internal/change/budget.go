@@ -388,6 +388,9 @@ func (c *Controller) waitForBudget(ctx context.Context, row store.Change, becaus
 // overspent says to a person why an agent of a change is stopped, and how it goes on.
 func overspent(change id.Change, why error) error {
 	resume := "sallyport change resume " + string(change)
+	if errors.Is(why, budget.ErrChangeUsedUp) {
+		return problem.Errorf(problem.AgentFailed, resume, "%w; raise it, then: %s", why, resume)
+	}
 	if errors.Is(why, budget.ErrUsedUp) {
 		return problem.Errorf(problem.AgentFailed, resume, "%w; raise it, or let the hour or day pass, then: %s", why, resume)
 	}

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/audit"
 	"sallyport/internal/budget"
 	"sallyport/internal/checkpoint"
+	"sallyport/internal/egress"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/policy"
@@ -166,10 +167,47 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 	}
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		uses, err := tx.Uses(ctx, row.ID)
+		if err != nil {
+			return err
+		}
 		p.Card.Used = budget.Words(uses)
+		asked, err := tx.Asked(ctx, row.ID)
+		p.Card.Network = reached(row.Request.Egress, asked)
 		return err
 	})
 	return p, err
+}
+
+// hostsOnCard is how many hosts that were refused a card names.
+const hostsOnCard = 5
+
+// reached says on a card what the person let a sandbox reach beside its model, and what else it asked for and was refused.
+func reached(granted []string, asked []session.Asked) (lines []string) {
+	for _, e := range granted {
+		lines = append(lines, "it could reach "+e)
+	}
+	var hosts []string
+	times := map[string]int64{}
+	for _, a := range asked {
+		if a.Verdict != string(egress.Refused) || a.Host == "" || a.Route != "" {
+			continue
+		}
+		if times[a.Host] == 0 {
+			hosts = append(hosts, a.Host)
+		}
+		times[a.Host] += a.Count
+	}
+	for i, h := range hosts {
+		if i == hostsOnCard {
+			return append(lines, fmt.Sprintf("and %d other hosts were refused", len(hosts)-hostsOnCard))
+		}
+		line := "it asked for " + h + " and was refused"
+		if n := times[h]; n > 1 {
+			line += fmt.Sprintf(", %d times", n)
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // open stores a proposal with its approval and moves the change to wait for it. What was

@@ -201,7 +201,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 	case cp.Status != checkpoint.Valid:
 		m.Event, m.Because = Fail, refusal(row.ID, cp.Violations)
 	case edits == 0:
-		m.Event, m.Reason = Unchanged, unchanged(cp)
+		m.Event, m.Reason, m.Next = Unchanged, unchanged(cp), "sallyport change log "+string(row.ID)
 	}
 	row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
 		row.Chosen = cp.ID

@@ -99,6 +99,10 @@ func (a *app) agents(s sheet, all []api.Agent) {
 		case one.Keyless:
 			said("key", "none is needed")
 		default:
+			if names == "" { // the home names a file
+				said("key", "not found where agents: in sallyport.yaml says that it is")
+				break
+			}
 			said("key", "not found; set "+inert.Line(names)+", or name it under agents: in sallyport.yaml")
 		}
 		model := inert.Line(one.Endpoint)

@@ -45,6 +45,7 @@ func (s sheet) card(change string, p api.Proposal) {
 	s.leftOver(c.LeftOver)
 	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
 	s.list("once it has landed", c.Then, s.yellow("!"))
+	s.list("on the network", c.Network, s.yellow("!"))
 	if c.Used != "" {
 		s.line("")
 		s.rows("  ", "  ", inert.Line(c.Used))

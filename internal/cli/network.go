@@ -44,6 +44,8 @@ func request(a api.Asked) string {
 		to = "its " + a.Route
 	case a.Host == "" && a.Method == "":
 		to = "other hosts"
+	case a.Host == "":
+		to = "the way out itself"
 	case a.Port != 0:
 		to = net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port)))
 	}

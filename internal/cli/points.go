@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -59,7 +60,7 @@ func (a *app) points(cmd *cobra.Command, c *client.Client, repo string) error {
 	return nil
 }
 
-// pointsOf finds them, the newest first. A change that was finalized with nothing changed has landed nothing.
+// pointsOf finds them, what landed last first. A change that was finalized with nothing changed has landed nothing.
 func pointsOf(ctx context.Context, c *client.Client, f client.Filter) ([]point, error) {
 	rows, err := c.Changes(ctx, f)
 	if err != nil {
@@ -76,9 +77,7 @@ func pointsOf(ctx context.Context, c *client.Client, f client.Filter) ([]point, 
 			continue
 		}
 		all = append(all, point{Change: r.ID, State: r.State, Landed: *l.Ended, Repo: r.Repo, Branch: l.Branch, Commit: l.Commit, Paths: l.Paths, Text: r.Text})
-		if len(all) == pointsMax {
-			break
-		}
 	}
-	return all, nil
+	slices.SortStableFunc(all, func(a, b point) int { return b.Landed.Compare(a.Landed) }) // asked for first may land last
+	return all[:min(len(all), pointsMax)], nil
 }

@@ -24,13 +24,13 @@ func oneIdentity(words []string) error {
 	return err
 }
 
-// executionMode checks --execution-mode for a plain command, or a script that stands in for one (SV-001).
+// executionMode checks --execution-mode for a command, a script or an agent (SV-001).
 func executionMode(mode, next string) error {
 	switch mode {
 	case "", api.Interactive:
 		return nil
 	case api.Deterministic:
-		return problem.Errorf(problem.Usage, next, "a plain command works on the files of its copy: it is interactive by its nature, so --execution-mode deterministic cannot be had with it")
+		return problem.Errorf(problem.Usage, next, "a command, or an agent, works on the files of its copy: that is interactive by its nature, so --execution-mode deterministic cannot be had with it")
 	}
 	return problem.Errorf(problem.Usage, next, "--execution-mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
 }
@@ -98,7 +98,7 @@ func (a *app) hint(d api.Detail) {
 
 func (a *app) changeTell() *cobra.Command {
 	cmd := a.cmd("tell CHANGE TEXT…", "say something to a working agent",
-		`Hands TEXT to the program of a change that works, as a message on its standard input (run --messages),
+		`Hands TEXT to the program of a change that works, as a message on its standard input (an agent with a name, or run --messages),
 and shows whether it arrived, whether it was acknowledged and what the program answered. Flags of
 this command come before CHANGE. Exit status 1: it did not arrive.`,
 		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one`,

@@ -27,7 +27,8 @@ shown and, once a person has approved exactly that, landed on the branch.
 agent that speaks ACP; without it and without a COMMAND it is the one that the repository's
 .sallyport.yaml names. The key of its model is read from your environment (sallyport agent list says
 under which name), is added outside the sandbox to what goes to its model, and is kept nowhere. An agent
-whose work breaks a rule or fails a check is told so and tries again, five times in all.
+whose work breaks a rule or fails a check is told so and tries again, five times in all; after three
+checkpoints in a row that break a rule it stands still and waits for you.
 
 The copy starts from the last commit of the branch; your uncommitted work is neither in it
 (unless --include-dirty) nor touched. What runs sees no network but its model and what --egress

@@ -32,7 +32,7 @@ func (h *Host) parse(text string) error {
 	if len(text) <= hostMax && match(hostForm, text) {
 		return nil
 	}
-	return fmt.Errorf("%q is no host: write its name in small letters, such as example.org, or *.example.org for all below it; an address is not taken", text)
+	return fmt.Errorf("%q is no host: write its name in small letters, such as example.org, or *.example.org for all below it; an address is not taken, and a port is named by an entry of egress: in sallyport.yaml", text)
 }
 
 func (m *Method) parse(text string) error {

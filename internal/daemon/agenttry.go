@@ -109,7 +109,7 @@ func (a *overheard) note(d egress.Decision) {
 // Of what an agent or its model's endpoint says when the key, or the model, is not what it should be.
 var (
 	saysKey   = regexp.MustCompile(`(?i)\b(401|403)\b|unauthori[sz]ed|invalid[ _-]?(x-)?api[ _-]?key|incorrect api key|api key (is )?(not valid|invalid|missing)|authentication|permission[ _]denied`)
-	saysModel = regexp.MustCompile(`(?i)\b404\b|(unknown|no such|invalid) model|model[^.]{0,80}(not (found|exist|supported|available)|does not exist|unknown)`)
+	saysModel = regexp.MustCompile(`(?i)\b404\b|(unknown|no such|invalid) model|model.{0,120}(not (found|exist|supported|available)|does not exist|unknown)`)
 )
 
 // verdict says in one line how it went.

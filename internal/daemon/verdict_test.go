@@ -26,6 +26,7 @@ func TestWhatIsWrongWithAnAgentIsToldFromWhatItSaidAndWhatItAsked(t *testing.T) 
 		"a key that is refused":      {end: failed("model answered 401: invalid x-api-key"), net: []egress.Decision{model}, want: keyRefused, text: "refuses the key: model answered 401"},
 		"a key by words":             {end: failed("Incorrect API key provided"), net: []egress.Decision{model}, want: keyRefused, text: "refuses the key"},
 		"a model by number":          {end: failed("404 Not Found"), net: []egress.Decision{model}, want: modelUnknown, text: "does not know the model"},
+		"a model with a point":       {end: failed("The model 'gpt-6.1-sol' does not exist or you do not have access to it."), net: []egress.Decision{model}, want: modelUnknown, text: "does not know the model"},
 		"a model by words":           {end: failed("The model `gpt-9` does not exist"), net: []egress.Decision{model}, want: modelUnknown, text: "does not know the model"},
 		"a model out of reach":       {end: failed("connection error"), net: []egress.Decision{{Route: "model", Verdict: egress.Failed, Why: "nobody listens there"}}, want: hostRefused, text: "cannot reach its model: nobody listens there"},
 		"another host":               {end: failed("fetch failed"), net: []egress.Decision{{Host: "auth.example\x1b[31m", Verdict: egress.Refused}}, want: hostRefused, text: `asked for auth.example\x1b[31m, which it may not reach`},

@@ -59,6 +59,7 @@ type Card struct {
 	Drift      []string             `json:"drift"`                // why it cannot land as it stands, path by path
 	Note       string               `json:"note,omitempty"`       // such as: why it is asked again
 	Then       []string             `json:"then,omitempty"`       // what happens on the host once it has landed
+	Network    []string             `json:"network,omitempty"`    // what the person let its sandbox reach, and what it was refused
 	Used       string               `json:"used,omitempty"`       // what models used for it so far
 	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
 }

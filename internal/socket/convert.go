@@ -136,7 +136,7 @@ func cardOf(c proposal.Card) api.Card {
 		Checks: each(c.Checks, func(k proposal.CheckResult) api.CheckResult {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail)}
 		}),
-		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Used: text(c.Used), AgentSays: text(c.AgentSays),
+		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Used: text(c.Used), AgentSays: text(c.AgentSays),
 	}
 }
 

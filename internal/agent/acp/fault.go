@@ -106,7 +106,9 @@ func explained(code int, said string) string {
 	low := strings.ToLower(said)
 	what := "the agent gave up"
 	switch {
-	case code == 401 || strings.Contains(low, "authentication required") || strings.Contains(low, "invalid api key") || strings.Contains(low, "unauthorized"):
+	case code == 0 && strings.Contains(low, "authentication required"):
+		what = "the agent wants to be logged in: it was given no model with a key, or the model's endpoint refused it"
+	case code == 401 || strings.Contains(low, "invalid api key") || strings.Contains(low, "unauthorized"):
 		what = "the model's endpoint refused the key (401)"
 	case code == 429 || strings.Contains(low, "rate limit"):
 		what = "the model's endpoint takes no more requests for now (429)"

@@ -20,7 +20,7 @@ func TestWhatAgentsSayOfErrorsIsALineThatNamesTheCause(t *testing.T) {
 		`{"code":-32603,"message":"Internal error","data":{"details":"403 no"}}`:                            "refused what was asked (403)",
 		`{"code":-32603,"message":"Internal error","data":{"details":"Something else went wrong at 4010"}}`: "gave up: Something else",
 		// codex-acp, opencode
-		`{"code":-32000,"message":"Authentication required"}`:                                                                                "refused the key (401)",
+		`{"code":-32000,"message":"Authentication required"}`:                                                                                "wants to be logged in",
 		`{"code":-32603,"message":"Internal error: the budget of this hour is used up","data":{"service":"session","errorName":"APIError"}}`: "gave up: Internal error: the budget of this hour is used up",
 		// whatever else
 		`{"code":-32603,"message":"Internal error"}`:         "gave up: Internal error",

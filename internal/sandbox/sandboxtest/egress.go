@@ -201,7 +201,8 @@ func testEgressFrozen(t *testing.T, s Setup) {
 	reached := make(chan *net.UnixConn, 1)
 	done := make(chan struct{})
 	defer close(done)
-	spec := s.Spec(t, client(byPort, `c.sendall(b"here\n")`, "n=0", "while True:", " x=c.recv(1<<20)", " if not x: break", " n+=len(x)", `c.sendall(b"%d\n"%n)`))
+	// It stays until it was heard: what a program has said last may be lost with its sandbox.
+	spec := s.Spec(t, client(byPort, `c.sendall(b"here\n")`, "n=0", fmt.Sprintf("while n<%d:", all), " x=c.recv(1<<20)", " if not x: break", " n+=len(x)", `c.sendall(b"%d\n"%n)`, "c.recv(1)"))
 	spec.Egress = s.door(t, func(c net.Conn) {
 		reached <- c.(*net.UnixConn)
 		<-done
@@ -226,10 +227,10 @@ func testEgressFrozen(t *testing.T, s Setup) {
 	must(t, p.Thaw())
 	_, err := conn.Write(text[n:])
 	must(t, err)
-	must(t, conn.CloseWrite())
 	if line, err := words.ReadString('\n'); line != fmt.Sprintf("%d\n", all) {
 		t.Errorf("the program heard %q, %v", line, err)
 	}
+	must(t, conn.CloseWrite())
 	if exit, err := p.Wait(); err != nil || exit != (sandbox.Exit{}) {
 		t.Errorf("%+v, %v", exit, err)
 	}
