@@ -33,7 +33,12 @@ const (
 func (k *king) hold(w sandbox.Watching) error {
 	k.watching = w
 	// One more than the limit, so that whoever takes it is seen to have broken it.
-	files := unix.Rlimit{Cur: uint64(w.DescriptorsMax) + 1, Max: uint64(w.DescriptorsMax) + 1}
+	var most unix.Rlimit // of this machine, or of the session that the daemon began in: it cannot be raised here
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+		return fmt.Errorf("limit descriptors: %w", err)
+	}
+	n := min(uint64(w.DescriptorsMax)+1, most.Max)
+	files := unix.Rlimit{Cur: n, Max: n}
 	// Through package syscall, which would else give children the limits this process began with.
 	if err := setrlimit(unix.RLIMIT_NOFILE, files); err != nil {
 		return fmt.Errorf("limit descriptors: %w", err)

@@ -78,6 +78,15 @@ func TestTheDriverHoldsThePortsPromisesWithoutControlGroups(t *testing.T) {
 	}, "program", "limits", "kill", "freeze", "attach", "view", "egress", "home") // the rest knows no control groups
 }
 
+// A session's own limit may be lower than ours, and no sandbox can raise it.
+func TestAMachineThatGivesFewDescriptorsHasSandboxesToo(t *testing.T) {
+	needBwrap(t)
+	out, err := exec.Command("sh", "-c", `ulimit -n 400; exec "$0" -test.v -test.run '^TestTheProbeNamesEverythingItTried$'`, self(t)).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestTheProbeNamesEverythingItTried") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestTheProbeNamesEverythingItTried(t *testing.T) {
 	needBwrap(t)
 	root := t.TempDir()
