@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -29,18 +31,34 @@ type errAsked string
 
 func (e errAsked) Error() string { return string(e) }
 
-// asking reads along with what a model is asked, whatever its wire is: gateways translate one into another. Names are compared
-// without case, as the most lenient reader does, and each of several of one name counts.
+// asking reads along with what a model is asked, whatever its wire is: gateways translate one into another. It takes strict JSON alone, for what
+// a lenient reader makes of anything else is not known. Names are compared without case, as the most lenient reader does, and
+// each of several of one name counts.
 type asking struct {
 	why   string
-	begun bool
+	next  due
 	stack []level
-	fresh bool // a value begins with the next byte that is no space
-	in    bool // a text
-	left  int  // in an escape: bytes to come
-	code  rune // of an escape by number
+	word  []byte // of a number, true, false or null that is not over
+	in    bool   // a text
+	left  int    // in an escape: bytes to come
+	code  rune   // of an escape by number
 	text  []byte
+	part  []byte // of a character of several bytes
 }
+
+// due is what may come next between texts.
+type due int
+
+const (
+	dueObject due = iota // the one that is the whole
+	dueValue
+	dueFirst // a value, or the end of an array
+	dueName
+	dueMember // a name, or the end of an object
+	dueColon
+	dueMore // a comma, or the end of what lies around
+	dueEnd
+)
 
 // level is an object or an array that is not over.
 type level struct {
@@ -49,7 +67,6 @@ type level struct {
 	up     int    // the object that it lies in, arrays in between or not; -1: none
 	under  string // the name that it has there
 	key    string // of an object: the last name in it
-	naming bool   // of an object: a name comes
 }
 
 // Write looks at more of a request and returns why it may not go on.
@@ -68,45 +85,54 @@ func (q *asking) Write(p []byte) string {
 }
 
 func (q *asking) outside(c byte) {
-	switch {
-	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
-		return
-	case c < ' ' || c >= 0x7f || !q.begun && c != '{':
-		q.why = whyNoJSON
-		return
-	}
-	q.begun = true
-	var top *level
-	if n := len(q.stack); n > 0 {
-		top = &q.stack[n-1]
-	}
-	switch c {
-	case '}', ']':
-		if top == nil || top.array != (c == ']') {
+	if len(q.word) > 0 {
+		if len(q.word) < wordMax && (c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '+' || c == '-' || c == '.') {
+			q.word = append(q.word, c)
+			return
+		}
+		if !json.Valid(q.word) {
 			q.why = whyNoJSON
 			return
 		}
-		q.stack, q.fresh = q.stack[:len(q.stack)-1], false
-	case ',':
-		q.fresh = true
-		if top != nil {
-			top.naming = !top.array
+		q.word = nil
+		q.done()
+	}
+	array := len(q.stack) > 0 && q.stack[len(q.stack)-1].array
+	value := q.next == dueValue || q.next == dueFirst
+	switch {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+	case c == '{' && (value || q.next == dueObject), c == '[' && value:
+		q.value(c)
+		q.push(c == '[')
+	case c == '}' && (q.next == dueMember || q.next == dueMore && !array), c == ']' && (q.next == dueFirst || q.next == dueMore && array):
+		q.stack = q.stack[:len(q.stack)-1]
+		q.done()
+	case c == ',' && q.next == dueMore:
+		if q.next = dueName; array {
+			q.next = dueValue
 		}
-	case ':':
-		q.fresh = true
-		if top != nil {
-			top.naming = false
-		}
-	case '"':
-		q.in, q.left, q.text = true, 0, q.text[:0]
-		if top == nil || !top.naming {
+	case c == ':' && q.next == dueColon:
+		q.next = dueValue
+	case c == '"' && (value || q.next == dueName || q.next == dueMember):
+		if value {
 			q.value(c)
 		}
-	default:
+		q.in, q.left, q.text = true, 0, q.text[:0]
+	case value && (c == '-' || c >= '0' && c <= '9' || c == 't' || c == 'f' || c == 'n'):
 		q.value(c)
-		if c == '{' || c == '[' {
-			q.push(c == '[')
-		}
+		q.word = append(q.word, c)
+	default:
+		q.why = whyNoJSON
+	}
+}
+
+// wordMax bounds a number.
+const wordMax = 64
+
+// done takes the end of a value.
+func (q *asking) done() {
+	if q.next = dueMore; len(q.stack) == 0 {
+		q.next = dueEnd
 	}
 }
 
@@ -115,7 +141,7 @@ func (q *asking) push(array bool) {
 		q.why = whyAskDeep
 		return
 	}
-	l := level{array: array, up: -1, naming: !array}
+	l := level{array: array, up: -1}
 	if n := len(q.stack); n > 0 {
 		top := q.stack[n-1]
 		if l.listed = top.array; top.array {
@@ -124,20 +150,35 @@ func (q *asking) push(array bool) {
 			l.up, l.under = n-1, top.key
 		}
 	}
-	q.stack, q.fresh = append(q.stack, l), array
+	if q.next = dueMember; array {
+		q.next = dueFirst
+	}
+	q.stack = append(q.stack, l)
 }
 
 // inText takes a byte of a text; of what is escaped the meaning counts.
 func (q *asking) inText(c byte) {
 	switch {
+	case len(q.part) > 0 || c >= 0x80:
+		if q.part = append(q.part, c); utf8.FullRune(q.part) {
+			r, n := utf8.DecodeRune(q.part)
+			if q.part = q.part[:0]; r == utf8.RuneError && n == 1 {
+				q.why = whyNoJSON
+				return
+			}
+			q.keep(r)
+		}
 	case q.left == 5: // behind a backslash
 		if q.left, q.code = 0, 0; c == 'u' {
 			q.left = 4
 			return
 		}
-		if at := strings.IndexByte("bfnrt", c); at >= 0 {
-			c = "\b\f\n\r\t"[at]
+		at := strings.IndexByte(`bfnrt"\/`, c)
+		if at < 0 {
+			q.why = whyNoJSON
+			return
 		}
+		c = "\b\f\n\r\t\"\\/"[at]
 		q.keep(rune(c))
 	case q.left > 0:
 		if !isHex(c) {
@@ -168,17 +209,33 @@ func (q *asking) keep(r rune) {
 
 // over takes a text that has ended: a name, or a value.
 func (q *asking) over(text string) {
-	n := len(q.stack)
-	if n == 0 {
-		q.why = whyNoJSON
+	n := len(q.stack) - 1
+	if top := &q.stack[n]; q.next == dueName || q.next == dueMember {
+		top.key, q.next = folded(text), dueColon
+		q.named(*top)
 		return
 	}
-	if top := &q.stack[n-1]; top.naming {
-		top.key = lower(text)
-		q.named(*top)
-	} else if !top.array {
-		q.said(*top, text)
+	q.done()
+	if top := q.stack[n]; !top.array {
+		q.said(top, n == 0, text)
+	} else if top.up >= 0 { // one of a list counts as what the list is
+		o := q.stack[top.up]
+		o.key = top.under
+		q.said(o, top.up == 0, text)
 	}
+}
+
+// folded writes a name in the letters that the most lenient reader takes it for.
+func folded(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '\u017f':
+			return 's'
+		case '\u212a':
+			return 'k'
+		}
+		return r
+	}, lower(text))
 }
 
 var (
@@ -190,7 +247,11 @@ var (
 	// reachOptions switch such a tool on at the top of a request.
 	reachOptions = []string{"web_search_options", "search_parameters", "plugins", "mcp_servers", "enable_search"}
 	// mediaKeys name what an endpoint fetches for a model to look at.
-	mediaKeys = []string{"image_url", "file_url", "video_url", "audio_url"}
+	mediaKeys = append([]string{"image_url", "file_url", "video_url", "audio_url"}, thingKeys...)
+	// thingKeys may hold the thing itself, in base64: that has no colon, and no format begins with what would be two slashes.
+	thingKeys = []string{"file_data", "image", "video", "audio"}
+	// searching are models that search by themselves, as a part of their names.
+	searching = regexp.MustCompile(`:online$|[-/]search(-|$)|deep-?research`)
 )
 
 // named judges a name in an object.
@@ -212,10 +273,9 @@ func (q *asking) above(o level) string {
 // value judges the first byte of a value.
 func (q *asking) value(c byte) {
 	n := len(q.stack)
-	if !q.fresh || n == 0 {
+	if n == 0 {
 		return
 	}
-	q.fresh = false
 	key, listed := q.stack[0].key, n == 2 && q.stack[1].array
 	if n > 1 && !listed || !listed && strings.IndexByte("fn", c) >= 0 { // false, null
 		return
@@ -228,19 +288,19 @@ func (q *asking) value(c byte) {
 	}
 }
 
-// said judges a text that an object has under a name.
-func (q *asking) said(o level, text string) {
-	folded := lower(text)
+// said judges a text that an object has under a name; whole says that the object is the whole request.
+func (q *asking) said(o level, whole bool, text string) {
+	plain := folded(text)
 	switch {
 	case o.key == "type" && o.under == "tools":
-		if slices.ContainsFunc(reachTypes, func(t string) bool { return strings.HasPrefix(folded, t) }) {
+		if slices.ContainsFunc(reachTypes, func(t string) bool { return strings.HasPrefix(plain, t) }) {
 			q.why = whyAskReach + "with a tool of its own"
 		}
-	case o.key == "model" && len(q.stack) == 1:
-		if strings.HasSuffix(folded, ":online") {
+	case whole && (o.key == "model" || o.key == "models"):
+		if searching.MatchString(plain) {
 			q.why = whyAskReach + "with a model that searches"
 		}
-	case q.fetched(o) && !strings.HasPrefix(folded, "data:"):
+	case q.fetched(o) && !strings.HasPrefix(plain, "data:") && (!oneOf(o.key, thingKeys) || strings.Contains(plain, ":") || strings.HasPrefix(plain, "//")):
 		q.why = whyAskReach + "for a file or a picture by its URL"
 	}
 }
@@ -249,13 +309,14 @@ func (q *asking) said(o level, text string) {
 // may have the same names: they lie elsewhere.
 func (q *asking) fetched(o level) bool {
 	holds := func(o level) bool {
-		return o.under == "content" || o.under == "output" || o.under == "input" && o.listed
+		return o.under == "content" || o.under == "output" || o.under == "input_image_mask" || o.under == "input" && (o.listed || o.up == 0)
 	}
+	within := func() bool { return o.up >= 0 && !o.listed && holds(q.stack[o.up]) }
 	switch {
 	case oneOf(o.key, mediaKeys):
-		return holds(o)
+		return holds(o) || oneOf(o.under, []string{"file", "input_file", "input_audio"}) && within()
 	case o.key == "url" && (oneOf(o.under, mediaKeys) || o.under == "source"):
-		return o.up >= 0 && !o.listed && holds(q.stack[o.up])
+		return within()
 	case o.key == "fileuri" || o.key == "file_uri":
 		return (o.under == "filedata" || o.under == "file_data") && q.above(o) == "parts"
 	}
@@ -264,12 +325,12 @@ func (q *asking) fetched(o level) bool {
 
 // readable judges whether what a request asks a model can be looked at.
 func (h head) readable() string {
-	for _, v := range h.header["Content-Encoding"] {
+	for _, v := range h.values("content-encoding") {
 		if lower(v) != "identity" {
 			return whyPacked
 		}
 	}
-	for _, v := range h.header["Content-Type"] {
+	for _, v := range h.values("content-type") {
 		kind, _, _ := strings.Cut(lower(v), ";")
 		_, set, named := strings.Cut(strings.ReplaceAll(lower(v), " ", ""), "charset=")
 		if strings.TrimSpace(kind) != "application/json" || named && strings.Trim(set, `"`) != "utf-8" {
@@ -277,4 +338,14 @@ func (h head) readable() string {
 		}
 	}
 	return ""
+}
+
+// values are those of a header, however its name is written: some servers take an underscore for a hyphen.
+func (h head) values(name string) (all []string) {
+	for is, v := range h.header {
+		if strings.ReplaceAll(lower(is), "_", "-") == name {
+			all = append(all, v...)
+		}
+	}
+	return all
 }

@@ -1,12 +1,14 @@
 package egress
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
@@ -44,10 +46,26 @@ func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
 		`{"messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://evil.example"}}]}]}`:        whyAskReach,
 		`{"messages":[{"content":[{"type":"tool_result","content":[{"source":{"url":"https://evil.example"}}]}]}]}`: whyAskReach,
 		`{"contents":[{"parts":[{"file_data":{"file_uri":"https://evil.example"}}]}]}`:                              whyAskReach,
+		`{"input":[{"content":[{"type":"input_image","image_url":"evil.example/?words"}]}]}`:                        whyAskReach,
+		`{"messages":[{"content":[{"type":"file","file":{"file_data":"https://evil.example/?words"}}]}]}`:           whyAskReach,
+		`{"messages":[{"content":[{"type":"file","file":{"filename":"a:b","file_data":"JVBERi0xLjQ="}}]}]}`:         "",
+		`{"messages":[{"content":[{"type":"video","video":["https://evil.example"]}]}]}`:                            whyAskReach,
+		`{"messages":[{"content":[{"image":"https://evil.example"}]}]}`:                                             whyAskReach,
+		`{"input":[{"content":[{"type":"input_image","image_url":["https://evil.example"]}]}]}`:                     whyAskReach,
+		`{"input":{"type":"input_image","image_url":"https://evil.example"}}`:                                       whyAskReach,
+		`{"tools":[{"type":"image_generation","input_image_mask":{"image_url":"https://evil.example"}}]}`:           whyAskReach,
+		// A model that searches, on an endpoint that has others.
+		`{"model":"gpt-4o-search-preview"}`: whyAskReach, `{"model":"gpt-5-search-api"}`: whyAskReach, `{"models":["a/b","a/b:online"]}`: whyAskReach, `{"model":"o3-deep-research"}`: whyAskReach,
+		`{"model":"research-7b","models":["a/b"],"metadata":{"model":"x:online"}}`: "",
+		// Letters that some readers take for others.
+		`{"toolſ":[{"type":"web_search"}]}`: whyAskReach, `{"tool\u017f":[{"type":"web_search"}]}`: whyAskReach, `{"bac\u212aground":true}`: whyLater,
 		// What is done when nobody looks.
 		`{"background":true}`: whyLater, `{"background":"true"}`: whyLater, `{"background":1}`: whyLater, `{"background":false,"background":true}`: whyLater,
 		// What could be read in another way.
 		"\xff\xfe{\x00}\x00": whyNoJSON, "{\x00}\x00": whyNoJSON, "\n\x0a\x20model": whyNoJSON, `[{}]`: whyNoJSON, `"x"`: whyNoJSON, `{]`: whyNoJSON,
+		`{'tools':[{'google_search':{}}]}`: whyNoJSON, `{"tools":[{google_search:{}}]}`: whyNoJSON, `{/*"*/"tools":[]/*"*/}`: whyNoJSON, `{"a":nul}`: whyNoJSON, `{"a":01}`: whyNoJSON, `{"a":.5}`: whyNoJSON,
+		`{"a":1,}`: whyNoJSON, `{"a" "b"}`: whyNoJSON, `{"a":1 2}`: whyNoJSON, `{"a":[1,]}`: whyNoJSON, `{"a":"b":"c"}`: whyNoJSON, `{,}`: whyNoJSON, `{"a":NaN}`: whyNoJSON, `{"a":"\'"}`: whyNoJSON,
+		"{\"a\":\"\xff\"}": whyNoJSON, "{\"a\":\"\xc3\"}": whyNoJSON, `{}{}`: whyNoJSON, `{"a":-1.5e+3,"b":[],"c":[true,null,{}],"d":"é"}`: "",
 		"{\"a\":\"\x01\"}": whyNoJSON, `{"a":"\u00zz"}`: whyNoJSON, `{} {}}`: whyNoJSON,
 		`{"a":` + strings.Repeat("[", askDepthMax) + strings.Repeat("]", askDepthMax) + `}`: whyAskDeep,
 	} {
@@ -104,6 +122,12 @@ func FuzzWhatIsAskedIsReadInPiecesAsInOne(f *testing.F) {
 		two.Write([]byte(body[at:]))
 		if one.why != two.why || len(one.text) > askTextMax+4 || len(one.stack) > askDepthMax {
 			t.Fatalf("%q, %q", one.why, two.why)
+		}
+		if one.why == "" && one.next == dueEnd && !json.Valid([]byte(body)) {
+			t.Fatalf("%q is no JSON", body)
+		}
+		if json.Valid([]byte(body)) && utf8.ValidString(body) && strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "{") && one.why == whyNoJSON {
+			t.Fatalf("%q is JSON", body)
 		}
 	})
 }
