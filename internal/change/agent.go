@@ -130,6 +130,13 @@ func (c *Controller) equip(change id.Change, r request.Request) (equipped, error
 	}
 	e.wanted = wanted
 	e.key, _, err = c.Keys.Find(string(change), wanted)
+	if key := e.key.Reveal(); err == nil && key != "" {
+		for _, v := range e.task.Settings.Env {
+			if name, value, _ := strings.Cut(v, "="); strings.Contains(value, key) {
+				return e, problem.Errorf(problem.Refused, "sallyport agent list", "env: of agents: %s in sallyport.yaml would take the model's key into the sandbox, as %s", r.Agent, name)
+			}
+		}
+	}
 	if errors.Is(err, credential.ErrMissing) {
 		return e, problem.Errorf(problem.Unavailable, handing("sallyport change resume "+string(change), wanted), "%w", err)
 	}

@@ -76,6 +76,7 @@ func TestAnAgentIsGivenWhatTheHomeSaysAndTheKeyThatIsThere(t *testing.T) {
 		"any other without a model":                {agent: "acp:x --y", wire: "", base: ""},
 		"any other with one":                       {agent: "acp:x", keys: credential.Keys{"K": secret.Hold("key")}, home: change.Choice{Key: "$K", Settings: agent.Settings{Wire: agent.Chat, Base: away}}, wire: agent.Chat, base: away},
 		"variables of its own and of the person's": {agent: "acp:x", home: change.Choice{Settings: agent.Settings{Env: []string{"A=1", "B=$MY_B", "C=$"}}}, wish: request.Request{Env: map[string]string{"MY_B": "$two", "C": "3"}}, env: "A=1 B=$two C=$"},
+		"the key itself, by another name":          {agent: "codex", keys: openai, home: change.Choice{Settings: agent.Settings{Env: []string{"A=$B"}}}, wish: request.Request{Env: map[string]string{"B": "x key-openai"}}, kind: problem.Refused, next: "sallyport agent list"},
 		"a variable that is not set":               {agent: "acp:x", home: change.Choice{Settings: agent.Settings{Env: []string{"B=$MY_B"}}}, kind: problem.Usage, next: "MY_B=… sallyport run --agent 'acp:x' …"},
 		"a key that is not asked for":              {agent: "codex", keys: credential.Keys{"HOME": secret.Hold("x")}, kind: problem.Usage, next: "sallyport agent list"},
 		"a key of another's":                       {agent: "codex", keys: credential.Keys{"ANTHROPIC_API_KEY": secret.Hold("x")}, kind: problem.Usage, next: "sallyport agent list"},

@@ -219,3 +219,37 @@ func TestAWayOutIsClosedWhenTheSandboxCannotBeStarted(t *testing.T) {
 		}
 	})
 }
+
+// An agent that asks for much that is nothing hides nothing else behind it.
+func TestTheCardSaysWhatWasRefusedOnTheNetwork(t *testing.T) {
+	for name, test := range map[string]struct {
+		noise int
+		want  string
+	}{
+		"as it was asked":  {0, "it asked for evil.example.org and was refused, 2 times; it asked for other.example.org and was refused"},
+		"behind much else": {session.AskedMax + 10, "requests to other hosts, or to its model, were refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				w := &ways{}
+				h.parts.Network = w
+				h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+					for i := range test.noise {
+						w.decide(egress.Decision{Route: "model", Method: "GET", Path: fmt.Sprintf("/x%d", i), Verdict: egress.Refused, Why: "no"})
+					}
+					for _, host := range []string{"evil.example.org", "other.example.org", "evil.example.org"} {
+						w.decide(egress.Decision{Host: host, Port: 443, Method: "CONNECT", Verdict: egress.Refused, Why: "no rule"})
+					}
+					time.Sleep(10 * time.Second)
+					return writes("two\n")(n, tree, killed)
+				}
+				c, _ := h.daemon()
+				chg := h.ask(c)
+				time.Sleep(time.Minute)
+				if d := h.is(c, chg, change.AwaitingApproval); d.Proposal == nil || !strings.Contains(strings.Join(d.Proposal.Card.Network, "; "), test.want) {
+					t.Errorf("%+v", d.Proposal)
+				}
+			})
+		})
+	}
+}

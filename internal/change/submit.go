@@ -189,7 +189,14 @@ func reached(granted []string, asked []session.Asked) (lines []string) {
 	var hosts []string
 	times := map[string]int64{}
 	for _, a := range asked {
-		if a.Verdict != string(egress.Refused) || a.Host == "" || a.Route != "" {
+		if a.Verdict != string(egress.Refused) || a.Route != "" {
+			continue
+		}
+		if a.Host == "" && a.Method == "" { // so many were asked for that they are told together
+			lines = append(lines, fmt.Sprintf("%d requests to other hosts, or to its model, were refused", a.Count))
+			continue
+		}
+		if a.Host == "" {
 			continue
 		}
 		if times[a.Host] == 0 {

@@ -177,6 +177,7 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a key in a relative file":        {"sallyport", "agents: {pi: {key: 'file:key'}}\n", "agents.pi.key: file: must be followed by the absolute path"},
 		"a key inside":                    {"sallyport", "agents: {pi: {env: {ANTHROPIC_API_KEY: x}}}\n", "agents.pi.env.ANTHROPIC_API_KEY: ANTHROPIC_API_KEY names a key, and none enters a sandbox"},
 		"a key inside, by reference":      {"sallyport", "agents: {pi: {env: {A: $ANTHROPIC_API_KEY}}}\n", "agents.pi.env.A: what begins with $ must be $NAME, a variable of your environment: ANTHROPIC_API_KEY names a key"},
+		"a key inside, in another word":   {"sallyport", "agents: {pi: {env: {A: $GH_PAT}}}\n", "GH_PAT names a key"},
 		"a reference that is none":        {"sallyport", "agents: {pi: {env: {A: $B/c}}}\n", "agents.pi.env.A: what begins with $ must be $NAME"},
 		"a variable of the host's":        {"sallyport", "agents: {pi: {env: {https_proxy: x}}}\n", "https_proxy is set by the host inside a sandbox"},
 		"a base with a password":          {"sallyport", "agents: {pi: {base: 'https://me:hunter2@x.example'}}\n", "agents.pi.base: a name or a password cannot stand in it"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"os/user"
@@ -105,6 +106,7 @@ func Run(ctx context.Context, o Options) error {
 	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {
 		return err
 	}
+	log.SetOutput(io.Discard) // libraries write there what an endpoint or an agent has sent, a key among it
 	d.log = slog.New(slog.NewTextHandler(clean{d.Log, d.secrets.plain}, nil))
 	state, err := d.makeState()
 	if err != nil {

@@ -1,6 +1,10 @@
 package daemon
 
 import (
+	"io"
+	"log"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,5 +61,22 @@ func TestOnlyTheAdaptersOwnLineIsTheEndOfATurn(t *testing.T) {
 	}
 	if turnIn([]byte("nothing\n")) != nil || lastLine(heard) != "last" || lastLine("\n {}\n") != "{}" && lastLine("{}\n") != "it said nothing" {
 		t.Errorf("%q", lastLine(heard))
+	}
+}
+
+// Libraries write to the standard logger what has come to them, such as bytes that an endpoint sent unasked: they pass by what takes keys out.
+func TestNothingIsWrittenPastTheLogThatIsCleaned(t *testing.T) {
+	was := log.Writer()
+	defer log.SetOutput(was)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var own strings.Builder
+	if err := Run(t.Context(), Options{Home: filepath.Join(file, "home"), Log: &own}); err == nil {
+		t.Fatal("it served a home that cannot be")
+	}
+	if log.Writer() != io.Discard {
+		t.Error("what libraries log goes into the daemon's file")
 	}
 }

@@ -66,7 +66,7 @@ func (x *exchange) pass(to io.Writer, from io.Reader) bool {
 		x.live()
 		x.meter.Write(buf[:n])
 		if err == io.EOF {
-			x.meter.ended()
+			x.meter.close(true)
 		}
 		if n > 0 {
 			if _, err := to.Write(buf[:n]); err != nil {

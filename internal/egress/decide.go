@@ -237,6 +237,8 @@ func (c Config) route(a Answer, target string) Answer {
 	switch {
 	case why != "":
 		return a.refuse(http.StatusBadRequest, why)
+	case strings.Contains(a.Path, "%"): // the same path in other letters would be counted, or judged, as another
+		return a.refuse(http.StatusForbidden, "the path is written with escapes")
 	case a.head.upgrade:
 		return a.refuse(http.StatusForbidden, "it asks to go over to another protocol")
 	case !oneOf(a.Method, a.Route.Methods) || !under(clean, a.Route.Paths) || !a.Route.only(a.Method, clean):
@@ -247,7 +249,7 @@ func (c Config) route(a Answer, target string) Answer {
 			return a.refuse(http.StatusForbidden, why)
 		}
 	}
-	a.Query = withoutKeys(query)
+	a.Query = plainParams(query)
 	a.Rule = a.Route.Name
 	return a
 }

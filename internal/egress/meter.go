@@ -15,6 +15,7 @@ import (
 const (
 	askedBytesMax = 64 << 10 // its first bytes, for the model's name
 	eventBytesMax = 4 << 20  // an event of a stream, or an answer that is none
+	wordsBytesMax = 64 << 10 // an event whose words are told from the rest
 )
 
 // meter reads along with one request to a model and its answer, and changes neither. A nil meter reads nothing.
@@ -36,7 +37,6 @@ type meter struct {
 	told  bool
 	zip   *unzip
 	began time.Time // the request
-	whole bool      // the answer came to its end
 }
 
 func newMeter(a Answer) *meter {
@@ -64,7 +64,8 @@ func (m *meter) answered(r *http.Response) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ok, m.no = r.StatusCode/100 == 2, r.StatusCode/100 != 2
+	m.ok = r.StatusCode/100 == 2
+	m.no = !m.ok && !(workedOn(r.StatusCode) && time.Since(m.began) >= workSoonest)
 	m.lines = strings.HasPrefix(lower(strings.TrimSpace(r.Header.Get("Content-Type"))), "text/event-stream")
 	if m.ok && lower(r.Header.Get("Content-Encoding")) == "gzip" {
 		m.zip = newUnzip(m.read)
@@ -130,20 +131,13 @@ func (m *meter) event(line []byte) {
 	}
 	m.last = m.last || ends(m.wire, p, data)
 	var whole any
-	if !m.tally.final && json.Unmarshal(data, &whole) == nil {
+	switch {
+	case m.tally.final:
+	case len(data) > wordsBytesMax: // no model writes so much at once; it is not taken apart
+		m.out += int64(len(data))
+	case json.Unmarshal(data, &whole) == nil:
 		m.out += words(whole, "")
 	}
-}
-
-// ended tells what is known of an answer that came to its end.
-func (m *meter) ended() {
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	m.whole = true
-	m.mu.Unlock()
-	m.close(true)
 }
 
 // close tells what is known once nothing more comes. sent says that the request went out, so that a model may have worked even if
@@ -182,13 +176,11 @@ func (m *meter) object() {
 // tell says once what was used.
 func (m *meter) tell() {
 	if !m.tally.final {
-		if !m.tally.some && !generates(m.path) {
+		if !m.tally.some && free(m.path) {
 			return
 		}
 		m.tally.estimate(m.in, m.out)
-		if !m.whole { // of what a model thinks nothing may have come yet
-			m.tally.Output = max(m.tally.Output, int64(time.Since(m.began).Seconds()*tokensPerSecond))
-		}
+		m.tally.Output = max(m.tally.Output, int64(time.Since(m.began).Seconds()*tokensPerSecond)) // what a model thinks is not in its words
 	}
 	if m.tally.Model == "" {
 		m.tally.Model = m.model()

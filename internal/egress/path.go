@@ -108,20 +108,23 @@ func unhex(c byte) byte {
 	return c - 'a' + 10
 }
 
-// credentialParams are names under which a key stands in a query.
-var credentialParams = []string{"key", "api_key", "api-key", "apikey", "access_token", "token"}
-
-// withoutKeys drops what is or could be read as a credential from a query: whatever its names are escaped with, and with both
-// characters at which servers cut. The rest stays as it was written.
-func withoutKeys(query string) string {
+// plainParams keeps of a query what goes up a route. Anything else could be a key, ask for an answer without its usage, or say that the
+// body is of another kind. What is kept stays as it was written.
+func plainParams(query string) string {
 	var kept strings.Builder
 	for part := range cutParams(query) {
-		name, _, _ := strings.Cut(strings.TrimLeft(part, "&;"), "=")
-		if !oneOf(lower(unescaped(name)), credentialParams) {
+		name, value, _ := strings.Cut(strings.TrimLeft(part, "&;"), "=")
+		if values, ok := params[name]; ok && (values == nil || oneOf(value, values)) {
 			kept.WriteString(part)
 		}
 	}
 	return strings.TrimLeft(kept.String(), "&;")
+}
+
+// params are those, by name, with the values that they may have; nil: any.
+var params = map[string][]string{
+	"beta": nil, "alt": {"sse", "json"}, "api-version": nil, "client_version": nil,
+	"limit": nil, "after": nil, "after_id": nil, "before_id": nil, "pageSize": nil, "pageToken": nil, // of a list of models
 }
 
 // cutParams yields the parts of a query, each with the character before it.

@@ -68,10 +68,11 @@ func TestOfAnEndpointOnlyTheModelsWorkIsAskedFor(t *testing.T) {
 		agent.Messages: {
 			"POST /v1/messages": true, "POST /v1/messages?beta=true": true, "POST /v1/messages/count_tokens": true, "GET /v1/models": true, "GET /v1/models/claude-x": true,
 			"POST /v1/messages/batches": false, "GET /v1/messages/batches": false, "GET /v1/messages/batches/b1/results": false, "POST /v1/messages/batches/b1/cancel": false,
-			"GET /v1/messages": false, "POST /v1/models": false, "GET /v1/models/a/b": false, "GET /v1/models/": false, "POST /v1/message%73/batches": false,
+			"GET /v1/messages": false, "POST /v1/models": false, "GET /v1/models/a/b": false, "GET /v1/models/": false, "POST /v1/message%73/batches": false, "POST /v1/message%73": false,
 		},
 		agent.Chat: {
 			"POST /chat/completions": true, "GET /models": true, "GET /models/ft:gpt:org::1": true,
+			"POST /chat/completion%73": false, "POST /%63hat/completions": false,
 			"GET /chat/completions": false, "GET /chat/completions/c1": false, "GET /chat/completions/c1/messages": false, "POST /chat/completions/c1": false,
 		},
 		agent.Responses: {

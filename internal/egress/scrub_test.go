@@ -62,27 +62,35 @@ func TestAnEndpointThatTellsWhatItWasSentTellsNoKey(t *testing.T) {
 }
 
 // A model that thinks says nothing for long; who goes away then has used what it thought.
-func TestAnAnswerThatIsCutOffCountsTheTimeThatItsModelHad(t *testing.T) {
+func TestAnAnswerThatDoesNotSayItsUsageCountsTheTimeThatItsModelHad(t *testing.T) {
 	for name, test := range map[string]struct {
-		after time.Duration
-		whole bool
-		want  int64
+		after  time.Duration
+		status int
+		want   int64 // 0: it is not counted
 	}{
-		"cut off at once":                  {0, false, 10},
-		"cut off late":                     {30 * time.Second, false, 3000},
-		"whole, and without a word of use": {30 * time.Second, true, 10},
+		"at once":               {0, 200, 10},
+		"late":                  {30 * time.Second, 200, 3000},
+		"refused":               {30 * time.Second, 400, 0},
+		"failed at once":        {time.Second, 502, 0},
+		"outlasted a gateway":   {30 * time.Second, 504, 3000},
+		"the model is too busy": {30 * time.Second, 429, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var told []Usage
 			m := newMeter(Answer{Route: &Route{Wire: wireChat, Used: func(u Usage) { told = append(told, u) }}, Method: "POST", Path: "/chat/completions"})
 			m.asked([]byte(`{"model":"m"}`))
-			m.answered(&http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}})
+			if test.status != 200 {
+				time.Sleep(test.after)
+			}
+			m.answered(&http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {"text/event-stream"}}})
 			m.Write([]byte(`data: {"choices":[{"delta":{"content":"` + strings.Repeat("a", 40) + `"}}]}` + "\n\n"))
-			time.Sleep(test.after)
-			if test.whole {
-				m.ended()
+			if test.status == 200 {
+				time.Sleep(test.after)
 			}
 			m.close(true)
+			if test.want == 0 && len(told) == 0 {
+				return
+			}
 			if len(told) != 1 || told[0].Output != test.want || !told[0].Unknown {
 				t.Errorf("%s: %+v", name, told)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Languages of a model's endpoint, as package agent names them.
@@ -154,6 +155,7 @@ func (t *tally) set(input, cached, output count) {
 const (
 	bytesPerToken   = 4
 	tokensPerSecond = 100
+	workSoonest     = 5 * time.Second // a refusal that comes sooner cost nothing
 )
 
 // estimate fills what an answer did not say from its bytes.
@@ -165,15 +167,15 @@ func (t *tally) estimate(asked, said int64) {
 	t.Output = max(1, t.Output, said/bytesPerToken)
 }
 
-// generates reports whether a request to this path makes a model work, so that an answer without usage is an unknown one and not none.
-func generates(path string) bool {
+// free reports whether a request to this path only counts what another would use. Every other makes a model work, so that an answer without
+// usage is an unknown one and not none.
+func free(path string) bool {
 	last := path[strings.LastIndexByte(path, '/')+1:]
-	switch last {
-	case "responses", "completions", "messages", "compact":
-		return true
-	}
-	return strings.HasSuffix(last, ":generateContent") || strings.HasSuffix(last, ":streamGenerateContent")
+	return last == "count_tokens" || last == "input_tokens" || strings.HasSuffix(last, ":countTokens")
 }
+
+// workedOn are answers after which a model may have worked all the same, if they took long enough.
+func workedOn(status int) bool { return status == 408 || status == 499 || status >= 500 }
 
 // textKeys hold a model's words in the events of the four wires.
 var textKeys = []string{"content", "text", "delta", "arguments", "partial_json", "thinking", "reasoning", "reasoning_content"}
