@@ -45,7 +45,7 @@ type world struct {
 	before   picture         // of what this loop starts from
 	log      []audit.Entry   // of the home at that time
 	ended    map[string]bool // changes that truthful saw at their end
-	cut      bool            // a change was cancelled while git may have worked for it
+	cut      bool            // a change was cancelled, or its daemon killed, while git may have worked for it
 }
 
 // newWorld makes the repository, and works out on a clone what the agent will make of it.
@@ -220,6 +220,7 @@ func (w *world) crashOnce(t *testing.T, l loop, where string) (names []string, k
 	}
 	d.end(t, w.place)
 	w.noKeeper(t, d)
+	w.cut = w.cut || d.killed()
 	return operations(t, log), d.killed()
 }
 
@@ -348,7 +349,7 @@ func (w *world) leftNothing(t *testing.T) {
 				return err
 			}
 			if w.cut && root == w.home && strings.HasPrefix(path, filepath.Join(w.home, ".state", "repos")) && gitTemporary(d.Name()) {
-				return nil // of a git that was asked to end: the sweep takes it when it has had its grace
+				return nil // of a git that was ended: the sweep takes it when it has had its grace
 			}
 			if d.IsDir() && path == filepath.Join(w.home, ".state", "sessions", filepath.Base(filepath.Dir(path)), "home") {
 				return filepath.SkipDir // an agent's own, kept for who resumes it
