@@ -62,13 +62,15 @@ type Agent struct {
 	Model     string `json:"model,omitempty"`   // that the home chose
 	Endpoint  string `json:"endpoint,omitempty"`
 	// Endpoints are where its model is by the variable that its key is in, if there are several.
-	Endpoints    map[string]string `json:"endpoints,omitempty"`
-	Keys         []string          `json:"keys"`               // variables that may hold its key
-	KeyFrom      string            `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME or file:/path
-	Keyless      bool              `json:"keyless,omitempty"`  // its model asks for none
-	Capabilities Capabilities      `json:"capabilities"`
-	Hosts        []string          `json:"hosts"` // asked for beside the model, and refused unless egress: names them; it works without
-	Off          []string          `json:"off"`   // what of its own is switched off inside
+	Endpoints map[string]string `json:"endpoints,omitempty"`
+	// Bases are the variables that say that an endpoint is elsewhere, by the endpoint; none where the home says where it is.
+	Bases        map[string][]string `json:"bases,omitempty"`
+	Keys         []string            `json:"keys"`               // variables that may hold its key
+	KeyFrom      string              `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME or file:/path
+	Keyless      bool                `json:"keyless,omitempty"`  // its model asks for none
+	Capabilities Capabilities        `json:"capabilities"`
+	Hosts        []string            `json:"hosts"` // asked for beside the model, and refused unless egress: names them; it works without
+	Off          []string            `json:"off"`   // what of its own is switched off inside
 }
 
 // Capabilities is what an agent can do (SV-080).

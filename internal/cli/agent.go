@@ -52,7 +52,7 @@ func (a *app) place() (api.Place, error) {
 	return api.Place{Dir: dir, Path: a.Getenv("PATH"), Home: a.Getenv("HOME")}, nil
 }
 
-// keyFound looks into this environment for a key that the daemon does not have.
+// keyFound looks into this environment for a key that the daemon does not have, and for where its model is.
 func (a *app) keyFound(one *api.Agent) {
 	for _, name := range one.Keys {
 		if one.KeyFrom == "" && a.Getenv(name) != "" {
@@ -61,6 +61,12 @@ func (a *app) keyFound(one *api.Agent) {
 	}
 	if at := one.Endpoints[strings.TrimPrefix(one.KeyFrom, "$")]; at != "" {
 		one.Endpoint = at
+	}
+	for _, name := range one.Bases[one.Endpoint] {
+		if v := strings.TrimRight(a.Getenv(name), "/"); v != "" && !strings.Contains(v, "@") { // a password may stand before it, and run refuses that
+			one.Endpoint = v
+			break
+		}
 	}
 }
 

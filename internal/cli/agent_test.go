@@ -85,13 +85,14 @@ func TestWhoeverLetsAChangeGoOnHandsItsKeyOverAgain(t *testing.T) {
 
 func TestTheListSaysWhatIsThereWhatIsMissingAndHowToGetIt(t *testing.T) {
 	d := newDaemon(t)
-	d.env = map[string]string{"GEMINI_API_KEY": "sk-Tulip4711"}
+	d.env = map[string]string{"GEMINI_API_KEY": "sk-Tulip4711", "C_BASE_URL": "https://elsewhere.example/v1/"}
 	d.agents = []api.Agent{
 		{Name: "codex", Title: "OpenAI Codex CLI", Installed: true, Path: "/opt/codex", Version: "0.169.0", KeyFrom: "file:/k", Endpoint: "https://api.openai.com/v1", Model: "gpt-5",
 			Capabilities: api.Capabilities{InteractiveMode: true, PauseResume: true, MessagePassing: true}, Off: []string{"its own sandbox"}},
 		{Name: "gemini", Title: "Google Gemini CLI", Installed: true, Path: "/opt/gemini", Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Problem: "its version is not known: \x1b[31mx"},
 		{Name: "pi", Title: "pi", Installed: true, Path: "/opt/pi", Keys: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}},
 		{Name: "other", Title: "two", Installed: true, Path: "/opt/two", Keys: []string{"A_KEY", "GEMINI_API_KEY"}, Endpoint: "https://a.example", Endpoints: map[string]string{"A_KEY": "https://a.example", "GEMINI_API_KEY": "https://b.example"}},
+		{Name: "moved", Title: "three", Installed: true, Path: "/opt/three", Keyless: true, Endpoint: "https://usual.example", Bases: map[string][]string{"https://usual.example": {"NOT_SET", "C_BASE_URL"}}},
 		{Name: "qwen", Title: "Qwen", Install: "npm install -g @qwen-code/qwen-code", Keys: []string{"OPENAI_API_KEY"}},
 		{Name: "api", Title: "our own", Installed: true, Version: "devel", Keyless: true, Endpoint: "http://127.0.0.1:1/v1"},
 	}
@@ -99,13 +100,13 @@ func TestTheListSaysWhatIsThereWhatIsMissingAndHowToGetIt(t *testing.T) {
 	for _, want := range []string{
 		"ready   codex      OpenAI Codex CLI 0.169.0", "program: /opt/codex", "key: found in file:/k", "model: gpt-5 at https://api.openai.com/v1", "can: be watched, be paused, be told more while it works", "off inside: its own sandbox",
 		"ready   gemini", "key: found in $GEMINI_API_KEY", `problem: its version is not known: \x1b[31mx`,
-		"no key  pi", "key: not found; set ANTHROPIC_API_KEY or OPENAI_API_KEY", "absent  qwen", "get it: npm install -g @qwen-code/qwen-code", "key: none is needed", "program: part of sallyport", "acp:COMMAND", "model: https://b.example",
+		"no key  pi", "key: not found; set ANTHROPIC_API_KEY or OPENAI_API_KEY", "absent  qwen", "get it: npm install -g @qwen-code/qwen-code", "key: none is needed", "program: part of sallyport", "acp:COMMAND", "model: https://b.example", "model: https://elsewhere.example/v1\n",
 	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is not in:\n%s", want, got.out)
 		}
 	}
-	if strings.Contains(got.out, "Tulip") || strings.Contains(got.out, "\x1b") || strings.Contains(got.out, "''") || strings.Contains(got.out, "a.example") || got.code != exitDone || d.told() != "agents dir=%2Fwhere%2Fi%2Fstand&home=%2Fhome%2Fme&path=%2Fbin" {
+	if strings.Contains(got.out, "Tulip") || strings.Contains(got.out, "\x1b") || strings.Contains(got.out, "''") || strings.Contains(got.out, "a.example") || strings.Contains(got.out, "usual.example") || got.code != exitDone || d.told() != "agents dir=%2Fwhere%2Fi%2Fstand&home=%2Fhome%2Fme&path=%2Fbin" {
 		t.Errorf("exit %d told %q\n%s", got.code, d.told(), got.out)
 	}
 	if js := d.cli("agent", "list", "--json"); !strings.Contains(js.out, `"key_from": "$GEMINI_API_KEY"`) || strings.Contains(js.out, "Tulip") {

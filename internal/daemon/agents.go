@@ -89,6 +89,12 @@ func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c change.Choice, at
 				}
 			}
 		}
+		if c.Key == "" && c.Settings.Base == "" {
+			out.Bases = map[string][]string{}
+			for _, each := range k.Endpoints {
+				out.Bases[each.Base] = append([]string{}, each.Bases...)
+			}
+		}
 		from, err := d.keys.Has("", w)
 		if out.KeyFrom = from; err != nil && !errors.Is(err, credential.ErrMissing) {
 			out.Problem = problem.Of(err).Text
