@@ -244,6 +244,7 @@ func (g *groups) fill(l layout, name string, limits sandbox.Limits) error {
 		if g.unified, err = mkdir(l.unified); err != nil {
 			return err
 		}
+		g.handed(l)
 		if g.into, err = os.OpenFile(g.unified, unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 			return err
 		}
@@ -284,6 +285,20 @@ func (g *groups) fill(l layout, name string, limits sandbox.Limits) error {
 		return nil
 	}
 	return writeGroup(g.ops, g.pids, "pids.max", pids)
+}
+
+// handed sees to it that the group has what the layout promises: who made the home's folder anew, at the same time, may not have come as
+// far as handing down. What is handed down then is there in groups that were made before, too.
+func (g *groups) handed(l layout) {
+	for _, promised := range []struct{ kind, file string }{{l.kind.memory, "memory.max"}, {l.kind.pids, "pids.max"}} {
+		if promised.kind != cgroup2 {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(g.unified, promised.file)); errors.Is(err, os.ErrNotExist) {
+			handDown(g.ops, l.unified)
+			return
+		}
+	}
 }
 
 // ourTasks is the room that bwrap and the threads of init take in the count of processes.

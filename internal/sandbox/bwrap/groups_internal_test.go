@@ -138,3 +138,41 @@ func TestLimitsAreWrittenToControlGroupsOfEitherVersionAndReadFromThem(t *testin
 		})
 	}
 }
+
+// Two sandboxes that begin at once, where none was: one makes the home's folder, and the other is in it before anything is handed down.
+func TestAGroupThatIsMadeBeforeAnythingIsHandedDownIsLimitedAllTheSame(t *testing.T) {
+	root := t.TempDir()
+	home := filepath.Join(root, "home")
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	control := filepath.Join(home, "cgroup.subtree_control")
+	if err := os.WriteFile(control, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := layout{unified: home}
+	l.kind.memory, l.kind.pids = cgroup2, cgroup2
+	ops := disk.Ops{Around: func(op string, do func() error) error {
+		err := do()
+		if on, _ := os.ReadFile(control); op != "cgroup:write" || string(on) != "+memory +pids" {
+			return err
+		}
+		groups, _ := filepath.Glob(filepath.Join(home, "*", ""))
+		for _, dir := range groups { // as the kernel does to groups that are there
+			for _, file := range []string{"memory.max", "pids.max"} {
+				if f, err := os.OpenFile(filepath.Join(dir, file), os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+					f.Close()
+				}
+			}
+		}
+		return err
+	}}
+	g, err := l.make(ops, "one", sandbox.Limits{MemoryBytes: 64 << 20, ProcessesMax: 40}.OrDefault())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.close()
+	if is, err := os.ReadFile(filepath.Join(g.unified, "memory.max")); err != nil || string(is) != "67108864" {
+		t.Errorf("it is limited to %q, %v", is, err)
+	}
+}
