@@ -159,7 +159,7 @@ func (q *asking) push(array bool) {
 // inText takes a byte of a text; of what is escaped the meaning counts.
 func (q *asking) inText(c byte) {
 	switch {
-	case len(q.part) > 0 || c >= 0x80:
+	case len(q.part) > 0 || c >= 0x80 && q.left == 0:
 		if q.part = append(q.part, c); utf8.FullRune(q.part) {
 			r, n := utf8.DecodeRune(q.part)
 			if q.part = q.part[:0]; r == utf8.RuneError && n == 1 {

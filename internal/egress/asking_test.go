@@ -64,7 +64,7 @@ func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
 		// What could be read in another way.
 		"\xff\xfe{\x00}\x00": whyNoJSON, "{\x00}\x00": whyNoJSON, "\n\x0a\x20model": whyNoJSON, `[{}]`: whyNoJSON, `"x"`: whyNoJSON, `{]`: whyNoJSON,
 		`{'tools':[{'google_search':{}}]}`: whyNoJSON, `{"tools":[{google_search:{}}]}`: whyNoJSON, `{/*"*/"tools":[]/*"*/}`: whyNoJSON, `{"a":nul}`: whyNoJSON, `{"a":01}`: whyNoJSON, `{"a":.5}`: whyNoJSON,
-		`{"a":1,}`: whyNoJSON, `{"a" "b"}`: whyNoJSON, `{"a":1 2}`: whyNoJSON, `{"a":[1,]}`: whyNoJSON, `{"a":"b":"c"}`: whyNoJSON, `{,}`: whyNoJSON, `{"a":NaN}`: whyNoJSON, `{"a":"\'"}`: whyNoJSON,
+		`{"a":1,}`: whyNoJSON, `{"a" "b"}`: whyNoJSON, `{"a":1 2}`: whyNoJSON, `{"a":[1,]}`: whyNoJSON, `{"a":"b":"c"}`: whyNoJSON, `{,}`: whyNoJSON, `{"a":NaN}`: whyNoJSON, `{"a":"\é"}`: whyNoJSON, `{"a":"\é","tools":[{"type":"mcp"}],"b":"\é"}`: whyNoJSON, `{"a":"\u00é"}`: whyNoJSON, `{"a":"\'"}`: whyNoJSON,
 		"{\"a\":\"\xff\"}": whyNoJSON, "{\"a\":\"\xc3\"}": whyNoJSON, `{}{}`: whyNoJSON, `{"a":-1.5e+3,"b":[],"c":[true,null,{}],"d":"é"}`: "",
 		"{\"a\":\"\x01\"}": whyNoJSON, `{"a":"\u00zz"}`: whyNoJSON, `{} {}}`: whyNoJSON,
 		`{"a":` + strings.Repeat("[", askDepthMax) + strings.Repeat("]", askDepthMax) + `}`: whyAskDeep,

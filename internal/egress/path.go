@@ -143,23 +143,6 @@ func cutParams(query string) func(func(string) bool) {
 	}
 }
 
-// unescaped resolves the escapes of a name as far as they are right.
-func unescaped(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
-			b.WriteByte(unhex(s[i+1])<<4 | unhex(s[i+2]))
-			i += 2
-		case s[i] == '+':
-			b.WriteByte(' ')
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return strings.TrimSpace(b.String())
-}
-
 func oneOf(s string, of []string) bool {
 	for _, o := range of {
 		if s == o {

@@ -18,7 +18,7 @@ func placed(t *testing.T, name, model string) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return place{Order: agent.Order{Agent: name, Argv: []string{"/bin/x"}, Wire: known.Endpoints[0].Wire, Base: agent.ModelBase, Model: model}, dir: "/work/it's \"here\"", home: t.TempDir()}
+	return place{Order: agent.Order{Agent: name, Argv: []string{"/bin/x"}, Wire: known.Endpoints[0].Wire, Base: agent.ModelBase, Model: model}, dir: "/srv/it's \"here\"", home: t.TempDir()}
 }
 
 func TestEachAgentIsToldItsModelAndNoKey(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAnAgentThatIsInNoTableIsToldItsModelByTheUsualNames(t *testing.T) {
 func TestTheSettingsOfCodexAreWhatTheyLookLike(t *testing.T) {
 	at := placed(t, "codex-acp", `m"1`)
 	text := codexConfig(at)
-	for _, want := range []string{`model = "m\"1"`, `[projects."/work/it's \"here\""]`, `sandbox_mode = "danger-full-access"`, `plugins = false`, `base_url = "` + agent.ModelBase + `"`} {
+	for _, want := range []string{`model = "m\"1"`, `[projects."/srv/it's \"here\""]`, `sandbox_mode = "danger-full-access"`, `plugins = false`, `base_url = "` + agent.ModelBase + `"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
 		}

@@ -63,7 +63,7 @@ func (p *peer) Write(line []byte) (int, error) {
 // play returns a conversation with an agent of this name that a test plays.
 func play(t *testing.T, o agent.Order) (*talk, *peer) {
 	p := &peer{t: t, heard: make(chan message, 4096), lines: make(chan []byte, 4096), done: make(chan struct{}), show: &record{}}
-	talk := newTalk(newConn(p, p), place{Order: o, dir: "/work", home: t.TempDir()}, dialectOf(o.Agent), p.show)
+	talk := newTalk(newConn(p, p), place{Order: o, dir: "/srv", home: t.TempDir()}, dialectOf(o.Agent), p.show)
 	go talk.conn.run()
 	t.Cleanup(func() { p.Close(); <-talk.conn.gone })
 	return talk, p

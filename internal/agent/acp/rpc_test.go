@@ -43,7 +43,7 @@ func FuzzWhatAnAgentSays(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}`,
 		`{"jsonrpc":"2.0","id":"a","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"1","kind":"edit","title":"x"},"options":[{"optionId":"now","kind":"allow_once"}]}}`,
-		`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","status":"in_progress","locations":[{"path":"/work/a"}]}}}`,
+		`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","status":"in_progress","locations":[{"path":"/srv/a"}]}}}`,
 		`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\u0000\ud800"}}}}`,
 		`{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[{"content":"x","status":"completed"}]}}}`,
 		`{"jsonrpc":"2.0","id":1,"error":{"code":401,"message":"{\"error\":{\"message\":\"x\"}}","data":{"details":"y"}}}`,

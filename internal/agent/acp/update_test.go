@@ -39,10 +39,10 @@ func TestWhatAnAgentDoesIsShown(t *testing.T) {
 			`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"failed"}`,
 		}, "[execute] make\n[execute] failed: make\n", ""},
 		"the file of an edit": {[]string{
-			`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"Editing","status":"completed","content":[{"type":"diff","path":"/work/sub/a.go"}]}`,
-			`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"edit","title":"Edit b.go","status":"completed","locations":[{"path":"/work/b.go"}]}`,
-			`{"sessionUpdate":"tool_call","toolCallId":"3","kind":"edit","title":"","status":"completed","locations":[{"path":"/workshop/c.go"}]}`,
-		}, "[edit] Editing sub/a.go\n[edit] Edit b.go\n[edit] /workshop/c.go\n", ""},
+			`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"Editing","status":"completed","content":[{"type":"diff","path":"/srv/sub/a.go"}]}`,
+			`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"edit","title":"Edit b.go","status":"completed","locations":[{"path":"/srv/b.go"}]}`,
+			`{"sessionUpdate":"tool_call","toolCallId":"3","kind":"edit","title":"","status":"completed","locations":[{"path":"/srvs/c.go"}]}`,
+		}, "[edit] Editing sub/a.go\n[edit] Edit b.go\n[edit] /srvs/c.go\n", ""},
 		"a tool without a kind": {[]string{`{"sessionUpdate":"tool_call","toolCallId":"1","title":"x","status":"completed"}`}, "[other] x\n", ""},
 		"a plan, when it changes": {[]string{
 			`{"sessionUpdate":"plan","entries":[{"content":"look","status":"in_progress"},{"content":"mend","status":"pending"}]}`,
