@@ -7,10 +7,10 @@ STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test agents build demo test test-root test-user check fmt vet lint docs bench clean
+.PHONY: help setup setup-test agents build demo test test-root test-user check fmt vet lint docs bench release release-check clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what running needs (bubblewrap, git)
 	@scripts/setup run
@@ -54,5 +54,11 @@ docs: ## write docs that come from code: cli.md, schemas, states, linked modules
 bench: setup-test build ## ours and the rival in turn, with ratios
 	$(GO) test -mod=readonly -run '^$$' -bench . -benchtime 20x ./internal/...
 
+release: ## dist/: static binaries and Debian packages for amd64 and arm64, with checksums
+	@scripts/release
+
+release-check: ## make the release twice, the second time from a clone elsewhere, and compare every byte
+	@scripts/release check
+
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
