@@ -68,6 +68,8 @@ type Settings struct {
 type Rulebook interface {
 	// At reads the repository's rules at a commit and joins them with the home's, the stricter of both.
 	At(ctx context.Context, host git.Dir, commit git.OID) (Judging, error)
+	// Load returns a violation for each file that edits change, that rules are read from, and that could not be read at commit.
+	Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
 }
 
 // Judging is what a change is judged by.

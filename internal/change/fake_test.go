@@ -25,6 +25,7 @@ import (
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
 	"sallyport/internal/person"
+	"sallyport/internal/policy"
 	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/store"
@@ -241,9 +242,16 @@ func (p played) Program(agent.Task) (agent.Program, error) {
 	return agent.Program{Name: "played", Argv: []string{"true"}, Messages: p.messages}, nil
 }
 
-type rules struct{ judging change.Judging }
+type rules struct {
+	judging    change.Judging
+	unloadable []policy.Violation
+}
 
 func (r rules) At(context.Context, git.Dir, git.OID) (change.Judging, error) { return r.judging, nil }
+
+func (r rules) Load(context.Context, git.Dir, git.OID, []git.Edit) ([]policy.Violation, error) {
+	return r.unloadable, nil
+}
 
 // guard counts what it is told, and knows what is armed.
 type guard struct {

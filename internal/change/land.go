@@ -66,6 +66,9 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	if !same {
 		return c.askAgain(ctx, row, *p, head)
 	}
+	if err := c.loadable(ctx, row, *p); err != nil {
+		return c.held(ctx, row, *p, err)
+	}
 	order, err := c.order(ctx, row, *p)
 	if err != nil {
 		return err
@@ -256,7 +259,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, p proposal.
 	}
 	o.note = "the rules have changed since it was approved"
 	if row.Request.Kind == request.Edit {
-		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets)
+		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets, c.Rules.Load)
 		if err != nil {
 			return err
 		}
@@ -284,11 +287,28 @@ func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal
 	if err != nil || head == "" {
 		return "", err == nil, err // a branch that is gone is Compute's to name
 	}
-	judging, err := c.rules(ctx, host, head)
+	judging, err := c.judges(ctx, row, host, head)
 	if err != nil {
 		return "", false, err
 	}
 	return head, judging.digest(row.Request) == p.Policy, nil
+}
+
+// loadable refuses to land rules that cannot be read afterwards: neither the next change nor its checks could begin. A path lands
+// whole or not at all, so what stands in the approved commit is what would be read. What goes back has been there before.
+func (c *Controller) loadable(ctx context.Context, row store.Change, p proposal.Proposal) error {
+	if row.Request.Kind == request.Revert {
+		return nil
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return err
+	}
+	violations, err := c.Rules.Load(ctx, host, p.Commit, p.Edits)
+	if err == nil && len(violations) > 0 {
+		err = refusal(row.ID, violations)
+	}
+	return err
 }
 
 // order says what is to be landed, from the approved proposal alone.

@@ -64,7 +64,7 @@ func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T)
 	bubble(t, func(t *testing.T, h *home) {
 		w := &ways{}
 		h.parts.Network = w
-		h.parts.Rules = rules{change.Judging{Checks: []string{"true", "test -e page.txt"}}}
+		h.parts.Rules = rules{judging: change.Judging{Checks: []string{"true", "test -e page.txt"}}}
 		var sockets []string
 		h.cage.program = func(spec sandbox.Spec, _ <-chan struct{}) int {
 			opened, closed := w.counts()

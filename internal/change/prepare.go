@@ -73,6 +73,15 @@ func (c *Controller) grounds(ctx context.Context, row store.Change) (git.Dir, Ju
 	return host, judging, err
 }
 
+// judges are the rules that a change's offer is judged by. A revert is judged by none: what goes back has been there before, and
+// rules that changed since, or that do not load, must not hold it.
+func (c *Controller) judges(ctx context.Context, row store.Change, host git.Dir, commit git.OID) (Judging, error) {
+	if row.Request.Kind == request.Revert {
+		return Judging{}, nil
+	}
+	return c.rules(ctx, host, commit)
+}
+
 // rules are what judges a change whose base is at commit.
 func (c *Controller) rules(ctx context.Context, host git.Dir, commit git.OID) (Judging, error) {
 	j, err := c.Rules.At(ctx, host, commit)

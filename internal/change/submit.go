@@ -63,7 +63,7 @@ func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OI
 		return offer{}, err
 	}
 	o := offer{host: host, base: git.OID(row.Base)}
-	if o.judging, err = c.rules(ctx, host, rules); err != nil {
+	if o.judging, err = c.judges(ctx, row, host, rules); err != nil {
 		return offer{}, err
 	}
 	if row.Request.Kind == request.Revert {

@@ -106,7 +106,7 @@ func TestASecretMakesACheckpointInvalidAndIsNotShown(t *testing.T) {
 					t.Errorf("%+v is not critical", v)
 				}
 			}
-			again, err := checkpoint.Judge(t.Context(), with.Host, taken.Checkpoint.Base, taken.Checkpoint.Commit, with.Plan, with.Rules, nil)
+			again, err := checkpoint.Judge(t.Context(), with.Host, taken.Checkpoint.Base, taken.Checkpoint.Commit, with.Plan, with.Rules, nil, nil)
 			if err != nil || len(again) != len(taken.Checkpoint.Violations) {
 				t.Errorf("the other door says %v, %v", again, err)
 			}

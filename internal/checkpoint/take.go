@@ -35,6 +35,7 @@ type Taking struct {
 	Unjudged       bool            // record it as skipped, which never counts as valid (SV-040)
 	Secrets        *secret.Scanner // by the rules at the base; nil = by the built-in ones
 	ScanTimeMax    time.Duration   // for all files together; what is not scanned by then is a violation; 5 min if 0
+	Load           Loading         // nil looks at no rules
 
 	// Freeze stops all that runs in the workspace and Thaw lets it run again; nil when
 	// nothing does. Thaw is called on every way out, also when Freeze failed.
@@ -42,6 +43,18 @@ type Taking struct {
 	Thaw   func() error
 
 	Meter *metric.Set // measures the phases; nil does not
+}
+
+// Loading reads the rules that a commit itself holds, as they would count once it has landed, and returns a violation for each
+// file that edits change and that cannot be read so. It parses; it runs nothing. An error says that the objects could not be read.
+type Loading func(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
+
+// of returns the violations that loading finds.
+func (l Loading) of(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
+	if l == nil {
+		return nil, nil
+	}
+	return l(ctx, host, commit, edits)
 }
 
 // Taken is a checkpoint and what it changes.
@@ -225,7 +238,11 @@ func (s *snapshot) judge(ctx context.Context) (Checkpoint, error) {
 	if err := base.Err(); err != nil {
 		return Checkpoint{}, err
 	}
-	violations = search.blot(append(violations, s.unnamed(violations)...))
+	unloadable, err := s.Load.of(ctx, s.Host, s.commit.OID, s.edits)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	violations = search.blot(slices.Concat(violations, s.unnamed(violations), unloadable))
 	for i := range violations {
 		violations[i].Severity = policy.AtLeast(violations[i].Severity, s.Floor)
 	}

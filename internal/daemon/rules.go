@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"sallyport/internal/agent"
 	"sallyport/internal/change"
 	"sallyport/internal/config"
 	"sallyport/internal/git"
+	"sallyport/internal/inert"
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 	"sallyport/internal/session"
@@ -28,11 +31,7 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 	if err != nil {
 		return change.Judging{}, err
 	}
-	text, err := file(ctx, host, commit, config.RepositoryFile, config.FileBytesMax)
-	if err != nil {
-		return change.Judging{}, err
-	}
-	repo, err := config.ParseRepository(host.Command("show "+string(commit)+":"+config.RepositoryFile), text)
+	repo, err := repository(ctx, host, commit)
 	if err != nil {
 		return change.Judging{}, err
 	}
@@ -53,6 +52,51 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 		Agent:          string(repo.Agent),
 		Supervision:    supervision(home.Sallyport.Interactive, repo.Interactive),
 	}, nil
+}
+
+// ruleFiles are read as rules from the top of a repository, wherever a change is based.
+var ruleFiles = []string{config.RepositoryFile, gitleaksFile, gitleaksIgnore}
+
+// Load reads the rules that stand at a commit, if edits touch them. What does not load there would hold every later change.
+func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
+	var found []policy.Violation
+	for _, name := range ruleFiles {
+		if !slices.ContainsFunc(edits, func(e git.Edit) bool { return e.Path == name && !e.New.Absent() }) {
+			continue
+		}
+		why := r.load(ctx, host, commit, name)
+		if why == nil {
+			continue
+		}
+		if kind := problem.KindOf(why); kind != problem.Usage && kind != problem.Refused { // it is not the file's fault
+			return nil, why
+		}
+		found = append(found, policy.Violation{
+			File: name, Constraint: policy.RulesLoad, Severity: policy.Error,
+			Message:    "it could not be read as rules once it has landed: " + inert.Line(strings.Join(strings.Fields(problem.Of(why).Text), " ")),
+			Suggestion: "correct it, or put it back as it is in the base",
+		})
+	}
+	return found, nil
+}
+
+// load reads one file of rules as it stands at a commit.
+func (r rulebook) load(ctx context.Context, host git.Dir, commit git.OID, name string) error {
+	if name != config.RepositoryFile {
+		_, err := r.secrets.at(ctx, host, commit)
+		return err
+	}
+	_, err := repository(ctx, host, commit)
+	return err
+}
+
+// repository reads a repository's own .sallyport.yaml at a commit.
+func repository(ctx context.Context, host git.Dir, commit git.OID) (config.Repository, error) {
+	text, err := file(ctx, host, commit, config.RepositoryFile, config.FileBytesMax)
+	if err != nil {
+		return config.Repository{}, err
+	}
+	return config.ParseRepository(host.Command("show "+string(commit)+":"+config.RepositoryFile), text)
 }
 
 // supervision joins how a home and a repository want an agent to be watched (SV-007): the home's

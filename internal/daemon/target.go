@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"time"
@@ -43,10 +44,14 @@ const digestMin = 32
 // Of returns what counts for a change that is based on base.
 func (t targets) Of(ctx context.Context, host git.Dir, p git.Project, base git.OID) (target.Target, string, error) {
 	words, err := t.words(ctx, host, p, base)
-	if err != nil {
+	var unread *unreadable
+	if err != nil && !errors.As(err, &unread) {
 		return target.Target{}, "", err
 	}
 	counts, ok := words.Counts()
+	if !ok && unread != nil {
+		return target.Target{}, "what the repository proposes cannot be read, so nothing is restarted or probed: " + inert.Line(unread.Error()), nil
+	}
 	if !ok && words.Proposed != nil {
 		return target.Target{}, "the repository proposes a target that nobody trusts, so nothing is restarted or probed: " + show(p), nil
 	}
@@ -56,7 +61,13 @@ func (t targets) Of(ctx context.Context, host git.Dir, p git.Project, base git.O
 // show is a command that shows a repository's target.
 func show(p git.Project) string { return "sallyport target show --repo " + inert.Path(p.Top) }
 
-// words reads all that is said of a repository's target, its own words as they stand at a commit.
+// unreadable says that a repository's own words do not load; the home's still count.
+type unreadable struct{ error }
+
+func (u *unreadable) Unwrap() error { return u.error }
+
+// words reads all that is said of a repository's target, its own words as they stand at a commit. With an *unreadable it
+// returns what is said elsewhere.
 func (t targets) words(ctx context.Context, host git.Dir, p git.Project, commit git.OID) (target.Words, error) {
 	w := target.Words{Repository: p.Top, Commit: string(commit)}
 	home, err := config.LoadSallyport(t.home)
@@ -69,17 +80,6 @@ func (t targets) words(ctx context.Context, host git.Dir, p git.Project, commit 
 			w.Home = &said
 		}
 	}
-	text, err := file(ctx, host, commit, config.RepositoryFile, config.FileBytesMax)
-	if err != nil {
-		return target.Words{}, err
-	}
-	repo, err := config.ParseRepository(host.Command("show "+string(commit)+":"+config.RepositoryFile), text)
-	if err != nil {
-		return target.Words{}, err
-	}
-	if proposed, ok := repo.Target.Proposed(); ok {
-		w.Proposed = &proposed
-	}
 	err = t.db.Read(ctx, func(tx store.Tx) error {
 		trust, ok, err := tx.Trust(ctx, p.CommonDir)
 		if ok {
@@ -87,7 +87,20 @@ func (t targets) words(ctx context.Context, host git.Dir, p git.Project, commit 
 		}
 		return err
 	})
-	return w, err
+	if err != nil {
+		return target.Words{}, err
+	}
+	repo, err := repository(ctx, host, commit)
+	if kind := problem.KindOf(err); err != nil && kind == problem.Usage {
+		return w, &unreadable{err}
+	}
+	if err != nil {
+		return target.Words{}, err
+	}
+	if proposed, ok := repo.Target.Proposed(); ok {
+		w.Proposed = &proposed
+	}
+	return w, nil
 }
 
 // sameFolder reports whether a path of the home's file names a work tree, links followed.

@@ -101,6 +101,7 @@ const (
 	ChangeBytes     = "change_bytes"     // more than change_bytes_max in all (SV-066)
 	Paths           = "paths"            // more than paths_max
 	Rule            = "rule"             // a rule that cannot be applied: nothing passes
+	RulesLoad       = "rules_load"       // a file that rules are read from, which could not be read from once it has landed
 )
 
 // Violation names one path, the rule it breaks and what to do about it.
