@@ -62,6 +62,11 @@ func build() error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", l.Bubblewrap, err)
 	}
+	if l.Background {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, leastPriority); err != nil {
+			return fmt.Errorf("let everything else go first: %w", err)
+		}
+	}
 	unix.Umask(0o022)
 	if err := stage(l); err != nil {
 		return err
@@ -71,6 +76,9 @@ func build() error {
 	}
 	return become(l, confiner)
 }
+
+// leastPriority is the nice value of what everything else goes before.
+const leastPriority = 19
 
 // dieWith ties this thread's life to its parent's, and makes sure that the parent was not gone before.
 func dieWith(parent int) error {

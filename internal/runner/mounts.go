@@ -25,6 +25,10 @@ const (
 	layerDir   = stageDir + "/l"
 	writeDir   = stageDir + "/w"
 	lowestDir  = stageDir + "/g" // lowest layer: the place where the scratch .git is mounted
+
+	cacheDir      = stageDir + "/c" // layers of the folder of caches
+	cacheWriteDir = stageDir + "/d"
+	noCacheDir    = stageDir + "/e" // an empty lowest layer of it
 )
 
 // graft is a detached mount and the place it goes to.
@@ -62,6 +66,9 @@ func stage(l sandbox.Launch) error {
 			if err := mountTree(l.Tree); err != nil {
 				return err
 			}
+			if err := mountCache(l.Cache); err != nil {
+				return err
+			}
 		}
 		if err := attach(g, l.Owner); err != nil {
 			return err
@@ -90,17 +97,24 @@ func cloneAll(l sandbox.Launch) ([]graft, error) {
 		return err
 	}
 	tree := l.Tree
-	for i, layer := range tree.Layers {
-		idmap, err := mapping(layer, l)
-		if err != nil {
-			return nil, err
+	for _, stack := range []struct {
+		layers      []string
+		upper       string
+		to, writeTo string
+	}{{tree.Layers, tree.Upper, layerDir, writeDir}, {l.Cache.Layers, l.Cache.Upper, cacheDir, cacheWriteDir}} {
+		for i, layer := range stack.layers {
+			idmap, err := mapping(layer, l)
+			if err != nil {
+				return nil, err
+			}
+			if err := add(layer, stack.to+"/"+strconv.Itoa(i), unix.MOUNT_ATTR_RDONLY, idmap); err != nil {
+				return nil, err
+			}
 		}
-		if err := add(layer, layerDir+"/"+strconv.Itoa(i), unix.MOUNT_ATTR_RDONLY, idmap); err != nil {
-			return nil, err
+		if stack.upper == "" {
+			continue
 		}
-	}
-	if tree.Upper != "" {
-		if err := add(filepath.Dir(tree.Upper), writeDir, 0, 0); err != nil {
+		if err := add(filepath.Dir(stack.upper), stack.writeTo, 0, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -284,6 +298,25 @@ func mountTree(t sandbox.Tree) error {
 	return nil
 }
 
+// mountCache mounts the folder of caches: its layers, under what is written now.
+func mountCache(c sandbox.Cache) error {
+	if c.Upper == "" {
+		return nil
+	}
+	lower := []string{}
+	for i := range c.Layers {
+		lower = append([]string{cacheDir + "/" + strconv.Itoa(i)}, lower...)
+	}
+	options, err := writableOverlay(append(lower, noCacheDir), cacheWriteDir, c.Upper, c.Work)
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("overlay", rootDir+sandbox.Caches, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mount the folder of caches of %d layers: %w", len(c.Layers), err)
+	}
+	return nil
+}
+
 // overlayOptions names the layers, highest first. A tree that is only read has
 // its upper directory as the highest layer: nothing is claimed, nothing is written.
 func overlayOptions(t sandbox.Tree) (string, error) {
@@ -296,15 +329,25 @@ func overlayOptions(t sandbox.Tree) (string, error) {
 	}
 	// Always there, so that an overlay to read has two layers, and .git has a place that no walk sees.
 	lower = append(lower, lowestDir)
-	options := "userxattr,lowerdir=" + strings.Join(lower, ":")
-	if !t.ReadOnly {
-		if filepath.Dir(t.Upper) != filepath.Dir(t.Work) {
-			return "", fmt.Errorf("upper %q and work %q do not stand side by side", t.Upper, t.Work)
-		}
-		options += ",upperdir=" + escape(writeDir+"/"+filepath.Base(t.Upper)) + ",workdir=" + escape(writeDir+"/"+filepath.Base(t.Work))
+	if t.ReadOnly {
+		return overlayOf(lower, "")
 	}
+	return writableOverlay(lower, writeDir, t.Upper, t.Work)
+}
+
+// writableOverlay is overlayOf layers with what is written in a folder that holds upper and work, seen at a place of ours.
+func writableOverlay(lower []string, at, upper, work string) (string, error) {
+	if filepath.Dir(upper) != filepath.Dir(work) {
+		return "", fmt.Errorf("upper %q and work %q do not stand side by side", upper, work)
+	}
+	return overlayOf(lower, ",upperdir="+escape(at+"/"+filepath.Base(upper))+",workdir="+escape(at+"/"+filepath.Base(work)))
+}
+
+// overlayOf is the options of an overlay of layers, highest first; they fit into a page.
+func overlayOf(lower []string, written string) (string, error) {
+	options := "userxattr,lowerdir=" + strings.Join(lower, ":") + written
 	if len(options) >= os.Getpagesize() {
-		return "", fmt.Errorf("%d layers are more than one overlay takes", len(t.Layers))
+		return "", fmt.Errorf("%d layers are more than one overlay takes", len(lower))
 	}
 	return options, nil
 }

@@ -44,6 +44,9 @@ func makeRoot(l sandbox.Launch) error {
 		rootDir + "/home", rootDir + sandbox.Home, rootDir + sandbox.Mountpoint, rootDir + "/tmp", rootDir + "/var",
 		scratchDir,
 	}
+	if l.Cache.Upper != "" {
+		folders = append(folders, rootDir+"/var/cache", rootDir+sandbox.Caches, cacheDir, noCacheDir)
+	}
 	if l.Tree.GitDir != "" {
 		folders = append(folders, lowestDir+"/.git")
 	}

@@ -13,7 +13,7 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 4
+const Protocol = 5
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -36,6 +36,8 @@ type Launch struct {
 	Bubblewrap   string `json:"bubblewrap"` // absolute path of bwrap
 	Egress       string `json:"egress,omitempty"`
 	Home         string `json:"home,omitempty"`
+	Cache        Cache  `json:"cache,omitzero"`
+	Background   bool   `json:"background,omitempty"`
 	ScratchBytes int64  `json:"scratch_bytes"` // of /tmp, /dev/shm and the home folder together
 	IdmapFD      int    `json:"idmap_fd"`      // user namespace mapping 0 to Owner; 0 = none
 	GroupFDs     []int  `json:"group_fds"`     // task files of version 1 control groups to join

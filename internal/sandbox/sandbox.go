@@ -19,6 +19,9 @@ const Mountpoint = "/workspace"
 // Home is the home folder inside every sandbox: empty, private, gone afterwards, unless Spec.Home keeps it.
 const Home = "/home/agent"
 
+// Caches is where tools keep inside what they can make again, if Spec.Cache is given.
+const Caches = "/var/cache/agent"
+
 // ObjectsRoot is where Tree.Objects are seen inside every sandbox.
 const ObjectsRoot = "/.sallyport/objects"
 
@@ -50,6 +53,13 @@ type Tree struct {
 	// Objects are host object directories that GitDir's alternates name, mounted read-only at the paths given.
 	Objects  []Bind
 	ReadOnly bool // nothing below Mountpoint can be written
+}
+
+// Cache is a folder that is shown at Caches. What is written there goes to Upper, never into a layer.
+type Cache struct {
+	Layers []string // absolute paths, read-only, lowest first; there may be none
+	Upper  string   // overlay upper directory, owned by Owner; "" = there is no folder at Caches
+	Work   string   // overlay work directory beside it
 }
 
 // Bind makes one host path visible.
@@ -84,11 +94,14 @@ type Spec struct {
 	Egress string
 	// Home is a folder of the host, Owner's own, that is shown writable at Home and stays; "" = an empty one that does not.
 	// What is in it counts toward the limit of the disk.
-	Home   string
-	Limits Limits
-	Stdin  io.Reader // nil = /dev/null
-	Stdout io.Writer // written from one goroutine each
-	Stderr io.Writer
+	Home string
+	// Cache is the folder at Caches. What is written to it counts toward the limit of the disk.
+	Cache      Cache
+	Background bool // everything else on this machine goes first
+	Limits     Limits
+	Stdin      io.Reader // nil = /dev/null
+	Stdout     io.Writer // written from one goroutine each
+	Stderr     io.Writer
 }
 
 // Exit is how the program ended.

@@ -129,13 +129,17 @@ func (d *Driver) check(spec sandbox.Spec) error {
 	case t.Dir == "" && (len(t.Layers) == 0 || t.Upper == "" || t.Work == ""):
 		bad("an overlay needs layers, upper and work")
 	}
+	if c := spec.Cache; (c.Upper == "") != (c.Work == "") || c.Upper == "" && len(c.Layers) > 0 {
+		bad("a folder of caches needs upper and work")
+	}
 	for _, b := range spec.Binds {
 		// The home holds the record of what may land; only the tree of this change is shown.
 		if root := d.config.Root; root != "" && (sandbox.Below(root, filepath.Clean(b.Source)) || sandbox.Below(filepath.Clean(b.Source), root)) {
 			bad("%q is part of sallyport's own home", b.Source)
 		}
 	}
-	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir, spec.Egress, spec.Home}, t.Layers...)
+	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir, spec.Egress, spec.Home, spec.Cache.Upper, spec.Cache.Work}, t.Layers...)
+	sources = append(sources, spec.Cache.Layers...)
 	for _, b := range append(append([]sandbox.Bind{}, t.Objects...), spec.Binds...) {
 		sources = append(sources, b.Source)
 		if err := checkTarget(b); err != nil {
@@ -159,7 +163,7 @@ func (d *Driver) check(spec sandbox.Spec) error {
 }
 
 // reserved are places inside that no bind may cover or stand below.
-var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/.sallyport", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", sandbox.Mountpoint, sandbox.Home}
+var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/.sallyport", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", sandbox.Mountpoint, sandbox.Home, sandbox.Caches}
 
 // ours are files of the host's own that a spec may show among those that are always there.
 var ours = []string{sandbox.CABundle, sandbox.SelfPath}

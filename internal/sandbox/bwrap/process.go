@@ -73,7 +73,7 @@ func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *proce
 // begin starts what serves the sandbox until its end.
 func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	p.limits = spec.Limits
-	p.written = append(writable(spec.Tree), spec.Home)
+	p.written = append(writable(spec.Tree), spec.Home, spec.Cache.Upper)
 	p.before = measure([]string{spec.Tree.Dir, spec.Tree.GitDir}) // what was made for the program is not the program's
 	p.alarm = time.AfterFunc(startPatience+spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)

@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
 		{"view", testView},
 		{"egress", testEgress},
 		{"home", testHome},
+		{"cache", testCache},
 	}
 	for _, s := range suites {
 		if len(parts) > 0 && !slices.Contains(parts, s.name) {
