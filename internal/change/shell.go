@@ -43,7 +43,11 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	}); err != nil {
 		return 0, err
 	}
-	env := []string{"TERM=xterm-256color", "PS1=" + string(change) + ":\\w\\$ "}
+	env := t.env(change)
+	if live != nil && !keeps(ctx, live.process, t) {
+		t.say("this machine cannot keep your terminal from the agent (sallyport doctor): this is a throw-away copy, and nothing you change in it becomes part of the change")
+		return c.shellOnCopy(ctx, row, env, t)
+	}
 	if live != nil {
 		t.say("this shell stands beside the agent: what you change in the workspace becomes part of " + string(change))
 		code, err := attach(ctx, live.process, env, t)
@@ -54,6 +58,26 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	}
 	t.say("no agent of " + string(change) + " works: this is a throw-away copy, and nothing you change in it becomes part of the change")
 	return c.shellOnCopy(ctx, row, env, t)
+}
+
+// env is what a shell gets beside what its sandbox has. What it reads by itself before a person has typed anything must
+// not be a file of the agent's, and what is typed is kept in none.
+func (t Terminal) env(change id.Change) []string {
+	term := "TERM=dumb"
+	if t.Raw {
+		term = "TERM=xterm-256color"
+	}
+	return []string{term, "PS1=" + string(change) + ":\\w\\$ ", "INPUTRC=/dev/null", "HISTFILE=/dev/null"}
+}
+
+// keeps reports whether a sandbox's own program is kept from a terminal beside it.
+func keeps(ctx context.Context, p sandbox.Process, t Terminal) bool {
+	tried, err := p.Attach(ctx, []string{"/usr/bin/true"}, nil, "", t.Slave)
+	if err != nil {
+		return !errors.Is(err, sandbox.ErrShared) // what else is wrong, the shell says
+	}
+	_, _ = tried.Wait() // that it began is all there is to know
+	return true
 }
 
 // say writes a line of the host's before anything in the sandbox can.

@@ -145,6 +145,7 @@ type Verbs interface {
 // master, sets its size there, and closes both ends.
 type Terminal struct {
 	Slave sandbox.Terminal
+	Raw   bool // whoever reads the master passes on what drives a terminal; else nothing but text is shown
 }
 
 // Names by which doors, that know no store, hand a list's filter in and take its rows.

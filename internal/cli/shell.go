@@ -14,23 +14,38 @@ import (
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
+	"sallyport/internal/inert"
 )
 
 func (a *app) changeShell() *cobra.Command {
-	return a.cmd("shell CHANGE", "open a shell in a change's own sandbox and workspace",
+	var rawOut bool
+	cmd := a.cmd("shell CHANGE", "open a shell in a change's own sandbox and workspace",
 		`Opens a shell beside the program while it works, in the same sandbox; at any other time on a
-throw-away copy of what the change holds, so that nothing typed there becomes part of it; which of
-the two it is, it says first. What it prints is not escaped: it is a terminal of the sandbox; with
---json it comes as notices. Without a terminal it reads commands until its input ends. Exit status:
-the shell's own.`,
+throw-away copy of what the change holds, so that nothing typed there becomes part of it. Its first line says
+which of the two it is.
+
+The program cannot read what you type or see: the shell's terminal, memory and descriptors are closed to it. It
+sees the command lines that run, as you see its own. What you start from the shell reads your terminal, so be as
+careful with a script of the workspace as anywhere else.
+
+What is printed is shown as text. What would drive your terminal (colours, moving about, titles, the clipboard) is
+escaped. Programs that fill the screen need --raw, which passes everything on.
+
+With --json what is printed comes as notices. Without a terminal it reads commands until its input ends. Exit
+status: the shell's own.`,
 		"  sallyport change shell chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
-			t := client.Terminal{In: &endOfInput{in: a.In}, Out: a.Out, Size: client.Size{Rows: 24, Cols: 80}}
-			if a.json {
+			t := client.Terminal{In: &endOfInput{in: a.In}, Out: a.Out, Size: client.Size{Rows: 24, Cols: 80}, Raw: rawOut}
+			switch {
+			case a.json:
 				t.Out = &heard{app: a, change: words[0]}
+			case !rawOut:
+				screen := inert.NewScreen(a.Out)
+				defer screen.Close()
+				t.Out = screen
 			}
 			if fd, ok := terminal(a.In); ok && foreground(fd) {
 				restore, err := raw(fd, &t)
@@ -49,6 +64,8 @@ the shell's own.`,
 			}
 			return ended(code)
 		})
+	cmd.Flags().BoolVar(&rawOut, "raw", false, "pass on what drives a terminal, for programs that fill the screen")
+	return cmd
 }
 
 // raw hands every key to the shell, and follows the window's size.

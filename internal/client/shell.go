@@ -25,12 +25,16 @@ type Terminal struct {
 	Out    io.Writer
 	Size   Size
 	Resize <-chan Size // may be nil
+	Raw    bool        // Out takes what drives a terminal; else programs are told to send text alone
 }
 
 // Shell runs a shell in a change's sandbox until it ends, and returns its exit status.
 // Reading t.In may go on after it returned: who owns it ends that.
 func (c *Client) Shell(ctx context.Context, change string, t Terminal) (int, error) {
 	q := url.Values{"rows": {strconv.Itoa(int(t.Size.Rows))}, "cols": {strconv.Itoa(int(t.Size.Cols))}}
+	if t.Raw {
+		q.Set("raw", "1")
+	}
 	req, err := http.NewRequestWithContext(ctx, post, "http://sallyport"+api.Path("changes", url.PathEscape(change), "shell")+"?"+q.Encode(), nil)
 	if err != nil {
 		return 0, fmt.Errorf("write the request: %w", err)

@@ -179,6 +179,20 @@ func TestWriterColoursOnlyByTheFirstCharacterOfALine(t *testing.T) {
 	}
 }
 
+func TestAScreenTakesWhatALineEditorNeedsAndNothingThatDrivesATerminal(t *testing.T) {
+	var out bytes.Buffer
+	s := inert.NewScreen(&out)
+	for _, b := range []byte("ls\b\r\n\a\x1b]0;title\a\x1b[?2004h\x1b[6n\x1bP+q\x1b\\\u009d52;c;aGk\u009c\x00\v\x0e\u202e.") {
+		if _, err := s.Write([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "ls\b\r\n\a" + `\x1b]0;title` + "\a" + `\x1b[?2004h\x1b[6n\x1bP+q\x1b\\u009d52;c;aGk\u009c\x00\x0b\x0e\u202e.`
+	if err := s.Close(); err != nil || out.String() != want {
+		t.Errorf("%q, want %q, %v", out.String(), want, err)
+	}
+}
+
 func TestWriterReportsThatNobodyReads(t *testing.T) {
 	gone := errors.New("gone")
 	w := inert.NewWriter(failing{gone}, false)

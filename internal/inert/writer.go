@@ -3,6 +3,7 @@ package inert
 import (
 	"bytes"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -20,6 +21,7 @@ const (
 type Writer struct {
 	to     io.Writer
 	colour bool
+	keep   string // ASCII controls that stay, beside newlines and tabs
 	held   []byte // the beginning of a rune
 	start  bool   // at the start of a line
 	open   bool   // a colour is on
@@ -31,6 +33,14 @@ type Writer struct {
 // diff, by their first character; nothing else of the text can.
 func NewWriter(w io.Writer, colour bool) *Writer {
 	return &Writer{to: w, colour: colour, start: true}
+}
+
+// NewScreen returns a Writer to the terminal of somebody who types into what writes: what a line editor does without
+// escape sequences stays, which is to go back to the line's start or by one place, and to ring.
+func NewScreen(w io.Writer) *Writer {
+	s := NewWriter(w, false)
+	s.keep = "\r\b\a"
+	return s
 }
 
 // Write passes p on. It always takes all of p; an error is the underlying writer's.
@@ -73,7 +83,7 @@ func (w *Writer) take(p []byte) []byte {
 			w.end()
 			w.out.WriteByte('\n')
 			w.start = true
-		case r == '\t' || shown(r, size):
+		case r == '\t' || shown(r, size) || size == 1 && strings.IndexByte(w.keep, p[0]) >= 0:
 			w.begin(p[0])
 			w.out.Write(p[:size])
 		default:

@@ -21,7 +21,8 @@ import (
 //
 // The agent has the same uid, so this process is not dumpable (no ptrace, no
 // /proc/1/fd, no /proc/1/mem), is ended by no signal from inside, and hands
-// none of its descriptors on.
+// none of its descriptors on. Program 1 is in a domain that no other program is
+// in (see enterDomain): what a person starts beside it, it cannot look into.
 type king struct {
 	send sync.Mutex // one message at a time on the control socket
 
@@ -32,6 +33,7 @@ type king struct {
 	watching sandbox.Watching
 	unseen   atomic.Int64  // bytes of memory as the driver says
 	first    chan struct{} // closed when there is a child to wait for
+	shared   error         // why program 1 is in no domain, so that it could look into the others; nil = it is in one
 }
 
 // reign serves the control socket until it closes or program 1 ends.
@@ -223,12 +225,19 @@ func (k *king) start(o sandbox.Order, fds []int) {
 	if o.Relay != nil {
 		err = k.relay(*o.Relay)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case o.Run.Number == 1: // others may be a person's, and it must not look into them
+		inDomain(func(apart error) {
+			k.shared = apart
+			err = k.spawn(*o.Run, fds)
+		})
+	default:
 		err = k.spawn(*o.Run, fds)
 	}
 	if err != nil {
-		missing := errors.Is(err, os.ErrNotExist)
-		k.tell(sandbox.Event{Failed: &sandbox.Failure{Number: o.Run.Number, Text: err.Error(), Missing: missing}})
+		f := &sandbox.Failure{Number: o.Run.Number, Text: err.Error(), Missing: errors.Is(err, os.ErrNotExist), Shared: errors.Is(err, sandbox.ErrShared)}
+		k.tell(sandbox.Event{Failed: f})
 	}
 }
 
@@ -277,6 +286,9 @@ func (k *king) spawn(r sandbox.Run, fds []int) error {
 		if _, err := unix.IoctlGetTermios(fds[0], unix.TCGETS); err == nil {
 			attr.Sys.Setctty = true
 			attr.Sys.Ctty = 0 // in the child
+			if k.shared != nil {
+				return fmt.Errorf("%w: %w", sandbox.ErrShared, k.shared)
+			}
 		}
 	case len(fds) == 3:
 		attr.Files = []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])}

@@ -97,6 +97,7 @@ type Failure struct {
 	Number  int    `json:"number,omitempty"`
 	Text    string `json:"text"`
 	Missing bool   `json:"missing,omitempty"` // what was asked for does not exist
+	Shared  bool   `json:"shared,omitempty"`  // it is ErrShared
 }
 
 // Ended is the end of one program.

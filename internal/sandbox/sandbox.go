@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"sallyport/internal/problem"
 )
 
 // Mountpoint is where a workspace is seen inside every sandbox.
@@ -114,6 +116,9 @@ type Exit struct {
 // ErrEnded says that a sandbox has ended, or is ending by itself.
 var ErrEnded = errors.New("the sandbox has ended")
 
+// ErrShared says that on this machine a sandbox's own program could read what passes a terminal beside it.
+var ErrShared = problem.New(problem.Unavailable, "this machine cannot keep a terminal from the program beside it")
+
 // Process is a running sandbox.
 type Process interface {
 	// Wait blocks until every process of the sandbox is gone. It may be called once.
@@ -135,6 +140,8 @@ type Process interface {
 	// Attach starts another program in the same sandbox with the terminal's other end
 	// (a pty slave or any file) as its stdin, stdout and stderr. Env is added to the
 	// sandbox's own environment, a name that is there already is replaced; dir "" is Mountpoint.
+	// The sandbox's own program, and what it starts, reach neither its memory nor its descriptors
+	// nor its terminal; where that cannot be had, no terminal is lent and the error wraps ErrShared.
 	Attach(ctx context.Context, argv, env []string, dir string, terminal *os.File) (Attached, error)
 }
 

@@ -35,7 +35,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request) {
 		err = problem.Errorf(problem.Usage, "sallyport change shell "+string(ref), "a shell needs the upgrade to %s", api.ShellProtocol)
 	}
 	if err == nil {
-		err = known(r, "rows", "cols")
+		err = known(r, "rows", "cols", "raw")
 	}
 	var rows, cols int64
 	if err == nil {
@@ -43,6 +43,10 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		cols, err = number(r, "cols")
+	}
+	var raw int64
+	if err == nil {
+		raw, err = number(r, "raw")
 	}
 	if err != nil {
 		s.refuseWith(w, r, err)
@@ -74,7 +78,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request) {
 	if err := buffered.Flush(); err != nil {
 		return
 	}
-	s.runShell(r.Context(), ref, by(r), &frames{conn: conn}, buffered.Reader, master, slave)
+	s.runShell(r.Context(), ref, by(r), &frames{conn: conn}, buffered.Reader, master, change.Terminal{Slave: slave, Raw: raw > 0})
 }
 
 // setSize tells the terminal its size; a size of nothing is left as it is.
@@ -100,7 +104,7 @@ func (f *frames) send(t api.FrameType, payload []byte) error {
 }
 
 // runShell blocks until the shell has ended and its output was sent, or the reader is gone.
-func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, out *frames, in *bufio.Reader, master, slave *os.File) {
+func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, out *frames, in *bufio.Reader, master *os.File, t change.Terminal) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var pumps sync.WaitGroup
@@ -113,8 +117,8 @@ func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, o
 		}
 	})
 
-	code, err := s.Verbs.Shell(ctx, ref, who, change.Terminal{Slave: slave})
-	slave.Close() // now the master reads to its end
+	code, err := s.Verbs.Shell(ctx, ref, who, t)
+	t.Slave.Close() // now the master reads to its end
 	drain := time.NewTimer(drainTime)
 	defer drain.Stop()
 	select {

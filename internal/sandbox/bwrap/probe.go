@@ -48,6 +48,7 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 		checkProcesses(l.kind.pids),
 		sandbox.Check{Name: "descriptor limit", OK: true, Detail: "RLIMIT_NOFILE, and counted ten times a second"},
 		sandbox.Check{Name: "output and time limits", OK: true, Detail: "by the daemon"},
+		checkApart(sandbox.LandlockVersion()),
 		d.checkRunner(),
 		checkGit(ctx))
 	if err := d.confine(ctx, &r); err != nil {
@@ -89,6 +90,15 @@ func checkDisk(sees bool) sandbox.Check {
 		detail += "; not counted: what is in folders that an agent closed to itself, and files without a name that are mapped and closed"
 	}
 	return sandbox.Check{Name: "disk limit", OK: true, Detail: detail}
+}
+
+// checkApart says whether a person's shell may stand beside an agent. Without it nothing else is weaker.
+func checkApart(landlock int) sandbox.Check {
+	detail := "an agent cannot look into it, by Landlock version " + strconv.Itoa(landlock)
+	if landlock < sandbox.LandlockMin {
+		detail = "not beside an agent, on a copy only: Landlock " + strconv.Itoa(sandbox.LandlockMin) + " or later is not on here (the kernel's lsm= names it)"
+	}
+	return sandbox.Check{Name: "change shell", OK: true, Detail: detail}
 }
 
 func (d *Driver) checkBubblewrap(ctx context.Context, path string, err error) sandbox.Check {

@@ -351,8 +351,11 @@ func (e *ending) holds(text string) bool {
 
 // failure turns what the launcher or init reported into an error with its kind.
 func failure(f sandbox.Failure) error {
-	if f.Missing {
+	switch {
+	case f.Missing:
 		return problem.Errorf(problem.NotFound, "", "%s", f.Text)
+	case f.Shared:
+		return sandbox.ErrShared
 	}
 	return errors.New(f.Text)
 }

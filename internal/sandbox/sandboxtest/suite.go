@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
 		{"kill", testKill},
 		{"freeze", testFreeze},
 		{"attach", testAttach},
+		{"apart", testApart},
 		{"view", testView},
 		{"egress", testEgress},
 		{"home", testHome},
