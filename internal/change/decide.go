@@ -79,16 +79,33 @@ func (c *Controller) decide(ctx context.Context, ref id.Approval, do func(tx sto
 }
 
 // Cancel withdraws a change. A step that is under way is stopped; what it had is kept.
-// A landing is not stopped in the middle, and what has ended stays as it is (conflict).
+// What is in the journal of landings is not stopped in the middle, and what has ended stays as it is (conflict).
 func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
-	var row store.Change
-	held, event := false, Cancel
 	moves := c.feed.subscribe(change) // before it can move, so that the move is not missed
 	defer c.feed.unsubscribe(moves)
-	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+	said := &withdrawn{by: by, reason: reason}
+	for {
+		stopping, err := c.cancel(ctx, change, said)
+		if err != nil || !stopping {
+			return err
+		}
+		if err := c.untilMoved(ctx, moves); err != nil {
+			return err
+		}
+		if row, err := c.row(ctx, change); err != nil || State(row.State).Final() {
+			return err
+		} // its step was done before it heard of it: from where it stands now, again
+	}
+}
+
+// cancel withdraws a change that no step holds, or stops the step that does.
+func (c *Controller) cancel(ctx context.Context, change id.Change, said *withdrawn) (stopping bool, err error) {
+	var row store.Change
+	held, event := false, Cancel
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		var err error
 		if row, err = tx.Change(ctx, change); err != nil {
 			return err
@@ -96,39 +113,41 @@ func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Acto
 		if event, err = c.withdrawal(ctx, tx, row); err != nil {
 			return err
 		}
-		if held = row.Holder != ""; held {
-			if event == Cancel { // a way back is given up by who is there to see it
-				if err := tx.RequestCancel(ctx, change); err != nil {
-					return err
-				}
+		if held = row.Holder != ""; !held {
+			return c.withdraw(ctx, tx, &row, event, *said)
+		}
+		if event == Cancel { // a way back is given up by who is there to see it
+			if err := tx.RequestCancel(ctx, change); err != nil {
+				return err
 			}
-			row.Reason = reason
-			return c.append(ctx, tx, &row, Move{By: by}, "asked to cancel", now())
 		}
-		if err := approval.Withdraw(ctx, tx, change, now()); err != nil {
-			return err
-		}
-		return c.move(ctx, tx, &row, withdrawn{by, reason}.move(event, row))
+		row.Reason = said.reason
+		return c.append(ctx, tx, &row, Move{By: said.by}, "asked to cancel", now())
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !held {
 		c.moved(row)
 		c.standDown(ctx, row)
 		c.tidyApart(c.lasting(), row)
-		return nil
+		return false, nil
 	}
 	c.mu.Lock()
 	stop := c.cancels[change]
 	c.mu.Unlock()
 	if stop == nil {
 		if event == GivenUp {
-			return problem.Errorf(problem.Unavailable, "sallyport change cancel "+string(change), "%s is being worked on; try again", change)
+			return false, problem.Errorf(problem.Unavailable, "sallyport change cancel "+string(change), "%s is being worked on; try again", change)
 		}
-		return nil // another daemon's life held it: the next step finds the request
+		return false, nil // another daemon's life held it: the next step finds the request
 	}
-	stop(&withdrawn{by, reason})
+	stop(said)
+	return true, nil
+}
+
+// untilMoved waits until a change has moved.
+func (c *Controller) untilMoved(ctx context.Context, moves *subscription) error {
 	for queue := c.feed.next(ctx, moves); queue != nil; queue = c.feed.next(ctx, moves) {
 		for _, n := range queue {
 			if n.Kind == "state" {

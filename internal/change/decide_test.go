@@ -76,16 +76,17 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 			if !ok {
 				t.Fatalf("it is %s", end)
 			}
+			late := end == change.Cancelled && said[0] == nil // a yes whose landing had not begun was withdrawn
 			for i, err := range said {
 				if i == winner && err != nil {
 					t.Errorf("it is %s, and who did that heard: %v", end, err)
 				}
-				if i != winner && problem.KindOf(err) != problem.Conflict {
+				if i != winner && problem.KindOf(err) != problem.Conflict && (i != 0 || !late) {
 					t.Errorf("it is %s, and loser %d heard: %v", end, i, err)
 				}
 			}
 			v := h.verbs(c, chg)
-			if n := count(v, "approved") + count(v, "refused") + count(v, "cancelled"); n != 1 {
+			if n := count(v, "approved") + count(v, "refused") + count(v, "cancelled"); n != 1 && (!late || n != 2) {
 				t.Errorf("the audit log says %q", v)
 			}
 			if n := h.git("rev-list", "--count", "main"); (n == "2") != (end == change.Finalized) {

@@ -20,17 +20,17 @@ import (
 	"sallyport/internal/trial"
 )
 
-// land makes what was approved true, or leaves everything as it was and says why.
+// land makes what was approved true, or leaves everything as it was and says why: an error before the journal is
+// answered by notLanded, and ctx ends what is not in the journal yet.
 //
 // It starts from the journal: a row that an earlier try left open is finished or undone
 // first. Then the rules are read again: an approval given under other rules is void (SM-907).
 func (c *Controller) land(ctx context.Context, row store.Change) error {
-	ctx = context.WithoutCancel(ctx) // a landing is not stopped in the middle
 	lease, err := c.takeRepository(ctx, row)
 	if err != nil {
 		return err
 	}
-	defer c.dropRepository(ctx, lease)
+	defer c.dropRepository(context.WithoutCancel(ctx), lease)
 	p, err := c.proposal(ctx, row.ID)
 	if err != nil {
 		return err
@@ -42,34 +42,43 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
-	unfinished := ok && (open.State == landing.Journaled || open.State == landing.Stranded)
 	if err := row.Request.Project.Plain(); err != nil {
-		if unfinished {
-			return problem.Errorf(problem.Unavailable, "", "%s cannot be brought to its end: %w", open.ID, err) // it is tried again
-		}
-		return c.held(ctx, row, *p, err)
+		return err
 	}
-	if unfinished {
-		ahead, err := c.planned(ctx, row, open)
-		if err != nil {
-			return err
-		}
-		return c.carryOut(ctx, row, *p, open, c.Lander.Recover, ahead)
-	}
-	if ok && open.State == landing.Landed {
+	switch {
+	case ok && open.Unfinished():
+		return c.finish(ctx, row, *p, open)
+	case ok && open.State == landing.Landed:
 		return fmt.Errorf("%s has landed as %s already", row.ID, open.ID) // the close and the move are one transaction
+	}
+	if err := c.needed(ctx, row); err != nil {
+		return err
 	}
 	head, same, err := c.sameRules(ctx, row, *p)
 	if err != nil {
 		return err
 	}
 	if !same {
-		return c.askAgain(ctx, row, *p, head)
+		return c.askAgain(ctx, row, head)
 	}
 	if err := c.loadable(ctx, row, *p); err != nil {
-		return c.held(ctx, row, *p, err)
+		return err
 	}
-	order, err := c.order(ctx, row, *p)
+	return c.wayOn(ctx, row, c.landNow(ctx, row, *p))
+}
+
+// finish finishes or undoes a landing that an earlier try left open.
+func (c *Controller) finish(ctx context.Context, row store.Change, p proposal.Proposal, open landing.Landing) error {
+	ahead, err := c.planned(ctx, row, open)
+	if err != nil {
+		return err
+	}
+	return c.carryOut(ctx, row, p, open, c.Lander.Recover, ahead)
+}
+
+// landNow computes a landing and carries it out.
+func (c *Controller) landNow(ctx context.Context, row store.Change, p proposal.Proposal) error {
+	order, err := c.order(ctx, row, p)
 	if err != nil {
 		return err
 	}
@@ -77,17 +86,17 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	for range staleMax {
 		var computed landing.Landing
 		if computed, err = c.Lander.Compute(ctx, order); err != nil {
-			break
+			return err
 		}
 		var ahead way
 		if ahead, err = c.planned(ctx, row, computed); err != nil {
-			break
+			return err
 		}
-		if err = c.carryOut(ctx, row, *p, computed, c.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
+		if err = c.carryOut(ctx, row, p, computed, c.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
 			return err
 		}
 	}
-	return c.held(ctx, row, *p, err)
+	return err
 }
 
 // staleMax is how often a landing is computed anew because the branch moved meanwhile.
@@ -106,15 +115,30 @@ func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.
 	if State(row.State) != InTrial { // the journal has moved it
 		c.disarm(l.ID)
 	}
-	return c.outcome(ctx, row, p, closed, err)
+	if err != nil {
+		return err
+	}
+	return c.outcome(context.WithoutCancel(ctx), row, closed)
 }
 
 // journal writes the landing's own row. Closing it moves the change in the same transaction,
-// so that the row tells the truth at every instant.
-func (c *Controller) journal(ctx context.Context, row *store.Change, p proposal.Proposal, ahead way) landing.Steps {
+// so that the row tells the truth at every instant. Until it is begun a person may withdraw the change, and the daemon
+// may end; then neither.
+func (c *Controller) journal(step context.Context, row *store.Change, p proposal.Proposal, ahead way) landing.Steps {
+	ctx := context.WithoutCancel(step)
 	return landing.Steps{
 		Journal: func(l landing.Landing) error {
+			if step.Err() != nil {
+				return context.Cause(step)
+			}
 			return c.DB.InTx(ctx, func(tx store.Tx) error {
+				at := *row
+				if err := fresh(ctx, tx, &at); err != nil {
+					return err
+				}
+				if at.Cancel {
+					return errCancelled
+				}
 				if err := tx.AddLanding(ctx, l); err != nil {
 					return err
 				}
@@ -181,25 +205,14 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 			return nil
 		}
 		m.Event = Stuck
-		m.Because = problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "the landing could be neither finished nor taken back: %s", l.Reason)
+		m.Because = stranded(row.ID, l.Reason)
 		return c.move(ctx, tx, row, m)
 	}
 	return fmt.Errorf("landing %s is closed as %s", l.ID, l.State)
 }
 
-// outcome tells of a landing whose row was closed, or decides what its error means.
-func (c *Controller) outcome(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, err error) error {
-	if errors.Is(err, landing.ErrStale) {
-		return err // nothing began
-	}
-	if err != nil {
-		if l.State == "" || l.State == landing.Journaled {
-			if open, ok, e := c.landing(ctx, row.ID); e == nil && (!ok || open.State != landing.Journaled) {
-				return c.held(ctx, row, p, err) // it never began
-			}
-		}
-		return err // the row is open: it is due again and recovered
-	}
+// outcome tells of a landing whose row was closed.
+func (c *Controller) outcome(ctx context.Context, row store.Change, l landing.Landing) error {
 	fresh, err := c.row(ctx, row.ID)
 	if err != nil {
 		return err
@@ -214,27 +227,65 @@ func (c *Controller) outcome(ctx context.Context, row store.Change, p proposal.P
 	return nil
 }
 
-// held brings a change whose landing did not begin back to the person, with the reason and a new
-// approval of the same proposal. What the machine is to blame for is tried again by itself.
-func (c *Controller) held(ctx context.Context, row store.Change, p proposal.Proposal, because error) error {
-	if errors.Is(because, landing.ErrBusy) && (!errors.Is(because, landing.ErrLocked) || row.Attempts+1 < attemptsMax) {
-		return because // a landing of ours comes to its end; a lock that anybody can take may not
+// notLanded decides what becomes of a change whose landing came to no end. What it waits for is waited for, and what the
+// machine is to blame for is tried a few times more. Then it is an answer: nothing has begun, so the same proposal goes
+// back to the person, with the reason; or something has, and that could be neither finished nor undone.
+func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
+	l, ok, err := tx.LandingOf(ctx, row.ID)
+	if err != nil {
+		return err
 	}
-	if transient(because) && row.Attempts+1 < attemptsMax {
-		return because
+	begun := ok && l.Unfinished()
+	if waits(because) || (begun || transient(because)) && row.Attempts+1 < triesMax(because) {
+		return c.again(ctx, tx, row, because)
 	}
-	because = c.wayOn(ctx, row, because)
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		next := problem.Of(because).Next
-		if next == "" {
-			next = "sallyport approve " + string(row.ID)
-		}
-		if err := c.move(ctx, tx, row, Move{Event: Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
-			return err
-		}
-		return c.reopen(ctx, tx, p, because)
-	})
-	return err
+	if begun {
+		return c.strand(ctx, tx, row, l, because)
+	}
+	p, ok, err := tx.Proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if !ok || l.State == landing.Landed {
+		return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
+	}
+	next := problem.Of(because).Next
+	if next == "" {
+		next = "sallyport approve " + string(row.ID)
+	}
+	if err := c.move(ctx, tx, row, Move{Event: Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
+		return err
+	}
+	return c.reopen(ctx, tx, p, because)
+}
+
+// strand says loudly that a landing which has begun cannot be brought to its end, and frees the repository for others.
+func (c *Controller) strand(ctx context.Context, tx store.Tx, row *store.Change, l landing.Landing, because error) error {
+	l.State, l.Reason = landing.Stranded, c.Secrets.Redact(problem.Of(because).Text)
+	if err := tx.CloseLanding(ctx, l); err != nil {
+		return err
+	}
+	return c.move(ctx, tx, row, Move{Event: Stuck, By: audit.Host, Subject: string(l.ID), Because: stranded(row.ID, l.Reason), Wait: retryWait})
+}
+
+// stranded is why a landing is at neither of its ends, and what there is to do about it.
+func stranded(change id.Change, reason string) error {
+	return problem.Errorf(problem.Internal, "sallyport change show "+string(change),
+		"the landing could be neither finished nor taken back, and is tried again: %s (sallyport change cancel %s leaves it as it stands)", reason, change)
+}
+
+// waits reports whether a landing's turn has not come: what is before it comes to its end by itself. A lock that anybody
+// can take may not.
+func waits(because error) bool {
+	return errors.Is(because, errOnTrial) || errors.Is(because, landing.ErrBusy) && !errors.Is(because, landing.ErrLocked)
+}
+
+// triesMax is how often a step of landing is tried. Who holds the repository's lock may be another home's landing.
+func triesMax(because error) int {
+	if errors.Is(because, landing.ErrLocked) {
+		return lockedMax
+	}
+	return attemptsMax
 }
 
 // reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
@@ -252,7 +303,7 @@ func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposa
 }
 
 // askAgain judges the same tree by the rules as they are now, checks included, and asks about it anew.
-func (c *Controller) askAgain(ctx context.Context, row store.Change, p proposal.Proposal, head git.OID) error {
+func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OID) error {
 	o, err := c.offered(ctx, row, head)
 	if err != nil {
 		return err
@@ -264,7 +315,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, p proposal.
 			return err
 		}
 		if len(violations) > 0 {
-			return c.held(ctx, row, p, refusal(row.ID, violations))
+			return refusal(row.ID, violations)
 		}
 	}
 	results, why, err := c.check(ctx, row, o)
@@ -272,7 +323,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, p proposal.
 		return err
 	}
 	if why != nil {
-		return c.held(ctx, row, p, why)
+		return why
 	}
 	return c.ask(ctx, row, o, results, Asked)
 }
@@ -346,7 +397,7 @@ func message(row store.Change, yes approval.Approval) string {
 // errOnTrial holds back what would land beside an open trial.
 var errOnTrial = problem.New(problem.Unavailable, "another change is on trial in this repository")
 
-// free refuses while another change is on trial in the repository of row (SM-916).
+// free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916).
 func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) error {
 	open, err := tx.OpenTrials(ctx)
 	if err != nil {
@@ -361,7 +412,21 @@ func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) er
 			return problem.Errorf(problem.Unavailable, "sallyport change show "+string(other.ID), "it waits for the trial of %s: %w", other.ID, errOnTrial)
 		}
 	}
+	landings, err := tx.OpenLandings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range landings {
+		if l.State == landing.Journaled && l.Change != row.ID && l.Project.CommonDir == row.Request.Project.CommonDir {
+			return busy(l.Change)
+		}
+	}
 	return nil
+}
+
+// busy is why a landing waits for another.
+func busy(other id.Change) error {
+	return problem.Errorf(problem.Unavailable, "sallyport change show "+string(other), "it waits for %s, which is landing: %w", other, landing.ErrBusy)
 }
 
 // takeRepository takes the lease on the repository; landings on one go one at a time, and none beside a trial (SM-916).
@@ -387,7 +452,7 @@ func (c *Controller) takeRepository(ctx context.Context, row store.Change) (leas
 		return err
 	})
 	if err == nil && !ok {
-		err = fmt.Errorf("%s is landing on %s: %w", lease.Holder, git.Project(row.Request.Project).Top, landing.ErrBusy)
+		err = busy(id.Change(lease.Holder))
 	}
 	return lease, err
 }

@@ -82,6 +82,11 @@ func (c *Controller) moved(row store.Change) {
 	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, State(row.State).Final())
 	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})
 	c.poke()
+	if State(row.State) == Finalized && row.Request.Kind == request.Revert {
+		if err := c.overtake(c.lasting(), row); err != nil {
+			c.Log.Warn("other rollbacks of what is rolled back wait on; approving one ends it", "change", row.ID, "error", err)
+		}
+	}
 	if n, ok := c.noteOf(row); ok {
 		c.tell(n, func() {})
 	}

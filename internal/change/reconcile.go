@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sallyport/internal/audit"
-	"sallyport/internal/id"
 	"sallyport/internal/problem"
 	"sallyport/internal/store"
 )
@@ -16,6 +15,7 @@ import (
 const (
 	leaseTTL    = 30 * time.Second // of the next step of one change
 	attemptsMax = 3                // of one step, when the machine is at fault
+	lockedMax   = 5                // of a landing, when something else has locked the repository
 	retryWait   = time.Second      // before the second attempt; doubled after that
 )
 
@@ -26,6 +26,7 @@ var errCancelled = problem.New(problem.Conflict, "cancelled")
 type withdrawn struct {
 	by     audit.Actor
 	reason string
+	next   string // a command to run; "" = the usual one
 }
 
 func (w *withdrawn) Error() string { return "cancelled by " + w.by.Name }
@@ -145,6 +146,9 @@ func (c *Controller) step(daemon context.Context, row store.Change) {
 	if err = c.stillOurs(ctx, row); err == nil {
 		err = c.run(ctx, row)
 	}
+	if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
+		err = context.Cause(ctx) // whatever it broke off
+	}
 	cancel(nil)
 	<-renewed
 	if err == nil || daemon.Err() != nil && !errors.Is(err, errCancelled) {
@@ -152,7 +156,7 @@ func (c *Controller) step(daemon context.Context, row store.Change) {
 	}
 	// What is written now must be written although the step's context has ended.
 	ctx = context.WithoutCancel(ctx)
-	if err := c.settle(ctx, row.ID, row.Fence, err); err != nil && !errors.Is(err, store.ErrMoved) {
+	if err := c.settle(ctx, row, err); err != nil {
 		c.Log.Error("a step's outcome could not be written; it runs again when its lease ends", "change", row.ID, "state", row.State, "error", err)
 	}
 }
@@ -176,8 +180,16 @@ func (c *Controller) lasting() context.Context {
 
 // run does the work of one state. A nil error means that it has moved the row itself.
 func (c *Controller) run(ctx context.Context, row store.Change) error {
-	if row.Cancel && State(row.State) != Landing && State(row.State) != InTrial && State(row.State) != RollbackFailed {
-		return errCancelled
+	if row.Cancel && State(row.State) != InTrial && State(row.State) != RollbackFailed {
+		if err := c.withdrawable(ctx, row); err == nil {
+			return errCancelled
+		}
+	}
+	switch State(row.State) {
+	case Requested, Preparing, Submitted:
+		if err := c.needed(ctx, row); err != nil {
+			return err
+		}
 	}
 	switch State(row.State) {
 	case Requested:
@@ -218,51 +230,70 @@ func (c *Controller) renew(ctx context.Context, cancel context.CancelCauseFunc, 
 
 // settle writes what came of a step that did not move its row: cancelled, to be tried
 // again, or failed for good. The machine's faults are tried again; a refusal is an answer.
-func (c *Controller) settle(ctx context.Context, change id.Change, fence int64, because error) error {
+// A row that another holds by now, or that has come to its end, is left as it is.
+func (c *Controller) settle(ctx context.Context, step store.Change, because error) error {
 	var row, was store.Change
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		var err error
-		if row, err = tx.Change(ctx, change); err != nil {
+		if row, err = tx.Change(ctx, step.ID); err != nil {
 			return err
 		}
-		if was = row; row.Fence != fence {
-			return store.ErrMoved
-		}
-		switch {
-		case errors.Is(because, errCancelled):
-			said := &withdrawn{by: audit.Host}
-			_ = errors.As(because, &said) // without: the request was found in the row
-			event, err := c.withdrawal(ctx, tx, row)
-			if err != nil {
-				return err
-			}
-			return c.move(ctx, tx, &row, said.move(event, row))
-		case State(row.State) == InTrial, State(row.State) == RollbackFailed, // nothing but their end ends them
-			transient(because) && (row.Attempts+1 < attemptsMax || State(row.State) == Landing):
-			return c.again(ctx, tx, &row, because)
-		default:
-			return c.move(ctx, tx, &row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
-		}
-	})
-	if err == nil {
-		if row.State == was.State && row.Reason == was.Reason { // it waits on, and who watches knows
-			c.poke()
+		if was = row; row.Fence != step.Fence || State(row.State).Final() {
 			return nil
 		}
-		c.moved(row)
-		if State(row.State).Final() {
-			c.standDown(ctx, row)
-			c.tidy(c.lasting(), row)
-		}
+		return c.answer(ctx, tx, &row, because)
+	})
+	if err != nil || row.Fence != step.Fence {
+		return err
 	}
-	return err
+	if State(was.State).Final() {
+		c.Log.Warn("a step failed after its change had ended", "change", row.ID, "state", row.State, "error", because)
+		return nil
+	}
+	if row.State == was.State && row.Reason == was.Reason { // it waits on, and who watches knows
+		c.poke()
+		return nil
+	}
+	c.moved(row)
+	if State(row.State).Final() {
+		c.standDown(ctx, row)
+		c.tidy(c.lasting(), row)
+	}
+	return nil
+}
+
+// answer moves a row by the error of its step, or makes it due again.
+func (c *Controller) answer(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
+	if errors.Is(because, errCancelled) {
+		said := &withdrawn{by: audit.Host}
+		_ = errors.As(because, &said) // without: the request was found in the row
+		event, err := c.withdrawal(ctx, tx, *row)
+		if err == nil {
+			return c.withdraw(ctx, tx, row, event, *said)
+		}
+		because = err
+	}
+	switch State(row.State) {
+	case InTrial, RollbackFailed: // nothing but their end ends them
+		return c.again(ctx, tx, row, because)
+	case Landing:
+		return c.notLanded(ctx, tx, row, because)
+	}
+	if transient(because) && row.Attempts+1 < attemptsMax {
+		return c.again(ctx, tx, row, because)
+	}
+	if _, err := State(row.State).Next(Fail); err != nil { // a person's turn: what failed came after the move
+		c.Log.Warn("a step failed after its change had moved on", "change", row.ID, "state", row.State, "error", because)
+		return nil
+	}
+	return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
 }
 
 // again leaves a row where it is and makes it due later.
 func (c *Controller) again(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
 	wait := retryWait << min(row.Attempts, 6)
 	switch {
-	case errors.Is(because, errOnTrial): // that is no attempt
+	case waits(because): // that is no attempt
 		wait = retryWait
 	case State(row.State) == InTrial:
 		wait = min(wait, 4*retryWait)
@@ -272,7 +303,7 @@ func (c *Controller) again(ctx context.Context, tx store.Tx, row *store.Change, 
 	}
 	p := problem.Of(because)
 	row.Reason = c.Secrets.Redact(p.Text)
-	if State(row.State) == RollbackFailed && p.Next != "" {
+	if (State(row.State) == RollbackFailed || State(row.State) == Landing) && p.Next != "" {
 		row.Next = c.Secrets.Redact(p.Next)
 	}
 	row.Holder, row.Until, row.Due = "", time.Time{}, now().Add(wait)

@@ -75,7 +75,13 @@ func (c *Controller) add(ctx context.Context, change id.Change, r request.Reques
 	}
 	row := store.Change{ID: change, State: string(Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
 	c.feed.keep(row.ID)
+	var refused error
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		if r.Kind == request.Revert {
+			if refused = c.alone(ctx, tx, r); refused != nil {
+				return refused
+			}
+		}
 		n, err := tx.NextUID(ctx)
 		if err != nil {
 			return err
@@ -91,6 +97,9 @@ func (c *Controller) add(ctx context.Context, change id.Change, r request.Reques
 			Reason: firstLine(r.Text), Digests: map[string]string{"head": string(r.Head)},
 		})
 	})
+	if refused != nil {
+		return store.Change{}, refused
+	}
 	if err != nil {
 		return store.Change{}, fmt.Errorf("store the request: %w", err)
 	}

@@ -128,7 +128,60 @@ func (c *Controller) offerRevert(ctx context.Context, row store.Change, o *offer
 	return err
 }
 
-// markReverted tells the change that was undone, in the transaction that closes the undoing.
+// alone refuses a second rollback of what is being rolled back: the first one is the way on.
+func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) error {
+	open, err := rollbacks(ctx, tx, r)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	first := open[0]
+	if State(first.State) == AwaitingApproval {
+		return problem.Errorf(problem.Conflict, "sallyport approve "+string(first.ID),
+			"%s is being rolled back already: %s waits for your approval; to ask anew, first sallyport change cancel %s", r.Reverts, first.ID, first.ID)
+	}
+	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID), "%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State)
+}
+
+// rollbacks are the open rollbacks of what r rolls back.
+func rollbacks(ctx context.Context, tx store.Tx, r request.Request) (open []store.Change, err error) {
+	var states []string
+	for state := range moves {
+		if !state.Final() {
+			states = append(states, string(state))
+		}
+	}
+	all, err := tx.Changes(ctx, store.Filter{Top: r.Project.Top, States: states, Limit: openMax})
+	for _, row := range all {
+		if row.Request.Kind == request.Revert && row.Request.Reverts == r.Reverts {
+			open = append(open, row)
+		}
+	}
+	return open, err
+}
+
+// needed ends a rollback of what was rolled back otherwise meanwhile.
+func (c *Controller) needed(ctx context.Context, row store.Change) error {
+	if row.Request.Kind != request.Revert {
+		return nil
+	}
+	undone, err := c.row(ctx, row.Request.Reverts)
+	if err != nil || State(undone.State) != RolledBack {
+		return err
+	}
+	return overtakenBy(undone)
+}
+
+// overtakenBy is why a rollback of undone has nothing left to do.
+func overtakenBy(undone store.Change) *withdrawn {
+	w := &withdrawn{by: audit.Host, reason: fmt.Sprintf("%s was rolled back already", undone.ID), next: "sallyport change show " + string(undone.ID)}
+	if undone.RevertedBy != "" {
+		w.reason, w.next = fmt.Sprintf("%s was rolled back already, by %s", undone.ID, undone.RevertedBy), "sallyport change show "+string(undone.RevertedBy)
+	}
+	return w
+}
+
+// markReverted tells the change that was undone, in the transaction that closes the undoing. If another undoing
+// was first, that one stays the one that did it.
 func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *store.Change, l landing.Landing) error {
 	if by.Request.Kind != request.Revert {
 		return nil
@@ -137,9 +190,47 @@ func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *store.Ch
 	if err != nil {
 		return err
 	}
+	if State(undone.State) == RolledBack {
+		by.Reason = strings.TrimPrefix(by.Reason+"; "+overtakenBy(undone).reason, "; ")
+		return tx.MoveChange(ctx, by.State, *by)
+	}
 	undone.RevertedBy = by.ID
 	return c.move(ctx, tx, &undone, Move{
 		Event: Reverted, By: audit.Host, Verb: "rolled back", Subject: string(by.ID), Reason: by.Request.Reason,
 		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)},
 	})
+}
+
+// overtake ends the other open rollbacks of what a rollback has undone. One that a step holds ends with that step; one
+// that has landed itself, and whose old version is to answer yet, goes on.
+func (c *Controller) overtake(ctx context.Context, by store.Change) error {
+	var ended []store.Change
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		ended = nil
+		undone, err := tx.Change(ctx, by.Request.Reverts)
+		if err != nil || State(undone.State) != RolledBack {
+			return err
+		}
+		open, err := rollbacks(ctx, tx, by.Request)
+		if err != nil {
+			return err
+		}
+		for _, row := range open {
+			if event, err := c.withdrawal(ctx, tx, row); err != nil || event != Cancel || row.Holder != "" {
+				continue
+			}
+			if err := c.withdraw(ctx, tx, &row, Cancel, *overtakenBy(undone)); err != nil {
+				return err
+			}
+			ended = append(ended, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, row := range ended {
+		c.moved(row)
+	}
+	return nil
 }

@@ -66,7 +66,7 @@ var moves = map[State]map[Event]State{
 	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
 	Submitted:        {Proposed: AwaitingApproval, Cancel: Cancelled, Fail: Failed},
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Refused: Rejected, Cancel: Cancelled},
-	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed},
+	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
 	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
 	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack, GivenUp: Failed},
 	Finalized:        {Reverted: RolledBack},

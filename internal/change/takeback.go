@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
@@ -214,15 +215,20 @@ func (c *Controller) stuck(ctx context.Context, row store.Change, because error)
 	return err
 }
 
-// withdrawal is what a person's cancel means where a row stands: what has landed and could not be taken back is left as
-// it stands. Errors: conflict, if neither can be.
+// withdrawal is what a cancel means where a row stands: what has landed and could not be taken back, or has begun to land
+// and could be brought to neither end, is left as it stands. Errors: conflict, if nothing of it can be.
 func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row store.Change) (Event, error) {
 	event := Cancel
-	if State(row.State) == RollbackFailed {
-		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
+	switch State(row.State) {
+	case RollbackFailed:
+		event = GivenUp
+	case Landing:
+		l, ok, err := tx.LandingOf(ctx, row.ID)
+		if err != nil {
 			return "", err
-		} else if tried { // of a landing that is half done nothing can be left
-			event = GivenUp
+		}
+		if ok && l.Unfinished() {
+			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s has begun to land and cannot be cancelled: it is finished or taken back first", row.ID)
 		}
 	}
 	if _, err := State(row.State).Next(event); err != nil {
@@ -231,10 +237,41 @@ func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row store.Chan
 	return event, nil
 }
 
+// withdrawable is withdrawal's error, for a step that found the wish in its row.
+func (c *Controller) withdrawable(ctx context.Context, row store.Change) error {
+	return c.DB.Read(ctx, func(tx store.Tx) error {
+		_, err := c.withdrawal(ctx, tx, row)
+		return err
+	})
+}
+
+// withdraw moves a row as a cancel has it. What is asked of a person is void; a landing that is given up is not tried again.
+func (c *Controller) withdraw(ctx context.Context, tx store.Tx, row *store.Change, event Event, said withdrawn) error {
+	if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
+		return err
+	}
+	l, ok, err := tx.LandingOf(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if ok && l.Unfinished() {
+		at := now()
+		l.State, l.Ended = landing.Stranded, &at
+		if err := tx.CloseLanding(ctx, l); err != nil {
+			return err
+		}
+	}
+	return c.move(ctx, tx, row, said.move(event, *row))
+}
+
 // move is what a cancel writes.
 func (w withdrawn) move(event Event, row store.Change) Move {
 	if event == Cancel {
-		return Move{Event: Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: "sallyport change diff " + string(row.ID)}
+		next := w.next
+		if next == "" {
+			next = "sallyport change diff " + string(row.ID)
+		}
+		return Move{Event: Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: next}
 	}
 	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s has given the way back up: what stands stays", w.by.Name)
 	if w.reason != "" {
@@ -243,20 +280,27 @@ func (w withdrawn) move(event Event, row store.Change) Move {
 	return Move{Event: GivenUp, By: w.by, Verb: "gave the way back up", Because: why}
 }
 
-// standDown ends the keeper's watch over a trial whose change has come to its end; without a trial it does nothing.
+// standDown ends the keeper's watch over what was given up; without a trial or a landing it does nothing.
 func (c *Controller) standDown(ctx context.Context, row store.Change) {
 	if State(row.State) != Failed {
 		return
 	}
-	var t trial.Trial
-	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
-		t, _, err = tx.Trial(ctx, row.ID)
+	var watched id.Landing
+	err := c.DB.Read(ctx, func(tx store.Tx) error {
+		l, _, err := tx.LandingOf(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		t, tried, err := tx.Trial(ctx, row.ID)
+		if watched = l.ID; tried {
+			watched = t.Landing
+		}
 		return err
 	})
 	if err != nil {
 		c.Log.Warn("whether a keeper watches could not be read", "change", row.ID, "error", err)
 	}
-	if t.Landing != "" {
-		c.disarm(t.Landing)
+	if watched != "" {
+		c.disarm(watched)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // Lander lands on repositories, one landing at a time on each.
 type Lander struct {
 	Ops  disk.Ops
-	Wait time.Duration // for another landing, and for a person's git; 0 = 10 s and 2 s
+	Wait time.Duration // for another landing, and for a person's git; 0 = 1 s and 2 s
 }
 
 // Steps is what the caller does for a landing in its own transactions.
@@ -29,7 +29,7 @@ type Steps struct {
 }
 
 const (
-	waitForLanding = 10 * time.Second
+	waitForLanding = time.Second // then the caller says what it waits for, and tries again
 	waitForGit     = 2 * time.Second
 	waitStep       = 15 * time.Millisecond
 )

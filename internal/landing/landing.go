@@ -15,7 +15,7 @@ const (
 	Journaled State = "journaled" // computed and written down; nothing in the repository has moved
 	Landed    State = "landed"    // end: branch, work tree and index hold the new entries, verified
 	Undone    State = "undone"    // end: everything is as it was, verified
-	Stranded  State = "stranded"  // neither could be reached; said loudly, retried at every start
+	Stranded  State = "stranded"  // neither could be reached; said loudly, retried until it Ended: a person left it as it stands
 )
 
 // Landing is a journal row: all that finishing or undoing takes, after any crash.
@@ -38,6 +38,11 @@ type Landing struct {
 	Started   time.Time     `json:"started"`
 	Ended     *time.Time    `json:"ended,omitempty"`
 	Reason    string        `json:"reason,omitempty"` // of Undone and Stranded; of Landed if a person edited a path meanwhile
+}
+
+// Unfinished reports whether it has begun and is still to be finished or undone.
+func (l Landing) Unfinished() bool {
+	return l.State == Journaled || l.State == Stranded && l.Ended == nil
 }
 
 // Errors of a landing that did not begin; each names the path or the state and the way out.
