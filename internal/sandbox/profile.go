@@ -19,6 +19,10 @@ type Profile struct {
 	Env   []string
 }
 
+// TouchedCaches are the folders of Caches whose tool writes to the time of an entry when it uses one that it has not used for long: in
+// a layer each such entry would be copied.
+var TouchedCaches = []string{"go-build"}
+
 // recipe makes a profile from what a person has.
 type recipe struct {
 	marks []string // files at the top of a tree that ask for it

@@ -128,8 +128,9 @@ func (m *Manager) Layer(ctx context.Context, host git.Dir, tree, commit git.OID)
 }
 
 // used notes that a layer is of use now, to the minute.
-func (m *Manager) used(tree git.OID) error {
-	path := m.layerPath(tree)
+func (m *Manager) used(tree git.OID) error { return m.usedAt(m.layerPath(tree)) }
+
+func (m *Manager) usedAt(path string) error {
 	st, err := os.Lstat(path)
 	if err != nil || time.Since(st.ModTime()).Abs() < time.Minute {
 		return err

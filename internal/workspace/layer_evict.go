@@ -161,11 +161,22 @@ func (m *Manager) TrimLayers(ctx context.Context) (freed int64, err error) {
 // is being made, which pins its layer. A record that cannot be read is an error: nobody knows what it keeps.
 func (m *Manager) standing() (map[git.OID]bool, error) {
 	used := map[git.OID]bool{}
+	err := m.records(func(r record) {
+		used[r.Tree] = true
+		for _, below := range r.Layers {
+			used[below] = true
+		}
+	})
+	return used, err
+}
+
+// records reads the records of all workspaces. One that cannot be read is an error.
+func (m *Manager) records(each func(record)) error {
 	for _, kind := range []string{"workspaces", "shown"} {
 		folder := filepath.Join(m.root, kind)
 		entries, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
+			return err
 		}
 		for _, e := range entries {
 			r, err := readRecord(filepath.Join(folder, e.Name()))
@@ -173,15 +184,12 @@ func (m *Manager) standing() (map[git.OID]bool, error) {
 				continue
 			}
 			if err != nil {
-				return nil, err
+				return err
 			}
-			used[r.Tree] = true
-			for _, below := range r.Layers {
-				used[below] = true
-			}
+			each(r)
 		}
 	}
-	return used, nil
+	return nil
 }
 
 // EvictLayers removes cached base layers that nothing stands on, the one used longest ago first: those not

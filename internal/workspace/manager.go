@@ -79,6 +79,8 @@ type Manager struct {
 
 	pinMu sync.Mutex
 	pins  map[git.OID]int // layers that somebody holds whom no record names yet
+
+	stockPins map[string]int // stocks that somebody holds
 }
 
 // New returns a manager; it touches nothing.
@@ -88,7 +90,7 @@ func New(c Config) *Manager {
 	}
 	return &Manager{
 		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(),
-		fit: map[git.OID]bool{}, pins: map[git.OID]int{},
+		fit: map[git.OID]bool{}, pins: map[git.OID]int{}, stockPins: map[string]int{},
 	}
 }
 

@@ -108,7 +108,7 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 	if err != nil {
 		return Workspace{}, err
 	}
-	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: objects}
+	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: objects, Setup: spec.Setup}
 	r.on(layer)
 	err = m.fill(home, r, layer, func(gitDir string) error {
 		index := filepath.Join(gitDir, "index")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,8 @@ type record struct {
 	Layers   []git.OID     `json:"layers,omitempty"` // what that is made of, lowest first; none: itself alone
 	Ignore   git.OID       `json:"ignore,omitempty"` // which of them has the .gitignore files; "" = Tree's
 	Owner    sandbox.Owner `json:"owner"`
-	Objects  []string      `json:"objects"` // folders, as numbered inside
+	Objects  []string      `json:"objects"`         // folders, as numbered inside
+	Setup    string        `json:"setup,omitempty"` // name of the stock that is seen over the layers
 }
 
 const recordName = "workspace.json"
@@ -143,7 +145,7 @@ const asideName = "gone"
 // SetAside moves away what a crash left half made: a rename for each, however much is in it. It is called at
 // start, before anything else; EmptyAside removes it.
 func (m *Manager) SetAside(ctx context.Context) error {
-	for _, kind := range []string{".", "repos", "layers", "workspaces", "shown", "dirty"} {
+	for _, kind := range []string{".", "repos", "layers", stockFolder, "workspaces", "shown", "dirty"} {
 		entries, err := os.ReadDir(filepath.Join(m.root, kind))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -259,6 +261,9 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 	if r.Strategy == Overlay {
 		w.Tree.Layers = layer.Trees
 		w.Tree.Upper, w.Tree.Work = filepath.Join(path, "upper"), filepath.Join(path, "work")
+		if r.Setup != "" {
+			w.Tree.Layers = append(slices.Clone(layer.Trees), m.setupTree(r.Setup))
+		}
 	} else {
 		w.Tree.Dir = filepath.Join(path, "tree")
 	}
@@ -280,7 +285,10 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 	if err != nil {
 		return nil, err
 	}
-	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: objects}
+	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: objects, Setup: spec.Setup}
+	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" { // made anew, it shows what it showed
+		r.Setup = old.Setup
+	}
 	r.on(layer)
 	err = m.fill(path, r, layer, func(gitDir string) error {
 		if err := copyOne(layer.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
@@ -315,7 +323,7 @@ func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir strin
 		}
 		folders := []string{"scratch", "scratch/.git"}
 		if r.Strategy == Overlay {
-			folders = append(folders, "upper", "work")
+			folders = append(folders, "upper", "work", "cache", "cache-work")
 		}
 		for _, name := range folders {
 			if err := ownFolder(filepath.Join(path, name), r.Owner); err != nil {
@@ -337,8 +345,12 @@ func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir strin
 		return err
 	}
 	if r.Strategy != Overlay {
+		trees := layer.Trees
+		if r.Setup != "" {
+			trees = append(slices.Clone(trees), m.setupTree(r.Setup))
+		}
 		err := m.ops.Do("workspace:copy", func() error {
-			return copyBase(layer.Trees, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
+			return copyBase(trees, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
 		})
 		if err != nil {
 			return err

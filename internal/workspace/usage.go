@@ -44,7 +44,7 @@ func (m *Manager) Usage(ctx context.Context, w Workspace, found Diff) (Usage, er
 	if w.Strategy == Overlay {
 		u.Held = max(u.Held, measure("upper"))
 	}
-	u.Held += measure("scratch")
+	u.Held += measure("scratch") + measure("cache")
 	if err != nil {
 		return Usage{}, err
 	}

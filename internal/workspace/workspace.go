@@ -29,6 +29,10 @@ type Spec struct {
 	Branch  string  // name the agent's own toy .git shows; "" = a detached head
 	Owner   sandbox.Owner
 
+	// Setup names the stock whose files are seen at paths that the base ignores, over its layers; "" = none, or as before. Whoever
+	// asks holds it until the workspace is there.
+	Setup string
+
 	// IncludeIgnored are globs of files that the base ignores and that are proposed all the same. Only Walk reads it.
 	IncludeIgnored []string
 }
