@@ -13,7 +13,7 @@ func (x *exchange) answer(resp *http.Response) bool {
 	h := endToEnd(resp.Header)
 	if x.a.Route != nil {
 		h.Del("Set-Cookie") // it would be a credential of the owner's
-		withoutKey(h, x.a.Route.key())
+		spell(x.a.Route.key()).without(h)
 	}
 	keep := !x.a.head.last
 	empty := x.a.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
@@ -55,8 +55,8 @@ func (x *exchange) answer(resp *http.Response) bool {
 func (x *exchange) pass(to io.Writer, from io.Reader) bool {
 	end := func() error { return nil }
 	if x.a.Route != nil {
-		if key := x.a.Route.key(); key != nil {
-			s := &scrubber{to: to, key: key}
+		if keys := spell(x.a.Route.key()); keys != nil {
+			s := &scrubber{to: to, keys: keys}
 			to, end = s, s.end
 		}
 	}

@@ -192,7 +192,10 @@ func (c Config) inTunnel(a, tunnel Answer) Answer {
 // forward judges what is known whole: host, port, method and path.
 func (c Config) forward(a Answer, usual uint16) Answer {
 	a.Way = Forward
-	if a.head.upgrade {
+	switch {
+	case never(a.Method):
+		return a.refuse(http.StatusForbidden, "no rule allows this method: it asks a host to send back what it got, or for a tunnel")
+	case a.head.upgrade:
 		return a.refuse(http.StatusForbidden, "it asks to go over to another protocol")
 	}
 	known := false
@@ -210,6 +213,11 @@ func (c Config) forward(a Answer, usual uint16) Answer {
 		return a.refuse(http.StatusForbidden, "its rule does not allow this method and path")
 	}
 	return a.refuse(http.StatusForbidden, c.closed(a.Host))
+}
+
+// never reports whether a method passes by no rule, however it is spelt.
+func never(method string) bool {
+	return oneOf(strings.ToUpper(method), []string{"TRACE", "TRACK", "CONNECT"})
 }
 
 // route judges a request to the door itself.

@@ -154,9 +154,7 @@ func (x *exchange) request() *http.Request {
 	if a.Route != nil {
 		u, host = a.Route.below(u.Opaque, u.RawQuery)
 		withoutCredentials(h)
-		if a.Route.Wire != "" {
-			h.Set("Accept-Encoding", "identity")
-		}
+		wholeOnly(h)
 		if a.Route.Header != "" {
 			h.Set(a.Route.Header, a.Route.Value.Reveal())
 		}
@@ -200,6 +198,10 @@ func (x *exchange) acceptable(resp *http.Response) Answer {
 		return x.a.refuse(http.StatusBadGateway, "it wants to go over to another protocol")
 	case x.a.Route != nil && resp.StatusCode/100 == 3 && resp.StatusCode != http.StatusNotModified:
 		return x.a.refuse(http.StatusBadGateway, fmt.Sprintf("the endpoint redirects (%d), and a credential is not sent elsewhere; its base URL should be the one that it redirects to", resp.StatusCode))
+	case x.a.Route != nil:
+		if why := readable(resp); why != "" {
+			return x.a.refuse(http.StatusBadGateway, why)
+		}
 	}
 	return Answer{}
 }

@@ -93,17 +93,17 @@ func (r recorder) Write(p []byte) (int, error) {
 }
 
 func TestOnlyWhatMeansSomethingToTheHostGoesUp(t *testing.T) {
-	addr, got := raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Mine\r\nX-Mine: 1\r\nKeep-Alive: timeout=5\r\nX-Theirs: 2\r\nAlt-Svc: h3\r\n\r\nok")
+	addr, got := raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Mine\r\nX-Mine: 1\r\nKeep-Alive: timeout=5\r\nVia: 1.1 inner.example\r\nX-Forwarded-Server: inner\r\nX-Theirs: 2\r\nAlt-Svc: h3\r\n\r\nok")
 	w := open(t, func(w *world) {
 		w.cfg.Rules = []Rule{{Host: "example.com"}}
 		w.at[80] = addr
 	})
 	resp, body := w.send("GET http://example.com/a%20b?q=%zz HTTP/1.1\r\nHost: EXAMPLE.com:80\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\nProxy-Authorization: Basic eA==\r\n" +
-		"Proxy-Connection: keep-alive\r\nTE: trailers\r\nTrailer: X\r\nX-HTTP-Method-Override: DELETE\r\nX_Original_URL: /admin\r\nAccept: */*\r\n\r\n")
+		"Forwarded: for=10.0.0.1\r\nVia: 1.1 a\r\nX-Forwarded-Host: intern.example\r\nX_Forwarded_For: 127.0.0.1\r\nX-Real-IP: 127.0.0.1\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\nTrailer: X\r\nX-HTTP-Method-Override: DELETE\r\nX_Original_URL: /admin\r\nAccept: */*\r\n\r\n")
 	if up := <-got; up != "GET /a%20b?q=%zz HTTP/1.1\r\nHost: example.com\r\nAccept: */*\r\n\r\n" {
 		t.Errorf("up went %q", up)
 	}
-	if body != "ok" || resp.Header.Get("X-Theirs") != "2" || resp.Header.Get("X-Mine")+resp.Header.Get("Keep-Alive")+resp.Header.Get("Alt-Svc") != "" {
+	if body != "ok" || resp.Header.Get("X-Theirs") != "2" || resp.Header.Get("X-Mine")+resp.Header.Get("Via")+resp.Header.Get("X-Forwarded-Server")+resp.Header.Get("Keep-Alive")+resp.Header.Get("Alt-Svc") != "" {
 		t.Errorf("down came %q %v", body, resp.Header)
 	}
 }

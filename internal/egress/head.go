@@ -174,6 +174,11 @@ func token(s string) bool {
 var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Authentication-Info",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings", "Content-Length", "Expect", "Alt-Svc"}
 
+// onTheWay are, with all that begin with X-Forwarded, the headers in which those on the way say for whom they ask, and what of. Up they
+// would be an agent's word for where it is; down they name what is in others' networks.
+var onTheWay = []string{"forwarded", "via", "x-host", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-originating-ip", "x-remote-ip", "x-remote-addr",
+	"client-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "x-proxyuser-ip"}
+
 // overrides are headers by which some servers take another method or path than the request has.
 var overrides = []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Original-Method"}
 
@@ -187,6 +192,11 @@ func endToEnd(from http.Header) http.Header {
 	}
 	for _, name := range hopByHop {
 		out.Del(name)
+	}
+	for name := range out {
+		if n := strings.ReplaceAll(lower(name), "_", "-"); strings.HasPrefix(n, "x-forwarded") || oneOf(n, onTheWay) {
+			delete(out, name)
+		}
 	}
 	return out
 }

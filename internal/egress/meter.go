@@ -2,9 +2,7 @@ package egress
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -35,7 +33,6 @@ type meter struct {
 	tally tally
 	last  bool // an event came after which no other says anything of usage
 	told  bool
-	zip   *unzip
 	began time.Time // the request
 }
 
@@ -67,24 +64,13 @@ func (m *meter) answered(r *http.Response) {
 	m.ok = r.StatusCode/100 == 2
 	m.no = !m.ok && !(workedOn(r.StatusCode) && time.Since(m.began) >= workSoonest)
 	m.lines = strings.HasPrefix(lower(strings.TrimSpace(r.Header.Get("Content-Type"))), "text/event-stream")
-	if m.ok && lower(r.Header.Get("Content-Encoding")) == "gzip" {
-		m.zip = newUnzip(m.read)
-	}
 }
 
 // Write sees the answer's body.
 func (m *meter) Write(p []byte) {
-	switch {
-	case m == nil || len(p) == 0:
-	case m.zip != nil:
-		m.zip.write(p)
-	default:
-		m.read(p)
+	if m == nil || len(p) == 0 {
+		return
 	}
-}
-
-// read takes bytes of an answer as it was before packing.
-func (m *meter) read(p []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ok || m.told {
@@ -145,9 +131,6 @@ func (m *meter) event(line []byte) {
 func (m *meter) close(sent bool) {
 	if m == nil {
 		return
-	}
-	if m.zip != nil {
-		m.zip.close()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,43 +198,4 @@ func (m *meter) model() string {
 		}
 	}
 	return ""
-}
-
-// unzip unpacks a copy of an answer beside its way down.
-type unzip struct {
-	w    *io.PipeWriter
-	done chan struct{}
-	once sync.Once
-}
-
-// unzippedMax bounds what is unpacked of one answer.
-const unzippedMax = 256 << 20
-
-func newUnzip(to func([]byte)) *unzip {
-	r, w := io.Pipe()
-	u := &unzip{w: w, done: make(chan struct{})}
-	go func() {
-		defer close(u.done)
-		defer r.Close()
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			return
-		}
-		buf := make([]byte, 32<<10)
-		for n := 0; n < unzippedMax; {
-			got, err := z.Read(buf)
-			to(buf[:got])
-			if n += got; err != nil {
-				return
-			}
-		}
-	}()
-	return u
-}
-
-func (u *unzip) write(p []byte) { u.w.Write(p) } // an error says that nothing more is read, which is all there is to know
-
-func (u *unzip) close() {
-	u.once.Do(func() { u.w.Close() })
-	<-u.done
 }

@@ -44,7 +44,7 @@ func TestOnlyTheHostsCredentialGoesUpARoute(t *testing.T) {
 	})
 	resp, body := w.send("POST /model/responses?key=mine&%6Bey=mine&limit=2;access_token=x HTTP/1.1\r\nHost: " + Inside + "\r\nAuthorization: Bearer mine\r\nX-Api-Key: mine\r\n" +
 		"x_goog_api_key: mine\r\nOpenAI-Organization: mine\r\nOpenAI-Project: mine\r\nX-Goog-User-Project: mine\r\nCookie: a=mine\r\nProxy-Authorization: mine\r\nX-Auth-Token: mine\r\nX-HTTP-Method-Override: DELETE\r\nAnthropic-Beta: b\r\nsession_id: s\r\nUser-Agent: agent/1\r\n" +
-		"Accept-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}")
+		"Accept-Encoding: gzip\r\nRange: bytes=5-\r\nIf-Range: x\r\nA-IM: gdiff\r\nAccept-Charset: utf-7\r\nForwarded: host=x\r\nContent-Length: 2\r\n\r\n{}")
 	if body != "ok" || resp.Header.Get("Set-Cookie") != "" {
 		t.Errorf("%q %v", body, resp.Header)
 	}
@@ -238,6 +238,7 @@ func TestWhatIsWrittenWronglyIsNamed(t *testing.T) {
 		"a port in the name":   rule(Rule{Host: "example.org:443"}),
 		"port 0":               rule(Rule{Host: "example.org", Ports: []uint16{0}}),
 		"a small method":       rule(Rule{Host: "example.org", Methods: []string{"get"}}),
+		"TRACE":                rule(Rule{Host: "example.org", Methods: []string{"GET", "TRACE"}}),
 		"CONNECT":              rule(Rule{Host: "example.org", Methods: []string{"CONNECT"}}),
 		"a path without slash": rule(Rule{Host: "example.org", Paths: []string{"v1"}}),
 		"a path with dots":     rule(Rule{Host: "example.org", Paths: []string{"/v1/../x"}}),

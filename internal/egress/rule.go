@@ -57,8 +57,8 @@ func (r Rule) wrong(format string, args ...any) error {
 
 func badScope(methods, paths []string) string {
 	for _, m := range methods {
-		if !token(m) || m != strings.ToUpper(m) || m == "CONNECT" {
-			return "a method is a word such as GET"
+		if !token(m) || m != strings.ToUpper(m) || never(m) {
+			return "a method is a word such as GET, and never CONNECT, TRACE or TRACK"
 		}
 	}
 	for _, p := range paths {

@@ -4,62 +4,61 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"strings"
+	"slices"
 )
 
-// keyBytesMin is the length from which a credential is looked for in answers: a shorter one is found in any text.
-const keyBytesMin = 8
-
-// key is the credential of a route without the word before it; nil if it is too short to be looked for.
-func (r Route) key() []byte {
-	v := r.Value.Reveal()
-	if v = v[strings.LastIndexByte(v, ' ')+1:]; len(v) < keyBytesMin {
-		return nil
-	}
-	return []byte(v)
-}
-
-// withoutKey drops the headers of an answer that hold a key: some gateways tell what they were sent.
-func withoutKey(h http.Header, key []byte) {
-	if key == nil {
-		return
-	}
+// without drops the headers of an answer that hold a key, in a name or a value: some gateways tell what they were sent.
+func (s spellings) without(h http.Header) {
 	for name, values := range h {
-		for _, v := range values {
-			if strings.Contains(v, string(key)) {
-				delete(h, name)
-			}
+		if s.in(name) || slices.ContainsFunc(values, s.in) {
+			delete(h, name)
 		}
 	}
 }
 
-// scrubber passes bytes on with asterisks in place of a key, so that lengths stay as they are. It finds the key as it is, cut into whatever
-// pieces; not one that an endpoint has written in another way. What may be the key's beginning is held until more comes.
+// in reports whether a text holds a key.
+func (s spellings) in(text string) bool {
+	_, found := s.hide([]byte(text))
+	return found
+}
+
+// hide puts asterisks in place of every key in a text, so that lengths stay as they are. What stands from undecided on may be the
+// beginning of one.
+func (s spellings) hide(text []byte) (undecided int, found bool) {
+	folded := fold(text)
+	undecided = len(text)
+	begins := s.beginnings()
+	for at := 0; at < len(folded); at++ {
+		if !begins[folded[at]] {
+			continue
+		}
+		for _, one := range s {
+			n, more := one.match(folded[at:])
+			if more {
+				undecided = min(undecided, at)
+			}
+			if n > 0 {
+				copy(text[at:], bytes.Repeat([]byte("*"), n))
+				at, found = at+n-1, true
+				break
+			}
+		}
+	}
+	return undecided, found
+}
+
+// scrubber passes bytes on without a key, cut into whatever pieces. What may be the beginning of one is held until more comes.
 type scrubber struct {
 	to   io.Writer
-	key  []byte
+	keys spellings
 	held []byte
 }
 
 func (s *scrubber) Write(p []byte) (int, error) {
 	all := append(s.held, p...)
-	for from := 0; ; {
-		at := bytes.Index(all[from:], s.key)
-		if at < 0 {
-			break
-		}
-		from += at
-		for i := range s.key {
-			all[from+i] = '*'
-		}
-		from += len(s.key)
-	}
-	keep := min(len(s.key)-1, len(all))
-	for keep > 0 && !bytes.HasPrefix(s.key, all[len(all)-keep:]) {
-		keep--
-	}
-	_, err := s.to.Write(all[:len(all)-keep])
-	s.held = append([]byte(nil), all[len(all)-keep:]...)
+	undecided, _ := s.keys.hide(all)
+	_, err := s.to.Write(all[:undecided])
+	s.held = append([]byte(nil), all[undecided:]...)
 	return len(p), err
 }
 

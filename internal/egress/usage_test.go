@@ -139,18 +139,14 @@ func packed(t *testing.T, kind, text string) *httptest.Server {
 	return s
 }
 
-func TestAPackedAnswerIsCountedAndPassedOnAsItIs(t *testing.T) {
+func TestAPackedAnswerIsCountedAndUnpackedOnItsWay(t *testing.T) {
 	text := `{"model":"m2","usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4}}}`
 	for kind, said := range map[string]string{"application/json": text, "text/event-stream; charset=utf-8": "data: {}\r\n\r\ndata: " + text + "\r\n\r\ndata: [DONE]\r\n\r\n"} {
 		s := packed(t, kind, said)
 		w, used := metered(t, wireChat, s.URL)
 		resp, body := w.send("POST /model/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
-		z, err := gzip.NewReader(strings.NewReader(body))
-		if err != nil || resp.Header.Get("Content-Encoding") != "gzip" {
-			t.Fatalf("%v %v", err, resp.Header)
-		}
-		if got, _ := io.ReadAll(z); string(got) != said {
-			t.Errorf("it came as %q", got)
+		if resp.Header.Get("Content-Encoding") != "" || body != said {
+			t.Errorf("it came as %q %v", body, resp.Header)
 		}
 		if u := <-used; u.Input != 6 || u.Cached != 4 || u.Output != 5 || u.Model != "m2" || u.Unknown {
 			t.Errorf("used %+v", u)
