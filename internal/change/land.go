@@ -85,6 +85,7 @@ func (c *Controller) landNow(ctx context.Context, row store.Change, p proposal.P
 	// Another home, or a person, may commit on other paths between computing and the lock.
 	for range staleMax {
 		var computed landing.Landing
+		order.Landing = id.NewLanding()
 		if computed, err = c.Lander.Compute(ctx, order); err != nil {
 			return err
 		}
@@ -143,6 +144,14 @@ func (c *Controller) journal(step context.Context, row *store.Change, p proposal
 					return err
 				}
 				return c.append(ctx, tx, &store.Change{ID: row.ID}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+			})
+		},
+		Again: func(l landing.Landing) error {
+			return c.DB.InTx(ctx, func(tx store.Tx) error {
+				if err := tx.CloseLanding(ctx, l); err != nil {
+					return err
+				}
+				return c.append(ctx, tx, &store.Change{ID: row.ID, Reason: l.Reason}, Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
 			})
 		},
 		Close: func(l landing.Landing) error {
@@ -379,7 +388,7 @@ func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Pro
 	author := c.Settings.Author
 	author.At = *yes.At
 	return landing.Order{
-		Landing: id.NewLanding(), Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut,
+		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut,
 		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: author, Committer: author,
 		Message: message(row, yes),
 	}, nil

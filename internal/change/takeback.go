@@ -185,6 +185,9 @@ func (c *Controller) undoing(ctx context.Context, row store.Change, t *trial.Tri
 			next.Undoing = l.ID
 			return write(next, l, "began taking back", t.Reason, func(tx store.Tx) error { return tx.AddLanding(ctx, l) })
 		},
+		Again: func(l landing.Landing) error {
+			return write(*t, l, "began anew to take back", l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })
+		},
 		Close: func(l landing.Landing) error {
 			next, verb := *t, "could not take back"
 			if l.State == landing.Landed {

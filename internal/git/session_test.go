@@ -3,11 +3,9 @@ package git_test
 import (
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"sallyport/internal/git"
@@ -101,33 +99,13 @@ func TestImportEditsMakesWhatImportMakes(t *testing.T) {
 	}
 }
 
-func TestUpdateRefHeldComparesAndKeepsTheLockWhileGitRuns(t *testing.T) {
+func TestContainsTellsAnAncestorFromAnotherAndFromOneThatIsMissing(t *testing.T) {
 	top := person(t)
 	write(t, filepath.Join(top, "a"), "A")
 	first := commit(t, top)
 	write(t, filepath.Join(top, "a"), "B")
 	second := commit(t, top)
 	d := open(t, top)
-
-	held, err := os.Open(top)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Close()
-	if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	var inherited string
-	d.Ops.Around = func(op string, do func() error) error { inherited = op; return do() }
-	if err := d.UpdateRefHeld(t.Context(), "ref:update", "refs/heads/main", first, first, "m", held); err == nil {
-		t.Error("moved a branch that was not where it was expected")
-	}
-	if err := d.UpdateRefHeld(t.Context(), "ref:update", "refs/heads/main", first, second, "because", held); err != nil || inherited != "ref:update" {
-		t.Fatal(err, inherited)
-	}
-	if log := run(t, top, "reflog", "-1", "--format=%gs", "main"); log != "because" {
-		t.Errorf("reflog %q", log)
-	}
 	for _, c := range []struct {
 		tip, commit git.OID
 		want        bool

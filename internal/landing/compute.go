@@ -26,9 +26,11 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 		ID: o.Landing, Change: o.Change, Project: o.Project, Branch: o.Branch, WorkTree: o.WorkTree,
 		Message: o.Message, Author: o.Author, Committer: o.Committer, Started: time.Now().UTC(),
 	}
-	if made.Head, err = s.ready(o.Branch, o.WorkTree); err != nil {
+	head, x, err := s.look(ctx, o.Branch, o.WorkTree, l.wait(waitForGit))
+	if err != nil {
 		return Landing{}, err
 	}
+	made.Head = head
 	if err := s.compare(o, &made); err != nil {
 		return Landing{}, err
 	}
@@ -38,23 +40,8 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	if made.Staging, err = s.stagingFor(made.ID); err != nil {
 		return Landing{}, err
 	}
-	x, err := s.whole(ctx, l.wait(waitForGit))
-	if err != nil {
-		return Landing{}, err
-	}
 	_, err = s.clean(x, made.Edits)
 	return made, err
-}
-
-// ready refuses odd states and branches that are not free, and returns the branch's commit.
-func (s *site) ready(branch string, here bool) (git.OID, error) {
-	if err := s.odd(); err != nil {
-		return "", err
-	}
-	if err := s.free(branch, here); err != nil {
-		return "", err
-	}
-	return s.tip(branch)
 }
 
 // compare looks at three trees path by path: head must hold what the base held, or already what

@@ -34,6 +34,7 @@ type desk struct {
 	done   []bool      // per step: its rename was made
 	out    []found     // per step: the old file as it came out of the live tree, compared
 	seen   []bool      // per step: its file was read again after it was moved, and is the new one
+	laid   bool        // it is complete, so that something may have moved
 	locked bool        // we have held the index's lock
 	fresh  *git.Index  // read and checked while we held the lock; nil once written
 	was    unix.Stat_t // of the file that fresh was read from
@@ -156,6 +157,7 @@ func (d *desk) read() error {
 		}
 		d.passOver(i)
 	}
+	d.laid = true
 	return nil
 }
 

@@ -7,19 +7,21 @@
 //
 // # The order, and what recovery does after a crash before the next step
 //
-// A flock on the common git directory is held from first to last, and git's process that
-// moves the branch inherits it: while that process lives, no recovery looks at the branch.
-// The desk is the folder sallyport-<landing> in the git directory of the work tree. It
-// holds what comes, then what went; each path has a numbered slot.
+// A flock on the common git directory is held from first to last. The desk is the folder
+// sallyport-<landing> in the git directory of the work tree. It holds what comes, then what
+// went; each path has a numbered slot.
 //
 //	step            then on disk                                       recovery
 //	git:import      objects and a ref of ours below refs/sallyport/    none is needed: nobody was told
 //	Steps.Journal   the row                                            undone: nothing moved
-//	desk:…          the desk under its .part name: comings, manifest   undone: the desk goes
+//	desk:…          the desk under its .new name: comings, manifest   undone: the desk goes
 //	desk:commit     the desk under its name, on the platter            undone: the desk goes
 //	index:lock      git's index.lock is a hard link to desk/lock:      undone: the lock goes, because
 //	                a person's git waits or refuses                    its inode says that it is ours
-//	ref:update      the branch names the new commit                    finished forward
+//	ref:lock        refs/heads/<branch>.lock is a hard link to         undone: the lock goes, its inode
+//	                desk/ref-new, which names the new commit           says that it is ours
+//	ref:log         a line in the reflogs                              undone
+//	ref:update      the lock has become the branch                     finished forward
 //	tree:delete     a live file lies in its slot                       finished forward
 //	tree:replace    live file and slot have changed places             finished forward
 //	tree:mkdir      a prepared folder was moved into place             finished forward
@@ -32,6 +34,17 @@
 //
 // Which paths were done is not written down anywhere: a slot tells it, because the rename that
 // does a path is the one that fills, empties or exchanges its slot.
+//
+// # Why the branch is moved without git
+//
+// git update-ref opens <branch>.lock, and writes it a moment later. Killed in between it leaves an empty
+// file, which could be anybody's: no recovery may remove it, and no commit of the person's goes through.
+// A lock that is a link to a file of the desk is full from its first instant, and its inode says whose it
+// is. What git does beyond that is little, and is done here in its order: the branch is read again under
+// the lock, loose or packed, the reflogs get their line where core.logAllRefUpdates says so, one rename
+// makes the lock the branch. A symbolic branch, and refs that are not in files (reftable), are refused
+// before. HEAD does not change, so its lock is not taken. If the branch is not where it was, a person was
+// faster: nothing was done, and the landing is computed anew.
 //
 // # The way back
 //

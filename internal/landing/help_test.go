@@ -153,6 +153,7 @@ func (j *journal) steps() landing.Steps {
 	return landing.Steps{
 		Journal: func(l landing.Landing) error { j.row = &l; return nil },
 		Close:   func(l landing.Landing) error { j.row = &l; return nil },
+		Again:   func(l landing.Landing) error { j.row = &l; return nil },
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +23,7 @@ func (d *desk) lockIndex(ctx context.Context, patience time.Duration) error {
 			return unix.Linkat(d.dir.fd(), "lock", d.gitDir.fd(), "index.lock", 0)
 		})
 		if errors.Is(err, unix.EEXIST) {
-			return d.ownLock("index.lock"), nil
+			return d.ownLock(), nil
 		}
 		return err == nil, err
 	})
@@ -29,47 +31,54 @@ func (d *desk) lockIndex(ctx context.Context, patience time.Duration) error {
 		return fmt.Errorf("lock the index of %q: %w", d.Top, err)
 	}
 	if !took {
-		return d.lockedOut()
+		return d.lockedOut(path.Join(d.GitDir, "index.lock"))
 	}
 	d.locked = true
 	return nil
 }
 
-// ownLock reports whether name in the git directory is our lock.
-func (d *desk) ownLock(name string) bool {
-	var own, st unix.Stat_t
-	return unix.Fstatat(d.dir.fd(), "lock", &own, unix.AT_SYMLINK_NOFOLLOW) == nil &&
-		unix.Fstatat(d.gitDir.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
-		own.Ino == st.Ino && own.Dev == st.Dev
+// ownLock reports whether the index's lock is ours.
+func (d *desk) ownLock() bool { return d.own(d.gitDir, "index.lock", "lock") }
+
+// own reports whether p is one of the desk's files, by its inode.
+func (d *desk) own(in *folder, p string, files ...string) bool {
+	var own, now unix.Stat_t
+	if d.dir == nil || in.stat(p, &now) != nil {
+		return false
+	}
+	return slices.ContainsFunc(files, func(name string) bool {
+		return unix.Fstatat(d.dir.fd(), name, &own, unix.AT_SYMLINK_NOFOLLOW) == nil && own.Ino == now.Ino && own.Dev == now.Dev
+	})
 }
 
-// unlockIndex removes the lock if it is ours. It is moved away first and looked at there, so
+// unlock removes a lock if it is one of the desk's files. It is moved away first and looked at there, so
 // that one which a person's git took in its place is never deleted.
-func (d *desk) unlockIndex() error {
-	if !d.ownLock("index.lock") {
+func (d *desk) unlock(op string, in *folder, p string, files ...string) error {
+	if !d.own(in, p, files...) {
 		return nil
 	}
-	err := d.ops.Do("index:unlock", func() error {
+	fd, name, err := in.parent(p)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return d.ops.Do(op, func() error {
 		if err := unix.Unlinkat(d.dir.fd(), "unlocked", 0); err != nil && !errors.Is(err, unix.ENOENT) {
 			return err
 		}
-		err := unix.Renameat2(d.gitDir.fd(), "index.lock", d.dir.fd(), "unlocked", unix.RENAME_NOREPLACE)
+		err := unix.Renameat2(fd, name, d.dir.fd(), "unlocked", unix.RENAME_NOREPLACE)
 		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}
-		if err != nil {
+		if err != nil || d.own(d.dir, "unlocked", files...) {
 			return err
 		}
-		var own, st unix.Stat_t
-		if err := unix.Fstatat(d.dir.fd(), "lock", &own, 0); err != nil {
-			return err
-		}
-		if err := unix.Fstatat(d.dir.fd(), "unlocked", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Ino == own.Ino {
-			return err
-		}
-		return unix.Renameat2(d.dir.fd(), "unlocked", d.gitDir.fd(), "index.lock", unix.RENAME_NOREPLACE)
+		return unix.Renameat2(d.dir.fd(), "unlocked", fd, name, unix.RENAME_NOREPLACE)
 	})
-	if err != nil {
+}
+
+func (d *desk) unlockIndex() error {
+	if err := d.unlock("index:unlock", d.gitDir, "index.lock", "lock"); err != nil {
 		return fmt.Errorf("unlock the index of %q: %w", d.Top, err)
 	}
 	return nil
@@ -77,7 +86,7 @@ func (d *desk) unlockIndex() error {
 
 // checked reads the index and compares its checksum, once for as long as we hold its lock and do not write it.
 func (d *desk) checked() (*git.Index, error) {
-	if !d.ownLock("index.lock") {
+	if !d.ownLock() {
 		return nil, d.oddState(d.command("status"), "somebody has removed our lock on the index of %q", d.Top)
 	}
 	if d.fresh != nil {

@@ -28,6 +28,10 @@ func TestAsRootEverythingStaysItsOwners(t *testing.T) {
 		}
 	}
 	r, o := rich(t, top)
+	if err := os.Chmod(filepath.Join(r.CommonDir, "refs/heads"), 0o775|os.ModeSetgid); err != nil { // core.sharedRepository
+		t.Fatal(err)
+	}
+	gitIn(t, top, "", "pack-refs", "--all", "--prune")
 	if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", owner, owner), top).CombinedOutput(); err != nil {
 		t.Fatalf("chown: %v\n%s", err, out)
 	}
@@ -44,6 +48,9 @@ func TestAsRootEverythingStaysItsOwners(t *testing.T) {
 	}
 	done := r.land(t, o)
 	owned(t, top, owner, third)
+	if st, err := os.Stat(filepath.Join(r.CommonDir, "refs/heads/main")); err != nil || st.Mode().Perm() != 0o664 {
+		t.Errorf("the branch is %v, %v", st.Mode(), err)
+	}
 	value := make([]byte, 10)
 	if n, err := unix.Getxattr(filepath.Join(top, "a.txt"), "user.mine", value); err == nil && string(value[:n]) != "kept" {
 		t.Errorf("extended attribute is %q", value[:n])

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/git"
-	"sallyport/internal/inert"
-	"sallyport/internal/problem"
 )
 
 // Land makes a computed landing true, or leaves everything as it was.
@@ -43,9 +40,29 @@ func (l *Lander) Land(ctx context.Context, made Landing, steps Steps) (Landing, 
 		return made, fmt.Errorf("journal %s: %w", made.ID, err)
 	}
 	ctx = context.WithoutCancel(ctx) // from here it is finished or taken back, whoever has lost interest
-	run := run{Lander: l, desk: d, held: held}
-	run.conclude(ctx, run.carryOut(ctx))
+	run := run{Lander: l, desk: d}
+	cause := run.carryOut(ctx)
+	if errors.Is(cause, ErrStale) {
+		return run.withdraw(steps, cause)
+	}
+	run.conclude(ctx, cause)
 	return run.close(steps)
+}
+
+// withdraw ends a landing before its first step, because the branch has moved: there is nothing to take back.
+func (r *run) withdraw(steps Steps, cause error) (Landing, error) {
+	if err := r.putAway(); err != nil {
+		r.strand(errors.Join(cause, err))
+		return r.close(steps)
+	}
+	at, end := time.Now().UTC(), *r.l
+	end.State, end.Reason, end.Ended = Undone, reason(cause), &at
+	if err := steps.Again(end); err != nil {
+		return *r.l, fmt.Errorf("close %s: %w", end.ID, err)
+	}
+	end = *r.l
+	end.State = ""
+	return end, cause
 }
 
 // end closes what the landing has open.
@@ -57,21 +74,20 @@ func (d *desk) end() {
 // begin checks again, now that no other landing can interfere, and makes the commit.
 func (l *Lander) begin(ctx context.Context, d *desk) error {
 	made := d.l
-	head, err := d.ready(made.Branch, made.WorkTree)
+	if err := d.configure(); err != nil {
+		return err
+	}
+	head, x, err := d.look(ctx, made.Branch, made.WorkTree, l.wait(waitForGit))
 	if err != nil {
 		return err
 	}
 	if head != made.Head {
-		return problem.Errorf(problem.Refused, d.command("log "+inert.Path(made.Branch)), "%s has a new commit: %w", made.Branch, ErrStale)
+		return d.stale()
 	}
 	if err := d.sound(made.Edits); err != nil {
 		return err
 	}
 	if made.WorkTree && len(made.Edits) > 0 {
-		x, err := d.whole(ctx, l.wait(waitForGit))
-		if err != nil {
-			return err
-		}
 		if d.note.Steps, err = d.clean(x, made.Edits); err != nil {
 			return err
 		}
@@ -133,7 +149,6 @@ func (d *desk) commit(ctx context.Context) error {
 type run struct {
 	*Lander
 	*desk
-	held *os.File // flock on the common git directory
 }
 
 // carryOut takes the steps that the package comment lists, from the journal to the verified end.
@@ -142,26 +157,30 @@ func (r *run) carryOut(ctx context.Context) error {
 	if len(l.Edits) == 0 {
 		return nil
 	}
+	if err := r.lay(); err != nil {
+		return err
+	}
 	if l.WorkTree {
-		if err := r.lay(); err != nil {
-			return err
-		}
 		if err := r.lockIndex(ctx, r.wait(waitForGit)); err != nil {
 			return err
 		}
+	}
+	head, err := r.ready(l.Branch, l.WorkTree) // nobody else can write the index by now
+	if err != nil {
+		return err
+	}
+	if head != l.Head {
+		return r.stale()
+	}
+	if l.WorkTree {
 		if err := r.stillClean(); err != nil {
 			return err
 		}
 	}
-	if err := r.moveRef(ctx, l.NewCommit, l.Head, "land"); err != nil {
+	if err := r.moveRef(ctx, refNew, l.NewCommit, l.Head, "land"); err != nil {
 		return err
 	}
 	return r.finish(nil)
-}
-
-func (r *run) moveRef(ctx context.Context, to, from git.OID, verb string) error {
-	message := "sallyport: " + verb + " " + string(r.l.Change)
-	return r.Worktree(r.ops).UpdateRefHeld(ctx, "ref:update", "refs/heads/"+r.l.Branch, to, from, message, r.held)
 }
 
 // finish makes the work tree and the index follow a branch that names the new commit, and verifies all three.
@@ -261,14 +280,17 @@ func reason(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// putAway gives back the index and removes the desk, whatever state it is in.
+// putAway gives back the locks and removes the desk, whatever state it is in.
 func (r *run) putAway() error {
-	if r.l.WorkTree && len(r.l.Edits) > 0 {
+	if len(r.l.Edits) > 0 {
 		ready, err := r.open("")
 		if err != nil {
 			return err
 		}
 		if ready {
+			if err := r.unlockRef(); err != nil {
+				return err
+			}
 			if err := r.unlockIndex(); err != nil {
 				return err
 			}

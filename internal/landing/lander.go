@@ -26,6 +26,9 @@ type Steps struct {
 	// Close stores the row's end: Landed, Undone or Stranded. If it fails the row
 	// stays open, and Recover comes to the same end.
 	Close func(Landing) error
+	// Again stores the end of a row before whose first step the branch moved: Undone, and nothing was done.
+	// What was approved is to be computed anew, as another landing.
+	Again func(Landing) error
 }
 
 const (
@@ -61,7 +64,7 @@ func (l *Lander) wait(usual time.Duration) time.Duration {
 }
 
 // lock takes the kernel's lock on the common git directory: two homes may share a
-// repository. Closing the file gives it back; a process that inherits it holds it on.
+// repository. Closing the file gives it back.
 func (l *Lander) lock(ctx context.Context, p git.Project) (*os.File, error) {
 	folder, err := os.Open(p.CommonDir)
 	if err != nil {

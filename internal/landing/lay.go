@@ -45,6 +45,7 @@ func (d *desk) lay() error {
 		return fmt.Errorf("complete %q: %w", name, err)
 	}
 	d.forget()
+	d.laid = true
 	return nil
 }
 
@@ -304,7 +305,7 @@ func (d *desk) layLikeness(r room) error {
 	return unix.Fchmod(to, st.Mode&0o7777)
 }
 
-// writeNote leaves what a recovery needs, and the file that will be git's index.lock.
+// writeNote leaves what a recovery needs, and the files that will be git's index.lock and the branch.
 func (d *desk) writeNote() error {
 	raw, err := json.Marshal(d.note)
 	if err != nil {
@@ -317,7 +318,10 @@ func (d *desk) writeNote() error {
 	if err := d.create("lock", []byte(text), 0o644); err != nil {
 		return err
 	}
-	return chown(d.dir.fd(), "lock", d.UID, d.GID)
+	if err := chown(d.dir.fd(), "lock", d.UID, d.GID); err != nil {
+		return err
+	}
+	return d.layRefs()
 }
 
 // create writes a new file of the desk.

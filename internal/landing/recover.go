@@ -3,12 +3,7 @@ package landing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
@@ -24,9 +19,8 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 	if len(r.l.Edits) == 0 {
 		return Landed, nil
 	}
-	laid := len(r.done) > 0
 	if tip == r.l.NewCommit && tip != r.l.Head {
-		if !laid && r.l.WorkTree { // the desk goes only after everything was verified
+		if !r.laid { // the desk goes only after everything was verified
 			return Landed, nil
 		}
 		if onwards {
@@ -36,20 +30,20 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 			}
 			r.left = append(r.left, reason(cause))
 		}
-		if err := r.moveRef(ctx, r.l.Head, r.l.NewCommit, "take back"); err != nil {
+		if err := r.moveRef(ctx, refOld, r.l.Head, r.l.NewCommit, "take back"); err != nil {
 			return "", err
 		}
 		tip = r.l.Head
 	}
 	if tip == r.l.Head || tip == "" {
-		return Undone, r.unwind(ctx, laid, nil)
+		return Undone, r.unwind(ctx, nil)
 	}
-	return r.follow(ctx, tip, laid)
+	return r.follow(ctx, tip)
 }
 
 // unwind makes the work tree and the index old again.
-func (r *run) unwind(ctx context.Context, laid bool, only pick) error {
-	if !laid {
+func (r *run) unwind(ctx context.Context, only pick) error {
+	if !r.laid {
 		return nil
 	}
 	if err := r.backward(only); err != nil {
@@ -68,7 +62,7 @@ func (r *run) unwind(ctx context.Context, laid bool, only pick) error {
 
 // follow is for a branch that a person has moved meanwhile. It is theirs: each path that their commit
 // has as the old or the new one goes there, if it is the other one still; the rest is left alone.
-func (r *run) follow(ctx context.Context, tip git.OID, laid bool) (State, error) {
+func (r *run) follow(ctx context.Context, tip git.OID) (State, error) {
 	state := Undone
 	within, err := r.Common(disk.Ops{}).Contains(ctx, tip, r.l.NewCommit)
 	if err != nil {
@@ -77,7 +71,7 @@ func (r *run) follow(ctx context.Context, tip git.OID, laid bool) (State, error)
 	if within {
 		state = Landed
 	}
-	if !laid {
+	if !r.laid {
 		return state, nil
 	}
 	paths := make([]string, len(r.note.Steps))
@@ -91,7 +85,7 @@ func (r *run) follow(ctx context.Context, tip git.OID, laid bool) (State, error)
 	is := func(side func(*step) git.Entry) pick {
 		return func(i int) bool { return file(theirs[i]) == side(&r.note.Steps[i]) }
 	}
-	if err := r.unwind(ctx, laid, is(func(s *step) git.Entry { return s.Old })); err != nil {
+	if err := r.unwind(ctx, is(func(s *step) git.Entry { return s.Old })); err != nil {
 		return "", err
 	}
 	if err := r.finish(is(func(s *step) git.Entry { return s.New })); err != nil {
@@ -122,7 +116,7 @@ func (l *Lander) Recover(ctx context.Context, open Landing, steps Steps) (Landin
 	ctx = context.WithoutCancel(ctx)
 	d := &desk{site: s, ops: l.Ops, l: &open}
 	defer d.end()
-	r := run{Lander: l, desk: d, held: held}
+	r := run{Lander: l, desk: d}
 	if err := r.resume(ctx); err != nil {
 		r.strand(err)
 	}
@@ -141,10 +135,7 @@ func (r *run) resume(ctx context.Context) error {
 	if err := r.configure(); err != nil {
 		return err
 	}
-	if err := r.clearRefLocks(ctx); err != nil {
-		return err
-	}
-	if r.l.WorkTree && len(r.l.Edits) > 0 {
+	if len(r.l.Edits) > 0 {
 		ready, err := r.open("")
 		if err != nil {
 			return err
@@ -173,47 +164,8 @@ func (r *run) takeUp(ctx context.Context) error {
 		return err
 	}
 	tip, err := r.objects.Resolve("refs/heads/" + r.l.Branch)
-	if err != nil || tip == r.l.Head && !slices.Contains(r.done, true) && !r.ownLock("index.lock") {
+	if err != nil || !r.l.WorkTree || tip == r.l.Head && !slices.Contains(r.done, true) && !r.ownLock() {
 		return err
 	}
 	return r.lockIndex(ctx, r.wait(waitForGit))
-}
-
-// clearRefLocks removes the lock files that a git of ours left when the power went while it moved the
-// branch. No such git lives: it would hold the flock. A lock is ours if it is for the new
-// commit or the old, and nobody has moved it for as long as any git needs.
-func (r *run) clearRefLocks(ctx context.Context) error {
-	ref := "refs/heads/" + r.l.Branch + ".lock"
-	for _, c := range []struct {
-		in   *folder
-		path string
-		ours func(text string) bool
-	}{
-		{r.common, ref, func(text string) bool { return text == string(r.l.NewCommit) || text == string(r.l.Head) }},
-		{r.gitDir, "HEAD.lock", func(text string) bool { return text == "" }}, // taken for the reflog alone
-	} {
-		var first unix.Stat_t
-		gone, err := poll(ctx, r.wait(waitForGit), func() (bool, error) {
-			var now unix.Stat_t
-			err := c.in.stat(c.path, &now)
-			if err == nil && first.Ino == 0 {
-				first = now
-			}
-			return errors.Is(err, unix.ENOENT) || err == nil && now.Ino != first.Ino, nil
-		})
-		if err != nil || gone {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		text, err := c.in.small(c.path)
-		if err != nil || !c.ours(strings.TrimSpace(text)) || time.Unix(first.Mtim.Unix()).Before(r.l.Started.Add(-time.Minute)) {
-			continue
-		}
-		if err := r.ops.Do("ref:unlock", func() error { return c.in.unlink(c.path) }); err != nil {
-			return fmt.Errorf("remove the stale lock %q: %w", c.path, err)
-		}
-	}
-	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,22 +42,62 @@ func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Sit
 		branch = here
 	}
 	site := Site{Branch: branch, CheckedOut: branch == here}
-	if err := s.free(site.Branch, site.CheckedOut); err != nil {
-		return Site{}, err
-	}
-	site.Head, err = s.tip(site.Branch)
-	if errors.Is(err, ErrBranch) && !site.CheckedOut {
+	site.Head, _, err = s.look(ctx, site.Branch, site.CheckedOut, l.wait(waitForGit))
+	if errors.Is(err, ErrBranch) && !site.CheckedOut && s.absent(site.Branch) {
 		return Site{}, problem.Errorf(problem.Usage, s.command("branch --list"), "there is no branch %q in %q", branch, s.Top)
 	}
 	if err != nil {
 		return Site{}, err
 	}
-	if site.CheckedOut {
-		if _, err := s.whole(ctx, l.wait(waitForGit)); err != nil {
-			return Site{}, err
+	return site, nil
+}
+
+// look is the one verdict on a repository as a place to land on: at the request, when a landing is computed, and
+// when it begins. It returns the branch's commit, and the index if the branch is expected to be checked out here.
+func (s *site) look(ctx context.Context, branch string, here bool, patience time.Duration) (git.OID, *git.Index, error) {
+	head, err := s.ready(branch, here)
+	if err != nil {
+		return "", nil, err
+	}
+	if here {
+		if err := s.plainTree(); err != nil {
+			return "", nil, err
 		}
 	}
-	return site, nil
+	if err := s.unlocked(ctx, branch, here, patience); err != nil || !here {
+		return head, nil, err
+	}
+	x, _, err := s.index()
+	return head, x, err
+}
+
+// ready refuses odd states and branches that are not free, and returns the branch's commit.
+func (s *site) ready(branch string, here bool) (git.OID, error) {
+	if err := s.odd(); err != nil {
+		return "", err
+	}
+	if err := s.free(branch, here); err != nil {
+		return "", err
+	}
+	return s.tip(branch)
+}
+
+// unlocked waits for a person's git to give back the branch, and the index if the branch is checked out here.
+func (s *site) unlocked(ctx context.Context, branch string, here bool, patience time.Duration) error {
+	held := ""
+	free, err := poll(ctx, patience, func() (bool, error) {
+		switch held = ""; {
+		case here && s.gitDir.has("index.lock"):
+			held = path.Join(s.GitDir, "index.lock")
+		case s.common.has("refs/heads/" + branch + ".lock"):
+			held = path.Join(s.CommonDir, "refs/heads", branch+".lock")
+		}
+		return held == "", nil
+	})
+	if err == nil && !free {
+		err = s.lockedOut(held)
+	}
+	return err
 }
 
 // site is an open repository.
@@ -133,8 +175,11 @@ var operations = []struct{ file, name, next string }{
 	{"sequencer", "a cherry-pick or revert of several commits", "status"},
 }
 
-// odd refuses a repository in the middle of something, by name.
+// odd refuses a repository in the middle of something, or of a kind that cannot be landed on, by name.
 func (s *site) odd() error {
+	if s.common.has("reftable") {
+		return s.oddState(s.command("refs migrate --ref-format=files"), "%q keeps its branches in a reftable, not in files", s.Top)
+	}
 	for _, o := range operations {
 		if s.gitDir.has(o.file) {
 			return s.oddState(s.command(o.next), "%s is under way in %q", o.name, s.Top)
@@ -247,6 +292,12 @@ func (s *site) isOwn(dir string) bool {
 func same(a, b *folder) bool {
 	var x, y unix.Stat_t
 	return unix.Fstat(a.fd(), &x) == nil && unix.Fstat(b.fd(), &y) == nil && x.Ino == y.Ino && x.Dev == y.Dev
+}
+
+// absent reports whether there is no such branch.
+func (s *site) absent(branch string) bool {
+	oid, err := s.objects.Resolve("refs/heads/" + branch)
+	return err == nil && oid == ""
 }
 
 // tip returns the commit that branch names.

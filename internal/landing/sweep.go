@@ -73,7 +73,7 @@ func (l *Lander) Clear(ctx context.Context, closed Landing) (left []string, err 
 	}
 	d := &desk{site: s, ops: l.Ops, l: &closed}
 	defer d.end()
-	r := run{Lander: l, desk: d, held: held}
+	r := run{Lander: l, desk: d}
 	if err := r.configure(); err != nil {
 		return nil, err
 	}

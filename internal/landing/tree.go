@@ -217,7 +217,7 @@ func (f *folder) names(p string) ([]os.DirEntry, error) {
 	return dir.ReadDir(-1)
 }
 
-// small reads a regular file of at most 64 KiB below f; "" if there is none.
+// small reads a regular file of at most 64 KiB below f; "" if there is none, or a folder.
 func (f *folder) small(p string) (string, error) {
 	fd, err := f.open(p, unix.O_RDONLY|unix.O_NONBLOCK)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -228,7 +228,11 @@ func (f *folder) small(p string) (string, error) {
 	}
 	r := os.NewFile(uintptr(fd), p)
 	defer r.Close()
-	if st, err := r.Stat(); err != nil || !st.Mode().IsRegular() {
+	st, err := r.Stat()
+	if err == nil && st.IsDir() {
+		return "", nil
+	}
+	if err != nil || !st.Mode().IsRegular() {
 		return "", fmt.Errorf("read %q: it is no file", path.Join(f.Name(), p))
 	}
 	raw, err := io.ReadAll(io.LimitReader(r, 64<<10))
@@ -263,4 +267,46 @@ func (f *folder) unlink(p string) error {
 	}
 	defer unix.Close(fd)
 	return unix.Unlinkat(fd, name, 0)
+}
+
+// makeWay is parent for something that is to be made at p: folders that are missing on the way are made, each with the
+// rights of the one above it, and belong to the repository's owner.
+func (f *folder) makeWay(p string, uid, gid uint32) (fd int, name string, err error) {
+	for _, up := range folders([]string{p}) {
+		if f.has(up) {
+			continue
+		}
+		at, dir, err := f.parent(up)
+		if err != nil {
+			return -1, "", err
+		}
+		err = makeFolder(at, dir, uid, gid)
+		unix.Close(at)
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return -1, "", fmt.Errorf("make folder %q: %w", up, err)
+		}
+	}
+	return f.parent(p)
+}
+
+func makeFolder(at int, name string, uid, gid uint32) error {
+	var above unix.Stat_t
+	if err := unix.Fstat(at, &above); err != nil {
+		return err
+	}
+	if err := unix.Mkdirat(at, name, 0o700); err != nil {
+		return err
+	}
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if above.Mode&unix.S_ISGID != 0 {
+		gid = above.Gid
+	}
+	if err := unix.Fchown(fd, int(uid), int(gid)); err != nil {
+		return err
+	}
+	return unix.Fchmod(fd, above.Mode&0o7777)
 }

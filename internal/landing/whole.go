@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,7 +27,7 @@ func (s *site) ask(ctx context.Context) {
 	d := s.Worktree(disk.Ops{})
 	go func() {
 		out, err := d.Run(ctx, git.Cmd{Args: []string{
-			"config", "--null", "--type=bool", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout)$`,
+			"config", "--null", "--type=bool-or-str", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout|logallrefupdates)$`,
 		}})
 		s.asked <- answer{out, err}
 	}()
@@ -49,40 +48,33 @@ func (s *site) configure() error {
 	s.set = map[string]bool{"core.filemode": true, "core.symlinks": true}
 	for record := range strings.SplitSeq(string(out), "\x00") {
 		if key, value, ok := strings.Cut(record, "\n"); ok {
-			s.set[strings.ToLower(key)] = value == "true"
+			s.set[strings.ToLower(key)] = value == "true" || value == "always" // of reflogs alone
 		}
+	}
+	if _, is := s.set["core.logallrefupdates"]; !is {
+		s.set["core.logallrefupdates"] = !s.set["core.bare"]
 	}
 	s.work.fileMode = s.set["core.filemode"]
 	return nil
 }
 
-// whole returns the index if the work tree is one that can be landed on: not sparse, its
-// index not split, not locked for longer than patience, and without conflicts.
-func (s *site) whole(ctx context.Context, patience time.Duration) (*git.Index, error) {
+// plainTree refuses a work tree whose files do not stand for themselves.
+func (s *site) plainTree() error {
 	if err := s.configure(); err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case s.set["core.sparsecheckout"]:
-		return nil, s.oddState(s.command("sparse-checkout disable"), "%q is a sparse checkout", s.Top)
+		return s.oddState(s.command("sparse-checkout disable"), "%q is a sparse checkout", s.Top)
 	case !s.set["core.symlinks"]:
-		return nil, s.oddState(s.command("config core.symlinks true"), "%q keeps links as plain files (core.symlinks)", s.Top)
+		return s.oddState(s.command("config core.symlinks true"), "%q keeps links as plain files (core.symlinks)", s.Top)
 	}
-	free, err := poll(ctx, patience, func() (bool, error) { return !s.gitDir.has("index.lock"), nil })
-	if err != nil {
-		return nil, err
-	}
-	if !free {
-		return nil, s.lockedOut()
-	}
-	x, _, err := s.index()
-	return x, err
+	return nil
 }
 
 // lockedOut names the lock that a person's git holds, or has left behind.
-func (s *site) lockedOut() error {
-	path := s.GitDir + "/index.lock"
-	return s.oddState("rm -i "+inert.Path(path), "the index of %q is locked by %q: another git is at work there, or was killed", s.Top, path)
+func (s *site) lockedOut(path string) error {
+	return s.oddState("rm -i "+inert.Path(path), "%q is locked by %q: another git is at work there, or was killed", s.Top, path)
 }
 
 // index reads the index; the file is what was read, zero if there is none.
