@@ -172,6 +172,7 @@ type Landed struct {
 	Head     string     `json:"head"`
 	Commit   string     `json:"commit"`
 	Tree     string     `json:"tree"`
+	Checked  string     `json:"checked,omitempty"` // tree that the checks passed on; absent: none ran
 	Paths    int        `json:"paths"`
 	Started  time.Time  `json:"started"`
 	Ended    *time.Time `json:"ended,omitempty"`

@@ -32,13 +32,31 @@ type Card struct {
 	Removed    int           `json:"removed"`
 	Reach      []string      `json:"reach"`
 	Checks     []CheckResult `json:"checks"`
+	ChecksOn   *Ground       `json:"checks_on,omitempty"` // what they ran on; absent: exactly the proposed tree
 	LeftOver   []LeftOver    `json:"left_over"`
+	Moved      *Moved        `json:"moved,omitempty"` // what the branch has become since the base
 	Drift      []string      `json:"drift"`
 	Note       string        `json:"note,omitempty"`
 	Then       []string      `json:"then,omitempty"`    // what happens on the host once it has landed
 	Network    []string      `json:"network,omitempty"` // what the person let its sandbox reach, and what it was refused
 	Used       string        `json:"used,omitempty"`    // what models used for it
 	AgentSays  string        `json:"agent_says,omitempty"`
+}
+
+// Ground is a tree that a change would result in on a head of its branch.
+type Ground struct {
+	Head string `json:"head"`
+	Tree string `json:"tree"`
+}
+
+// Moved says by what a branch differs from a change's base.
+type Moved struct {
+	Head       string   `json:"head"`
+	Commits    int      `json:"commits"`             // that the base has not; at most a thousand are counted
+	Rewritten  bool     `json:"rewritten,omitempty"` // the base is not on the branch any more
+	Subjects   []string `json:"subjects"`            // of the newest ones
+	Paths      []string `json:"paths"`               // the first that differ
+	PathsTotal int      `json:"paths_total"`
 }
 
 // FileLine is one changed path on a card.

@@ -113,6 +113,7 @@ type Controller struct {
 	busy     int                         // steps under way
 	places   chan struct{}               // one per agent that may work at once
 	verdicts map[id.Change]verdict       // of the last trees of sessions that have ended
+	results  map[id.Change]verdict       // of the last trees that landings would have resulted in
 	gate     gate                        // to the judging of checkpoints
 	purse    purse                       // of what models use
 }
@@ -140,6 +141,7 @@ func New(p Parts) *Controller {
 		live:     map[id.Change]*supervisor{},
 		nudges:   map[id.Change]chan struct{}{},
 		verdicts: map[id.Change]verdict{},
+		results:  map[id.Change]verdict{},
 		life:     context.Background(),
 		places:   make(chan struct{}, p.Settings.WorkersMax),
 		purse:    newPurse(),

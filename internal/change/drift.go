@@ -3,7 +3,6 @@ package change
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"sallyport/internal/git"
@@ -30,7 +29,7 @@ func (c *Controller) wayOn(ctx context.Context, row store.Change, because error)
 			"%s on %s is without your own uncommitted edits, which --include-dirty took along: commit them as they were then, and approve again; if you have edited them since, run the request again: %w",
 			strings.Join(own, ", "), r.Branch, ownDrift{})
 	}
-	return problem.Errorf(problem.Refused, fmt.Sprintf("sallyport change export %s | %s apply --3way", row.ID, in),
+	return problem.Errorf(problem.Refused, byHand(row),
 		"%w; run the request again to have it done on %s as it is now, or merge it by hand and commit", because, r.Branch)
 }
 

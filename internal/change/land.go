@@ -20,12 +20,12 @@ import (
 	"sallyport/internal/trial"
 )
 
-// land makes what was approved true, or leaves everything as it was and says why: an error before the journal is
-// answered by notLanded, and ctx ends what is not in the journal yet.
+// landChecked makes what was approved true, or leaves everything as it was and says why: an error before the journal is
+// answered by notLanded, and ctx ends what is not in the journal yet. *unchecked says what has to be checked first.
 //
 // It starts from the journal: a row that an earlier try left open is finished or undone
 // first. Then the rules are read again: an approval given under other rules is void (SM-907).
-func (c *Controller) land(ctx context.Context, row store.Change) error {
+func (c *Controller) landChecked(ctx context.Context, row store.Change) error {
 	lease, err := c.takeRepository(ctx, row)
 	if err != nil {
 		return err
@@ -87,6 +87,9 @@ func (c *Controller) landNow(ctx context.Context, row store.Change, p proposal.P
 		var computed landing.Landing
 		order.Landing = id.NewLanding()
 		if computed, err = c.Lander.Compute(ctx, order); err != nil {
+			return err
+		}
+		if err := c.assured(ctx, row, p, &computed); err != nil {
 			return err
 		}
 		var ahead way
@@ -303,6 +306,10 @@ func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposa
 	p.Card.Note, p.Card.Drift = c.Secrets.Redact(problem.Of(because).Text), nil
 	if errors.Is(because, landing.ErrDrift) {
 		p.Card.Drift = []string{p.Card.Note}
+	}
+	var red *redResult
+	if errors.As(because, &red) {
+		p.Card.Checks, p.Card.ChecksOn = red.results, &proposal.Ground{Head: red.base, Tree: red.tree}
 	}
 	if err := tx.AddProposal(ctx, p); err != nil {
 		return err

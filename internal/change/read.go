@@ -75,6 +75,9 @@ func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err 
 	if err == nil && State(d.Change.State) == Working {
 		d.Progress = c.progress(ctx, d)
 	}
+	if err == nil {
+		c.asOfNow(ctx, d.Change, d.Proposal)
+	}
 	return d, err
 }
 
@@ -172,6 +175,7 @@ func (c *Controller) Approvals(ctx context.Context, pendingOnly bool) (out []app
 
 // Approval returns one with its proposal; ref is an approval id or the id of a change with one.
 func (c *Controller) Approval(ctx context.Context, ref string) (a approval.Approval, p proposal.Proposal, err error) {
+	var row store.Change
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		if id.KindOf(ref) == "approval" {
 			a, err = tx.Approval(ctx, id.Approval(ref))
@@ -188,8 +192,14 @@ func (c *Controller) Approval(ctx context.Context, ref string) (a approval.Appro
 		if p, ok, err = tx.Proposal(ctx, a.Change); err == nil && !ok {
 			err = fmt.Errorf("%s has no proposal", a.Change)
 		}
+		if err == nil {
+			row, err = tx.Change(ctx, a.Change)
+		}
 		return err
 	})
+	if err == nil {
+		c.asOfNow(ctx, row, &p)
+	}
 	return a, p, err
 }
 

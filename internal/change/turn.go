@@ -308,4 +308,5 @@ func (c *Controller) forgetVerdict(change id.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.verdicts, change)
+	delete(c.results, change)
 }

@@ -70,6 +70,9 @@ func decidable(q api.Question) error {
 // answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
 func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
+		if c := q.Proposal.Card; c.Moved != nil {
+			fmt.Fprintf(a.Err, "%s. ", movedBy(c))
+		}
 		fmt.Fprint(a.Err, "[a]pprove exactly this, [d]iff, [r]efuse, [l]ater? ")
 		word, err := readLine(a.In, signals)
 		switch {

@@ -41,8 +41,9 @@ func (s sheet) card(change string, p api.Proposal) {
 	s.line("")
 	s.picture(c)
 	s.list("what it gains or loses", c.Reach, s.yellow("!"))
-	s.checks(c.Checks)
+	s.checks(c)
 	s.leftOver(c.LeftOver)
+	s.moved(c)
 	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
 	s.list("once it has landed", c.Then, s.yellow("!"))
 	s.list("on the network", c.Network, s.yellow("!"))
@@ -134,13 +135,13 @@ func (s sheet) list(title string, lines []string, mark string) {
 	}
 }
 
-func (s sheet) checks(checks []api.CheckResult) {
-	if len(checks) == 0 {
+func (s sheet) checks(card api.Card) {
+	if len(card.Checks) == 0 {
 		return
 	}
 	s.line("")
-	s.line("checks, run on exactly this tree:")
-	for _, c := range checks {
+	s.line("checks, run on %s:", ranOn(card))
+	for _, c := range card.Checks {
 		took := duration(time.Duration(c.TookMS) * time.Millisecond)
 		if c.OK {
 			s.line("  %s %s (%s)", s.green("passed"), inert.Line(c.Command), took)

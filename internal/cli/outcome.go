@@ -38,7 +38,7 @@ func (a *app) outcome(d api.Detail, how manner) error {
 		a.waits(s, c.ID)
 	default:
 		if d.Proposal != nil && c.State == api.Failed {
-			s.checks(d.Proposal.Card.Checks) // with the last words of the one that said no
+			s.checks(d.Proposal.Card) // with the last words of the one that said no
 		}
 		a.ended(c)
 		if c.State == api.Blocked {
@@ -77,6 +77,9 @@ func (a *app) landed(s sheet, d api.Detail) {
 		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
 	}
 	s.line("%s %s on %s as %s%s", c.ID, s.green(c.State), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)
+	if l := d.Landing; l.Checked != "" && d.Proposal != nil && l.Tree != d.Proposal.Tree {
+		s.line("  %s had moved: the checks ran again, and passed, on what landed (tree %s)", inert.Path(l.Branch), short(l.Checked))
+	}
 	if c.Reason != "" {
 		s.rows("  "+s.yellow("note:")+" ", "        ", inert.Line(c.Reason))
 	}

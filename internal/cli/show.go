@@ -43,9 +43,10 @@ func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
 		s.line("what it does:")
 		s.picture(p.Card)
 		s.list("what it gains or loses", p.Card.Reach, s.yellow("!"))
-		s.checks(p.Card.Checks)
+		s.checks(p.Card)
 		s.leftOver(p.Card.LeftOver)
 		if c.State == api.AwaitingApproval {
+			s.moved(p.Card)
 			s.list("why it cannot land as it stands", p.Card.Drift, s.red("!"))
 		}
 	} else if n := len(d.Checkpoints); n > 0 {

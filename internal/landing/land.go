@@ -125,6 +125,9 @@ func (d *desk) commit(ctx context.Context) error {
 		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
 	}
 	made.NewCommit, made.NewTree = c.OID, c.Tree
+	if made.Checked != "" && made.Checked != made.NewTree {
+		return fmt.Errorf("the commit of %s has the tree %.12s, and the checks ran on %.12s", made.ID, made.NewTree, made.Checked)
+	}
 	edits, err := common.Edits(ctx, made.Head, c.OID)
 	if err != nil {
 		return fmt.Errorf("read the commit of %s: %w", made.ID, err)

@@ -24,13 +24,14 @@ type Landing struct {
 	Change    id.Change     `json:"change"`
 	State     State         `json:"state"`
 	Project   git.Project   `json:"project"`
-	Branch    string        `json:"branch"`     // short name
-	WorkTree  bool          `json:"work_tree"`  // the branch is checked out in Project.Top
-	Head      git.OID       `json:"head"`       // of the branch when it was computed; the compare of compare-and-set
-	Edits     []git.Edit    `json:"edits"`      // relative to Head; path by path
-	Skip      []string      `json:"skip"`       // approved paths that already were as approved
-	NewTree   git.OID       `json:"new_tree"`   // Head's tree with Edits applied
-	NewCommit git.OID       `json:"new_commit"` // made before the row is written; parent Head; Head itself if all was skipped
+	Branch    string        `json:"branch"`            // short name
+	WorkTree  bool          `json:"work_tree"`         // the branch is checked out in Project.Top
+	Head      git.OID       `json:"head"`              // of the branch when it was computed; the compare of compare-and-set
+	Edits     []git.Edit    `json:"edits"`             // relative to Head; path by path
+	Skip      []string      `json:"skip"`              // approved paths that already were as approved
+	NewTree   git.OID       `json:"new_tree"`          // Head's tree with Edits applied
+	Checked   git.OID       `json:"checked,omitempty"` // tree that the checks passed on; "" = none ran. Another NewTree does not land
+	NewCommit git.OID       `json:"new_commit"`        // made before the row is written; parent Head; Head itself if all was skipped
 	Message   string        `json:"message"`
 	Author    git.Signature `json:"author"`
 	Committer git.Signature `json:"committer"`

@@ -55,13 +55,31 @@ type Card struct {
 	Removed    int                  `json:"removed"` // lines
 	Reach      []string             `json:"reach"`   // authority gained or lost, computed: new executable, rules changed, agent instructions …
 	Checks     []CheckResult        `json:"checks"`
+	ChecksOn   *Ground              `json:"checks_on,omitempty"` // what they ran on; nil = exactly the proposed tree
 	LeftOver   []workspace.LeftOver `json:"left_over"`
+	Moved      *Moved               `json:"moved,omitempty"`      // what the branch has become since the base; found when the card is shown
 	Drift      []string             `json:"drift"`                // why it cannot land as it stands, path by path
 	Note       string               `json:"note,omitempty"`       // such as: why it is asked again
 	Then       []string             `json:"then,omitempty"`       // what happens on the host once it has landed
 	Network    []string             `json:"network,omitempty"`    // what the person let its sandbox reach, and what it was refused
 	Used       string               `json:"used,omitempty"`       // what models used for it so far
 	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
+}
+
+// Ground is a tree that a change would result in on a head of its branch.
+type Ground struct {
+	Head git.OID `json:"head"`
+	Tree git.OID `json:"tree"`
+}
+
+// Moved says by what a branch differs from a change's base.
+type Moved struct {
+	Head       git.OID  `json:"head"`
+	Commits    int      `json:"commits"`             // that the base has not; at most a thousand are counted
+	Rewritten  bool     `json:"rewritten,omitempty"` // the base is not on the branch any more
+	Subjects   []string `json:"subjects"`            // of the newest ones; the repository's words
+	Paths      []string `json:"paths"`               // the first that differ
+	PathsTotal int      `json:"paths_total"`
 }
 
 // FileLine is one changed path on a card.

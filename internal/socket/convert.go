@@ -136,8 +136,23 @@ func cardOf(c proposal.Card) api.Card {
 		Checks: each(c.Checks, func(k proposal.CheckResult) api.CheckResult {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail)}
 		}),
+		ChecksOn: groundOf(c.ChecksOn), Moved: movedOf(c.Moved),
 		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Used: text(c.Used), AgentSays: text(c.AgentSays),
 	}
+}
+
+func groundOf(g *proposal.Ground) *api.Ground {
+	if g == nil {
+		return nil
+	}
+	return &api.Ground{Head: string(g.Head), Tree: string(g.Tree)}
+}
+
+func movedOf(m *proposal.Moved) *api.Moved {
+	if m == nil {
+		return nil
+	}
+	return &api.Moved{Head: string(m.Head), Commits: m.Commits, Rewritten: m.Rewritten, Subjects: texts(m.Subjects), Paths: texts(m.Paths), PathsTotal: m.PathsTotal}
 }
 
 func approvalOf(a approval.Approval) api.Approval {
@@ -155,7 +170,7 @@ func approvalOf(a approval.Approval) api.Approval {
 func landedOf(l landing.Landing) api.Landed {
 	return api.Landed{
 		ID: string(l.ID), State: string(l.State), Branch: l.Branch, WorkTree: l.WorkTree, Head: string(l.Head),
-		Commit: string(l.NewCommit), Tree: string(l.NewTree), Paths: len(l.Edits),
+		Commit: string(l.NewCommit), Tree: string(l.NewTree), Checked: string(l.Checked), Paths: len(l.Edits),
 		Started: l.Started, Ended: l.Ended, Reason: text(l.Reason),
 	}
 }

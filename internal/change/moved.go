@@ -1,0 +1,289 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/audit"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/inert"
+	"sallyport/internal/landing"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+// land lands what is approved, once the checks have passed on what results: where the branch has moved since they ran, they
+// run first on the tree that would land, with no lock held (SECURITY rule 13).
+func (c *Controller) land(ctx context.Context, row store.Change) error {
+	var err error
+	for range staleMax {
+		err = c.landChecked(ctx, row)
+		var first *unchecked
+		switch {
+		case errors.As(err, &first):
+			if err := c.checkResult(ctx, row, first); err != nil {
+				return err
+			}
+		case errors.Is(err, errOtherRules):
+		default:
+			return err
+		}
+	}
+	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "%s moves faster than %s can be checked on it: %w", row.Request.Branch, row.ID, err)
+}
+
+// errOtherRules says that the rules moved with the branch, between two looks at them.
+var errOtherRules = problem.New(problem.Refused, "the rules on the branch have changed")
+
+// unchecked says that the checks have not passed on the tree that a landing would result in.
+type unchecked struct{ offer } // its base is the branch's head
+
+func (u *unchecked) Error() string { return fmt.Sprintf("no check has run on the tree %.12s", u.tree) }
+
+// redResult is why a change does not land on its branch as it is now: a check failed on what results.
+type redResult struct {
+	unchecked
+	results []proposal.CheckResult
+	why     error
+}
+
+func (r *redResult) Error() string { return r.why.Error() }
+func (r *redResult) Unwrap() error { return r.why }
+
+// assured returns nil if the checks have passed on exactly the tree that a computed landing results in, and says in the
+// landing which tree that is. Errors: *unchecked; errOtherRules if others stand there than those that were looked at before.
+func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.Proposal, l *landing.Landing) error {
+	if row.Request.Kind == request.Revert || len(l.Edits) == 0 {
+		return nil // what goes back has been there before; where nothing moves there is nothing to check
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return err
+	}
+	o := offer{host: host, base: l.Head, edits: l.Edits}
+	if o.judging, err = c.rules(ctx, host, l.Head); err != nil {
+		return err
+	}
+	if o.policy = o.judging.digest(row.Request); o.policy != p.Policy {
+		return errOtherRules
+	}
+	if len(row.Request.Checks)+len(o.judging.Checks) == 0 {
+		return nil
+	}
+	if err := c.result(ctx, row, p, *l, &o); err != nil {
+		return fmt.Errorf("compute what %s results in: %w", row.ID, err)
+	}
+	if v, known := c.resultVerdict(row.ID, o); o.tree != p.Tree && (!known || v.why != nil) {
+		return &unchecked{o}
+	}
+	l.Checked = o.tree
+	return nil
+}
+
+// result makes the tree that a computed landing results in, in the host's repository. Nothing but the checks looks at it.
+func (c *Controller) result(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, o *offer) error {
+	if l.Head == p.Base && len(l.Skip) == 0 {
+		o.commit, o.tree = p.Commit, p.Tree
+		return nil
+	}
+	writes := make([]git.Write, len(l.Edits))
+	for i, e := range l.Edits {
+		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
+	}
+	who := c.Settings.Author
+	who.At = row.Created
+	ref := workspace.RefRoot(row.ID) + "result"
+	made, err := o.host.Import(ctx, "result:import", git.Import{
+		Ref: ref, From: l.Head, Parents: []git.OID{l.Head}, Writes: writes,
+		Message: "what " + string(row.ID) + " results in\n", Author: who, Committer: who,
+	})
+	if err != nil {
+		return err
+	}
+	o.commit, o.tree = made.OID, made.Tree
+	return workspace.DropRefs(ctx, o.host, map[string]git.OID{ref: made.OID}) // it is needed for as long as the checks run: no cleaning is that quick
+}
+
+// resultVerdict is what the checks said of exactly this tree by exactly these rules.
+func (c *Controller) resultVerdict(change id.Change, o offer) (v verdict, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, known = c.results[change]
+	return v, known && v.tree == o.tree && v.policy == o.policy
+}
+
+// checkResult runs the checks on what a landing would result in, once for a tree. Errors: *redResult for a check that fails.
+func (c *Controller) checkResult(ctx context.Context, row store.Change, u *unchecked) (err error) {
+	v, known := c.resultVerdict(row.ID, u.offer)
+	if !known {
+		if err := c.sayChecking(ctx, row, u); err != nil {
+			return err
+		}
+		v = verdict{tree: u.tree, policy: u.policy}
+		if v.results, v.why, err = c.check(ctx, row, u.offer); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.results[row.ID] = v
+		c.mu.Unlock()
+	}
+	if v.why != nil {
+		return &redResult{*u, v.results, problem.Errorf(problem.Refused, byHand(row),
+			"%s, and on the tree that results %s; run the request again to have it done there, or merge it by hand", unlike(row, u), failed(v))}
+	}
+	return c.DB.InTx(ctx, func(tx store.Tx) error { return c.resultPassed(ctx, tx, row, u, v) })
+}
+
+// sayChecking tells for what a landing waits, in the row and to who watches.
+func (c *Controller) sayChecking(ctx context.Context, row store.Change, u *unchecked) error {
+	row.Reason = unlike(row, u) + ": the checks run on the tree that results"
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		if err := tx.MoveChange(ctx, row.State, row); err != nil {
+			return err
+		}
+		return c.append(ctx, tx, &row, Move{By: audit.Host, Digests: resultDigests(u)}, "checks what lands", now())
+	})
+	if err == nil {
+		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "event", Text: row.Reason})
+	}
+	return err
+}
+
+// resultPassed writes an audit entry for every check that passed on what lands.
+func (c *Controller) resultPassed(ctx context.Context, tx store.Tx, row store.Change, u *unchecked, v verdict) error {
+	for _, r := range v.results {
+		row.Reason = r.Command
+		if err := c.append(ctx, tx, &row, Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func resultDigests(u *unchecked) map[string]string {
+	return map[string]string{"head": string(u.base), "tree": string(u.tree), "policy": u.policy}
+}
+
+// unlike says why what would land is not what was checked before.
+func unlike(row store.Change, u *unchecked) string {
+	if row.Request.IncludeDirty && u.base == row.Request.Head {
+		return "what was uncommitted when " + string(row.ID) + " began is not on " + row.Request.Branch
+	}
+	return row.Request.Branch + " has moved since " + string(row.ID) + " was checked"
+}
+
+// byHand is the command that lays a change over the person's files as they are now.
+func byHand(row store.Change) string {
+	return fmt.Sprintf("sallyport change export %s | git -C %s apply --3way", row.ID, inert.Path(row.Request.Project.Top))
+}
+
+const (
+	movedSubjectsMax = 5
+	movedPathsMax    = 10
+	movedCommitsMax  = 1000
+)
+
+// movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
+// otherwise there. It reads only.
+func (c *Controller) movedSince(ctx context.Context, row store.Change, edits []git.Edit) (*proposal.Moved, []string, error) {
+	from := git.OID(row.Base)
+	if row.Request.IncludeDirty && row.Request.Head != "" {
+		from = row.Request.Head // what was uncommitted then is no move of the branch
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return nil, nil, err
+	}
+	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	if err != nil || head == "" || head == from {
+		return nil, nil, err // a branch that is gone is the landing's to name
+	}
+	m := &proposal.Moved{Head: head}
+	if err := commitsSince(ctx, host, from, head, m); err != nil {
+		return nil, nil, err
+	}
+	changed, err := host.Edits(ctx, from, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range changed {
+		if m.PathsTotal++; len(m.Paths) < movedPathsMax {
+			m.Paths = append(m.Paths, e.Path)
+		}
+	}
+	drift, err := drifted(ctx, host, head, edits)
+	for i := range m.Subjects {
+		m.Subjects[i] = c.Secrets.Redact(m.Subjects[i])
+	}
+	return m, drift, err
+}
+
+// commitsSince counts the commits that head has and from has not, and reads the newest ones' subjects.
+func commitsSince(ctx context.Context, host git.Dir, from, head git.OID, m *proposal.Moved) error {
+	out, err := host.Run(ctx, git.Cmd{Args: []string{"log", "-z", "--format=%s", fmt.Sprintf("--max-count=%d", movedCommitsMax), string(head), "^" + string(from)}})
+	if err != nil {
+		return err
+	}
+	for subject := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if len(out) == 0 {
+			break
+		}
+		if m.Commits++; len(m.Subjects) < movedSubjectsMax {
+			m.Subjects = append(m.Subjects, firstLine(subject))
+		}
+	}
+	_, err = host.Run(ctx, git.Cmd{Args: []string{"merge-base", "--is-ancestor", string(from), string(head)}})
+	var no *git.Failure
+	if m.Rewritten = errors.As(err, &no) && no.Code == 1; m.Rewritten {
+		return nil
+	}
+	return err
+}
+
+// drifted names the edits' paths that a commit has otherwise than the edits found and than they leave them.
+func drifted(ctx context.Context, host git.Dir, head git.OID, edits []git.Edit) ([]string, error) {
+	paths := make([]string, len(edits))
+	for i, e := range edits {
+		paths[i] = e.Path
+	}
+	there, err := host.Lookup(ctx, head, paths)
+	if err != nil {
+		return nil, err
+	}
+	var drift []string
+	for i, e := range edits {
+		if now := there[i]; now != e.Old && now != e.New && !(now.Mode == git.Folder && e.Old.Absent()) {
+			drift = append(drift, e.Path)
+		}
+	}
+	return drift, nil
+}
+
+// asOfNow adds to the card of a change that waits what the branch has become since: the card is a view, and what an approval is
+// bound to stays as it is.
+func (c *Controller) asOfNow(ctx context.Context, row store.Change, p *proposal.Proposal) {
+	if p == nil || State(row.State) != AwaitingApproval {
+		return
+	}
+	m, drift, err := c.movedSince(ctx, row, p.Edits)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.Log.Warn("whether the branch has moved could not be found out", "change", row.ID, "error", err)
+		}
+		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("whether %s has moved could not be found out: %s", row.Request.Branch, c.Secrets.Redact(problem.Of(err).Text)))
+		return
+	}
+	p.Card.Moved = m
+	if len(p.Card.Drift) > 0 || m == nil {
+		return
+	}
+	for _, path := range drift {
+		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("%s changed on %s since the change began", inert.Path(path), row.Request.Branch))
+	}
+}
