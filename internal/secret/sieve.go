@@ -100,6 +100,9 @@ func newSieve(cfg config.Config) *sieve {
 	for i := range ownRules {
 		o := &ownRules[i]
 		r := rule{id: o.id, severity: Critical, own: o, find: regexp.MustCompile(o.expression)}
+		if o.general {
+			r.severity = Error
+		}
 		var ok bool
 		r.anchors, r.runs, ok = anchors(o.expression)
 		r.whole = !ok
@@ -220,7 +223,8 @@ func (s *sieve) enable(states []state, places []found, text string, few bool) {
 	}
 	for i := range states {
 		states[i].on = s.rules[i].keywords == 0
-		states[i].whole = s.rules[i].whole || exotic
+		// Ours look for names and forms in ASCII alone: what only folds to one is read by nobody as that name.
+		states[i].whole = s.rules[i].whole || (exotic && (s.rules[i].own == nil || !few))
 	}
 	for w, yes := range seen {
 		if yes {
@@ -358,9 +362,16 @@ func (r *rule) tryWindow(text string, w stretch) (found, cut bool) {
 
 func (r *rule) searchOwn(w stretch, lines *lineCounter) []hit {
 	var hits []hit
-	for _, m := range r.find.FindAllStringIndex(lines.text[w.from:w.to], -1) {
+	for _, m := range r.find.FindAllStringSubmatchIndex(lines.text[w.from:w.to], -1) {
 		from, to := w.from+m[0], w.from+m[1]
-		if r.own.innocent != nil && r.own.innocent(lines.text[from:to]) {
+		match := lines.text[from:to]
+		for i := 2; i < len(m); i += 2 {
+			if m[i] >= 0 {
+				from, to = w.from+m[i], w.from+m[i+1]
+				break
+			}
+		}
+		if r.own.innocent != nil && r.own.innocent(match, lines.text[from:to]) {
 			continue
 		}
 		line := lines.before(from) + 1
