@@ -62,6 +62,11 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		}, landing.ErrOddState, "clash has conflicts", "status"},
 		{"split index", run("update-index --split-index"), landing.ErrOddState, "is split", "--no-split-index"},
 		{"sparse checkout", run("sparse-checkout set --no-cone /dir/"), landing.ErrOddState, "sparse", "sparse-checkout disable"},
+		{"reftable", func(t *testing.T, r repo, _ *landing.Order) {
+			if err := os.Mkdir(filepath.Join(r.GitDir, "reftable"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, landing.ErrOddState, "in a reftable", "refs migrate"},
 		{"touched path skip-worktree", run("update-index --skip-worktree a"), landing.ErrOddState, "a is marked skip-worktree", "--no-skip-worktree a"},
 		{"no symlinks", run("config core.symlinks false"), landing.ErrOddState, "core.symlinks", "config core.symlinks true"},
 		{"another branch checked out", run("switch -q conflicting"), landing.ErrBranch, `"conflicting" checked out`, "switch main"},
@@ -140,16 +145,29 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, o := plain(t)
+			l := &landing.Lander{Wait: 30 * time.Millisecond}
+			computed, err := l.Compute(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
 			c.make(t, r, &o)
 			before := walk(t, r.Top)
-			l := &landing.Lander{Wait: 30 * time.Millisecond}
-			_, err := l.Compute(t.Context(), o)
+			_, err = l.Compute(t.Context(), o)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Fatalf("compute says %v, want %v", err, c.want)
 			}
 			p := problem.Of(err)
 			if !strings.Contains(p.Text, c.words) || !strings.Contains(p.Next, c.next) || c.want != nil && (p.Kind != problem.Refused || p.Next == "") {
 				t.Errorf("message %q, next %q; want %q, %q", p.Text, p.Next, c.words, c.next)
+			}
+			if errors.Is(err, landing.ErrOddState) && !strings.HasPrefix(c.name, "touched path") { // of which a request does not know
+				_, inspect := l.Inspect(t.Context(), r.Project, "main")
+				_, land := l.Land(t.Context(), computed, (&journal{}).steps())
+				for _, again := range []error{inspect, land} {
+					if q := problem.Of(again); again == nil || q.Kind != p.Kind || q.Text != p.Text || q.Next != p.Next {
+						t.Errorf("%q, next %q; at another time %v, next %q", p.Text, p.Next, again, q.Next)
+					}
+				}
 			}
 			if d := differTree(walk(t, r.Top), before); len(d) > 0 {
 				t.Errorf("looking changed the repository: %q", d)

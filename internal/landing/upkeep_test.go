@@ -1,0 +1,58 @@
+package landing_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"sallyport/internal/landing"
+)
+
+// TestAPersonWhoCommitsAndPacksMeanwhileStopsNoLanding: their git locks, packs and prunes whenever it likes. What
+// it is at is waited for or computed anew, and never taken for an odd repository.
+func TestAPersonWhoCommitsAndPacksMeanwhileStopsNoLanding(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("0\n"), "theirs": text("0\n")})
+	put(t, filepath.Join(r.CommonDir, "objects/maintenance.lock"), "", 0o444) // their upkeep runs, or was killed
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := 1; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			put(t, filepath.Join(r.Top, "theirs"), fmt.Sprintln(n), 0o644)
+			_, _ = tryGit(r.Top, "", "commit", "-qm", "theirs", "theirs") // refused while a landing has the index
+			switch n % 4 {
+			case 0:
+				_, _ = tryGit(r.Top, "", "gc", "-q")
+			case 2:
+				_, _ = tryGit(r.Top, "", "pack-refs", "--all", "--prune")
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+
+	for n := range upkeepRounds {
+		o := r.order(t, map[string]blob{"a": text(fmt.Sprintln("ours", n))})
+		var done landing.Landing
+		err := error(landing.ErrStale)
+		for try := 0; errors.Is(err, landing.ErrStale) && try < 20; try++ {
+			if _, err = (&landing.Lander{}).Inspect(t.Context(), r.Project, "main"); err != nil {
+				break
+			}
+			o.Landing += "x"
+			var computed landing.Landing
+			if computed, err = (&landing.Lander{}).Compute(t.Context(), o); err == nil {
+				done, err = (&landing.Lander{}).Land(t.Context(), computed, (&journal{}).steps())
+			}
+		}
+		if err != nil || done.State != landing.Landed {
+			t.Errorf("round %d: %s %q: %v", n, done.State, done.Reason, err)
+		}
+	}
+}
+
+const upkeepRounds = 12
