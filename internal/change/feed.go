@@ -2,6 +2,9 @@ package change
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +34,36 @@ type subscription struct {
 	queue  []Notice
 	ready  chan struct{}
 	since  time.Time
+	missed missed // since the queue was last taken
+}
+
+// missed counts what a reader was too slow for.
+type missed struct {
+	lines, others int
+	first         Notice // of them
+	behind        int    // how many had been queued before it
+}
+
+// say tells it to a person; "" if it is nothing worth telling.
+func (m missed) say(change id.Change) string {
+	var what []string
+	if m.lines > 0 {
+		what = append(what, counted(m.lines, "line")+" of the program's output")
+	}
+	if m.others > 0 {
+		what = append(what, counted(m.others, "other notice"))
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return strings.Join(what, " and ") + " left out here, as this view could not keep up; all that it printed: sallyport change log " + string(change)
+}
+
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
 }
 
 func newFeed(clean func(string) string) *feed {
@@ -48,7 +81,11 @@ func (f *feed) publish(n Notice) {
 	f.seq++
 	n.Seq = f.seq
 	for s := range f.subs {
-		if s.change != n.Change || len(s.queue) >= queueMax && n.Kind != "state" && n.Kind != "trial" {
+		if s.change != n.Change {
+			continue
+		}
+		if len(s.queue) >= queueMax && n.Kind != "state" && n.Kind != "trial" {
+			s.miss(n)
 			continue
 		}
 		s.queue = append(s.queue, n)
@@ -56,6 +93,21 @@ func (f *feed) publish(n Notice) {
 		case s.ready <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// miss is called with mu held.
+func (s *subscription) miss(n Notice) {
+	if n.Kind == "progress" {
+		return // the next one says the same and more
+	}
+	if s.missed.lines+s.missed.others == 0 {
+		s.missed.first, s.missed.behind = n, len(s.queue)
+	}
+	if n.Kind == "output" {
+		s.missed.lines++
+	} else {
+		s.missed.others++
 	}
 }
 
@@ -136,7 +188,11 @@ func (f *feed) next(ctx context.Context, s *subscription) []Notice {
 	for {
 		f.mu.Lock()
 		queue := s.queue
-		s.queue = nil
+		if text := s.missed.say(s.change); text != "" {
+			first := s.missed.first
+			queue = slices.Insert(queue, s.missed.behind, Notice{Seq: first.Seq, Change: s.change, At: first.At, Kind: NoticeMissed, Text: text})
+		}
+		s.queue, s.missed = nil, missed{}
 		f.mu.Unlock()
 		if len(queue) > 0 {
 			return queue

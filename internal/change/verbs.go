@@ -55,7 +55,7 @@ type Notice struct {
 	Seq    int64     `json:"seq"` // grows within one daemon's life
 	Change id.Change `json:"change"`
 	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, round, output, trial, egress
+	Kind   string    `json:"kind"` // state, progress, checkpoint, event, check, round, output, trial, egress, missed
 	State  State     `json:"state,omitempty"`
 	Text   string    `json:"text,omitempty"` // for a person; output: as the agent wrote it, unescaped
 
@@ -66,6 +66,9 @@ type Notice struct {
 
 // NoticeEgress says what was asked of the network: the first time at once, then counted.
 const NoticeEgress = "egress"
+
+// NoticeMissed says what a reader was too slow for.
+const NoticeMissed = "missed"
 
 // PutBack is what a smart or per-file rollback did.
 type PutBack struct {

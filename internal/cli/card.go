@@ -23,7 +23,15 @@ func (a *app) sheet(w io.Writer) sheet {
 	return sheet{palette: a.colours(w), w: w, width: width(w), terminal: onTerminal(w), now: time.Now()}
 }
 
-func (s sheet) line(format string, args ...any) { fmt.Fprintf(s.w, format+"\n", args...) }
+// line writes one line. On a terminal too short for it, a mark stands before what goes on in the next row: words of others in it
+// could else be made to begin there as a line of ours.
+func (s sheet) line(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.terminal {
+		text = marked(text, s.width)
+	}
+	fmt.Fprintln(s.w, text)
+}
 
 // card shows what a person is asked about. All of it was computed by the host from what
 // would land; the agent's own words are quoted and labelled (SM-908).

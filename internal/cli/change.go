@@ -178,7 +178,7 @@ func (a *app) changeExport() *cobra.Command {
 
 func (a *app) changeLog() *cobra.Command {
 	var session string
-	cmd := a.cmd("log CHANGE", "show what the program said while it worked", "Shows the transcript of a session, the last one unless --session names another. With --json its lines as recorded.",
+	cmd := a.cmd("log CHANGE", "show what the program said while it worked", "Shows the transcript of a session, the last one unless --session names another. A row of the program's begins with |, one of the host's with [sallyport]. With --json its lines as recorded.",
 		"  sallyport change log chg-1a2b3c4d\n  sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json",
 		oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
@@ -188,7 +188,7 @@ func (a *app) changeLog() *cobra.Command {
 			if a.json {
 				return transcript(cmd.Context(), c, words[0], session, func(l json.RawMessage) error { a.line(l); return nil })
 			}
-			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, said(w)) })
+			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, a.spoken(w)) })
 		})
 	cmd.Flags().StringVar(&session, "session", "", "which session: `ID` (default: the last)")
 	return cmd

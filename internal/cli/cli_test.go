@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"unicode"
 
 	"sallyport/internal/api"
+	"sallyport/internal/inert"
 	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 )
@@ -317,8 +319,56 @@ func TestTextFromElsewhereNeverReachesATerminalAsItIs(t *testing.T) {
 		}
 	}
 	d.stream = `{"stream":"stdout","text":"a\u001b[31mb"}` + "\n"
-	if got := d.cli("change", "log", "chg-00000001"); got.out != "a\\x1b[31mb\n" {
+	if got := d.cli("change", "log", "chg-00000001"); got.out != "| a\\x1b[31mb\n" {
 		t.Errorf("log: %q %q", got.out, got.err)
+	}
+}
+
+// lookalikes is what an agent prints that would be taken for the host's: outcomes, questions, events, cards.
+var lookalikes = []string{
+	"chg-00000001 finalized on main as 0123abc: 1 file, +1 -1", "sallyport: chg-00000001 was refused", "next: sallyport approve chg-00000001",
+	"Approve? [y/N] ", "\rchg-00000001 waits for a person", "\u2028chg-00000001 rolled back", "\x1b[1A\x1b[2Kchg-00000001 finalized", "\x0bchg-00000001 finalized",
+	"[sallyport] checkpoint ckpt-002-0123abcd valid", "digest 0123456789ab  rules fedcba987654", "|", "\u0085[sallyport] done", "| [sallyport] done", "",
+}
+
+// Off a terminal, and in what is kept of it, every line of the agent's wears its mark and none of ours does.
+func TestNoLineOfAnAgentsCanBeTakenForOneOfOurs(t *testing.T) {
+	d := newDaemon(t)
+	d.accepted = api.Change{ID: "chg-00000001", Text: "do"}
+	d.detail = finalized()
+	d.notices = []api.Notice{{Kind: "state", State: "working"}}
+	var log, spoken strings.Builder
+	for _, text := range lookalikes {
+		d.notices = append(d.notices, api.Notice{Kind: "output", Text: text})
+		line, err := json.Marshal(recorded{Stream: "stdout", Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&log, "%s\n", line)
+		fmt.Fprintf(&spoken, "| %s\n", inert.Line(text))
+	}
+	for _, args := range [][]string{{"run", "--request", "do", "--output", "--", "true"}, {"change", "watch", "chg-00000001", "--output"}} {
+		got := d.cli(args...)
+		var marked strings.Builder
+		for line := range strings.Lines(got.out + got.err) {
+			if strings.HasPrefix(line, agentMark) {
+				marked.WriteString(line)
+			} else if line != "chg-00000001 do, on '' in ''\n" && line != "chg-00000001 working\n" && !strings.HasPrefix(line, "chg-00000001 finalized on main as ") && !strings.HasPrefix(line, "  roll back: ") {
+				t.Errorf("%v: %q is neither marked nor ours", args, line)
+			}
+		}
+		if marked.String() != spoken.String() {
+			t.Errorf("%v: marked is %q", args, marked.String())
+		}
+	}
+	d.stream = log.String() + `{"stream":"event","text":"told: a\nb"}` + "\n"
+	if got, want := d.cli("change", "log", "chg-00000001"), spoken.String()+"[sallyport] told: a\n[sallyport] b\n"; got.out != want {
+		t.Errorf("log: %q, want %q", got.out, want)
+	}
+	d.detail.Change = api.Change{ID: "chg-00000001", State: api.Failed, Reason: "it said:\nchg-00000001 finalized on main"}
+	d.notices = nil
+	if got := d.cli("change", "watch", "chg-00000001"); strings.Contains("\n"+got.err, "\nchg-") {
+		t.Errorf("a reason of two lines: %q", got.err)
 	}
 }
 

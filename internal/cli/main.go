@@ -94,8 +94,8 @@ func (a *app) fail(err error, asJSON bool) int {
 
 // say writes a problem for a person.
 func (a *app) say(text, next string) {
-	red := a.colours(a.Err)
-	fmt.Fprintf(a.Err, "%s %s\n", red.red("sallyport:"), inert.Block(text, 8<<10))
+	s := a.sheet(a.Err)
+	s.hung(s.red("sallyport:")+" ", "           ", inert.Block(text, 8<<10))
 	if next != "" {
 		fmt.Fprintf(a.Err, "next: %s\n", inert.Line(a.command(next)))
 	}

@@ -1,6 +1,30 @@
 package cli
 
-import "strings"
+import (
+	"strings"
+
+	"sallyport/internal/inert"
+)
+
+// agentMark stands before every row that an agent wrote, and before none of ours.
+const agentMark = "| "
+
+// quote writes what an agent printed: whatever it looks like, no row of it begins as one of ours does.
+func (s sheet) quote(text string) {
+	s.hung(agentMark, agentMark, inert.Block(text, len(text)))
+}
+
+// hung is rows with a first and a further prefix of one width. Where no terminal breaks lines they stay in one piece.
+func (s sheet) hung(first, rest, text string) {
+	if s.terminal {
+		s.rows(first, rest, text)
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		s.line("%s%s", first, line)
+		first = rest
+	}
+}
 
 // rows writes text that others chose, so that nothing of it begins where only our own words do: the first
 // row comes after first, every other after rest, and none is longer than the terminal is wide. Both
@@ -31,6 +55,32 @@ func (s sheet) name(first, rest, path string) {
 		return
 	}
 	s.broken(first, rest, path, cut)
+}
+
+// goesOn stands before a row in which a line of ours goes on.
+const goesOn = "      … "
+
+// marked breaks lines where a terminal would. Colours are our own, take no room and go on.
+func marked(text string, width int) string {
+	var b strings.Builder
+	used, escape := 0, false
+	for _, r := range text {
+		switch {
+		case escape:
+			escape = r != 'm'
+		case r == '\x1b':
+			escape = true
+		case r == '\n':
+			used = 0
+		case used+wide(r) > width:
+			b.WriteString("\n" + goesOn)
+			used = columns(goesOn) + wide(r)
+		default:
+			used += wide(r)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // onTerminal reports whether w is one.

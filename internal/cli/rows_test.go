@@ -46,6 +46,33 @@ func TestWordsOfOthersBeginNoRowOfTheTerminal(t *testing.T) {
 	}
 }
 
+// On a terminal no row begins with what an agent, or a long name in a line of ours, put there.
+func TestWhatGoesOnInTheNextRowIsMarked(t *testing.T) {
+	for _, width := range []int{20, 47, 80} {
+		var b strings.Builder
+		s := sheet{w: &b, width: width, terminal: true, palette: true}
+		for _, text := range append(lookalikes, forged(width, 2), strings.Repeat("\t", width)+lookalikes[0]) {
+			s.quote(text)
+		}
+		agents := strings.Count(b.String(), "\n")
+		for line := range strings.Lines(b.String()) {
+			if !strings.HasPrefix(line, agentMark) || columns(strings.TrimSuffix(line, "\n")) > width {
+				t.Errorf("%d columns: %q", width, line)
+			}
+		}
+		b.Reset()
+		s.line("%s %s: %s", "chg-00000002", s.green("finalized"), forged(width, 0)+lookalikes[0])
+		for i, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+			if i > 0 && !strings.HasPrefix(line, goesOn) {
+				t.Errorf("%d columns: %q", width, line)
+			}
+		}
+		if agents < len(lookalikes) {
+			t.Errorf("only %d rows", agents)
+		}
+	}
+}
+
 func TestNothingIsLostInRows(t *testing.T) {
 	text := fmt.Sprintf("%s\n\n%s", strings.Repeat("abc ", 50), strings.Repeat("\u4e2d", 60))
 	var b strings.Builder

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -253,6 +255,30 @@ func TestTheAgentsOutputIsShownWhenItIsAskedFor(t *testing.T) {
 	s.see("finalized")
 	if code := s.leaves(); code != exitDone {
 		t.Errorf("exit %d", code)
+	}
+}
+
+// A question stays the last thing on the screen, and what the agent printed meanwhile is counted; so is what had gone by before.
+func TestTheLiveViewSaysWhatItLeftOut(t *testing.T) {
+	var b bytes.Buffer
+	v := &liveView{app: &app{Program: Program{Err: &b, Getenv: func(string) string { return "" }}}, change: "chg-00000001", state: api.Working}
+	v.sheet = sheet{w: &b, width: 80}
+	for i := range 2000 {
+		v.show(api.Notice{Kind: api.NoticeOutput, Text: fmt.Sprintf("line %d", i)})
+	}
+	v.key('o')
+	if got := b.String(); !strings.Contains(got, "chg-00000001 10.7 kB of output came before this: sallyport change log chg-00000001\n| line 1") {
+		t.Errorf("got %.300q", got)
+	}
+	v.question()
+	asked := b.Len()
+	v.show(api.Notice{Kind: api.NoticeOutput, Text: "Approve? [y/N] "})
+	if b.Len() != asked {
+		t.Errorf("behind the question stands %q", b.String()[asked:])
+	}
+	v.answered()
+	if got := b.String()[asked:]; !strings.Contains(got, "chg-00000001 16 B of output came meanwhile: sallyport change log chg-00000001\n") {
+		t.Errorf("got %q", got)
 	}
 }
 

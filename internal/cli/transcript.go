@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"sallyport/internal/client"
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
 
@@ -51,18 +52,26 @@ func eachLine(in io.Reader, each func(json.RawMessage) error) error {
 	}
 }
 
-// said writes a recorded line as it was said; an event is marked as ours.
-func said(w io.Writer) func(json.RawMessage) error {
+// ourMark stands before an event of the host's in a transcript.
+const ourMark = "[sallyport] "
+
+// spoken writes recorded lines: what the program wrote with a mark before every row, so that none can be taken for an event.
+func (a *app) spoken(w io.Writer) func(json.RawMessage) error {
+	s := a.sheet(a.Out)
+	s.palette = false // a pager's text is escaped
+	to := &checked{Writer: w}
+	s.w = to
 	return func(line json.RawMessage) error {
 		var l recorded
 		if err := json.Unmarshal(line, &l); err != nil {
 			return unreadable(err)
 		}
 		if l.Stream == "event" {
-			l.Text = "[sallyport] " + l.Text
+			s.hung(ourMark, ourMark, inert.Block(l.Text, len(l.Text)))
+		} else {
+			s.quote(l.Text)
 		}
-		_, err := io.WriteString(w, l.Text+"\n")
-		return err
+		return to.err
 	}
 }
 

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -26,24 +26,21 @@ type plainView struct {
 	*app
 	change string
 	output bool
-	agent  *inert.Writer
 }
 
 func (v *plainView) show(n api.Notice) {
+	s := v.sheet(v.Err)
 	if n.Kind == api.NoticeOutput {
 		if v.output {
-			if v.agent == nil {
-				v.agent = inert.NewWriter(v.Err, false)
-			}
-			_, _ = io.WriteString(v.agent, whole(n.Text)) // progress; the transcript keeps it
+			s.quote(n.Text)
 		}
 		return
 	}
 	if usual(n) && !v.output {
 		return
 	}
-	for _, l := range v.noticeLines(v.sheet(v.Err), n) {
-		fmt.Fprintf(v.Err, "%s %s\n", v.change, l)
+	for _, l := range v.noticeLines(s, n) {
+		s.line("%s %s", v.change, l)
 	}
 }
 
@@ -61,11 +58,7 @@ func (v *plainView) question()            {}
 func (v *plainView) answered()            {}
 func (v *plainView) trial(*trialQuestion) {}
 
-func (v *plainView) close() {
-	if v.agent != nil {
-		_ = v.agent.Close() // as above
-	}
-}
+func (v *plainView) close() {}
 
 // noticeLines says a notice in lines that stay; progress says nothing.
 func (a *app) noticeLines(s sheet, n api.Notice) []string {
@@ -74,13 +67,14 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 	case api.NoticeState:
 		l := s.state(n.State)
 		// Why it rests where it rests is the outcome's to say, once.
+		lines := []string{l}
 		if n.Text != "" && !api.Final(n.State) && n.State != api.AwaitingApproval {
-			l += ": " + inert.Line(n.Text)
+			lines = s.told(l+": ", len(n.State)+2, n.Text)
 		}
 		if n.State == api.Paused || n.State == api.Blocked {
-			return []string{l, "next: " + inert.Line(a.command("sallyport change resume "+n.Change))}
+			lines = append(lines, "next: "+inert.Line(a.command("sallyport change resume "+n.Change)))
 		}
-		return []string{l}
+		return lines
 	case api.NoticeCheckpoint:
 		if n.Checkpoint != nil {
 			var b strings.Builder
@@ -88,7 +82,7 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 			s.verdict(*n.Checkpoint)
 			s.violations(*n.Checkpoint, noticeViolations)
 			if n.Text != "" {
-				s.line("  %s", inert.Line(n.Text))
+				s.rows("  ", "  ", inert.Line(n.Text))
 			}
 			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 		}
@@ -100,14 +94,22 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 		}
 	case api.NoticeRound:
-		return []string{inert.Line(n.Text)}
+		return s.told("", 0, n.Text)
 	case api.NoticeProgress, api.NoticeOutput, api.NoticeEnd:
 	default:
 		if n.Text != "" {
-			return []string{n.Kind + ": " + inert.Line(n.Text)}
+			return s.told(n.Kind+": ", len(n.Kind)+2, n.Text)
 		}
 	}
 	return nil
+}
+
+// told is a text behind its prefix, which is so wide, as the lines that it takes.
+func (s sheet) told(prefix string, wide int, text string) []string {
+	var b strings.Builder
+	s.w = &b
+	s.hung(prefix, strings.Repeat(" ", wide), inert.Line(text))
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
 // noticeViolations bounds what a live view says of one checkpoint's violations.
@@ -159,6 +161,8 @@ type liveView struct {
 	passed   string // the last checkpoint that was valid, in the line at the bottom
 	output   bool
 	kept     []byte // last output, raw
+	gone     int64  // bytes of it before kept
+	unseen   int64  // bytes that came while a question was on the screen
 	asking   bool
 	asks     *trialQuestion // of a trial; it stands in the line at the bottom
 	drawn    bool
@@ -213,17 +217,32 @@ func (v *liveView) inPlace(n api.Notice) bool {
 func (v *liveView) hear(text string) {
 	v.kept = append(v.kept, text...)
 	if over := len(v.kept) - keptBytes; over > 0 {
+		if end := bytes.IndexByte(v.kept[over:], '\n'); end >= 0 && over+end+1 < len(v.kept) {
+			over += end + 1 // from a line's beginning on
+		}
+		v.gone += int64(over)
 		v.kept = append([]byte(nil), v.kept[over:]...)
 	}
-	if v.output {
+	switch {
+	case v.output && v.asking: // a question stays the last thing on the screen
+		v.unseen += int64(len(text))
+	case v.output:
 		v.speak(text)
 	}
 }
 
 func (v *liveView) speak(text string) {
 	v.clear()
-	v.sheet.rows(v.dim("|")+" ", v.dim("|")+" ", inert.Block(text, len(text)))
+	v.quote(text)
 	v.draw(time.Now())
+}
+
+// leftOut says how much of the agent's output is not on the screen.
+func (v *liveView) leftOut(bytes int64, what string) {
+	if bytes > 0 {
+		v.clear()
+		v.sheet.line("%s %s of output %s: %s", v.change, size(bytes), what, v.command("sallyport change log "+v.change))
+	}
 }
 
 func (v *liveView) key(k byte) {
@@ -232,6 +251,7 @@ func (v *liveView) key(k byte) {
 	}
 	v.output = !v.output
 	if v.output {
+		v.leftOut(v.gone, "came before this")
 		v.speak(string(v.kept))
 	}
 	v.clear()
@@ -255,6 +275,8 @@ func (v *liveView) answered() {
 	v.asking = false
 	v.drawn = true
 	v.clear()
+	v.leftOut(v.unseen, "came meanwhile")
+	v.unseen = 0
 }
 
 func (v *liveView) trial(q *trialQuestion) {
