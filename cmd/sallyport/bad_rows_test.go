@@ -20,6 +20,14 @@ var badInput = []bad{
 		},
 	},
 	{
+		name: "a broken repository", exit: 4, names: []string{"/repo/.git"}, next: "ls -la",
+		before: func(p *person) {
+			if err := os.Remove(filepath.Join(p.repo, ".git/HEAD")); err != nil {
+				p.t.Fatal(err)
+			}
+		},
+	},
+	{
 		name: "a bare repository", exit: 2, names: []string{"bare.git", "bare"}, next: "git clone",
 		before: func(p *person) { p.git("clone", "-q", "--bare", ".", "../bare.git") },
 		words:  sh("true", "--repo", "../bare.git"),

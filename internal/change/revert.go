@@ -73,7 +73,7 @@ func (c *Controller) computeRevert(ctx context.Context, row store.Change) error 
 		return fmt.Errorf("keep the base %.12s: %w", r.Head, err)
 	}
 	back := landing.Inverse(landed.Edits)
-	if err := unmoved(ctx, host, r, back); err != nil {
+	if err := c.unmoved(ctx, host, r, back); err != nil {
 		return err
 	}
 	var writes []git.Write
@@ -96,8 +96,8 @@ func (c *Controller) computeRevert(ctx context.Context, row store.Change) error 
 	return err
 }
 
-// unmoved refuses when a later commit has changed a path that would go back.
-func unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Edit) error {
+// unmoved refuses when a later commit has changed a path that would go back, and names what has to go back first.
+func (c *Controller) unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Edit) error {
 	paths := make([]string, len(back))
 	for i, e := range back {
 		paths[i] = e.Path
@@ -106,18 +106,62 @@ func unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Ed
 	if err != nil {
 		return err
 	}
-	var moved []string
+	var moved, named []string
 	for i, e := range back {
 		if found[i] != e.Old && !(e.Old.Absent() && found[i].Mode == git.Folder) {
-			moved = append(moved, fmt.Sprintf("%q", e.Path))
+			moved = append(moved, e.Path)
+			named = append(named, fmt.Sprintf("%q", e.Path))
 		}
 	}
 	if len(moved) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s changed on %s after %s landed: %w", strings.Join(moved, ", "), r.Branch, r.Reverts,
-		problem.Errorf(problem.Refused, "git -C "+inert.Path(r.Project.Top)+" log "+inert.Path(r.Branch), "a later commit would be lost"))
+
+	in := "git -C " + inert.Path(r.Project.Top)
+	at, err := r.Project.Common(c.Ops).LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
+	if err != nil || at == "" {
+		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch), "%s changed on %s after %s landed: a later commit would be lost",
+			strings.Join(named, ", "), r.Branch, r.Reverts)
+	}
+	text, next := fmt.Sprintf("commit %.12s", at), in+" show "+string(at)
+	first, err := c.landedAs(ctx, r.Project, at)
+	if err != nil {
+		return err
+	}
+	if first != "" {
+		text, next = fmt.Sprintf("%s (commit %.12s)", first, at), "sallyport rollback "+string(first)
+	}
+	return problem.Errorf(problem.Refused, next, "%s changed on %s after %s landed: roll back %s first, or it would be lost",
+		strings.Join(named, ", "), r.Branch, r.Reverts, text)
 }
+
+// pathsAsked bounds the words of one command; the first paths are enough to name a commit.
+const pathsAsked = 100
+
+// landedAs returns the change that made a commit of a project; "" if none that is known did.
+func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID) (made id.Change, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		rows, err := tx.Changes(ctx, store.Filter{Top: p.Top, States: []string{string(Finalized), string(InTrial)}, Limit: landedAsked})
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			l, ok, err := tx.LandingOf(ctx, row.ID)
+			if err != nil {
+				return err
+			}
+			if ok && l.State == landing.Landed && l.NewCommit == commit {
+				made = row.ID
+				return nil
+			}
+		}
+		return nil
+	})
+	return made, err
+}
+
+// landedAsked is how many changes, newest first, are looked at for a commit.
+const landedAsked = 1000
 
 // offerRevert finds the tree that computeRevert made.
 func (c *Controller) offerRevert(ctx context.Context, row store.Change, o *offer) (err error) {

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
+	"sallyport/internal/id"
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
@@ -83,6 +84,7 @@ func wantsJSON(args []string) bool {
 // fail says once what is wrong and what to do next, and returns the exit status.
 func (a *app) fail(err error, asJSON bool) int {
 	p := problem.Of(err)
+	p.Next = a.other(p.Next)
 	code := exitOfError(err)
 	if asJSON {
 		a.line(event{Event: "error", Error: &api.Problem{Kind: string(p.Kind), Text: p.Text, Next: a.command(p.Next)}, Exit: &code})
@@ -96,9 +98,27 @@ func (a *app) fail(err error, asJSON bool) int {
 func (a *app) say(text, next string) {
 	s := a.sheet(a.Err)
 	s.hung(s.red("sallyport:")+" ", "           ", inert.Block(text, 8<<10))
-	if next != "" {
+	if next = a.other(next); next != "" {
 		fmt.Fprintf(a.Err, "next: %s\n", inert.Line(a.command(next)))
 	}
+}
+
+// other returns next, or a command that looks closer where next is the very one that has just failed.
+func (a *app) other(next string) string {
+	typed := slices.DeleteFunc(slices.Clone(a.words), func(w string) bool { return w == "--json" || w == "--home" || w == a.homeFlag })
+	if next != "sallyport "+strings.Join(typed, " ") {
+		return next
+	}
+	show := ""
+	if change, err := id.ParseChange(typed[len(typed)-1]); err == nil {
+		show = "sallyport change show " + string(change)
+	}
+	for _, closer := range []string{show, "sallyport doctor"} {
+		if closer != next && closer != "" {
+			return closer
+		}
+	}
+	return ""
 }
 
 // command makes a command that is shown one that can be run here: a home that was named

@@ -84,3 +84,22 @@ func commandsIn(t *testing.T, roots ...string) (found []literal) {
 	}
 	return found
 }
+
+func TestTheCommandThatFailedIsNotTheWayOut(t *testing.T) {
+	for _, c := range []struct{ typed, next, want string }{
+		{"approve chg-00000001", "sallyport approve chg-00000001", "sallyport change show chg-00000001"},
+		{"--home /h --json approve chg-00000001", "sallyport approve chg-00000001", "sallyport change show chg-00000001"},
+		{"change show chg-00000001", "sallyport change show chg-00000001", "sallyport doctor"},
+		{"daemon status", "sallyport daemon status", "sallyport doctor"},
+		{"doctor", "sallyport doctor", ""},
+		{"approve chg-00000001", "sallyport approve chg-00000002", "sallyport approve chg-00000002"},
+		{"change list --repo /nowhere", "sallyport change list", "sallyport change list"},
+		{"run -- true", "git -C /r status", "git -C /r status"},
+		{"", "sallyport doctor", "sallyport doctor"},
+	} {
+		a := &app{words: strings.Fields(c.typed), homeFlag: "/h"}
+		if got := a.other(c.next); got != c.want {
+			t.Errorf("after %q, %q became %q", c.typed, c.next, got)
+		}
+	}
+}

@@ -3,7 +3,14 @@ package git
 import (
 	"context"
 	"errors"
+	"strings"
 )
+
+// LastChange returns the newest commit up to tip that changed one of the paths; "" if none did.
+func (d Dir) LastChange(ctx context.Context, tip OID, paths []string) (OID, error) {
+	out, err := d.Run(ctx, Cmd{Args: append([]string{"rev-list", "--max-count=1", string(tip), "--"}, paths...)})
+	return OID(strings.TrimSpace(string(out))), err
+}
 
 // Contains reports whether commit is tip or one of its ancestors.
 func (d Dir) Contains(ctx context.Context, tip, commit OID) (bool, error) {

@@ -87,6 +87,40 @@ func TestOpenNamesWhatIsNoRepository(t *testing.T) {
 	}
 }
 
+func TestABrokenRepositoryIsNotToBeMadeAnew(t *testing.T) {
+	for name, breaks := range map[string]func(dot string) error{
+		"no HEAD":           func(dot string) error { return os.Remove(filepath.Join(dot, "HEAD")) },
+		"HEAD says nothing": func(dot string) error { return os.WriteFile(filepath.Join(dot, "HEAD"), nil, 0o644) },
+		"no objects":        func(dot string) error { return os.RemoveAll(filepath.Join(dot, "objects")) },
+		"a broken config":   func(dot string) error { return os.WriteFile(filepath.Join(dot, "config"), []byte("[core\n"), 0o644) },
+		"a format of tomorrow": func(dot string) error {
+			return os.WriteFile(filepath.Join(dot, "config"), []byte("[core]\nrepositoryFormatVersion = 99\n"), 0o644)
+		},
+		"a link to nowhere": func(dot string) error {
+			return errors.Join(os.RemoveAll(dot), os.WriteFile(dot, []byte("gitdir: /nowhere\n"), 0o644))
+		},
+		"a dangling link": func(dot string) error { return errors.Join(os.RemoveAll(dot), os.Symlink("/nowhere", dot)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := person(t)
+			if err := breaks(filepath.Join(top, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			deep := filepath.Join(top, "deep/er")
+			if err := os.MkdirAll(deep, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range []string{top, deep} {
+				_, err := git.Open(t.Context(), dir)
+				p := problem.Of(err)
+				if err == nil || p.Kind != problem.Refused || !strings.Contains(p.Text, filepath.Join(top, ".git")) || strings.Contains(p.Next, "init") {
+					t.Errorf("%s %q, next %q", p.Kind, p.Text, p.Next)
+				}
+			}
+		})
+	}
+}
+
 func TestOpenFindsALinkedWorkTree(t *testing.T) {
 	top := person(t)
 	write(t, top+"/a", "1\n")

@@ -2,6 +2,8 @@ package git
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +14,8 @@ import (
 	"sallyport/internal/problem"
 )
 
-// Open finds the repository that folder lies in. Errors, all problem.Usage and naming
-// the folder: it does not exist, lies in no repository, or in a bare one.
+// Open finds the repository that folder lies in. Errors name the folder: problem.Usage if it does not exist, lies
+// in no repository, or in a bare one; problem.Refused if the repository is broken.
 func Open(ctx context.Context, folder string) (Project, error) {
 	abs, err := filepath.Abs(folder)
 	if err != nil {
@@ -34,7 +36,7 @@ func Open(ctx context.Context, folder string) (Project, error) {
 		if problem.KindOf(err) == problem.Unavailable {
 			return Project{}, err
 		}
-		return Project{}, problem.Errorf(problem.Usage, "git init "+inert.Path(abs), "%q is not in a git repository", abs)
+		return Project{}, unfound(abs, err)
 	}
 	if bare == "true" {
 		return Project{}, problem.Errorf(problem.Usage, "git clone "+inert.Path(abs)+" DIR", "%q is a bare repository: it has no files to work on", abs)
@@ -45,7 +47,7 @@ func Open(ctx context.Context, folder string) (Project, error) {
 		to   *string
 	}{{"--show-toplevel", &p.Top}, {"--absolute-git-dir", &p.GitDir}, {"--git-common-dir", &p.CommonDir}, {"--show-object-format", &p.ObjectFormat}} {
 		if *q.to, err = ask(q.word); err != nil {
-			return Project{}, problem.Errorf(problem.Usage, "git -C "+inert.Path(abs)+" rev-parse --show-toplevel", "%q is not in the work tree of a git repository", abs)
+			return Project{}, problem.Errorf(problem.Usage, "sallyport run --repo DIR …", "%q is not in the work tree of a git repository: %w", abs, err)
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(p.Top, ".git")); err != nil {
@@ -65,6 +67,20 @@ func Open(ctx context.Context, folder string) (Project, error) {
 	}
 	p.UID, p.GID = st.Uid, st.Gid
 	return p, nil
+}
+
+// unfound says why git finds no repository at a folder. Where something called .git is, it is a broken one or one
+// that is closed to us: git init would write over what can be mended.
+func unfound(abs string, because error) error {
+	for at := abs; ; at = filepath.Dir(at) {
+		dot := filepath.Join(at, ".git")
+		if _, err := os.Lstat(dot); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return problem.Errorf(problem.Refused, "ls -la "+inert.Path(dot), "%q is there, and git cannot use it as a repository: %w", dot, because)
+		}
+		if at == filepath.Dir(at) {
+			return problem.Errorf(problem.Usage, "git init "+inert.Path(abs), "%q is not in a git repository", abs)
+		}
+	}
 }
 
 // Prefix returns where folder lies in its work tree, slash-separated; "" for the top.

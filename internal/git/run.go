@@ -168,10 +168,7 @@ func (d Dir) finish(ctx context.Context, verb string, err error, stderr *tail) e
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		f := &Failure{Command: verb, Code: exit.ExitCode(), Stderr: stderr.String()}
-		if strings.Contains(f.Stderr, "No space left on device") || strings.Contains(f.Stderr, "Disk quota exceeded") {
-			return problem.Errorf(problem.Unavailable, "df -h "+d.Path, "no space left on the disk of %s: %w", d.Path, f)
-		}
-		return f
+		return problem.Disk(d.Path, f)
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return problem.Errorf(problem.Unavailable, "sallyport doctor", "git is not installed: %w", err)

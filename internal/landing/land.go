@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sallyport/internal/git"
+	"sallyport/internal/problem"
 )
 
 // Land makes a computed landing true, or leaves everything as it was.
@@ -277,10 +276,7 @@ func (r *run) strand(err error) {
 
 // reason tells a person what went wrong, the full disk by name.
 func reason(err error) string {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return "no space is left on the disk: " + strings.ReplaceAll(err.Error(), "\n", "; ")
-	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
+	return strings.ReplaceAll(problem.Of(problem.Disk("", err)).Text, "\n", "; ")
 }
 
 // putAway gives back the locks and removes the desk, whatever state it is in.

@@ -45,10 +45,14 @@ func Errorf(kind Kind, next, format string, args ...any) error {
 }
 
 // Of returns the outermost problem in err's tree. Its text is err's own, so that
-// what callers wrapped around it is kept. An error without a problem is Internal.
+// what callers wrapped around it is kept. An error without a problem is Internal, unless a full or read-only
+// disk is what it is about.
 func Of(err error) Problem {
 	var p *Problem
 	if !errors.As(err, &p) {
+		if p = diskIn(err); p != nil { // that is the machine's fault, and a person can mend it
+			return *p
+		}
 		return Problem{Kind: Internal, Text: err.Error(), err: err}
 	}
 	next := p.Next

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"syscall"
 	"testing"
 
 	"sallyport/internal/problem"
@@ -59,5 +60,33 @@ func TestNothingThatIsWrappedIsLost(t *testing.T) {
 	plain := problem.Errorf(problem.Usage, "x", "no %s", "verb")
 	if p := problem.Of(plain); p.Text != "no verb" || p.Next != "x" {
 		t.Errorf("%+v", p)
+	}
+}
+
+func TestADiskThatTakesNothingIsNamedWhoeverSaysIt(t *testing.T) {
+	write := func(no syscall.Errno) error {
+		return fmt.Errorf("keep it: %w", &fs.PathError{Op: "write", Path: "/srv/it's", Err: no})
+	}
+	for _, c := range []struct {
+		err  error
+		text string
+		next string
+	}{
+		{write(syscall.ENOSPC), "the disk is full: keep it: write /srv/it's: no space left on device", `df -h '/srv/it'\''s'`},
+		{write(syscall.EDQUOT), "the disk quota is used up: keep it: write /srv/it's: disk quota exceeded", `df -h '/srv/it'\''s'`},
+		{write(syscall.EROFS), "the disk is read-only: keep it: write /srv/it's: read-only file system", `findmnt -T '/srv/it'\''s'`},
+		{fmt.Errorf("swap: %w", syscall.EROFS), "the disk is read-only: swap: read-only file system", "findmnt -O ro"},
+		{problem.Disk("/r", errors.New("git x: fatal: No space left on device")), "the disk is full: git x: fatal: No space left on device", "df -h '/r'"},
+	} {
+		if p := problem.Of(c.err); p.Kind != problem.Unavailable || p.Text != c.text || p.Next != c.next {
+			t.Errorf("%v: %s %q, next %q", c.err, p.Kind, p.Text, p.Next)
+		}
+	}
+	for _, err := range []error{
+		nil, errors.New("an agent says: No space left on device"), problem.Errorf(problem.Refused, "x", "no watches: %w", syscall.ENOSPC),
+	} {
+		if p := problem.KindOf(err); p == problem.Unavailable {
+			t.Errorf("%v is taken for a disk", err)
+		}
 	}
 }
