@@ -27,4 +27,5 @@ type SecretProgress struct {
 	Files int64    `json:"files"`
 	Bytes int64    `json:"bytes"`
 	Rules []string `json:"rules,omitempty"` // files of the scanned folder that shaped the rules, as .gitleaks.toml
+	Note  string   `json:"note,omitempty"`  // what of these counts for no change, and why
 }

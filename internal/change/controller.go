@@ -79,6 +79,7 @@ type Judging struct {
 	Profiles       []string
 	IncludeIgnored []string
 	Secrets        *secret.Scanner     // by the repository's .gitleaks.toml; nil = by the built-in rules
+	SecretNote     string              // what of the repository's rules about secrets does not count, and why; "" = all does
 	Agent          string              // of run, when nobody names another; "" = none
 	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
@@ -143,6 +144,12 @@ func (c *Controller) refused(ctx context.Context, row store.Change, o offer, res
 	return err
 }
 
+// noted is what a card notes of an offer.
+func (o offer) noted() string {
+	notes := slices.DeleteFunc([]string{o.note, o.judging.SecretNote}, func(s string) bool { return s == "" })
+	return strings.Join(notes, "; ")
+}
+
 // propose computes the proposal and its card.
 func (c *Controller) propose(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult) (proposal.Proposal, error) {
 	number := 1
@@ -157,7 +164,7 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 		Objects: o.host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.from, Base: o.base, Commit: o.commit, Tree: o.tree, Edits: o.edits,
-		Policy: o.policy, Checks: results, Note: o.note, AgentSays: o.lastWord, At: now(), Secrets: c.Secrets,
+		Policy: o.policy, Checks: results, Note: o.noted(), AgentSays: o.lastWord, At: now(), Secrets: c.Secrets,
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)

@@ -130,6 +130,9 @@ func (a *app) scanLine(line api.SecretLine) error {
 			by += " and " + inert.Line(strings.Join(line.Done.Rules, ", ")) + " as it stands there"
 		}
 		_, err = fmt.Fprintf(a.Err, "scanned %s, %s, by %s\n", count(int(line.Done.Files), "file"), size(line.Done.Bytes), by)
+		if err == nil && line.Done.Note != "" {
+			_, err = fmt.Fprintln(a.Err, inert.Line(line.Done.Note))
+		}
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func TestAPolicyOverridesTheDefaultsItNames(t *testing.T) {
 	}
 	want := policy.Rules{
 		ForbiddenAreas: []string{"vault", "**/*.pem"}, ProtectedAreas: []string{}, AllowSymlinks: true, Executables: policy.Refuse,
-		AllowExecutable: []string{"scripts"}, FileBytesMax: 1024, ChangeBytesMax: 5000, PathsMax: 7,
+		AllowExecutable: []string{"scripts"}, FileBytesMax: 1024, ChangeBytesMax: 5000, PathsMax: 7, Marks: policy.MarksAsk,
 	}
 	if got := p.Judgement(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
@@ -279,6 +279,8 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"repository", "checks: [go test]", true}, {"repository", "checks: ['']", false}, {"repository", "checks: [' ']", false}, {"repository", "profiles: [go]", true},
 		{"repository", "profiles: [ruby]", false}, {"repository", "include_ignored: [dist]", true}, {"repository", "paths_max: 3", true}, {"repository", "limits: {}", false},
 		{"policy", "allow_secret_paths: [internal/secret]", true}, {"repository", "allow_secret_paths: [internal/secret]", false}, // it would loosen
+		{"policy", "allow_secrets: [a.md, 'b.md@0123456789ab']", true}, {"repository", "allow_secrets: [a]", false}, {"policy", "marks: show", true}, {"policy", "marks: maybe", false}, {"repository", "marks: show", false},
+		{"policy", "trust_secret_rules: [" + strings.Repeat("0a", 32) + "]", true}, {"policy", "trust_secret_rules: [0a]", false}, {"repository", "trust_secret_rules: []", false},
 		{"sallyport", "secrets: {command: scan .}", true}, {"sallyport", "secrets: {command: ''}", false},
 		{"sallyport", "limits: {}", true}, {"sallyport", "limits: {memory: 1GiB, processes: 8, timeout: 1h30m}", true}, {"sallyport", "limits: {processes: 7}", false},
 		{"sallyport", "limits: {memory: 1024}", false}, {"sallyport", "limits: {timeout: 90}", false}, {"sallyport", "limits: {timeout: 90x}", false}, {"sallyport", "limits: {timeout: ''}", false},

@@ -158,6 +158,16 @@ protected_areas:
 # Where that is no secret (a package named secret), allow the path; what is in it is scanned all the same.
 #allow_secret_paths: []
 
+# What looks like a secret and is none: a file, or docs/login.md@3f2a9c10be77 for exactly this content of it.
+#allow_secrets: []
+
+# A repository's .gitleaks.toml and .gitleaksignore only make the rules stricter, but for those whose digest stands here.
+#trust_secret_rules: []
+
+# A change that holds what a tool runs by itself (.envrc, tasks of an editor, hooks, install scripts): ask wants a word of
+# its own from whoever approves it, refuse ends it, show only shows it.
+#marks: ask
+
 # May relative symbolic links that stay inside the repository be added?
 #allow_symlinks: false
 

@@ -107,6 +107,9 @@ type Rules struct {
 type Policy struct {
 	Rules
 	AllowSecretPaths []Glob `json:"allow_secret_paths,omitempty" jsonschema:"Globs where a path that holds secrets by custom, such as secrets/ or *.pem, is no violation; its content is scanned all the same. A repository cannot allow itself any."`
+	AllowSecrets     []Glob `json:"allow_secrets,omitempty" jsonschema:"Globs of files where what looks like a secret is none. With @ and the first digits of a blob's id behind it, an entry holds for exactly that content."`
+	TrustSecretRules []Sum  `json:"trust_secret_rules,omitempty" jsonschema:"Digests of .gitleaks.toml and .gitleaksignore, as a card or secret scan names them, that may loosen the built-in rules. All others only tighten them."`
+	Marks            Marks  `json:"marks,omitempty" jsonschema:"What becomes of a change that holds what a tool runs by itself: ask wants a word of its own from whoever approves it, refuse ends it, show only shows it (default ask)."`
 }
 
 // Repository is a repository's .sallyport.yaml.
@@ -128,6 +131,15 @@ func (p Policy) Judgement() policy.Rules {
 	rules := p.over(policy.Default())
 	if p.AllowSecretPaths != nil {
 		rules.AllowSecretPaths = Strings(p.AllowSecretPaths)
+	}
+	if p.AllowSecrets != nil {
+		rules.AllowSecrets = Strings(p.AllowSecrets)
+	}
+	if p.TrustSecretRules != nil {
+		rules.TrustSecretRules = Strings(p.TrustSecretRules)
+	}
+	if p.Marks != "" {
+		rules.Marks = policy.Marks(p.Marks)
 	}
 	return rules
 }

@@ -119,6 +119,8 @@ func wordOptions() *jsonschema.ForOptions {
 		reflect.TypeFor[Folder]():      text("folder"),
 		reflect.TypeFor[Profile]():     words(Profiles),
 		reflect.TypeFor[Executables](): words(executables),
+		reflect.TypeFor[Marks]():       words(marks),
+		reflect.TypeFor[Sum]():         text("sum"),
 		reflect.TypeFor[Name]():        text("name"),
 		reflect.TypeFor[Email]():       text("email"),
 		reflect.TypeFor[Address]():     {Type: "string", Pattern: `^http://[^\s@#]+$`, MaxLength: new(target.URLBytesMax)},

@@ -24,6 +24,8 @@ type (
 	Folder      string        // absolute path on this machine
 	Profile     string        // one of Profiles
 	Executables string        // review or refuse
+	Marks       string        // ask, refuse or show
+	Sum         string        // a SHA-256 in hex
 	Name        string        // of a person or program, in a commit
 	Email       string
 )
@@ -38,6 +40,7 @@ var forms = map[string]string{
 	"size":     `^[1-9][0-9]{0,15}(B|KiB|MiB|GiB|TiB)$`,
 	"duration": `^([1-9][0-9]{0,4}d)?([1-9][0-9]{0,5}h)?([1-9][0-9]{0,5}m)?([1-9][0-9]{0,5}s)?$`,
 	"folder":   `^/`,
+	"sum":      `^[0-9a-f]{64}$`,
 	"name":     `^[^<>\n\x00-\x1f\x7f]+$`,
 	"email":    `^[^<>\s\x00-\x1f\x7f]+@[^<>\s\x00-\x1f\x7f]+$`,
 }
@@ -151,6 +154,21 @@ var executables = []string{string(policy.Review), string(policy.Refuse)}
 func (e *Executables) parse(text string) error {
 	*e = Executables(text)
 	return oneOf(text, executables)
+}
+
+var marks = []string{string(policy.MarksAsk), string(policy.MarksRefuse), string(policy.MarksShow)}
+
+func (m *Marks) parse(text string) error {
+	*m = Marks(text)
+	return oneOf(text, marks)
+}
+
+func (s *Sum) parse(text string) error {
+	*s = Sum(text)
+	if !compiled()["sum"].MatchString(text) {
+		return fmt.Errorf("%q is no digest: 64 hexadecimal digits", text)
+	}
+	return nil
 }
 
 func (n *Name) parse(text string) error {

@@ -35,7 +35,7 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 	if err != nil {
 		return change.Judging{}, err
 	}
-	scanner, err := r.secrets.at(ctx, host, commit)
+	scanner, note, err := r.secrets.at(ctx, host, commit, home.Rules.TrustSecretRules)
 	if err != nil {
 		return change.Judging{}, err
 	}
@@ -45,6 +45,7 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 	}
 	return change.Judging{
 		Secrets:        scanner,
+		SecretNote:     note,
 		Rules:          policy.Merge(home.Rules, repo.Judgement()),
 		Checks:         checks,
 		Profiles:       config.Strings(repo.Profiles),
@@ -83,7 +84,7 @@ func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits 
 // load reads one file of rules as it stands at a commit.
 func (r rulebook) load(ctx context.Context, host git.Dir, commit git.OID, name string) error {
 	if name != config.RepositoryFile {
-		_, err := r.secrets.at(ctx, host, commit)
+		_, _, err := r.secrets.at(ctx, host, commit, nil)
 		return err
 	}
 	_, err := repository(ctx, host, commit)

@@ -3,7 +3,9 @@ package daemon
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"sallyport/internal/git"
@@ -42,24 +44,29 @@ func newSecretRules(environ []string, meter *metric.Set) (*secretRules, error) {
 	return r, err
 }
 
-// at returns the scanner of the rules as they stand at a commit: what a change writes to .gitleaks.toml counts from the next base on.
-func (r *secretRules) at(ctx context.Context, host git.Dir, commit git.OID) (*secret.Scanner, error) {
+// at returns the scanner of the rules as they stand at a commit: what a change writes to .gitleaks.toml counts from the next base on. They
+// may loosen the built-in ones only if the home trusts them; else note says that they do not, and how they would.
+func (r *secretRules) at(ctx context.Context, host git.Dir, commit git.OID, trusted []string) (scanner *secret.Scanner, note string, err error) {
 	toml, err := file(ctx, host, commit, gitleaksFile, gitleaksBytesMax)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ignore, err := file(ctx, host, commit, gitleaksIgnore, gitleaksBytesMax)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if len(ignore) > gitleaksBytesMax {
-		return nil, problem.Errorf(problem.Refused, host.Command("show "+string(commit)+" --stat"), "%s at %.12s is larger than %d bytes", gitleaksIgnore, commit, gitleaksBytesMax)
+		return nil, "", problem.Errorf(problem.Refused, host.Command("show "+string(commit)+" --stat"), "%s at %.12s is larger than %d bytes", gitleaksIgnore, commit, gitleaksBytesMax)
 	}
-	return r.of(toml, ignore)
+	digest := secret.TrustDigest(toml, ignore)
+	if scanner, err = r.of(toml, ignore, slices.Contains(trusted, digest)); err == nil && scanner.Loose() {
+		note = fmt.Sprintf("allowlists and disabled rules in the repository's %s and %s do not count until the home trusts them: trust_secret_rules: [%s] in policy.yaml", gitleaksFile, gitleaksIgnore, digest)
+	}
+	return scanner, note, err
 }
 
-func (r *secretRules) of(toml, ignore []byte) (*secret.Scanner, error) {
-	if len(toml) == 0 && len(ignore) == 0 {
+func (r *secretRules) of(toml, ignore []byte, trusted bool) (*secret.Scanner, error) {
+	if !trusted && len(toml) == 0 && len(ignore) == 0 {
 		return r.plain, nil
 	}
 	both := sha256.New()
@@ -67,13 +74,14 @@ func (r *secretRules) of(toml, ignore []byte) (*secret.Scanner, error) {
 		one := sha256.Sum256(text)
 		both.Write(one[:])
 	}
+	fmt.Fprint(both, trusted)
 	key := [sha256.Size]byte(both.Sum(nil))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.ready[key]; s != nil {
 		return s, nil
 	}
-	s, err := secret.New(secret.Config{Toml: toml, Ignore: ignore, Known: r.known, Held: r.held, Cache: r.cache})
+	s, err := secret.New(secret.Config{Toml: toml, Ignore: ignore, Trusted: trusted, Known: r.known, Held: r.held, Cache: r.cache})
 	if err != nil {
 		return nil, err
 	}

@@ -126,8 +126,14 @@ func (t *treeScan) rules(r *secretRules, top *os.File) error {
 		texts[i] = text
 		t.done.Rules = append(t.done.Rules, name)
 	}
-	var err error
-	t.scanner, err = r.of(texts[0], texts[1])
+	tight, err := r.of(texts[0], texts[1], false)
+	if err != nil {
+		return err
+	}
+	if tight.Loose() {
+		t.done.Note = "a change is scanned without their allowlists until the home trusts them: trust_secret_rules: [" + secret.TrustDigest(texts[0], texts[1]) + "] in policy.yaml"
+	}
+	t.scanner, err = r.of(texts[0], texts[1], true) // a person's own files, marks in them included
 	return err
 }
 

@@ -153,6 +153,15 @@ const (
 	Refuse Executables = "refuse" // it is a violation, unless AllowExecutable names it
 )
 
+// Marks says what becomes of a change that holds what a tool runs by itself.
+type Marks string
+
+const (
+	MarksAsk    Marks = "ask"    // whoever approves it says so with a word of its own (default)
+	MarksRefuse Marks = "refuse" // nobody is asked: it ends
+	MarksShow   Marks = "show"   // it is shown on the card, and a plain yes is enough
+)
+
 // Rules is a policy: the home's policy.yaml, or that and the repository's
 // .sallyport.yaml, the stricter of both (Merge). A size of zero means its default.
 type Rules struct {
@@ -168,6 +177,9 @@ type Rules struct {
 	ChangeBytesMax      int64       // all bytes of added and changed files (SV-066)
 	PathsMax            int         // changed paths of one change
 	AllowSecretPaths    []string    // globs where a path that holds secrets by custom is no violation; the home's alone
+	AllowSecrets        []string    // globs where what looks like a secret is none, each perhaps with @ and the blob it holds for; the home's alone
+	TrustSecretRules    []string    // digests of repositories' secret rules that may loosen the built-in ones; the home's alone
+	Marks               Marks       // "" = MarksAsk; the home's alone
 }
 
 // Input is everything a verdict depends on.

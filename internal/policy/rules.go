@@ -21,6 +21,7 @@ func Default() Rules {
 	return Rules{
 		ProtectedAreas: []string{".state", "**/.env", "**/.env.*"},
 		Executables:    Review,
+		Marks:          MarksAsk,
 		FileBytesMax:   FileBytesMaxDefault,
 		ChangeBytesMax: ChangeBytesMaxDefault,
 		PathsMax:       PathsMaxDefault,
@@ -34,6 +35,9 @@ func Silent() Rules { return Rules{AllowSymlinks: true} }
 func (r Rules) filled() Rules {
 	if r.Executables == "" {
 		r.Executables = Review
+	}
+	if r.Marks == "" {
+		r.Marks = MarksAsk
 	}
 	if r.FileBytesMax == 0 {
 		r.FileBytesMax = FileBytesMaxDefault
@@ -49,7 +53,7 @@ func (r Rules) filled() Rules {
 
 // Merge returns the stricter of both in everything: a path must be allowed by both and
 // forbidden by neither, the smaller size holds. A size of zero in repo is no opinion.
-// Where secrets may be kept is the home's to say.
+// Where secrets may be kept, what is none, and what is run unasked is the home's to say.
 func Merge(home, repo Rules) Rules {
 	home = home.filled()
 	out := home
@@ -143,10 +147,12 @@ func Digest(rules Rules, plan Plan) string {
 		ChangeBytes int64       `json:"change_bytes"`
 		Paths       int         `json:"paths"`
 		SecretPaths []string    `json:"secret_paths"`
+		Secrets     []string    `json:"secrets"`
+		Marks       Marks       `json:"marks"`
 		PlanAllow   []string    `json:"plan_allow"`
 		PlanForbid  []string    `json:"plan_forbid"`
 	}{
-		Format:      "sallyport policy 2",
+		Format:      "sallyport policy 3",
 		Allowed:     sortedLists(lists(rules.AllowedAreas, rules.AllowedAlso)),
 		Forbidden:   sorted(rules.ForbiddenAreas),
 		Protected:   sorted(rules.ProtectedAreas),
@@ -157,6 +163,8 @@ func Digest(rules Rules, plan Plan) string {
 		ChangeBytes: rules.ChangeBytesMax,
 		Paths:       rules.PathsMax,
 		SecretPaths: sorted(rules.AllowSecretPaths),
+		Secrets:     sorted(rules.AllowSecrets),
+		Marks:       rules.Marks,
 		PlanAllow:   sorted(plan.Allow),
 		PlanForbid:  sorted(plan.Forbid),
 	})

@@ -2,7 +2,10 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"sallyport/internal/inert"
 )
 
 // Constraints about secrets.
@@ -34,6 +37,7 @@ const (
 // taking a secret away is fine.
 func (v *validator) secrets() {
 	allow := v.globs("allow_secret_paths", v.rules.AllowSecretPaths)
+	none := v.spared()
 	perFile, more := map[string]int{}, 0
 	for _, s := range v.in.Secrets {
 		c, ok := v.at[s.File]
@@ -42,6 +46,9 @@ func (v *validator) secrets() {
 			continue
 		}
 		if c.gone() || c.same() || s.Path && len(v.rules.AllowSecretPaths) > 0 && allow.allow(c.Path) {
+			continue
+		}
+		if !s.Path && s.Failed == "" && !s.Name && none(c) {
 			continue
 		}
 		if perFile[c.Path]++; perFile[c.Path] > secretsPerFile || len(perFile) > secretsPerChange {
@@ -54,12 +61,53 @@ func (v *validator) secrets() {
 		case s.Path:
 			v.add(c.Path, SecretPath, Critical, fmt.Sprintf("%q is where secrets are kept: no change lands there", s.Kind), undo(c)+", or let the home's owner allow the path: allow_secret_paths in policy.yaml")
 		default:
-			v.add(c.Path, SecretFound, Critical, s.where(), "take the secret out and have it replaced: whoever could read the file may know it")
+			v.add(c.Path, SecretFound, Critical, s.where(), "take the secret out and have it replaced: whoever could read the file may know it; "+
+				"if it is none, the home's owner writes allow_secrets: ["+spare(c)+"] in policy.yaml, or the path alone for whatever it will hold")
 		}
 	}
 	if more > 0 {
 		v.add("", SecretFound, Critical, fmt.Sprintf("%d more secrets are not named one by one", more), "take them out too: sallyport secret scan finds all")
 	}
+}
+
+// spared returns whether what looks like a secret in a change's content is none, by the home's word: a path, or a path with
+// exactly the content that somebody has looked at.
+func (v *validator) spared() func(Change) bool {
+	type place struct {
+		at   globs
+		blob string
+	}
+	var places []place
+	for _, entry := range v.rules.AllowSecrets {
+		path, blob := entry, ""
+		if i := strings.LastIndexByte(entry, '@'); i >= 0 && blobForm(entry[i+1:]) {
+			path, blob = entry[:i], entry[i+1:]
+		}
+		if at := v.globs("allow_secrets", []string{path}); len(at) > 0 {
+			places = append(places, place{at, blob})
+		}
+	}
+	return func(c Change) bool {
+		return slices.ContainsFunc(places, func(p place) bool {
+			return strings.HasPrefix(string(c.New.OID), p.blob) && p.at.allow(c.Path)
+		})
+	}
+}
+
+// blobDigits is how many digits of a blob's id name it in a policy; fewer name none.
+const blobDigits = 12
+
+func blobForm(s string) bool {
+	return len(s) >= blobDigits && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// spare is the entry of allow_secrets that lets exactly this content stand at its path.
+func spare(c Change) string {
+	path := inert.Path(c.Path)
+	if strings.ContainsAny(c.Path, `*?[]{}\"'`) || path != c.Path {
+		path = "PATH"
+	}
+	return fmt.Sprintf("%q", path+"@"+string(c.New.OID)[:min(blobDigits, len(c.New.OID))])
 }
 
 // where says kind and place, never characters of the secret nor how long it is.

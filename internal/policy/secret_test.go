@@ -29,6 +29,10 @@ func TestWhatTheScannerFoundBreaksARuleUntilItIsGone(t *testing.T) {
 		"a place that is allowed": {rules: policy.Rules{AllowSecretPaths: []string{"x"}}, in: []policy.Change{added("x/a.pem"), added("y/a.pem")}, secrets: []policy.Secret{place("x/a.pem"), place("y/a.pem")}, want: []string{"y/a.pem secret_path critical"}},
 		"content of such a place": {rules: policy.Rules{AllowSecretPaths: []string{"x"}}, in: []policy.Change{added("x/a.pem")}, secrets: []policy.Secret{place("x/a.pem"), found("x/a.pem"), failed("x/a.pem")}, want: []string{"x/a.pem not_scanned critical", "x/a.pem secret critical"}},
 		"a glob that is none":     {rules: policy.Rules{AllowSecretPaths: []string{"["}}, in: []policy.Change{added("a.pem")}, secrets: []policy.Secret{place("a.pem")}, want: []string{"a.pem secret_path critical", "rule error"}},
+		"none, says the home":     {rules: policy.Rules{AllowSecrets: []string{"docs/**"}}, in: []policy.Change{added("docs/a"), added("a")}, secrets: []policy.Secret{found("docs/a"), found("a")}, want: []string{"a secret critical"}},
+		"none in this content":    {rules: policy.Rules{AllowSecrets: []string{"a@" + oidOf(added("a"))}}, in: []policy.Change{added("a")}, secrets: []policy.Secret{found("a")}},
+		"other content there":     {rules: policy.Rules{AllowSecrets: []string{"a@0123456789ab"}}, in: []policy.Change{added("a")}, secrets: []policy.Secret{found("a")}, want: []string{"a secret critical"}},
+		"none, and not scanned":   {rules: policy.Rules{AllowSecrets: []string{"a"}}, in: []policy.Change{added("a")}, secrets: []policy.Secret{failed("a")}, want: []string{"a not_scanned critical"}},
 		"of another path":         {in: []policy.Change{added("a")}, secrets: []policy.Secret{found("b")}, want: []string{"b rule critical"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,6 +44,31 @@ func TestWhatTheScannerFoundBreaksARuleUntilItIsGone(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// oidOf is what a refusal tells the home's owner to write behind the @.
+func oidOf(c policy.Change) string {
+	return string(c.New.OID)[:12]
+}
+
+// The line that a refusal names makes it go on, for exactly this content.
+func TestARefusalOfASecretNamesTheLineThatAllowsIt(t *testing.T) {
+	in := base().input(policy.Rules{}, added("docs/a.md"))
+	in.Secrets = []policy.Secret{{File: "docs/a.md", Kind: "jwt", Line: 3}}
+	vs := policy.Validate(in)
+	_, entry, _ := strings.Cut(vs[0].Suggestion, "allow_secrets: [\"")
+	entry, _, ok := strings.Cut(entry, "\"]")
+	if !ok {
+		t.Fatalf("it says %q", vs[0].Suggestion)
+	}
+	in.Rules.AllowSecrets = []string{entry}
+	if vs := policy.Validate(in); len(vs) > 0 {
+		t.Errorf("with %q: %v", entry, vs)
+	}
+	in.Changes[0].New.OID = "ffff" + in.Changes[0].New.OID[4:]
+	if vs := policy.Validate(in); len(vs) != 1 {
+		t.Errorf("with %q and other content: %v", entry, vs)
 	}
 }
 

@@ -4,11 +4,20 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"strings"
 )
 
 // allowMark on a line excuses what is found there.
 const allowMark = "gitleaks:allow"
+
+// TrustDigest names the words by which a repository's files shape the rules: who trusts them trusts exactly these.
+func TrustDigest(toml, ignore []byte) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "sallyport secret rules 1\n%d\n%s%s", len(toml), toml, ignore))
+	return hex.EncodeToString(sum[:])
+}
 
 // ignored is a `.gitleaksignore`: file and rule of what it excuses. The numbers of lines in it
 // are not used: what it excuses must stand in the base as it is, wherever the line is now.
@@ -30,10 +39,10 @@ func readIgnore(text []byte) ignored {
 	return out
 }
 
-// excuse drops the hits that the base excuses: a mark on the line or an entry in the base's list, and in both cases the very line in
+// excuse drops the hits that a trusted base excuses: a mark on the line or an entry in the base's list, and in both cases the very line in
 // the base's version of the file. A change cannot excuse what it brings.
 func (s *Scanner) excuse(ctx context.Context, b Blob, text string, hits []hit) ([]hit, error) {
-	if b.Base == nil || (len(s.ignore) == 0 && !strings.Contains(text, allowMark)) {
+	if !s.cfg.Trusted || b.Base == nil || (len(s.ignore) == 0 && !strings.Contains(text, allowMark)) {
 		return hits, nil
 	}
 	var base map[string]bool

@@ -31,8 +31,9 @@ const (
 var quiet = sync.OnceFunc(func() { logging.Logger = zerolog.Nop() })
 
 // loadRules returns the library's rules as the base's `.gitleaks.toml` shapes them. The default rules always stay, but
-// for those that the file disables by name: a file that only adds a rule must not take all others away.
-func loadRules(toml []byte) (cfg config.Config, err error) {
+// for those that a trusted file disables by name: a file that only adds a rule must not take all others away. What would loosen
+// them is left out unless it is trusted; loose says whether there was any.
+func loadRules(toml []byte, trusted bool) (cfg config.Config, loose bool, err error) {
 	quiet()
 	defer func() { // the library panics on an expression that does not compile
 		if p := recover(); p != nil {
@@ -41,33 +42,63 @@ func loadRules(toml []byte) (cfg config.Config, err error) {
 	}()
 	defaults, err := parse([]byte(config.DefaultConfig))
 	if err != nil {
-		return cfg, fmt.Errorf("read the default rules: %w", err)
+		return cfg, false, fmt.Errorf("read the default rules: %w", err)
 	}
 	if len(toml) == 0 {
-		return defaults.Translate()
+		cfg, err = defaults.Translate()
+		return cfg, false, err
 	}
 	if len(toml) > tomlBytesMax {
-		return cfg, badToml("it is larger than %d bytes", tomlBytesMax)
+		return cfg, false, badToml("it is larger than %d bytes", tomlBytesMax)
 	}
 	own, err := parse(toml)
 	if err != nil {
-		return cfg, badToml("it is not TOML of the kind that gitleaks reads")
+		return cfg, false, badToml("it is not TOML of the kind that gitleaks reads")
 	}
 	if own.Extend.Path != "" || own.Extend.URL != "" {
-		return cfg, badToml("it extends another file, which is not read here; only useDefault is known")
+		return cfg, false, badToml("it extends another file, which is not read here; only useDefault is known")
 	}
 	if len(own.Rules) > tomlRulesMax {
-		return cfg, badToml("it has more than %d rules", tomlRulesMax)
+		return cfg, false, badToml("it has more than %d rules", tomlRulesMax)
 	}
 	if err := checkExpressions(own, defaults); err != nil {
-		return cfg, err
+		return cfg, false, err
+	}
+	if !trusted {
+		loose = tighten(own, defaults)
 	}
 	extend(own, defaults)
 	cfg, err = own.Translate()
 	if err != nil {
-		return cfg, badToml("%s", err)
+		return cfg, loose, badToml("%s", err)
 	}
-	return cfg, nil
+	return cfg, loose, nil
+}
+
+// tighten takes out of a file what would loosen the default rules, and says whether there was any. A rule that has the name of a
+// default one becomes one more beside it.
+func tighten(own, defaults *config.ViperConfig) (loose bool) {
+	loose = len(own.Extend.DisabledRules)+len(own.Allowlists) > 0 || own.AllowList != nil
+	own.Extend.DisabledRules, own.Allowlists, own.AllowList = nil, nil, nil
+	known := map[string]bool{}
+	for _, r := range defaults.Rules {
+		known[r.ID] = true
+	}
+	kept := own.Rules[:0]
+	for _, r := range own.Rules {
+		loose = loose || len(r.Allowlists) > 0 || r.AllowList != nil
+		r.Allowlists, r.AllowList = nil, nil
+		if known[r.ID] {
+			loose = true
+			if r.Regex == "" && r.Path == "" {
+				continue
+			}
+			r.ID += "-of-the-repository"
+		}
+		kept = append(kept, r)
+	}
+	own.Rules = kept
+	return loose
 }
 
 func badToml(format string, args ...any) error {

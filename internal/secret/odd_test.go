@@ -57,7 +57,7 @@ func TestAnyRuleIsSievedAsTheLibraryDoesIt(t *testing.T) {
 		`(?:\b|x)qqq[0-9]{2,}`, `[a-z]*qqq[a-z]*=\d+`, `(?s)qqq.*?end`, `qqq\n?[0-9]{4}`, `(?:qqq|zzz){2,}[0-9]`, `(?i)(?:qqq\s?){3}[0-9]+`, `[qz]{3}[0-9]{4}`, `é*qqq[é-ü]{2}`,
 		`(?:a|(?:b|qqq)+)x[0-9]{3}`, `q?q?qqq=(?:[0-9]{1,200}|x+)`, `\D{4}=[0-9]{3}`,
 	} {
-		cfg, err := loadRules([]byte("[[rules]]\nid='ours'\nregex='''" + expression + "'''\nkeywords=['q', 'z', '=']\n"))
+		cfg, _, err := loadRules([]byte("[[rules]]\nid='ours'\nregex='''"+expression+"'''\nkeywords=['q', 'z', '=']\n"), false)
 		if err != nil {
 			t.Fatalf("%s: %v", expression, err)
 		}

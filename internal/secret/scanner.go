@@ -25,6 +25,10 @@ type Config struct {
 	Toml   []byte
 	Ignore []byte
 
+	// Trusted lets Toml, Ignore and marks in files loosen what the built-in rules find. Else they only tighten: allowlists, disabled
+	// rules and other words for a rule that is there already are left out (Loose says so).
+	Trusted bool
+
 	BytesMax int64         // of one blob; 32 MiB if 0
 	TimeMax  time.Duration // for one blob; a minute if 0
 	Unpack   Unpack        // limits of archives
@@ -60,6 +64,7 @@ type Scanner struct {
 	ignore ignored
 	cfg    Config
 	known  []string
+	loose  bool
 	digest string
 	cached string // digest, and which secrets are known
 }
@@ -68,7 +73,7 @@ type Scanner struct {
 //
 // Errors: refused, if the base's `.gitleaks.toml` cannot be used.
 func New(cfg Config) (*Scanner, error) {
-	rules, err := loadRules(cfg.Toml)
+	rules, loose, err := loadRules(cfg.Toml, cfg.Trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +81,12 @@ func New(cfg Config) (*Scanner, error) {
 	cfg.TimeMax = cmp.Or(cfg.TimeMax, time.Minute)
 	cfg.Workers = cmp.Or(cfg.Workers, runtime.GOMAXPROCS(0))
 	cfg.Unpack = cfg.Unpack.orDefault()
-	s := &Scanner{sieve: newSieve(rules), ignore: readIgnore(cfg.Ignore), cfg: cfg, digest: digest(cfg)}
+	s := &Scanner{sieve: newSieve(rules), cfg: cfg, digest: digest(cfg)}
+	ignore := readIgnore(cfg.Ignore)
+	s.loose = !cfg.Trusted && (loose || len(ignore) > 0)
+	if cfg.Trusted {
+		s.ignore = ignore
+	}
 	s.known, s.cached = revealed(cfg.Known), s.digest
 	if len(s.known) > 0 {
 		sum := sha256.Sum256([]byte(strings.Join(s.known, "\x00")))
@@ -108,12 +118,15 @@ func digest(cfg Config) string {
 	for _, r := range ownRules {
 		part([]byte(r.id + " " + r.expression))
 	}
-	fmt.Fprint(h, cfg.BytesMax, cfg.Unpack)
+	fmt.Fprint(h, cfg.BytesMax, cfg.Unpack, cfg.Trusted)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Digest names the rule set, known secrets left out: the same blob under the same digest has the same findings.
 func (s *Scanner) Digest() string { return s.digest }
+
+// Loose says whether the base's files would have loosened the rules, and did not: they are not trusted.
+func (s *Scanner) Loose() bool { return s.loose }
 
 // Scan returns the secrets in size bytes (less than 0: not known) of r, which stand at path name, and in that path. There is no base:
 // no inline allow counts.

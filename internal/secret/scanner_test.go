@@ -58,7 +58,7 @@ func TestWhatExcusesCountsOnlyAsItStandsAtTheBase(t *testing.T) {
 	marked := "key = \"" + awsKey + "\" // " + "gitleaks:allow\n"
 	bare := "key = \"" + awsKey + "\"\n"
 	ignore := []byte("# ours\n0123abc:a.go:aws-access-key:1\na.go:aws-access-token:1\n")
-	plain, listed := scanner(t, secret.Config{}), scanner(t, secret.Config{Ignore: ignore})
+	plain, listed := scanner(t, secret.Config{Trusted: true}), scanner(t, secret.Config{Ignore: ignore, Trusted: true})
 	for _, c := range []struct {
 		name    string
 		scanner *secret.Scanner
@@ -98,7 +98,7 @@ func TestTheBasesRules(t *testing.T) {
 		{"does not excuse what is known", "[allowlist]\npaths=['.*']\nregexes=['.*']\nstopwords=['a']\n", ghKey, "f:1:github-token"},
 		{"an expression for a rule", "[[allowlists]]\ntargetRules=['slack-webhook-url']\nregexes=['aB3']\nregexTarget='match'\n", slackHook, ""},
 	} {
-		s := scanner(t, secret.Config{Toml: []byte(c.toml)})
+		s := scanner(t, secret.Config{Toml: []byte(c.toml), Trusted: true})
 		fs, err := s.ScanBlob(t.Context(), blob("f", c.text))
 		if err != nil || rules(fs) != c.want {
 			t.Errorf("%s: %s %v, want %q", c.name, rules(fs), err, c.want)
@@ -115,7 +115,7 @@ func TestTheBasesRules(t *testing.T) {
 		"too many": "[allowlist]\nregexes=[" + strings.Repeat("'x',", 5001) + "]\n", "too costly": "[allowlist]\npaths=[" + strings.Repeat(`'\pL{999}',`, 400) + "]\n",
 		"a rule without effect": "[[rules]]\nid='x'\n", "an unknown target": "[[allowlists]]\ntargetRules=['nope']\npaths=['x']\n",
 	} {
-		if _, err := secret.New(secret.Config{Toml: []byte(toml)}); problem.KindOf(err) != problem.Refused {
+		if _, err := secret.New(secret.Config{Toml: []byte(toml), Trusted: true}); problem.KindOf(err) != problem.Refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

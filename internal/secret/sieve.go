@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zricethezav/gitleaks/v8/config"
 	"github.com/zricethezav/gitleaks/v8/detect"
@@ -97,15 +98,7 @@ func newSieve(cfg config.Config) *sieve {
 		}
 		s.rules = append(s.rules, r)
 	}
-	for i := range ownRules {
-		o := &ownRules[i]
-		r := rule{id: o.id, severity: Critical, own: o, find: regexp.MustCompile(o.expression)}
-		if o.general {
-			r.severity = Error
-		}
-		var ok bool
-		r.anchors, r.runs, ok = anchors(o.expression)
-		r.whole = !ok
+	for _, r := range ours() {
 		add(r, nil)
 	}
 	ids := make([]string, 0, len(cfg.Rules))
@@ -124,6 +117,23 @@ func newSieve(cfg config.Config) *sieve {
 	s.auto = newAutomaton(list)
 	return s
 }
+
+// ours are our own rules, made once: they are the same for every sieve.
+var ours = sync.OnceValue(func() []rule {
+	rules := make([]rule, len(ownRules))
+	for i := range ownRules {
+		o := &ownRules[i]
+		r := rule{id: o.id, severity: Critical, own: o, find: regexp.MustCompile(o.expression)}
+		if o.general {
+			r.severity = Error
+		}
+		var ok bool
+		r.anchors, r.runs, ok = anchors(o.expression)
+		r.whole = !ok
+		rules[i] = r
+	}
+	return rules
+})
 
 func libraryRule(cfg config.Config, from config.Rule) (r rule, keywords []string, ok bool) {
 	if from.SkipReport {
