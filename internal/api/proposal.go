@@ -37,9 +37,11 @@ type Card struct {
 	Moved      *Moved        `json:"moved,omitempty"` // what the branch has become since the base
 	Drift      []string      `json:"drift"`
 	Note       string        `json:"note,omitempty"`
-	Then       []string      `json:"then,omitempty"`    // what happens on the host once it has landed
-	Network    []string      `json:"network,omitempty"` // what the person let its sandbox reach, and what it was refused
-	Used       string        `json:"used,omitempty"`    // what models used for it
+	Then       []string      `json:"then,omitempty"`      // what happens on the host once it has landed
+	Network    []string      `json:"network,omitempty"`   // what the person let its sandbox reach, and what it was refused
+	Used       string        `json:"used,omitempty"`      // what models used for it
+	Subject    string        `json:"subject,omitempty"`   // of the commit, unless who approves says another
+	CommitBy   string        `json:"commit_by,omitempty"` // who commits, whether it is signed, and why not
 	AgentSays  string        `json:"agent_says,omitempty"`
 }
 
@@ -92,6 +94,8 @@ type Approval struct {
 	At       *time.Time `json:"at,omitempty"`
 	Via      string     `json:"via,omitempty"`
 	Reason   string     `json:"reason,omitempty"`
+	Message  string     `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
+	Unsigned bool       `json:"unsigned,omitempty"` // it may land unsigned
 }
 
 // Pending is the decision of an approval that waits.
@@ -105,8 +109,10 @@ type Question struct {
 
 // Approve says yes to exactly the digest that was read.
 type Approve struct {
-	Digest string `json:"digest"`
-	Via    string `json:"via"`
+	Digest   string `json:"digest"`
+	Via      string `json:"via"`
+	Message  string `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
+	Unsigned bool   `json:"unsigned,omitempty"` // it may land unsigned
 }
 
 // Reason is the body of a refusal or a cancellation.

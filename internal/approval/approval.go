@@ -39,4 +39,6 @@ type Approval struct {
 	At       *time.Time      `json:"at,omitempty"`
 	Via      string          `json:"via,omitempty"` // "command line", "pre-approved by flag"
 	Reason   string          `json:"reason,omitempty"`
+	Message  string          `json:"message,omitempty"`  // of a yes: what the commit is to say, in place of what the card shows
+	Unsigned bool            `json:"unsigned,omitempty"` // of a yes: it may land unsigned
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"sallyport/internal/audit"
 	"sallyport/internal/id"
@@ -30,7 +31,13 @@ type Saying struct {
 	By      audit.Actor
 	Via     string
 	At      time.Time
+
+	Message  string // what the commit is to say; "" = what the card shows
+	Unsigned bool   // it may land unsigned where the repository would have it signed
 }
+
+// MessageBytesMax bounds what a person may have a commit say.
+const MessageBytesMax = 8 << 10
 
 // Record notes a yes to exactly the digest that was read, once.
 //
@@ -40,6 +47,9 @@ type Saying struct {
 func Record(ctx context.Context, tx Tx, s Saying) error {
 	if err := s.Owner.MayDecide(s.By); err != nil {
 		return fmt.Errorf("approve %s: %w", s.ID, err)
+	}
+	if len(s.Message) > MessageBytesMax || !utf8.ValidString(s.Message) {
+		return problem.Errorf(problem.Usage, "sallyport approve --help", "approve %s: the message is no text of at most %d bytes", s.ID, MessageBytesMax)
 	}
 	a, err := tx.Approval(ctx, s.ID)
 	if err != nil {
@@ -62,6 +72,7 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 	case current.Digest != a.Digest || current.Number != a.Proposal:
 		return superseded(a, a.Digest)
 	}
+	a.Message, a.Unsigned = s.Message, s.Unsigned
 	return a.decide(ctx, tx, Approved, s.By, s.Via, "", s.At)
 }
 

@@ -57,7 +57,7 @@ type Settings struct {
 	WorkersMax int // agents at once
 	Shares     []string
 	Profiles   []string
-	Author     git.Signature // of commits that agents made; At is ignored
+	Author     git.Signature // of commits where the repository's configuration names nobody; At is ignored
 	Sessions   string        // folder of sessions
 	Changes    string        // folder of what is kept of each change for people to read
 	Self       sandbox.Owner // who the daemon runs as
@@ -80,6 +80,7 @@ type Judging struct {
 	IncludeIgnored []string
 	Secrets        *secret.Scanner     // by the repository's .gitleaks.toml; nil = by the built-in rules
 	SecretNote     string              // what of the repository's rules about secrets does not count, and why; "" = all does
+	Subject        string              // what the commit's subject is made of: words with {request} in them; "" = the request's first line
 	Agent          string              // of run, when nobody names another; "" = none
 	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
 }

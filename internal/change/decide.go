@@ -15,8 +15,23 @@ import (
 // of it commits or none. Errors: person.ErrNotOwner (denied), proposal.ErrSuperseded,
 // approval.ErrDecided (conflict), not_found. Saying the same again changes nothing and is no error.
 func (c *Controller) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error {
+	return c.ApproveAs(ctx, ref, read, by, Words{Via: via})
+}
+
+// Words are what comes with a yes.
+type Words struct {
+	Via      string // how it reached us
+	Message  string // what the commit is to say, its first line the subject; "" = what the card shows
+	Unsigned bool   // it may land unsigned where the repository would have it signed
+}
+
+// ApproveAs is Approve with what the person has the commit say.
+func (c *Controller) ApproveAs(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
+	if err := c.secretIn(ctx, "sallyport approve --help", "--message", w.Message); err != nil {
+		return err
+	}
 	err := c.decide(ctx, ref, func(tx store.Tx, row *store.Change) error {
-		return c.approve(ctx, tx, row, ref, read, by, via)
+		return c.approve(ctx, tx, row, ref, read, by, w)
 	})
 	if errors.Is(err, approval.ErrSaid) {
 		return nil
@@ -25,7 +40,7 @@ func (c *Controller) Approve(ctx context.Context, ref id.Approval, read proposal
 }
 
 // approve is Approve within a transaction.
-func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error {
+func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
 	p, ok, err := tx.Proposal(ctx, row.ID)
 	if err != nil {
 		return err
@@ -33,10 +48,22 @@ func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change
 	if !ok {
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
 	}
-	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: via, At: now()}); err != nil {
+	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: w.Via, At: now(), Message: w.Message, Unsigned: w.Unsigned}); err != nil {
 		return err
 	}
-	return c.move(ctx, tx, row, Move{Event: Approved, By: by, Subject: string(ref), Reason: via, Digests: digests(p)})
+	return c.move(ctx, tx, row, Move{Event: Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: digests(p)})
+}
+
+// said is what the audit keeps of the words.
+func (w Words) said() string {
+	said := w.Via
+	if w.Unsigned {
+		said += ", may land unsigned"
+	}
+	if w.Message != "" {
+		said += ", to be committed as: " + w.Message
+	}
+	return said
 }
 
 // Refuse records by's no; the change ends, and its work stays under its refs.

@@ -392,22 +392,15 @@ func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Pro
 		return landing.Order{}, fmt.Errorf("%s is to be landed without an approval of %.12s", row.ID, p.Digest)
 	}
 	r := row.Request
-	author := c.Settings.Author
-	author.At = *yes.At
+	made, err := c.commit(ctx, row, p, yes)
+	if err != nil {
+		return landing.Order{}, err
+	}
 	return landing.Order{
 		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut,
-		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: author, Committer: author,
-		Message: message(row, yes),
+		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.author, Committer: made.committer,
+		Message: made.message,
 	}, nil
-}
-
-// message is the landing commit's (SM-103, SM-139).
-func message(row store.Change, yes approval.Approval) string {
-	m := landing.Message{Change: row.ID, Verb: "swap", Summary: firstLine(row.Request.Text), Body: row.Request.Text, Approver: yes.By.Name, Agent: row.Request.Agent}
-	if row.Request.Kind == request.Revert {
-		m.Verb, m.Subject, m.Summary, m.Body = "rollback", row.Request.Reverts, row.Request.Reason, ""
-	}
-	return m.String()
 }
 
 // errOnTrial holds back what would land beside an open trial.

@@ -48,7 +48,7 @@ func (c *Controller) Rollback(ctx context.Context, change id.Change, by audit.Ac
 	r := request.Request{
 		Kind: request.Revert, By: by, At: now(), Text: "Roll back " + string(change) + ": " + firstLine(row.Request.Text),
 		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
-		Approve: approve, Reverts: change, Reason: reason,
+		Approve: approve, Reverts: change, Reason: reason, Home: row.Request.Home,
 	}
 	site, err := c.Lander.Inspect(ctx, r.Project, r.Branch)
 	if err != nil {

@@ -172,6 +172,9 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 	if p.Card.Then, err = c.foretold(ctx, row, p); err != nil {
 		return p, err
 	}
+	if err := c.titled(ctx, row, o, &p.Card); err != nil {
+		return p, err
+	}
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		uses, err := tx.Uses(ctx, row.ID)
 		if err != nil {
@@ -244,7 +247,7 @@ func (c *Controller) open(ctx context.Context, tx store.Tx, row *store.Change, p
 	if row.Request.Approve != request.Yes || p.Number > 1 {
 		return nil
 	}
-	return c.approve(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approval.ViaFlag)
+	return c.approve(ctx, tx, row, asked.ID, p.Digest, row.Request.By, Words{Via: approval.ViaFlag})
 }
 
 func digests(p proposal.Proposal) map[string]string {

@@ -149,15 +149,13 @@ func (c *Controller) inverse(ctx context.Context, row store.Change, t trial.Tria
 	if err != nil {
 		return landing.Landing{}, err
 	}
-	who := c.Settings.Author
-	who.At = *t.At
-	m := landing.Message{Verb: "rollback", Change: row.ID, Summary: t.Reason}
-	if t.By.Kind != audit.Host.Kind {
-		m.Approver = t.By.Name
+	made, err := c.commitBack(ctx, row, t, tried)
+	if err != nil {
+		return landing.Landing{}, err
 	}
 	return c.Lander.Compute(ctx, landing.Order{
 		Landing: id.NewLanding(), Change: row.ID, Project: tried.Project, Branch: tried.Branch, WorkTree: site.CheckedOut,
-		Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: who, Committer: who, Message: m.String(),
+		Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.author, Committer: made.committer, Message: made.message,
 	})
 }
 

@@ -170,7 +170,8 @@ func (h *home) goneBack(c *change.Controller, chg id.Change, reason string) {
 	if h.page() != "one\n" || h.git("status", "--porcelain") != "" || h.git("rev-parse", "HEAD^{tree}") != h.git("rev-parse", "HEAD~2^{tree}") {
 		h.t.Errorf("the page is %q, git says %q", h.page(), h.git("status", "--porcelain"))
 	}
-	if is, want := h.git("log", "-1", "--format=%s"), "rollback "+string(chg)+": "+reason; is != want {
+	want := "Revert \"Change the page\"\n\nThis reverts commit " + h.git("rev-parse", "HEAD~1") + ".\n\n" + reason + "\n\nSallyport-Change: " + string(chg)
+	if is := h.git("log", "-1", "--format=%B"); !strings.HasPrefix(is, want) {
 		h.t.Errorf("the commit says %q, not %q", is, want)
 	}
 	if d.Trial.Handshake != trial.RolledBack || !d.Trial.Restored || d.Trial.Reason != reason || d.Undoing == nil || d.Change.Reason != d.Trial.Said() {

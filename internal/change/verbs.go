@@ -124,8 +124,8 @@ type Verbs interface {
 	Approvals(ctx context.Context, pendingOnly bool) ([]approval.Approval, error)
 	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
 	Approval(ctx context.Context, ref string) (approval.Approval, proposal.Proposal, error)
-	// Approve records by's yes to exactly the digest they read; exactly once.
-	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error
+	// ApproveAs records by's yes to exactly the digest they read, with what they have the commit say; exactly once.
+	ApproveAs(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error
 	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
 	// Confirm keeps what is on trial (SM-122). Errors: conflict if nobody was asked yet, or if rollback or the end of the
 	// time was first; confirming what is confirmed changes nothing and is no error.

@@ -91,18 +91,24 @@ func (a *app) approvalShow() *cobra.Command {
 func (a *app) approveCommand() *cobra.Command {
 	var yes bool
 	var digest string
+	with := api.Approve{Via: viaCommandLine}
 	cmd := a.cmd("approve APPROVAL|CHANGE", "say yes to exactly what is shown, and see it land",
 		`Shows the card and, at a terminal, asks; elsewhere, or with --yes, it approves exactly the digest
 it has fetched. Then it follows the change to where it rests. --digest approves only if the card
-still has the digest that you have read before.`,
-		"  sallyport approve chg-1a2b3c4d\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab",
-		oneQuestion, func(cmd *cobra.Command, words []string) error { return a.approve(cmd, words[0], yes, digest) })
+still has the digest that you have read before.
+
+--message says what the commit is to read, as git commit -m does, in place of what the card shows: its
+first line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
+approved it are added.`,
+		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab",
+		oneQuestion, func(cmd *cobra.Command, words []string) error { return a.approve(cmd, words[0], yes, digest, with) })
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask again")
 	cmd.Flags().StringVar(&digest, "digest", "", "what was read: the `DIGEST`, or at least its first 8 characters")
+	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "what the commit is to say: `TEXT`, its first line the subject")
 	return cmd
 }
 
-func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) error {
+func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, with api.Approve) error {
 	ctx := cmd.Context()
 	if digest != "" && len(digest) < 8 {
 		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than 8 characters", digest)
@@ -122,7 +128,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) e
 		return problem.Errorf(problem.Conflict, "sallyport approval show "+q.Approval.Change, "what %s proposes has digest %s now, not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
 	}
 	if !yes && digest == "" && a.interactive() && !a.json {
-		again, err := a.ask(ctx, c, ref)
+		again, err := a.ask(ctx, c, ref, with)
 		if err != nil {
 			return err
 		}
@@ -134,7 +140,8 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string) e
 	if !a.json {
 		a.sheet(a.Err).card(q.Approval.Change, q.Proposal)
 	}
-	if err := c.Approve(ctx, q.Approval.ID, q.Proposal.Digest, viaCommandLine); err != nil {
+	with.Digest = q.Proposal.Digest
+	if err := c.ApproveAs(ctx, q.Approval.ID, with); err != nil {
 		return err
 	}
 	return a.see(ctx, c, q.Approval.Change, manner{})

@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
 
@@ -23,7 +24,7 @@ const viaCommandLine = "command line"
 //
 // What is approved is exactly what the card shows: if it changed meanwhile, the new card
 // is shown and nothing was decided.
-func (a *app) ask(ctx context.Context, c *client.Client, ref string) (again bool, err error) {
+func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Approve) (again bool, err error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
@@ -36,7 +37,7 @@ func (a *app) ask(ctx context.Context, c *client.Client, ref string) (again bool
 			return false, err
 		}
 		a.sheet(a.Out).card(q.Approval.Change, q.Proposal)
-		decided, later, err := a.answer(ctx, c, q, signals)
+		decided, later, err := a.answer(ctx, c, q, with, signals)
 		switch {
 		case problem.KindOf(err) == problem.Conflict || problem.KindOf(err) == problem.Refused:
 			p := problem.Of(err) // it changed under the card, or cannot land as it stands: say so and show it as it is now
@@ -68,12 +69,12 @@ func decidable(q api.Question) error {
 }
 
 // answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
-func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, signals <-chan os.Signal) (decided, later bool, err error) {
+func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
 		if c := q.Proposal.Card; c.Moved != nil {
 			fmt.Fprintf(a.Err, "%s. ", movedBy(c))
 		}
-		fmt.Fprint(a.Err, "[a]pprove exactly this, [d]iff, [r]efuse, [l]ater? ")
+		fmt.Fprint(a.Err, "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? ")
 		word, err := readLine(a.In, signals)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, errInterrupted):
@@ -84,7 +85,14 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, sign
 		}
 		switch strings.ToLower(strings.TrimSpace(word)) {
 		case "a", "approve", "yes":
-			return true, false, c.Approve(ctx, q.Approval.ID, q.Proposal.Digest, viaCommandLine)
+			with.Digest = q.Proposal.Digest
+			return true, false, c.ApproveAs(ctx, q.Approval.ID, with)
+		case "m", "message":
+			fmt.Fprint(a.Err, "what is the commit to say? ")
+			if words, err := readLine(a.In, signals); err == nil && strings.TrimSpace(words) != "" {
+				with.Message = strings.TrimSpace(words)
+				fmt.Fprintf(a.Err, "once you approve it, it lands as: %s\n", inert.Line(with.Message))
+			}
 		case "d", "diff":
 			if err := a.page(ctx, func(w io.Writer) error { return c.Diff(ctx, q.Approval.Change, w) }); err != nil {
 				return false, false, err
@@ -100,7 +108,7 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, sign
 		case "l", "later":
 			return false, true, nil
 		default:
-			fmt.Fprintln(a.Err, "nothing was decided: answer a, d, r or l")
+			fmt.Fprintln(a.Err, "nothing was decided: answer a, m, d, r or l")
 		}
 	}
 }

@@ -55,6 +55,11 @@ func (s sheet) card(change string, p api.Proposal) {
 	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
 	s.list("once it has landed", c.Then, s.yellow("!"))
 	s.list("on the network", c.Network, s.yellow("!"))
+	if c.Subject != "" {
+		s.line("")
+		s.rows("it lands as: ", "  ", s.bold(inert.Line(c.Subject)))
+		s.rows("  ", "  ", inert.Line(c.CommitBy))
+	}
 	if c.Used != "" {
 		s.line("")
 		s.rows("  ", "  ", inert.Line(c.Used))

@@ -72,11 +72,11 @@ func marked(text string, width int) string {
 			escape = true
 		case r == '\n':
 			used = 0
-		case used+wide(r) > width:
+		case used+inert.Width(string(r)) > width:
 			b.WriteString("\n" + goesOn)
-			used = columns(goesOn) + wide(r)
+			used = columns(goesOn) + inert.Width(string(r))
 		default:
-			used += wide(r)
+			used += inert.Width(string(r))
 		}
 		b.WriteRune(r)
 	}
@@ -93,7 +93,7 @@ func onTerminal(w any) bool {
 func cut(line string, room int) (row, rest string) {
 	used := 0
 	for i, r := range line {
-		if used += wide(r); used > room {
+		if used += inert.Width(string(r)); used > room {
 			return line[:i], line[i:]
 		}
 	}
@@ -117,18 +117,4 @@ func fold(line string, room int) (row, rest string) {
 }
 
 // columns is how many columns a text takes on a terminal, or more: never fewer.
-func columns(text string) (n int) {
-	for _, r := range text {
-		n += wide(r)
-	}
-	return n
-}
-
-// wide is how many columns a character takes at most; terminals disagree on what lies beyond the
-// alphabets.
-func wide(r rune) int {
-	if r >= 0x1100 && !(r >= 0x2010 && r <= 0x2027) {
-		return 2
-	}
-	return 1
-}
+func columns(text string) int { return inert.Width(text) }

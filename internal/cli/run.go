@@ -396,7 +396,7 @@ func (a *app) see(ctx context.Context, c *client.Client, change string, how mann
 		if how.approve != "ask" || d.Change.State != api.AwaitingApproval {
 			return a.outcome(d, how)
 		}
-		again, err := a.ask(ctx, c, change)
+		again, err := a.ask(ctx, c, change, api.Approve{Via: viaCommandLine})
 		if err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func TestAtATerminalThePersonIsAskedWithTheCardBeforeThem(t *testing.T) {
 	d.after = func(string) { d.detail = finalized() }
 	s := d.sit(t, "run", "--request", "do", "--", "true")
 	s.see("make the test pass")
-	s.see(`\[a\]pprove exactly this, \[d\]iff, \[r\]efuse, \[l\]ater\? `)
+	s.see(`\[a\]pprove exactly this, \[m\]essage, \[d\]iff, \[r\]efuse, \[l\]ater\? `)
 	s.press("no\n")
 	s.see("nothing was decided")
 	s.see(`\[a\]pprove`)

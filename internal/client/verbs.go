@@ -189,8 +189,13 @@ func (c *Client) Question(ctx context.Context, ref string) (out api.Question, er
 
 // Approve says yes to exactly the digest that was read; said twice it counts once.
 func (c *Client) Approve(ctx context.Context, approval, digest, via string) error {
+	return c.ApproveAs(ctx, approval, api.Approve{Digest: digest, Via: via})
+}
+
+// ApproveAs is Approve with what the person has the commit say.
+func (c *Client) ApproveAs(ctx context.Context, approval string, yes api.Approve) error {
 	return c.decision(ctx, approval, "sallyport approve "+approval, func() error {
-		return c.once(ctx, post, api.Path("approvals", url.PathEscape(approval), "approve"), nil, api.Approve{Digest: digest, Via: via}, nil)
+		return c.once(ctx, post, api.Path("approvals", url.PathEscape(approval), "approve"), nil, yes, nil)
 	})
 }
 

@@ -43,7 +43,7 @@ const sallyportText = `# How this host works. A key that is left out has its def
 # on every proposed tree as one more check.
 #secrets: {}
 
-# Who stands in the commits that land what an agent made.
+# Who stands in the commits where git config names no user.name and user.email for a repository.
 #commits:
 #  author_name: sallyport
 #  author_email: sallyport@localhost
@@ -232,6 +232,9 @@ const repositoryText = `# How sallyport changes this repository. It counts as it
 
 # How agents work that can do it both ways: deterministic or interactive.
 #execution_mode: deterministic
+
+# The subject of the commit; {request} is the first line of what was asked:
+#landing: {subject: "fix: {request}"}
 
 # How the code is started again and asked whether it answers once a change has landed; what does not answer goes back by itself. It
 # runs only after the owner of a home has trusted exactly these words (sallyport target trust):

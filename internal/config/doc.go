@@ -86,7 +86,7 @@ type Secrets struct {
 
 // Commits says who stands in the commits that land.
 type Commits struct {
-	AuthorName  Name  `json:"author_name,omitempty" jsonschema:"Author and committer of what agents made (default sallyport)."`
+	AuthorName  Name  `json:"author_name,omitempty" jsonschema:"Author and committer where git config names no user.name and user.email for a repository (default sallyport)."`
 	AuthorEmail Email `json:"author_email,omitempty" jsonschema:"Their e-mail address (default sallyport@localhost)."`
 }
 
@@ -123,7 +123,14 @@ type Repository struct {
 	ExecutionMode ExecutionMode `json:"execution_mode,omitempty" jsonschema:"How agents that can do both work here: deterministic or interactive. A plain command is always interactive."` // SV-007
 	Interactive   Supervision   `json:"interactive,omitzero" jsonschema:"How a working agent is watched; it counts where it is stricter than the home's."`
 
+	Landing Landing `json:"landing,omitzero" jsonschema:"How a change lands here."`
+
 	Target Proposal `json:"target,omitzero" jsonschema:"How the code of this repository is started again and asked whether it answers. It is run once the owner of a home has trusted exactly these words (sallyport target trust)."` // SM-925
+}
+
+// Landing says how a change lands in a repository.
+type Landing struct {
+	Subject Subject `json:"subject,omitempty" jsonschema:"The subject of the commit, such as 'fix: {request}': {request} is the first line of what was asked. It is cut at 72 columns; who approves can say another."`
 }
 
 // Judgement returns the rules of a policy.yaml: what it leaves out has its default.

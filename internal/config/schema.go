@@ -123,6 +123,7 @@ func wordOptions() *jsonschema.ForOptions {
 		reflect.TypeFor[Sum]():         text("sum"),
 		reflect.TypeFor[Name]():        text("name"),
 		reflect.TypeFor[Email]():       text("email"),
+		reflect.TypeFor[Subject]():     text("subject"),
 		reflect.TypeFor[Address]():     {Type: "string", Pattern: `^http://[^\s@#]+$`, MaxLength: new(target.URLBytesMax)},
 		reflect.TypeFor[Trial]():       {Type: "string", Pattern: "^0s$|" + forms["duration"], MinLength: new(1)},
 

@@ -28,6 +28,7 @@ type (
 	Sum         string        // a SHA-256 in hex
 	Name        string        // of a person or program, in a commit
 	Email       string
+	Subject     string // of a commit, with {request} where the request's first line goes
 )
 
 // Profiles are the module caches there are.
@@ -42,6 +43,7 @@ var forms = map[string]string{
 	"folder":   `^/`,
 	"sum":      `^[0-9a-f]{64}$`,
 	"name":     `^[^<>\n\x00-\x1f\x7f]+$`,
+	"subject":  `^[^{}\x00-\x1f\x7f]{0,40}\{request\}[^{}\x00-\x1f\x7f]{0,40}$`,
 	"email":    `^[^<>\s\x00-\x1f\x7f]+@[^<>\s\x00-\x1f\x7f]+$`,
 }
 
@@ -183,6 +185,14 @@ func (e *Email) parse(text string) error {
 	*e = Email(text)
 	if !compiled()["email"].MatchString(text) || inert.Line(text) != text {
 		return fmt.Errorf("%q cannot stand in a commit as an e-mail address", text)
+	}
+	return nil
+}
+
+func (s *Subject) parse(text string) error {
+	*s = Subject(text)
+	if !compiled()["subject"].MatchString(text) || inert.Line(text) != text {
+		return fmt.Errorf("%q is no subject; write {request} once, and up to 40 letters before it and behind it", text)
 	}
 	return nil
 }

@@ -50,6 +50,7 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 		Checks:         checks,
 		Profiles:       config.Strings(repo.Profiles),
 		IncludeIgnored: config.Strings(repo.IncludeIgnored),
+		Subject:        string(repo.Landing.Subject),
 		Agent:          string(repo.Agent),
 		Supervision:    supervision(home.Sallyport.Interactive, repo.Interactive),
 	}, nil

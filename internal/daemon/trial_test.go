@@ -195,8 +195,8 @@ func (w *tried) judgeTrial(t *testing.T, c *client.Client) api.Detail {
 		if n := strings.TrimSpace(git(t, w.repo, "rev-list", "--count", w.before.head+".."+now.head)); w.before.tree == w.old && n != "2" {
 			t.Errorf("%s commits, not one there and one back", n)
 		}
-		said := strings.TrimSpace(git(t, w.repo, "log", "-1", "--format=%s"))
-		if said != "rollback "+w.change+": "+d.Change.Trial.Reason || !d.Change.Trial.Restored {
+		said := strings.TrimSpace(git(t, w.repo, "log", "-1", "--format=%B"))
+		if !strings.Contains(said, ".\n\n"+d.Change.Trial.Reason+"\n\nSallyport-Change: "+w.change) || !d.Change.Trial.Restored {
 			t.Errorf("the commit says %q, the trial %+v", said, d.Change.Trial)
 		}
 	default:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,6 +63,15 @@ func environment(extra []string) []string {
 	return append(env, extra...)
 }
 
+// atHome is an environment in which the configuration of the system and of who lives at home is read.
+func atHome(env []string, home string) []string {
+	kept := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == "HOME" || name == "GIT_CONFIG_NOSYSTEM" || name == "GIT_CONFIG_GLOBAL"
+	})
+	return append(kept, "HOME="+home)
+}
+
 // Cmd describes one git command beyond its words.
 type Cmd struct {
 	Args  []string
@@ -72,6 +82,9 @@ type Cmd struct {
 	Stdout io.Writer
 	// Config is more -c settings, "key=value".
 	Config []string
+	// Home is the home folder of the repository's owner, whose own configuration is to be read as well; "" = none is. The
+	// hardening holds all the same.
+	Home string
 	// Short is for a command that takes a moment and holds a lock for it: once it runs, the end of its context
 	// does not cut it off; shortMax does.
 	Short bool
@@ -107,6 +120,9 @@ func (d Dir) command(ctx context.Context, c Cmd) (*exec.Cmd, *tail) {
 	}
 	cmd := exec.CommandContext(ctx, "git", append(args, c.Args...)...)
 	cmd.Env = environment(c.Env)
+	if c.Home != "" {
+		cmd.Env = atHome(cmd.Env, c.Home)
+	}
 	cmd.Dir = c.Dir
 	if cmd.Dir == "" {
 		cmd.Dir = d.Path

@@ -139,7 +139,7 @@ func (r repo) orderFrom(t tb, base, source git.OID) landing.Order {
 	}
 	landings++
 	who := git.Signature{Name: "A", Email: "a@example.org", At: time.Unix(1700000000, 0)}
-	m := landing.Message{Verb: "swap", Change: "chg-test0001", Summary: "a summary", Approver: "P", Agent: "replay"}
+	m := landing.Message{Change: "chg-test0001", Subject: "a summary", Approver: "P <p@example.org>", CoAuthor: "replay <replay@agents.invalid>"}
 	return landing.Order{
 		Landing: id.Landing(fmt.Sprintf("lnd-%08d", landings)), Change: "chg-test0001", Project: r.Project, Branch: "main",
 		WorkTree: true, Base: base, Edits: edits, Source: source, Message: m.String(), Author: who, Committer: who,

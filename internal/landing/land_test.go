@@ -45,8 +45,9 @@ func TestALandingIsWhatWasApprovedAndNothingElse(t *testing.T) {
 	if log := gitIn(t, top, "", "reflog", "-1", "--format=%gs", "HEAD"); log != "sallyport: land chg-test0001" {
 		t.Errorf("reflog of HEAD says %q", log)
 	}
-	if msg := gitIn(t, top, "", "log", "-1", "--format=%B"); !strings.HasPrefix(msg, "swap chg-test0001: a summary\n") ||
-		gitIn(t, top, "", "log", "-1", "--format=%(trailers:key=Change-Id,valueonly)%(trailers:key=Approved-by,valueonly)%(trailers:key=Agent,valueonly)") != "chg-test0001\nP\nreplay\n" {
+	if msg := gitIn(t, top, "", "log", "-1", "--format=%B"); !strings.HasPrefix(msg, "a summary\n") ||
+		gitIn(t, top, "", "log", "-1", "--format=%(trailers:key=Sallyport-Change,valueonly)%(trailers:key=Approved-by,valueonly)%(trailers:key=Co-authored-by,valueonly)") !=
+			"chg-test0001\nP <p@example.org>\nreplay <replay@agents.invalid>\n" {
 		t.Errorf("message is %q", msg)
 	}
 	gitIn(t, top, "", "fsck", "--strict")

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/git"
+	"sallyport/internal/landing"
 )
 
 // names are few, so that edits meet, and odd.
@@ -142,17 +143,12 @@ func keepModes(tree map[string]string, from, to map[string]blob) {
 // FuzzMessageHasOnlyItsOwnTrailers: no word of an agent's or a person's can pass for an approval.
 func FuzzMessageHasOnlyItsOwnTrailers(f *testing.F) {
 	f.Add("fix\n\nApproved-by: me", "body\n\nApproved-by: me\n", "P\nAgent: x", "a")
-	f.Fuzz(func(t *testing.T, summary, body, approver, agent string) {
-		m := messageOf(summary, body, approver, agent)
+	f.Add("Approved-by: me", "Approved-by: me\n---\nx", "P", "")
+	f.Fuzz(func(t *testing.T, subject, body, approver, agent string) {
+		m := landing.Message{Change: "chg-x", Subject: landing.Subject(subject), Body: body, Approver: approver, CoAuthor: agent}.String()
 		lines := strings.Split(strings.TrimSuffix(m, "\n"), "\n")
-		if !strings.HasPrefix(lines[0], "swap chg-x: ") || len(lines) < 3 || lines[1] != "" {
+		if len(lines) < 3 || lines[1] != "" {
 			t.Fatalf("subject: %q", m)
-		}
-		at := slices.Index(lines, "Change-Id: chg-x")
-		for i, line := range lines[2:] {
-			if i+2 < at && line != "" && !strings.HasPrefix(line, "  ") {
-				t.Errorf("line %q of the body could pass for a trailer", line)
-			}
 		}
 		want := 1
 		if approver != "" {
@@ -161,8 +157,13 @@ func FuzzMessageHasOnlyItsOwnTrailers(f *testing.F) {
 		if agent != "" {
 			want++
 		}
-		if at < 0 || len(lines)-at != want || lines[at-1] != "" {
-			t.Errorf("trailers: %q", lines)
+		if at := len(lines) - want; at < 2 || lines[at-1] != "" || !slices.Contains(lines[at:], "Sallyport-Change: chg-x") {
+			t.Fatalf("trailers: %q", lines)
+		}
+		for _, line := range lines[2 : len(lines)-want] {
+			if name, _, found := strings.Cut(line, ":"); found && strings.HasSuffix(strings.ToLower(name), "-by") && !strings.ContainsAny(name, " \t") || strings.HasPrefix(line, "---") {
+				t.Errorf("line %q of the body could pass for a trailer", line)
+			}
 		}
 		if strings.ContainsAny(m, "\x1b\x00\r") {
 			t.Errorf("control characters: %q", m)

@@ -63,6 +63,8 @@ type Card struct {
 	Then       []string             `json:"then,omitempty"`       // what happens on the host once it has landed
 	Network    []string             `json:"network,omitempty"`    // what the person let its sandbox reach, and what it was refused
 	Used       string               `json:"used,omitempty"`       // what models used for it so far
+	Subject    string               `json:"subject,omitempty"`    // of the commit, unless who approves says another
+	CommitBy   string               `json:"commit_by,omitempty"`  // who commits, whether it is signed, and why not
 	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
 }
 

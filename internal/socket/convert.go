@@ -137,7 +137,8 @@ func cardOf(c proposal.Card) api.Card {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail)}
 		}),
 		ChecksOn: groundOf(c.ChecksOn), Moved: movedOf(c.Moved),
-		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Used: text(c.Used), AgentSays: text(c.AgentSays),
+		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Used: text(c.Used),
+		Subject: text(c.Subject), CommitBy: text(c.CommitBy), AgentSays: text(c.AgentSays),
 	}
 }
 
@@ -159,6 +160,7 @@ func approvalOf(a approval.Approval) api.Approval {
 	out := api.Approval{
 		ID: string(a.ID), Change: string(a.Change), Kind: a.Kind, Proposal: a.Proposal, Digest: string(a.Digest),
 		Asked: a.Asked, Decision: string(a.Decision), At: a.At, Via: a.Via, Reason: text(a.Reason),
+		Message: text(a.Message), Unsigned: a.Unsigned,
 	}
 	if a.By != nil {
 		who := actorOf(*a.By)

@@ -166,8 +166,8 @@ func (v *verbs) Approval(_ context.Context, ref string) (approval.Approval, prop
 		proposal.Proposal{Digest: "d1", Card: proposal.Card{Title: "t", Files: []proposal.FileLine{{Path: "a\xff"}}}}, v.note(audit.Actor{}, "approval %s", ref)
 }
 
-func (v *verbs) Approve(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, via string) error {
-	return v.note(by, "approve %s %s %s", ref, read, via)
+func (v *verbs) ApproveAs(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w change.Words) error {
+	return v.note(by, "approve %s %s %s%s", ref, read, w.Via, w.Message)
 }
 
 func (v *verbs) Refuse(_ context.Context, ref id.Approval, by audit.Actor, reason string) error {

@@ -264,7 +264,8 @@ func (s *Server) approve(r *http.Request) (any, error) {
 	if in.Digest == "" {
 		return nil, problem.Errorf(problem.Usage, "sallyport approval show "+string(ref), "approving %s needs the digest that was read", ref)
 	}
-	return struct{}{}, s.Verbs.Approve(r.Context(), ref, proposal.Digest(in.Digest), by(r), in.Via)
+	return struct{}{}, s.Verbs.ApproveAs(r.Context(), ref, proposal.Digest(in.Digest), by(r),
+		change.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned})
 }
 
 func (s *Server) refuse(r *http.Request) (any, error) {

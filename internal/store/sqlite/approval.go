@@ -12,13 +12,13 @@ import (
 	"sallyport/internal/proposal"
 )
 
-const approvalColumns = `id, change, kind, proposal, digest, asked_at, decision, actor, at, via, reason`
+const approvalColumns = `id, change, kind, proposal, digest, asked_at, decision, actor, at, via, reason, message, unsigned`
 
 func scanApproval(row scanner) (approval.Approval, error) {
 	var a approval.Approval
 	var actor sql.NullString
 	var asked, at sql.NullInt64
-	err := row.Scan(&a.ID, &a.Change, &a.Kind, &a.Proposal, &a.Digest, &asked, &a.Decision, &actor, &at, &a.Via, &a.Reason)
+	err := row.Scan(&a.ID, &a.Change, &a.Kind, &a.Proposal, &a.Digest, &asked, &a.Decision, &actor, &at, &a.Via, &a.Reason, &a.Message, &a.Unsigned)
 	if err != nil {
 		return a, err
 	}
@@ -59,8 +59,8 @@ func (t *tx) AddApproval(ctx context.Context, a approval.Approval) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	_, err = t.write(ctx, "add-approval", `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.Change, a.Kind, a.Proposal, a.Digest, ms(a.Asked), a.Decision, by, at, a.Via, a.Reason)
+	_, err = t.write(ctx, "add-approval", `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.Change, a.Kind, a.Proposal, a.Digest, ms(a.Asked), a.Decision, by, at, a.Via, a.Reason, a.Message, a.Unsigned)
 	switch {
 	case duplicate(err):
 		return problem.Errorf(problem.Conflict, "sallyport approval list", "%s: change %q waits for an answer already: %w", what, a.Change, err)
@@ -150,8 +150,8 @@ func (t *tx) Decide(ctx context.Context, a approval.Approval) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	n, err := t.write(ctx, "decide", `UPDATE approval SET decision = ?, actor = ?, at = ?, via = ?, reason = ?
-		WHERE id = ? AND digest = ? AND decision = 'pending'`, a.Decision, by, at, a.Via, a.Reason, a.ID, a.Digest)
+	n, err := t.write(ctx, "decide", `UPDATE approval SET decision = ?, actor = ?, at = ?, via = ?, reason = ?, message = ?, unsigned = ?
+		WHERE id = ? AND digest = ? AND decision = 'pending'`, a.Decision, by, at, a.Via, a.Reason, a.Message, a.Unsigned, a.ID, a.Digest)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

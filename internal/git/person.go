@@ -1,0 +1,83 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"sallyport/internal/disk"
+)
+
+// Person is who commits in a repository, as its owner's own configuration says. A signature without a name means that
+// nothing says it.
+type Person struct {
+	Author    Signature // At is zero
+	Committer Signature
+}
+
+// personMax is how long git may take to read a person's configuration: what it includes can lie anywhere.
+const personMax = 10 * time.Second
+
+// Person reads who commits here, with the configuration of the repository's owner, whose home folder is home; "" = as the
+// system says. It reads only: of what is configured nothing is run.
+func (p Project) Person(ctx context.Context, home string) (Person, error) {
+	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
+	defer done()
+	set, err := p.settings(ctx, home, `^(user|author|committer)\.(name|email)$`)
+	if err != nil {
+		return Person{}, fmt.Errorf("read who commits in %q: %w", p.Top, err)
+	}
+	pick := func(role string) Signature {
+		s := Signature{Name: identity(set[role+".name"]), Email: identity(set[role+".email"])}
+		if s.Name == "" {
+			s.Name = identity(set["user.name"])
+		}
+		if s.Email == "" {
+			s.Email = identity(set["user.email"])
+		}
+		if s.Name == "" || s.Email == "" {
+			return Signature{}
+		}
+		return s
+	}
+	return Person{Author: pick("author"), Committer: pick("committer")}, nil
+}
+
+// settings returns what git's configuration says of the keys that match, by key in small letters; the last word counts.
+func (p Project) settings(ctx context.Context, home, keys string) (map[string]string, error) {
+	if home == "" || !filepath.IsAbs(home) {
+		home = homeOf(p.UID)
+	}
+	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Args: []string{"config", "--null", "--get-regexp", keys}, Home: home})
+	var failed *Failure
+	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
+		return nil, err
+	}
+	set := map[string]string{}
+	for record := range strings.SplitSeq(string(out), "\x00") {
+		key, value, _ := strings.Cut(record, "\n")
+		set[strings.ToLower(key)] = value
+	}
+	return set, nil
+}
+
+// homeOf returns the home folder of a user, as the system says.
+func homeOf(uid uint32) string {
+	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil && u.HomeDir != "" {
+		return u.HomeDir
+	}
+	return "/nonexistent"
+}
+
+// identity is a name or an address as git would write it into a commit: one line, and nothing that ends it.
+func identity(s string) string {
+	return strings.Trim(plain(strings.ToValidUTF8(s, "")), " .,:;\"\\'")
+}
+
+// Address is a signature as it stands in a trailer.
+func (s Signature) Address() string { return plain(s.Name) + " <" + plain(s.Email) + ">" }
