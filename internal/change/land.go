@@ -234,7 +234,7 @@ func (c *Controller) outcome(ctx context.Context, row store.Change, l landing.La
 		c.tidy(c.lasting(), fresh)
 	}
 	if State(fresh.State) == RollbackFailed {
-		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
+		return stranded(row.ID, l.Reason)
 	}
 	return nil
 }

@@ -281,15 +281,16 @@ func (w withdrawn) move(event Event, row store.Change) Move {
 	return Move{Event: GivenUp, By: w.by, Verb: "gave the way back up", Because: why}
 }
 
-// standDown ends the keeper's watch over what was given up; without a trial or a landing it does nothing.
+// standDown ends the keeper's watch over what was given up, and puts away what a landing has left beside a person's files;
+// without a trial or a landing it does nothing.
 func (c *Controller) standDown(ctx context.Context, row store.Change) {
 	if State(row.State) != Failed {
 		return
 	}
+	var l landing.Landing
 	var watched id.Landing
-	err := c.DB.Read(ctx, func(tx store.Tx) error {
-		l, _, err := tx.LandingOf(ctx, row.ID)
-		if err != nil {
+	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+		if l, _, err = tx.LandingOf(ctx, row.ID); err != nil {
 			return err
 		}
 		t, tried, err := tx.Trial(ctx, row.ID)
@@ -303,5 +304,10 @@ func (c *Controller) standDown(ctx context.Context, row store.Change) {
 	}
 	if watched != "" {
 		c.disarm(watched)
+	}
+	if l.State == landing.Stranded {
+		if _, err := c.Lander.Clear(ctx, l); err != nil {
+			c.Log.Warn("what a landing has left in the repository stays for now; gc removes it", "landing", l.ID, "error", err)
+		}
 	}
 }

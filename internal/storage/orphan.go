@@ -110,7 +110,7 @@ func (r *round) desks(ctx context.Context) error {
 				r.note("%q stays: no landing of this home has that id", d.Path)
 				continue
 			}
-			closed := l.State == landing.Landed || l.State == landing.Undone
+			closed := !l.Unfinished()
 			err = r.count(ctx, thing{kind: Orphans, path: d.Path, goes: closed && r.abandoned(time.Unix(d.At, 0)), remove: func() (bool, error) {
 				left, err := r.Lander.Clear(ctx, l)
 				r.notes = append(r.notes, left...)

@@ -61,7 +61,7 @@ func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
 
 // OpenLandings returns the rows that are not at an end, oldest first.
 func (t *tx) OpenLandings(ctx context.Context) ([]landing.Landing, error) {
-	all, err := t.landings(ctx, `WHERE state IN ('journaled', 'stranded') ORDER BY seq`)
+	all, err := t.landings(ctx, `WHERE state IN ('journaled', 'stranded') AND ended_at IS NULL ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("list open landings: %w", err)
 	}
