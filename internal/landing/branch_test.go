@@ -99,6 +99,9 @@ func TestABranchThatMovesAtTheLastMomentIsComputedAnew(t *testing.T) {
 				if left := residue(t, r); len(left) > 0 {
 					t.Errorf("left behind: %q", left)
 				}
+				if refs := gitIn(t, r.Top, "", "for-each-ref", "refs/sallyport"); refs != "" {
+					t.Errorf("the try has left %s", refs)
+				}
 				if at := gitIn(t, r.Top, "", "rev-parse", "main"); at != theirs {
 					t.Errorf("the branch is at %s", at)
 				}

@@ -31,10 +31,12 @@ func (l *Lander) Land(ctx context.Context, made Landing, steps Steps) (Landing, 
 	d := &desk{site: s, ops: l.Ops, l: &made}
 	defer d.end()
 	if err := l.begin(ctx, d); err != nil {
+		d.unmade(ctx)
 		return made, err
 	}
 	made.State = Journaled
 	if err := steps.Journal(made); err != nil {
+		d.unmade(ctx)
 		made.State = ""
 		return made, fmt.Errorf("journal %s: %w", made.ID, err)
 	}
@@ -42,14 +44,14 @@ func (l *Lander) Land(ctx context.Context, made Landing, steps Steps) (Landing, 
 	run := run{Lander: l, desk: d}
 	cause := run.carryOut(ctx)
 	if errors.Is(cause, ErrStale) {
-		return run.withdraw(steps, cause)
+		return run.withdraw(ctx, steps, cause)
 	}
 	run.conclude(ctx, cause)
 	return run.close(steps)
 }
 
 // withdraw ends a landing before its first step, because the branch has moved: there is nothing to take back.
-func (r *run) withdraw(steps Steps, cause error) (Landing, error) {
+func (r *run) withdraw(ctx context.Context, steps Steps, cause error) (Landing, error) {
 	if err := r.putAway(); err != nil {
 		r.strand(errors.Join(cause, err))
 		return r.close(steps)
@@ -59,9 +61,17 @@ func (r *run) withdraw(steps Steps, cause error) (Landing, error) {
 	if err := steps.Again(end); err != nil {
 		return *r.l, fmt.Errorf("close %s: %w", end.ID, err)
 	}
+	r.unmade(ctx)
 	end = *r.l
 	end.State = ""
 	return end, cause
+}
+
+// unmade removes the ref of a commit that nothing will name: the next try makes its own. If it cannot, the ref goes with its change's.
+func (d *desk) unmade(ctx context.Context) {
+	if d.l.NewCommit != "" && len(d.l.Edits) > 0 {
+		_ = d.Common(d.ops).UpdateRef(context.WithoutCancel(ctx), "ref:forget", d.l.Ref(), "", d.l.NewCommit)
+	}
 }
 
 // end closes what the landing has open.

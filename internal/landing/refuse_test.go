@@ -242,6 +242,9 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 	if d := differ(look(t, r.Top), before); d != "" {
 		t.Error(d)
 	}
+	if refs := gitIn(t, r.Top, "", "for-each-ref", "refs/sallyport"); refs != "" {
+		t.Errorf("the try has left %s", refs)
+	}
 }
 
 func TestInspectNamesTheBranchThatIsCheckedOut(t *testing.T) {
