@@ -325,7 +325,7 @@ func testLandings(t *testing.T, s *suite) {
 	}
 	s.fails(problem.Internal, move(landing.Journaled))
 	s.do(move(landing.Stranded))
-	s.do(move(landing.Stranded)) // said again at the next start
+	s.do(move(landing.Stranded))                        // said again at the next start
 	s.do(func(ctx context.Context, tx store.Tx) error { // it has an end: somebody has given it up
 		open, err := tx.OpenLandings(ctx)
 		s.same(open, []landing.Landing{elsewhere})
