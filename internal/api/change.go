@@ -234,6 +234,8 @@ const (
 	NoticeEgress = "egress"
 	// NoticeEnd is the last event of a stream that ended by itself; a stream without it was cut.
 	NoticeEnd = "end"
+	// NoticeStopped is the last event of a stream whose daemon is being stopped; one that dies sends none.
+	NoticeStopped = "stopped"
 )
 
 // Notice is one event of a change's live stream.

@@ -154,11 +154,13 @@ func TestAtATerminalInitAsksAndWritesWhatWasChosen(t *testing.T) {
 	s.see(`number or name \[api\]: `)
 	s.press("claude\n")
 	s.see(`there is no claude; answer with a number from 1 to 8`)
+	s.see(`number or name`)
 	s.press("6\n")
 	s.see(`what becomes of files that break a rule`)
 	if _, err := os.Stat(file); err == nil {
 		t.Error("it is written before the last answer")
 	}
+	s.see(`number or name`)
 	s.press("shadow_workspace\n")
 	shown := s.see(`sallyport agent test pi`)
 	if code := s.leaves(); code != exitDone {

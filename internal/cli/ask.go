@@ -71,11 +71,11 @@ func decidable(q api.Question) error {
 // answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
 func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
+		question := "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? "
 		if c := q.Proposal.Card; c.Moved != nil {
-			fmt.Fprintf(a.Err, "%s. ", movedBy(c))
+			question = movedBy(c) + ". " + question
 		}
-		fmt.Fprint(a.Err, "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? ")
-		word, err := readLine(a.In, signals)
+		word, err := a.prompt(question, signals)
 		switch {
 		case errors.Is(err, io.EOF) || errors.Is(err, errInterrupted):
 			fmt.Fprintln(a.Err)
@@ -88,8 +88,7 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with
 			with.Digest = q.Proposal.Digest
 			return true, false, c.ApproveAs(ctx, q.Approval.ID, with)
 		case "m", "message":
-			fmt.Fprint(a.Err, "what is the commit to say? ")
-			if words, err := readLine(a.In, signals); err == nil && strings.TrimSpace(words) != "" {
+			if words, err := a.prompt("what is the commit to say? ", signals); err == nil && strings.TrimSpace(words) != "" {
 				with.Message = strings.TrimSpace(words)
 				fmt.Fprintf(a.Err, "once you approve it, it lands as: %s\n", inert.Line(with.Message))
 			}
@@ -98,8 +97,7 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with
 				return false, false, err
 			}
 		case "r", "refuse":
-			fmt.Fprint(a.Err, "why? ")
-			reason, err := readLine(a.In, signals)
+			reason, err := a.prompt("why? ", signals)
 			if err != nil || strings.TrimSpace(reason) == "" {
 				fmt.Fprintln(a.Err, "a refusal needs a reason; nothing was decided")
 				continue

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,6 +52,7 @@ type daemon struct {
 	agents   []api.Agent
 	tested   api.AgentTest
 	env      map[string]string // of the person, beside the usual
+	others   []api.Change      // beside detail's, in a list
 	lost     error             // what confirm answers, nil = it is confirmed
 }
 
@@ -107,7 +109,14 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("POST /v1/changes/{id}/keys", func(r *http.Request) any { d.note("keys " + r.PathValue("id") + body(r)); return struct{}{} })
 	answer("GET /v1/agents", func(r *http.Request) any { d.note("agents " + r.URL.RawQuery); return d.agents })
 	answer("POST /v1/agents/test", func(r *http.Request) any { d.note("test " + body(r)); return d.tested })
-	answer("GET /v1/changes", func(r *http.Request) any { d.note("list " + r.URL.RawQuery); return []api.Change{d.detail.Change} })
+	answer("GET /v1/changes", func(r *http.Request) any {
+		d.note("list " + r.URL.RawQuery)
+		rows := append([]api.Change{d.detail.Change}, d.others...)
+		return slices.DeleteFunc(rows, func(c api.Change) bool {
+			only := r.URL.Query()["state"]
+			return len(only) > 0 && !slices.Contains(only, c.State)
+		})
+	})
 	answer("GET /v1/changes/{id}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.detail })
 	answer("GET /v1/changes/{id}/checkpoints", func(*http.Request) any { return d.detail.Checkpoints })
 	mux.HandleFunc("POST /v1/changes/{id}/confirm", func(w http.ResponseWriter, r *http.Request) {

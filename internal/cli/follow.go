@@ -22,8 +22,8 @@ type view interface {
 	tick(now time.Time)
 	// key is a key that was pressed.
 	key(k byte)
-	// question shows what Ctrl-C asks; answered takes it away again.
-	question()
+	// question shows what Ctrl-C asks and what was typed so far; answered takes it away again.
+	question(typed string)
 	answered()
 	// trial shows until when a person may confirm and what they have typed; nil takes it away again.
 	trial(q *trialQuestion)
@@ -75,9 +75,9 @@ func (a *app) follow(ctx context.Context, c *client.Client, change string, how m
 			defer restore()
 		}
 	}
-	f := &following{app: a, client: c, change: change, manner: how, canAsk: canAsk, view: a.newView(change, how.output, canAsk)}
+	f := &following{app: a, client: c, change: change, manner: how, canAsk: canAsk, keys: keys, view: a.newView(change, how.output, canAsk)}
 	defer f.view.close()
-	err := f.loop(ctx, signals, keys)
+	err := f.loop(ctx, signals)
 	if err != nil && !errors.Is(err, errEnough) {
 		return api.Detail{}, err
 	}
@@ -102,19 +102,20 @@ type following struct {
 	change   string
 	view     view
 	canAsk   bool
-	state    string         // as it was seen last
-	asking   bool           // Ctrl-C's question is on the screen
+	state    string // as it was seen last
+	keys     <-chan byte
+	asking   *typing        // Ctrl-C's question is on the screen; nil if it is not
 	question *trialQuestion // a trial's is, nil if none
 	looked   time.Time      // at the trial
 	reason   string         // of the last state: a trial's question that says the same is not said twice
 }
 
 // loop returns nil when the change rests, errEnough when the rest is a person's and errLeft when they leave.
-func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-chan byte) error {
+func (f *following) loop(ctx context.Context, signals <-chan os.Signal) error {
 	queue := newQueue()
 	watched := make(chan error, 1)
 	go func() { // ends with ctx
-		watched <- f.client.Watch(ctx, f.change, func(n api.Notice) error { queue.put(n); return nil })
+		watched <- f.watch(ctx, queue)
 	}()
 	tick := time.NewTicker(120 * time.Millisecond)
 	defer tick.Stop()
@@ -128,19 +129,20 @@ func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-c
 			return errors.Join(f.drain(ctx, queue), err)
 		case sig := <-signals:
 			switch {
-			case f.asking || !f.canAsk || sig != unix.SIGINT:
+			case f.asking != nil || !f.canAsk || sig != unix.SIGINT:
 				return errLeft
 			case f.question != nil:
 				return errEnough
 			}
-			f.asking = true
-			f.view.question()
-		case k := <-keys:
+			f.dropKeys()
+			f.asking = &typing{}
+			f.view.question("")
+		case k := <-f.keys:
 			if err := f.press(ctx, k); err != nil {
 				return err
 			}
 		case now := <-tick.C:
-			if !f.asking {
+			if f.asking == nil {
 				f.view.tick(now)
 			}
 			if f.question != nil && now.Sub(f.looked) > lookAgain {
@@ -150,8 +152,25 @@ func (f *following) loop(ctx context.Context, signals <-chan os.Signal, keys <-c
 	}
 }
 
+// comebacksMax is how often a daemon that died is started again under one watch.
+const comebacksMax = 3
+
+// watch hands the change's notices on until it rests. A daemon that died is started again, and the watch goes on.
+func (f *following) watch(ctx context.Context, q *queue) error {
+	for again := 0; ; again++ {
+		err := f.client.Watch(ctx, f.change, func(n api.Notice) error { q.put(n); return nil })
+		if !errors.Is(err, client.ErrCut) || again == comebacksMax {
+			return err
+		}
+		if err := f.client.ComeBack(ctx, err); err != nil {
+			return err
+		}
+		q.put(api.Notice{Change: f.change, At: time.Now(), Kind: "daemon", Text: "the daemon died and was started again"})
+	}
+}
+
 func (f *following) drain(ctx context.Context, q *queue) error {
-	if f.asking {
+	if f.asking != nil {
 		return nil // shown when the question is answered
 	}
 	look := false
@@ -178,27 +197,51 @@ func (f *following) drain(ctx context.Context, q *queue) error {
 	return nil
 }
 
-// press answers the question, or is the view's.
+// press answers the question that is on the screen, or is the view's. An answer is a line, so that no key alone decides.
 func (f *following) press(ctx context.Context, k byte) error {
 	switch {
-	case !f.asking && f.question != nil:
+	case f.asking == nil && f.question != nil:
 		return f.reply(ctx, k)
-	case !f.asking:
+	case f.asking == nil:
 		f.view.key(k)
 		return nil
-	}
-	switch k {
-	case 'l', 'L', 'q', 'Q':
+	case k == endOfInputKey:
 		return errLeft
-	case 'c', 'C':
-		f.asking = false
+	}
+
+	word, whole := f.asking.key(k)
+	if !whole {
+		f.view.question(string(f.asking.typed))
+		return nil
+	}
+	switch word {
+	case "l", "leave", "q", "quit":
+		return errLeft
+	case "":
+		f.asking = nil
+		f.view.answered()
+		return nil
+	case "c", "cancel":
+		f.asking = nil
 		f.view.answered()
 		return f.client.Cancel(ctx, f.change, "cancelled at the terminal")
-	case 27, 'n', 'N', '\n', '\r':
-		f.asking = false
-		f.view.answered()
 	}
+	f.view.answered()
+	f.sheet(f.Err).line("nothing was decided: answer leave, cancel, or nothing to go on watching")
+	f.dropKeys()
+	f.view.question("")
 	return nil
+}
+
+// dropKeys drops the keys that were pressed before a question was on the screen, and those still coming.
+func (f *following) dropKeys() {
+	for end := time.Now().Add(noisyMax); time.Now().Before(end); {
+		select {
+		case <-f.keys:
+		case <-time.After(quietFor):
+			return
+		}
+	}
 }
 
 // queue holds what came while nobody looked, so that a question never makes the daemon wait.

@@ -224,8 +224,7 @@ func (a *app) pick(question, usual string, options []option) (string, error) {
 		s.line(" %s %d  %-16s %s", mark, i+1, o.word, s.dim(o.meaning))
 	}
 	for {
-		fmt.Fprintf(a.Err, "number or name [%s]: ", usual)
-		word, err := readLine(a.In, nil)
+		word, err := a.prompt(fmt.Sprintf("number or name [%s]: ", usual), nil)
 		if err != nil {
 			fmt.Fprintln(a.Err)
 			return "", problem.Errorf(problem.Usage, "sallyport init --yes", "nothing was chosen, so nothing was written")

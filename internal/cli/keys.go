@@ -2,9 +2,12 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,6 +66,58 @@ func pollKeys(fd, wake int, keys chan<- byte) {
 
 // answerBytesMax bounds what a person answers.
 const answerBytesMax = 4 << 10
+
+// What was typed or pasted before a question was on the screen does not answer it: input is dropped
+// until none has come for quietFor, at most for noisyMax.
+const (
+	quietFor = 50 * time.Millisecond
+	noisyMax = 2 * time.Second
+)
+
+// prompt puts a question on the screen and reads the one line that answers it.
+func (a *app) prompt(question string, stop <-chan os.Signal) (string, error) {
+	if fd, ok := terminal(a.In); ok {
+		dropTyped(fd)
+	}
+	fmt.Fprint(a.Err, question)
+	return readLine(a.In, stop)
+}
+
+// dropTyped drops what stands in a terminal's input, and what is still coming.
+func dropTyped(fd int) {
+	for began := time.Now(); time.Since(began) < noisyMax; {
+		_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) // what cannot be dropped is read as an answer, and asked again
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, int(quietFor.Milliseconds())); err == nil && n == 0 || fds[0].Revents&unix.POLLIN == 0 && err == nil {
+			return
+		}
+	}
+}
+
+// typing is a line that is being typed, key by key.
+type typing struct{ typed []byte }
+
+// typedMax is the longest line that a key can still be added to.
+const typedMax = 32
+
+// key takes one key. It returns the line, without blanks around it and in lower case, when Enter was pressed.
+func (l *typing) key(k byte) (line string, whole bool) {
+	const backspace, del = 8, 127
+	switch {
+	case k == '\n' || k == '\r':
+		line = strings.ToLower(strings.TrimSpace(string(l.typed)))
+		l.typed = nil
+		return line, true
+	case (k == del || k == backspace) && len(l.typed) > 0:
+		l.typed = l.typed[:len(l.typed)-1]
+	case k >= ' ' && k < del && len(l.typed) < typedMax:
+		l.typed = append(l.typed, k)
+	}
+	return "", false
+}
+
+// endOfInputKey is Ctrl-D.
+const endOfInputKey = 4
 
 // readLine reads one line, byte by byte so that nothing beyond it is taken. It returns
 // io.EOF at the end of input, and errInterrupted when stop says so first (a terminal only).

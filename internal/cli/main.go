@@ -52,11 +52,19 @@ func Main(p Program, args []string) int {
 	if errors.As(err, &code) {
 		return int(code)
 	}
-	var known *problem.Problem
-	if !a.began && !errors.As(err, &known) {
-		err = problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s", strings.TrimSpace(err.Error()))
+	if !a.began {
+		err = usage(cmd, err)
 	}
 	return a.fail(err, wantsJSON(args))
+}
+
+// usage makes what is wrong with the words of a command a problem that names its help.
+func usage(cmd *cobra.Command, err error) error {
+	var known *problem.Problem
+	if errors.As(err, &known) {
+		return err
+	}
+	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s", strings.TrimSpace(err.Error()))
 }
 
 // checked remembers that results could not be written: a full disk is no success.
@@ -201,14 +209,23 @@ func (a *app) cmd(use, brief, long, example string, args func([]string) error, r
 	return &cobra.Command{
 		Use: use, Short: brief, Long: long, Example: example, ValidArgsFunction: a.completes(use),
 		Args: func(_ *cobra.Command, words []string) error {
-			if args == nil {
+			if args == nil || unnamed(use, words) {
 				return nil
 			}
 			return args(words)
 		},
 		RunE: func(cmd *cobra.Command, words []string) error {
 			a.began = true
-			return run(cmd, words)
+			named, err := a.wholeWords(cmd.Context(), use, words)
+			if err != nil {
+				return err
+			}
+			if args != nil {
+				if err := args(named); err != nil { // what was left out or cut short could not be found
+					return usage(cmd, err)
+				}
+			}
+			return run(cmd, named)
 		},
 	}
 }
@@ -228,7 +245,11 @@ func noVerb(cmd *cobra.Command, noun string, verbs []*cobra.Command, args []stri
 		names = append(names, v.Name())
 	}
 	if len(args) > 0 {
-		return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%q is no verb of %s; there are %s", args[0], noun, strings.Join(names, ", "))
+		next := cmd.CommandPath() + " --help"
+		if near := nearest(cmd, args[0]); near != "" {
+			next = cmd.CommandPath() + " " + near
+		}
+		return problem.Errorf(problem.Usage, next, "%q is no verb of %s; there are %s", args[0], noun, strings.Join(names, ", "))
 	}
 	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs a verb: %s", noun, strings.Join(names, ", "))
 }
@@ -239,18 +260,9 @@ func exactly(names ...string) func([]string) error {
 		if len(words) == len(names) {
 			return nil
 		}
-		wanted := "no arguments"
-		if len(names) > 0 {
-			wanted = strings.Join(names, " ")
+		if len(words) > len(names) {
+			return fmt.Errorf("%q is one word too many", words[len(names)])
 		}
-		return fmt.Errorf("%s given; wanted: %s", given(len(words)), wanted)
+		return fmt.Errorf("%s is missing", names[len(words)])
 	}
-}
-
-// given says how many arguments there were.
-func given(n int) string {
-	if n == 1 {
-		return "1 argument was"
-	}
-	return fmt.Sprintf("%d arguments were", n)
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"sallyport/internal/problem"
 )
 
 const rootLong = `sallyport lets an agent change code through a gate with two doors: the agent edits a
@@ -22,13 +24,13 @@ func (a *app) root() *cobra.Command {
   sallyport status
   sallyport approve chg-1a2b3c4d`,
 		SilenceErrors: true, SilenceUsage: true,
+		Args: func(cmd *cobra.Command, words []string) error { return unknownCommand(cmd, words) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if build {
 				return a.build()
 			}
 			return cmd.Help()
 		},
-		Args: cobra.NoArgs,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.homeFlag, "home", "", "`DIR` where sallyport keeps its state (default $SALLYPORT_HOME, else $XDG_STATE_HOME/sallyport or ~/.local/state/sallyport; root: /var/lib/sallyport)")
@@ -55,6 +57,30 @@ func (a *app) root() *cobra.Command {
 	strict(root)
 	a.chosen(root)
 	return root
+}
+
+// unknownCommand refuses a first word that names no command, with the one that was likely meant.
+func unknownCommand(root *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	next := "sallyport --help"
+	if near := nearest(root, words[0]); near != "" {
+		next = "sallyport " + near + " --help"
+	}
+	return problem.Errorf(problem.Usage, next, "there is no command %q", words[0])
+}
+
+// nearest returns the one command below cmd that a mistyped word is near to; "" for none or several.
+func nearest(cmd *cobra.Command, word string) string {
+	cmd.SuggestionsMinimumDistance = 2 // letters that may differ
+	if len(word) < 5 {
+		cmd.SuggestionsMinimumDistance = 1
+	}
+	if near := cmd.SuggestionsFor(word); len(near) == 1 {
+		return near[0]
+	}
+	return ""
 }
 
 // usageTemplate is cobra's own with the exit statuses below.

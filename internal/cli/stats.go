@@ -22,7 +22,7 @@ and what is held. With CHANGE its own figures follow; they are kept for the last
 		"  sallyport stats\n  sallyport stats chg-1a2b3c4d\n  sallyport stats --json\n  sallyport stats --prometheus",
 		func(words []string) error {
 			if len(words) > 1 {
-				return fmt.Errorf("%s given; wanted: at most CHANGE", given(len(words)))
+				return fmt.Errorf("%q is one word too many", words[1])
 			}
 			return nil
 		}, func(cmd *cobra.Command, words []string) error {

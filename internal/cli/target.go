@@ -131,8 +131,7 @@ func (a *app) sure() (bool, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
-	fmt.Fprint(a.Err, "[t]rust exactly these words, to be run on this machine, or [n]o? ")
-	word, err := readLine(a.In, signals)
+	word, err := a.prompt("[t]rust exactly these words, to be run on this machine, or [n]o? ", signals)
 	if err == nil {
 		switch strings.ToLower(strings.TrimSpace(word)) {
 		case "t", "trust":

@@ -229,7 +229,10 @@ func TestCtrlCCanCancel(t *testing.T) {
 	s.see("Ctrl-C asks")
 	s.press("\x03")
 	s.see("eave it running")
-	s.press("c")
+	s.press("x\n") // no answer either, and none of what came with it
+	s.see("nothing was decided")
+	s.see("eave it running")
+	s.press("c\n")
 	s.see("cancelled: cancelled at the terminal")
 	if code := s.leaves(); code != exitError || !strings.HasPrefix(d.told(), "cancel ") {
 		t.Errorf("exit %d told %s", code, d.told())

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,8 +32,8 @@ What was confirmed can still be rolled back, as any change that has landed.`,
 
 // trialQuestion is what is on the screen while a trial waits for a person.
 type trialQuestion struct {
-	due   time.Time // then everything goes back by itself
-	typed []byte
+	due time.Time // then everything goes back by itself
+	typing
 }
 
 // prompt is the question in one line of at most so many columns.
@@ -73,6 +72,9 @@ func (f *following) look(ctx context.Context) error {
 
 // ask puts a question on the screen, nil takes the one that is there away.
 func (f *following) ask(q *trialQuestion) {
+	if q != nil && f.question == nil {
+		f.dropKeys()
+	}
 	f.question = q
 	f.view.trial(q)
 	if q != nil {
@@ -82,20 +84,12 @@ func (f *following) ask(q *trialQuestion) {
 
 // reply takes a key of the answer to a trial's question; the answer is a line, so that no key alone decides.
 func (f *following) reply(ctx context.Context, k byte) error {
-	const longest = 32
-	const endOfInput, backspace, del = 4, 8, 127
 	q := f.question
-	switch {
-	case k == '\n' || k == '\r':
-		word := strings.ToLower(strings.TrimSpace(string(q.typed)))
-		q.typed = nil
-		return f.answer(ctx, word)
-	case k == endOfInput:
+	if k == endOfInputKey {
 		return errEnough
-	case (k == del || k == backspace) && len(q.typed) > 0:
-		q.typed = q.typed[:len(q.typed)-1]
-	case k >= ' ' && k < del && len(q.typed) < longest:
-		q.typed = append(q.typed, k)
+	}
+	if word, whole := q.key(k); whole {
+		return f.answer(ctx, word)
 	}
 	f.view.trial(q)
 	return nil
@@ -114,6 +108,7 @@ func (f *following) answer(ctx context.Context, word string) (err error) {
 		f.view.trial(nil)
 		if word != "" {
 			f.sheet(f.Err).line("nothing was decided: answer confirm, rollback or later")
+			f.dropKeys()
 		}
 		f.view.trial(f.question)
 		return nil

@@ -234,7 +234,7 @@ func TestStatusListAndShowTellHowATrialStands(t *testing.T) {
 
 func TestTheQuestionIsOneLineHoweverNarrowTheTerminal(t *testing.T) {
 	now := time.Now()
-	q := &trialQuestion{due: now.Add(2 * time.Minute), typed: []byte("confirm")}
+	q := &trialQuestion{due: now.Add(2 * time.Minute), typing: typing{typed: []byte("confirm")}}
 	for _, columns := range []int{20, 40, 72, 120} {
 		if got := q.prompt(now, columns); len([]rune(got)) >= columns || columns > 40 && !strings.HasSuffix(got, "> confirm") {
 			t.Errorf("%d columns: %q", columns, got)

@@ -124,8 +124,7 @@ func (a *app) agreed(pieces int) (bool, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
-	fmt.Fprintf(a.Err, "remove %s? type yes: ", count(pieces, "thing"))
-	word, err := readLine(a.In, signals)
+	word, err := a.prompt(fmt.Sprintf("remove %s? type yes: ", count(pieces, "thing")), signals)
 	if err != nil { // no answer is no
 		fmt.Fprintln(a.Err)
 		return false, nil

@@ -16,7 +16,7 @@ type jsonView struct{ *app }
 func (v *jsonView) show(n api.Notice)    { v.line(event{Event: "notice", Notice: &n}) }
 func (v *jsonView) tick(time.Time)       {}
 func (v *jsonView) key(byte)             {}
-func (v *jsonView) question()            {}
+func (v *jsonView) question(string)      {}
 func (v *jsonView) answered()            {}
 func (v *jsonView) trial(*trialQuestion) {}
 func (v *jsonView) close()               {}
@@ -54,7 +54,7 @@ func whole(text string) string {
 
 func (v *plainView) tick(time.Time)       {}
 func (v *plainView) key(byte)             {}
-func (v *plainView) question()            {}
+func (v *plainView) question(string)      {}
 func (v *plainView) answered()            {}
 func (v *plainView) trial(*trialQuestion) {}
 
@@ -265,10 +265,13 @@ func (v *liveView) tick(now time.Time) {
 	}
 }
 
-func (v *liveView) question() {
+func (v *liveView) question(typed string) {
 	v.clear()
+	if v.asking {
+		fmt.Fprint(v.Err, clearLine)
+	}
 	v.asking = true
-	fmt.Fprintf(v.Err, "%s: [l]eave it running, [c]ancel it, or Enter to go on watching? ", v.change)
+	fmt.Fprint(v.Err, clip(fmt.Sprintf("%s: [l]eave it running, [c]ancel it, or Enter to go on watching? %s", v.change, typed), v.width-1))
 }
 
 func (v *liveView) answered() {

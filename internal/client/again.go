@@ -18,9 +18,8 @@ func (c *Client) surely(ctx context.Context, do func() error) error {
 	if c.restart == nil || !errors.Is(err, errGone) && !errors.Is(err, ErrNoDaemon) {
 		return err
 	}
-	c.waitGone() // while it is on its way out its socket may still take what nobody hears
-	if start := c.restart(ctx); start != nil {
-		return &startError{first: err, start: start}
+	if err := c.ComeBack(ctx, err); err != nil { // which waits: on its way out a socket may still take what nobody hears
+		return err
 	}
 	return do()
 }

@@ -68,7 +68,7 @@ func (c *Client) Shell(ctx context.Context, change string, t Terminal) (int, err
 	case err != nil && ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case errors.Is(err, ErrCut):
-		return 0, c.gone(change)
+		return 0, c.gone(change, ErrCut)
 	}
 	return code, err
 }

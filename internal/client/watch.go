@@ -19,23 +19,30 @@ import (
 // ErrCut says that a stream ended without its end: the daemon went away.
 var ErrCut = problem.New(problem.Unavailable, "the daemon went away")
 
+// ErrStopped says that somebody stopped the daemon, or that it stopped itself and said why: it is not started again unasked.
+var ErrStopped = problem.New(problem.Unavailable, "the daemon was stopped")
+
 // eventBytesMax bounds one event.
 const eventBytesMax = 16 << 20
 
 // Watch hands a change's notices to each until nothing more happens by itself (nil),
-// each returns an error (that one), ctx ends (its cause), or the daemon goes away (ErrCut).
+// each returns an error (that one), ctx ends (its cause), or the daemon goes away: ErrStopped if it was
+// stopped, ErrCut if it died.
 func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice) error) error {
 	resp, err := c.send(ctx, get, api.Path("changes", url.PathEscape(change), "watch"), nil, nil)
 	if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) {
-		return c.gone(change) // it was there when the change was
+		return c.gone(change, ErrCut) // it was there when the change was
 	}
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	err = readEvents(resp.Body, func(kind string, data []byte) error {
-		if kind == api.NoticeEnd {
+		switch kind {
+		case api.NoticeEnd:
 			return io.EOF
+		case api.NoticeStopped:
+			return ErrStopped
 		}
 		var n api.Notice
 		if err := json.Unmarshal(data, &n); err != nil {
@@ -49,8 +56,10 @@ func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice)
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, ErrStopped):
+		return c.gone(change, ErrStopped)
 	case errors.As(err, &cut):
-		return c.gone(change)
+		return c.gone(change, ErrCut)
 	}
 	return err
 }
@@ -58,16 +67,28 @@ func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice)
 // endTime is how long a daemon that let go of its streams may take for its last words.
 const endTime = 3 * time.Second
 
-// gone says that the daemon went away under a stream, and why if its last words say so.
-func (c *Client) gone(change string) error {
+// gone says how the daemon went away under a stream, and why if its last words say so: then it stopped itself.
+func (c *Client) gone(change string, how error) error {
 	next := "sallyport change watch " + change
 	if c.home != "" {
 		c.waitGone()
 		if text, way := lastWords(c.home, 0); way != "" {
-			return problem.Errorf(problem.Unavailable, way, "%w: %s; %s goes on at the next command", ErrCut, text, change)
+			return problem.Errorf(problem.Unavailable, way, "%w: %s; %s goes on at the next command", ErrStopped, text, change)
 		}
 	}
-	return problem.Errorf(problem.Unavailable, next, "%w; %s goes on at the next command", ErrCut, change)
+	return problem.Errorf(problem.Unavailable, next, "%w; %s goes on at the next command", how, change)
+}
+
+// ComeBack starts a daemon that died again and has c speak to it. A client that starts none returns died.
+func (c *Client) ComeBack(ctx context.Context, died error) error {
+	if c.restart == nil {
+		return died
+	}
+	c.waitGone()
+	if err := c.restart(ctx); err != nil {
+		return &startError{first: died, start: err}
+	}
+	return nil
 }
 
 // waitGone waits for the end of the daemon that answered last, for a while.

@@ -335,7 +335,7 @@ func TestAWatchEndsWhenTheStreamDoesAndSaysWhenItWasCut(t *testing.T) {
 	}
 }
 
-func TestAWatchThatTheDaemonLeavesIsCutNotEnded(t *testing.T) {
+func TestAWatchIsToldThatItsDaemonIsBeingStopped(t *testing.T) {
 	v := &verbs{notices: make(chan change.Notice, 1)}
 	path := filepath.Join(t.TempDir(), "daemon.sock")
 	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
@@ -352,7 +352,7 @@ func TestAWatchThatTheDaemonLeavesIsCutNotEnded(t *testing.T) {
 	}()
 	v.notices <- change.Notice{Seq: 1, Kind: "state", State: change.Working}
 	err = client.New(path).Watch(t.Context(), "chg-00000001", func(api.Notice) error { cancel(); return nil })
-	if !errors.Is(err, client.ErrCut) {
+	if !errors.Is(err, client.ErrStopped) || errors.Is(err, client.ErrCut) {
 		t.Errorf("got %v", err)
 	}
 	if err := <-served; err != nil {

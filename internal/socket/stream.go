@@ -3,6 +3,7 @@ package socket
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -57,15 +58,16 @@ func sendEvents(ctx context.Context, w http.ResponseWriter, notices <-chan chang
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			// Whoever only went away does not hear it.
+			return errors.Join(context.Cause(ctx), send("event: %s\ndata: {}\n\n", api.NoticeStopped))
 		case <-beat.C:
 			if err := send(": beat\n\n"); err != nil {
 				return err
 			}
 		case n, open := <-notices:
 			if !open {
-				if err := ctx.Err(); err != nil {
-					return err // closed because we are leaving, not because the change came to rest
+				if err := ctx.Err(); err != nil { // closed because we are leaving, not because the change came to rest
+					return errors.Join(err, send("event: %s\ndata: {}\n\n", api.NoticeStopped))
 				}
 				return send("event: %s\ndata: {}\n\n", api.NoticeEnd)
 			}
