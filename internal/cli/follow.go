@@ -165,6 +165,9 @@ func (f *following) watch(ctx context.Context, q *queue) error {
 		if err := f.client.ComeBack(ctx, err); err != nil {
 			return err
 		}
+		if err := f.hand(ctx, f.client, f.change); err != nil { // it died with the key of the agent's model
+			return err
+		}
 		q.put(api.Notice{Change: f.change, At: time.Now(), Kind: "daemon", Text: "the daemon died and was started again"})
 	}
 }

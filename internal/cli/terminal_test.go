@@ -273,7 +273,7 @@ func TestTheLiveViewSaysWhatItLeftOut(t *testing.T) {
 	if got := b.String(); !strings.Contains(got, "chg-00000001 10.7 kB of output came before this: sallyport change log chg-00000001\n| line 1") {
 		t.Errorf("got %.300q", got)
 	}
-	v.question()
+	v.question("")
 	asked := b.Len()
 	v.show(api.Notice{Kind: api.NoticeOutput, Text: "Approve? [y/N] "})
 	if b.Len() != asked {
