@@ -268,11 +268,11 @@ func TestJSONIsOneDocumentOrOneALine(t *testing.T) {
 func TestAProblemOfTheDaemonIsSaidOnceWithItsNextStep(t *testing.T) {
 	d := newDaemon(t)
 	d.err = problem.Errorf(problem.Refused, "sallyport change show chg-00000001", "path %q is forbidden", "a\x1b[31m")
-	got := d.cli("change", "diff", "chg-00000001")
+	got := d.cli("checkpoint", "list", "chg-00000001")
 	if got.code != exitRefused || got.err != "sallyport: path \"a\\x1b[31m\" is forbidden\nnext: sallyport change show chg-00000001\n" {
 		t.Errorf("exit %d err %q", got.code, got.err)
 	}
-	got = d.cli("--home", "/other place", "change", "diff", "chg-00000001")
+	got = d.cli("--home", "/other place", "checkpoint", "list", "chg-00000001")
 	if !strings.Contains(got.err, "next: sallyport --home '/other place' change show chg-00000001\n") {
 		t.Errorf("the home is not in the next step: %q", got.err)
 	}
