@@ -107,6 +107,7 @@ type Change struct {
 	Moved         time.Time `json:"moved"`
 	Trial         *Trial    `json:"trial,omitempty"`       // in a list only while it is open
 	Uncommitted   []string  `json:"uncommitted,omitempty"` // only in the answer to Run: the person's paths that are not in the copy
+	Included      []string  `json:"included,omitempty"`    // only there: the person's uncommitted paths that are in it
 }
 
 // Limit names a limit that was broken.

@@ -3,9 +3,13 @@ package change
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sallyport/internal/audit"
+	"sallyport/internal/checkpoint"
 	"sallyport/internal/git"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
 	"sallyport/internal/request"
 	"sallyport/internal/store"
 )
@@ -43,7 +47,7 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 	case row.Base != "": // it is taken up again: its base is the one it had
 		base = git.OID(row.Base)
 	case r.IncludeDirty:
-		if base, err = c.Workspaces.IncludeDirty(ctx, r.Project, row.ID, r.Head, r.At); err != nil {
+		if base, err = c.Workspaces.IncludeDirty(ctx, r.Project, row.ID, r.Head, r.At, c.withoutSecrets(ctx, r)); err != nil {
 			return fmt.Errorf("take the uncommitted changes along: %w", err)
 		}
 	}
@@ -61,6 +65,33 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Digests: map[string]string{"base": row.Base}})
 	})
 	return err
+}
+
+// uncommittedShown is how many secrets in uncommitted files are named.
+const uncommittedShown = 5
+
+// withoutSecrets refuses uncommitted files with a secret in them: they would be in the agent's sandbox, and in its base, where
+// no scan looks for them again.
+func (c *Controller) withoutSecrets(ctx context.Context, r request.Request) func(git.Dir, []git.Write) error {
+	return func(host git.Dir, writes []git.Write) error {
+		judging, err := c.rules(ctx, host, r.Head)
+		if err != nil {
+			return err
+		}
+		found, err := checkpoint.Uncommitted(ctx, host, r.Head, writes, judging.Rules, judging.Secrets)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		var said []string
+		for _, v := range found[:min(len(found), uncommittedShown)] {
+			said = append(said, v.File+": "+v.Message)
+		}
+		if more := len(found) - len(said); more > 0 {
+			said = append(said, fmt.Sprintf("and %d more", more))
+		}
+		return problem.Errorf(problem.Refused, "git -C "+inert.Path(r.Project.Top)+" status --short",
+			"no secret enters a sandbox: have git ignore these files, or commit what is none, or run without --include-dirty: %s", strings.Join(said, "; "))
+	}
 }
 
 // grounds are the host's repository of a row's project and what judges the row, as it stands at its base.

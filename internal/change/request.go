@@ -59,9 +59,15 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 	if err := c.possible(ctx, r); err != nil {
 		return Receipt{}, err
 	}
-	if !r.IncludeDirty && r.CheckedOut {
-		if receipt.Uncommitted, err = c.Workspaces.Dirty(ctx, r.Project, r.Head); err != nil {
+	if r.CheckedOut {
+		dirty, err := c.Workspaces.Dirty(ctx, r.Project, r.Head)
+		if err != nil {
 			return Receipt{}, fmt.Errorf("look for uncommitted changes: %w", err)
+		}
+		if r.IncludeDirty {
+			receipt.Included = dirty
+		} else {
+			receipt.Uncommitted = dirty
 		}
 	}
 	receipt.Change, err = c.add(ctx, change, r)

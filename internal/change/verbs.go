@@ -40,6 +40,8 @@ type Receipt struct {
 	Change store.Change
 	// Uncommitted are the person's uncommitted paths that are not in the copy; as stored, unescaped.
 	Uncommitted []string
+	// Included are those that are in it: what is changed in them cannot land before they are committed.
+	Included []string
 }
 
 // Progress is what is known of a working agent.

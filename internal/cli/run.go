@@ -345,16 +345,24 @@ func (a *app) accepted(c api.Change) {
 	}
 	s := a.sheet(a.Err)
 	s.line("%s %s, on %s in %s", s.bold(c.ID), inert.Line(firstLine(c.Text)), inert.Path(c.Branch), inert.Path(c.Repo))
-	if n := len(c.Uncommitted); n > 0 {
-		const shown = 10
-		s.line("%s %s of yours, uncommitted, %s not in the copy (--include-dirty would take them):", s.yellow("note:"), count(n, "path"), isAre(n))
-		for i, path := range c.Uncommitted {
-			if i == shown {
-				s.line("  … and %d more", n-shown)
-				break
-			}
-			s.line("  %s", inert.Path(path))
+	s.yours(c.Uncommitted, "not in the copy (--include-dirty would take them)")
+	s.yours(c.Included, "in the copy; what is changed in them lands once you have committed them")
+}
+
+// yours names a person's uncommitted paths.
+func (s sheet) yours(paths []string, what string) {
+	n := len(paths)
+	if n == 0 {
+		return
+	}
+	const shown = 10
+	s.line("%s %s of yours, uncommitted, %s %s:", s.yellow("note:"), count(n, "path"), isAre(n), what)
+	for i, path := range paths {
+		if i == shown {
+			s.line("  … and %d more", n-shown)
+			break
 		}
+		s.line("  %s", inert.Path(path))
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Server) run(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := changeOf(receipt.Change)
-	out.Uncommitted = texts(receipt.Uncommitted)
+	out.Uncommitted, out.Included = texts(receipt.Uncommitted), texts(receipt.Included)
 	return out, nil
 }
 

@@ -34,10 +34,12 @@ func (m *Manager) Dirty(ctx context.Context, project git.Project, head git.OID) 
 
 // IncludeDirty makes a commit of the host's own on head, in the host's repository, from
 // the person's uncommitted files as they are on disk, and returns it; head itself if
-// there are none. Running it twice over the same files gives the same commit.
+// there are none. Running it twice over the same files gives the same commit. Nothing is
+// copied before look has seen what it would be.
 //
-// Errors: problem.Refused naming a path that cannot be taken along.
-func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time) (git.OID, error) {
+// Errors: problem.Refused naming a path that cannot be taken along; look's own.
+func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time,
+	look func(host git.Dir, writes []git.Write) error) (git.OID, error) {
 	d, err := m.dirty(ctx, project, head)
 	if err != nil {
 		return "", fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
@@ -71,6 +73,9 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 			}
 		}
 		in.Writes = append(in.Writes, w)
+	}
+	if err := look(host, in.Writes); err != nil {
+		return "", err
 	}
 	made, err := host.Import(ctx, "dirty:import", in)
 	return made.OID, err

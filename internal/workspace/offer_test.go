@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -133,20 +134,30 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	}
 
 	at := time.Unix(1_700_000_000, 0)
-	made, err := m.IncludeDirty(t.Context(), p, change, head, at)
+	host, err := m.Repository(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := m.IncludeDirty(t.Context(), p, change, head, at)
+	refused := errors.New("not this")
+	_, err = m.IncludeDirty(t.Context(), p, change, head, at, func(_ git.Dir, writes []git.Write) error {
+		if len(writes) != len(want) {
+			t.Errorf("looked at %d paths", len(writes))
+		}
+		return refused
+	})
+	if refs, rerr := host.Refs(t.Context(), workspace.BaseRef(change)); !errors.Is(err, refused) || rerr != nil || len(refs) != 0 {
+		t.Errorf("what was refused is kept: %v, %v, %v", refs, err, rerr)
+	}
+	made, err := m.IncludeDirty(t.Context(), p, change, head, at, anything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := m.IncludeDirty(t.Context(), p, change, head, at, anything)
 	if err != nil || again != made {
 		t.Errorf("made again: %s and %s, %v", made, again, err)
 	}
 	if photo(t, top) != before {
 		t.Error("the person's repository changed")
-	}
-	host, err := m.Repository(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
 	}
 	var listed []string
 	err = host.List(t.Context(), made, func(path string, e git.Entry, _ int64) error {
@@ -206,7 +217,7 @@ func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
 	wt.Git(t, filepath.Join(p.Top, "inner"), "init", "-q")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "add", ".")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "commit", "-qm", "x")
-	_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0))
+	_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), anything)
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "inner") {
 		t.Errorf("error is %v", err)
 	}
@@ -215,8 +226,11 @@ func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
 func TestNothingUncommittedIsTheHeadItself(t *testing.T) {
 	m := manager(t)
 	p, head := wt.Project(t, base)
-	got, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0))
+	got, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), anything)
 	if err != nil || got != head {
 		t.Errorf("%s, %v", got, err)
 	}
 }
+
+// anything lets all be taken along.
+func anything(git.Dir, []git.Write) error { return nil }
