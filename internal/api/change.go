@@ -60,6 +60,7 @@ type Run struct {
 	Allow          []string          `json:"allow,omitempty"`
 	Forbid         []string          `json:"forbid,omitempty"`
 	Checks         []string          `json:"checks,omitempty"`
+	Setup          []string          `json:"setup,omitempty"`
 	Shares         []string          `json:"shares,omitempty"` // absolute
 	Profiles       []string          `json:"profiles,omitempty"`
 	IncludeDirty   bool              `json:"include_dirty,omitempty"`
@@ -89,6 +90,7 @@ type Change struct {
 	Allow         []string  `json:"allow,omitempty"`
 	Forbid        []string  `json:"forbid,omitempty"`
 	Checks        []string  `json:"checks,omitempty"`
+	Setup         []string  `json:"setup,omitempty"`
 	Strategy      string    `json:"strategy,omitempty"`
 	Messages      bool      `json:"messages,omitempty"`
 	Approve       string    `json:"approve"`
@@ -226,6 +228,7 @@ const (
 	NoticeProgress   = "progress"
 	NoticeCheckpoint = "checkpoint"
 	NoticeCheck      = "check"
+	NoticeSetup      = "setup"
 	NoticeOutput     = "output"
 	// NoticeRound says that an agent which had ended its turn is told what is wrong with its work, or that its rounds are over.
 	NoticeRound = "round"

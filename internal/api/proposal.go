@@ -79,6 +79,7 @@ type CheckResult struct {
 	TookMS  int64  `json:"took_ms"`
 	Why     string `json:"why,omitempty"`
 	Tail    string `json:"tail,omitempty"`
+	With    string `json:"with,omitempty"` // what it began with that commands had left on a base, and when
 }
 
 // Approval is a durable request for a person's decision.

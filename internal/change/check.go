@@ -2,10 +2,10 @@ package change
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"sallyport/internal/audit"
 	"sallyport/internal/id"
@@ -27,9 +27,23 @@ func (c *Controller) check(ctx context.Context, row store.Change, o offer) (resu
 	if row.Request.Kind == request.Revert {
 		return nil, nil, nil // what goes back has been there before; nothing may stand in its way
 	}
-	for _, command := range slices.Concat(row.Request.Checks, o.judging.Checks) {
+	commands := checks(row, o.judging)
+	if len(commands) == 0 {
+		return nil, nil, nil
+	}
+	with, err := c.stocked(ctx, row, o.judging, o.commit)
+	var failed *setupFailed
+	if errors.As(err, &failed) { // what it proposes to depend on is not to be had
+		r := proposal.CheckResult{Command: failed.command, Took: failed.run.took, Why: failed.run.why(), Tail: failed.run.tail}
+		return []proposal.CheckResult{r}, problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%w", failed), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer with.release()
+	for _, command := range commands {
 		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "check", Text: command})
-		r, err := c.checkOne(ctx, row, o, command)
+		r, err := c.checkOne(ctx, row, o, with, command)
 		if err != nil {
 			return nil, nil, fmt.Errorf("run the check %q: %w", command, err)
 		}
@@ -41,8 +55,13 @@ func (c *Controller) check(ctx context.Context, row store.Change, o offer) (resu
 	return results, nil, nil
 }
 
-func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, command string) (proposal.CheckResult, error) {
-	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), o.commit)
+// checkOne runs one check. What it writes into the folder of caches goes with its workspace.
+func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, with stocked, command string) (proposal.CheckResult, error) {
+	spec := c.spec(row)
+	if !with.setup.None() {
+		spec.Setup = with.setup.ID.String()
+	}
+	shown, err := c.Workspaces.Materialize(ctx, spec, o.commit)
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
@@ -53,57 +72,43 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, co
 		return proposal.CheckResult{}, err
 	}
 	defer way.Close()
-	spec, err := c.environment(ctx, row, o.judging, way)
+	in := confined{judging: o.judging, way: way, tree: shown.Tree, cache: shown.Cache(with.setup, with.checks)}
+	run, err := c.shellOf(ctx, row, name, in, command)
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
-	spec.ID = string(name)
-	out := &tail{max: tailBytes}
-	clean := c.Secrets.Redactor(out) // before the beginning is cut off, or the rest of a secret would stay
-	both := &together{to: clean}
-	spec.Tree, spec.Argv, spec.Stdout, spec.Stderr = shown.Tree, []string{"/bin/sh", "-c", command}, both, both
-	began := time.Now()
-	process, err := c.Sandbox.Start(ctx, spec)
-	if err != nil {
-		return proposal.CheckResult{}, err
-	}
-	exit, err := process.Wait()
-	if err != nil {
-		return proposal.CheckResult{}, err
-	}
-	if err := clean.Close(); err != nil {
-		return proposal.CheckResult{}, err
-	}
-	if ctx.Err() != nil {
-		return proposal.CheckResult{}, context.Cause(ctx)
-	}
-	r := proposal.CheckResult{Command: command, OK: exit.Code == 0 && exit.Limit == nil, Took: time.Since(began).Round(time.Millisecond), Tail: out.String()}
+	r := proposal.CheckResult{Command: command, OK: run.ok(), Took: run.took, Tail: run.tail, With: with.words()}
 	if !r.OK {
-		r.Why = session.Describe(exit)
+		r.Why = run.why()
 	}
 	return r, nil
 }
 
 // environment is a sandbox with what this change's programs may see, and no tree or program yet.
-func (c *Controller) environment(ctx context.Context, row store.Change, j Judging, way Way) (sandbox.Spec, error) {
+func (c *Controller) environment(ctx context.Context, row store.Change, j Judging, way Way, caches bool) (sandbox.Spec, error) {
+	s := c.surroundings(row, j, way, caches)
+	for _, share := range s.Shares {
+		if sandbox.Below(share, c.Home) || sandbox.Below(c.Home, share) {
+			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help", "--share %q would show sallyport's own home %s", share, c.Home)
+		}
+	}
+	return session.Environment(ctx, s)
+}
+
+// surroundings are what this change's programs may see; caches says that there is a folder for them.
+func (c *Controller) surroundings(row store.Change, j Judging, way Way, caches bool) session.Surroundings {
 	limits := c.Settings.Limits
 	limits.DiskBytes = supervision(row.Request, j).UpperBytesMax
 	if row.Request.Timeout > 0 {
 		limits.Timeout = row.Request.Timeout
 	}
-	shares := slices.Concat(c.Settings.Shares, row.Request.Shares)
-	for _, share := range shares {
-		if sandbox.Below(share, c.Home) || sandbox.Below(c.Home, share) {
-			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help", "--share %q would show sallyport's own home %s", share, c.Home)
-		}
-	}
-	return session.Environment(ctx, session.Surroundings{
+	return session.Surroundings{
 		Owner: c.owner(row), Limits: limits,
 		Path: row.Request.Path, Home: row.Request.Home, Top: row.Request.Project.Top,
-		Shares:   shares,
+		Shares:   slices.Concat(c.Settings.Shares, row.Request.Shares),
 		Profiles: slices.Concat(c.Settings.Profiles, j.Profiles, row.Request.Profiles),
-		Way:      way,
-	})
+		Way:      way, Caches: caches, SetUp: len(setups(row, j)) > 0,
+	}
 }
 
 // passed writes an audit entry for every check of a proposal that succeeded; the one that did not

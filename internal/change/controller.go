@@ -76,6 +76,7 @@ type Rulebook interface {
 type Judging struct {
 	Rules          policy.Rules
 	Checks         []string // commands of the repository's own that must pass
+	Setup          []string // commands of the repository's own that make ready what a build needs
 	Profiles       []string
 	IncludeIgnored []string
 	Secrets        *secret.Scanner     // by the repository's .gitleaks.toml; nil = by the built-in rules
@@ -118,6 +119,8 @@ type Controller struct {
 	results  map[id.Change]verdict       // of the last trees that landings would have resulted in
 	gate     gate                        // to the judging of checkpoints
 	purse    purse                       // of what models use
+	warming  chan struct{}               // one place for what makes caches
+	warmed   map[string]time.Time        // families of caches that were tried to be made
 }
 
 // New returns a controller; it does nothing before Run.
@@ -147,6 +150,8 @@ func New(p Parts) *Controller {
 		life:     context.Background(),
 		places:   make(chan struct{}, p.Settings.WorkersMax),
 		purse:    newPurse(),
+		warming:  make(chan struct{}, 1),
+		warmed:   map[string]time.Time{},
 	}
 }
 

@@ -33,6 +33,9 @@ type Outgoing struct {
 	Model   *agent.Endpoint // that may be reached, with its credential; nil = none
 	Key     secret.Value    // of Model; empty: it is asked without one
 	Asked   []string        // what the person lets this change reach: hosts, or registries
+	Setup   bool            // of a setup: package registries and nothing else, where the home or the person lets this change reach them
+	Fetch   bool            // of a setup that the person asked for, who lets it reach them by that
+	Unasked bool            // of what no person waits for: no account is kept
 	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
 	// Admit and Used are asked and told of each request to Model: see egress.Route. Nil: it is neither counted nor bounded.
 	Admit func(ctx context.Context) (over func(), err error)
@@ -47,6 +50,9 @@ func (c *Controller) wayOut(ctx context.Context, row store.Change, o Outgoing) (
 		return Way{}, nil
 	}
 	o.Change, o.Agent, o.Asked = row.ID, row.Request.Agent, row.Request.Egress
+	if o.Unasked {
+		return c.Network.Open(ctx, o)
+	}
 	account := c.account(ctx, row.ID)
 	o.Decided = account.decided
 	c.spends(&o, false)

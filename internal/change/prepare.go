@@ -54,12 +54,13 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
 		return fmt.Errorf("keep the base %.12s: %w", r.Head, err)
 	}
-	if _, err := c.rules(ctx, host, base); err != nil {
+	judging, err := c.rules(ctx, host, base)
+	if err != nil {
 		return err
 	}
 	row.Base = string(base)
-	if _, err := c.Workspaces.Prepare(ctx, c.spec(row)); err != nil {
-		return fmt.Errorf("prepare the workspace: %w", err)
+	if err := c.equipped(ctx, row, judging); err != nil {
+		return err
 	}
 	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
 		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Digests: map[string]string{"base": row.Base}})
@@ -92,6 +93,24 @@ func (c *Controller) withoutSecrets(ctx context.Context, r request.Request) func
 		return problem.Errorf(problem.Refused, "git -C "+inert.Path(r.Project.Top)+" status --short",
 			"no secret enters a sandbox: have git ignore these files, or commit what is none, or run without --include-dirty: %s", strings.Join(said, "; "))
 	}
+}
+
+// equipped makes the workspace of a change with what its setup leaves on the base.
+func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) error {
+	setup, release, err := c.setUp(ctx, row, j, git.OID(row.Base))
+	if err != nil {
+		return err
+	}
+	defer release()
+	spec := c.spec(row)
+	if !setup.None() {
+		spec.Setup = setup.ID.String()
+	}
+	if _, err := c.Workspaces.Prepare(ctx, spec); err != nil {
+		return fmt.Errorf("prepare the workspace: %w", err)
+	}
+	c.warm(row, j)
+	return nil
 }
 
 // grounds are the host's repository of a row's project and what judges the row, as it stands at its base.

@@ -187,7 +187,7 @@ func (c *Controller) possible(ctx context.Context, r request.Request) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.environment(ctx, store.Change{Request: r}, judging, Way{})
+	_, err = c.environment(ctx, store.Change{Request: r}, judging, Way{}, false)
 	if problem.KindOf(err) == problem.NotFound {
 		return problem.Errorf(problem.Usage, "", "%w", err)
 	}

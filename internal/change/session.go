@@ -51,10 +51,17 @@ func (c *Controller) running(ctx context.Context, row store.Change, ws workspace
 			way.Close()
 		}
 	}()
-	spec, err := c.environment(ctx, row, judging, way)
+	with, err := c.begunWith(row, judging, ws)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
+	way = until(way, with.release)
+	cache := ws.Cache(with.setup, with.checks)
+	spec, err := c.environment(ctx, row, judging, way, cache.Upper != "")
+	if err != nil {
+		return session.Running{}, session.Supervision{}, err
+	}
+	spec.Cache = cache
 	if spec.Dir, err = workdir(ctx, host, row); err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}

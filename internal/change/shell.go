@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/problem"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/store"
+	"sallyport/internal/workspace"
 )
 
 // shellArgv is what a person gets to type into.
@@ -99,12 +100,12 @@ func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []st
 	} else if n := len(all); n > 0 {
 		commit = all[n-1].Commit
 	}
-	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), commit)
+	shown, err := c.showSetUp(ctx, row, commit)
 	if err != nil {
 		return 0, err
 	}
 	defer c.discard(ctx, shown)
-	spec, err := c.environment(ctx, row, judging, Way{})
+	spec, err := c.environment(ctx, row, judging, Way{}, false)
 	if err != nil {
 		return 0, err
 	}
@@ -121,6 +122,30 @@ func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []st
 		}
 	}()
 	return attach(ctx, process, append(spec.Env, env...), t)
+}
+
+// showSetUp shows a commit, with what the setup left where the workspace of the change shows it too and it fits.
+func (c *Controller) showSetUp(ctx context.Context, row store.Change, commit git.OID) (workspace.Workspace, error) {
+	spec := c.spec(row)
+	if w, err := c.Workspaces.Open(ctx, spec); err == nil && w.Spec.Setup != "" {
+		setup, err := c.Workspaces.StockOf(w)
+		if err != nil {
+			return w, err
+		}
+		host := c.Workspaces.Host(row.Request.Project)
+		tree, err := host.Tree(ctx, commit)
+		if err != nil {
+			return w, err
+		}
+		fits, err := c.Workspaces.Fits(ctx, host, setup, tree)
+		if err != nil {
+			return w, err
+		}
+		if fits {
+			spec.Setup = w.Spec.Setup
+		}
+	}
+	return c.Workspaces.Materialize(ctx, spec, commit)
 }
 
 // attach runs a shell beside what a sandbox runs already.

@@ -104,6 +104,9 @@ func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *o
 // digest names all that judges a change: rules, plan, and the repository's own checks (SM-907).
 func (j Judging) digest(r request.Request) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q\n%s\n", policy.Digest(j.Rules, plan(r)), j.Checks, j.secretRules()))
+	if len(j.Setup) > 0 {
+		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q", j.Setup))
+	}
 	return hex.EncodeToString(sum[:])
 }
 

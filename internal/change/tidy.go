@@ -41,6 +41,9 @@ func (c *Controller) trim(ctx context.Context) {
 	if _, err := c.Workspaces.TrimLayers(ctx); err != nil && ctx.Err() == nil {
 		c.Log.Warn("the cache of base layers could not be trimmed", "error", err)
 	}
+	if _, err := c.Workspaces.TrimStocks(ctx); err != nil && ctx.Err() == nil {
+		c.Log.Warn("what setups and checks left could not be trimmed", "error", err)
+	}
 }
 
 // tidyApart tidies up after a change that no step holds; a step that begins meanwhile waits.

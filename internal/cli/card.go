@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,6 +163,13 @@ func (s sheet) checks(card api.Card) {
 		}
 		s.line("  %s %s (%s): %s", s.red("FAILED"), inert.Line(c.Command), took, inert.Line(c.Why))
 		s.rows("    | ", "    | ", inert.Block(strings.TrimSpace(c.Tail), 4<<10))
+	}
+	var with []string
+	for _, c := range card.Checks {
+		if c.With != "" && !slices.Contains(with, c.With) {
+			with = append(with, c.With)
+			s.rows("  began with ", "    ", inert.Line(c.With))
+		}
 	}
 }
 

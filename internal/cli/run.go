@@ -76,6 +76,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVar(&f.wish.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
 	flags.StringArrayVar(&f.wish.Forbid, "forbid", nil, "`GLOB` of paths that may not change; repeatable")
 	flags.StringArrayVar(&f.wish.Checks, "check", nil, "shell `COMMAND` that must succeed on the proposed tree, in a sandbox; repeatable")
+	flags.StringArrayVar(&f.wish.Setup, "setup", nil, "shell `COMMAND` such as 'npm ci', run in a sandbox with package registries in reach, once for what the base depends on; agent and checks find what it leaves in ignored paths and caches; repeatable")
 	flags.StringArrayVar(&f.wish.Shares, "share", nil, "`DIR` that the program may read; repeatable")
 	flags.StringArrayVar(&f.wish.Profiles, "profile", nil, "toolchain `NAME` whose module cache the program may read: go, node, python; repeatable")
 	flags.BoolVar(&f.wish.IncludeDirty, "include-dirty", false, "make your uncommitted changes part of the copy")

@@ -84,7 +84,7 @@ func (s sheet) asked(c api.Change) {
 	for _, l := range []struct {
 		name  string
 		words []string
-	}{{"may change", c.Allow}, {"may not change", c.Forbid}, {"must pass", c.Checks}, {"may reach", c.Egress}} {
+	}{{"may change", c.Allow}, {"may not change", c.Forbid}, {"set up by", c.Setup}, {"must pass", c.Checks}, {"may reach", c.Egress}} {
 		for _, w := range l.words {
 			s.line("%s: %s", l.name, inert.Line(w))
 		}

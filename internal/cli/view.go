@@ -86,6 +86,8 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 			}
 			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 		}
+	case api.NoticeSetup:
+		return []string{"setting up: " + inert.Line(n.Text)}
 	case api.NoticeEgress:
 		if n.Asked != nil {
 			var b strings.Builder

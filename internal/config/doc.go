@@ -116,6 +116,7 @@ type Policy struct {
 type Repository struct {
 	Rules
 	Checks         []Command `json:"checks,omitempty" jsonschema:"Commands that must succeed in a sandbox on the proposed tree before a person is asked, in addition to --check."`
+	Setup          []Command `json:"setup,omitempty" jsonschema:"Commands that run in a sandbox on the base, once for what it depends on, such as npm ci: agents and checks find what they leave in ignored paths and in the folder of caches. Package registries are in reach where the home's egress or --egress says so."`
 	Profiles       []Profile `json:"profiles,omitempty" jsonschema:"Module caches that sandboxes of this repository see, read-only."`
 	IncludeIgnored []Glob    `json:"include_ignored,omitempty" jsonschema:"Globs of ignored files that are part of a change all the same."`
 

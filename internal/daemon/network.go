@@ -126,6 +126,9 @@ func reach(home []config.Egress, o change.Outgoing) (rules []egress.Rule, regist
 	if o.Check && len(home) == 0 {
 		return nil, false, nil
 	}
+	if o.Setup {
+		return reachSetup(home, o)
+	}
 	add := func(e config.Egress, from string) {
 		if e.Set == config.Registries {
 			if !registries {
@@ -151,6 +154,18 @@ func reach(home []config.Egress, o change.Outgoing) (rules []egress.Rule, regist
 		add(e, "--egress")
 	}
 	return rules, registries, nil
+}
+
+// reachSetup is what the setup of a change may reach: package registries, if the home, the person's --egress or their own --setup says so.
+func reachSetup(home []config.Egress, o change.Outgoing) ([]egress.Rule, bool, error) {
+	granted := o.Fetch || slices.ContainsFunc(home, func(e config.Egress) bool { return e.Set == config.Registries })
+	for _, text := range o.Asked {
+		granted = granted || text == config.Registries
+	}
+	if !granted {
+		return nil, false, nil
+	}
+	return egress.Registries(), true, nil
 }
 
 // model is the route to a session's model: the key is added here, outside.

@@ -187,6 +187,31 @@ func TestWhatMayReachNothingHasNoWayOut(t *testing.T) {
 	}
 }
 
+func TestASetupReachesRegistriesAloneAndOnlyWithConsent(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings string
+		o        change.Outgoing
+		open     bool
+	}{
+		"the repository's": {"egress: [a.example.org]\n", change.Outgoing{Setup: true, Asked: []string{"b.example.org"}}, false},
+		"the repository's, in a home that lets registries": {"egress: [registries]\n", change.Outgoing{Setup: true}, true},
+		"the repository's, of a person who lets them":      {"egress: [a.example.org]\n", change.Outgoing{Setup: true, Asked: []string{"registries", "a.example.org"}}, true},
+		"the person's own": {"", change.Outgoing{Setup: true, Fetch: true}, true},
+	} {
+		w := newWays(t, c.settings)
+		way := w.open(t, c.o)
+		if (way.Socket != "") != c.open || way.Registries != c.open {
+			t.Errorf("%s: %+v", name, way)
+		}
+		if !c.open {
+			continue
+		}
+		if status, _ := ask(t, way, "GET http://a.example.org/"); status != 403 {
+			t.Errorf("%s: another host answers %d", name, status)
+		}
+	}
+}
+
 func TestAModelWithoutItsKeyIsNotAskedAndWhatCannotBeMeantIsRefused(t *testing.T) {
 	w := newWays(t, "")
 	for name, o := range map[string]change.Outgoing{

@@ -48,6 +48,7 @@ func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.
 		SecretNote:     note,
 		Rules:          policy.Merge(home.Rules, repo.Judgement()),
 		Checks:         checks,
+		Setup:          config.Strings(repo.Setup),
 		Profiles:       config.Strings(repo.Profiles),
 		IncludeIgnored: config.Strings(repo.IncludeIgnored),
 		Subject:        string(repo.Landing.Subject),

@@ -133,7 +133,7 @@ func (m Making) clean(c *Card) {
 	}
 	all := []*string{&c.Title, &c.Note, &c.AgentSays}
 	for i := range c.Checks {
-		all = append(all, &c.Checks[i].Command, &c.Checks[i].Why, &c.Checks[i].Tail)
+		all = append(all, &c.Checks[i].Command, &c.Checks[i].Why, &c.Checks[i].Tail, &c.Checks[i].With)
 	}
 	for i := range c.Drift {
 		all = append(all, &c.Drift[i])

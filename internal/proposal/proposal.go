@@ -102,4 +102,5 @@ type CheckResult struct {
 	Took    time.Duration `json:"took"`
 	Why     string        `json:"why,omitempty"`  // exit status, or the limit by name
 	Tail    string        `json:"tail,omitempty"` // last lines of output
+	With    string        `json:"with,omitempty"` // what it began with that commands had left on a base, and when; "" = nothing
 }

@@ -39,7 +39,7 @@ func (r Request) Check() error {
 	for _, list := range []struct {
 		flag  string
 		words []string
-	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--check", r.Checks}, {"--share", r.Shares}, {"--profile", r.Profiles}, {"--egress", r.Egress}, {"--include-ignored", r.IncludeIgnored}} {
+	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--check", r.Checks}, {"--setup", r.Setup}, {"--share", r.Shares}, {"--profile", r.Profiles}, {"--egress", r.Egress}, {"--include-ignored", r.IncludeIgnored}} {
 		if len(list.words) > ListMax {
 			return problem.Errorf(problem.Usage, help, "%s is given %d times; at most %d are taken", list.flag, len(list.words), ListMax)
 		}

@@ -53,6 +53,7 @@ type Request struct {
 	Allow          []string          `json:"allow,omitempty"`
 	Forbid         []string          `json:"forbid,omitempty"`
 	Checks         []string          `json:"checks,omitempty"`
+	Setup          []string          `json:"setup,omitempty"` // run once for what the base depends on, with package registries in reach
 	Shares         []string          `json:"shares,omitempty"`
 	Profiles       []string          `json:"profiles,omitempty"`
 	IncludeDirty   bool              `json:"include_dirty,omitempty"`

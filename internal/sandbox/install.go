@@ -17,6 +17,8 @@ type Person struct {
 	Top  string // top of the repository, which stands at Mountpoint inside; "" = none
 	// Registries says that package registries can be reached: profiles do not tell programs to do without.
 	Registries bool
+	Caches     bool // there is a folder at Caches
+	SetUp      bool // a command of the repository's or the person's fills it with what a build needs
 }
 
 // Installed is a program and what has to be shown for it to run.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,17 +97,47 @@ func (p Person) cache(out *Profile, source, target string) bool {
 	return true
 }
 
+// caches is where tools keep what they can make again.
+func (p Person) caches() string {
+	if p.Caches {
+		return Caches
+	}
+	return Home + "/.cache"
+}
+
+// Toolchain tells one installation of a profile's tools from another: where they are, how large, and from when.
+func (p Person) Toolchain(name string) string {
+	var out strings.Builder
+	for _, tool := range recipes[name].tools {
+		path, err := p.Find(tool, "/")
+		if err == nil {
+			path, err = filepath.EvalSymlinks(path)
+		}
+		info, lerr := os.Stat(path)
+		if err != nil || lerr != nil {
+			continue
+		}
+		fmt.Fprintf(&out, "%s %q %d %d\n", tool, path, info.Size(), info.ModTime().UnixNano())
+	}
+	return out.String()
+}
+
 func fillGo(p Person, out *Profile) {
 	out.Env = append(out.Env,
-		"GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOPATH="+Home+"/go", "GOCACHE="+Home+"/.cache/go-build", "GOENV=off")
+		"GOTOOLCHAIN=local", "GOTELEMETRY=off", "GOPATH="+Home+"/go", "GOCACHE="+p.caches()+"/go-build", "GOENV=off")
 	cache := goModCache(p.Home)
 	shown := cache != "" && p.cache(out, cache, cache)
+	if p.Caches && p.SetUp {
+		out.Env = append(out.Env, "GOMODCACHE="+Caches+"/go-mod")
+	}
 	switch {
 	case p.Registries && shown && plain(cache): // what the person has is not asked for again; nothing new fits into their cache
 		out.Env = append(out.Env, "GOPROXY=file://"+cache+"/cache/download,"+goProxy)
 	case p.Registries:
 		out.Env = append(out.Env, "GOPROXY="+goProxy)
-	case shown:
+	case p.Caches && p.SetUp && shown && plain(cache):
+		out.Env = append(out.Env, "GOPROXY=file://"+cache+"/cache/download,off")
+	case shown && !(p.Caches && p.SetUp):
 		out.Env = append(out.Env, "GOPROXY=off", "GOMODCACHE="+cache)
 	default:
 		out.Env = append(out.Env, "GOPROXY=off")
@@ -163,8 +194,12 @@ func readBounded(path string, most int64) ([]byte, error) {
 }
 
 func fillNode(p Person, out *Profile) {
+	npm := Home + "/.npm"
+	if p.Caches && p.Registries {
+		npm = Caches + "/npm"
+	}
 	out.Env = append(out.Env,
-		"npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_cache="+Home+"/.npm")
+		"npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", "npm_config_cache="+npm)
 	if p.Registries {
 		return // npm writes what it fetches into its cache, and fails where it cannot
 	}
@@ -178,6 +213,9 @@ func fillPython(p Person, out *Profile) {
 	out.Env = append(out.Env, "PIP_DISABLE_PIP_VERSION_CHECK=1")
 	if !p.Registries {
 		out.Env = append(out.Env, "PIP_NO_INDEX=1")
+	}
+	if p.Caches {
+		out.Env = append(out.Env, "PIP_CACHE_DIR="+Caches+"/pip")
 	}
 	if p.Home == "" {
 		return

@@ -23,6 +23,38 @@ type Surroundings struct {
 	Shares   []string // absolute paths on the host
 	Profiles []string // named; those that the files at the top ask for are added
 	Way      Way      // out of the sandbox
+	Caches   bool     // there is a folder of caches
+	SetUp    bool     // which setup commands have filled, or fill
+}
+
+// person is whose programs are shown.
+func (s Surroundings) person() sandbox.Person {
+	return sandbox.Person{
+		Path: s.Path, Home: s.Home, Top: s.Top, Registries: s.Way.Socket != "" && s.Way.Registries, Caches: s.Caches, SetUp: s.SetUp,
+	}
+}
+
+// profiles are those that were named, and those that the files at the top ask for.
+func (s Surroundings) profiles() (names []string) {
+	detected := sandbox.DetectProfiles(func(name string) bool {
+		info, err := os.Lstat(filepath.Join(s.Top, name))
+		return s.Top != "" && err == nil && info.Mode().IsRegular()
+	})
+	for _, name := range append(slices.Clone(s.Profiles), detected...) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Toolchains tells one set of tools from another, by what the profiles find; "" if there is no profile.
+func (s Surroundings) Toolchains() string {
+	var out strings.Builder
+	for _, name := range s.profiles() {
+		out.WriteString(name + "\n" + s.person().Toolchain(name))
+	}
+	return out.String()
 }
 
 // Way is an open way out of a sandbox; the zero value is none: nothing that is asked of the network is answered.
@@ -70,7 +102,7 @@ func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
 	if err := ctx.Err(); err != nil {
 		return sandbox.Spec{}, fmt.Errorf("gather what a sandbox shows: %w", context.Cause(ctx))
 	}
-	person := sandbox.Person{Path: s.Path, Home: s.Home, Top: s.Top, Registries: s.Way.Socket != "" && s.Way.Registries}
+	person := s.person()
 	spec := sandbox.Spec{Owner: s.Owner, Limits: s.Limits, Dir: sandbox.Mountpoint, Egress: s.Way.Socket}
 	if s.Way.Socket != "" && s.Way.Bundle != "" {
 		spec.Binds = addBinds(spec.Binds, sandbox.Bind{Source: s.Way.Bundle, Target: sandbox.CABundle})
@@ -82,22 +114,12 @@ func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
 		}
 		spec.Binds = addBinds(spec.Binds, b)
 	}
-	var names []string
-	detected := sandbox.DetectProfiles(func(name string) bool {
-		info, err := os.Lstat(filepath.Join(s.Top, name))
-		return s.Top != "" && err == nil && info.Mode().IsRegular()
-	})
-	for _, name := range append(slices.Clone(s.Profiles), detected...) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
 	env := []string{
 		"HOME=" + sandbox.Home, "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "TERM=dumb", "LANG=C.UTF-8", "TMPDIR=/tmp",
 	}
 	env = append(env, s.Way.env()...)
 	var dirs []string
-	for _, name := range names {
+	for _, name := range s.profiles() {
 		profile, err := person.Profile(name)
 		if err != nil {
 			return sandbox.Spec{}, err

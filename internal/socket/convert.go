@@ -52,7 +52,7 @@ func changeOf(c change.Row) api.Change {
 	out := api.Change{
 		ID: string(c.ID), Kind: string(r.Kind), State: c.State, Text: text(r.Text), By: actorOf(r.By),
 		Repo: text(r.Project.Top), Branch: r.Branch, Base: c.Base, Agent: text(r.Agent), Model: r.Model, Egress: r.Egress, Argv: texts(r.Argv),
-		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks),
+		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks), Setup: texts(r.Setup),
 		Strategy: r.Strategy, Messages: r.Messages,
 		Approve: string(r.Approve), TimeoutMS: r.Timeout.Milliseconds(),
 		Chosen: string(c.Chosen), Rollbacks: c.Rollbacks,
@@ -134,7 +134,7 @@ func cardOf(c proposal.Card) api.Card {
 		}),
 		FilesTotal: c.FilesTotal, Added: c.Added, Removed: c.Removed, Reach: texts(c.Reach),
 		Checks: each(c.Checks, func(k proposal.CheckResult) api.CheckResult {
-			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail)}
+			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail), With: text(k.With)}
 		}),
 		ChecksOn: groundOf(c.ChecksOn), Moved: movedOf(c.Moved),
 		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Used: text(c.Used),

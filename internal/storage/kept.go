@@ -268,3 +268,37 @@ func (r *round) layers(ctx context.Context) error {
 	}
 	return nil
 }
+
+// caches are looked after by whoever keeps the layers, by the same bounds.
+func (r *round) caches(ctx context.Context) error {
+	there, err := r.Workspaces.Stocks()
+	if err != nil {
+		return err
+	}
+	goes, err := r.Workspaces.SurplusStocks()
+	if err != nil {
+		return err
+	}
+	row := r.rows[Caches]
+	for _, s := range there {
+		row.Count++
+		row.Bytes += s.Note.Bytes
+	}
+	if r.do {
+		if _, err := r.Workspaces.TrimStocks(ctx); err != nil {
+			return err
+		}
+		left, err := r.Workspaces.Stocks()
+		if err != nil {
+			return err
+		}
+		goes = slices.DeleteFunc(goes, func(g workspace.StockInfo) bool {
+			return slices.ContainsFunc(left, func(s workspace.StockInfo) bool { return s.ID == g.ID })
+		})
+	}
+	for _, s := range goes {
+		row.Gone++
+		row.Freed += s.Note.Bytes
+	}
+	return nil
+}

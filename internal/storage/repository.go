@@ -119,7 +119,7 @@ func (r *round) rest(ctx context.Context) error {
 // kindOf tells what a name in .state is; counted if its entries are counted one by one.
 func kindOf(name string) (kind Kind, counted bool) {
 	switch name {
-	case "layers", "workspaces", "repos", "sessions", "changes", "deadman", "gone":
+	case "layers", "stock", "workspaces", "repos", "sessions", "changes", "deadman", "gone":
 		return "", true
 	case "sallyport.db", "sallyport.db-wal", "sallyport.db-shm":
 		return Database, false

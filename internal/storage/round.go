@@ -61,7 +61,7 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 	}
 	var errs []error
 	for _, part := range []func(context.Context) error{
-		r.groups, r.mounts, r.workspaces, r.sessions, r.exports, r.refs, r.desks, r.leavings, r.halfMade, r.keepers, r.sockets, r.layers, r.repositories, r.rest,
+		r.groups, r.mounts, r.workspaces, r.sessions, r.exports, r.refs, r.desks, r.leavings, r.halfMade, r.keepers, r.sockets, r.caches, r.layers, r.repositories, r.rest,
 	} {
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)
@@ -80,6 +80,7 @@ func (s *Steward) keeps() map[Kind]string {
 	after := func(d time.Duration) string { return days(d) + " after its change has ended" }
 	return map[Kind]string{
 		Layers:       "while a workspace stands on it; the others as layers: of sallyport.yaml says",
+		Caches:       "while a workspace or a sandbox stands on it; the others as layers: of sallyport.yaml says",
 		Workspaces:   "until its change has ended",
 		Repositories: "what a ref names",
 		Refs:         after(s.Retention.Refs),

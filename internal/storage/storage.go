@@ -22,6 +22,7 @@ type Kind string
 // The kinds, in the order they are shown.
 const (
 	Layers       Kind = "layers"       // base trees, shared by workspaces
+	Caches       Kind = "caches"       // what setups and checks left on a base, for the next ones to begin with
 	Workspaces   Kind = "workspaces"   // what agents write
 	Repositories Kind = "repositories" // the host's own, with every checkpoint
 	Refs         Kind = "refs"         // of changes that have ended, in those and in projects
@@ -35,7 +36,7 @@ const (
 )
 
 // kinds is the order of a report.
-var kinds = []Kind{Layers, Workspaces, Repositories, Refs, Transcripts, Exports, Database, Backups, Logs, Orphans, Other}
+var kinds = []Kind{Layers, Caches, Workspaces, Repositories, Refs, Transcripts, Exports, Database, Backups, Logs, Orphans, Other}
 
 // Retention says how long things stay after their change has ended. Zero means the default.
 type Retention struct {

@@ -255,6 +255,7 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 		chain, ignore = []git.OID{r.Tree}, r.Tree
 	}
 	layer := m.layerOf(chain, ignore)
+	spec.Setup = r.Setup
 	w := Workspace{Spec: spec, Strategy: r.Strategy, layers: layer.Trees, ignore: layer.Ignore, path: path}
 	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
 	w.Tree.Objects = m.binds(r.Objects)

@@ -27,9 +27,12 @@ const (
 
 // StockID names a stock. All of a family are good for the same; the generation tells them apart.
 type StockID struct {
-	Family     string // 32 hexadecimal digits
+	Family     string // 32 hexadecimal digits: what it was made with, as 16, and by which commands
 	Generation string // 12
 }
+
+// kin reports whether two families were made with the same, by whatever commands.
+func kin(a, b string) bool { return a[:len(a)/2] == b[:len(b)/2] }
 
 // String is the name of its folder.
 func (s StockID) String() string { return s.Family + "-" + s.Generation }
@@ -116,34 +119,50 @@ func (m *Manager) openStock(id StockID) (Stock, error) {
 	return s, nil
 }
 
-// Stock returns exactly one, which stays until release is called. Errors: os.ErrNotExist.
+// Stock returns exactly one, which stays until release is called; none if it is not there.
 func (m *Manager) Stock(id StockID) (s Stock, release func(), err error) {
 	release = m.pinStock(id.String())
 	if s, err = m.openStock(id); err == nil {
 		err = m.usedAt(s.path)
 	}
-	if err != nil {
-		release()
-		return Stock{}, nil, err
+	if err == nil {
+		return s, release, nil
 	}
-	return s, release, nil
+	release()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return Stock{}, func() {}, err
 }
 
-// LatestStock returns the youngest of a family, which stays until release is called. Errors: os.ErrNotExist.
+// StockOf returns the one that a workspace shows, which keeps it; none if it shows none.
+func (m *Manager) StockOf(w Workspace) (Stock, error) {
+	id, ok := parseStock(w.Spec.Setup)
+	if !ok {
+		return Stock{}, nil
+	}
+	return m.openStock(id)
+}
+
+// LatestStock returns the youngest of a family, else of its kin, which stays until release is called; none if there is none.
 func (m *Manager) LatestStock(family string) (Stock, func(), error) {
 	all, err := m.openStocks()
 	if err != nil {
-		return Stock{}, nil, err
+		return Stock{}, func() {}, err
 	}
-	var latest Stock
-	for _, s := range all {
-		if s.ID.Family == family && (latest.None() || s.Note.Made.After(latest.Note.Made)) {
-			latest = s
+	all = slices.DeleteFunc(all, func(s Stock) bool { return !kin(s.ID.Family, family) })
+	if len(all) == 0 {
+		return Stock{}, func() {}, nil
+	}
+	latest := slices.MaxFunc(all, func(a, b Stock) int {
+		if own := a.ID.Family == family; own != (b.ID.Family == family) {
+			if own {
+				return 1
+			}
+			return -1
 		}
-	}
-	if latest.None() {
-		return Stock{}, nil, os.ErrNotExist
-	}
+		return a.Note.Made.Compare(b.Note.Made)
+	})
 	return m.Stock(latest.ID)
 }
 
@@ -198,7 +217,7 @@ func (m *Manager) MakeStock(ctx context.Context, id StockID, n StockNote, owner 
 	})
 	if err != nil {
 		release()
-		return Stock{}, nil, err
+		return Stock{}, func() {}, err
 	}
 	return s, release, nil
 }

@@ -1,0 +1,201 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/problem"
+	"sallyport/internal/store"
+	"sallyport/internal/workspace"
+)
+
+// setupFailed says that a command of a setup did not succeed.
+type setupFailed struct {
+	command string
+	run     shellRun
+	closed  bool // the registries were not in reach
+}
+
+func (f *setupFailed) Error() string {
+	text := fmt.Sprintf("the setup %q failed: %s", f.command, f.run.why())
+	if last := lastLines(f.run.tail, 3); last != "" {
+		text += "; its last lines: " + last
+	}
+	if f.closed {
+		text += " (package registries were not in reach: --egress registries lets it)"
+	}
+	return text
+}
+
+// lastLines are the last lines of a text that are not empty, in one.
+func lastLines(text string, n int) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
+	return strings.Join(lines[max(len(lines)-n, 0):], " | ")
+}
+
+// setups are the setup commands of a change, the repository's own first.
+func setups(row store.Change, j Judging) []string { return slices.Concat(j.Setup, row.Request.Setup) }
+
+// setUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
+// all bases that depend on the same. On a tree that nobody has approved it runs for that tree alone: what an agent proposes to
+// depend on is there for its own checks, and for nobody else.
+//
+// Errors: *setupFailed.
+func (c *Controller) setUp(ctx context.Context, row store.Change, j Judging, commit git.OID) (s workspace.Stock, release func(), err error) {
+	commands := setups(row, j)
+	if len(commands) == 0 {
+		return workspace.Stock{}, func() {}, nil
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	tree, err := host.Tree(ctx, commit)
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	base := git.OID(row.Base)
+	needs, err := dependencies(ctx, host, base, commands)
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	same := commit == base
+	if !same {
+		its, err := dependencies(ctx, host, commit, commands)
+		if err != nil {
+			return workspace.Stock{}, nil, err
+		}
+		same = slices.Equal(its, needs)
+	}
+	reach := fmt.Sprintf("%q %v", row.Request.Setup, slices.Contains(row.Request.Egress, registries)) // without them it may leave something else
+	id := workspace.StockID{Family: c.family(row, j, workspace.Setup, commands, reach), Generation: generation(needs...)}
+	if same {
+		s, release, err := c.setUpOn(ctx, row, j, id, base)
+		if err != nil {
+			return workspace.Stock{}, nil, err
+		}
+		fits, err := c.Workspaces.Fits(ctx, host, s, tree)
+		if fits && err == nil {
+			return s, release, nil
+		}
+		release()
+		if err != nil {
+			return workspace.Stock{}, nil, err
+		}
+	}
+	id.Generation = generation("tree", string(tree))
+	return c.setUpOn(ctx, row, j, id, commit)
+}
+
+// setUpOn returns a stock, which the setup makes on a commit if it is not there.
+func (c *Controller) setUpOn(ctx context.Context, row store.Change, j Judging, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
+	if s, release, err := c.Workspaces.Stock(name); err != nil || !s.None() {
+		return s, release, err
+	}
+	host := c.Workspaces.Host(row.Request.Project)
+	tree, err := host.Tree(ctx, on)
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(host.Path), Base: on, Tree: tree, Commands: setups(row, j), Made: now()}
+	s, release, err := c.Workspaces.MakeStock(ctx, name, n, c.owner(row), workspace.Stock{}, func(room workspace.Room) error {
+		return c.runSetup(ctx, row, j, room, on)
+	})
+	var failed *setupFailed
+	if err != nil && !errors.As(err, &failed) {
+		err = fmt.Errorf("run the setup on %.12s: %w", on, err)
+	}
+	return s, release, err
+}
+
+// runSetup runs the commands, one after the other, on a throw-away workspace, from which room takes what they leave.
+func (c *Controller) runSetup(ctx context.Context, row store.Change, j Judging, room workspace.Room, on git.OID) error {
+	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), on)
+	if err != nil {
+		return err
+	}
+	defer c.discard(ctx, shown)
+	for _, command := range setups(row, j) {
+		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "setup", Text: command})
+		name := id.NewSession("setup")
+		own := slices.Contains(row.Request.Setup, command)
+		way, err := c.wayOut(ctx, row, Outgoing{Session: name, Setup: true, Fetch: own})
+		if err != nil {
+			return err
+		}
+		run, err := c.shellOf(ctx, row, name, confined{judging: j, way: way, tree: shown.Tree, cache: room.Cache}, command)
+		way.Close()
+		if err != nil {
+			return err
+		}
+		if !run.ok() {
+			return problem.Errorf(problem.Refused, "sallyport run --help", "%w", &setupFailed{command, run, !way.Registries && !own})
+		}
+	}
+	return room.Take(ctx, shown)
+}
+
+// registries is the word for package registries among what a person lets a change reach.
+const registries = "registries"
+
+// manifests are names of files that say what a tree depends on.
+var manifests = []string{
+	"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml", "bun.lock", "bun.lockb", ".npmrc",
+	"go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock",
+	"pyproject.toml", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile", "Pipfile.lock", "pylock.toml", "setup.py", "setup.cfg",
+	"composer.json", "composer.lock", "Gemfile", "Gemfile.lock", "mix.exs", "mix.lock", "packages.lock.json", "gradle.lockfile", "flake.lock",
+}
+
+// manifest reports whether a path says what a tree depends on.
+func manifest(p string) bool {
+	name := path.Base(p)
+	return slices.Contains(manifests, name) || strings.HasPrefix(name, "requirements") && (strings.HasSuffix(name, ".txt") || strings.HasSuffix(name, ".in"))
+}
+
+// dependencies are the paths and contents of a commit's files that say what it depends on, and of those that the setup names. Where
+// there is none the whole tree is: nothing says when what the setup left has grown old.
+func dependencies(ctx context.Context, host git.Dir, commit git.OID, commands []string) (all []string, err error) {
+	err = host.List(ctx, commit, func(p string, e git.Entry, _ int64) error {
+		if manifest(p) {
+			all = append(all, p, string(e.OID))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find what %.12s depends on: %w", commit, err)
+	}
+	if len(all) == 0 {
+		tree, err := host.Tree(ctx, commit)
+		return []string{"tree", string(tree)}, err
+	}
+	var named []string
+	for _, command := range commands {
+		for word := range strings.FieldsSeq(command) {
+			if p := path.Clean(word); fsPath(p) {
+				named = append(named, p)
+			}
+		}
+	}
+	found, err := host.Lookup(ctx, commit, named)
+	if err != nil {
+		return nil, fmt.Errorf("find what the setup runs of %.12s: %w", commit, err)
+	}
+	for i, e := range found {
+		if !e.Absent() {
+			all = append(all, named[i], string(e.OID))
+		}
+	}
+	return all, nil
+}
+
+// fsPath reports whether a word may be a path in a tree.
+func fsPath(p string) bool {
+	return p != "." && !path.IsAbs(p) && !strings.HasPrefix(p, "../") && p != ".." && !strings.HasPrefix(p, "-")
+}

@@ -1,0 +1,213 @@
+package change_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"sallyport/internal/change"
+	"sallyport/internal/git"
+	"sallyport/internal/id"
+	"sallyport/internal/request"
+	"sallyport/internal/sandbox"
+	"sallyport/internal/workspace"
+)
+
+// kitchen is a home whose sandboxes can be shown overlays, and notes what each of them found and was for.
+type kitchen struct {
+	*home
+	mu   sync.Mutex
+	runs []string // "<what> <files in its caches> <files over its base>"
+	fail string   // part of a command that fails
+}
+
+func newKitchen(h *home) *kitchen {
+	k := &kitchen{home: h}
+	for name, text := range map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1\n"} {
+		k.write(name, text)
+	}
+	state := filepath.Join(h.parts.Home, "state")
+	h.parts.Workspaces = workspace.New(workspace.Config{Root: state, Strategy: workspace.Overlay})
+	h.cage.program = func(spec sandbox.Spec, _ <-chan struct{}) int { return k.cook(spec) }
+	return k
+}
+
+// write commits a file of the person's.
+func (k *kitchen) write(name, text string) {
+	k.t.Helper()
+	if err := os.WriteFile(filepath.Join(k.repo, name), []byte(text), 0o644); err != nil {
+		k.t.Fatal(err)
+	}
+	k.git("add", "-A")
+	k.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", name)
+}
+
+// cook is every program: it notes what it finds, and leaves its mark in the caches and in node_modules. An agent changes the page too.
+func (k *kitchen) cook(spec sandbox.Spec) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	what, _, _ := strings.Cut(spec.ID, "-")
+	if spec.Argv[0] == "true" {
+		what = "agent"
+		putIn(k.t, filepath.Join(spec.Tree.Upper, "page.txt"), spec.ID)
+		if k.fail == "lock" {
+			putIn(k.t, filepath.Join(spec.Tree.Upper, "package-lock.json"), spec.ID)
+		}
+	}
+	k.runs = append(k.runs, what+" "+files(k.t, spec.Cache.Layers...)+" "+files(k.t, over(spec.Tree.Layers, "node_modules")...))
+	if spec.Cache.Upper != "" {
+		putIn(k.t, filepath.Join(spec.Cache.Upper, "by-"+what), "")
+	}
+	putIn(k.t, filepath.Join(spec.Tree.Upper, "node_modules", "by-"+what), "")
+	if k.fail != "" && strings.Contains(strings.Join(spec.Argv, " "), k.fail) {
+		_, _ = spec.Stdout.Write([]byte("first\n404 not found\n"))
+		return 1
+	}
+	return 0
+}
+
+func putIn(t *testing.T, path, text string) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+// over are folders of a name in layers.
+func over(layers []string, name string) (all []string) {
+	for _, l := range layers {
+		all = append(all, filepath.Join(l, name))
+	}
+	return all
+}
+
+// files are the names in folders together; none are there for one that is not.
+func files(t *testing.T, folders ...string) string {
+	seen := map[string]bool{}
+	for _, f := range folders {
+		entries, err := os.ReadDir(f)
+		if err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+		for _, e := range entries {
+			seen[e.Name()] = true
+		}
+	}
+	return "[" + strings.Join(slices.Sorted(maps.Keys(seen)), " ") + "]"
+}
+
+// order requests a change with a check, waits until it rests, and returns what ran meanwhile.
+func (k *kitchen) order(c *change.Controller, setup ...string) (id.Change, []string) {
+	k.t.Helper()
+	k.mu.Lock()
+	k.runs = nil
+	k.mu.Unlock()
+	r, err := c.Request(k.t.Context(), request.Request{
+		By: k.by(), Text: "x", Project: git.Project{Top: k.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
+		Profiles: []string{"go"}, Checks: []string{"vet"}, Setup: setup,
+	}, nil)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.show(c, r.Change.ID) // rests
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return r.Change.ID, slices.Sorted(slices.Values(k.runs))
+}
+
+func (k *kitchen) wantRuns(what string, got []string, want ...string) {
+	k.t.Helper()
+	if !slices.Equal(got, want) {
+		k.t.Errorf("%s ran\n%q, want\n%q", what, got, want)
+	}
+}
+
+// What checks begin with is what checks of the base left: no check of a proposal and no agent adds to it.
+func TestOnlyChecksOfABaseWriteWhatLaterChecksBeginWith(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		c, _ := h.daemon()
+		_, runs := k.order(c)
+		warm := slices.DeleteFunc(slices.Clone(runs), func(r string) bool { return !strings.HasPrefix(r, "warm") })
+		k.wantRuns("the first change's base", warm, "warm [] []")
+		for range 2 {
+			chg, runs := k.order(c)
+			k.wantRuns("a later change", runs, "agent [by-warm] []", "check [by-warm] []")
+			if with := h.show(c, chg).Proposal.Card.Checks[0].With; !strings.Contains(with, "the caches of ") {
+				t.Errorf("its card says %q", with)
+			}
+		}
+	})
+}
+
+func TestASetupRunsOnceForWhatTheBaseDependsOnAndAgentAndCheckSeeIt(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		w := &ways{}
+		h.parts.Network = w
+		c, _ := h.daemon()
+		k.order(c, "npm ci") // and the caches are there
+		asked := w.opened[0]
+		if !asked.Setup || !asked.Fetch || asked.Check {
+			t.Errorf("the setup's way out was opened for %+v", asked)
+		}
+		seen := "[by-setup by-warm] [by-setup]"
+		chg, runs := k.order(c, "npm ci")
+		k.wantRuns("the second change", runs, "agent "+seen, "check "+seen)
+		d := h.show(c, chg)
+		if with := d.Proposal.Card.Checks[0].With; !strings.Contains(with, `the setup ["npm ci"] of `) {
+			t.Errorf("its card says %q", with)
+		}
+		if got := d.Proposal.Card.Files; len(got) != 1 || got[0].Path != "page.txt" {
+			t.Errorf("it proposes %+v", got)
+		}
+
+		k.write("notes.txt", "nothing depends on it")
+		_, runs = k.order(c, "npm ci")
+		k.wantRuns("a change on another base that depends on the same", runs, "agent "+seen, "check "+seen)
+
+		k.write("package-lock.json", "2\n")
+		_, runs = k.order(c, "npm ci")
+		if !slices.Contains(runs, "setup [] []") || !slices.Contains(runs, "agent [by-setup] [by-setup]") {
+			t.Errorf("with another lock file ran %q", runs)
+		}
+	})
+}
+
+// A change that depends on something else has it in its own checks, made from its own tree; nobody else's begin with that.
+func TestWhatAProposalDependsOnIsSetUpForItsOwnChecksAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		c, _ := h.daemon()
+		k.order(c, "npm ci")
+		k.fail = "lock" // the agent changes the lock file
+		_, runs := k.order(c, "npm ci")
+		k.wantRuns("it", runs, "agent [by-setup by-warm] [by-setup]", "check [by-setup] [by-setup]", "setup [] []")
+		k.fail = ""
+		_, runs = k.order(c, "npm ci")
+		k.wantRuns("the next one", runs, "agent [by-setup by-warm] [by-setup]", "check [by-setup by-warm] [by-setup]")
+	})
+}
+
+func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		k.fail = "npm"
+		c, _ := h.daemon()
+		chg, runs := k.order(c, "npm ci")
+		k.wantRuns("it", runs, "setup [] []")
+		d := h.is(c, chg, change.Failed)
+		if r := d.Change.Reason; !strings.Contains(r, `the setup "npm ci" failed: it ended with status 1; its last lines: first | 404 not found`) {
+			t.Errorf("it says %q", r)
+		}
+		if left, err := h.parts.Workspaces.Stocks(); err != nil || len(left) > 0 {
+			t.Errorf("it left %v, %v", left, err)
+		}
+	})
+}
