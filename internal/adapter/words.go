@@ -43,7 +43,11 @@ func first(o agent.Order, loaded bool) string {
 		return o.Text
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Your work on this request was interrupted: %s. The files are as they were kept then: look at them before you go on.\n", o.Resumed.Why)
+	files := o.Resumed.Files
+	if files == "" {
+		files = "The files are as they were kept then: look at them before you go on."
+	}
+	fmt.Fprintf(&b, "Your work on this request was interrupted: %s. %s\n", o.Resumed.Why, files)
 	if loaded {
 		b.WriteString("Go on where you left off. The request was:\n\n" + o.Text)
 		return b.String()

@@ -30,6 +30,7 @@ type Task struct {
 // Resumed says how a session goes on.
 type Resumed struct {
 	Why        string // for the agent: the daemon died, a person resumed it
+	Files      string // what has become of its files, where they are not as they were kept
 	Transcript string // the end of what was said, at most TranscriptBytesMax; for an agent that cannot load its own
 }
 

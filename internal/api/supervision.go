@@ -32,6 +32,11 @@ type Resume struct {
 	Keys          Keys   `json:"keys,omitempty"` // of its model; never stored
 }
 
+// Redo has an unlanded change made anew on its branch as it is now.
+type Redo struct {
+	Keys Keys `json:"keys,omitempty"` // of its model; never stored
+}
+
 // Exported names the file that a checkpoint's diff was written to (SV-041).
 type Exported struct {
 	Path string `json:"path"` // absolute, on the daemon's machine

@@ -9,7 +9,9 @@ import (
 	"sallyport/internal/inert"
 	"sallyport/internal/landing"
 	"sallyport/internal/problem"
+	"sallyport/internal/request"
 	"sallyport/internal/store"
+	"sallyport/internal/workspace"
 )
 
 // wayOn adds to a refusal because of drift how a person gets on. Where what differs is their own
@@ -26,11 +28,14 @@ func (c *Controller) wayOn(ctx context.Context, row store.Change, because error)
 		c.Log.Warn("whose edits are in the way could not be found out", "change", row.ID, "error", err)
 	} else if len(own) == len(drift.Paths) {
 		return problem.Errorf(problem.Refused, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
-			"%s on %s is without your own uncommitted edits, which --include-dirty took along: commit them as they were then, and approve again; if you have edited them since, run the request again: %w",
+			"%s on %s is without your own uncommitted edits, which --include-dirty took along: commit them as they were then, and approve again; if you have edited them since, commit them and redo the change: %w",
 			strings.Join(own, ", "), r.Branch, ownDrift{})
 	}
-	return problem.Errorf(problem.Refused, byHand(row),
-		"%w; run the request again to have it done on %s as it is now, or merge it by hand and commit", because, r.Branch)
+	if r.Kind == request.Revert {
+		return problem.Errorf(problem.Refused, byHand(row), "%w; roll back what came later first, or merge it by hand", because)
+	}
+	return problem.Errorf(problem.Refused, redoing(row.ID),
+		"%w; redo has it done again on %s as it is now, and to merge it by hand: %s", because, r.Branch, byHand(row))
 }
 
 // ownDrift is a drift that the person's own uncommitted work is.
@@ -41,11 +46,11 @@ func (ownDrift) Unwrap() error { return landing.ErrDrift }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
 func (c *Controller) ownWork(ctx context.Context, row store.Change, paths []string) ([]string, error) {
-	if !row.Request.IncludeDirty || row.Base == string(row.Request.Head) {
-		return nil, nil
-	}
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
+		return nil, err
+	}
+	if dirty, err := onUncommitted(ctx, host, row); err != nil || !dirty {
 		return nil, err
 	}
 	committed, err := host.Lookup(ctx, row.Request.Head, paths)
@@ -63,4 +68,15 @@ func (c *Controller) ownWork(ctx context.Context, row store.Change, paths []stri
 		}
 	}
 	return own, nil
+}
+
+// onUncommitted reports whether a change stands on a commit of the host's own, with the person's uncommitted work, and not
+// on one of the branch.
+func onUncommitted(ctx context.Context, host git.Dir, row store.Change) (bool, error) {
+	if !row.Request.IncludeDirty {
+		return false, nil
+	}
+	ref := workspace.BaseRef(row.ID)
+	refs, err := host.Refs(ctx, ref)
+	return err == nil && row.Base != "" && refs[ref] == git.OID(row.Base), err
 }

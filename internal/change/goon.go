@@ -29,7 +29,7 @@ func (c *Controller) lastHome(all []session.Session) string {
 // goesOn reports whether the next session takes up the tree that the last one left: its agent has a home to go on from, and
 // nobody has chosen another tree since it began.
 func (c *Controller) goesOn(row store.Change, last session.Session, all []session.Session) bool {
-	return last.Reason != resumed && last.Reason != notRestored && last.From == row.From && c.lastHome(all) != ""
+	return !toGoOn(last) && last.Reason != notRestored && last.From == row.From && c.lastHome(all) != ""
 }
 
 // goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
@@ -76,6 +76,11 @@ func (c *Controller) program(ctx context.Context, row store.Change, e equipped, 
 		why += broken
 	}
 	e.task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
+	if last.Reason == redone {
+		if e.task.Resumed.Files, err = c.redoWords(ctx, row); err != nil {
+			return p, err
+		}
+	}
 	return e.program()
 }
 
@@ -100,6 +105,8 @@ func (c *Controller) lastBroken(ctx context.Context, change id.Change, s id.Sess
 // interruption says to an agent why it begins again.
 func interruption(last session.Session) string {
 	switch last.Reason {
+	case redone:
+		return "the branch that you work on has moved, or a check failed there"
 	case resumed:
 		return "a person has asked you to go on"
 	case notRestored:

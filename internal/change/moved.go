@@ -134,8 +134,8 @@ func (c *Controller) checkResult(ctx context.Context, row store.Change, u *unche
 		c.mu.Unlock()
 	}
 	if v.why != nil {
-		return &redResult{*u, v.results, problem.Errorf(problem.Refused, byHand(row),
-			"%s, and on the tree that results %s; run the request again to have it done there, or merge it by hand", unlike(row, u), failed(v))}
+		return &redResult{*u, v.results, problem.Errorf(problem.Refused, redoing(row.ID),
+			"%s, and on the tree that results %s; redo has it done again there, and to merge it by hand: %s", unlike(row, u), failed(v), byHand(row))}
 	}
 	return c.DB.InTx(ctx, func(tx store.Tx) error { return c.resultPassed(ctx, tx, row, u, v) })
 }
@@ -192,13 +192,15 @@ const (
 // movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
 // otherwise there. It reads only.
 func (c *Controller) movedSince(ctx context.Context, row store.Change, edits []git.Edit) (*proposal.Moved, []string, error) {
-	from := git.OID(row.Base)
-	if row.Request.IncludeDirty && row.Request.Head != "" {
-		from = row.Request.Head // what was uncommitted then is no move of the branch
-	}
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
 		return nil, nil, err
+	}
+	from := git.OID(row.Base)
+	if dirty, err := onUncommitted(ctx, host, row); err != nil {
+		return nil, nil, err
+	} else if dirty {
+		from = row.Request.Head // what was uncommitted then is no move of the branch
 	}
 	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
 	if err != nil || head == "" || head == from {

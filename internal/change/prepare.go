@@ -37,6 +37,12 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 	if row.Request.Kind == request.Revert {
 		return c.computeRevert(ctx, row)
 	}
+	if before, err := c.superseded(ctx, row); err != nil || before != nil {
+		if err != nil {
+			return err
+		}
+		return c.prepareAgain(ctx, row)
+	}
 	r := row.Request
 	host, err := c.Workspaces.Repository(ctx, r.Project)
 	if err != nil {

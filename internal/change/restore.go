@@ -133,12 +133,16 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	if err != nil {
 		return checkpoint.Checkpoint{}, err
 	}
-	if s := c.watching(cp.Change); s != nil {
-		return s.restoreTo(ctx, cp, by)
-	}
 	row, err := c.row(ctx, cp.Change)
 	if err != nil {
 		return checkpoint.Checkpoint{}, err
+	}
+	if cp.Base != git.OID(row.Base) {
+		return checkpoint.Checkpoint{}, problem.Errorf(problem.Conflict, "sallyport checkpoint list "+string(row.ID),
+			"%s stands on an earlier commit of %s than %s does now: going back to it would take back what the branch has got since", cp.ID, row.Request.Branch, row.ID)
+	}
+	if s := c.watching(cp.Change); s != nil {
+		return s.restoreTo(ctx, cp, by)
 	}
 	switch State(row.State) {
 	case AwaitingApproval:

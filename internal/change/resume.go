@@ -61,7 +61,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 			return store.Change{}, err
 		}
 	}
-	from, err := c.lastTree(ctx, row.ID)
+	from, err := c.lastTree(ctx, row)
 	if err == nil && from != "" {
 		_, err = c.holding(ctx, row, git.OID(from))
 	}
@@ -81,7 +81,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		} else if tried { // and was left as it stands
 			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed; there is nothing to resume", row.ID)
 		}
-		return c.takeUp(ctx, tx, &row, s, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
+		return c.takeUp(ctx, tx, &row, s, resumed, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
 	})
 	if err == nil {
 		c.moved(row)
@@ -106,8 +106,8 @@ func takesUp(row store.Change) (Event, error) {
 	return "", problem.Errorf(problem.Conflict, show, "%s is %s; there is nothing to resume", row.ID, row.State)
 }
 
-// takeUp moves a change back to work with a session that starts where it left off.
-func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change, s session.Session, from string, m Move) error {
+// takeUp moves a change back to work with a session that goes on from a tree, and why.
+func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change, s session.Session, why, from string, m Move) error {
 	all, err := tx.Sessions(ctx, row.ID)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change,
 	if last := all[len(all)-1]; last.ID != s.ID {
 		s.Attempt = last.Attempt + 1
 	}
-	s.Ended, s.Exit, s.Reason = nil, nil, resumed
+	s.Ended, s.Exit, s.Reason = nil, nil, why
 	if err := tx.PutSession(ctx, s); err != nil {
 		return err
 	}
@@ -140,11 +140,14 @@ func (c *Controller) onward(ctx context.Context, tx store.Tx, row store.Change) 
 	return "sallyport change show " + string(row.ID), nil
 }
 
-// lastTree is the commit of a change's last checkpoint; "" if it has none: its base.
-func (c *Controller) lastTree(ctx context.Context, change id.Change) (string, error) {
-	all, err := c.Checkpoints(ctx, change)
-	if err != nil || len(all) == 0 {
+// lastTree is the commit of a change's last checkpoint on its base; without one what it was to start from, "" for the base.
+func (c *Controller) lastTree(ctx context.Context, row store.Change) (string, error) {
+	all, err := c.Checkpoints(ctx, row.ID)
+	if err != nil {
 		return "", err
 	}
-	return string(all[len(all)-1].Commit), nil
+	if n := len(all); n > 0 && all[n-1].Base == git.OID(row.Base) {
+		return string(all[n-1].Commit), nil
+	}
+	return row.From, nil
 }

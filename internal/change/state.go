@@ -53,7 +53,7 @@ const (
 	Pause     Event = "paused"     // a person stopped the agent where it stands
 	Block     Event = "blocked"    // the host stopped it: it needs a person (SV-091)
 	Resume    Event = "resumed"    // a person lets it go on
-	Again     Event = "again"      // a person has an ended session resumed (RM-025)
+	Again     Event = "again"      // a person has an ended session resumed (RM-025), or a change made anew on its branch as it is now
 	Fail      Event = "fail"       // agent, rule, check or machine; the reason says which
 )
 
@@ -65,7 +65,7 @@ var moves = map[State]map[Event]State{
 	Paused:           {Resume: Working, Block: Blocked, Cancel: Cancelled, Fail: Failed},
 	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
 	Submitted:        {Proposed: AwaitingApproval, Cancel: Cancelled, Fail: Failed},
-	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Refused: Rejected, Cancel: Cancelled},
+	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Again: Preparing, Refused: Rejected, Cancel: Cancelled},
 	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
 	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
 	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack, GivenUp: Failed},

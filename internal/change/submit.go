@@ -89,7 +89,7 @@ func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *o
 		return err
 	}
 	i := slices.IndexFunc(all, func(cp checkpoint.Checkpoint) bool { return cp.ID == row.Chosen })
-	if i < 0 || all[i].Status != checkpoint.Valid { // only valid can be proposed (SV-024, SV-040)
+	if i < 0 || all[i].Status != checkpoint.Valid || all[i].Base != o.base { // only valid can be proposed (SV-024, SV-040)
 		return fmt.Errorf("%s has no valid checkpoint to offer", row.ID)
 	}
 	o.from = &all[i]

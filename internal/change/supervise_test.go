@@ -708,6 +708,7 @@ func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
 			"checkpoint": func(ctx context.Context) error { _, err := c.CheckpointNow(ctx, chg, stranger); return err },
 			"restore":    func(ctx context.Context) error { _, err := c.RestoreTo(ctx, taken.ID, stranger); return err },
 			"put back":   func(ctx context.Context) error { _, err := c.PutBack(ctx, chg, stranger, nil, true); return err },
+			"redo":       func(ctx context.Context) error { _, err := c.Redo(ctx, chg, stranger, nil); return err },
 			"go on":      func(ctx context.Context) error { _, err := c.ResumeSession(ctx, identity, stranger, nil); return err },
 		} {
 			if err := try(t.Context()); problem.KindOf(err) != problem.Denied {

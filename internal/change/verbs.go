@@ -113,6 +113,9 @@ type Verbs interface {
 	// ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with its identity,
 	// its transcript and its last tree (RM-025). Errors: not found without state, conflict if it works or has landed.
 	ResumeSession(ctx context.Context, s id.Session, by audit.Actor, keys credential.Keys) (store.Change, error)
+	// Redo has an unlanded change made anew on its branch as it is now: what was offered last is applied there where it fits,
+	// the agent is told where not, and a new card follows. Errors: conflict if there is nothing to do again.
+	Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (store.Change, error)
 	// CheckpointNow takes a checkpoint of a running agent's workspace at once (SV-043).
 	CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (checkpoint.Checkpoint, error)
 	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.

@@ -81,7 +81,7 @@ func (c *Controller) judgedSpec(ctx context.Context, row store.Change) (workspac
 // startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
 // that is as it was at the session's start; one that goes on gets what it left.
 func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session, all []session.Session) (workspace.Workspace, error) {
-	if last.Reason != resumed {
+	if !toGoOn(last) {
 		left, err := c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started})
 		if err != nil {
 			return ws, fmt.Errorf("keep what %s left: %w", last.ID, err)
@@ -136,8 +136,14 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 		}
 	}
 	stop := c.report(ctx, row.ID, ws, &run)
+	told, err := c.tellRedo(ctx, *row, last, &run)
+	if err != nil {
+		stop()
+		return err
+	}
 	exit, again, err := c.supervise(ctx, row, ws, &run, mode)
 	stop()
+	told()
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled) {
 		return context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
 	}
@@ -236,7 +242,7 @@ func (c *Controller) fallBack(ctx context.Context, row store.Change, last checkp
 		return nil, err
 	}
 	for _, cp := range slices.Backward(all) {
-		if cp.Number < last.Number && cp.Status == checkpoint.Valid {
+		if cp.Number < last.Number && cp.Status == checkpoint.Valid && cp.Base == last.Base {
 			if cp.Total() == 0 {
 				return nil, nil
 			}
@@ -298,7 +304,7 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 	if n := len(before); n > 0 {
 		previous = &before[n-1]
 	}
-	if !t.live && previous != nil && previous.Session == t.session && previous.Trigger == t.why && !previous.At.Before(t.since) {
+	if !t.live && previous != nil && previous.Session == t.session && previous.Trigger == t.why && previous.Base == ws.Spec.Base && !previous.At.Before(t.since) {
 		// It is recorded: a crash came before the move that follows it.
 		edits, err := host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err

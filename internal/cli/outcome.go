@@ -31,11 +31,15 @@ func (a *app) outcome(d api.Detail, how manner) error {
 		s.wentBack(c)
 	case api.AwaitingApproval:
 		if c.Problem != "" { // landing was refused; it waits again
+			if p := d.Proposal; p != nil && p.Card.ChecksOn != nil {
+				s.checks(p.Card)
+			}
 			a.say(fmt.Sprintf("%s was not landed: %s", c.ID, c.Reason), c.Next)
 		} else if d.Proposal != nil {
 			s.card(c.ID, *d.Proposal)
 		}
 		a.waits(s, c.ID)
+		a.mayRedo(s, d.Proposal)
 	default:
 		if d.Proposal != nil && c.State == api.Failed {
 			s.checks(d.Proposal.Card) // with the last words of the one that said no

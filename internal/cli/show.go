@@ -176,6 +176,7 @@ func (s sheet) stands(a *app, d api.Detail) {
 			s.line("%s %s", s.red("not landed:"), inert.Line(c.Reason))
 		}
 		a.waits(s, c.ID)
+		a.mayRedo(s, d.Proposal)
 		return
 	case api.RolledBack:
 		s.wentBack(c)

@@ -106,6 +106,12 @@ func (c *Client) Restore(ctx context.Context, checkpoint string) (out api.Checkp
 	return out, err
 }
 
+// Redo has an unlanded change made anew on its branch as it is now.
+func (c *Client) Redo(ctx context.Context, change string, r api.Redo) (out api.Change, err error) {
+	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "redo"), nil, r, &out)
+	return out, err
+}
+
 // ResumeSession lets the agent of a session go on; it returns the change it works for.
 func (c *Client) ResumeSession(ctx context.Context, session string, r api.Resume) (out api.Change, err error) {
 	err = c.call(ctx, post, api.Path("sessions", url.PathEscape(session), "resume"), nil, r, &out)

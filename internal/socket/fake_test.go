@@ -130,6 +130,13 @@ func (v *verbs) Give(_ context.Context, c id.Change, by audit.Actor, keys creden
 	return v.note(by, "give %s %d", c, len(keys))
 }
 
+func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) (change.Row, error) {
+	v.mu.Lock()
+	v.keys = keys
+	v.mu.Unlock()
+	return v.row, v.note(by, "redo %s", c)
+}
+
 func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error) {
 	v.mu.Lock()
 	v.keys = keys

@@ -145,6 +145,13 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			}
 			return err
 		}, "restore ckpt-002-abcdef01"},
+		"redo": {func(c *client.Client) error {
+			row, err := c.Redo(ctx, "chg-00000001", api.Redo{})
+			if err == nil && row.ID != "chg-00000001" {
+				t.Errorf("got %+v", row)
+			}
+			return err
+		}, "redo chg-00000001"},
 		"resume session": {func(c *client.Client) error {
 			row, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "interactive"})
 			if err == nil && row.ID != "chg-00000001" {

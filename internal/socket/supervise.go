@@ -105,6 +105,22 @@ func (s *Server) resumeSession(r *http.Request) (any, error) {
 	return changeOf(row), nil
 }
 
+func (s *Server) redo(r *http.Request) (any, error) {
+	ref, err := id.ParseChange(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var in api.Redo
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	row, err := s.Verbs.Redo(r.Context(), ref, by(r), keysOf(in.Keys))
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(row), nil
+}
+
 func (s *Server) checkpointExport(r *http.Request) (any, error) {
 	ref, err := id.ParseCheckpoint(r.PathValue("id"))
 	if err != nil {
