@@ -398,7 +398,7 @@ func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Pro
 	}
 	return landing.Order{
 		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut,
-		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.author, Committer: made.committer,
+		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.author, Committer: made.committer, Signing: made.signing,
 		Message: made.message,
 	}, nil
 }

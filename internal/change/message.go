@@ -24,6 +24,7 @@ import (
 type made struct {
 	author, committer git.Signature
 	message           string
+	signing           *git.Signing // nil = it is not signed
 }
 
 // titled says on a card how the commit will read and who it will be by.
@@ -33,25 +34,62 @@ func (c *Controller) titled(ctx context.Context, row store.Change, o offer, card
 		return err
 	}
 	who, note := c.person(ctx, row)
+	signed := c.signable(ctx, row, who)
 	card.Subject = c.Secrets.Redact(subject)
 	card.CommitBy = "by " + who.Author.Address()
 	if who.Committer.Address() != who.Author.Address() {
 		card.CommitBy += ", committed by " + who.Committer.Address()
 	}
 	if note != "" {
-		card.CommitBy = c.Secrets.Redact(card.CommitBy + ", " + note)
+		card.CommitBy += ", " + note
 	}
+	card.CommitBy = c.Secrets.Redact(card.CommitBy + signed)
 	return nil
+}
+
+// signable says for a card how the commit will be signed, or what stands in the way: it is tried now, so that nobody finds out after
+// their yes. Nothing is said where commits are not signed.
+func (c *Controller) signable(ctx context.Context, row store.Change, who git.Person) string {
+	r := row.Request
+	s, err := r.Project.Signing(ctx, c.configHome(row))
+	if err == nil && s == nil {
+		return ""
+	}
+	if err == nil {
+		err = r.Project.TrySigning(ctx, c.Ops, *s, who)
+	}
+	if err != nil {
+		return fmt.Sprintf("; IT CANNOT BE SIGNED, though commit.gpgsign wants it: %v. To land it unsigned: sallyport approve %s --unsigned",
+			strings.Join(strings.Fields(err.Error()), " "), row.ID)
+	}
+	return ", signed (" + s.Format + ")"
+}
+
+// signing is how an approved commit is signed: nil if commits are not, or if who approved it lets it land unsigned.
+func (c *Controller) signing(ctx context.Context, row store.Change, yes approval.Approval) (*git.Signing, error) {
+	if yes.Unsigned {
+		return nil, nil
+	}
+	s, err := row.Request.Project.Signing(ctx, c.configHome(row))
+	if err != nil {
+		err = landing.Unsignable(row.ID, err)
+	}
+	return s, err
+}
+
+// configHome is the home folder whose git configuration counts; "" = that of the repository's owner. Who asks for another's
+// repository has not their configuration.
+func (c *Controller) configHome(row store.Change) string {
+	if row.Request.By.UID == int(row.Request.Project.UID) {
+		return row.Request.Home
+	}
+	return ""
 }
 
 // person is who commits in a row's repository; note says why that is not what its configuration says. A configuration that cannot be
 // read holds nothing up: the home's own name stands in, as it does where nobody is named.
 func (c *Controller) person(ctx context.Context, row store.Change) (who git.Person, note string) {
-	r, home := row.Request, ""
-	if r.By.UID == int(r.Project.UID) { // who asks for another's repository has not their configuration
-		home = r.Home
-	}
-	who, err := r.Project.Person(ctx, home)
+	who, err := row.Request.Project.Person(ctx, c.configHome(row))
 	switch {
 	case err != nil:
 		who, note = git.Person{}, "for git config cannot be read: "+err.Error()
@@ -137,7 +175,10 @@ func (c *Controller) commit(ctx context.Context, row store.Change, p proposal.Pr
 			m.Body += "\n\n" + body
 		}
 	}
-	return c.sealed(who, m, *yes.At), nil
+	sealed := c.sealed(who, m, *yes.At)
+	var err error
+	sealed.signing, err = c.signing(ctx, row, yes)
+	return sealed, err
 }
 
 // subjectIn is the first line of a text as a subject would have it, whole.
@@ -158,6 +199,9 @@ func (c *Controller) commitBack(ctx context.Context, row store.Change, t trial.T
 		return made{}, err
 	}
 	m := landing.Message{Change: row.ID, Subject: landing.Reverting(subjectOf(tried)), Body: goingBack(tried, t.Reason)}
+	if s, err := row.Request.Project.Signing(ctx, c.configHome(row)); err != nil || s != nil {
+		m.Body += "\n\nIt is not signed: what goes back waits for nobody's key."
+	}
 	if grouped {
 		m.Subject = landing.Rollback(row.ID, t.Reason)
 	}

@@ -99,12 +99,16 @@ still has the digest that you have read before.
 
 --message says what the commit is to read, as git commit -m does, in place of what the card shows: its
 first line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
-approved it are added.`,
+approved it are added.
+
+Where git's own configuration wants commits signed (commit.gpgsign), what lands is signed as the
+repository's owner, by their program. What cannot be signed does not land, unless --unsigned says so.`,
 		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab",
 		oneQuestion, func(cmd *cobra.Command, words []string) error { return a.approve(cmd, words[0], yes, digest, with) })
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask again")
 	cmd.Flags().StringVar(&digest, "digest", "", "what was read: the `DIGEST`, or at least its first 8 characters")
 	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "what the commit is to say: `TEXT`, its first line the subject")
+	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "let it land unsigned where commit.gpgsign wants it signed")
 	return cmd
 }
 

@@ -50,10 +50,7 @@ func (p Project) Person(ctx context.Context, home string) (Person, error) {
 
 // settings returns what git's configuration says of the keys that match, by key in small letters; the last word counts.
 func (p Project) settings(ctx context.Context, home, keys string) (map[string]string, error) {
-	if home == "" || !filepath.IsAbs(home) {
-		home = homeOf(p.UID)
-	}
-	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Args: []string{"config", "--null", "--get-regexp", keys}, Home: home})
+	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Args: []string{"config", "--null", "--get-regexp", keys}, Home: p.home(home)})
 	var failed *Failure
 	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
 		return nil, err
@@ -66,9 +63,12 @@ func (p Project) settings(ctx context.Context, home, keys string) (map[string]st
 	return set, nil
 }
 
-// homeOf returns the home folder of a user, as the system says.
-func homeOf(uid uint32) string {
-	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil && u.HomeDir != "" {
+// home is the owner's home folder: as said, or as the system says.
+func (p Project) home(said string) string {
+	if filepath.IsAbs(said) {
+		return said
+	}
+	if u, err := user.LookupId(strconv.FormatUint(uint64(p.UID), 10)); err == nil && u.HomeDir != "" {
 		return u.HomeDir
 	}
 	return "/nonexistent"

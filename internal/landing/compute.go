@@ -24,7 +24,7 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	defer s.close()
 	made := Landing{
 		ID: o.Landing, Change: o.Change, Project: o.Project, Branch: o.Branch, WorkTree: o.WorkTree,
-		Message: o.Message, Author: o.Author, Committer: o.Committer, Started: time.Now().UTC(),
+		Message: o.Message, Signing: o.Signing, Author: o.Author, Committer: o.Committer, Started: time.Now().UTC(),
 	}
 	head, x, err := s.look(ctx, o.Branch, o.WorkTree, l.wait(waitForGit))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/git"
+	"sallyport/internal/id"
 	"sallyport/internal/problem"
 )
 
@@ -126,10 +127,11 @@ func (d *desk) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := common.ImportEdits(ctx, "git:import", git.Import{
+	in := git.Import{
 		Ref: made.Ref(), From: made.Head, Parents: []git.OID{made.Head}, Writes: writes,
 		Message: made.Message, Author: made.Author, Committer: made.Committer,
-	}, root)
+	}
+	c, err := common.ImportEdits(ctx, "git:import", in, root)
 	if err != nil {
 		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
 	}
@@ -154,7 +156,26 @@ func (d *desk) commit(ctx context.Context) error {
 	if len(other) == 0 && len(edits) != len(approved) {
 		return fmt.Errorf("the commit of %s changes %d paths instead of %d", made.ID, len(edits), len(approved))
 	}
-	return d.drifted(made, other)
+	if err := d.drifted(made, other); err != nil {
+		return err
+	}
+	return d.sign(ctx, c, in)
+}
+
+// sign has the commit signed, where it is to be. What cannot be signed does not land.
+func (d *desk) sign(ctx context.Context, c git.Commit, in git.Import) (err error) {
+	if d.l.Signing == nil {
+		return nil
+	}
+	if d.l.NewCommit, err = d.Sign(ctx, d.ops, *d.l.Signing, c, in); err != nil {
+		return Unsignable(d.l.Change, err)
+	}
+	return nil
+}
+
+// Unsignable is why a commit that is to be signed does not land.
+func Unsignable(change id.Change, why error) error {
+	return problem.Errorf(problem.Refused, "sallyport approve "+string(change)+" --unsigned", "the commit cannot be signed: %s", reason(why))
 }
 
 // run is one attempt to bring a journaled landing to an end.

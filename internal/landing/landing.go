@@ -35,6 +35,7 @@ type Landing struct {
 	Message   string        `json:"message"`
 	Author    git.Signature `json:"author"`
 	Committer git.Signature `json:"committer"`
+	Signing   *git.Signing  `json:"-"`       // how the commit is signed, before the row is written; nil = it is not
 	Staging   string        `json:"staging"` // folder on the work tree's file system that holds replaced and coming files
 	Started   time.Time     `json:"started"`
 	Ended     *time.Time    `json:"ended,omitempty"`
@@ -70,8 +71,9 @@ type Order struct {
 	Branch    string
 	WorkTree  bool // expect the branch to be checked out at Project.Top
 	Base      git.OID
-	Edits     []git.Edit // approved, relative to Base
-	Source    git.OID    // commit with the approved tree, present in the project's repository
+	Edits     []git.Edit   // approved, relative to Base
+	Source    git.OID      // commit with the approved tree, present in the project's repository
+	Signing   *git.Signing // nil = the commit is not signed
 	Message   string
 	Author    git.Signature
 	Committer git.Signature

@@ -52,7 +52,7 @@ func Rollback(change id.Change, reason string) string {
 func (m Message) String() string {
 	var b strings.Builder
 	b.WriteString(m.Subject + "\n\n")
-	if body := strings.TrimSpace(m.Body); body != "" && oneLine(body) != m.Subject {
+	if body := strings.TrimSpace(m.Body); body != "" && !strings.Contains(m.Subject, oneLine(body)) {
 		for line := range strings.Lines(inert.Block(body, 8<<10)) {
 			b.WriteString(plainLine(strings.TrimRight(line, " \t\r\n")) + "\n")
 		}

@@ -305,7 +305,7 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 		t.Fatalf("the second landing says %v, want drift", err)
 	}
 	r.land(t, orders[1])
-	if got := gitIn(t, r.Top, "", "log", "--format=%s", "--first-parent"); strings.Count(got, "swap") != 2 {
+	if got := gitIn(t, r.Top, "", "log", "--format=%s", "--first-parent"); strings.Count(got, "a summary") != 2 {
 		t.Errorf("history:\n%s", got)
 	}
 	if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "" {

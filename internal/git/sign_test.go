@@ -1,0 +1,132 @@
+package git_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/disk"
+	"sallyport/internal/git"
+)
+
+// signed is a repository, and a home folder whose configuration signs with a key of its own.
+func signed(t *testing.T) (p git.Project, home string, config func(args ...string)) {
+	t.Helper()
+	for _, tool := range []string{"git", "ssh-keygen"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("SKIPPED: %s is not installed", tool)
+		}
+	}
+	dir, home := t.TempDir(), t.TempDir()
+	run := func(argv ...string) {
+		t.Helper()
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", argv, err, out)
+		}
+	}
+	config = func(args ...string) { run(append([]string{"git", "-C", dir, "config"}, args...)...) }
+	run("git", "init", "-q", dir)
+	run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(home, "key"))
+	config("--global", "gpg.format", "ssh")
+	config("--global", "user.signingkey", filepath.Join(home, "key"))
+	config("--global", "commit.gpgsign", "true")
+	p, err := git.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, home, config
+}
+
+func TestACommitIsSignedAsItsOwnersConfigurationSays(t *testing.T) {
+	p, home, config := signed(t)
+	config("--global", "user.name", "Ann <ann>")
+	config("user.email", "ann@example.org") // in the repository's own
+	config("committer.name", "Builder")
+	who, err := p.Person(t.Context(), home)
+	if err != nil || who.Author.Address() != "Ann ann <ann@example.org>" || who.Committer.Address() != "Builder <ann@example.org>" {
+		t.Errorf("who commits: %+v, %v", who, err)
+	}
+	s, err := p.Signing(t.Context(), home)
+	if err != nil || s == nil || s.Format != "ssh" {
+		t.Fatalf("signing: %+v, %v", s, err)
+	}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err != nil {
+		t.Errorf("a try: %v", err)
+	}
+	who.Author.At, who.Committer.At = time.Unix(1700000000, 0), time.Unix(1700000000, 0)
+	in := git.Import{Ref: "refs/sallyport/x/landings/1", Message: "words\n", Author: who.Author, Committer: who.Committer}
+	c, err := p.Common(disk.Ops{}).Import(t.Context(), "import", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := body(t, p, c.OID)
+	made, err := p.Sign(t.Context(), disk.Ops{}, *s, c, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := body(t, p, made)
+	before, rest, _ := strings.Cut(text, "gpgsig ")
+	_, after, _ := strings.Cut(rest, "-----END SSH SIGNATURE-----\n")
+	if before+after != plain || after == "" {
+		t.Errorf("signed is\n%s\nunsigned was\n%s", text, plain)
+	}
+	if at, err := p.Common(disk.Ops{}).Resolve(t.Context(), in.Ref); err != nil || at != made {
+		t.Errorf("%s names %s (%v), not %s", in.Ref, at, err, made)
+	}
+	config("commit.gpgsign", "false")
+	if s, err := p.Signing(t.Context(), home); s != nil || err != nil {
+		t.Errorf("the repository's no: %+v, %v", s, err)
+	}
+}
+
+func body(t *testing.T, p git.Project, commit git.OID) string {
+	t.Helper()
+	out, err := p.Common(disk.Ops{}).Run(t.Context(), git.Cmd{Args: []string{"cat-file", "commit", string(commit)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// What is in .git/config came with the repository: it may say that commits are signed, never by which program.
+func TestNoProgramThatARepositoryNamesSigns(t *testing.T) {
+	trap := filepath.Join(t.TempDir(), "ran")
+	for _, key := range []string{"gpg.ssh.program", "gpg.ssh.defaultKeyCommand"} {
+		p, home, config := signed(t)
+		config(key, "touch "+trap+";")
+		if s, err := p.Signing(t.Context(), home); err == nil || !strings.Contains(err.Error(), "git config --global") {
+			t.Errorf("%s: %+v, %v", key, s, err)
+		}
+	}
+	p, home, config := signed(t)
+	s, err := p.Signing(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "evil")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+trap+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config("gpg.ssh.program", program) // between the look and the signing
+	config("gpg.program", program)
+	who := git.Person{Author: git.Signature{Name: "a", Email: "a@b"}, Committer: git.Signature{Name: "a", Email: "a@b"}}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(trap); err == nil {
+		t.Error("it ran")
+	}
+	config("--unset", "gpg.ssh.program")
+	config("--global", "user.signingkey", filepath.Join(home, "none"))
+	if s, err = p.Signing(t.Context(), home); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err == nil {
+		t.Error("it was signed without a key")
+	}
+}
