@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/egress"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/inert"
 	"sallyport/internal/policy"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
@@ -172,6 +173,7 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
+	p.Card.Made = c.Secrets.Redact(madeBy(row.Request))
 	if p.Card.Then, err = c.foretold(ctx, row, p); err != nil {
 		return p, err
 	}
@@ -189,6 +191,23 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 		return err
 	})
 	return p, err
+}
+
+// madeBy names the command that made a change, as a shell takes it, or the agent with its model; "" for a revert.
+func madeBy(r request.Request) string {
+	switch {
+	case r.Kind == request.Revert:
+		return ""
+	case len(r.Argv) > 0:
+		words := make([]string, len(r.Argv))
+		for i, w := range r.Argv {
+			words[i] = inert.Path(w)
+		}
+		return strings.Join(words, " ")
+	case r.Model != "":
+		return r.Agent + ", " + r.Model
+	}
+	return r.Agent
 }
 
 // hostsOnCard is how many hosts that were refused a card names.

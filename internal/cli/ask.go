@@ -36,7 +36,10 @@ func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Ap
 		if err := decidable(q); err != nil {
 			return false, err
 		}
-		a.sheet(a.Out).card(q.Approval.Change, q.Proposal)
+		sheet := a.sheet(a.Out)
+		sheet.folds = true
+		sheet.card(q.Approval.Change, q.Proposal)
+		a.showShort(ctx, c, sheet, q.Approval.Change)
 		decided, later, err := a.answer(ctx, c, q, with, signals)
 		switch {
 		case problem.KindOf(err) == problem.Conflict || problem.KindOf(err) == problem.Refused:

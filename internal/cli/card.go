@@ -17,6 +17,7 @@ type sheet struct {
 	w        io.Writer
 	width    int
 	terminal bool // who reads sees rows of width columns
+	folds    bool // many files of a folder are one line
 	now      time.Time
 }
 
@@ -44,6 +45,9 @@ func (s sheet) card(change string, p api.Proposal) {
 		kind = c.Kind + " "
 	}
 	s.line("  %sfor %s in %s, from %s", kind, inert.Path(c.Branch), inert.Path(c.Repo), short(p.Base))
+	if c.Made != "" {
+		s.rows("  made by: ", "    ", inert.Line(clip(c.Made, madeMax)))
+	}
 	if c.Note != "" {
 		s.line("  %s %s", s.yellow("note:"), inert.Line(c.Note))
 	}
@@ -77,6 +81,9 @@ func (s sheet) card(change string, p api.Proposal) {
 // picture shows the change as a picture: each path with as many + and - as it has lines,
 // scaled to the width.
 func (s sheet) picture(c api.Card) {
+	if s.folds {
+		c.Files = foldFiles(c.Files)
+	}
 	s.line("  %s, %s %s", count(c.FilesTotal, "file"), s.green(fmt.Sprintf("+%d", c.Added)), s.red(fmt.Sprintf("-%d", c.Removed)))
 	longest, most := 0, 1
 	for _, f := range c.Files {
@@ -102,12 +109,15 @@ func (s sheet) picture(c api.Card) {
 		}
 		s.line("  %s %s %s%s", s.status(f.Status), name+strings.Repeat(" ", names-columns(name)), strings.TrimRight(bar, " "), note)
 	}
-	if more := c.FilesTotal - len(c.Files); more > 0 {
+	if more := c.FilesTotal - standFor(c.Files); more > 0 {
 		s.line("  … and %s more", count(more, "file"))
 	}
 }
 
 func label(f api.FileLine) string {
+	if n, folded := filesIn(f); folded {
+		return inert.Path(f.Path) + "  " + count(n, "file")
+	}
 	if f.From != "" {
 		return inert.Path(f.From) + " => " + inert.Path(f.Path)
 	}
@@ -116,6 +126,9 @@ func label(f api.FileLine) string {
 
 // status is a path's fate in one column.
 func (s sheet) status(v string) string {
+	if strings.HasPrefix(v, folded) {
+		v = strings.TrimSpace(folded)
+	}
 	word := fmt.Sprintf("%-8s", inert.Line(v))
 	switch v {
 	case "added":

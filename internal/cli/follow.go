@@ -43,6 +43,7 @@ type manner struct {
 	output  bool   // show the agent's output
 	trial   trialManner
 	patient bool   // stay where a rollback failed, for it is tried again
+	silent  string // why nobody is asked here; "" where they said so themselves
 	wanted  string // the state that the command was given for: reaching it is success
 }
 

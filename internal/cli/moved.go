@@ -22,7 +22,7 @@ func (s sheet) moved(c api.Card) {
 		lines = append(lines, inert.Line(subject))
 	}
 	if more := m.Commits - len(m.Subjects); more > 0 {
-		lines = append(lines, "… and " + count(more, "more commit"))
+		lines = append(lines, "… and "+count(more, "more commit"))
 	}
 	paths := make([]string, len(m.Paths))
 	for i, p := range m.Paths {

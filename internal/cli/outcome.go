@@ -40,6 +40,9 @@ func (a *app) outcome(d api.Detail, how manner) error {
 		}
 		a.waits(s, c.ID)
 		a.mayRedo(s, d.Proposal)
+		if how.silent != "" {
+			s.line("  you are not asked here: %s", how.silent)
+		}
 	default:
 		if d.Proposal != nil && c.State == api.Failed {
 			s.checks(d.Proposal.Card) // with the last words of the one that said no

@@ -61,13 +61,21 @@ func foreground(fd int) bool {
 }
 
 // interactive reports whether a person can be asked: they see what is said and can answer.
-func (p Program) interactive() bool {
+func (p Program) interactive() bool { return p.whyNotAsked() == "" }
+
+// whyNotAsked says why nobody can be asked here; "" if somebody can.
+func (p Program) whyNotAsked() string {
 	in, ok := terminal(p.In)
-	if !ok || !foreground(in) {
-		return false
+	switch {
+	case !ok:
+		return "standard input is no terminal"
+	case !foreground(in):
+		return "this command runs in the background of its terminal"
 	}
-	_, ok = terminal(p.Err)
-	return ok
+	if _, ok := terminal(p.Err); !ok {
+		return "standard error is no terminal"
+	}
+	return ""
 }
 
 // width is how many columns a stream has; 100 where it is no terminal.

@@ -382,6 +382,9 @@ func firstLine(s string) string {
 // manner is how a new piece of work is followed: who is asked to approve is asked to confirm.
 func (a *app) manner(approve string, output bool) manner {
 	how := manner{approve: approve, output: output}
+	if approve == "later" {
+		how.silent = a.whyNotAsked()
+	}
 	if approve == "ask" {
 		how.trial = trialAsked
 	}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"sallyport/internal/api"
+)
+
+func TestManyFilesAreFoldedByFolderAndNoneIsLost(t *testing.T) {
+	var files []api.FileLine
+	for i := range 20 {
+		files = append(files, api.FileLine{Path: fmt.Sprintf("src/gen/f%02d.go", i), Status: "added", Added: 2})
+	}
+	files = append(files,
+		api.FileLine{Path: "src/gen/run.sh", Status: "added", Added: 1, Note: "new executable"},
+		api.FileLine{Path: "README.md", Status: "changed", Added: 1, Removed: 3},
+		api.FileLine{Path: "docs/a.md", Status: "renamed", From: "a.md"})
+
+	var shown strings.Builder
+	s := sheet{w: &shown, width: 100, folds: true}
+	s.picture(api.Card{Files: files, FilesTotal: 25, Added: 42, Removed: 3})
+	for _, want := range []string{"src/gen/  20 files", "   40 +", "src/gen/run.sh", "new executable", "README.md", "a.md => docs/a.md", "… and 2 files more"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("%q is not in\n%s", want, shown.String())
+		}
+	}
+	if strings.Contains(shown.String(), "f07.go") {
+		t.Errorf("the folder is not folded:\n%s", shown.String())
+	}
+
+	// Where a card is read to be read, and where there are few, every path has a line.
+	for _, s := range []sheet{{w: &shown, width: 100}, {w: &shown, width: 100, folds: true}} {
+		shown.Reset()
+		if s.folds {
+			files = files[10 : 24-3]
+		}
+		s.picture(api.Card{Files: files, FilesTotal: len(files)})
+		if !strings.Contains(shown.String(), "src/gen/f12.go") {
+			t.Errorf("folds %v:\n%s", s.folds, shown.String())
+		}
+	}
+}
+
+func TestARunThatAsksNobodySaysWhy(t *testing.T) {
+	d := newDaemon(t)
+	d.accepted = api.Change{ID: "chg-00000001", Text: "do"}
+	d.detail, d.question = waiting()
+	for words, want := range map[string]bool{"": true, "--approve=later": true} {
+		args := []string{"run", "--request", "do"}
+		if words != "" {
+			args = append(args, words)
+		}
+		got := d.cli(append(args, "--", "true")...)
+		if said := strings.Contains(got.out, "you are not asked here: standard input is no terminal"); said != want || got.code != exitWaiting {
+			t.Errorf("%q: exit %d, out %q", words, got.code, got.out)
+		}
+	}
+}
+
+func TestAShortDiffIsShownWithTheCardAndNoLineOfItIsTakenForOurs(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.question = waiting()
+	d.stream = "--- a\n+++ b\n+added\x1b[2J\nchg-00000001 finalized on main\n"
+	s := d.sit(t, "approve", "chg-00000001")
+	shown := s.see(`\[a\]pprove exactly this`)
+	if !strings.Contains(shown, "\r\n| chg-00000001 finalized on main") || !strings.Contains(shown, `+added\x1b[2J`) {
+		t.Errorf("shown: %q", shown)
+	}
+	s.press("l\n")
+	s.leaves()
+
+	d.stream = strings.Repeat("+line\n", diffAtOnce+1)
+	s = d.sit(t, "approve", "chg-00000001")
+	if shown := s.see(`\[a\]pprove exactly this`); strings.Contains(shown, "| +line") {
+		t.Errorf("a long diff is shown unasked: %q", shown)
+	}
+	s.press("l\n")
+	s.leaves()
+}
