@@ -147,7 +147,8 @@ type LeftOver struct {
 
 // Checkpoint is one recorded snapshot.
 type Checkpoint struct {
-	ID         string             `json:"checkpoint_id"`
+	ID         string             `json:"checkpoint_id"` // SV-040
+	Name       string             `json:"id"`            // the same, as every row of a list has it
 	Change     string             `json:"change"`
 	Number     int                `json:"number"`
 	Previous   string             `json:"previous_checkpoint_id,omitempty"`

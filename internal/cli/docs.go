@@ -16,11 +16,14 @@ func Docs() string {
 	b.WriteString(rootLong + "\n\n")
 	b.WriteString("Every command takes `--home DIR`, `--json` and `--help`. With `--json` the answer is one JSON document on standard\n" +
 		"output, or one a line for what streams; an error is `{\"event\":\"error\",\"error\":{\"kind\",\"text\",\"next\"},\"exit\"}` there.\n" +
+		"A list is an array, empty if there is nothing; each of its rows names itself in `id` (an agent in `name`, an entry of the audit in `seq`).\n" +
 		"Without it results go to standard output, progress and errors to standard error.\n\n")
 	b.WriteString("## Exit status\n\n| status | meaning |\n|---|---|\n")
 	for _, e := range exitMeanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.meaning)
 	}
+	b.WriteString("\nThe beginning of an id is enough where only one begins so: `chg-1a` or `1a2`. The id of a change can be left out where one is meant:\n" +
+		"`approve` takes the one that waits, `confirm` the one on trial, `change watch` the one that is under way.\n")
 	b.WriteString("\n`run`, `resume`, `approve`, `rollback` and `change watch` follow a change and end with the status of where it came to rest;\n" +
 		"the others end with 0 when they have done what they say.\n")
 	for _, c := range root.Commands() {

@@ -110,7 +110,7 @@ func violationOf(v policy.Violation) policy.Violation {
 
 func checkpointOf(c checkpoint.Checkpoint) api.Checkpoint {
 	return api.Checkpoint{
-		ID: string(c.ID), Change: string(c.Change), Number: c.Number, Previous: string(c.Previous), At: c.At,
+		ID: string(c.ID), Name: string(c.ID), Change: string(c.Change), Number: c.Number, Previous: string(c.Previous), At: c.At,
 		Trigger: string(c.Trigger), Base: string(c.Base), Commit: string(c.Commit), Tree: string(c.Tree),
 		Files: texts(c.FilesChanged), SinceLast: c.SinceLast, Total: c.Total(), Status: string(c.Status), Violations: each(c.Violations, violationOf),
 		Severity: string(c.Severity), LeftOver: each(c.LeftOver, leftOf), Session: string(c.Session),
