@@ -15,7 +15,7 @@ import (
 )
 
 // accept looks at the base as a whole before anything is kept or copied: what cannot
-// be worked on is refused by name (submodules, filters, sparse trees).
+// be worked on is refused by name (submodules, filters).
 func (c *Controller) accept(ctx context.Context, row store.Change) error {
 	if row.Request.Kind == request.Edit {
 		host, err := c.Workspaces.Repository(ctx, row.Request.Project)

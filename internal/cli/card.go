@@ -191,7 +191,7 @@ func (s sheet) leftOver(left []api.LeftOver) {
 		return
 	}
 	s.line("")
-	s.line("left out because the base ignores it:")
+	s.line("left out because the base ignores it, or because it lies below .git:")
 	const shown = 10
 	for i, l := range left {
 		if i == shown {

@@ -3,6 +3,7 @@ package landing
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -48,6 +49,9 @@ func (s *site) clean(x *git.Index, edits []git.Edit) ([]step, error) {
 	for i, e := range edits {
 		st := &steps[i]
 		st.Edit = e
+		if err := s.checkedHere(x, e.Path); err != nil {
+			return nil, err
+		}
 		f, err := s.work.look(e.Path)
 		var way *inWay
 		if errors.As(err, &way) && slices.ContainsFunc(folders([]string{e.Path}), func(up string) bool { return deleted(up, edits) }) {
@@ -64,6 +68,17 @@ func (s *site) clean(x *git.Index, edits []git.Edit) ([]step, error) {
 		}
 	}
 	return steps, nil
+}
+
+// checkedHere refuses a path that the work tree leaves out: its file is not there to be replaced.
+func (s *site) checkedHere(x *git.Index, p string) error {
+	switch {
+	case !x.Entry(p).SkipWorktree:
+		return nil
+	case s.set["core.sparsecheckout"]:
+		return s.oddState(s.command("sparse-checkout add "+inert.Path(path.Dir(p))), "%s is left out by the sparse checkout of %q", inert.Path(p), s.Top)
+	}
+	return s.oddState(s.command("update-index --no-skip-worktree "+inert.Path(p)), "%s is marked skip-worktree", inert.Path(p))
 }
 
 // unreadable says why a path could not be looked at.
@@ -165,8 +180,6 @@ func (s *site) cleanIndex(x *git.Index, st *step, edits []git.Edit) error {
 	st.Staged = x.Entry(st.Path)
 	p := inert.Path(st.Path)
 	switch {
-	case st.Staged.SkipWorktree:
-		return s.oddState(s.command("update-index --no-skip-worktree "+p), "%s is marked skip-worktree", p)
 	case st.Staged.IntentToAdd:
 		return s.dirty(s.command("status -- "+p), "%s was announced with git add -N", p)
 	case st.Staged.Entry == st.New:

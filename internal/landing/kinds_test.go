@@ -193,3 +193,25 @@ func TestAnIndexThatIsNotThereIsAnEmptyOne(t *testing.T) {
 		t.Errorf("status %q", out)
 	}
 }
+
+// TestASparseCheckoutStaysSparse: what lies outside of it is not written, and what a new path needs comes.
+func TestASparseCheckoutStaysSparse(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1\n"), "in/f": text("1\n"), "out/f": text("1\n"), "out/g": text("1\n")})
+	o := r.order(t, map[string]blob{"a": text("2\n"), "in/f": {}, "in/new": text("n\n"), "out/new": text("n\n")})
+	gitIn(t, r.Top, "", "sparse-checkout", "set", "--cone", "in")
+	done := r.land(t, o)
+	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != "" {
+		t.Errorf("status %q", status)
+	}
+	if flags := gitIn(t, r.Top, "", "ls-files", "-t", "out"); flags != "S out/f\nS out/g\nH out/new" {
+		t.Errorf("the index has %q", flags)
+	}
+	if _, err := os.Lstat(filepath.Join(r.Top, "out/f")); !os.IsNotExist(err) {
+		t.Errorf("out/f: %v", err)
+	}
+	r.land(t, r.back(t, done))
+	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != "" {
+		t.Errorf("status after the rollback %q", status)
+	}
+	gitIn(t, r.Top, "", "sparse-checkout", "disable")
+}

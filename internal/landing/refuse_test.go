@@ -61,7 +61,9 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			os.Remove(filepath.Join(r.GitDir, "MERGE_HEAD"))
 		}, landing.ErrOddState, "clash has conflicts", "status"},
 		{"split index", run("update-index --split-index"), landing.ErrOddState, "is split", "--no-split-index"},
-		{"sparse checkout", run("sparse-checkout set --no-cone /dir/"), landing.ErrOddState, "sparse", "sparse-checkout disable"},
+		{"split index by configuration", run("config core.splitIndex true", "update-index --split-index"), landing.ErrOddState, "core.splitIndex", "config core.splitIndex false; git"},
+		{"sparse index", run("sparse-checkout set --cone --sparse-index other"), landing.ErrOddState, "is sparse", "sparse-checkout reapply --no-sparse-index"},
+		{"touched path outside of a sparse checkout", run("sparse-checkout set --cone other"), landing.ErrOddState, "d2f/x is left out by the sparse checkout", "sparse-checkout add d2f"},
 		{"reftable", func(t *testing.T, r repo, _ *landing.Order) {
 			if err := os.Mkdir(filepath.Join(r.GitDir, "reftable"), 0o755); err != nil {
 				t.Fatal(err)

@@ -27,7 +27,7 @@ func (s *site) ask(ctx context.Context) {
 	d := s.Worktree(disk.Ops{})
 	go func() {
 		out, err := d.Run(ctx, git.Cmd{Args: []string{
-			"config", "--null", "--type=bool-or-str", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout|logallrefupdates)$`,
+			"config", "--null", "--type=bool-or-str", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout|splitindex|logallrefupdates)$`,
 		}})
 		s.asked <- answer{out, err}
 	}()
@@ -63,10 +63,7 @@ func (s *site) plainTree() error {
 	if err := s.configure(); err != nil {
 		return err
 	}
-	switch {
-	case s.set["core.sparsecheckout"]:
-		return s.oddState(s.command("sparse-checkout disable"), "%q is a sparse checkout", s.Top)
-	case !s.set["core.symlinks"]:
+	if !s.set["core.symlinks"] {
 		return s.oddState(s.command("config core.symlinks true"), "%q keeps links as plain files (core.symlinks)", s.Top)
 	}
 	return nil
@@ -89,10 +86,12 @@ func (s *site) index() (*git.Index, unix.Stat_t, error) {
 		return nil, st, s.oddState(s.command("status"), "the index of %q: %v", s.Top, err)
 	}
 	switch {
+	case x.Split && s.set["core.splitindex"]: // git would split it again
+		return nil, st, s.oddState(s.command("config core.splitIndex false")+"; "+s.command("update-index --no-split-index"), "the index of %q is split (core.splitIndex)", s.Top)
 	case x.Split:
 		return nil, st, s.oddState(s.command("update-index --no-split-index"), "the index of %q is split", s.Top)
 	case x.Sparse:
-		return nil, st, s.oddState(s.command("sparse-checkout disable"), "the index of %q is sparse", s.Top)
+		return nil, st, s.oddState(s.command("sparse-checkout reapply --no-sparse-index"), "the index of %q is sparse", s.Top)
 	}
 	if u := x.Unmerged(); len(u) > 0 {
 		return nil, st, s.oddState(s.command("status"), "%s has conflicts in %q", listed(u), s.Top)

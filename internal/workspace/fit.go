@@ -15,7 +15,7 @@ import (
 )
 
 // Fit refuses by name, before any work starts, a base whose files are not simply the
-// bytes of its blobs: submodules, sparse trees, missing objects, and attributes that
+// bytes of its blobs: submodules, missing objects, and attributes that
 // change content on its way to or from the disk.
 func (m *Manager) Fit(ctx context.Context, host git.Dir, project git.Project, base git.OID) error {
 	if err := m.fitProject(ctx, project); err != nil {
@@ -46,7 +46,6 @@ func (m *Manager) Fit(ctx context.Context, host git.Dir, project git.Project, ba
 // fitProject looks at the person's work tree as a whole.
 func (m *Manager) fitProject(ctx context.Context, project git.Project) error {
 	for _, odd := range []struct{ key, value, name, next string }{
-		{"core.sparseCheckout", "true", "a sparse checkout", "git -C %s sparse-checkout disable"},
 		{"core.autocrlf", "true", "core.autocrlf=true, so its files are not the bytes that git holds", "git -C %s config core.autocrlf false"},
 		{"core.eol", "crlf", "core.eol=crlf, so its files are not the bytes that git holds", "git -C %s config core.eol lf"},
 	} {

@@ -37,7 +37,7 @@ func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 			}
 		}, []string{"info/attributes", "filter=mine"}},
 		"autocrlf": {config("core.autocrlf", "true"), []string{"core.autocrlf"}},
-		"sparse":   {config("core.sparseCheckout", "yes"), []string{"sparse checkout"}},
+		"sparse":   {config("core.sparseCheckout", "yes"), nil},
 		"submodule": {func(t *testing.T, top string) {
 			wt.Git(t, top, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",libs/sub")
 		}, []string{"libs/sub", "submodule"}},

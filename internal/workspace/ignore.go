@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
@@ -55,8 +56,46 @@ func (m *Manager) split(ctx context.Context, w Workspace, found []finding) (Diff
 		diff.LeftOver[i].Files++
 		diff.LeftOver[i].Bytes += f.Fact.Size
 	}
+	if git := agentsGit(w.Tree.GitDir); git.Files > 0 {
+		diff.LeftOver = append(diff.LeftOver, git)
+	}
 	return diff, nil
 }
+
+// agentsGit counts what an agent put where it would count in a git directory of a person's: hooks and switches. Its git
+// directory is its own, made empty of both, and nothing in it lands.
+func agentsGit(dir string) LeftOver {
+	left := LeftOver{Folder: ".git"}
+	top, err := openReal(dir)
+	if err != nil {
+		return left // there is none, or what is there is no folder any more
+	}
+	defer unix.Close(top)
+	for _, in := range []string{"hooks", "info"} {
+		fd, err := openAt(top, in, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			continue
+		}
+		_ = names(fd, func(name string) error {
+			if in == "info" && name == "refs" { // of its git's own upkeep
+				return nil
+			}
+			var st unix.Stat_t
+			if left.Files++; unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+				left.Bytes += st.Size
+			}
+			if left.Files > agentsGitMax {
+				return errors.New("enough")
+			}
+			return nil
+		})
+		unix.Close(fd)
+	}
+	return left
+}
+
+// agentsGitMax bounds what is counted below the agent's own git directory.
+const agentsGitMax = 10_000
 
 func wanted(globs []string, path string) bool {
 	for _, glob := range globs {

@@ -259,6 +259,36 @@ func TestIgnoredAndUntrackedFilesAreLeftOver(t *testing.T) {
 	})
 }
 
+func TestWhatAnAgentPutsInItsOwnGitDirectoryIsSaidToBeLeftOut(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		w := prepare(t, m, base)
+		if d := walk(t, m, w); len(d.LeftOver) != 0 {
+			t.Errorf("left over before anything was done: %v", d.LeftOver)
+		}
+		for _, name := range []string{"hooks/pre-commit", "info/exclude"} {
+			path := filepath.Join(w.Tree.GitDir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte("12345"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := walk(t, m, w); len(d.Changes) != 0 || !slices.Equal(d.LeftOver, []workspace.LeftOver{{".git", 2, 10}}) {
+			t.Errorf("found %q, left over %v", show(d), d.LeftOver)
+		}
+		if err := os.RemoveAll(filepath.Join(w.Tree.GitDir, "hooks")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/etc", filepath.Join(w.Tree.GitDir, "hooks")); err != nil {
+			t.Fatal(err)
+		}
+		if d := walk(t, m, w); !slices.Equal(d.LeftOver, []workspace.LeftOver{{".git", 1, 5}}) {
+			t.Errorf("through a link: %v", d.LeftOver)
+		}
+	})
+}
+
 func TestTheProjectsOwnExcludeIsHonoured(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		p, head := wt.Project(t, base)
