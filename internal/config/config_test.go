@@ -363,7 +363,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 	files := config.NewHome()
 	s, err := config.ParseSallyport("s", []byte(commented.ReplaceAllString(files[0].Text, "$1")))
 	want := config.Sallyport{
-		Limits: config.Limits{Memory: 2 << 30, Processes: 512, Output: 10 << 20, Timeout: config.Duration(time.Hour), Files: 1_000_000, Descriptors: 4096},
+		Limits: config.Limits{Memory: 2 << 30, Processes: 512, Output: 10 << 20, Timeout: config.Duration(time.Hour), Processor: config.Duration(4 * time.Hour), Files: 1_000_000, Descriptors: 4096},
 		Shares: []config.Folder{}, Profiles: []config.Profile{}, Changes: config.Changes{AtOnce: 5},
 		Commits: config.Commits{AuthorName: "sallyport", AuthorEmail: "sallyport@localhost"},
 		Runtime: config.Runtime{ExecutionMode: config.Deterministic},

@@ -27,6 +27,7 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #  processes: 512      # and threads, at once
 #  output: 10MiB       # stdout and stderr together
 #  timeout: 1h         # at most 24h
+#  processor: 4h       # processor time of all processes; by default the timeout for each of 4 processors, or half of them
 #  descriptors: 4096   # open files of one process
 #  files: 1000000      # files and folders that a workspace may grow by
 

@@ -220,7 +220,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 	s := change.Settings{
 		Limits: sandbox.Limits{
 			MemoryBytes: int64(file.Limits.Memory), ProcessesMax: file.Limits.Processes, OutputBytes: int64(file.Limits.Output),
-			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout),
+			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout), Processor: time.Duration(file.Limits.Processor),
 		},
 		WorkersMax: file.Changes.AtOnce, Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
 		Author:   author(file.Commits),

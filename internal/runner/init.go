@@ -31,6 +31,8 @@ type king struct {
 	frozen   bool
 	resting  map[int]bool // what the agent itself had stopped before a freeze
 	watching sandbox.Watching
+	before   int64 // entries of the scratch space when the first program began
+	worked   worked
 	unseen   atomic.Int64  // bytes of memory as the driver says
 	first    chan struct{} // closed when there is a child to wait for
 	shared   error         // why program 1 is in no domain, so that it could look into the others; nil = it is in one

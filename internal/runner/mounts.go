@@ -20,6 +20,7 @@ import (
 // sandbox. Short names keep the overlay's options within one page.
 const (
 	stageDir   = "/tmp"
+	stageFiles = 64 << 10              // places of mounts
 	rootDir    = stageDir + "/root"    // what becomes / inside
 	scratchDir = stageDir + "/scratch" // /tmp, /dev/shm and the home folder: one size for all
 	layerDir   = stageDir + "/l"
@@ -49,7 +50,7 @@ func stage(l sandbox.Launch) error {
 	if err != nil {
 		return err
 	}
-	if err := mountTmpfs(stageDir, 64<<20, 0o755); err != nil {
+	if err := mountTmpfs(stageDir, 64<<20, stageFiles, 0o755); err != nil {
 		return err
 	}
 	if err := makeRoot(l); err != nil {
@@ -273,9 +274,12 @@ func makeFolder(path string, owner sandbox.Owner) error {
 	return nil
 }
 
-func mountTmpfs(at string, sizeBytes int64, mode uint32) error {
-	// As many entries as there is room for in memory, if all are empty.
-	options := "size=" + strconv.FormatInt(sizeBytes, 10) + ",nr_inodes=" + strconv.FormatInt(sizeBytes/entryBytes, 10) + ",mode=" + strconv.FormatUint(uint64(mode), 8)
+// spareFiles are entries of the scratch space that are there from the beginning, or stand behind the limit.
+const spareFiles = 128
+
+func mountTmpfs(at string, sizeBytes, files int64, mode uint32) error {
+	// Never more entries than there is room for in memory, if all are empty.
+	options := "size=" + strconv.FormatInt(sizeBytes, 10) + ",nr_inodes=" + strconv.FormatInt(min(files, sizeBytes/entryBytes), 10) + ",mode=" + strconv.FormatUint(uint64(mode), 8)
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
 	}

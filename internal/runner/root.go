@@ -122,8 +122,8 @@ func readSmall(path string) ([]byte, error) {
 
 // makeScratch mounts the space for /tmp, /dev/shm and the home folder: one tmpfs with a size, seen at three places.
 func makeScratch(l sandbox.Launch) error {
-	// A little more than may be used: who fills it breaks the limit of memory, by name.
-	if err := mountTmpfs(scratchDir, l.ScratchBytes+l.ScratchBytes/8, 0o755); err != nil {
+	// A little more than may be used: who fills it breaks the limit of memory, or of files, by name.
+	if err := mountTmpfs(scratchDir, l.ScratchBytes+l.ScratchBytes/8, l.ScratchFiles+spareFiles, 0o755); err != nil {
 		return err
 	}
 	places := []struct {

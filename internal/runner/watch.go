@@ -32,6 +32,7 @@ const (
 // programs only (see bridle): an init that cannot go on ends the sandbox without a reason.
 func (k *king) hold(w sandbox.Watching) error {
 	k.watching = w
+	_, k.before = scratchHeld()
 	// One more than the limit, so that whoever takes it is seen to have broken it.
 	var most unix.Rlimit // of this machine, or of the session that the daemon began in: it cannot be raised here
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
@@ -129,6 +130,12 @@ func (k *king) look() time.Duration {
 	if n := k.watching.DescriptorsMax; files > n {
 		k.broken(sandbox.Limit{Name: sandbox.Descriptors, Value: strconv.Itoa(n) + " per process", Observed: strconv.Itoa(files) + " in one process"})
 	}
+	if _, held := scratchHeld(); k.watching.FilesMax > 0 && held-k.before > int64(k.watching.FilesMax) {
+		k.broken(sandbox.Limit{Name: sandbox.Files, Value: strconv.Itoa(k.watching.FilesMax), Observed: strconv.FormatInt(held-k.before, 10) + " in /tmp, /dev/shm and the home folder"})
+	}
+	if used := k.worked.look(pids); k.watching.Processor > 0 && used > k.watching.Processor {
+		k.broken(*sandbox.OverProcessor(k.watching.Processor, used))
+	}
 	return k.lookAtMemory(pids, resident)
 }
 
@@ -139,7 +146,8 @@ func (k *king) lookAtMemory(pids []int, resident int64) time.Duration {
 	if limit <= 0 {
 		return lookCalm
 	}
-	held := scratchHeld() + segmentsHeld() + k.unseen.Load()
+	scratch, _ := scratchHeld()
+	held := scratch + segmentsHeld() + k.unseen.Load()
 	if resident+held > limit {
 		// Pages that several processes share were counted for each of them, and a mapped file twice.
 		own, shared := proportional(pids)
@@ -153,13 +161,14 @@ func (k *king) lookAtMemory(pids []int, resident int64) time.Duration {
 	return lookCalm
 }
 
-// scratchHeld is what the files in /tmp, /dev/shm and the home folder take: one tmpfs.
-func scratchHeld() int64 {
+// scratchHeld is what the files in /tmp, /dev/shm and the home folder take of memory, and how many they are: one tmpfs.
+func scratchHeld() (bytes, files int64) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs("/tmp", &fs); err != nil {
-		return 0
+		return 0, 0
 	}
-	return int64(fs.Blocks-fs.Bfree)*fs.Bsize + int64(fs.Files-fs.Ffree)*entryBytes
+	files = int64(fs.Files - fs.Ffree)
+	return int64(fs.Blocks-fs.Bfree)*fs.Bsize + files*entryBytes, files
 }
 
 // segmentsHeld is what System V shared memory takes, attached or not.

@@ -13,7 +13,7 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 5
+const Protocol = 6
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -39,6 +39,7 @@ type Launch struct {
 	Cache        Cache  `json:"cache,omitzero"`
 	Background   bool   `json:"background,omitempty"`
 	ScratchBytes int64  `json:"scratch_bytes"` // of /tmp, /dev/shm and the home folder together
+	ScratchFiles int64  `json:"scratch_files"` // entries there
 	IdmapFD      int    `json:"idmap_fd"`      // user namespace mapping 0 to Owner; 0 = none
 	GroupFDs     []int  `json:"group_fds"`     // task files of version 1 control groups to join
 }
@@ -74,6 +75,9 @@ type Watching struct {
 	ProcessesMax   int   `json:"processes_max"`
 	Grouped        bool  `json:"grouped"`      // a control group holds processes too, and counts what it refuses
 	MemoryBytes    int64 `json:"memory_bytes"` // 0: a control group holds it
+	FilesMax       int   `json:"files_max"`    // in /tmp, /dev/shm and the home folder, if that does not stay
+
+	Processor time.Duration `json:"processor"` // of all programs
 }
 
 // Freezing asks for a stop of every process within a time.

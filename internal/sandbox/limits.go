@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -40,8 +41,15 @@ func (l Limits) OrDefault() Limits {
 	if l.Timeout <= 0 {
 		l.Timeout = Defaults.Timeout
 	}
+	if l.Processor <= 0 {
+		l.Processor = l.Timeout * time.Duration(max(coresMin, runtime.NumCPU()/2))
+	}
 	return l
 }
+
+// coresMin is how many processors a sandbox may keep busy for all its time, where nothing else is said: these, or half of
+// what the machine has.
+const coresMin = 4
 
 // Bytes writes a size for a person: in the largest binary unit that keeps it exact to a tenth.
 func Bytes(n int64) string {
@@ -63,6 +71,7 @@ const (
 	Processes   = "processes"
 	Output      = "output"
 	Time        = "time"
+	Processor   = "processor"
 	Descriptors = "descriptors"
 	Disk        = "disk"
 	Files       = "files"
@@ -81,10 +90,15 @@ type Limit struct {
 	Observed string `json:"observed"` // with its unit
 }
 
+// OverProcessor says that programs have used more processor time than they may.
+func OverProcessor(limit, used time.Duration) *Limit {
+	return &Limit{Name: Processor, Value: limit.String(), Observed: used.Round(10 * time.Millisecond).String()}
+}
+
 // Setting says where a person raises the limit, as the file spells it; "" where nobody can.
 func (l Limit) Setting() string {
 	switch l.Name {
-	case Memory, Processes, Output, Descriptors, Files:
+	case Memory, Processes, Processor, Output, Descriptors, Files:
 		return "`limits: " + l.Name + ":` in sallyport.yaml"
 	case Time:
 		return "--timeout, or `limits: timeout:` in sallyport.yaml"

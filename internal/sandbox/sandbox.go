@@ -78,7 +78,8 @@ type Limits struct {
 	OutputBytes    int64         // stdout and stderr together, each line as at least LineCost; default 10 MiB
 	DescriptorsMax int           // per process, default 4096
 	DiskBytes      int64         // blocks that the writable tree takes, files without a name included; default 2 GiB
-	FilesMax       int           // entries of the writable tree; default 1,000,000
+	FilesMax       int           // entries of the writable tree, and of /tmp, /dev/shm and the home folder; default 1,000,000
+	Processor      time.Duration // that all programs together have used; default Timeout for each of 4 processors, or for half of them
 	Timeout        time.Duration // default 1 h
 }
 

@@ -180,6 +180,7 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 	}
 	watch := &sandbox.Watching{
 		DescriptorsMax: spec.Limits.DescriptorsMax, ProcessesMax: spec.Limits.ProcessesMax, Grouped: p.groups.kind.pids != rlimitWatch,
+		FilesMax: spec.Limits.FilesMax, Processor: spec.Limits.Processor,
 	}
 	if p.groups.kind.memory == rlimitWatch {
 		watch.MemoryBytes = spec.Limits.MemoryBytes

@@ -350,6 +350,15 @@ func removeGroup(ops disk.Ops, dir string, patience time.Duration) error {
 	}
 }
 
+// processor is the time that the group's programs have used; version 2 counts it whichever controllers are on.
+func (g *groups) processor() (time.Duration, bool) {
+	if g.unified == "" {
+		return 0, false
+	}
+	used, ok := number(g.unified, "cpu.stat", "usage_usec")
+	return time.Duration(used) * time.Microsecond, ok
+}
+
 // number reads one value of a group's file: the whole text, or the one after key.
 func number(dir, file, key string) (int64, bool) {
 	raw, err := os.ReadFile(filepath.Join(dir, file))

@@ -277,7 +277,7 @@ func (p *process) Wait() (sandbox.Exit, error) {
 
 // watch looks at what the control groups count.
 func (p *process) watch() {
-	if p.groups.kind.memory == rlimitWatch && p.groups.kind.pids == rlimitWatch {
+	if p.groups.kind.memory == rlimitWatch && p.groups.kind.pids == rlimitWatch && p.groups.unified == "" {
 		return // init does it
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -293,6 +293,9 @@ func (p *process) watch() {
 		}
 		if refused := p.groups.forksRefused(); refused > 0 {
 			p.stop(p.processesLimit(moreRefused(refused)))
+		}
+		if used, ok := p.groups.processor(); ok && used > p.limits.Processor {
+			p.stop(sandbox.OverProcessor(p.limits.Processor, used))
 		}
 	}
 }

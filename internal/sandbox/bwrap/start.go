@@ -113,7 +113,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	l := sandbox.Launch{
 		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: spec.Binds,
 		Egress: spec.Egress, Home: spec.Home, Cache: spec.Cache, Background: spec.Background,
-		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes,
+		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes, ScratchFiles: int64(spec.Limits.FilesMax),
 	}
 	if spec.Argv[0] == sandbox.SelfPath { // an adapter is in the whole program only
 		l.Binds = append(slices.Clone(l.Binds), sandbox.Bind{Source: d.config.Self, Target: sandbox.SelfPath})

@@ -42,6 +42,8 @@ func overs() []over {
 	descriptors := sandbox.Limits{DescriptorsMax: 50}
 	const opened = `^51 in one process$`
 	output := sandbox.Limits{OutputBytes: 100 << 10}
+	busy := sandbox.Limits{Processor: 300 * time.Millisecond}
+	const burnt = `^[0-9.]+m?s$`
 	brief := sandbox.Limits{Timeout: 300 * time.Millisecond}
 	return []over{
 		{how: "touches pages slowly", limit: sandbox.Memory, value: "64 MiB", observed: sized, limits: memory,
@@ -83,6 +85,16 @@ func overs() []over {
 			script: python(`for i in range(400): open("e%d"%i,"w").close()`, stay)},
 		{how: "hides files below deep folders", limit: sandbox.Depth, value: "128 folders in each other", observed: "^more$", limits: disk,
 			script: python("for i in range(140):", ` os.mkdir("d"); os.chdir("d")`, stay)},
+
+		{how: "makes empty files in its home", limit: sandbox.Files, value: "300", observed: `^[0-9]+ in /tmp, /dev/shm and the home folder$`, limits: files,
+			script: python(`for i in range(400): open("/home/agent/e%d"%i,"w").close()`, stay)},
+
+		{how: "burns", limit: sandbox.Processor, value: "300ms", observed: burnt, limits: busy, script: python("while True: pass")},
+		{how: "burns in children that it waits for", limit: sandbox.Processor, value: "300ms", observed: burnt, limits: busy,
+			script: "while :; do sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'; done"},
+		{how: "burns in children whose end nobody is told", limit: sandbox.Processor, value: "300ms", observed: burnt, limits: busy,
+			script: python("import signal", "signal.signal(signal.SIGCHLD,signal.SIG_IGN)", "while True:", " if os.fork()==0:",
+				"  until=time.process_time()+0.2", "  while time.process_time()<until: pass", "  os._exit(0)", " time.sleep(0.2)")},
 
 		{how: "sleeps", limit: sandbox.Time, value: "300ms", observed: `^[0-9.]+m?s$`, limits: brief, script: "trap '' TERM INT; sleep MARK"},
 		{how: "sleeps elsewhere", limit: sandbox.Time, value: "300ms", observed: `^[0-9.]+m?s$`, limits: brief,
@@ -170,7 +182,7 @@ func testBelow(t *testing.T, s Setup) {
 		`f=open("/dev/shm/f","w+b"); f.truncate(40<<20)`, "m=mmap.mmap(f.fileno(),40<<20)", "for i in range(40): m[i<<20:(i+1)<<20]=bytes(1<<20)",
 		"for i in range(19): threading.Thread(target=time.sleep,args=(0.6,)).start()",
 		`open("b","wb").write(bytes(6<<20)); os.link("b","c")`, `os.truncate(os.open("s",os.O_RDWR|os.O_CREAT),1<<40)`,
-		`for i in range(290): open("e%d"%i,"w").close()`,
+		`for i in range(290): open("e%d"%i,"w").close(); open("/tmp/e%d"%i,"w").close()`,
 		`g=[open("/dev/null") for i in range(51-len(os.listdir("/proc/self/fd")))]`, // the listing itself is one that is gone
 		`sys.stdout.write("x"*102400); sys.stdout.flush()`,
 	))
