@@ -99,10 +99,12 @@ func TestProfilesAreAskedForByFilesAtTheTop(t *testing.T) {
 }
 
 func TestThereIsNoSandboxWithoutALimit(t *testing.T) {
-	if got := (sandbox.Limits{MemoryBytes: -1}).OrDefault(); got != sandbox.Defaults {
+	got, want := (sandbox.Limits{MemoryBytes: -1}).OrDefault(), sandbox.Defaults
+	want.Processor = got.Processor
+	if got != want || got.Processor < 4*got.Timeout {
 		t.Errorf("%+v", got)
 	}
-	set := sandbox.Limits{MemoryBytes: 1, ProcessesMax: 2, OutputBytes: 3, DescriptorsMax: 4, DiskBytes: 5, FilesMax: 6, Timeout: 7}
+	set := sandbox.Limits{MemoryBytes: 1, ProcessesMax: 2, OutputBytes: 3, DescriptorsMax: 4, DiskBytes: 5, FilesMax: 6, Timeout: 7, Processor: 8}
 	if got := set.OrDefault(); got != set {
 		t.Errorf("%+v", got)
 	}
