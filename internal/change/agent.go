@@ -254,7 +254,7 @@ func (c *Controller) usual(ctx context.Context, r *request.Request) error {
 	if err := r.Project.Plain(); err != nil {
 		return err
 	}
-	host, err := c.Workspaces.Repository(ctx, r.Project)
+	host, err := c.Workspaces.Repository(ctx, r.Project, r.Head)
 	if err != nil {
 		return err
 	}

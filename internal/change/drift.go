@@ -46,7 +46,7 @@ func (ownDrift) Unwrap() error { return landing.ErrDrift }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
 func (c *Controller) ownWork(ctx context.Context, row store.Change, paths []string) ([]string, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
 	if err != nil {
 		return nil, err
 	}

@@ -65,6 +65,7 @@ func TestAChangeThatIsTakenUpWhileItsRefsGoKeepsThem(t *testing.T) {
 		}}
 		c, _ = h.daemon()
 		d := h.refused(c)
+		h.git("update-ref", "refs/sallyport/"+string(d.Change.ID)+"/base", "HEAD") // as an older sallyport left it
 		before, theirs := h.refs(c, d.Change.ID), h.git("for-each-ref", "refs/sallyport/")
 		resume = func() {
 			if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); err != nil {

@@ -72,10 +72,11 @@ func newHome(t *testing.T) *home {
 			t.Error(err)
 		}
 	})
+	spaces := workspace.New(workspace.Config{Root: state, Strategy: workspace.Copy})
 	h.parts = change.Parts{
 		DB: db, Owner: h.owner, Home: dir,
-		Workspaces: workspace.New(workspace.Config{Root: state, Strategy: workspace.Copy}),
-		Lander:     &landing.Lander{}, Sandbox: h.cage, Agents: map[string]agent.Driver{"played": played{}},
+		Workspaces: spaces,
+		Lander:     &landing.Lander{Host: spaces.Repository}, Sandbox: h.cage, Agents: map[string]agent.Driver{"played": played{}},
 		Rules: rules{}, Guard: h.guard, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Settings: change.Settings{
 			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Author: git.Signature{Name: "agent", Email: "agent@example.org"},

@@ -346,13 +346,13 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 
 // sameRules returns the branch's head and whether the rules there are the ones the approval names.
 func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal.Proposal) (head git.OID, same bool, err error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
-	if err != nil {
-		return "", false, err
-	}
 	head, err = row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
 	if err != nil || head == "" {
 		return "", err == nil, err // a branch that is gone is Compute's to name
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, head)
+	if err != nil {
+		return "", false, err
 	}
 	judging, err := c.judges(ctx, row, host, head)
 	if err != nil {

@@ -190,7 +190,7 @@ func subjectIn(text string) string {
 // commitBack is the commit that takes back what is on trial.
 func (c *Controller) commitBack(ctx context.Context, row store.Change, t trial.Trial, tried landing.Landing) (made, error) {
 	who, _ := c.person(ctx, row)
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
 	if err != nil {
 		return made{}, err
 	}

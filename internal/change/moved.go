@@ -62,7 +62,7 @@ func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.P
 	if row.Request.Kind == request.Revert || len(l.Edits) == 0 {
 		return nil // what goes back has been there before; where nothing moves there is nothing to check
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ const (
 // movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
 // otherwise there. It reads only.
 func (c *Controller) movedSince(ctx context.Context, row store.Change, edits []git.Edit) (*proposal.Moved, []string, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -205,6 +205,9 @@ func (c *Controller) movedSince(ctx context.Context, row store.Change, edits []g
 	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
 	if err != nil || head == "" || head == from {
 		return nil, nil, err // a branch that is gone is the landing's to name
+	}
+	if _, err := c.Workspaces.Repository(ctx, row.Request.Project, head, from); err != nil {
+		return nil, nil, err
 	}
 	m := &proposal.Moved{Head: head}
 	if err := commitsSince(ctx, host, from, head, m); err != nil {

@@ -18,11 +18,8 @@ import (
 // be worked on is refused by name (submodules, filters).
 func (c *Controller) accept(ctx context.Context, row store.Change) error {
 	if row.Request.Kind == request.Edit {
-		host, err := c.Workspaces.Repository(ctx, row.Request.Project)
-		if err != nil {
-			return err
-		}
-		if err := c.Workspaces.Fit(ctx, host, row.Request.Project, row.Request.Head); err != nil {
+		theirs := row.Request.Project.Common(c.Ops)
+		if err := c.Workspaces.Fit(ctx, theirs, row.Request.Project, row.Request.Head); err != nil {
 			return err
 		}
 	}
@@ -32,7 +29,7 @@ func (c *Controller) accept(ctx context.Context, row store.Change) error {
 	return err
 }
 
-// prepare keeps the base alive in the person's repository and makes the workspace on it.
+// prepare keeps the base in the host's repository and makes the workspace on it.
 func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 	if row.Request.Kind == request.Revert {
 		return c.computeRevert(ctx, row)
@@ -44,7 +41,7 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 		return c.prepareAgain(ctx, row)
 	}
 	r := row.Request
-	host, err := c.Workspaces.Repository(ctx, r.Project)
+	host, err := c.Workspaces.Repository(ctx, r.Project, r.Head)
 	if err != nil {
 		return err
 	}
@@ -57,8 +54,8 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 			return fmt.Errorf("take the uncommitted changes along: %w", err)
 		}
 	}
-	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
-		return fmt.Errorf("keep the base %.12s: %w", r.Head, err)
+	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, base); err != nil {
+		return err
 	}
 	judging, err := c.rules(ctx, host, base)
 	if err != nil {
@@ -121,7 +118,7 @@ func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) 
 
 // grounds are the host's repository of a row's project and what judges the row, as it stands at its base.
 func (c *Controller) grounds(ctx context.Context, row store.Change) (git.Dir, Judging, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return git.Dir{}, Judging{}, err
 	}

@@ -40,7 +40,7 @@ const (
 // reapply puts the edits of a proposal on another commit, path by path: as they are where the branch did not move, merged line by
 // line where both changed a text, and not at all where that does not fit. Nothing lands by it: a new card follows.
 func (c *Controller) reapply(ctx context.Context, row store.Change, p proposal.Proposal, onto git.OID) (reapplied, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, onto)
 	if err != nil {
 		return reapplied{}, err
 	}

@@ -140,11 +140,11 @@ func (c *Controller) insteadOfRedo(row store.Change, last session.Session) strin
 
 // fitOnto refuses, by name, a commit that nothing can be worked on at.
 func (c *Controller) fitOnto(ctx context.Context, row store.Change, head git.OID) error {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
-	if err != nil {
+	if err := c.Workspaces.Fit(ctx, row.Request.Project.Common(c.Ops), row.Request.Project, head); err != nil {
 		return err
 	}
-	if err := c.Workspaces.Fit(ctx, host, row.Request.Project, head); err != nil {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, head)
+	if err != nil {
 		return err
 	}
 	_, err = c.rules(ctx, host, head)

@@ -176,11 +176,11 @@ func (c *Controller) possible(ctx context.Context, r request.Request) error {
 	if err := r.Project.Plain(); err != nil {
 		return err
 	}
-	host, err := c.Workspaces.Repository(ctx, r.Project)
-	if err != nil {
+	if err := c.Workspaces.Fit(ctx, r.Project.Common(c.Ops), r.Project, r.Head); err != nil {
 		return err
 	}
-	if err := c.Workspaces.Fit(ctx, host, r.Project, r.Head); err != nil {
+	host, err := c.Workspaces.Repository(ctx, r.Project, r.Head)
+	if err != nil {
 		return err
 	}
 	judging, err := c.rules(ctx, host, r.Head)

@@ -212,9 +212,6 @@ func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkp
 	if why != nil {
 		return why
 	}
-	if err := c.Workspaces.Offer(ctx, row.Request.Project, row.ID, o.ref, o.commit, o.base); err != nil {
-		return fmt.Errorf("bring the proposal to the repository: %w", err)
-	}
 	p, err := c.propose(ctx, row, o, results)
 	if err != nil {
 		return err

@@ -65,12 +65,12 @@ func (c *Controller) computeRevert(ctx context.Context, row store.Change) error 
 	if err != nil || !ok {
 		return fmt.Errorf("find the landing of %s: %w", r.Reverts, err)
 	}
-	host, err := c.Workspaces.Repository(ctx, r.Project)
-	if err != nil {
+	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
 		return err
 	}
-	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
-		return fmt.Errorf("keep the base %.12s: %w", r.Head, err)
+	host, err := c.Workspaces.Repository(ctx, r.Project, landed.Head) // it holds what goes back
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return err
 	}
 	back := landing.Inverse(landed.Edits)
 	if err := c.unmoved(ctx, host, r, back); err != nil {
@@ -165,9 +165,9 @@ const landedAsked = 1000
 
 // offerRevert finds the tree that computeRevert made.
 func (c *Controller) offerRevert(ctx context.Context, row store.Change, o *offer) (err error) {
-	o.ref = checkpoint.Ref(row.ID, 1)
-	if o.commit, err = o.host.Resolve(ctx, o.ref); err == nil && o.commit == "" {
-		err = fmt.Errorf("%s is gone from %s", o.ref, o.host.Path)
+	ref := checkpoint.Ref(row.ID, 1)
+	if o.commit, err = o.host.Resolve(ctx, ref); err == nil && o.commit == "" {
+		err = fmt.Errorf("%s is gone from %s", ref, o.host.Path)
 	}
 	return err
 }

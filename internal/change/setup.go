@@ -53,7 +53,7 @@ func (c *Controller) setUp(ctx context.Context, row store.Change, j Judging, com
 	if len(commands) == 0 {
 		return workspace.Stock{}, func() {}, nil
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return workspace.Stock{}, nil, err
 	}

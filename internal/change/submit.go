@@ -27,8 +27,7 @@ import (
 type offer struct {
 	host     git.Dir
 	base     git.OID // commit the edits are against
-	commit   git.OID // with the proposed tree
-	ref      string  // where that commit is kept
+	commit   git.OID // the proposed tree upon the base, as one commit
 	tree     git.OID
 	edits    []git.Edit
 	from     *checkpoint.Checkpoint // nil for a revert
@@ -60,7 +59,7 @@ func (c *Controller) submit(ctx context.Context, row store.Change) error {
 // offered finds what a change has to offer: its last valid checkpoint, or a revert's computed
 // tree. The rules are those that stand at the commit rules.
 func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OID) (offer, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base), rules)
 	if err != nil {
 		return offer{}, err
 	}
@@ -94,7 +93,9 @@ func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *o
 		return fmt.Errorf("%s has no valid checkpoint to offer", row.ID)
 	}
 	o.from = &all[i]
-	o.commit, o.ref = o.from.Commit, checkpoint.Ref(row.ID, o.from.Number)
+	if o.commit, err = c.Workspaces.Propose(ctx, o.host, row.ID, o.from.Commit, o.base); err != nil {
+		return err
+	}
 	if last := all[len(all)-1]; last.ID != o.from.ID {
 		o.note = fmt.Sprintf("this is checkpoint %d of %d; what came after it is not part of it", o.from.Number, last.Number)
 	}
@@ -114,11 +115,8 @@ func (j Judging) digest(r request.Request) string {
 // plan is what a request said the change may touch.
 func plan(r request.Request) policy.Plan { return policy.Plan{Allow: r.Allow, Forbid: r.Forbid} }
 
-// ask brings the proposed objects to the person's repository, computes the card and opens an approval.
+// ask computes the card and opens an approval. Nothing of it goes to the person's repository before it lands.
 func (c *Controller) ask(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult, e Event) error {
-	if err := c.Workspaces.Offer(ctx, row.Request.Project, row.ID, o.ref, o.commit, o.base); err != nil {
-		return fmt.Errorf("bring the proposal to the repository: %w", err)
-	}
 	p, err := c.propose(ctx, row, o, results)
 	if err != nil {
 		return err

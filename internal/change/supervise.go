@@ -76,7 +76,7 @@ type ended struct {
 // supervise runs a session to its end and looks at it meanwhile. With again it is no end to judge:
 // another session begins from row.From.
 func (c *Controller) supervise(ctx context.Context, row *store.Change, ws workspace.Workspace, run *session.Running, mode session.Supervision) (exit sandbox.Exit, again bool, err error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return sandbox.Exit{}, false, err
 	}

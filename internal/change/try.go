@@ -35,7 +35,7 @@ func (c *Controller) planned(ctx context.Context, row store.Change, l landing.La
 		return p, nil // nothing moves, and nothing could go back
 	}
 	if c.Targets != nil {
-		host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+		host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
 		if err != nil {
 			return p, err
 		}

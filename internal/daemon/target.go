@@ -139,14 +139,14 @@ func (t targets) at(ctx context.Context, folder string) (git.Project, target.Wor
 	if err := p.Plain(); err != nil {
 		return git.Project{}, target.Words{}, err
 	}
-	host, err := t.spaces.Repository(ctx, p)
-	if err != nil {
-		return git.Project{}, target.Words{}, err
-	}
 	head, err := p.Worktree(t.ops).Resolve(ctx, "HEAD^{commit}")
 	if err == nil && head == "" {
 		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" log -1", "%q has no commit yet, so nothing stands in it", p.Top)
 	}
+	if err != nil {
+		return git.Project{}, target.Words{}, err
+	}
+	host, err := t.spaces.Repository(ctx, p, head)
 	if err != nil {
 		return git.Project{}, target.Words{}, err
 	}

@@ -16,7 +16,6 @@ import (
 	"sallyport/internal/config"
 	"sallyport/internal/git"
 	"sallyport/internal/inert"
-	"sallyport/internal/landing"
 	"sallyport/internal/lock"
 	"sallyport/internal/problem"
 	"sallyport/internal/sandbox/bwrap"
@@ -124,9 +123,7 @@ func (o Options) leaving(ctx context.Context, state, repo string) (left storage.
 	if err := owner.MayDecide(by); err != nil {
 		return left, nil, err
 	}
-	parts := d.storageParts(owner, state)
-	parts.Lander = &landing.Lander{Ops: o.Ops}
-	steward := storage.New(parts)
+	steward := storage.New(d.storageParts(owner, state))
 	top := ""
 	if repo != "" {
 		p, err := git.Open(ctx, repo)

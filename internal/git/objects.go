@@ -332,3 +332,52 @@ func listed(r *bufio.Reader, each func(path string, e Entry, size int64) error) 
 		}
 	}
 }
+
+// Adopt writes a commit of another git directory, and that object alone.
+func (d Dir) Adopt(ctx context.Context, op string, from Dir, commit OID) error {
+	raw, err := from.Run(ctx, Cmd{Args: []string{"cat-file", "commit", string(commit)}})
+	if err != nil {
+		return fmt.Errorf("read %.12s: %w", commit, err)
+	}
+	made, err := d.writeCommit(ctx, op, string(raw))
+	if err == nil && made != commit {
+		err = fmt.Errorf("it is %.12s here", made)
+	}
+	if err != nil {
+		return fmt.Errorf("take %.12s over: %w", commit, err)
+	}
+	return nil
+}
+
+func (d Dir) writeCommit(ctx context.Context, op, raw string) (OID, error) {
+	out, err := d.Do(ctx, op, Cmd{Args: []string{"hash-object", "-t", "commit", "-w", "--stdin"}, Stdin: strings.NewReader(raw)})
+	return OID(strings.TrimSpace(string(out))), err
+}
+
+// Upon returns the commit that has the tree, the author and the message of another and base as its only parent: that one itself, if it is so.
+func (d Dir) Upon(ctx context.Context, op string, commit, base OID) (OID, error) {
+	raw, err := d.Run(ctx, Cmd{Args: []string{"cat-file", "commit", string(commit)}})
+	if err != nil {
+		return "", fmt.Errorf("read %.12s: %w", commit, err)
+	}
+	head, message, _ := strings.Cut(string(raw), "\n\n")
+	var b strings.Builder
+	for line := range strings.Lines(head + "\n") {
+		if strings.HasPrefix(line, "parent ") {
+			continue
+		}
+		b.WriteString(line)
+		if strings.HasPrefix(line, "tree ") {
+			fmt.Fprintf(&b, "parent %s\n", base)
+		}
+	}
+	b.WriteString("\n" + message)
+	if b.String() == string(raw) {
+		return commit, nil
+	}
+	made, err := d.writeCommit(ctx, op, b.String())
+	if err != nil {
+		return "", fmt.Errorf("put the tree of %.12s upon %.12s: %w", commit, base, err)
+	}
+	return made, nil
+}

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -53,30 +54,46 @@ func (d Dir) Refs(ctx context.Context, prefix string) (map[string]OID, error) {
 // Receive copies want and what it needs, beyond have, from another git directory as one pack.
 // What d has already is not sent again.
 func (d Dir) Receive(ctx context.Context, op string, from Dir, want OID, have []OID) error {
-	var list strings.Builder
-	fmt.Fprintf(&list, "%s\n", want)
+	list := string(want) + "\n"
 	for _, oid := range have {
-		fmt.Fprintf(&list, "^%s\n", oid)
+		list += "^" + string(oid) + "\n"
 	}
-	return d.Ops.Do(op, func() error {
+	if _, err := d.Take(ctx, op, from, list); err != nil {
+		return fmt.Errorf("copy %.12s: %w", want, err)
+	}
+	return nil
+}
+
+// Take copies what a list of revisions, as pack-objects reads it, reaches in another git directory as one pack, and returns the pack's
+// name without what follows the dot.
+func (d Dir) Take(ctx context.Context, op string, from Dir, list string) (pack string, err error) {
+	send := Cmd{Args: []string{"pack-objects", "--revs", "--stdout", "--delta-base-offset", "-q"}, Stdin: strings.NewReader(list)}
+	if strings.Contains(list, "--shallow ") { // the graph of commits on disk knows nothing of that
+		send.Config = []string{"core.commitGraph=false"}
+	}
+	err = d.Ops.Do(op, func() error {
 		pr, pw := io.Pipe()
+		send.Stdout = pw
 		packed := make(chan error, 1)
 		go func() {
-			_, err := from.Run(ctx, Cmd{
-				Args:  []string{"pack-objects", "--revs", "--local", "--stdout", "-q"},
-				Stdin: strings.NewReader(list.String()), Stdout: pw,
-			})
+			_, err := from.Run(ctx, send)
 			pw.CloseWithError(err)
 			packed <- err
 		}()
-		_, err := d.Run(ctx, Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pr})
+		out, err := d.Run(ctx, Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pr})
 		pr.CloseWithError(err)
-		if failed := <-packed; failed != nil && err == nil {
-			err = failed
+		if failed := <-packed; failed != nil && (err == nil || errors.As(failed, new(*Failure))) {
+			err = failed // it says why the other had nothing to read
 		}
 		if err != nil {
-			return fmt.Errorf("copy %.12s: %w", want, err)
+			return err
 		}
+		_, name, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
+		if !OID(name).Valid() {
+			return fmt.Errorf("index-pack names no pack but %q", out)
+		}
+		pack = "pack-" + name
 		return nil
 	})
+	return pack, err
 }

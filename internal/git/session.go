@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -133,31 +132,4 @@ func (s *Session) Blob(oid OID, each func(size int64, r io.Reader) error) error 
 		return err
 	}
 	return failed
-}
-
-// ImportEdits is Import for a person's repository: root is From's tree, and nothing that is written has
-// data of its own. What it makes is one small pack, for a pack is on the platter after two calls
-// and loose objects after one each; only very few are left loose.
-func (d Dir) ImportEdits(ctx context.Context, op string, in Import, root OID) (made Commit, err error) {
-	err = d.Ops.Do(op, func() error {
-		s := stream{in: in, root: root, marks: map[int]int{}}
-		args := []string{"fast-import", "--quiet", "--force", "--done", "--date-format=raw"}
-		cmd, stderr := d.command(ctx, Cmd{Args: args, Config: []string{"fastimport.unpackLimit=8"}})
-		var answers strings.Builder
-		cmd.Stdout = &answers
-		send, err := s.source(cmd)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = send() }() // closes the file in memory
-		if err := d.finish(ctx, "fast-import", cmd.Run(), stderr); err != nil {
-			return err
-		}
-		made, err = s.answers(bufio.NewReader(strings.NewReader(answers.String())))
-		return err
-	})
-	if err != nil {
-		return Commit{}, fmt.Errorf("import %s: %w", in.Ref, err)
-	}
-	return made, nil
 }

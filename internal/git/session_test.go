@@ -74,31 +74,6 @@ func TestASessionAnswersAsSeparateProcessesDo(t *testing.T) {
 	}
 }
 
-func TestImportEditsMakesWhatImportMakes(t *testing.T) {
-	top := person(t)
-	write(t, filepath.Join(top, "a"), "A")
-	write(t, filepath.Join(top, "d/b"), "B")
-	head := commit(t, top)
-	d := open(t, top)
-	blob := git.OID(run(t, top, "rev-parse", "HEAD:a"))
-	in := git.Import{
-		Ref: "refs/sallyport/x", From: head, Parents: []git.OID{head}, Message: "m\n", Author: who, Committer: who,
-		Writes: []git.Write{{Path: "d/b"}, {Path: "new/deep", Mode: git.Executable, OID: blob}},
-	}
-	want, err := d.Import(t.Context(), "git:import", in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in.Ref = "refs/sallyport/y"
-	got, err := d.ImportEdits(t.Context(), "git:import", in, git.OID(run(t, top, "rev-parse", "HEAD^{tree}")))
-	if err != nil || got.OID != want.OID || got.Tree != want.Tree {
-		t.Errorf("%+v, want %+v, %v", got, want, err)
-	}
-	if at := run(t, top, "rev-parse", in.Ref); at != string(got.OID) {
-		t.Errorf("%s is at %s", in.Ref, at)
-	}
-}
-
 func TestContainsTellsAnAncestorFromAnotherAndFromOneThatIsMissing(t *testing.T) {
 	top := person(t)
 	write(t, filepath.Join(top, "a"), "A")

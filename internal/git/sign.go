@@ -99,7 +99,7 @@ func (p Project) Sign(ctx context.Context, ops disk.Ops, s Signing, c Commit, in
 	if tree, err := d.Tree(ctx, made); err != nil || tree != c.Tree {
 		return "", errors.Join(err, fmt.Errorf("the signed commit %s has the tree %s, not %s", made, tree, c.Tree))
 	}
-	return made, d.UpdateRef(ctx, "sign:ref", in.Ref, made, c.OID)
+	return made, nil
 }
 
 // TrySigning signs a commit that goes nowhere, so that what stands in the way is known before it is needed.

@@ -56,7 +56,7 @@ func BenchmarkLandAndRollBack(b *testing.B) {
 
 func landTimed(b *testing.B, o landing.Order, steps landing.Steps) {
 	b.Helper()
-	l := &landing.Lander{}
+	l := &landing.Lander{Host: beside}
 	computed, err := l.Compute(context.Background(), o)
 	if err != nil {
 		b.Fatal(err)

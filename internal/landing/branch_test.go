@@ -26,7 +26,7 @@ func TestALockOfThePersonsIsNamedAtTheRequestAndAtTheLanding(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) (repo, landing.Order){"checked out": plain, "alone": alone} {
 		t.Run(name, func(t *testing.T) {
 			r, o := make(t)
-			l := &landing.Lander{Wait: 30 * time.Millisecond}
+			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
 			computed, err := l.Compute(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +54,7 @@ func TestALockOfThePersonsThatComesLastIsWaitedForAndThenLeftInPeace(t *testing.
 	before := look(t, r.Top)
 	lock := filepath.Join(r.CommonDir, "refs/heads/main.lock")
 	j := &journal{}
-	l := &landing.Lander{Ops: meddle("ref:lock", false, func() { put(t, lock, "", 0o644) }), Wait: 30 * time.Millisecond}
+	l := &landing.Lander{Host: beside, Ops: meddle("ref:lock", false, func() { put(t, lock, "", 0o644) }), Wait: 30 * time.Millisecond}
 	if err := attempt(l, o, j); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestABranchThatMovesAtTheLastMomentIsComputedAnew(t *testing.T) {
 			t.Run(name+" "+op, func(t *testing.T) {
 				r, o := make(t)
 				var theirs string
-				l := &landing.Lander{Ops: meddle(op, true, func() {
+				l := &landing.Lander{Host: beside, Ops: meddle(op, true, func() {
 					theirs = gitIn(t, r.Top, "", "commit-tree", "-p", "main", "-m", "theirs", "main^{tree}")
 					if op == "ref:lock" { // their git was at it already
 						put(t, filepath.Join(r.CommonDir, "refs/heads/main"), theirs+"\n", 0o644)

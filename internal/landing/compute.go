@@ -34,6 +34,9 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	if err := s.compare(o, &made); err != nil {
 		return Landing{}, err
 	}
+	if err := l.approved(ctx, o); err != nil {
+		return Landing{}, err
+	}
 	if !o.WorkTree || len(made.Edits) == 0 {
 		return made, nil
 	}
@@ -42,6 +45,31 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	}
 	_, err = s.clean(x, made.Edits)
 	return made, err
+}
+
+// approved compares the edits of an order with the tree that was approved.
+func (l *Lander) approved(ctx context.Context, o Order) error {
+	if o.Source == "" {
+		return nil
+	}
+	host, err := l.Host(ctx, o.Project)
+	if err != nil {
+		return err
+	}
+	paths := make([]string, len(o.Edits))
+	for i, e := range o.Edits {
+		paths[i] = e.Path
+	}
+	found, err := host.Lookup(ctx, o.Source, paths)
+	if err != nil {
+		return fmt.Errorf("read what was approved: %w", err)
+	}
+	for i, e := range o.Edits {
+		if file(found[i]) != e.New {
+			return fmt.Errorf("%q in %.12s is not what was approved", e.Path, o.Source)
+		}
+	}
+	return nil
 }
 
 // compare looks at three trees path by path: head must hold what the base held, or already what
@@ -55,17 +83,6 @@ func (s *site) compare(o Order, made *Landing) error {
 	paths := make([]string, len(edits))
 	for i, e := range edits {
 		paths[i] = e.Path
-	}
-	if o.Source != "" {
-		approved, err := s.lookup(o.Source, paths)
-		if err != nil {
-			return fmt.Errorf("read what was approved: %w", err)
-		}
-		for i, e := range edits {
-			if file(approved[i]) != e.New {
-				return fmt.Errorf("%q in %.12s is not what was approved", e.Path, o.Source)
-			}
-		}
 	}
 	above := folders(paths)
 	head, err := s.lookup(made.Head, append(paths, above...))

@@ -59,7 +59,7 @@ func forwardOrder(_ repo, o landing.Order) landing.Order { return o }
 // recoverAll starts anew until the row is closed, as a host would.
 func recoverAll(t *testing.T, j *journal, ops disk.Ops) {
 	t.Helper()
-	l := &landing.Lander{Ops: ops, Wait: 300 * time.Millisecond}
+	l := &landing.Lander{Host: beside, Ops: ops, Wait: 300 * time.Millisecond}
 	for range 3 {
 		if !j.open() {
 			return
@@ -116,7 +116,7 @@ func TestACrashAnywhereLeavesOldOrNewExactly(t *testing.T) {
 			seen := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
 				r, o := w.copy(t)
 				j := &journal{}
-				_, err := disktest.Run(func() error { return attempt(&landing.Lander{Ops: c.Ops()}, o, j) })
+				_, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -149,7 +149,7 @@ func TestACrashWhileClosingIsRecoveredToTheSameEnd(t *testing.T) {
 	j := &journal{}
 	steps := j.steps()
 	steps.Close = func(landing.Landing) error { return errors.New("the database is gone") }
-	l := &landing.Lander{}
+	l := &landing.Lander{Host: beside}
 	computed, err := l.Compute(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestACrashInARecoveryIsRecovered(t *testing.T) {
 	w := makeWorld(t, forwardOrder)
 	_, o := w.copy(t)
 	count := &disktest.Crash{At: -1}
-	if err := attempt(&landing.Lander{Ops: count.Ops()}, o, &journal{}); err != nil {
+	if err := attempt(&landing.Lander{Host: beside, Ops: count.Ops()}, o, &journal{}); err != nil {
 		t.Fatal(err)
 	}
 	seen := count.Seen()
@@ -196,7 +196,7 @@ func (w *world) crashTwice(t *testing.T, at int, edited bool, name string) bool 
 		r, o := w.copy(t)
 		j := &journal{}
 		c := &disktest.Crash{At: at, After: true}
-		if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Ops: c.Ops()}, o, j) }); err != nil {
+		if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
 			t.Fatal(err)
 		}
 		const mine = "the person was here\n"
@@ -204,7 +204,7 @@ func (w *world) crashTwice(t *testing.T, at int, edited bool, name string) bool 
 			put(t, filepath.Join(r.Top, "run.sh"), mine, 0o644)
 		}
 		second := &disktest.Crash{At: again}
-		l := &landing.Lander{Ops: second.Ops(), Wait: 300 * time.Millisecond}
+		l := &landing.Lander{Host: beside, Ops: second.Ops(), Wait: 300 * time.Millisecond}
 		crashed, err := disktest.Run(func() error {
 			_, err := l.Recover(context.Background(), *j.row, j.steps())
 			return err
@@ -258,7 +258,7 @@ func indexOf(t *testing.T, w *world, op string) int {
 	t.Helper()
 	_, o := w.copy(t)
 	c := &disktest.Crash{At: -1}
-	if err := attempt(&landing.Lander{Ops: c.Ops()}, o, &journal{}); err != nil {
+	if err := attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{}); err != nil {
 		t.Fatal(err)
 	}
 	return slices.Index(c.Seen(), op)
@@ -279,7 +279,7 @@ func TestAFullDiskAtAnyStepIsTakenBackAndNamed(t *testing.T) {
 			}
 			return do()
 		}}
-		err := attempt(&landing.Lander{Ops: ops}, o, j)
+		err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j)
 		if name == "" {
 			return
 		}

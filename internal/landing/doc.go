@@ -12,7 +12,8 @@
 // went; each path has a numbered slot.
 //
 //	step            then on disk                                       recovery
-//	git:import      objects and a ref of ours below refs/sallyport/    none is needed: nobody was told
+//	git:commit      a commit in the host's repository, with a ref      none is needed: nobody was told
+//	git:import      its objects in the person's, which nothing names   none is needed: git collects them
 //	Steps.Journal   the row                                            undone: nothing moved
 //	desk:…          the desk under its .new name: comings, manifest   undone: the desk goes
 //	desk:commit     the desk under its name, on the platter            undone: the desk goes

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -164,7 +165,7 @@ func (j *journal) open() bool {
 // land computes and lands, and wants it done.
 func (r repo) land(t tb, o landing.Order) landing.Landing {
 	t.Helper()
-	l := &landing.Lander{}
+	l := &landing.Lander{Host: beside}
 	computed, err := l.Compute(context.Background(), o)
 	if err != nil {
 		t.Fatalf("compute: %v", err)
@@ -325,4 +326,21 @@ func rich(t tb, top string) (repo, landing.Order) {
 func testRepo(t *testing.T, files map[string]blob) repo {
 	t.Helper()
 	return newRepo(t, t.TempDir(), files)
+}
+
+var hostMu sync.Mutex
+
+// beside is a repository of the host's, next to the person's, which is where tests write what is to land.
+func beside(ctx context.Context, p git.Project, _ ...git.OID) (git.Dir, error) {
+	hostMu.Lock()
+	defer hostMu.Unlock()
+	path := filepath.Join(filepath.Dir(p.CommonDir), "..", ".host-"+filepath.Base(filepath.Dir(p.CommonDir)))
+	if _, err := os.Stat(path); err == nil {
+		return git.Dir{Path: path}, nil
+	}
+	dir, err := git.InitBare(ctx, disk.Ops{}, path, p.ObjectFormat)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(path, "objects/info/alternates"), []byte(p.CommonDir+"/objects\n"), 0o644)
+	}
+	return dir, err
 }

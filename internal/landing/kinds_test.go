@@ -90,7 +90,7 @@ func TestAsRootASwappedFolderIsNotEntered(t *testing.T) {
 	}
 	o.Project.UID = 54321
 	o.Project.Top = trap
-	_, err := (&landing.Lander{}).Compute(t.Context(), o)
+	_, err := (&landing.Lander{Host: beside}).Compute(t.Context(), o)
 	if err == nil || !strings.Contains(err.Error(), "belongs to uid 54322") {
 		t.Errorf("%v", err)
 	}

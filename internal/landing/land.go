@@ -102,16 +102,17 @@ func (l *Lander) begin(ctx context.Context, d *desk) error {
 			return err
 		}
 	}
-	return d.commit(ctx)
+	return l.commit(ctx, d)
 }
 
-// Ref is where the commit of a landing is kept until its change is tidied up.
+// Ref names the commit of a landing in the host's repository.
 func (l Landing) Ref() string {
 	return fmt.Sprintf("refs/sallyport/%s/landings/%s", l.Change, l.ID)
 }
 
-// commit makes the commit whose tree is head's with the edits, and compares that with what was approved.
-func (d *desk) commit(ctx context.Context) error {
+// commit makes the commit whose tree is head's with the edits, brings it to the project, where no ref names it yet, and compares it with
+// what was approved.
+func (l *Lander) commit(ctx context.Context, d *desk) error {
 	made, common := d.l, d.Common(d.ops)
 	if len(made.Edits) == 0 {
 		var err error
@@ -123,7 +124,7 @@ func (d *desk) commit(ctx context.Context) error {
 	for i, e := range made.Edits {
 		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
 	}
-	root, err := d.objects.Resolve(string(made.Head) + "^{tree}")
+	host, err := l.Host(ctx, made.Project, made.Head)
 	if err != nil {
 		return err
 	}
@@ -131,9 +132,12 @@ func (d *desk) commit(ctx context.Context) error {
 		Ref: made.Ref(), From: made.Head, Parents: []git.OID{made.Head}, Writes: writes,
 		Message: made.Message, Author: made.Author, Committer: made.Committer,
 	}
-	c, err := common.ImportEdits(ctx, "git:import", in, root)
+	c, err := host.Import(ctx, "git:commit", in)
 	if err != nil {
 		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
+	}
+	if err := common.Receive(ctx, "git:import", host, c.OID, []git.OID{made.Head}); err != nil {
+		return fmt.Errorf("bring the commit of %s to %q: %w", made.ID, made.Project.Top, err)
 	}
 	made.NewCommit, made.NewTree = c.OID, c.Tree
 	if made.Checked != "" && made.Checked != made.NewTree {
@@ -159,18 +163,21 @@ func (d *desk) commit(ctx context.Context) error {
 	if err := d.drifted(made, other); err != nil {
 		return err
 	}
-	return d.sign(ctx, c, in)
+	return d.sign(ctx, host, c, in)
 }
 
-// sign has the commit signed, where it is to be. What cannot be signed does not land.
-func (d *desk) sign(ctx context.Context, c git.Commit, in git.Import) (err error) {
+// sign has the commit signed, where it is to be, in the project by its owner; the host keeps it too. What cannot be signed does not land.
+func (d *desk) sign(ctx context.Context, host git.Dir, c git.Commit, in git.Import) (err error) {
 	if d.l.Signing == nil {
 		return nil
 	}
 	if d.l.NewCommit, err = d.Sign(ctx, d.ops, *d.l.Signing, c, in); err != nil {
 		return Unsignable(d.l.Change, err)
 	}
-	return nil
+	if err := host.Adopt(ctx, "sign:adopt", d.Common(d.ops), d.l.NewCommit); err != nil {
+		return err
+	}
+	return host.UpdateRef(ctx, "sign:ref", in.Ref, d.l.NewCommit, c.OID)
 }
 
 // Unsignable is why a commit that is to be signed does not land.
@@ -210,10 +217,30 @@ func (r *run) carryOut(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.there(ctx); err != nil {
+		return err
+	}
 	if err := r.moveRef(ctx, refNew, l.NewCommit, l.Head, "land"); err != nil {
 		return err
 	}
+	if err := r.there(ctx); err != nil {
+		return err
+	}
 	return r.finish(nil)
+}
+
+// there brings the commit to the project once more if a person's git has collected what no ref named yet.
+func (r *run) there(ctx context.Context) error {
+	l, common := r.l, r.Common(r.ops)
+	_, err := common.Run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--quiet", string(l.NewCommit), "^" + string(l.Head)}})
+	if err == nil {
+		return nil
+	}
+	host, err := r.Host(ctx, l.Project)
+	if err != nil {
+		return err
+	}
+	return common.Receive(ctx, "git:again", host, l.NewCommit, []git.OID{l.Head})
 }
 
 // finish makes the work tree and the index follow a branch that names the new commit, and verifies all three.

@@ -15,7 +15,9 @@ import (
 
 // Lander lands on repositories, one landing at a time on each.
 type Lander struct {
-	Ops  disk.Ops
+	Ops disk.Ops
+	// Host returns the host's repository of a project, with what the commits reach: there the commit that lands is made.
+	Host func(ctx context.Context, p git.Project, commits ...git.OID) (git.Dir, error)
 	Wait time.Duration // for another landing, and for a person's git; 0 = 1 s and 2 s
 }
 

@@ -72,7 +72,7 @@ type Order struct {
 	WorkTree  bool // expect the branch to be checked out at Project.Top
 	Base      git.OID
 	Edits     []git.Edit   // approved, relative to Base
-	Source    git.OID      // commit with the approved tree, present in the project's repository
+	Source    git.OID      // commit with the approved tree, in the host's repository
 	Signing   *git.Signing // nil = the commit is not signed
 	Message   string
 	Author    git.Signature

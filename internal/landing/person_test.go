@@ -60,7 +60,7 @@ func TestAPersonWhoEditsMeanwhileLosesNothing(t *testing.T) {
 			before := look(t, r.Top)
 			path := filepath.Join(r.Top, c.path)
 			j := &journal{}
-			l := &landing.Lander{Ops: meddle(c.op, c.after, func() { c.do(path) })}
+			l := &landing.Lander{Host: beside, Ops: meddle(c.op, c.after, func() { c.do(path) })}
 			if err := attempt(l, o, j); err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
 	}
 	defer f.Close()
 	j := &journal{}
-	if err := attempt(&landing.Lander{}, o, j); err != nil {
+	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil {
 		t.Fatal(err)
 	}
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "a.txt is open for writing") {
@@ -168,7 +168,7 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 			}
 		})
 		j := &journal{}
-		if err := attempt(&landing.Lander{Ops: ops}, o, j); err != nil {
+		if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 			t.Fatal(err)
 		}
 		if slot == "" || j.row.State != landing.Landed || !strings.Contains(j.row.Reason, "your version of a.txt is kept as ") {
@@ -202,7 +202,7 @@ func TestAGitDirectoryOnAnotherFileSystemWorks(t *testing.T) {
 	r, o := separate(t)
 	before := look(t, r.Top)
 	j := &journal{}
-	if err := attempt(&landing.Lander{}, o, j); err != nil || j.row.State != landing.Landed {
+	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil || j.row.State != landing.Landed {
 		t.Fatalf("%v %v", err, j.row)
 	}
 	if filepath.Dir(j.row.Staging) != r.Top {
@@ -222,7 +222,7 @@ func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
 		r, o := separate(t)
 		before := look(t, r.Top)
 		j, c := &journal{}, &disktest.Crash{At: at, After: true}
-		if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Ops: c.Ops()}, o, j) }); err != nil {
+		if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
 			t.Fatal(err)
 		}
 		if !c.Crashed() {
@@ -274,7 +274,7 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 				r, o := w.copy(t)
 				j := &journal{}
 				crash := &disktest.Crash{At: at, After: true}
-				if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Ops: crash.Ops()}, o, j) }); !crashed || err != nil {
+				if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: crash.Ops()}, o, j) }); !crashed || err != nil {
 					t.Fatal(crashed, err)
 				}
 				if err := os.Remove(filepath.Join(r.GitDir, "index.lock")); err != nil {
@@ -282,7 +282,7 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 				}
 				c.do(t, r)
 				tip := gitIn(t, r.Top, "", "rev-parse", "main")
-				l := &landing.Lander{Wait: 100 * time.Millisecond}
+				l := &landing.Lander{Host: beside, Wait: 100 * time.Millisecond}
 				if _, err := l.Recover(t.Context(), *j.row, j.steps()); err != nil {
 					t.Fatal(err)
 				}
@@ -311,7 +311,7 @@ func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
 			before := look(t, r.Top)
 			j := &journal{}
 			ops := meddle(op, true, func() { os.Remove(filepath.Join(r.GitDir, "index.lock")) })
-			if err := attempt(&landing.Lander{Ops: ops}, o, j); err != nil {
+			if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 				t.Fatal(err)
 			}
 			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "removed our lock") {
@@ -333,7 +333,7 @@ func TestAPersonsGitWaitsForALanding(t *testing.T) {
 	var said string
 	ops := meddle("tree:replace", false, func() { said, _ = tryGit(r.Top, "", "commit", "-qam", "in between") })
 	j := &journal{}
-	if err := attempt(&landing.Lander{Ops: ops}, o, j); err != nil {
+	if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 		t.Fatal(err)
 	}
 	if j.row.State != landing.Landed || !strings.Contains(said, "index.lock") {
@@ -357,7 +357,7 @@ func TestAnEditThatCameOutJustBeforeACrashGoesBack(t *testing.T) {
 				return c.Ops().Around(name, do)
 			}}
 			j := &journal{}
-			if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Ops: ops}, o, j) }); !crashed || err != nil {
+			if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: ops}, o, j) }); !crashed || err != nil {
 				t.Fatal(crashed, err)
 			}
 			recoverAll(t, j, disk.Ops{})
@@ -384,7 +384,7 @@ func TestAFolderThatAPersonMadeStays(t *testing.T) {
 		overwrite("mine")(filepath.Join(r.Top, "dir/-rf")) // in the way of a file that comes
 	})
 	j := &journal{}
-	if err := attempt(&landing.Lander{Ops: ops}, o, j); err != nil {
+	if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := os.Stat(filepath.Join(r.Top, "new")); err != nil || st.Mode().Perm() != 0o700 || j.row.State != landing.Undone {
@@ -411,7 +411,7 @@ func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing
 			return seen.Ops().Around(op, do)
 		}}
 		j := &journal{}
-		if err := attempt(&landing.Lander{Ops: ops, Wait: 100 * time.Millisecond}, o, j); err != nil {
+		if err := attempt(&landing.Lander{Host: beside, Ops: ops, Wait: 100 * time.Millisecond}, o, j); err != nil {
 			t.Fatal(err)
 		}
 		if ends {

@@ -147,7 +147,7 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, o := plain(t)
-			l := &landing.Lander{Wait: 30 * time.Millisecond}
+			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
 			computed, err := l.Compute(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -209,7 +209,7 @@ func TestWhatChangesBetweenComputeAndLandIsRefusedToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, o := plain(t)
-			l := &landing.Lander{Wait: 30 * time.Millisecond}
+			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
 			computed, err := l.Compute(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -231,7 +231,7 @@ func TestWhatChangesBetweenComputeAndLandIsRefusedToo(t *testing.T) {
 func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 	r, o := plain(t)
 	before := look(t, r.Top)
-	l := &landing.Lander{}
+	l := &landing.Lander{Host: beside}
 	computed, err := l.Compute(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 
 func TestInspectNamesTheBranchThatIsCheckedOut(t *testing.T) {
 	r, _ := plain(t)
-	l := &landing.Lander{Wait: 30 * time.Millisecond}
+	l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
 	site, err := l.Inspect(t.Context(), r.Project, "")
 	if err != nil || site.Branch != "main" || !site.CheckedOut || string(site.Head) != gitIn(t, r.Top, "", "rev-parse", "main") {
 		t.Errorf("%+v, %v", site, err)
@@ -285,18 +285,18 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 		return do()
 	}}
 	first := make(chan error, 1)
-	go func() { first <- attempt(&landing.Lander{Ops: ops}, orders[0], &journal{}) }()
+	go func() { first <- attempt(&landing.Lander{Host: beside, Ops: ops}, orders[0], &journal{}) }()
 	<-entered
-	if err := attempt(&landing.Lander{Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) || !errors.Is(err, landing.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("by process %d (", os.Getpid())) {
+	if err := attempt(&landing.Lander{Host: beside, Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) || !errors.Is(err, landing.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("by process %d (", os.Getpid())) {
 		t.Fatalf("the second landing says %v, want busy, and who holds the lock", err)
 	}
 	second := make(chan error, 1)
-	computed, err := (&landing.Lander{}).Compute(t.Context(), orders[1])
+	computed, err := (&landing.Lander{Host: beside}).Compute(t.Context(), orders[1])
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		_, err := (&landing.Lander{}).Land(context.Background(), computed, (&journal{}).steps())
+		_, err := (&landing.Lander{Host: beside}).Land(context.Background(), computed, (&journal{}).steps())
 		second <- err
 	}()
 	close(inside)

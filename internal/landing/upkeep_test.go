@@ -40,13 +40,13 @@ func TestAPersonWhoCommitsAndPacksMeanwhileStopsNoLanding(t *testing.T) {
 		var done landing.Landing
 		err := error(landing.ErrStale)
 		for try := 0; errors.Is(err, landing.ErrStale) && try < 20; try++ {
-			if _, err = (&landing.Lander{}).Inspect(t.Context(), r.Project, "main"); err != nil {
+			if _, err = (&landing.Lander{Host: beside}).Inspect(t.Context(), r.Project, "main"); err != nil {
 				break
 			}
 			o.Landing += "x"
 			var computed landing.Landing
-			if computed, err = (&landing.Lander{}).Compute(t.Context(), o); err == nil {
-				done, err = (&landing.Lander{}).Land(t.Context(), computed, (&journal{}).steps())
+			if computed, err = (&landing.Lander{Host: beside}).Compute(t.Context(), o); err == nil {
+				done, err = (&landing.Lander{Host: beside}).Land(t.Context(), computed, (&journal{}).steps())
 			}
 		}
 		if err != nil || done.State != landing.Landed {

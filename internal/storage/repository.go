@@ -38,6 +38,12 @@ func (r *round) repositories(ctx context.Context) error {
 		case !r.prune && !r.forgot[host.Path]:
 			continue
 		}
+		if err := r.Workspaces.TrimBases(ctx, host); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			r.note("the bases in %q stay: %v", host.Path, err)
+		}
 		if err := r.pruneObjects(ctx, host); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

@@ -56,7 +56,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 		return "", err
 	}
 	defer unix.Close(top)
-	host, err := m.Repository(ctx, project)
+	host, err := m.Repository(ctx, project, head)
 	if err != nil {
 		return "", err
 	}
@@ -159,7 +159,7 @@ func (u uncommitted) paths() []string {
 // dirty compares with a private copy of the index, in our own git directory.
 func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID) (uncommitted, error) {
 	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}}
-	host, err := m.Repository(ctx, project)
+	host, err := m.Repository(ctx, project, head)
 	if err != nil {
 		return u, err
 	}

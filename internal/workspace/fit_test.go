@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
 	"sallyport/internal/workspace"
@@ -52,13 +53,10 @@ func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 			}
 			wt.Git(t, p.Top, "commit", "-qm", "y", "--allow-empty")
 			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
-			host, err := m.Repository(t.Context(), p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			host := p.Common(disk.Ops{})
 			head := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 			for range 2 { // what is remembered of a tree that is fit is not remembered of another
-				err = m.Fit(t.Context(), host, p, head)
+				err := m.Fit(t.Context(), host, p, head)
 				if c.names == nil {
 					if err != nil {
 						t.Fatal(err)
@@ -81,11 +79,11 @@ func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 func TestAShallowCloneWorks(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		p, head := shallow(t)
-		host, err := m.Repository(t.Context(), p)
+		host, err := m.Repository(t.Context(), p, head)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Fit(t.Context(), host, p, head); err != nil {
+		if err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, head); err != nil {
 			t.Fatal(err)
 		}
 		w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
@@ -102,11 +100,11 @@ func TestAShallowCloneWorks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Offer(t.Context(), p, w.Spec.Change, workspace.RefRoot(w.Spec.Change)+"checkpoints/1", made.OID, head); err != nil {
+		if err := p.Common(disk.Ops{}).Receive(t.Context(), "test:receive", host, made.OID, []git.OID{head}); err != nil {
 			t.Fatal(err)
 		}
 		if got := wt.Git(t, p.Top, "show", string(made.OID)+":new"); got != "1" {
-			t.Errorf("the offer holds %q", got)
+			t.Errorf("the project received %q", got)
 		}
 	})
 }
@@ -135,11 +133,7 @@ func TestAPartialCloneIsRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
-	host, err := m.Repository(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.Fit(t.Context(), host, p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
+	err = m.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "partial") {
 		t.Errorf("error is %v", err)
 	}
@@ -160,11 +154,7 @@ func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
 	bomb := git.OID(wt.Git(t, p.Top, "commit-tree", "-m", "bomb", tree))
 	for limit, limits := range map[string]workspace.Limits{"limit entries": {Entries: 5000}, "limit path bytes": {PathBytes: 50_000}} {
 		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: limits})
-		host, err := m.Repository(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Fit(t.Context(), host, p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
+		if err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
 			t.Errorf("%s: %v", limit, err)
 		}
 	}

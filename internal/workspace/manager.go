@@ -24,6 +24,7 @@ type Config struct {
 	Strategy Strategy // as Probe found; "" = Copy
 	Limits   Limits
 	Cache    Cache
+	History  int // commits at most that are copied with a base; 0 = 10,000
 }
 
 // Cache bounds the base layers that nothing stands on. Zero means the default.
@@ -71,6 +72,7 @@ type Manager struct {
 	strategy Strategy
 	limits   Limits
 	cache    Cache
+	history  int
 
 	busy lock.Keyed[string] // names that are being made
 
@@ -88,8 +90,11 @@ func New(c Config) *Manager {
 	if c.Strategy == "" {
 		c.Strategy = Copy
 	}
+	if c.History <= 0 {
+		c.History = historyDefault
+	}
 	return &Manager{
-		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(),
+		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(), history: c.History,
 		fit: map[git.OID]bool{}, pins: map[git.OID]int{}, stockPins: map[string]int{},
 	}
 }

@@ -41,7 +41,7 @@ func (m *Manager) Discard(ctx context.Context, w Workspace) error {
 }
 
 func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (Workspace, error) {
-	host, err := m.Repository(ctx, spec.Project)
+	host, err := m.Repository(ctx, spec.Project, spec.Base)
 	if err != nil {
 		return Workspace{}, err
 	}
@@ -91,11 +91,6 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 		return Workspace{}, err
 	}
 	defer release()
-	objects, err := m.objects(ctx, spec.Project)
-	if err != nil {
-		return Workspace{}, err
-	}
-	objects = append([]string{filepath.Join(s.host.Path, "objects")}, objects...)
 	shown := filepath.Join(m.root, "shown")
 	if err := m.folder(shown); err != nil {
 		return Workspace{}, err
@@ -108,7 +103,7 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 	if err != nil {
 		return Workspace{}, err
 	}
-	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: objects, Setup: spec.Setup}
+	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: []string{viewObjects(s.host, spec.Base)}, Setup: spec.Setup}
 	r.on(layer)
 	err = m.fill(home, r, layer, func(gitDir string) error {
 		index := filepath.Join(gitDir, "index")
@@ -118,7 +113,11 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 		if err := updateIndex(ctx, s, index); err != nil {
 			return err
 		}
-		return m.toy(gitDir, spec.Project, spec.Branch, s.commit, objects)
+		upon, err := s.lend(ctx, spec.Base, gitDir)
+		if err != nil {
+			return err
+		}
+		return m.toy(gitDir, s.host, spec, upon)
 	})
 	if err == nil && len(s.edits) > 0 {
 		l := layout{top: filepath.Join(home, "tree"), owner: spec.Owner}
@@ -132,6 +131,27 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 	}
 	spec.Base = s.commit
 	return m.workspace(spec, home, r), nil
+}
+
+// lend copies the tree that is shown, as one commit upon the base, into the git directory beside it, and returns that commit. What
+// stood between the two, invalid checkpoints among it, is not for everybody.
+func (s showing) lend(ctx context.Context, base git.OID, gitDir string) (git.OID, error) {
+	if s.commit == base {
+		return base, nil
+	}
+	upon, err := s.host.Upon(ctx, "shown:commit", s.commit, base)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(gitDir, "objects", "pack")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	_, err = s.host.Do(ctx, "shown:objects", git.Cmd{
+		Args:  []string{"pack-objects", "--revs", "-q", filepath.Join(folder, "pack")},
+		Stdin: strings.NewReader(fmt.Sprintf("%s\n^%s\n", upon, base)),
+	})
+	return upon, err
 }
 
 // updateIndex brings a copy of a layer's index to the tree that is shown.

@@ -33,6 +33,9 @@ func TestAMaterializedTreeIsExactlyTheCommits(t *testing.T) {
 				wt.Git(t, p.Top, "rm", "-rqf", "--ignore-unmatch", ".")
 				wt.Files(t, p.Top, files)
 				_, commit := wt.Commit(t, p.Top)
+				if _, err := m.Repository(t.Context(), p, commit); err != nil {
+					t.Fatal(err)
+				}
 				w, err := m.Materialize(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}, commit)
 				if err != nil {
 					t.Fatal(err)
@@ -61,8 +64,9 @@ func TestAMaterializedTreeIsExactlyTheCommits(t *testing.T) {
 				if got, want := wt.Git(t, merged, "write-tree"), wt.Git(t, p.Top, "rev-parse", string(commit)+"^{tree}"); got != want {
 					t.Errorf("shows tree %s, want %s", got, want)
 				}
-				if out := wt.Edit(t, w, wt.Exec("git status --porcelain; git rev-parse HEAD")); out != string(commit)+"\n" {
-					t.Errorf("git says %q", out)
+				upon := wt.Git(t, p.Top, "rev-parse", string(commit)+"^{tree}") + "\n" + string(head) + "\n" // upon its base, whatever stood between
+				if out := wt.Edit(t, w, wt.Exec("git status --porcelain; git rev-parse HEAD^{tree} HEAD^@")); out != upon {
+					t.Errorf("git says %q, want %q", out, upon)
 				}
 				if err := m.Discard(t.Context(), w); err != nil {
 					t.Fatal(err)
@@ -76,7 +80,7 @@ func TestManyEditsAreShownAsALayerOfTheirOwn(t *testing.T) {
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, base)
-	host, err := m.Repository(t.Context(), p)
+	host, err := m.Repository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}

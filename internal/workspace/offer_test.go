@@ -51,62 +51,6 @@ func photo(t *testing.T, top string) string {
 	return out.String()
 }
 
-func TestAKeptBaseSurvivesAmendAndGC(t *testing.T) {
-	m := manager(t)
-	p, head := wt.Project(t, base)
-	for range 2 {
-		if err := m.Keep(t.Context(), p, change, head); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wt.Git(t, p.Top, "commit", "-q", "--amend", "-m", "amended")
-	wt.Git(t, p.Top, "reflog", "expire", "--expire=now", "--all")
-	wt.Git(t, p.Top, "gc", "-q", "--prune=now")
-	if got := wt.Git(t, p.Top, "cat-file", "-t", string(head)); got != "commit" {
-		t.Errorf("the base is a %q", got)
-	}
-}
-
-func TestAnOfferIsOneRefAndReleaseTakesOnlyOurs(t *testing.T) {
-	m := manager(t)
-	p, head := wt.Project(t, base)
-	host, err := m.Repository(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := photo(t, p.Top)
-	ref := workspace.RefRoot(change) + "checkpoints/1"
-	made, err := host.Import(t.Context(), "test:import", git.Import{
-		Ref: ref, From: head, Parents: []git.OID{head}, Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Keep(t.Context(), p, change, head); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := m.Offer(t.Context(), p, change, ref, made.OID, head); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := wt.Git(t, p.Top, "diff", "--name-only", "main", ref); got != "new" {
-		t.Errorf("a person sees %q", got)
-	}
-	wt.Git(t, p.Top, "update-ref", "refs/sallyport/chg-00000002/base", string(head))
-	if err := m.Offer(t.Context(), p, change, "refs/heads/main", made.OID, head); err == nil {
-		t.Error("a branch was offered")
-	}
-	if err := m.Release(t.Context(), p, change); err != nil {
-		t.Fatal(err)
-	}
-	wt.Git(t, p.Top, "rev-parse", "--verify", "refs/sallyport/chg-00000002/base")
-	wt.Git(t, p.Top, "update-ref", "-d", "refs/sallyport/chg-00000002/base")
-	if photo(t, p.Top) != before {
-		t.Error("something else changed")
-	}
-}
-
 func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	m := manager(t)
 	files := map[string]string{".gitignore": "*.o\n", "a": "1\n", "b": "1\n", "c": "1\n", "d": "1\n", "e": "1\n", "x.o": "tracked", "same": "1\n"}
@@ -173,20 +117,13 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 		t.Errorf("the base holds %q, want %q", listed, tree)
 	}
 
-	// The workspace on it, and bringing it to the person's repository, need the host's objects.
+	// The workspace on it is shown what the host made.
 	w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: made, Branch: "main", Owner: wt.Self()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if out := wt.Edit(t, w, wt.Exec("git status --porcelain; git log --format=%H")); out != string(made)+"\n"+string(head)+"\n" {
 		t.Errorf("git says %q", out)
-	}
-	ref := workspace.RefRoot(change) + "checkpoints/1"
-	if err := m.Offer(t.Context(), p, change, ref, made, made); err != nil {
-		t.Fatal(err)
-	}
-	if got := wt.Git(t, top, "show", ref+":a"); got != "changed" {
-		t.Errorf("the offer holds %q", got)
 	}
 }
 

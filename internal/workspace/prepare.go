@@ -26,7 +26,7 @@ type record struct {
 	Layers   []git.OID     `json:"layers,omitempty"` // what that is made of, lowest first; none: itself alone
 	Ignore   git.OID       `json:"ignore,omitempty"` // which of them has the .gitignore files; "" = Tree's
 	Owner    sandbox.Owner `json:"owner"`
-	Objects  []string      `json:"objects"`         // folders, as numbered inside
+	Objects  []string      `json:"objects"`         // folders that it is shown
 	Setup    string        `json:"setup,omitempty"` // name of the stock that is seen over the layers
 }
 
@@ -274,11 +274,11 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 // make makes a workspace at path, whose leftovers it removes first. Its layer stays until release is called:
 // not before the workspace has its name.
 func (m *Manager) make(ctx context.Context, spec Spec, path string) (release func(), err error) {
-	host, err := m.Repository(ctx, spec.Project)
+	host, err := m.Repository(ctx, spec.Project, spec.Base)
 	if err != nil {
 		return nil, err
 	}
-	tree, objects, err := m.ground(ctx, host, spec.Project, spec.Base)
+	tree, err := host.Tree(ctx, spec.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +286,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 	if err != nil {
 		return nil, err
 	}
-	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: objects, Setup: spec.Setup}
+	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: []string{viewObjects(host, spec.Base)}, Setup: spec.Setup}
 	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" { // made anew, it shows what it showed
 		r.Setup = old.Setup
 	}
@@ -295,7 +295,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 		if err := copyOne(layer.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
 			return err
 		}
-		return m.toy(gitDir, spec.Project, spec.Branch, spec.Base, objects)
+		return m.toy(gitDir, host, spec, spec.Base)
 	})
 	if err != nil {
 		release()
@@ -310,9 +310,6 @@ func (r *record) on(l Layer) { r.Tree, r.Layers, r.Ignore = l.chain[len(l.chain)
 // fill makes the folders of a workspace; the record comes last.
 func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir string) error) error {
 	if err := m.folder(filepath.Dir(path)); err != nil {
-		return err
-	}
-	if err := m.makeEmpty(); err != nil {
 		return err
 	}
 	if err := m.remove("workspace:clear", path); err != nil {
@@ -364,18 +361,17 @@ func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir strin
 	return m.ops.Do("workspace:record", func() error { return writeSynced(filepath.Join(path, recordName), data) })
 }
 
-// ground returns the tree of a base commit and the object folders that show it. The
-// host's own objects, which hold other changes' checkpoints too, are among them only
-// if the project does not have the commit.
-func (m *Manager) ground(ctx context.Context, host git.Dir, project git.Project, base git.OID) (git.OID, []string, error) {
-	objects, err := m.objects(ctx, project)
-	if err != nil {
-		return "", nil, err
+// binds shows what a base reaches. A workspace of an older sallyport was shown the project's own objects; it sees none of them any more.
+func (m *Manager) binds(objects []string) []sandbox.Bind {
+	var shown []sandbox.Bind
+	for _, folder := range objects {
+		if !strings.HasPrefix(folder, m.root+"/") {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(folder); err == nil {
+			folder = real
+		}
+		shown = append(shown, sandbox.Bind{Source: folder, Target: shownObjects})
 	}
-	tree, err := project.Common(m.ops).Resolve(ctx, string(base)+"^{tree}")
-	if err == nil && tree != "" {
-		return tree, objects, nil
-	}
-	tree, err = host.Tree(ctx, base)
-	return tree, append([]string{filepath.Join(host.Path, "objects")}, objects...), err
+	return shown
 }

@@ -36,27 +36,29 @@ const ownConfig = `[core]
 	auto = false
 `
 
-// Repository returns the host's own bare repository for a project, made once. It
-// borrows the project's objects, and those that the project borrows itself.
-func (m *Manager) Repository(ctx context.Context, project git.Project) (git.Dir, error) {
-	path := m.repository(project)
-	dir := git.Dir{Path: path, Ops: m.ops}
-	objects, err := m.objects(ctx, project)
-	if err != nil {
-		return git.Dir{}, err
-	}
-	err = m.alone(ctx, path, func() error {
-		if !exists(path) {
-			if err := m.makeRepository(ctx, project, path); err != nil {
+// Repository returns the host's own bare repository for a project, made once, with what each of the commits reaches. It holds that by
+// itself: nothing that becomes of the project takes it away.
+//
+// Errors: problem.NotFound for a commit that is neither the project's nor the host's.
+func (m *Manager) Repository(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
+	host := m.Host(project)
+	err := m.alone(ctx, host.Path, func() error {
+		if !exists(host.Path) {
+			if err := m.makeRepository(ctx, project, host.Path); err != nil {
 				return fmt.Errorf("make the host's repository for %s: %w", project.Top, err)
 			}
 		}
-		if err := m.borrow(project, path, objects); err != nil {
+		if err := m.ownObjects(ctx, project, host); err != nil {
 			return fmt.Errorf("bring the host's repository for %s up to date: %w", project.Top, err)
+		}
+		for _, commit := range commits {
+			if err := m.hold(ctx, host, project, commit); err != nil {
+				return fmt.Errorf("copy what %.12s of %s reaches: %w", commit, project.Top, err)
+			}
 		}
 		return nil
 	})
-	return dir, err
+	return host, err
 }
 
 func (m *Manager) repository(project git.Project) string {
@@ -72,37 +74,37 @@ func (m *Manager) makeRepository(ctx context.Context, project git.Project, path 
 	if err := m.remove("repository:clear", temp); err != nil {
 		return err
 	}
-	if _, err := git.InitBare(ctx, m.ops, temp, project.ObjectFormat); err != nil {
+	for _, dir := range []string{temp, filepath.Join(temp, basesFolder)} {
+		if err := m.makeBare(ctx, project, dir); err != nil {
+			return err
+		}
+	}
+	return m.ops.Do("repository:commit", func() error { return commitFolder(temp, path) })
+}
+
+// makeBare makes a bare repository of ours at dir.
+func (m *Manager) makeBare(ctx context.Context, project git.Project, dir string) error {
+	if _, err := git.InitBare(ctx, m.ops, dir, project.ObjectFormat); err != nil {
 		return err
 	}
-	err := m.ops.Do("repository:configure", func() error {
-		config, err := os.ReadFile(filepath.Join(temp, "config"))
+	return m.ops.Do("repository:configure", func() error {
+		config, err := os.ReadFile(filepath.Join(dir, "config"))
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(temp, "config"), append(config, ownConfig...), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "config"), append(config, ownConfig...), 0o644); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Join(temp, "info"), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(temp, "info", "attributes"), []byte(ownAttributes), 0o644); err != nil {
-			return err
-		}
-		for _, folder := range []string{"objects", "objects/info", "objects/pack"} {
-			if err := os.MkdirAll(filepath.Join(temp, folder), 0o755); err != nil {
+		for _, folder := range []string{"info", "objects", "objects/info", "objects/pack"} {
+			if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 				return err
 			}
-			if err := os.Chmod(filepath.Join(temp, folder), 0o755); err != nil {
+			if err := os.Chmod(filepath.Join(dir, folder), 0o755); err != nil {
 				return err
 			}
 		}
-		return nil
+		return os.WriteFile(filepath.Join(dir, "info", "attributes"), []byte(ownAttributes), 0o644)
 	})
-	if err != nil {
-		return err
-	}
-	return m.ops.Do("repository:commit", func() error { return commitFolder(temp, path) })
 }
 
 // commitFolder brings a made folder to disk and into place.
@@ -130,30 +132,35 @@ func syncFolder(path string) error {
 	return f.Sync()
 }
 
-// borrow brings what depends on the project up to date: where its objects are, how
-// far its history goes, what it leaves out by info/exclude.
-func (m *Manager) borrow(project git.Project, path string, objects []string) error {
-	var alternates bytes.Buffer
-	for _, folder := range objects {
-		alternates.WriteString(alternateLine(folder))
-	}
-	shallow, err := readPlain(filepath.Join(project.CommonDir, "shallow"))
-	if err != nil {
-		return err
-	}
+// ownObjects sees to it that the host's repository borrows what bases reach and nothing else, and leaves out what the project leaves
+// out by info/exclude. One that an older sallyport made borrowed the project's objects: what its refs reach becomes its own first.
+func (m *Manager) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
 	exclude, err := readPlain(filepath.Join(project.CommonDir, "info", "exclude"))
 	if err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{{"objects/info/alternates", alternates.Bytes()}, {"shallow", shallow}, {"info/exclude", exclude}} {
-		if err := m.setFile("repository:borrow", filepath.Join(path, f.name), f.data); err != nil {
+	if err := m.setFile("repository:exclude", filepath.Join(host.Path, "info", "exclude"), exclude); err != nil {
+		return err
+	}
+	list := filepath.Join(host.Path, "objects", "info", "alternates")
+	borrowed, err := os.ReadFile(list)
+	if err == nil && string(borrowed) == basesBorrowed {
+		return nil
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if len(borrowed) > 0 {
+		if _, err := host.Do(ctx, "repository:own", git.Cmd{Args: []string{"repack", "-a", "-d", "-q"}}); err != nil {
 			return err
 		}
 	}
-	return nil
+	if bases := m.basesIn(host).Path; !exists(filepath.Join(bases, "info", "attributes")) {
+		if err := m.makeBare(ctx, project, bases); err != nil {
+			return err
+		}
+	}
+	return m.setFile("repository:borrow", list, []byte(basesBorrowed))
 }
 
 // setFile makes a file hold exactly data, atomically; empty data removes it.

@@ -31,7 +31,7 @@ func stockID(family, generation string) workspace.StockID {
 // leave makes a stock whose commands did ops on the base and put files into the folder of caches.
 func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id workspace.StockID, kind workspace.StockKind, cache map[string]string, ops ...wt.Op) (workspace.Stock, error) {
 	t.Helper()
-	host, err := m.Repository(t.Context(), spec.Project)
+	host, err := m.Repository(t.Context(), spec.Project, spec.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := m.Repository(t.Context(), p)
+	host, err := m.Repository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +136,9 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 		}
 		wt.Git(t, p.Top, "add", "--force", "--all")
 		tree := git.OID(strings.TrimSpace(wt.Git(t, p.Top, "write-tree")))
+		if _, err := m.Repository(t.Context(), p, git.OID(strings.TrimSpace(wt.Git(t, p.Top, "commit-tree", "-m", name, string(tree))))); err != nil {
+			t.Fatal(err)
+		}
 		if got, err := m.Fits(t.Context(), host, s, tree); err != nil || got != c.want {
 			t.Errorf("%s: fits %v, %v", name, got, err)
 		}
@@ -147,7 +150,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, kitchen)
-	host, err := m.Repository(t.Context(), p)
+	host, err := m.Repository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -259,9 +259,10 @@ func (m *Manager) Found(ctx context.Context, change id.Change) (Workspace, git.D
 		return Workspace{}, git.Dir{}, err
 	}
 	for _, objects := range r.Objects {
-		spec := Spec{Change: change, Project: git.Project{CommonDir: filepath.Dir(objects)}, Base: r.Base, Owner: r.Owner}
-		host := m.Host(spec.Project)
-		if !exists(host.Path) {
+		spec := Spec{Change: change, Base: r.Base, Owner: r.Owner}
+		above, _, _ := strings.Cut(objects, "/"+viewsFolder+"/")
+		host := git.Dir{Path: above, Ops: m.ops}
+		if !strings.HasPrefix(host.Path, m.root+"/") || !exists(host.Path) {
 			continue
 		}
 		if ok, err := holds(ctx, host, r.Base); err != nil || !ok {

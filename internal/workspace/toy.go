@@ -10,6 +10,9 @@ import (
 	"sallyport/internal/sandbox"
 )
 
+// shownObjects is where the view of a base is seen inside a sandbox.
+const shownObjects = sandbox.ObjectsRoot + "/0"
+
 // toyConfig is the agent's own git: it may do what it likes with it, and nobody else
 // reads it. Only whole seconds and sizes of files are compared, because the index was
 // made on the layer and is used on a copy of it.
@@ -31,21 +34,17 @@ const toyConfig = `[core]
 %s`
 
 // toy fills the git directory that an agent sees as its own: a branch at a commit, no
-// remote, no hook. Names of branches never become file names.
-func (m *Manager) toy(dir string, project git.Project, branch string, commit git.OID, objects []string) error {
+// remote, no hook, the objects of the view of base. Names of branches never become file names.
+func (m *Manager) toy(dir string, host git.Dir, spec Spec, commit git.OID) error {
 	version, extensions := 0, ""
-	if project.ObjectFormat == "sha256" {
+	if len(commit) == 64 {
 		version, extensions = 1, "[extensions]\n\tobjectFormat = sha256\n"
 	}
 	head, refs := string(commit)+"\n", ""
-	if plainBranch(branch) {
-		head, refs = "ref: refs/heads/"+branch+"\n", fmt.Sprintf("%s refs/heads/%s\n", commit, branch)
+	if plainBranch(spec.Branch) {
+		head, refs = "ref: refs/heads/"+spec.Branch+"\n", fmt.Sprintf("%s refs/heads/%s\n", commit, spec.Branch)
 	}
-	alternates := ""
-	for i := range objects {
-		alternates += inside(i) + "\n"
-	}
-	shallow, err := readPlain(filepath.Join(project.CommonDir, "shallow"))
+	shallow, err := viewShallow(host, spec.Base)
 	if err != nil {
 		return err
 	}
@@ -58,7 +57,7 @@ func (m *Manager) toy(dir string, project git.Project, branch string, commit git
 		{"HEAD", head},
 		{"packed-refs", refs},
 		{"config", fmt.Sprintf(toyConfig, version, extensions)},
-		{"objects/info/alternates", alternates},
+		{"objects/info/alternates", shownObjects + "\n"},
 		{"shallow", string(shallow)},
 	} {
 		if f.text == "" {

@@ -57,6 +57,21 @@ type blocks struct {
 	limits Limits
 	seen   int
 	bytes  int64
+	linked map[[2]uint64]bool // files with several names, which count once
+}
+
+// once reports whether an entry is to be counted: a file with several names is, under the first.
+func (b *blocks) once(st unix.Stat_t) bool {
+	if st.Nlink < 2 || st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return true
+	}
+	key := [2]uint64{uint64(st.Dev), st.Ino}
+	if b.linked == nil {
+		b.linked = map[[2]uint64]bool{}
+	}
+	seen := b.linked[key]
+	b.linked[key] = true
+	return !seen
 }
 
 // folder adds one folder and all below; what cannot be opened, or is gone again, counts by itself alone.
@@ -83,7 +98,9 @@ func (b *blocks) folder(dir int, name string, depth int) error {
 			}
 			return err
 		}
-		b.bytes += st.Blocks * 512
+		if b.once(st) {
+			b.bytes += st.Blocks * 512
+		}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			return b.folder(fd, name, depth+1)
 		}
