@@ -45,7 +45,7 @@ func BenchmarkCheckInAWarmCacheLayer(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	env := append(slices.Clone(profile.Env), "PATH="+strings.Join(append(profile.Dirs, "/usr/local/bin", "/usr/bin", "/bin"), ":"), "HOME="+sandbox.Home, "CGO_ENABLED=0")
+	env := append(slices.Clone(profile.Env), "PATH="+strings.Join(append(profile.Dirs, os.Getenv("PATH")), ":"), "HOME="+sandbox.Home, "CGO_ENABLED=0")
 	driver, n := bwrap.New(bwrap.Config{Self: self, Root: root}), 0
 	vet := func(w workspace.Workspace, cache sandbox.Cache, text string) {
 		n++
