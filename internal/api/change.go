@@ -98,6 +98,7 @@ type Change struct {
 	Problem       string    `json:"problem,omitempty"`        // kind of Reason, if it did not go well
 	Reason        string    `json:"reason,omitempty"`         // why it is where it is
 	Next          string    `json:"next,omitempty"`           // a command to run
+	WayOut        string    `json:"way_out,omitempty"`        // of a change that should move by itself and does not: what ends that
 	BlockedReason string    `json:"blocked_reason,omitempty"` // interactive_mode_failure, credential_missing or budget_used_up
 	NeedsPerson   bool      `json:"requires_human_intervention,omitempty"`
 	Reverts       string    `json:"reverts,omitempty"`

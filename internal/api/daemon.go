@@ -40,6 +40,7 @@ type Check struct {
 	Needed bool   `json:"needed"` // without it nothing runs; otherwise something is slower or absent
 	Detail string `json:"detail"`
 	Fix    string `json:"fix,omitempty"`
+	Stuck  bool   `json:"stuck,omitempty"` // a change that should move by itself and does not
 }
 
 // Doctor is what works on this machine, for this home.

@@ -26,9 +26,13 @@ var statuses = map[problem.Kind]int{
 	problem.Internal:    http.StatusInternalServerError,
 }
 
-// ProblemOf returns err as it crosses the socket, with its status.
+// ProblemOf returns err as it crosses the socket, with its status. A fault of the machine's that names no way on has the one
+// that looks at the machine.
 func ProblemOf(err error) (Problem, int) {
 	p := problem.Of(err)
+	if p.Next == "" && (p.Kind == problem.Internal || p.Kind == problem.Unavailable) {
+		p.Next = "sallyport doctor"
+	}
 	status, ok := statuses[p.Kind]
 	if !ok {
 		status = http.StatusInternalServerError

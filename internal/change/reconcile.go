@@ -35,7 +35,7 @@ func (w *withdrawn) Unwrap() error { return errCancelled }
 // Run takes every change whose next step is due and whose lease is free, until ctx ends
 // and all steps have returned. It first takes over what an earlier daemon of this home held.
 func (c *Controller) Run(ctx context.Context) error {
-	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.ReleaseClaims(ctx, c.holder) }); err != nil {
+	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.ReleaseClaims(ctx, c.holder) }); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("take over unfinished work: %w", err)
 	}
 	if err := c.endLost(ctx); err != nil && ctx.Err() == nil {

@@ -207,6 +207,8 @@ func (a *app) diagnosis(s sheet, home string, r api.Doctor) {
 		switch {
 		case !c.OK && c.Needed:
 			mark = s.red("MISSING")
+		case c.Stuck:
+			mark = s.red("STUCK  ")
 		case !c.OK:
 			mark = s.yellow("absent ")
 		}

@@ -80,6 +80,19 @@ func TestTheStatusShowsTheSandboxesPolicyOrWhyNothingIsRun(t *testing.T) {
 	}
 }
 
+func TestWhatIsStuckIsNamedWithItsReasonAndAWayOut(t *testing.T) {
+	d := newDaemon(t)
+	d.stuck = []api.Check{{Name: "change chg-1", Stuck: true, Detail: "landing: it waits\x1b[31m", Fix: "sallyport change cancel chg-1"}}
+	got := d.doctor(t.TempDir(), nil)
+	if !strings.Contains(got.out, "STUCK   change chg-1: landing: it waits") || !strings.Contains(got.out, "change cancel chg-1") || strings.Contains(got.out, "\x1b") {
+		t.Errorf("%q", got.out)
+	}
+	d.detail.Change.State, d.detail.Change.Reason, d.detail.Change.WayOut = api.Landing, "it waits for the trial of chg-2", "sallyport change cancel chg-1"
+	if got := d.cli("status"); !strings.Contains(got.out, "it waits for the trial of chg-2") || !strings.Contains(got.out, "stuck; to end that: sallyport change cancel chg-1") {
+		t.Errorf("%s", got.out)
+	}
+}
+
 func TestTheDoctorHasALineForEachAgentThatIsHere(t *testing.T) {
 	d := newDaemon(t)
 	d.agents = []api.Agent{

@@ -45,6 +45,7 @@ type daemon struct {
 	report   api.AuditReport
 	sandbox  api.Sandbox
 	tries    []api.Try
+	stuck    []api.Check
 	returned api.Returned
 	target   api.Target
 	wanted   api.Wanted
@@ -157,7 +158,8 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/stats", func(r *http.Request) any { d.note("stats " + r.URL.RawQuery); return d.stats })
 	mux.HandleFunc("GET /v1/metrics", func(w http.ResponseWriter, _ *http.Request) { d.sync(); io.WriteString(w, d.stream) })
 	answer("GET /v1/doctor", func(*http.Request) any {
-		return api.Doctor{Checks: []api.Check{{Name: "sandbox", OK: true, Needed: true, Detail: "they run"}}, Tries: d.tries}
+		checks := []api.Check{{Name: "sandbox", OK: true, Needed: true, Detail: "they run"}}
+		return api.Doctor{Checks: append(checks, d.stuck...), Tries: d.tries}
 	})
 	answer("GET /v1/audit", func(r *http.Request) any {
 		after, _ := strconv.Atoi(r.URL.Query().Get("after"))

@@ -111,10 +111,11 @@ func (s sheet) row(c api.Change) {
 		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
 	if c.State == api.InTrial && c.Trial != nil {
 		s.line("    %s", clip(trialLine(c.Trial), max(s.width-4, 60)))
-		return
-	}
-	if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
+	} else if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
 		s.line("    %s", clip(inert.Line(c.Reason), max(s.width-4, 60)))
+	}
+	if c.WayOut != "" {
+		s.line("    %s; to end that: %s", s.red("stuck"), c.WayOut)
 	}
 }
 

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/api"
+	"sallyport/internal/change"
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
+	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
 
@@ -35,7 +38,34 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 		}
 		out.Checks = append(out.Checks, api.Check{Name: c.Name, OK: c.OK, Detail: c.Detail, Fix: c.Fix})
 	}
+	out.Checks = append(out.Checks, d.checkStuck(ctx)...)
 	return out, nil
+}
+
+// stuckMax bounds the stuck changes that doctor names.
+const stuckMax = 20
+
+// checkStuck has a line for each change that should move by itself and does not.
+func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
+	var due []string
+	for _, s := range []change.State{change.Requested, change.Preparing, change.Working, change.Submitted, change.Landing, change.InTrial, change.RollbackFailed} {
+		due = append(due, string(s))
+	}
+	rows, err := d.control.List(ctx, store.Filter{States: due})
+	if err != nil {
+		return []api.Check{asked("changes", false, "", err)}
+	}
+	for _, row := range rows {
+		out := change.WayOut(row, time.Now())
+		if out == "" || len(checks) == stuckMax {
+			continue
+		}
+		checks = append(checks, api.Check{Name: "change " + string(row.ID), Stuck: true, Detail: row.State + ": " + row.Reason, Fix: out})
+	}
+	if len(checks) == 0 {
+		checks = append(checks, api.Check{Name: "changes", OK: true, Detail: "none is stuck"})
+	}
+	return checks
 }
 
 // asked turns an answer into a line.

@@ -3,6 +3,7 @@ package socket
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"sallyport/internal/api"
@@ -56,7 +57,7 @@ func changeOf(c change.Row) api.Change {
 		Strategy: r.Strategy, Messages: r.Messages,
 		Approve: string(r.Approve), TimeoutMS: r.Timeout.Milliseconds(),
 		Chosen: string(c.Chosen), Rollbacks: c.Rollbacks,
-		Problem: c.Problem, Reason: text(c.Reason), Next: text(c.Next),
+		Problem: c.Problem, Reason: text(c.Reason), Next: text(c.Next), WayOut: change.WayOut(c, time.Now()),
 		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Cancelling: c.Cancel,
 		Created: c.Created, Moved: c.Moved,
 	}
