@@ -48,8 +48,9 @@ vet: fmt ## go vet
 lint: ## golangci-lint, pinned
 	$(GO) run $(LINT) run ./...
 
-docs: ## write docs that come from code: cli.md, schemas, states, linked modules
+docs: ## write docs that come from code: cli.md, schemas, states, linked modules, the picture of a card
 	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/change ./internal/config ./internal/cli ./internal/metric
+	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfACard ./cmd/sallyport
 
 bench: setup-test build ## ours and the rival in turn, with ratios
 	$(GO) test -mod=readonly -run '^$$' -bench . -benchtime 20x ./internal/...

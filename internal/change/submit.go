@@ -197,11 +197,7 @@ func madeBy(r request.Request) string {
 	case r.Kind == request.Revert:
 		return ""
 	case len(r.Argv) > 0:
-		words := make([]string, len(r.Argv))
-		for i, w := range r.Argv {
-			words[i] = inert.Path(w)
-		}
-		return strings.Join(words, " ")
+		return inert.Command(r.Argv)
 	case r.Model != "":
 		return r.Agent + ", " + r.Model
 	}

@@ -105,6 +105,7 @@ func (a *app) showShort(ctx context.Context, c *client.Client, s sheet, change s
 	for line := range strings.Lines(diff.String()) {
 		line = inert.Line(strings.TrimSuffix(line, "\n"))
 		switch {
+		case strings.HasPrefix(line, "index "): // two ids that nobody compares by eye
 		case columns(line)+len(agentMark) > s.width:
 			s.rows(agentMark, agentMark, line)
 		case strings.HasPrefix(line, "+"):

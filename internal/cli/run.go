@@ -304,18 +304,9 @@ func (a *app) corrected(args []string) string {
 		if i == at {
 			quoted = append(quoted, "--")
 		}
-		quoted = append(quoted, word(w))
+		quoted = append(quoted, inert.Word(w))
 	}
 	return strings.Join(quoted, " ")
-}
-
-// word is w as a shell takes it; unlike a path, it may begin with dashes.
-func word(w string) string {
-	rest := strings.TrimLeft(w, "-")
-	if rest == "" && w != "" {
-		return w
-	}
-	return w[:len(w)-len(rest)] + inert.Path(rest)
 }
 
 // approveMode reads --approve; without it a person who can be asked is.

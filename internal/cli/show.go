@@ -72,11 +72,7 @@ func (s sheet) asked(c api.Change) {
 		s.line("from commit %s", short(c.Base))
 	}
 	if len(c.Argv) > 0 {
-		words := make([]string, 0, len(c.Argv))
-		for _, w := range c.Argv {
-			words = append(words, word(w))
-		}
-		s.line("program: %s", clip(strings.Join(words, " "), 400))
+		s.line("program: %s", clip(inert.Command(c.Argv), 400))
 	}
 	if c.Reverts != "" {
 		s.line("undoes %s", c.Reverts)

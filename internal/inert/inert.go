@@ -37,6 +37,24 @@ func Block(s string, limit int) string {
 	return escape(s[:cut], "\n\t") + fmt.Sprintf("\n… %d bytes more", len(s)-cut)
 }
 
+// Command returns the words of a command as a shell takes them.
+func Command(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = Word(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// Word returns a word of a command as a shell takes it; unlike a path, it may begin with dashes.
+func Word(w string) string {
+	rest := strings.TrimLeft(w, "-")
+	if rest == "" && w != "" {
+		return w
+	}
+	return w[:len(w)-len(rest)] + Path(rest)
+}
+
 // Path returns a path as one shell word that names exactly it: as it is when nothing in it
 // is special, else in single quotes, and in $'…' when something must be escaped.
 func Path(p string) string {
