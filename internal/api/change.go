@@ -45,6 +45,7 @@ type Actor struct {
 type Run struct {
 	Dir    string   `json:"dir"`              // absolute: where the person stands, inside the repository
 	Branch string   `json:"branch,omitempty"` // "" = the one checked out
+	Onto   string   `json:"onto,omitempty"`   // the branch to land on, if another
 	Text   string   `json:"text"`
 	Agent  string   `json:"agent,omitempty"` // command, replay, a named agent or acp:CMD; "" = as the repository says
 	Model  string   `json:"model,omitempty"`

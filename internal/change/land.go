@@ -82,6 +82,11 @@ func (c *Controller) landNow(ctx context.Context, row store.Change, p proposal.P
 	if err != nil {
 		return err
 	}
+	undo, err := c.ensured(ctx, row, p)
+	if err != nil {
+		return err
+	}
+	defer undo()
 	// Another home, or a person, may commit on other paths between computing and the lock.
 	for range staleMax {
 		var computed landing.Landing
@@ -346,7 +351,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 
 // sameRules returns the branch's head and whether the rules there are the ones the approval names.
 func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal.Proposal) (head git.OID, same bool, err error) {
-	head, err = row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	head, err = c.ground(ctx, row, p.Base)
 	if err != nil || head == "" {
 		return "", err == nil, err // a branch that is gone is Compute's to name
 	}

@@ -131,6 +131,10 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 		return err
 	}
 	r.Branch, r.Head, r.CheckedOut = site.Branch, site.Head, site.CheckedOut
+	if r.Onto != "" && r.Onto != r.Branch {
+		return c.elsewhere(ctx, r)
+	}
+	r.Onto = ""
 	if r.IncludeDirty && !r.CheckedOut {
 		return problem.Errorf(problem.Usage, "git -C "+inert.Path(project.Top)+" switch "+inert.Path(r.Branch),
 			"--include-dirty takes the uncommitted work of the branch that is checked out, and %s is not", r.Branch)

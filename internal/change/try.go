@@ -63,6 +63,9 @@ func (c *Controller) foretold(ctx context.Context, row store.Change, p proposal.
 	if err != nil {
 		return nil, err
 	}
+	if then, err = c.beside(ctx, row); err != nil {
+		return nil, err
+	}
 	t := ahead.target
 	if t.Restart != "" {
 		then = append(then, "it restarts: "+t.Restart)

@@ -39,6 +39,9 @@ pyproject.toml name.
 --approve ask shows the card here and asks (the default at a terminal); later leaves the change
 waiting (the default elsewhere, exit status 3); yes approves beforehand, and the audit says so.
 
+--onto NAME lands on another branch than the one it starts from, a new one too: no file that is checked
+out changes, and a pull request can be made of it.
+
 --trial 2m puts what has landed on trial: the repository's target, if it has one, restarts and is
 asked whether it answers; then "sallyport confirm" keeps it, and "sallyport rollback" or silence
 brings everything back, the old version running. A target that does not answer goes back at once.
@@ -82,6 +85,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVar(&f.wish.IncludeDirty, "include-dirty", false, "make your uncommitted changes part of the copy")
 	flags.StringArrayVar(&f.wish.IncludeIgnored, "include-ignored", nil, "`GLOB` of ignored paths that are proposed too; repeatable")
 	flags.StringVar(&f.wish.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
+	flags.StringVar(&f.wish.Onto, "onto", "", "branch `NAME` to land on instead, one that is not checked out; a new one is made from the branch it starts from")
 	flags.StringVar(&f.approve, "approve", "", "`MODE`: ask, yes or later")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")

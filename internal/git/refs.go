@@ -97,3 +97,34 @@ func (d Dir) Take(ctx context.Context, op string, from Dir, list string) (pack s
 	})
 	return pack, err
 }
+
+// Branch reports whether there is a branch of that short name. A name that none can have beside those that are there is an error.
+func (d Dir) Branch(ctx context.Context, name string) (bool, error) {
+	ref := "refs/heads/" + name
+	_, err := d.Run(ctx, Cmd{Args: []string{"check-ref-format", ref}})
+	var f *Failure
+	if errors.As(err, &f) || strings.HasPrefix(name, "-") || name == "HEAD" {
+		return false, errors.New("it is no name for a branch")
+	}
+	if err != nil {
+		return false, err
+	}
+	for at := 0; ; {
+		i := strings.IndexByte(name[at:], '/')
+		if i < 0 {
+			break
+		}
+		at += i + 1
+		if above, err := d.Resolve(ctx, "refs/heads/"+name[:at-1]); err != nil || above != "" {
+			return false, errors.Join(err, fmt.Errorf("there is a branch %q, and none can stand below it", name[:at-1]))
+		}
+	}
+	refs, err := d.Refs(ctx, ref)
+	if err != nil {
+		return false, err
+	}
+	if _, there := refs[ref]; there || len(refs) == 0 {
+		return there, nil
+	}
+	return false, fmt.Errorf("there are branches below %q, and none can stand above them", name)
+}

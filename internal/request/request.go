@@ -33,10 +33,12 @@ type Request struct {
 	At         time.Time   `json:"at"`
 	Text       string      `json:"text"` // at most TextBytesMax
 	Project    git.Project `json:"project"`
-	Branch     string      `json:"branch"`      // short name; what the change starts from and lands on
-	CheckedOut bool        `json:"checked_out"` // Branch was checked out in Project.Top at the start
-	Head       git.OID     `json:"head"`        // of Branch at the start
-	Agent      string      `json:"agent"`       // command, replay, a named agent or acp:CMD; "" on the way in = as the repository says
+	Branch     string      `json:"branch"`         // short name; what the change lands on, and starts from unless From is said
+	Onto       string      `json:"onto,omitempty"` // on the way in: the branch to land on, if it is another than Branch; then "", and it is Branch
+	From       string      `json:"from,omitempty"` // short name of the branch that it starts from, if it lands on another
+	CheckedOut bool        `json:"checked_out"`    // Branch was checked out in Project.Top at the start
+	Head       git.OID     `json:"head"`           // of Branch at the start
+	Agent      string      `json:"agent"`          // command, replay, a named agent or acp:CMD; "" on the way in = as the repository says
 	Argv       []string    `json:"argv,omitempty"`
 	Script     []byte      `json:"script,omitempty"`
 	Strategy   string      `json:"strategy,omitempty"` // direct_worktree or shadow_workspace; "" = what the rules at the base say

@@ -99,7 +99,7 @@ func requestOf(in api.Run) (request.Request, error) {
 		return request.Request{}, err
 	}
 	return request.Request{
-		Kind: request.Edit, Text: in.Text, Project: git.Project{Top: filepath.Clean(in.Dir)}, Branch: in.Branch,
+		Kind: request.Edit, Text: in.Text, Project: git.Project{Top: filepath.Clean(in.Dir)}, Branch: in.Branch, Onto: in.Onto,
 		Agent: in.Agent, Model: in.Model, Egress: in.Egress, Bases: in.Bases, Env: in.Env, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
 		Allow: in.Allow, Forbid: in.Forbid, Checks: in.Checks, Setup: in.Setup, Shares: in.Shares, Profiles: in.Profiles,
 		IncludeDirty: in.IncludeDirty, IncludeIgnored: in.IncludeIgnored,

@@ -1,0 +1,88 @@
+package change
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/git"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+	"sallyport/internal/proposal"
+	"sallyport/internal/request"
+	"sallyport/internal/store"
+)
+
+// elsewhere has a request land on another branch than it starts from: one that is there and not checked out, or a new one.
+func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
+	in := "git -C " + inert.Path(r.Project.Top)
+	if r.IncludeDirty {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--include-dirty takes what is uncommitted on %s along, which %s cannot have: leave one of --include-dirty and --onto out", r.Branch, r.Onto)
+	}
+	dir := r.Project.Common(c.Ops)
+	there, err := dir.Branch(ctx, r.Onto)
+	if err != nil {
+		return problem.Errorf(problem.Usage, in+" branch --list", "--onto %q: %w", r.Onto, err)
+	}
+	if there {
+		site, err := c.Lander.Inspect(ctx, r.Project, r.Onto)
+		if err != nil {
+			return err
+		}
+		if site.CheckedOut {
+			return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto %q is checked out in %q: what lands beside the files lands on a branch that is not", r.Onto, r.Project.Top)
+		}
+	}
+	r.From, r.Branch, r.Onto, r.CheckedOut = r.Branch, r.Onto, "", false
+	return nil
+}
+
+// ensured makes the branch that a change lands on, at the change's base, if it lands on a new one. undo removes it again if nothing
+// has landed on it; what stands on it by then is never removed.
+func (c *Controller) ensured(ctx context.Context, row store.Change, p proposal.Proposal) (undo func(), err error) {
+	undo = func() {}
+	r, dir := row.Request, row.Request.Project.Common(c.Ops)
+	if r.From == "" {
+		return undo, nil
+	}
+	there, err := dir.Branch(ctx, r.Branch)
+	if err != nil || there {
+		return undo, err
+	}
+	ref := "refs/heads/" + r.Branch
+	if err := dir.UpdateRefLog(ctx, "onto:create", ref, p.Base, "", "sallyport: branch for "+string(row.ID)); err != nil {
+		return undo, fmt.Errorf("make the branch %s: %w", r.Branch, err)
+	}
+	return func() {
+		ctx := context.WithoutCancel(ctx)
+		if at, err := dir.Resolve(ctx, ref); err != nil || at != p.Base {
+			return
+		}
+		if err := dir.UpdateRef(ctx, "onto:remove", ref, "", p.Base); err != nil {
+			c.Log.Warn("a branch that nothing landed on was not removed", "branch", r.Branch, "error", err)
+		}
+	}, nil
+}
+
+// ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.
+// "" = a branch that is gone.
+func (c *Controller) ground(ctx context.Context, row store.Change, base git.OID) (git.OID, error) {
+	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	if err == nil && head == "" && row.Request.From != "" {
+		head = base
+	}
+	return head, err
+}
+
+// beside says for a card that what lands is not where the person stands.
+func (c *Controller) beside(ctx context.Context, row store.Change) ([]string, error) {
+	r := row.Request
+	if r.From == "" {
+		return nil, nil
+	}
+	there, err := r.Project.Common(c.Ops).Branch(ctx, r.Branch)
+	kind := "the new branch"
+	if there {
+		kind = "the branch"
+	}
+	return []string{fmt.Sprintf("it stands on %s %s, begun on %s; no file that is checked out changes", kind, r.Branch, r.From)}, err
+}
