@@ -215,7 +215,7 @@ func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
 	if err := c.Workspaces.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
 		return fmt.Errorf("keep the base %.12s: %w", base, err)
 	}
-	host, _, err := c.grounds(ctx, row)
+	host, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -230,16 +230,16 @@ func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
 	if err := workspace.DropRefs(ctx, host, refs); err != nil {
 		return err
 	}
-	spec, err := c.judgedSpec(ctx, row)
-	if err != nil {
+	if err := c.equipped(ctx, row, judging); err != nil {
 		return err
 	}
-	ws, err := c.Workspaces.Prepare(ctx, spec)
-	if err != nil {
-		return fmt.Errorf("prepare the workspace: %w", err)
-	}
 	if row.From != "" {
-		if ws, err = c.Workspaces.Renew(ctx, spec, host, git.OID(row.From)); err != nil {
+		spec, err := c.judgedSpec(ctx, row)
+		if err != nil {
+			return err
+		}
+		ws, err := c.Workspaces.Renew(ctx, spec, host, git.OID(row.From))
+		if err != nil {
 			return err
 		}
 		sessions, err := c.sessions(ctx, row.ID)

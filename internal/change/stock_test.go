@@ -211,3 +211,28 @@ func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
 		}
 	})
 }
+
+func TestAChangeThatIsMadeAnewHasTheSetupOfItsNewBase(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		c, _ := h.daemon()
+		chg, _ := k.order(c, "npm ci")
+		shown := func() (setup string) {
+			t.Helper()
+			d := h.is(c, chg, change.AwaitingApproval)
+			w, err := h.parts.Workspaces.Open(t.Context(), workspace.Spec{Change: chg, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Owner: h.parts.Settings.Self})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w.Spec.Setup
+		}
+		before := shown()
+		k.write("package-lock.json", "2\n")
+		if _, err := c.Redo(t.Context(), chg, h.by(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if after := shown(); before == "" || after == "" || after == before {
+			t.Errorf("it showed %q and shows %q", before, after)
+		}
+	})
+}

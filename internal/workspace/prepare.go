@@ -287,7 +287,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 		return nil, err
 	}
 	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: []string{viewObjects(host, spec.Base)}, Setup: spec.Setup}
-	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" { // made anew, it shows what it showed
+	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" && old.Base == spec.Base { // made anew, it shows what it showed
 		r.Setup = old.Setup
 	}
 	r.on(layer)
