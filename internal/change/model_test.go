@@ -34,7 +34,7 @@ type act struct {
 }
 
 // verbs of a person, of the machine and of the clock; some stand twice, to be likelier.
-var acts = []string{"request", "request", "approve", "approve", "refuse", "cancel", "pause", "resume", "rollback", "rollback", "restore", "confirm",
+var acts = []string{"request", "request", "approve", "approve", "refuse", "cancel", "pause", "resume", "rollback", "rollback", "restore", "redo", "confirm",
 	"commit", "fault", "fault", "mend", "restart", "pass", "pass"}
 
 // beside are those that two clients may do in the same instant here: the others look at a repository, and what waits for a lock of
@@ -65,12 +65,12 @@ func newWorld(h *home) *world {
 		h.t.Fatal(err)
 	}
 	w.repos = [2]*home{h, &other}
-	h.parts.Lander = &landing.Lander{Ops: disk.Ops{Around: func(op string, do func() error) error {
+	h.parts.Lander.Ops = disk.Ops{Around: func(op string, do func() error) error {
 		if w.broken.Load() {
 			return fmt.Errorf("%s: input/output error", op)
 		}
 		return do()
-	}}}
+	}}
 	h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
 		name := []string{"page.txt", "other.txt", fmt.Sprintf("own-%d.txt", n)}[n%3]
 		if w.fresh.Load() {
@@ -153,6 +153,9 @@ func (w *world) person(ctx context.Context, d act) error {
 		return c.Pause(ctx, chg, h.by(), "wait")
 	case "resume":
 		return c.Resume(ctx, chg, h.by())
+	case "redo":
+		_, err = c.Redo(ctx, chg, h.by(), nil)
+		return err
 	case "confirm":
 		return c.Confirm(ctx, chg, h.by())
 	case "rollback":
