@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 )
 
@@ -188,6 +190,9 @@ func (d Dir) finish(ctx context.Context, verb string, err error, stderr *tail) e
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return problem.Errorf(problem.Unavailable, "sallyport doctor", "git is not installed: %w", err)
+	}
+	if _, gone := os.Stat(d.Path); errors.Is(gone, fs.ErrNotExist) { // else the program would be blamed
+		return problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(d.Path), "the repository %q is not there: %w", d.Path, gone)
 	}
 	return fmt.Errorf("git %s: %w", verb, err)
 }
