@@ -60,6 +60,8 @@ type Dir struct {
 	Path string    // absolute path of the git directory
 	As   *Identity // run as this user; nil = as we are
 	Ops  disk.Ops  // every writing command is one named operation
+	// Objects is where new objects are written, and what is in Path is read all the same; "" = among those in Path.
+	Objects string
 }
 
 // Command is a git command for a person to run on d, from anywhere.

@@ -125,6 +125,9 @@ func (d Dir) command(ctx context.Context, c Cmd) (*exec.Cmd, *tail) {
 	if c.Home != "" {
 		cmd.Env = atHome(cmd.Env, c.Home)
 	}
+	if d.Objects != "" {
+		cmd.Env = append(cmd.Env, "GIT_OBJECT_DIRECTORY="+d.Objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quote(d.Path+"/objects"))
+	}
 	cmd.Dir = c.Dir
 	if cmd.Dir == "" {
 		cmd.Dir = d.Path

@@ -13,7 +13,9 @@
 //
 //	step            then on disk                                       recovery
 //	git:commit      a commit in the host's repository, with a ref      none is needed: nobody was told
-//	git:import      its objects in the person's, which nothing names   none is needed: git collects them
+//	git:room        a folder of ours beside their objects              the folder goes, by its name
+//	git:import      its objects in a folder of ours beside theirs      the folder goes, by its name
+//	git:link        the pack among theirs, which nothing names         none is needed: git collects it
 //	Steps.Journal   the row                                            undone: nothing moved
 //	desk:…          the desk under its .new name: comings, manifest   undone: the desk goes
 //	desk:commit     the desk under its name, on the platter            undone: the desk goes

@@ -97,6 +97,9 @@ func (l *Lander) begin(ctx context.Context, d *desk) error {
 	if err := d.sound(made.Edits); err != nil {
 		return err
 	}
+	if err := d.sweepAside(d.ops); err != nil {
+		return err
+	}
 	if made.WorkTree && len(made.Edits) > 0 {
 		if d.note.Steps, err = d.clean(x, made.Edits); err != nil {
 			return err
@@ -136,10 +139,10 @@ func (l *Lander) commit(ctx context.Context, d *desk) error {
 	if err != nil {
 		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
 	}
-	if err := common.Receive(ctx, "git:import", host, c.OID, []git.OID{made.Head}); err != nil {
+	made.NewCommit, made.NewTree = c.OID, c.Tree
+	if err := d.bring(ctx, d.ops, "git:import", made, host); err != nil {
 		return fmt.Errorf("bring the commit of %s to %q: %w", made.ID, made.Project.Top, err)
 	}
-	made.NewCommit, made.NewTree = c.OID, c.Tree
 	if made.Checked != "" && made.Checked != made.NewTree {
 		return fmt.Errorf("the commit of %s has the tree %.12s, and the checks ran on %.12s", made.ID, made.NewTree, made.Checked)
 	}
@@ -240,7 +243,7 @@ func (r *run) there(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return common.Receive(ctx, "git:again", host, l.NewCommit, []git.OID{l.Head})
+	return r.bring(ctx, r.ops, "git:again", l, host)
 }
 
 // finish makes the work tree and the index follow a branch that names the new commit, and verifies all three.

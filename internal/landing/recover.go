@@ -135,6 +135,9 @@ func (r *run) resume(ctx context.Context) error {
 	if err := r.configure(); err != nil {
 		return err
 	}
+	if err := r.sweepAside(r.ops); err != nil {
+		return err
+	}
 	if len(r.l.Edits) > 0 {
 		ready, err := r.open("")
 		if err != nil {

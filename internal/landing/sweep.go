@@ -18,6 +18,7 @@ type Desk struct {
 	Path    string
 	At      int64 // when it was last changed, in seconds since 1970
 	Kept    bool  // a person's own bytes are in it: it is theirs
+	Aside   bool  // objects that git was killed over, of a landing of any home: ClearAside takes them
 }
 
 // Desks returns what landings have left in a repository, open ones included. Only folders that belong to
@@ -50,6 +51,14 @@ func Desks(p git.Project) ([]Desk, error) {
 			}
 			theirs[l] = theirs[l] || kept
 			all = append(all, Desk{Landing: l, Path: path, At: max(st.Mtim.Sec, st.Ctim.Sec)})
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Join(p.CommonDir, "objects")); err == nil {
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil && isAside(e) {
+				l, _ := id.ParseLanding(strings.TrimPrefix(e.Name(), asidePrefix))
+				all = append(all, Desk{Landing: l, Path: filepath.Join(p.CommonDir, "objects", e.Name()), At: info.ModTime().Unix(), Aside: true})
+			}
 		}
 	}
 	for i := range all {

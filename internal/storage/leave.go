@@ -21,7 +21,7 @@ import (
 
 // Piece is one thing that sallyport has left and that goes when it is uninstalled.
 type Piece struct {
-	What   string // ref, desk, folder, file, socket, control group
+	What   string // ref, desk, objects, folder, file, socket, control group
 	Path   string // absolute; of a ref: the git directory and the ref
 	Bytes  int64  // of disk; 0 where it has no size of its own
 	Remove func(ctx context.Context) error
@@ -130,6 +130,14 @@ func (r *round) leaveDesks(ctx context.Context, p git.Project, out *Leaving) err
 			return err
 		}
 		switch {
+		case d.Aside:
+			size, err := workspace.Allocated(ctx, d.Path)
+			if err != nil {
+				return err
+			}
+			out.Pieces = append(out.Pieces, Piece{What: "objects", Path: d.Path, Bytes: size, Remove: func(ctx context.Context) error {
+				return r.Lander.ClearAside(ctx, p)
+			}})
 		case d.Kept:
 			out.Stays = append(out.Stays, fmt.Sprintf("%q stays: it holds your own version of a file", d.Path))
 		case !known:

@@ -96,6 +96,16 @@ func (r *round) desks(ctx context.Context) error {
 			continue // the repository is gone, or closed to us
 		}
 		for _, d := range there {
+			if d.Aside {
+				err := r.count(ctx, thing{kind: Orphans, path: d.Path, goes: r.abandoned(time.Unix(d.At, 0)), remove: func() (bool, error) {
+					err := r.Lander.ClearAside(ctx, p)
+					return err == nil, err
+				}})
+				if err != nil {
+					return err
+				}
+				continue
+			}
 			if d.Kept {
 				r.note("%q stays: it holds your own version of a file", d.Path)
 				continue
