@@ -64,7 +64,7 @@ type Supervision struct {
 	CheckpointIntervalMS   int             `json:"checkpoint_interval_ms,omitempty" min:"5000" max:"3600000" jsonschema:"Milliseconds between checkpoints at the most, while there is something to record (default 30000; less is stricter)."`
 	MaxUncommittedChanges  int             `json:"max_uncommitted_changes,omitempty" min:"1" max:"10000" jsonschema:"Changed paths since the last checkpoint that make one due (default 50; less is stricter)."`
 	ValidationOnCheckpoint *bool           `json:"validation_on_checkpoint,omitempty" jsonschema:"Whether checkpoints before the last one are judged; one that is not is skipped, never valid (default true; true is stricter)."`
-	RevertOnViolation      *bool           `json:"revert_on_violation,omitempty" jsonschema:"Whether files that break a rule are put back under the agent's feet (default false; true is stricter)."`
+	RevertOnViolation      *bool           `json:"revert_on_violation,omitempty" jsonschema:"Whether files that break a rule are reverted while the agent works (default false; true is stricter)."`
 	ViolationSeverity      Severity        `json:"violation_severity,omitempty" jsonschema:"The least that a violation counts as: info, warning, error or critical (default warning; more is stricter)."`
 	PauseResumeProtocol    PauseProtocol   `json:"pause_resume_protocol,omitempty" jsonschema:"What an agent that reads messages hears before it is stopped for a checkpoint: signal and none nothing, message a request to pause, which it has 10 s to answer; it is stopped whatever it says (default signal)."` // SV-046, SV-082
 	ShadowWorkspace        ShadowWorkspace `json:"shadow_workspace,omitzero" jsonschema:"The strategy shadow_workspace."`

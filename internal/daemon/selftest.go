@@ -70,10 +70,10 @@ func (d *Daemon) selfTest(ctx context.Context) ([]api.Try, api.Check) {
 		c.Detail = "a program in a sandbox can " + strings.Join(worked, "; ")
 		c.Fix = "sallyport doctor --self-test"
 	case len(unproven) > 0:
-		c.Detail = fmt.Sprintf("%d things failed inside, as they must; the same works outside or where it is allowed, but for what this machine forbids everybody: %s",
+		c.Detail = fmt.Sprintf("a program in a sandbox tried %d ways out, and each was refused; outside, the same attempts work, except what this machine forbids everybody: %s",
 			len(out), strings.Join(unproven, "; "))
 	default:
-		c.Detail = fmt.Sprintf("%d things failed inside, as they must; the same works outside or where it is allowed", len(out))
+		c.Detail = fmt.Sprintf("a program in a sandbox tried %d ways out, and each was refused; outside, the same attempts work", len(out))
 	}
 	return out, c
 }

@@ -166,7 +166,7 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) error {
 			return err
 		}
 		r.Checks = append(r.Checks, checkMemory(r.Memory, sees), checkDisk(sees))
-		r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", OK: true, Detail: fmt.Sprintf("%d things were tried inside a sandbox and failed, as they must", len(tried))})
+		r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", OK: true, Detail: fmt.Sprintf("a program in a sandbox tried %d ways out, and each was refused", len(tried))})
 		overlay := sandbox.Check{Name: "overlay", OK: true, Detail: "workspaces are overlays"}
 		tree.Dir = ""
 		if _, _, err := d.tryInside(ctx, "probe-overlay", owner, tree, g.aims); err != nil {
