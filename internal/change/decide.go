@@ -57,6 +57,9 @@ func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change
 // said is what the audit keeps of the words.
 func (w Words) said() string {
 	said := w.Via
+	if said == approval.ViaCommandLine {
+		said = "approved on the command line"
+	}
 	if w.Unsigned {
 		said += ", may land unsigned"
 	}
