@@ -25,6 +25,12 @@ const (
 	Failed           = "failed"
 )
 
+// How a change ends that has nothing to land.
+const (
+	NothingToDo     = "nothing_to_do"
+	BaseFailsChecks = "base_fails_checks"
+)
+
 // Final reports whether nothing more happens to a change in this state by itself or by approval.
 func Final(state string) bool {
 	switch state {
@@ -103,6 +109,7 @@ type Change struct {
 	BlockedReason string    `json:"blocked_reason,omitempty"` // interactive_mode_failure, credential_missing or budget_used_up
 	NeedsPerson   bool      `json:"requires_human_intervention,omitempty"`
 	Reverts       string    `json:"reverts,omitempty"`
+	Outcome       string    `json:"outcome,omitempty"` // of one that ended with nothing to land: nothing_to_do or base_fails_checks
 	RevertedBy    string    `json:"reverted_by,omitempty"`
 	Chosen        string    `json:"last_checkpoint_id,omitempty"` // what is offered, or was restored last (SV-048)
 	Rollbacks     int       `json:"rollback_count"`               // to a checkpoint of its own

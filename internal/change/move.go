@@ -21,6 +21,7 @@ type Move struct {
 	Next    string // a command to run
 	Digests map[string]string
 	Wait    time.Duration // before the next step is due
+	Outcome string        // how it ends, where there is nothing to land
 	Keep    bool          // the step that holds the row goes on holding it
 }
 
@@ -34,7 +35,7 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m
 	}
 	at := now()
 	row.State, row.Moved, row.Attempts = string(to), at, 0
-	row.Problem, row.Reason, row.Next = "", m.Reason, m.Next
+	row.Problem, row.Reason, row.Next, row.Outcome = "", m.Reason, m.Next, m.Outcome
 	if m.Because != nil {
 		p := problem.Of(m.Because)
 		row.Problem, row.Reason = string(p.Kind), p.Text

@@ -35,7 +35,7 @@ const (
 	Prepared  Event = "prepared"   // base kept, workspace there
 	Computed  Event = "computed"   // a revert's tree was computed; no agent works on it
 	Ended     Event = "ended"      // the agent ended and its last checkpoint is recorded
-	Unchanged Event = "unchanged"  // the agent ended and nothing differs from the base
+	Unchanged Event = "unchanged"  // the agent ended and nothing differs from the base; checks, if there are any, passed there
 	Proposed  Event = "proposed"   // rules and checks passed; a person is asked
 	Approved  Event = "approved"   // an entitled person said yes to exactly this digest
 	Asked     Event = "asked"      // what the approval was bound to changed: asked again
@@ -64,7 +64,7 @@ var moves = map[State]map[Event]State{
 	Working:          {Pause: Paused, Block: Blocked, Ended: Submitted, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
 	Paused:           {Resume: Working, Block: Blocked, Cancel: Cancelled, Fail: Failed},
 	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
-	Submitted:        {Proposed: AwaitingApproval, Cancel: Cancelled, Fail: Failed},
+	Submitted:        {Proposed: AwaitingApproval, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Again: Preparing, Refused: Rejected, Cancel: Cancelled},
 	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
 	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},

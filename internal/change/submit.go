@@ -43,6 +43,9 @@ func (c *Controller) submit(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
+	if row.Request.Kind == request.Edit && len(o.edits) == 0 {
+		return c.idle(ctx, row, o)
+	}
 	v, known := c.recall(row.ID, o)
 	results, why := v.results, v.why
 	if !known {
@@ -138,7 +141,11 @@ func (c *Controller) refused(ctx context.Context, row store.Change, o offer, res
 		if err := c.passed(ctx, tx, *row, p); err != nil {
 			return err
 		}
-		return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "refused by a check", Because: why, Digests: digests(p)})
+		m := Move{Event: Fail, By: audit.Host, Verb: "refused by a check", Because: why, Digests: digests(p)}
+		if len(o.edits) == 0 {
+			m.Outcome = BaseFailsChecks
+		}
+		return c.move(ctx, tx, row, m)
 	})
 	if err == nil {
 		c.tidy(c.lasting(), row)

@@ -200,14 +200,18 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 			cp, edits = *fallen, fallen.Total()
 		}
 	}
+	checks, err := c.checks(ctx, row)
+	if err != nil {
+		return err
+	}
 	m.Digests = map[string]string{"tree": string(cp.Tree)}
 	switch {
 	case last.Exit.Code != 0 || last.Exit.Limit != nil:
 		m.Event, m.Because = Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
 	case cp.Status != checkpoint.Valid:
 		m.Event, m.Because = Fail, refusal(row.ID, cp.Violations)
-	case edits == 0:
-		m.Event, m.Reason, m.Next = Unchanged, unchanged(cp), "sallyport change log "+string(row.ID)
+	case edits == 0 && checks == 0:
+		m = idled(row, cp)
 	}
 	row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
 		row.Chosen = cp.ID
@@ -259,9 +263,9 @@ func unchanged(cp checkpoint.Checkpoint) string {
 		files += l.Files
 	}
 	if files == 0 {
-		return "the agent changed nothing; there is nothing to land"
+		return "nothing to do: the agent changed nothing"
 	}
-	return fmt.Sprintf("the agent wrote only files that the repository ignores (%d); there is nothing to land (--include-ignored GLOB takes such files along)", files)
+	return fmt.Sprintf("nothing to do: the agent wrote only files that the repository ignores (%d; --include-ignored GLOB takes such files along)", files)
 }
 
 // refusal says which rules a checkpoint breaks: the first by name, and how many more.

@@ -123,6 +123,11 @@ func TestTheExitStatusSaysWhereAChangeCameToRest(t *testing.T) {
 			t.Errorf("%s %s: %d, want %d", tc.state, tc.kind, got, tc.want)
 		}
 	}
+	for _, c := range []api.Change{{State: api.Finalized, Outcome: api.NothingToDo}, {State: api.Failed, Problem: "refused", Outcome: api.BaseFailsChecks}} {
+		if got := exitOf(c); got != exitOutcomes[c.Outcome] || got == exitDone || got == exitRefused {
+			t.Errorf("%s %s: %d", c.State, c.Outcome, got)
+		}
+	}
 }
 
 func TestRunFollowsAndTellsTheOutcome(t *testing.T) {

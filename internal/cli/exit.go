@@ -19,6 +19,8 @@ const (
 	exitRefused     = 4
 	exitRolledBack  = 5
 	exitAgentFailed = 6
+	exitNothing     = 7
+	exitBaseFails   = 8
 	exitTaken       = client.ExitTaken
 	exitInterrupted = 130
 )
@@ -35,6 +37,8 @@ var exitMeanings = []struct {
 	{exitRefused, "refused, by a check or by a person"},
 	{exitRolledBack, "rolled back"},
 	{exitAgentFailed, "agent failed"},
+	{exitNothing, "nothing to do: the agent changed nothing"},
+	{exitBaseFails, "the agent changed nothing, and the base fails its own checks"},
 	{exitTaken, "another daemon serves the home (daemon run only)"},
 	{exitInterrupted, "interrupted; the change goes on"},
 }
@@ -57,6 +61,12 @@ var exitStates = map[string]int{
 	api.Rejected:         exitRefused,
 }
 
+// exitOutcomes maps how a change ended that has nothing to land: that is no success of an agent's, and no failure of its change.
+var exitOutcomes = map[string]int{
+	api.NothingToDo:     exitNothing,
+	api.BaseFailsChecks: exitBaseFails,
+}
+
 // exitOfError is the exit status of a command that went wrong.
 func exitOfError(err error) int {
 	if errors.Is(err, client.ErrTaken) {
@@ -74,6 +84,9 @@ func exitOfKind(kind problem.Kind) int {
 
 // exitOf is the exit status of a command that followed c to where it rests.
 func exitOf(c api.Change) int {
+	if code, ok := exitOutcomes[c.Outcome]; ok {
+		return code
+	}
 	if c.State != api.Finalized && c.State != api.RolledBack && c.Problem != "" {
 		return exitOfKind(problem.Kind(c.Problem))
 	}

@@ -58,7 +58,7 @@ func changeOf(c change.Row) api.Change {
 		Approve: string(r.Approve), TimeoutMS: r.Timeout.Milliseconds(),
 		Chosen: string(c.Chosen), Rollbacks: c.Rollbacks,
 		Problem: c.Problem, Reason: text(c.Reason), Next: text(c.Next), WayOut: change.WayOut(c, time.Now()),
-		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Cancelling: c.Cancel,
+		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Outcome: c.Outcome, Cancelling: c.Cancel,
 		Created: c.Created, Moved: c.Moved,
 	}
 	if out.BlockedReason = change.BlockedReason(c); out.BlockedReason != "" { // SV-091

@@ -35,6 +35,7 @@ type Change struct {
 	Problem    string          `json:"problem,omitempty"` // problem.Kind of Reason, if it did not go well
 	Reason     string          `json:"reason,omitempty"`  // why it is where it is, for a person
 	Next       string          `json:"next,omitempty"`    // a command to run
+	Outcome    string          `json:"outcome,omitempty"` // how it ended without anything to land; package change owns the words
 	RevertedBy id.Change       `json:"reverted_by,omitempty"`
 	Cancel     bool            `json:"cancel_requested,omitempty"`
 	Chosen     id.Checkpoint   `json:"last_checkpoint_id,omitempty"` // what is offered, or was restored last (SV-048)
