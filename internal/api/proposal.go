@@ -31,6 +31,9 @@ type Card struct {
 	Added      int           `json:"added"`
 	Removed    int           `json:"removed"`
 	Reach      []string      `json:"reach"`
+	Marks      []Mark        `json:"marks"` // the first hundred
+	MarksTotal int           `json:"marks_total,omitempty"`
+	MarksWord  bool          `json:"marks_word,omitempty"` // a yes must say that it covers them: Approve.Marked
 	Checks     []CheckResult `json:"checks"`
 	ChecksOn   *Ground       `json:"checks_on,omitempty"` // what they ran on; absent: exactly the proposed tree
 	LeftOver   []LeftOver    `json:"left_over"`
@@ -44,6 +47,15 @@ type Card struct {
 	Subject    string        `json:"subject,omitempty"`   // of the commit, unless who approves says another
 	CommitBy   string        `json:"commit_by,omitempty"` // who commits, whether it is signed, and why not
 	AgentSays  string        `json:"agent_says,omitempty"`
+}
+
+// Mark is one reason why a plain yes is not enough: a changed path that a tool runs by itself (runs), that tells an agent
+// what to do (agent), that shapes how secrets are looked for (secrets), whose name can be taken for another (name), or of
+// whose text a reader does not see all (hidden).
+type Mark struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+	Says string `json:"says"` // what runs it and when, or what is wrong with it
 }
 
 // Ground is a tree that a change would result in on a head of its branch.
@@ -115,6 +127,7 @@ type Approve struct {
 	Via      string `json:"via"`
 	Message  string `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
 	Unsigned bool   `json:"unsigned,omitempty"` // it may land unsigned
+	Marked   bool   `json:"marked,omitempty"`   // it covers what is marked on the card
 }
 
 // Reason is the body of a refusal or a cancellation.

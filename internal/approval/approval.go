@@ -23,6 +23,9 @@ const (
 // ErrDecided refuses a second decision.
 var ErrDecided = problem.New(problem.Conflict, "it was decided already")
 
+// ErrMarked refuses a yes that does not say that it covers what is marked.
+var ErrMarked = problem.New(problem.Refused, "it holds what needs a word of its own")
+
 // ErrSaid answers somebody who repeats what they decided: it holds, and nothing happens again.
 var ErrSaid = problem.New(problem.Conflict, "it was decided so already")
 

@@ -3,9 +3,12 @@ package change
 import (
 	"context"
 	"errors"
+	"fmt"
+
 	"sallyport/internal/approval"
 	"sallyport/internal/audit"
 	"sallyport/internal/id"
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
 	"sallyport/internal/store"
@@ -23,6 +26,7 @@ type Words struct {
 	Via      string // how it reached us
 	Message  string // what the commit is to say, its first line the subject; "" = what the card shows
 	Unsigned bool   // it may land unsigned where the repository would have it signed
+	Marked   bool   // it covers what is marked on the card
 }
 
 // ApproveAs is Approve with what the person has the commit say.
@@ -48,6 +52,9 @@ func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change
 	if !ok {
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
 	}
+	if p.Card.MarksWord && !w.Marked {
+		return unsaid(row.ID, p)
+	}
 	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: w.Via, At: now(), Message: w.Message, Unsigned: w.Unsigned}); err != nil {
 		return err
 	}
@@ -60,6 +67,9 @@ func (w Words) said() string {
 	if said == approval.ViaCommandLine {
 		said = "approved on the command line"
 	}
+	if w.Marked {
+		said += ", with what is marked"
+	}
 	if w.Unsigned {
 		said += ", may land unsigned"
 	}
@@ -67,6 +77,17 @@ func (w Words) said() string {
 		said += ", to be committed as: " + w.Message
 	}
 	return said
+}
+
+// unsaid refuses a yes that does not cover what is marked.
+func unsaid(change id.Change, p proposal.Proposal) error {
+	m := p.Card.Marks[0]
+	more := ""
+	if p.Card.MarksTotal > 1 {
+		more = fmt.Sprintf(" (and %d more)", p.Card.MarksTotal-1)
+	}
+	return problem.Errorf(problem.Refused, "sallyport approve "+string(change)+" --marked", "%s holds what needs a word of its own: %s: %s%s: %w",
+		change, inert.Path(m.Path), m.Says, more, approval.ErrMarked)
 }
 
 // Refuse records by's no; the change ends, and its work stays under its refs.

@@ -37,7 +37,7 @@ func (c *Controller) idle(ctx context.Context, row store.Change, o offer) error 
 	}
 	if why != nil {
 		return c.refused(ctx, row, o, results, problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID),
-			"the agent changed nothing, and the base fails its own checks: %w", why))
+			"the agent changed nothing, and the base fails its own checks: %w", why), "refused by a check")
 	}
 	row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error { return c.move(ctx, tx, row, idled(*row, *o.from)) })
 	if err == nil {

@@ -339,6 +339,9 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 			return refusal(row.ID, violations)
 		}
 	}
+	if why := o.marked(row); why != nil {
+		return why
+	}
 	results, why, err := c.check(ctx, row, o)
 	if err != nil {
 		return err

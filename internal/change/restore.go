@@ -205,6 +205,9 @@ func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkp
 	if len(o.edits) == 0 {
 		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing; there would be nothing to land", cp.ID)
 	}
+	if why := o.marked(row); why != nil {
+		return why
+	}
 	results, why, err := c.check(ctx, row, o)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/id"
 	"sallyport/internal/inert"
 	"sallyport/internal/policy"
+	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/session"
@@ -33,6 +34,7 @@ type offer struct {
 	from     *checkpoint.Checkpoint // nil for a revert
 	judging  Judging
 	policy   string // digest
+	marks    []policy.Mark
 	note     string
 	lastWord string
 }
@@ -46,6 +48,9 @@ func (c *Controller) submit(ctx context.Context, row store.Change) error {
 	if row.Request.Kind == request.Edit && len(o.edits) == 0 {
 		return c.idle(ctx, row, o)
 	}
+	if why := o.marked(row); why != nil {
+		return c.refused(ctx, row, o, nil, why, "refused by the policy")
+	}
 	v, known := c.recall(row.ID, o)
 	results, why := v.results, v.why
 	if !known {
@@ -54,7 +59,7 @@ func (c *Controller) submit(ctx context.Context, row store.Change) error {
 		}
 	}
 	if why != nil {
-		return c.refused(ctx, row, o, results, why)
+		return c.refused(ctx, row, o, results, why, "refused by a check")
 	}
 	return c.ask(ctx, row, o, results, Proposed)
 }
@@ -82,8 +87,20 @@ func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OI
 	if o.edits, err = host.Edits(ctx, o.base, o.commit); err != nil {
 		return offer{}, err
 	}
-	o.tree, err = host.Tree(ctx, o.commit)
+	if o.tree, err = host.Tree(ctx, o.commit); err != nil {
+		return offer{}, err
+	}
+	o.marks, err = proposal.Marks(ctx, host, o.commit, o.edits)
 	return o, err
+}
+
+// marked returns why nobody is asked about what an offer holds, if the home's policy says so. What goes back was there before.
+func (o offer) marked(row store.Change) error {
+	if len(o.marks) == 0 || o.judging.Rules.Marks != policy.MarksRefuse || row.Request.Kind == request.Revert {
+		return nil
+	}
+	return problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s: %s; the home's policy.yaml refuses such a change (marks: refuse)",
+		inert.Path(o.marks[0].Path), o.marks[0].Says)
 }
 
 func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *offer) error {
@@ -128,8 +145,8 @@ func (c *Controller) ask(ctx context.Context, row store.Change, o offer, results
 	return err
 }
 
-// refused ends a change that a check refused. Its card is kept, with the check's last words; nobody is asked.
-func (c *Controller) refused(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult, why error) error {
+// refused ends a change that a check or the policy refused, which verb says. Its card is kept, with the check's last words; nobody is asked.
+func (c *Controller) refused(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult, why error, verb string) error {
 	p, err := c.propose(ctx, row, o, results)
 	if err != nil {
 		return err
@@ -141,7 +158,7 @@ func (c *Controller) refused(ctx context.Context, row store.Change, o offer, res
 		if err := c.passed(ctx, tx, *row, p); err != nil {
 			return err
 		}
-		m := Move{Event: Fail, By: audit.Host, Verb: "refused by a check", Because: why, Digests: digests(p)}
+		m := Move{Event: Fail, By: audit.Host, Verb: verb, Because: why, Digests: digests(p)}
 		if len(o.edits) == 0 {
 			m.Outcome = BaseFailsChecks
 		}
@@ -173,7 +190,7 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 		Objects: o.host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.from, Base: o.base, Commit: o.commit, Tree: o.tree, Edits: o.edits,
-		Policy: o.policy, Checks: results, Note: o.noted(), AgentSays: o.lastWord, At: now(), Secrets: c.Secrets,
+		Policy: o.policy, Marks: o.marks, MarksWord: row.Request.Kind != request.Revert && o.judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.noted(), AgentSays: o.lastWord, At: now(), Secrets: c.Secrets,
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
@@ -267,7 +284,7 @@ func (c *Controller) open(ctx context.Context, tx store.Tx, row *store.Change, p
 	if err := c.move(ctx, tx, row, m); err != nil {
 		return err
 	}
-	if row.Request.Approve != request.Yes || p.Number > 1 {
+	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord { // said before anybody saw what it would cover
 		return nil
 	}
 	return c.approve(ctx, tx, row, asked.ID, p.Digest, row.Request.By, Words{Via: approval.ViaFlag})

@@ -82,7 +82,7 @@ func (a *app) approvalShow() *cobra.Command {
 			}
 			s.line("%s", line)
 			if q.Approval.Decision == api.Pending {
-				a.waits(s, q.Approval.Change)
+				a.waits(s, q.Approval.Change, &q.Proposal)
 			}
 			return nil
 		})
@@ -97,15 +97,22 @@ func (a *app) approveCommand() *cobra.Command {
 it has fetched. Then it follows the change to where it rests. --digest approves only if the card
 still has the digest that you have read before.
 
+A card that is marked, for something that a tool runs by itself, tells an agent what to do or is not what
+it looks like, wants a word of its own: "approve marked" at the prompt, --marked elsewhere. What was
+approved beforehand (run --approve yes) does not cover it.
+
 --message says what the commit is to read, as git commit -m does, in place of what the card shows: its
 first line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
 approved it are added.
 
 Where git's own configuration wants commits signed (commit.gpgsign), what lands is signed as the
 repository's owner, by their program. What cannot be signed does not land, unless --unsigned says so.`,
-		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab",
-		oneQuestion, func(cmd *cobra.Command, words []string) error { return a.approve(cmd, words[0], yes, digest, with) })
+		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
+		oneQuestion, func(cmd *cobra.Command, words []string) error {
+			return a.approve(cmd, words[0], yes || with.Marked, digest, with)
+		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask again")
+	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, and do not ask again")
 	cmd.Flags().StringVar(&digest, "digest", "", "what was read: the `DIGEST`, or at least its first 8 characters")
 	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "what the commit is to say: `TEXT`, its first line the subject")
 	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "let it land unsigned where commit.gpgsign wants it signed")

@@ -51,7 +51,7 @@ func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Ap
 		case err != nil:
 			return false, err
 		case later:
-			a.waits(a.sheet(a.Out), q.Approval.Change)
+			a.waits(a.sheet(a.Out), q.Approval.Change, &q.Proposal)
 			return false, nil
 		case decided:
 			return true, nil
@@ -74,7 +74,10 @@ func decidable(q api.Question) error {
 // answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
 func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
-		question := "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? "
+		question, marked := "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? ", q.Proposal.Card.MarksWord
+		if marked {
+			question = "[approve marked] approves exactly this and what is marked, [m]essage, [d]iff, [r]efuse, [l]ater? "
+		}
 		if c := q.Proposal.Card; c.Moved != nil {
 			question = movedBy(c) + ". " + question
 		}
@@ -86,9 +89,13 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with
 		case err != nil:
 			return false, false, fmt.Errorf("read the answer: %w", err)
 		}
-		switch strings.ToLower(strings.TrimSpace(word)) {
-		case "a", "approve", "yes":
-			with.Digest = q.Proposal.Digest
+		switch word := strings.ToLower(strings.Join(strings.Fields(word), " ")); word {
+		case "approve marked", "a", "approve", "yes":
+			with.Marked = word == "approve marked"
+			if with.Digest = q.Proposal.Digest; marked && !with.Marked {
+				fmt.Fprintln(a.Err, "nothing was decided: it holds what needs a word of its own; to approve that too, type: approve marked")
+				continue
+			}
 			return true, false, c.ApproveAs(ctx, q.Approval.ID, with)
 		case "m", "message":
 			if words, err := a.prompt("what is the commit to say? ", signals); err == nil && strings.TrimSpace(words) != "" {

@@ -53,6 +53,7 @@ func (s sheet) card(change string, p api.Proposal) {
 	}
 	s.line("")
 	s.picture(c)
+	s.marks(c)
 	s.list("what it gains or loses", c.Reach, s.yellow("!"))
 	s.checks(c)
 	s.leftOver(c.LeftOver)
@@ -183,6 +184,27 @@ func (s sheet) checks(card api.Card) {
 			with = append(with, c.With)
 			s.rows("  began with ", "    ", inert.Line(c.With))
 		}
+	}
+}
+
+// marks shows what needs a word of its own, path by path: what a tool runs by itself, what tells an agent, what is not
+// what it looks like.
+func (s sheet) marks(c api.Card) {
+	if len(c.Marks) == 0 {
+		return
+	}
+	s.line("")
+	switch {
+	case c.MarksWord:
+		s.line("%s: look before you approve", s.red("marked"))
+	default:
+		s.line("%s:", s.yellow("marked"))
+	}
+	for _, m := range c.Marks {
+		s.rows("  "+s.red("!")+" ", "    ", inert.Path(m.Path)+": "+inert.Line(m.Says))
+	}
+	if more := c.MarksTotal - len(c.Marks); more > 0 {
+		s.line("  … and %s more", count(more, "mark"))
 	}
 }
 

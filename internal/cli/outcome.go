@@ -38,7 +38,7 @@ func (a *app) outcome(d api.Detail, how manner) error {
 		} else if d.Proposal != nil {
 			s.card(c.ID, *d.Proposal)
 		}
-		a.waits(s, c.ID)
+		a.waits(s, c.ID, d.Proposal)
 		a.mayRedo(s, d.Proposal)
 		if how.silent != "" {
 			s.line("  you are not asked here: %s", how.silent)
@@ -98,9 +98,13 @@ func (a *app) landed(s sheet, d api.Detail) {
 }
 
 // waits says how to answer.
-func (a *app) waits(s sheet, change string) {
+func (a *app) waits(s sheet, change string, p *api.Proposal) {
 	s.line("%s %s for a person", change, s.yellow("waits"))
-	s.line("  approve: %s", a.command("sallyport approve "+change))
+	approve := "sallyport approve " + change
+	if p != nil && p.Card.MarksWord {
+		approve += " --marked"
+	}
+	s.line("  approve: %s", a.command(approve))
 	s.line("  refuse:  %s", a.command("sallyport refuse "+change+` --reason "…"`))
 	s.line("  look:    %s", a.command("sallyport change diff "+change))
 }

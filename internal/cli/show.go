@@ -42,6 +42,7 @@ func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
 		s.line("")
 		s.line("what it does:")
 		s.picture(p.Card)
+		s.marks(p.Card)
 		s.list("what it gains or loses", p.Card.Reach, s.yellow("!"))
 		s.checks(p.Card)
 		s.leftOver(p.Card.LeftOver)
@@ -171,7 +172,7 @@ func (s sheet) stands(a *app, d api.Detail) {
 		if c.Problem != "" {
 			s.line("%s %s", s.red("not landed:"), inert.Line(c.Reason))
 		}
-		a.waits(s, c.ID)
+		a.waits(s, c.ID, d.Proposal)
 		a.mayRedo(s, d.Proposal)
 		return
 	case api.RolledBack:

@@ -153,6 +153,30 @@ func TestAtATerminalThePersonIsAskedWithTheCardBeforeThem(t *testing.T) {
 	}
 }
 
+func TestAtATerminalWhatIsMarkedNeedsItsWords(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.question = waiting()
+	d.question.Proposal.Card.Marks = []api.Mark{{Path: ".envrc\x1b[2J", Kind: "runs", Says: "direnv runs it when you enter the folder"}}
+	d.question.Proposal.Card.MarksTotal, d.question.Proposal.Card.MarksWord = 1, true
+	d.after = func(string) { d.detail = finalized() }
+	s := d.sit(t, "approve", "chg-00000001")
+	if shown := s.see(`direnv runs it when you enter`); strings.Contains(shown, ".envrc\x1b[2J") {
+		t.Errorf("a name is not harmless: %q", shown)
+	}
+	s.see(`\[approve marked\].*ater\? `)
+	s.press("a\n")
+	s.see("nothing was decided.*type: approve marked")
+	s.see(`ater\? `)
+	if told := d.told(); told != "" {
+		t.Fatalf("a plain yes told %s", told)
+	}
+	s.press("approve  marked\n")
+	s.see("finalized")
+	if code := s.leaves(); code != exitDone || !strings.Contains(d.told(), `"marked":true`) {
+		t.Errorf("exit %d told %s", code, d.told())
+	}
+}
+
 func TestAtATerminalLaterLeavesItWaitingAndARefusalHasAReason(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, d.question = waiting()

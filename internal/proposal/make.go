@@ -20,6 +20,7 @@ import (
 // What a card holds at most.
 const (
 	FilesShown      = 300
+	MarksShown      = 100
 	TitleRunesMax   = 120
 	AgentRunesMax   = 2000
 	linkTargetBytes = 4096 // PATH_MAX: no link is longer
@@ -48,6 +49,8 @@ type Making struct {
 	Tree       git.OID    // of Commit
 	Edits      []git.Edit // from Base to Commit; nil = found here
 	Policy     string     // digest of rules and plan
+	Marks      []policy.Mark
+	MarksWord  bool // a yes must say that it covers the marks
 	Checks     []CheckResult
 	Drift      []string
 	Note       string
@@ -105,7 +108,9 @@ func (m Making) card(ctx context.Context) (Card, error) {
 	}
 	c := Card{
 		Title: title(m.Text), Kind: m.Kind, Repo: m.Repo, Branch: m.Branch, FilesTotal: len(stats),
-		Files: []FileLine{}, Reach: []string{}, Checks: append([]CheckResult{}, m.Checks...), LeftOver: []workspace.LeftOver{},
+		Files: []FileLine{}, Reach: []string{}, MarksTotal: len(m.Marks), MarksWord: m.MarksWord && len(m.Marks) > 0,
+		Marks:  append([]policy.Mark{}, m.Marks[:min(len(m.Marks), MarksShown)]...),
+		Checks: append([]CheckResult{}, m.Checks...), LeftOver: []workspace.LeftOver{},
 		Drift: append([]string{}, m.Drift...), Note: m.Note, AgentSays: lastRunes(m.AgentSays, AgentRunesMax),
 	}
 	if m.Checkpoint != nil {
@@ -140,6 +145,9 @@ func (m Making) clean(c *Card) {
 	}
 	for i := range c.Files {
 		all = append(all, &c.Files[i].Note)
+	}
+	for i := range c.Marks {
+		all = append(all, &c.Marks[i].Says)
 	}
 	for _, text := range all {
 		if *text != "" {

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/policy"
 	"sallyport/internal/problem"
 	"sallyport/internal/workspace"
 )
@@ -54,6 +55,9 @@ type Card struct {
 	Added      int                  `json:"added"`   // lines
 	Removed    int                  `json:"removed"` // lines
 	Reach      []string             `json:"reach"`   // authority gained or lost, computed: new executable, rules changed, agent instructions …
+	Marks      []policy.Mark        `json:"marks"`   // what a tool runs by itself, tells an agent, or is not what it looks like; at most MarksShown
+	MarksTotal int                  `json:"marks_total,omitempty"`
+	MarksWord  bool                 `json:"marks_word,omitempty"` // a yes must say that it covers them
 	Checks     []CheckResult        `json:"checks"`
 	ChecksOn   *Ground              `json:"checks_on,omitempty"` // what they ran on; nil = exactly the proposed tree
 	LeftOver   []workspace.LeftOver `json:"left_over"`

@@ -134,6 +134,10 @@ func cardOf(c proposal.Card) api.Card {
 				Removed: f.Removed, Binary: f.Binary, Note: text(f.Note)}
 		}),
 		FilesTotal: c.FilesTotal, Added: c.Added, Removed: c.Removed, Reach: texts(c.Reach),
+		Marks: each(c.Marks, func(m policy.Mark) api.Mark {
+			return api.Mark{Path: text(m.Path), Kind: string(m.Kind), Says: text(m.Says)}
+		}),
+		MarksTotal: c.MarksTotal, MarksWord: c.MarksWord,
 		Checks: each(c.Checks, func(k proposal.CheckResult) api.CheckResult {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail), With: text(k.With)}
 		}),

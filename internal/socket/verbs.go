@@ -265,7 +265,7 @@ func (s *Server) approve(r *http.Request) (any, error) {
 		return nil, problem.Errorf(problem.Usage, "sallyport approval show "+string(ref), "approving %s needs the digest that was read", ref)
 	}
 	return struct{}{}, s.Verbs.ApproveAs(r.Context(), ref, proposal.Digest(in.Digest), by(r),
-		change.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned})
+		change.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked})
 }
 
 func (s *Server) refuse(r *http.Request) (any, error) {

@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// TooLong stands in Marking.Text for a file whose text was too large to be looked through.
+const TooLong = "\x00too long"
+
+// blanksMax is how many blanks in a row, with something behind them, are nothing strange: a screen is not so wide.
+const blanksMax = 100
+
+// Hides reports whether a text has what a reader does not see. If it has, marks need the base's side too.
+func Hides(text string) bool { return hiddenIn("", text) != "" }
+
+// hiddenIn says what a reader does not see in the lines that were added. A binary has no reader.
+func hiddenIn(old, new string) string {
+	if new == TooLong {
+		return "it is too large to be looked through for what a reader does not see"
+	}
+	if strings.IndexByte(new, 0) >= 0 || !suspicious(new) {
+		return ""
+	}
+	new, old = strings.TrimPrefix(new, "\ufeff"), strings.TrimPrefix(old, "\ufeff")
+	for _, line := range addedLines(old, new) {
+		if why := unseen(line); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// suspicious is quick: most texts have neither.
+func suspicious(text string) bool {
+	blanks := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c >= utf8.RuneSelf || c < 0x20 && c != '\n' && c != '\t' && c != '\f':
+			return true
+		case c == ' ' || c == '\t':
+			if blanks++; blanks > blanksMax/8 {
+				return true
+			}
+		default:
+			blanks = 0
+		}
+	}
+	return false
+}
+
+// unseen says what of a line a reader does not see.
+func unseen(line string) string {
+	blanks, last := 0, rune(0)
+	for i, r := range line {
+		switch {
+		case r == ' ' || r == '\u00a0' || r == '\u3000':
+			blanks++
+		case r == '\t':
+			blanks += 8
+		default:
+			if blanks > blanksMax {
+				return fmt.Sprintf("a line added to it goes on behind %d blanks, where few look", blanks)
+			}
+			blanks = 0
+		}
+		switch {
+		case unicode.Is(unicode.Bidi_Control, r):
+			return fmt.Sprintf("a line added to it holds %U, which makes text read in another order than it runs", r)
+		case r == '\x1b' || r == '\b' || r == '\r' || r == '\x7f' || r >= 0x80 && r < 0xa0:
+			return fmt.Sprintf("a line added to it holds %U, by which a terminal hides or overwrites text", r)
+		case invisible(r) && !joins(r, last, line[i+utf8.RuneLen(r):]):
+			return fmt.Sprintf("a line added to it holds %U, which nobody sees", r)
+		}
+		last = r
+	}
+	return ""
+}
+
+// invisible says whether a rune takes no place.
+func invisible(r rune) bool {
+	switch r {
+	case '\u00ad', '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u3164', '\uffa0':
+		return true
+	}
+	return unicode.Is(unicode.Cf, r) && r != '\u0600' || r >= 0xe0100 && r <= 0xe01ef
+}
+
+// joins says whether an invisible rune does what it is for: it joins or parts letters of a script that needs it, or pictures.
+func joins(r, before rune, rest string) bool {
+	after, _ := utf8.DecodeRuneInString(rest)
+	switch r {
+	case '\u200c', '\u200d':
+		return before > 0x2ff && !unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic) && after > 0x2ff
+	case '\u0601', '\u0602', '\u0603', '\u0604', '\u0605', '\u06dd', '\u070f': // signs of Arabic and Syriac
+		return true
+	}
+	return r >= 0xe0020 && r <= 0xe007f && (before == '\U0001F3F4' || before >= 0xe0020 && before <= 0xe007f) // flags
+}
+
+// twin says whether a new name can be taken for another: it mixes letters that look alike, or is one with its neighbour for the eye.
+func (in Marking) twin(p string) string {
+	folder := "."
+	for _, part := range strings.Split(p, "/") {
+		if script := mixed(part); script != "" {
+			return "its name mixes Latin letters with " + script + " ones that look the same"
+		}
+		like := skeleton(part)
+		dir := folder
+		if dir == "." {
+			dir = ""
+		}
+		if like != strings.ToLower(part) || !ascii(part) || in.odd(dir) {
+			for _, other := range in.Names(dir) {
+				if other != part && skeleton(other) == like {
+					return fmt.Sprintf("its name looks like %q beside it, and is another", other)
+				}
+			}
+		}
+		folder = path.Join(folder, part)
+	}
+	return ""
+}
+
+// odd says whether a folder has a name that is not plain ASCII.
+func (in Marking) odd(folder string) bool {
+	for _, name := range in.Names(folder) {
+		if !ascii(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// mixed names the other script of a word in a name that has Latin letters too.
+func mixed(name string) string {
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+		if other := mixedWord(word); other != "" {
+			return other
+		}
+	}
+	return ""
+}
+
+func mixedWord(word string) string {
+	latin, other := false, ""
+	for _, r := range word {
+		switch {
+		case unicode.Is(unicode.Latin, r):
+			latin = true
+		case unicode.Is(unicode.Cyrillic, r):
+			other = "Cyrillic"
+		case unicode.Is(unicode.Greek, r) && r != '\u00b5' && r != '\u03bc' && r != '\u03a9' && r != '\u2126':
+			other = "Greek"
+		case unicode.Is(unicode.Armenian, r):
+			other = "Armenian"
+		case unicode.Is(unicode.Cherokee, r):
+			other = "Cherokee"
+		}
+	}
+	if latin {
+		return other
+	}
+	return ""
+}
+
+// alike maps letters, in lower case, to the Latin ones that they look like.
+var alike = map[rune]rune{
+	// Cyrillic.
+	'а': 'a', 'в': 'b', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'ё': 'e', 'ғ': 'f', 'һ': 'h', 'н': 'h', 'і': 'i', 'ї': 'i', 'ј': 'j', 'к': 'k', 'ӏ': 'l', 'м': 'm', 'ո': 'n', 'п': 'n',
+	'о': 'o', 'р': 'p', 'ԛ': 'q', 'г': 'r', 'ѕ': 's', 'т': 't', 'ѵ': 'v', 'ԝ': 'w', 'х': 'x', 'у': 'y', 'ү': 'y', 'з': '3',
+	// Greek.
+	'α': 'a', 'β': 'b', 'ϲ': 'c', 'ε': 'e', 'η': 'n', 'ι': 'i', 'κ': 'k', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'τ': 't', 'υ': 'u', 'χ': 'x', 'γ': 'y', 'ω': 'w', 'σ': 'o',
+	// Others.
+	'օ': 'o', 'ս': 'u', 'ց': 'g', 'հ': 'h', 'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ⅼ': 'l', '’': '\'', '‐': '-', '‑': '-', '–': '-', '—': '-', '−': '-', '․': '.', '٫': ',', '∕': '/', '⁄': '/',
+}
+
+// skeleton is what a name looks like: names with one skeleton are one for the eye.
+func skeleton(name string) string {
+	var out strings.Builder
+	for _, r := range norm.NFKD.String(name) {
+		r = unicode.ToLower(r)
+		if to, ok := alike[r]; ok {
+			r = to
+		}
+		if !invisible(r) {
+			out.WriteRune(r)
+		}
+	}
+	return norm.NFC.String(out.String())
+}

@@ -1,0 +1,294 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"sallyport/internal/git"
+)
+
+// MarkKind says what a mark is about.
+type MarkKind string
+
+const (
+	MarkRuns    MarkKind = "runs"    // a tool runs it by itself
+	MarkAgent   MarkKind = "agent"   // it tells an agent what to do, or what it may
+	MarkSecrets MarkKind = "secrets" // it shapes how secrets are looked for
+	MarkName    MarkKind = "name"    // its name can be taken for another
+	MarkHidden  MarkKind = "hidden"  // a reader does not see all of its text
+)
+
+// Mark is one reason why a plain yes is not enough: what a changed path does at a person's next command, and which.
+type Mark struct {
+	Path string   `json:"path"` // as stored
+	Kind MarkKind `json:"kind"`
+	Says string   `json:"says"` // what runs it and when, or what is wrong with it; plain words
+}
+
+// Marking is what marks depend on.
+type Marking struct {
+	Changes []Change
+	// Entry and Names look at the tree that results: what is at a path (false: nothing), and the names in a folder.
+	Entry func(path string) (git.Entry, bool)
+	Names func(folder string) []string
+	// Text holds both sides of every path that Reads or Hides names; what is absent is "".
+	Text map[git.OID]string
+}
+
+// runner is a tool that runs by itself what stands at a path.
+type runner struct {
+	says    string
+	names   string // of files, at any depth, in lower case
+	forms   string // the same with wildcards (path.Match)
+	folders string // all that is below, at any depth; folder/folder too
+}
+
+// runners are in the order in which the first that fits names a path. What a person starts by its name, such as a Makefile's target, is
+// ordinary work and in none.
+var runners = []runner{
+	{says: "direnv, or a shell with it, runs it when you enter the folder", names: ".envrc .direnvrc"},
+	{says: "mise or asdf runs its hooks and plugins when you enter the folder", names: ".tool-versions .mise.toml mise.toml .mise.local.toml mise.local.toml .rtx.toml", folders: ".mise .config/mise mise/config.toml"},
+	{says: "a shell that starts in this folder, or whose home it is, runs it",
+		names: ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc config.fish .autoenv .env.ps1 profile.ps1"},
+	{says: "a git hook: it runs at your next commit, merge or push once hooks are installed", names: ".pre-commit-config.yaml .pre-commit-config.yml .overcommit.yml .simple-git-hooks.json .simple-git-hooks.js .simple-git-hooks.cjs .huskyrc",
+		forms: "lefthook*.yml lefthook*.yaml lefthook*.toml lefthook*.json .lefthook*.yml .lefthook*.yaml .huskyrc.*", folders: ".husky .githooks .git-hooks .hooks .lefthook"},
+	{says: "git fetches and checks out what it names at your next submodule command", names: ".gitmodules"},
+	{says: "git lfs asks it where files come from, at your next checkout", names: ".lfsconfig"},
+	{says: "it is a git configuration: where it is included, it can make every git command run something", names: ".gitconfig"},
+	{says: "VS Code runs its tasks, debuggers and settings when the folder is open", forms: "*.code-workspace", folders: ".vscode .theia .fleet"},
+	{says: "an IDE of JetBrains runs its configurations and watchers when the folder is open", forms: "*.run.xml", folders: ".idea .run"},
+	{says: "an editor runs it when a file of this folder is opened", names: ".vimrc _vimrc .exrc .nvimrc .nvim.lua .lvimrc .gvimrc .dir-locals.el .dir-locals-2.el .emacs .nano_local .kateproject",
+		forms: "*.sublime-project", folders: ".vim .nvim .emacs.d .zed .nova"},
+	{says: "a development container or a hosted workspace runs its commands when it is made or started", names: ".devcontainer.json .gitpod.yml .gitpod.yaml devfile.yaml .devfile.yaml", folders: ".devcontainer .gitpod"},
+	{says: "npm, yarn or pnpm obey it at your next install, and can be told to run something", names: ".npmrc .yarnrc .yarnrc.yml .yarnrc.yaml .pnpmfile.cjs .pnpmfile.js .pnpmfile.mjs bunfig.toml", folders: ".yarn/plugins .yarn/releases"},
+	{says: "pip runs it when the project is installed or built", names: "setup.py"},
+	{says: "Python runs it at every start in this environment", names: "sitecustomize.py usercustomize.py", forms: "*.pth"},
+	{says: "cargo runs it at your next build", names: "build.rs"},
+	{says: "cargo obeys it at your next command, and can be told to run something", folders: ".cargo"},
+	{says: "bundler, ruby or rake run it at your next command here", names: "gemfile .pryrc .irbrc .rspec", forms: "*.gemspec", folders: ".bundle"},
+	{says: "the build's own starter: it is what runs at your next ./gradlew or ./mvnw", names: "gradlew gradlew.bat mvnw mvnw.cmd", folders: ".mvn gradle/wrapper"},
+	{says: "gradle runs it at your next command here", names: "init.gradle init.gradle.kts"},
+	{says: "a debugger or an interpreter runs it when it starts in this folder", names: ".gdbinit .lldbinit .rprofile .pythonrc .pythonrc.py .ipython .jlrc .octaverc .psqlrc .sqliterc .guile .ghci .iex.exs .tmux.conf .screenrc"},
+}
+
+// secretFiles shape how secrets are looked for.
+var secretFiles = map[string]bool{".gitleaks.toml": true, ".gitleaksignore": true}
+
+// inside are files of which only a part runs by itself: content decides.
+var inside = map[string]func(old, new string) string{
+	"package.json":   packageScripts,
+	"composer.json":  composerScripts,
+	"pyproject.toml": buildSystem,
+	".gitattributes": drivers,
+}
+
+// Marked returns what on a card needs a word of its own, in the order of paths. What goes away is no mark.
+func Marked(in Marking) []Mark {
+	var marks []Mark
+	bare := map[string]bool{}
+	for _, c := range in.Changes {
+		if c.New.Absent() || c.same() {
+			continue
+		}
+		add := func(kind MarkKind, says string) {
+			if says != "" {
+				marks = append(marks, Mark{Path: c.Path, Kind: kind, Says: says})
+			}
+		}
+		lower := strings.ToLower(c.Path)
+		add(MarkRuns, runsIt(lower))
+		if folder := in.bare(c.Path); folder != "" && !bare[folder] { // once for all of its files
+			bare[folder] = true
+			marks = append(marks, Mark{Path: folder, Kind: MarkRuns, Says: bareSays})
+		}
+		if part := inside[path.Base(lower)]; part != nil {
+			add(MarkRuns, part(in.Text[c.Old.OID], in.Text[c.New.OID]))
+		}
+		if authorityOf(c.Path)&(1<<1) != 0 {
+			add(MarkAgent, "it tells an agent what to do, or what it may, the next time one works here")
+		}
+		if secretFiles[lower] {
+			add(MarkSecrets, "it shapes how secrets are looked for from the next base on")
+		}
+		if c.Old.Absent() {
+			add(MarkName, in.twin(c.Path))
+		}
+		if c.New.Mode == git.File || c.New.Mode == git.Executable {
+			add(MarkHidden, hiddenIn(in.Text[c.Old.OID], in.Text[c.New.OID]))
+		}
+	}
+	slices.SortStableFunc(marks, func(a, b Mark) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
+	return slices.Compact(marks)
+}
+
+// Reads reports whether marks need both sides of a file, whatever is in it.
+func Reads(p string) bool { return inside[path.Base(strings.ToLower(p))] != nil }
+
+// runsIt says which tool runs a path by itself; p is in lower case.
+func runsIt(p string) string {
+	name := path.Base(p)
+	above := "/" + path.Dir(p) + "/"
+	for _, r := range readyRunners() {
+		if r.names[name] {
+			return r.says
+		}
+		for _, f := range r.forms {
+			if ok, err := path.Match(f, name); ok || err != nil {
+				return r.says
+			}
+		}
+		for _, f := range r.folders {
+			if strings.Contains(above, f) || strings.HasSuffix("/"+p, strings.TrimSuffix(f, "/")) { // a link can stand for the folder
+				return r.says
+			}
+		}
+	}
+	return ""
+}
+
+type readyRunner struct {
+	says           string
+	names          map[string]bool
+	forms, folders []string
+}
+
+var readyRunners = sync.OnceValue(func() []readyRunner {
+	var out []readyRunner
+	for _, r := range runners {
+		ready := readyRunner{says: r.says, names: map[string]bool{}, forms: strings.Fields(r.forms)}
+		for _, n := range strings.Fields(r.names) {
+			ready.names[n] = true
+		}
+		for _, f := range strings.Fields(r.folders) {
+			ready.folders = append(ready.folders, "/"+f+"/")
+		}
+		out = append(out, ready)
+	}
+	return out
+})
+
+const bareSays = "git takes it for a repository, obeys its configuration, and runs what that says, at your next git command in there"
+
+// bare returns the folder above a path that git takes for a repository, by HEAD, objects and refs in it; "" if there is none.
+func (in Marking) bare(p string) string {
+	has := func(names ...string) bool {
+		_, ok := in.Entry(path.Join(names...))
+		return ok
+	}
+	for folder := path.Dir(p); ; folder = path.Dir(folder) {
+		if has(folder, "HEAD") && (has(folder, "objects") && has(folder, "refs") || has(folder, "commondir")) {
+			return folder
+		}
+		if folder == "." {
+			return ""
+		}
+	}
+}
+
+// lifecycle are scripts that a package manager runs by itself.
+var lifecycle = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:install|prepare|prepublish|prepublishOnly|prepack|dependencies|pre.+|post.+)$`)
+})
+
+// packageScripts says which scripts of a package.json run by themselves and are new or other than before.
+func packageScripts(old, new string) string {
+	scripts, ok := jsonScripts(new)
+	if !ok {
+		return "it cannot be read as JSON, so which of its scripts npm would run is not known"
+	}
+	before, _ := jsonScripts(old)
+	var changed []string
+	for name, script := range scripts {
+		if lifecycle().MatchString(name) && before[name] != script {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return ""
+	}
+	slices.Sort(changed)
+	return "npm, yarn or pnpm run its scripts " + some(changed) + " by themselves, at your next install or beside another script"
+}
+
+// jsonScripts returns the scripts of a package.json or composer.json, each as it is written.
+func jsonScripts(text string) (map[string]string, bool) {
+	var doc struct {
+		Scripts map[string]json.RawMessage `json:"scripts"`
+	}
+	if text == "" {
+		return nil, true
+	}
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &doc); err != nil {
+		return nil, false
+	}
+	out := map[string]string{}
+	for name, script := range doc.Scripts {
+		out[name] = string(script)
+	}
+	return out, true
+}
+
+func composerScripts(old, new string) string {
+	scripts, ok := jsonScripts(new)
+	before, _ := jsonScripts(old)
+	for name, script := range scripts {
+		if before[name] != script {
+			return "composer runs its scripts by itself, at your next install or update"
+		}
+	}
+	if !ok {
+		return "it cannot be read as JSON, so which of its scripts composer would run is not known"
+	}
+	return ""
+}
+
+// buildSystem says whether what a pyproject.toml builds with changed.
+func buildSystem(old, new string) string {
+	section := func(text string) string {
+		_, rest, ok := strings.Cut("\n"+text, "\n[build-system]")
+		if !ok {
+			return ""
+		}
+		body, _, _ := strings.Cut(rest, "\n[")
+		return strings.TrimSpace(body)
+	}
+	if body := section(new); body != "" && body != section(old) {
+		return "pip runs what its [build-system] names when the project is installed or built"
+	}
+	return ""
+}
+
+// drivers says whether a .gitattributes has git run drivers that it did not.
+func drivers(old, new string) string {
+	for _, line := range addedLines(old, new) {
+		for _, word := range strings.Fields(line) {
+			if strings.HasPrefix(word, "filter=") || strings.HasPrefix(word, "diff=") || strings.HasPrefix(word, "merge=") {
+				return "git runs the driver that it names, where your configuration has one, at your next diff, merge or checkout"
+			}
+		}
+	}
+	return ""
+}
+
+// addedLines returns the lines of new that old has not, or not so often.
+func addedLines(old, new string) []string {
+	had := map[string]int{}
+	for line := range strings.Lines(old) {
+		had[strings.TrimRight(line, "\r\n")]++
+	}
+	var added []string
+	for line := range strings.Lines(new) {
+		line = strings.TrimRight(line, "\r\n")
+		if had[line]--; had[line] < 0 {
+			added = append(added, line)
+		}
+	}
+	return added
+}

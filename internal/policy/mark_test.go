@@ -1,0 +1,192 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"sallyport/internal/git"
+	"sallyport/internal/policy"
+)
+
+// world is the tree that results, and both sides of some of its files.
+type world struct {
+	files map[string]string // after
+	old   map[string]string // before, of those that were there
+}
+
+// marked judges every file of w but those that are as they were.
+func (w world) marked() []policy.Mark {
+	in := policy.Marking{Text: map[git.OID]string{}}
+	oid := func(side, p string) git.OID { return git.OID(side + " " + p) }
+	for p, text := range w.files {
+		if old, was := w.old[p]; was && old == text {
+			continue
+		}
+		e := git.Edit{Path: p, New: git.Entry{Mode: git.File, OID: oid("new", p)}}
+		in.Text[oid("new", p)] = text
+		if old, was := w.old[p]; was {
+			e.Old = git.Entry{Mode: git.File, OID: oid("old", p)}
+			in.Text[oid("old", p)] = old
+		}
+		in.Changes = append(in.Changes, policy.Change{Edit: e})
+	}
+	in.Entry = func(at string) (git.Entry, bool) {
+		for p := range w.files {
+			if p == at || strings.HasPrefix(p, at+"/") {
+				return git.Entry{Mode: git.File}, true
+			}
+		}
+		return git.Entry{}, false
+	}
+	in.Names = func(folder string) []string {
+		var names []string
+		for p := range w.files {
+			if folder == "" || strings.HasPrefix(p, folder+"/") {
+				name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(p, folder), "/"), "/")
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	return policy.Marked(in)
+}
+
+func TestWhatAToolRunsByItselfIsMarked(t *testing.T) {
+	for _, p := range strings.Fields(`.envrc sub/.envrc .ENVRC .mise.toml .tool-versions .bashrc .profile .zshrc dotfiles/.zshenv .husky/pre-commit .githooks/post-checkout .pre-commit-config.yaml
+		lefthook.yml .gitmodules .lfsconfig .gitconfig .vscode/tasks.json web/.vscode/settings.json .vscode/launch.json app.code-workspace .idea/workspace.xml .run/app.run.xml
+		.vimrc .exrc .nvim.lua .dir-locals.el sub/.vim/ftplugin/go.vim .devcontainer/devcontainer.json .devcontainer.json .gitpod.yml .npmrc .yarnrc.yml .yarn/releases/yarn.cjs .pnpmfile.cjs
+		setup.py sitecustomize.py x.pth build.rs .cargo/config.toml Gemfile app.gemspec .bundle/config gradlew .mvn/extensions.xml gradle/wrapper/gradle-wrapper.jar .gdbinit .tmux.conf .irbrc .vscode`) {
+		if ms := (world{files: map[string]string{p: "x\n"}}).marked(); len(ms) != 1 || ms[0].Kind != policy.MarkRuns || ms[0].Path != p || ms[0].Says == "" {
+			t.Errorf("%s: %v", p, ms)
+		}
+	}
+	for _, p := range strings.Fields("AGENTS.md docs/CLAUDE.md .claude/settings.json .codex/config.toml .gemini/settings.json .mcp.json .cursor/rules/a.mdc .github/copilot-instructions.md") {
+		if ms := (world{files: map[string]string{p: "x\n"}}).marked(); len(ms) != 1 || ms[0].Kind != policy.MarkAgent {
+			t.Errorf("%s: %v", p, ms)
+		}
+	}
+	for _, p := range strings.Fields(".gitleaks.toml .gitleaksignore") {
+		if ms := (world{files: map[string]string{p: "x\n"}}).marked(); len(ms) != 1 || ms[0].Kind != policy.MarkSecrets {
+			t.Errorf("%s: %v", p, ms)
+		}
+	}
+	for _, p := range strings.Fields("main.go Makefile justfile .editorconfig .gitignore README.md src/profile.go vscode/tasks.json HEAD objects/a package-lock.json go.mod Dockerfile .github/workflows/ci.yml bashrc setup.cfg env.rc x.envrc2") {
+		if ms := (world{files: map[string]string{p: "x\n"}}).marked(); len(ms) != 0 {
+			t.Errorf("%s: %v", p, ms)
+		}
+	}
+	gone := policy.Marking{Changes: []policy.Change{{Edit: git.Edit{Path: ".envrc", Old: git.Entry{Mode: git.File, OID: "1"}}}}}
+	if ms := policy.Marked(gone); len(ms) != 0 {
+		t.Errorf("what goes away is marked: %v", ms)
+	}
+}
+
+func TestOnlyThePartThatRunsIsMarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, old, new string
+		want           string // in what is said; "" = no mark
+	}{
+		"a script before an install": {"package.json", `{"scripts":{"test":"jest"}}`, `{"scripts":{"test":"jest","postinstall":"node x.js"}}`, "postinstall"},
+		"one that changed":           {"web/package.json", `{"scripts":{"prepare":"a"}}`, `{"scripts":{"prepare":"b"}}`, "prepare"},
+		"beside another":             {"package.json", `{}`, `{"scripts":{"pretest":"x"}}`, "pretest"},
+		"an ordinary script":         {"package.json", `{"scripts":{}}`, `{"scripts":{"build":"tsc"},"dependencies":{"a":"1"}}`, ""},
+		"a script that stayed":       {"package.json", `{"scripts":{"prepare":"a"}}`, `{"scripts":{"prepare":"a"},"version":"2"}`, ""},
+		"no JSON":                    {"package.json", `{}`, `{"scripts":`, "cannot be read"},
+		"composer":                   {"composer.json", `{}`, `{"scripts":{"post-install-cmd":["x"]}}`, "composer"},
+		"composer's dependencies":    {"composer.json", `{"scripts":{"a":"b"}}`, `{"scripts":{"a":"b"},"require":{}}`, ""},
+		"a build system":             {"pyproject.toml", "[project]\n", "[project]\n[build-system]\nrequires = [\"x\"]\nbuild-backend = \"b\"\nbackend-path = [\".\"]\n", "[build-system]"},
+		"a project's dependencies":   {"pyproject.toml", "[build-system]\nrequires = []\n[project]\n", "[build-system]\nrequires = []\n[project]\nname = 'a'\n", ""},
+		"a filter":                   {".gitattributes", "* text\n", "* text\n*.c filter=evil\n", "driver"},
+		"line ends":                  {".gitattributes", "", "* text=auto eol=lf\n*.png -diff\n", ""},
+		"a filter that was there":    {"a/.gitattributes", "*.bin filter=lfs\n", "*.bin filter=lfs\n*.txt text\n", ""},
+	} {
+		w := world{files: map[string]string{c.path: c.new}}
+		if c.old != "" {
+			w.old = map[string]string{c.path: c.old}
+		}
+		ms := w.marked()
+		if c.want == "" && len(ms) > 0 || c.want != "" && (len(ms) != 1 || !strings.Contains(ms[0].Says, c.want)) {
+			t.Errorf("%s: %v", name, ms)
+		}
+	}
+}
+
+func TestAnEmbeddedRepositoryIsMarked(t *testing.T) {
+	files := map[string]string{"lib/x/HEAD": "ref: refs/heads/main\n", "lib/x/objects/pack/a": "", "lib/x/refs/heads/main": "", "lib/x/config": "[core]\nfsmonitor = evil\n", "lib/y.go": "package y\n"}
+	if ms := (world{files: files}).marked(); len(ms) != 1 || ms[0].Path != "lib/x" || ms[0].Kind != policy.MarkRuns {
+		t.Errorf("%v", ms)
+	}
+	// The last file that makes it one is enough, wherever the others come from.
+	if ms := (world{files: files, old: map[string]string{"lib/x/objects/pack/a": "", "lib/x/refs/heads/main": "", "lib/x/config": files["lib/x/config"], "lib/y.go": files["lib/y.go"]}}).marked(); len(ms) != 1 || ms[0].Path != "lib/x" {
+		t.Errorf("%v", ms)
+	}
+}
+
+func TestANameThatLooksLikeAnotherIsMarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		want  bool
+	}{
+		"Cyrillic among Latin": {[]string{"p\u0430ckage.go"}, true},
+		"Greek among Latin":    {[]string{"src/c\u03bfnfig.go"}, true},
+		"all Cyrillic, a twin": {[]string{"\u0441\u043e\u0440.go", "cop.go"}, true},
+		"composed differently": {[]string{"caf\u00e9.txt", "cafe\u0301.txt"}, true},
+		"full width":           {[]string{"\uff4dain.go", "main.go"}, true},
+		"a hyphen of another":  {[]string{"a\u2010b.go", "a-b.go"}, true},
+		"a folder":             {[]string{"s\u0441/a.go"}, true},
+		"Russian words":        {[]string{"\u0434\u043e\u043a\u0443\u043c\u0435\u043d\u0442.md"}, false},
+		"French":               {[]string{"r\u00e9sum\u00e9.md", "a.md"}, false},
+		"Chinese":              {[]string{"\u6587\u6863.md", "\u6587\u4ef6.md"}, false},
+		"plain":                {[]string{"main.go", "main_test.go"}, false},
+	} {
+		files := map[string]string{}
+		for _, f := range c.files {
+			files[f] = "x\n"
+		}
+		ms := world{files: files}.marked()
+		if (len(ms) > 0) != c.want || len(ms) > 0 && ms[0].Kind != policy.MarkName {
+			t.Errorf("%s: %v", name, ms)
+		}
+	}
+}
+
+func TestWhatAReaderDoesNotSeeIsMarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, new string
+		want     bool
+	}{
+		"another order":            {"", "if x { /* \u202e } */ }\n", true},
+		"an isolate":               {"", "a \u2066b\u2069\n", true},
+		"no width":                 {"", "ad\u200bmin := 1\n", true},
+		"a filler that is a name":  {"", "var \u3164 = 1\n", true},
+		"tags":                     {"", "x\U000e0041\U000e0042\n", true},
+		"selectors without end":    {"", "x\U000e0101\U000e0102\n", true},
+		"a joiner in Latin":        {"", "a\u200db\n", true},
+		"a terminal's escape":      {"", "echo \x1b[2K\n", true},
+		"a line overwritten":       {"", "evil()\r// ok     \n", true},
+		"far to the right":         {"", "x := 1" + strings.Repeat(" ", 150) + "; evil()\n", true},
+		"far by tabs":              {"", "x := 1" + strings.Repeat("\t", 20) + "; evil()\n", true},
+		"in a line that was there": {"a \u202e b\nold\n", "a \u202e b\nnew\n", false},
+		"there once, now twice":    {"a \u202e b\n", "a \u202e b\na \u202e b\n", true},
+		"a mark of byte order":     {"", "\ufeffusing System;\r\nclass A {}\r\n", false},
+		"a family":                 {"", "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f\n", false},
+		"Persian":                  {"", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645\n", false},
+		"deep, but no more":        {"", strings.Repeat("\t", 10) + "x()\n", false},
+		"blanks at the end":        {"", "x()" + strings.Repeat(" ", 300) + "\n", false},
+		"a binary":                 {"", "\x00\x01\x1b\u202e", false},
+		"too large":                {"", policy.TooLong, true},
+		"other tongues":            {"", "gr\u00fc\u00dfe, \u4f60\u597d, \u043f\u0440\u0438\u0432\u0435\u0442\n", false},
+	} {
+		w := world{files: map[string]string{"a.go": c.new}, old: map[string]string{}}
+		if c.old != "" {
+			w.old["a.go"] = c.old
+		}
+		ms := w.marked()
+		if (len(ms) > 0) != c.want || len(ms) > 0 && ms[0].Kind != policy.MarkHidden {
+			t.Errorf("%s: %v", name, ms)
+		}
+		if c.want && !policy.Hides(c.new) {
+			t.Errorf("%s: its other side is not asked for", name)
+		}
+	}
+}
