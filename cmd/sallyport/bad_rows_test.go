@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,13 +38,6 @@ var badInput = []bad{
 	{
 		name: "no commits", exit: 4, names: []string{`"main"`, "no commit"}, next: "git -C",
 		before: func(p *person) { p.git("update-ref", "-d", "refs/heads/main") },
-	},
-	{
-		name: "a submodule", none: true, exit: 4, names: []string{"sub"}, next: "git",
-		before: func(p *person) {
-			p.git("update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(p.git("rev-parse", "HEAD"))+",sub")
-			p.git("commit", "-q", "-m", "a submodule")
-		},
 	},
 	{
 		name: "files that git converts", none: true, exit: 4, names: []string{".gitattributes", "filter"}, next: "git",

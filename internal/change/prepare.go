@@ -15,7 +15,7 @@ import (
 )
 
 // accept looks at the base as a whole before anything is kept or copied: what cannot
-// be worked on is refused by name (submodules, filters).
+// be worked on is refused by name (filters, partial clones).
 func (c *Controller) accept(ctx context.Context, row store.Change) error {
 	if row.Request.Kind == request.Edit {
 		theirs := row.Request.Project.Common(c.Ops)

@@ -132,8 +132,6 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 			return problem.Errorf(problem.Refused, count, "the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, m.limits.PathBytes)
 		case len(p) > pathMax:
 			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, pathMax, p)
-		case e.Mode == git.Submodule:
-			return problem.Errorf(problem.Refused, "git -C "+shellWord(top)+" submodule status -- "+shellWord(p), "%q is a submodule; sallyport does not work on repositories with submodules yet", p)
 		case e.Mode != git.Symlink && path.Base(p) == ".gitattributes":
 			if size > attributesMax {
 				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "%q has %d bytes; at most %d are read", p, size, attributesMax)
