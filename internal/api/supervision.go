@@ -37,6 +37,17 @@ type Redo struct {
 	Keys Keys `json:"keys,omitempty"` // of its model; never stored
 }
 
+// Branch asks for what a change offers as a branch of its repository.
+type Branch struct {
+	Name string `json:"name,omitempty"` // "" = sallyport/<change>
+}
+
+// Branched is the branch.
+type Branched struct {
+	Name   string `json:"name"`
+	Commit string `json:"commit"`
+}
+
 // Exported names the file that a checkpoint's diff was written to (SV-041).
 type Exported struct {
 	Path string `json:"path"` // absolute, on the daemon's machine

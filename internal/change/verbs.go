@@ -116,6 +116,9 @@ type Verbs interface {
 	// Redo has an unlanded change made anew on its branch as it is now: what was offered last is applied there where it fits,
 	// the agent is told where not, and a new card follows. Errors: conflict if there is nothing to do again.
 	Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (store.Change, error)
+	// Branch writes what was offered last as a branch of the project, whose name is "" for sallyport/<change>. Errors: conflict if
+	// nothing was offered, or if there is such a branch.
+	Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (Branched, error)
 	// CheckpointNow takes a checkpoint of a running agent's workspace at once (SV-043).
 	CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (checkpoint.Checkpoint, error)
 	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.

@@ -42,7 +42,7 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.runCommand(), a.statusCommand(),
 		group("agent", "the agents that run takes by name: list, test", a.agentList(), a.agentTest()),
 		group("change", "a change: list, show, watch, diff, log, tell, pause, resume, cancel, shell, export",
-			a.changeList(), a.changeShow(), a.changeWatch(), a.changeDiff(), a.changeLog(), a.changeTell(), a.changePause(), a.changeResume(), a.changeRedo(), a.changeCancel(), a.changeShell(), a.changeExport()),
+			a.changeList(), a.changeShow(), a.changeWatch(), a.changeDiff(), a.changeLog(), a.changeTell(), a.changePause(), a.changeResume(), a.changeRedo(), a.changeCancel(), a.changeShell(), a.changeExport(), a.changeBranch()),
 		group("checkpoint", "what was recorded of a workspace: list, show, diff, export, now",
 			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointExport(), a.checkpointNow()),
 		group("approval", "what a person is asked: list, show", a.approvalList(), a.approvalShow()),

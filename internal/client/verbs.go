@@ -118,6 +118,12 @@ func (c *Client) ResumeSession(ctx context.Context, session string, r api.Resume
 	return out, err
 }
 
+// Branch writes what a change offers as a branch of its repository.
+func (c *Client) Branch(ctx context.Context, change string, b api.Branch) (out api.Branched, err error) {
+	err = c.call(ctx, post, api.Path("changes", url.PathEscape(change), "branch"), nil, b, &out)
+	return out, err
+}
+
 // CheckpointExport has the daemon write a checkpoint's diff to a file of its home.
 func (c *Client) CheckpointExport(ctx context.Context, checkpoint string) (out api.Exported, err error) {
 	err = c.call(ctx, post, api.Path("checkpoints", url.PathEscape(checkpoint), "export"), nil, nil, &out)

@@ -116,7 +116,7 @@ func (l Landing) Ref() string {
 // commit makes the commit whose tree is head's with the edits, brings it to the project, where no ref names it yet, and compares it with
 // what was approved.
 func (l *Lander) commit(ctx context.Context, d *desk) error {
-	made, common := d.l, d.Common(d.ops)
+	made := d.l
 	if len(made.Edits) == 0 {
 		var err error
 		made.NewCommit = made.Head
@@ -146,7 +146,7 @@ func (l *Lander) commit(ctx context.Context, d *desk) error {
 	if made.Checked != "" && made.Checked != made.NewTree {
 		return fmt.Errorf("the commit of %s has the tree %.12s, and the checks ran on %.12s", made.ID, made.NewTree, made.Checked)
 	}
-	edits, err := common.Edits(ctx, made.Head, c.OID)
+	edits, err := host.Edits(ctx, made.Head, c.OID)
 	if err != nil {
 		return fmt.Errorf("read the commit of %s: %w", made.ID, err)
 	}
@@ -200,6 +200,9 @@ func (r *run) carryOut(ctx context.Context) error {
 	if len(l.Edits) == 0 {
 		return nil
 	}
+	if err := r.there(ctx); err != nil {
+		return err
+	}
 	if err := r.lay(); err != nil {
 		return err
 	}
@@ -219,9 +222,6 @@ func (r *run) carryOut(ctx context.Context) error {
 		if err := r.stillClean(); err != nil {
 			return err
 		}
-	}
-	if err := r.there(ctx); err != nil {
-		return err
 	}
 	if err := r.moveRef(ctx, refNew, l.NewCommit, l.Head, "land"); err != nil {
 		return err

@@ -24,7 +24,10 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 			return Landed, nil
 		}
 		if onwards {
-			cause := r.finish(nil)
+			cause := r.there(ctx)
+			if cause == nil {
+				cause = r.finish(nil)
+			}
 			if cause == nil {
 				return Landed, nil
 			}

@@ -137,6 +137,10 @@ func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys creden
 	return v.row, v.note(by, "redo %s", c)
 }
 
+func (v *verbs) Branch(_ context.Context, c id.Change, name string, by audit.Actor) (change.Branched, error) {
+	return change.Branched{Name: name, Commit: "1234"}, v.note(by, "branch %s %s", c, name)
+}
+
 func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error) {
 	v.mu.Lock()
 	v.keys = keys

@@ -133,6 +133,7 @@ func (s *Server) Handler() http.Handler {
 	verb("POST /v1/changes/{id}/pause", s.answer(s.pause))
 	verb("POST /v1/changes/{id}/resume", s.answer(s.resume))
 	verb("POST /v1/changes/{id}/redo", s.answer(s.redo))
+	verb("POST /v1/changes/{id}/branch", s.answer(s.branch))
 	verb("POST /v1/changes/{id}/checkpoint", s.answer(s.checkpointNow))
 	verb("POST /v1/changes/{id}/tell", s.answer(s.tell))
 	verb("POST /v1/changes/{id}/put-back", s.answer(s.putBack))

@@ -152,6 +152,13 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			}
 			return err
 		}, "redo chg-00000001"},
+		"branch": {func(c *client.Client) error {
+			b, err := c.Branch(ctx, "chg-00000001", api.Branch{Name: "side"})
+			if err == nil && (b.Name != "side" || b.Commit != "1234") {
+				t.Errorf("got %+v", b)
+			}
+			return err
+		}, "branch chg-00000001 side"},
 		"resume session": {func(c *client.Client) error {
 			row, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "interactive"})
 			if err == nil && row.ID != "chg-00000001" {

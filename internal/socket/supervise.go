@@ -121,6 +121,22 @@ func (s *Server) redo(r *http.Request) (any, error) {
 	return changeOf(row), nil
 }
 
+func (s *Server) branch(r *http.Request) (any, error) {
+	ref, err := id.ParseChange(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var in api.Branch
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	b, err := s.Verbs.Branch(r.Context(), ref, in.Name, by(r))
+	if err != nil {
+		return nil, err
+	}
+	return api.Branched{Name: text(b.Name), Commit: string(b.Commit)}, nil
+}
+
 func (s *Server) checkpointExport(r *http.Request) (any, error) {
 	ref, err := id.ParseCheckpoint(r.PathValue("id"))
 	if err != nil {

@@ -3,9 +3,11 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/problem"
 )
 
 // RefRoot is below which every ref of a change lies, in the host's repository; an older sallyport had some in the project's, too.
@@ -34,6 +36,44 @@ func (m *Manager) Propose(ctx context.Context, host git.Dir, change id.Change, c
 		err = setRef(ctx, host, "propose:ref", RefRoot(change)+"proposal", commit)
 	}
 	return commit, err
+}
+
+// Lend writes a branch of a project that names a commit of the host's, with what the project does not have of it.
+//
+// Errors: problem.Usage if it is no name of a branch; problem.Conflict if the branch is there; problem.Refused if the commit's base
+// is not in the project any more.
+func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, branch string, commit, base git.OID) error {
+	list := "git -C " + shellWord(project.Top) + " branch --list"
+	if !plainBranch(branch) {
+		return problem.Errorf(problem.Usage, "sallyport change branch --help", "%q is no name of a branch", branch)
+	}
+	theirs, ref := project.Common(m.ops), "refs/heads/"+branch
+	there, err := theirs.Refs(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if len(there) > 0 { // it, or branches below it
+		return problem.Errorf(problem.Conflict, list, "there is a branch %q in %q already", branch, project.Top)
+	}
+	out, err := host.Run(ctx, git.Cmd{Args: []string{"rev-parse", string(base), string(base) + "^@"}})
+	if err != nil {
+		return err
+	}
+	var have []git.OID
+	for _, c := range strings.Fields(string(out)) { // a base with uncommitted work is the host's, its parent is theirs
+		if ok, err := holds(ctx, theirs, git.OID(c)); err != nil {
+			return err
+		} else if ok {
+			have = append(have, git.OID(c))
+		}
+	}
+	if len(have) == 0 {
+		return problem.Errorf(problem.Refused, "sallyport change export --help", "%.12s, on which it stands, is not in %q any more", base, project.Top)
+	}
+	if err := theirs.Receive(ctx, "branch:objects", host, commit, have); err != nil {
+		return err
+	}
+	return theirs.UpdateRefLog(ctx, "branch:ref", ref, commit, "", "sallyport: branch")
 }
 
 // holds reports whether dir has a commit.

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/api"
+	"sallyport/internal/inert"
+)
+
+func (a *app) changeBranch() *cobra.Command {
+	return a.cmd("branch CHANGE [NAME]", "write what is offered as a branch of the repository",
+		`Writes an ordinary branch, sallyport/CHANGE unless NAME says otherwise, whose one commit upon the
+change's base is what was offered last. Your own tools can look at it; delete it when you like.
+It lands nothing. A name that is there already is refused.`,
+		"  sallyport change branch chg-1a2b3c4d && git diff main...sallyport/chg-1a2b3c4d\n  sallyport change branch chg-1a2b3c4d review/parser",
+		func(words []string) error {
+			if len(words) > 2 {
+				return exactly("CHANGE", "NAME")(words)
+			}
+			return oneChange(words[:min(len(words), 1)])
+		}, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			in := api.Branch{}
+			if len(words) == 2 {
+				in.Name = words[1]
+			}
+			out, err := c.Branch(cmd.Context(), words[0], in)
+			if err != nil || a.document(out) {
+				return err
+			}
+			_, err = fmt.Fprintf(a.Out, "%s is branch %s (%.12s)\n", words[0], inert.Path(out.Name), out.Commit)
+			return err
+		})
+}
