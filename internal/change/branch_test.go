@@ -29,7 +29,7 @@ func TestNothingOfAChangeIsInTheProjectBeforeItLands(t *testing.T) {
 		collected := 0
 		h.parts.Lander = &landing.Lander{Host: h.parts.Workspaces.Repository, Ops: disk.Ops{Around: func(op string, do func() error) error {
 			err := do()
-			if op == "git:import" {
+			if op == "desk:commit" {
 				collected++
 				collect()
 			}
