@@ -13,7 +13,7 @@ func TestOfALimitAPersonIsToldWhatRaisesIt(t *testing.T) {
 		sandbox.Output: "`limits: output:` in sallyport.yaml", sandbox.Descriptors: "`limits: descriptors:` in sallyport.yaml",
 		sandbox.Files: "`limits: files:` in sallyport.yaml", sandbox.Time: "--timeout, or `limits: timeout:` in sallyport.yaml",
 		sandbox.Processor: "`limits: processor:` in sallyport.yaml",
-		sandbox.Depth: "", sandbox.FreeDisk: "", "another": "",
+		sandbox.Depth:     "", sandbox.FreeDisk: "", "another": "",
 	} {
 		if got := (sandbox.Limit{Name: name}).Setting(); got != want {
 			t.Errorf("%s: %q", name, got)
