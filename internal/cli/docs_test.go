@@ -2,7 +2,9 @@ package cli
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -23,5 +25,17 @@ func TestDocsTellTheCommandsAsTheyAre(t *testing.T) {
 	}
 	if string(got) != want {
 		t.Error("docs/cli.md is not what the commands say; run: make docs")
+	}
+}
+
+func TestThePageForCITellsEveryExitStatusOfAChange(t *testing.T) {
+	page, err := os.ReadFile("../../docs/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range exitMeanings {
+		if row := fmt.Sprintf("| %d | %s |\n", e.code, e.meaning); e.code != exitTaken && !strings.Contains(string(page), row) {
+			t.Errorf("docs/ci.md lacks %q", row)
+		}
 	}
 }
