@@ -59,10 +59,7 @@ func promises(t *testing.T, page string, exists map[string]bool) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(doc)) {
-		if !strings.HasPrefix(line, "- ") {
-			continue
-		}
+	for _, line := range items(string(doc)) {
 		n++
 		names := quoted.FindAllStringSubmatch(line, -1)
 		if len(names) == 0 {
@@ -80,4 +77,20 @@ func promises(t *testing.T, page string, exists map[string]bool) (n int) {
 		}
 	}
 	return n
+}
+
+// items returns a page's list items, each with the indented lines that go on with it.
+func items(doc string) (found []string) {
+	open := false
+	for line := range strings.Lines(doc) {
+		switch {
+		case strings.HasPrefix(line, "- "):
+			found, open = append(found, line), true
+		case open && strings.HasPrefix(line, "  "):
+			found[len(found)-1] += line
+		default:
+			open = false
+		}
+	}
+	return found
 }
