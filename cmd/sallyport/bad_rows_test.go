@@ -162,7 +162,7 @@ var badInput = []bad{
 		words:  sh("echo two > b.txt"), meanwhile: func(p *person) { p.stops("merge", "side") },
 	},
 	{
-		name: "the branch moved on at the same path", exit: 4, names: []string{"a.txt", "run the request again"}, next: "apply --3way",
+		name: "the branch moved on at the same path", exit: 4, names: []string{"a.txt", "merge it: sallyport change branch"}, next: "change redo",
 		words: sh("echo two > a.txt"), meanwhile: func(p *person) {
 			p.write("a.txt", "mine\n")
 			p.git("commit", "-q", "-a", "-m", "mine")

@@ -32,10 +32,10 @@ func (c *Controller) wayOn(ctx context.Context, row store.Change, because error)
 			strings.Join(own, ", "), r.Branch, ownDrift{})
 	}
 	if r.Kind == request.Revert {
-		return problem.Errorf(problem.Refused, byHand(row), "%w; roll back what came later first, or merge it by hand", because)
+		return problem.Errorf(problem.Refused, asBranch(row), "%w; roll back what came later first, or take it as a branch and merge it", because)
 	}
 	return problem.Errorf(problem.Refused, redoing(row.ID),
-		"%w; redo has it done again on %s as it is now, and to merge it by hand: %s", because, r.Branch, byHand(row))
+		"%w; redo has it done again on %s as it is now; or take it as a branch and merge it: %s", because, r.Branch, asBranch(row))
 }
 
 // ownDrift is a drift that the person's own uncommitted work is.

@@ -135,7 +135,7 @@ func (c *Controller) checkResult(ctx context.Context, row store.Change, u *unche
 	}
 	if v.why != nil {
 		return &redResult{*u, v.results, problem.Errorf(problem.Refused, redoing(row.ID),
-			"%s, and on the tree that results %s; redo has it done again there, and to merge it by hand: %s", unlike(row, u), failed(v), byHand(row))}
+			"%s, and on the tree that results %s; redo has it done again there; or take it as a branch and merge it: %s", unlike(row, u), failed(v), asBranch(row))}
 	}
 	return c.DB.InTx(ctx, func(tx store.Tx) error { return c.resultPassed(ctx, tx, row, u, v) })
 }
@@ -178,10 +178,8 @@ func unlike(row store.Change, u *unchecked) string {
 	return row.Request.Branch + " has moved since " + string(row.ID) + " was checked"
 }
 
-// byHand is the command that lays a change over the person's files as they are now.
-func byHand(row store.Change) string {
-	return fmt.Sprintf("sallyport change export %s | git -C %s apply --3way", row.ID, inert.Path(row.Request.Project.Top))
-}
+// asBranch is the command that makes of a change a branch, which a person can merge as any other.
+func asBranch(row store.Change) string { return "sallyport change branch " + string(row.ID) }
 
 const (
 	movedSubjectsMax = 5
