@@ -246,6 +246,8 @@ const (
 	NoticeTrial = "trial"
 	// NoticeEgress says what was asked of the network since the last one of its kind.
 	NoticeEgress = "egress"
+	// NoticeEvent says in words what happened.
+	NoticeEvent = "event"
 	// NoticeEnd is the last event of a stream that ended by itself; a stream without it was cut.
 	NoticeEnd = "end"
 	// NoticeStopped is the last event of a stream whose daemon is being stopped; one that dies sends none.

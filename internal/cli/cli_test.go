@@ -32,6 +32,7 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"too many words":        {[]string{"status", "now"}, "\"now\" is one word too many", "sallyport status --help"},
 		"no id":                 {[]string{"change", "cancel"}, "CHANGE is missing", "sallyport change cancel --help"},
 		"a command mistyped":    {[]string{"chnage"}, `there is no command "chnage"`, "sallyport change --help"},
+		"one of two commands":   {[]string{"statsu"}, `there is no command "statsu"; did you mean `, "sallyport --help"},
 		"a verb mistyped":       {[]string{"change", "lst"}, `"lst" is no verb of change`, "sallyport change list"},
 		"approval for change":   {[]string{"change", "show", "apr-00000001"}, `"apr-00000001" is the id of an approval`, "sallyport change list"},
 		"change for point":      {[]string{"checkpoint", "show", "chg-00000001"}, "chg-00000001", "sallyport checkpoint list chg-00000001"},

@@ -246,8 +246,8 @@ func noVerb(cmd *cobra.Command, noun string, verbs []*cobra.Command, args []stri
 	}
 	if len(args) > 0 {
 		next := cmd.CommandPath() + " --help"
-		if near := nearest(cmd, args[0]); near != "" {
-			next = cmd.CommandPath() + " " + near
+		if near := near(cmd, args[0]); len(near) == 1 {
+			next = cmd.CommandPath() + " " + near[0]
 		}
 		return problem.Errorf(problem.Usage, next, "%q is no verb of %s; there are %s", args[0], noun, strings.Join(names, ", "))
 	}

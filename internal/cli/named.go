@@ -26,6 +26,8 @@ var restsOn = map[string][]string{
 	"refuse APPROVAL|CHANGE --reason TEXT": {api.AwaitingApproval},
 	"show APPROVAL|CHANGE":                 {api.AwaitingApproval},
 	"confirm CHANGE":                       {api.InTrial},
+	"redo CHANGE":                          {api.AwaitingApproval},
+	"branch CHANGE [NAME]":                 {api.AwaitingApproval},
 	"pause CHANGE":                         {api.Working},
 	"resume CHANGE":                        {api.Paused, api.Blocked},
 	"watch CHANGE":                         open,

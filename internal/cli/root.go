@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"sallyport/internal/problem"
@@ -64,23 +66,28 @@ func unknownCommand(root *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	next := "sallyport --help"
-	if near := nearest(root, words[0]); near != "" {
-		next = "sallyport " + near + " --help"
+	next, near := "sallyport --help", near(root, words[0])
+	if len(near) == 1 {
+		next = "sallyport " + near[0] + " --help"
 	}
-	return problem.Errorf(problem.Usage, next, "there is no command %q", words[0])
+	return problem.Errorf(problem.Usage, next, "there is no command %q%s", words[0], meant(near))
 }
 
-// nearest returns the one command below cmd that a mistyped word is near to; "" for none or several.
-func nearest(cmd *cobra.Command, word string) string {
+// near returns the commands below cmd that a mistyped word may mean.
+func near(cmd *cobra.Command, word string) []string {
 	cmd.SuggestionsMinimumDistance = 2 // letters that may differ
 	if len(word) < 5 {
 		cmd.SuggestionsMinimumDistance = 1
 	}
-	if near := cmd.SuggestionsFor(word); len(near) == 1 {
-		return near[0]
+	return cmd.SuggestionsFor(word)
+}
+
+// meant asks whether one of several commands was meant; "" for none, and for one, which is the next step.
+func meant(near []string) string {
+	if len(near) < 2 {
+		return ""
 	}
-	return ""
+	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
 // usageTemplate is cobra's own with the exit statuses below.

@@ -95,7 +95,7 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 			s.reached(*n.Asked)
 			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 		}
-	case api.NoticeRound:
+	case api.NoticeRound, api.NoticeEvent:
 		return s.told("", 0, n.Text)
 	case api.NoticeProgress, api.NoticeOutput, api.NoticeEnd:
 	default:
