@@ -83,7 +83,7 @@ func (s sheet) card(change string, p api.Proposal) {
 // scaled to the width.
 func (s sheet) picture(c api.Card) {
 	if s.folds {
-		c.Files = foldFiles(c.Files)
+		c.Files = foldFiles(c)
 	}
 	s.line("  %s, %s %s", count(c.FilesTotal, "file"), s.green(fmt.Sprintf("+%d", c.Added)), s.red(fmt.Sprintf("-%d", c.Removed)))
 	longest, most := 0, 1

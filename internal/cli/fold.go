@@ -24,11 +24,19 @@ const (
 // folded is the status of a line that stands for several files of a folder; their number follows it.
 const folded = "folder "
 
-// foldFiles joins the files of a folder into one line, where there are many. A file with a note stays, for it
-// is what a person has to see. approval show names every path.
-func foldFiles(files []api.FileLine) []api.FileLine {
-	if len(files) < foldFrom {
+// foldFiles joins the files of a folder into one line, where there are many. A file with a note or a mark stays, and so does one that
+// goes away, for it is what a person has to see: where not all marks are known, all files stay. approval show names every path.
+func foldFiles(c api.Card) []api.FileLine {
+	files := c.Files
+	if len(files) < foldFrom || c.MarksTotal > len(c.Marks) {
 		return files
+	}
+	marked := map[string]bool{}
+	for _, m := range c.Marks {
+		marked[m.Path] = true
+	}
+	foldable := func(f api.FileLine) bool {
+		return f.Note == "" && f.From == "" && f.Status != "deleted" && !marked[f.Path]
 	}
 	in := map[string]int{}
 	for _, f := range files {
@@ -56,9 +64,6 @@ func foldFiles(files []api.FileLine) []api.FileLine {
 	}
 	return out
 }
-
-// foldable reports whether a file's line may go into its folder's.
-func foldable(f api.FileLine) bool { return f.Note == "" && f.From == "" }
 
 // filesIn returns for how many files a folded line stands.
 func filesIn(f api.FileLine) (n int, is bool) {

@@ -43,6 +43,27 @@ func TestManyFilesAreFoldedByFolderAndNoneIsLost(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsMarkedOrGoesAwayIsNeverFolded(t *testing.T) {
+	card := api.Card{MarksTotal: 1, Marks: []api.Mark{{Path: "src/f07.go", Kind: "hidden", Says: "odd"}}}
+	for i := range 20 {
+		card.Files = append(card.Files, api.FileLine{Path: fmt.Sprintf("src/f%02d.go", i), Status: "changed", Added: 1})
+	}
+	card.Files[9].Status, card.FilesTotal = "deleted", len(card.Files)
+	var shown strings.Builder
+	s := sheet{w: &shown, width: 100, folds: true}
+	s.picture(card)
+	if got := shown.String(); !strings.Contains(got, "src/f07.go") || !strings.Contains(got, "deleted  src/f09.go") || !strings.Contains(got, "src/  18 files") {
+		t.Errorf("shown:\n%s", got)
+	}
+
+	card.MarksTotal = 2 // one more than the card holds: it may be any file's
+	shown.Reset()
+	s.picture(card)
+	if got := shown.String(); !strings.Contains(got, "src/f12.go") {
+		t.Errorf("shown:\n%s", got)
+	}
+}
+
 func TestARunThatAsksNobodySaysWhy(t *testing.T) {
 	d := newDaemon(t)
 	d.accepted = api.Change{ID: "chg-00000001", Text: "do"}

@@ -24,7 +24,7 @@ func hiddenIn(old, new string) string {
 	if new == TooLong {
 		return "it is too large to be looked through for what a reader does not see"
 	}
-	if strings.IndexByte(new, 0) >= 0 || !suspicious(new) {
+	if Binary(new) || !suspicious(new) {
 		return ""
 	}
 	new, old = strings.TrimPrefix(new, "\ufeff"), strings.TrimPrefix(old, "\ufeff")
@@ -35,6 +35,12 @@ func hiddenIn(old, new string) string {
 	}
 	return ""
 }
+
+// binaryBytes is how far git looks for a zero byte: a file with one in there is binary data to it, any other is shown as text.
+const binaryBytes = 8000
+
+// Binary says whether a diff shows nothing of a text; on a card it is uninspectable.
+func Binary(text string) bool { return strings.IndexByte(text[:min(len(text), binaryBytes)], 0) >= 0 }
 
 // suspicious is quick: most texts have neither.
 func suspicious(text string) bool {
@@ -74,6 +80,8 @@ func unseen(line string) string {
 			return fmt.Sprintf("a line added to it holds %U, which makes text read in another order than it runs", r)
 		case r == '\x1b' || r == '\b' || r == '\r' || r == '\x7f' || r >= 0x80 && r < 0xa0:
 			return fmt.Sprintf("a line added to it holds %U, by which a terminal hides or overwrites text", r)
+		case r == '\u2028' || r == '\u2029':
+			return fmt.Sprintf("a line added to it holds %U, which ends a line for some programs and none for a reader", r)
 		case invisible(r) && !joins(r, last, line[i+utf8.RuneLen(r):]):
 			return fmt.Sprintf("a line added to it holds %U, which nobody sees", r)
 		}
@@ -85,16 +93,18 @@ func unseen(line string) string {
 // invisible says whether a rune takes no place.
 func invisible(r rune) bool {
 	switch r {
-	case '\u00ad', '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u3164', '\uffa0':
+	case '\u00ad', '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0':
 		return true
 	}
-	return unicode.Is(unicode.Cf, r) && r != '\u0600' || r >= 0xe0100 && r <= 0xe01ef
+	return r >= '\ufe00' && r <= '\ufe0f' || unicode.Is(unicode.Cf, r) && r != '\u0600' || r >= 0xe0100 && r <= 0xe01ef
 }
 
 // joins says whether an invisible rune does what it is for: it joins or parts letters of a script that needs it, or pictures.
 func joins(r, before rune, rest string) bool {
 	after, _ := utf8.DecodeRuneInString(rest)
 	switch r {
+	case '\ufe0e', '\ufe0f': // a picture or a letter, once behind what can be either
+		return before > 0 && !invisible(before)
 	case '\u200c', '\u200d':
 		return before > 0x2ff && !unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic) && after > 0x2ff
 	case '\u0601', '\u0602', '\u0603', '\u0604', '\u0605', '\u06dd', '\u070f': // signs of Arabic and Syriac

@@ -65,7 +65,7 @@ func texts(ctx context.Context, host git.Dir, oids []git.OID, each func(git.OID,
 		if err != nil {
 			return err
 		}
-		if size > markBytesMax && !binary(text) {
+		if size > markBytesMax && !policy.Binary(string(text)) {
 			text = []byte(policy.TooLong)
 		}
 		each(oid, string(text))
@@ -75,14 +75,4 @@ func texts(ctx context.Context, host git.Dir, oids []git.OID, each func(git.OID,
 		return fmt.Errorf("look for what needs a word of its own: %w", err)
 	}
 	return nil
-}
-
-// binary says whether bytes are no text: git's own rule, and on more of them.
-func binary(text []byte) bool {
-	for _, c := range text[:min(len(text), 64<<10)] {
-		if c == 0 {
-			return true
-		}
-	}
-	return false
 }
