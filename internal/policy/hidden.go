@@ -113,38 +113,66 @@ func joins(r, before rune, rest string) bool {
 	return r >= 0xe0020 && r <= 0xe007f && (before == '\U0001F3F4' || before >= 0xe0020 && before <= 0xe007f) // flags
 }
 
-// twin says whether a new name can be taken for another: it mixes letters that look alike, or is one with its neighbour for the eye.
-func (in Marking) twin(p string) string {
-	folder := "."
-	for _, part := range strings.Split(p, "/") {
-		if script := mixed(part); script != "" {
-			return "its name mixes Latin letters with " + script + " ones that look the same"
-		}
-		like := skeleton(part)
-		dir := folder
-		if dir == "." {
-			dir = ""
-		}
-		if like != strings.ToLower(part) || !ascii(part) || in.odd(dir) {
-			for _, other := range in.Names(dir) {
-				if other != part && skeleton(other) == like {
-					return fmt.Sprintf("its name looks like %q beside it, and is another", other)
-				}
+// neighbours are the names of folders by what they look like, each folder looked through once: a change may add any number of files to one.
+type neighbours struct {
+	names   func(folder string) []string
+	folders map[string]map[string][]string
+}
+
+// likeMax is how many names of one look are kept: one of them is another than the one that is asked about.
+const likeMax = 2
+
+// like returns a name of a folder that looks like another and is not that; "" if there is none. Of two that are plain ASCII none is
+// taken for the other.
+func (n *neighbours) like(folder, name string) string {
+	looks, known := n.folders[folder]
+	if !known {
+		looks = map[string][]string{}
+		for _, other := range n.names(folder) {
+			key := looksOf(other)
+			if len(looks[key]) < likeMax {
+				looks[key] = append(looks[key], other)
 			}
 		}
-		folder = path.Join(folder, part)
+		n.folders[folder] = looks
+	}
+	keys := []string{skeleton(name)}
+	if !ascii(name) {
+		keys = append(keys, asciiLook+skeleton(name))
+	}
+	for _, key := range keys {
+		for _, other := range looks[key] {
+			if other != name {
+				return other
+			}
+		}
 	}
 	return ""
 }
 
-// odd says whether a folder has a name that is not plain ASCII.
-func (in Marking) odd(folder string) bool {
-	for _, name := range in.Names(folder) {
-		if !ascii(name) {
-			return true
-		}
+// asciiLook begins the look of what is plain ASCII; no name has it.
+const asciiLook = "/"
+
+func looksOf(name string) string {
+	if ascii(name) {
+		return asciiLook + skeleton(name)
 	}
-	return false
+	return skeleton(name)
+}
+
+// twin says whether a new name can be taken for another: it mixes letters that look alike, or is one with its neighbour for the eye.
+func (n *neighbours) twin(p string) string {
+	folder := ""
+	for _, part := range strings.Split(p, "/") {
+		if script := mixed(part); script != "" {
+			return "its name mixes Latin letters with " + script + " ones that look the same"
+		}
+		if other := n.like(folder, part); other != "" {
+			return fmt.Sprintf("its name looks like %q beside it, and is another", other)
+		}
+		folder = path.Join(folder, part)
+	}
+	return ""
 }
 
 func ascii(s string) bool {
@@ -201,6 +229,9 @@ var alike = map[rune]rune{
 
 // skeleton is what a name looks like: names with one skeleton are one for the eye.
 func skeleton(name string) string {
+	if ascii(name) {
+		return strings.ToLower(name)
+	}
 	var out strings.Builder
 	for _, r := range norm.NFKD.String(name) {
 		r = unicode.ToLower(r)

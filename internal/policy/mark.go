@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,8 @@ var secretFiles = map[string]bool{".gitleaks.toml": true, ".gitleaksignore": tru
 func Marked(in Marking) []Mark {
 	var marks []Mark
 	bare := map[string]bool{}
+	beside := &neighbours{names: in.Names, folders: map[string]map[string][]string{}}
+	hidden := map[[2]git.OID]string{} // many paths may hold one text
 	for _, c := range in.Changes {
 		if c.New.Absent() || c.same() {
 			continue
@@ -95,6 +98,8 @@ func Marked(in Marking) []Mark {
 		if folder := in.bare(c.Path); folder != "" && !bare[folder] { // once for all of its files
 			bare[folder] = true
 			marks = append(marks, Mark{Path: folder, Kind: MarkRuns, Says: bareSays})
+		} else if folder == "" && path.Base(c.Path) == "HEAD" && (c.New.Mode == git.Symlink || headForm().MatchString(in.Text[c.New.OID])) {
+			add(MarkRuns, headSays) // the rest may come with another change
 		}
 		if part := inside[path.Base(lower)]; part != nil {
 			add(MarkRuns, part(in.Text[c.Old.OID], in.Text[c.New.OID]))
@@ -106,10 +111,16 @@ func Marked(in Marking) []Mark {
 			add(MarkSecrets, "it shapes how secrets are looked for from the next base on")
 		}
 		if c.Old.Absent() {
-			add(MarkName, in.twin(c.Path))
+			add(MarkName, beside.twin(c.Path))
 		}
 		if c.New.Mode == git.File || c.New.Mode == git.Executable {
-			add(MarkHidden, hiddenIn(in.Text[c.Old.OID], in.Text[c.New.OID]))
+			sides := [2]git.OID{c.Old.OID, c.New.OID}
+			why, known := hidden[sides]
+			if !known {
+				why = hiddenIn(in.Text[c.Old.OID], in.Text[c.New.OID])
+				hidden[sides] = why
+			}
+			add(MarkHidden, why)
 		}
 	}
 	slices.SortStableFunc(marks, func(a, b Mark) int {
@@ -119,7 +130,10 @@ func Marked(in Marking) []Mark {
 }
 
 // Reads reports whether marks need both sides of a file, whatever is in it.
-func Reads(p string) bool { return inside[path.Base(strings.ToLower(p))] != nil }
+func Reads(p string) bool {
+	name := path.Base(p)
+	return name == "HEAD" || inside[strings.ToLower(name)] != nil
+}
 
 // runsIt says which tool runs a path by itself; p is in lower case.
 func runsIt(p string) string {
@@ -165,6 +179,11 @@ var readyRunners = sync.OnceValue(func() []readyRunner {
 })
 
 const bareSays = "git takes it for a repository, obeys its configuration, and runs what that says, at your next git command in there"
+
+const headSays = "git takes its folder for a repository once objects and refs stand beside it, and runs what a config there says"
+
+// headForm is how a HEAD begins that git takes for one.
+var headForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:ref:\s*refs/|[0-9a-fA-F]{40})`) })
 
 // bare returns the folder above a path that git takes for a repository, by HEAD, objects and refs in it; "" if there is none.
 func (in Marking) bare(p string) string {

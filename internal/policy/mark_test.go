@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -133,22 +134,58 @@ func TestAnEmbeddedRepositoryIsMarked(t *testing.T) {
 	}
 }
 
+// Two changes that begin on one base can bring the halves, and neither sees the other's.
+func TestAHeadThatWaitsForTheRestOfARepositoryIsMarked(t *testing.T) {
+	for text, want := range map[string]int{"ref: refs/heads/main\n": 1, strings.Repeat("0a", 20) + "\n": 1, "ref:\trefs/x": 1, "of the table\n": 0} {
+		if ms := (world{files: map[string]string{"lib/x/HEAD": text, "lib/x/config": "[core]\n"}}).marked(); len(ms) != want {
+			t.Errorf("%q: %v", text, ms)
+		}
+	}
+	link := policy.Marking{Changes: []policy.Change{{Edit: git.Edit{Path: "HEAD", New: git.Entry{Mode: git.Symlink, OID: "1"}}}}}
+	link.Entry, link.Names = func(string) (git.Entry, bool) { return git.Entry{}, false }, func(string) []string { return nil }
+	if ms := policy.Marked(link); len(ms) != 1 {
+		t.Errorf("a link: %v", ms)
+	}
+}
+
+// A change may add any number of files to a folder: each is compared with the others, and the folder is read once.
+func TestAFolderIsLookedThroughOnceForNamesThatLookAlike(t *testing.T) {
+	var in policy.Marking
+	var names []string
+	for i := range 200 {
+		names = append(names, fmt.Sprintf("\u0444%03d.txt", i))
+		in.Changes = append(in.Changes, policy.Change{Edit: git.Edit{Path: "d/" + names[i], New: git.Entry{Mode: git.File, OID: "1"}}})
+	}
+	read := 0
+	in.Entry = func(string) (git.Entry, bool) { return git.Entry{}, false }
+	in.Names = func(folder string) []string {
+		if read++; folder == "d" {
+			return names
+		}
+		return []string{"d"}
+	}
+	if ms := policy.Marked(in); len(ms) != 0 || read != 2 {
+		t.Errorf("folders were read %d times, want 2: %v", read, ms)
+	}
+}
+
 func TestANameThatLooksLikeAnotherIsMarked(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
 		want  bool
 	}{
-		"Cyrillic among Latin": {[]string{"p\u0430ckage.go"}, true},
-		"Greek among Latin":    {[]string{"src/c\u03bfnfig.go"}, true},
-		"all Cyrillic, a twin": {[]string{"\u0441\u043e\u0440.go", "cop.go"}, true},
-		"composed differently": {[]string{"caf\u00e9.txt", "cafe\u0301.txt"}, true},
-		"full width":           {[]string{"\uff4dain.go", "main.go"}, true},
-		"a hyphen of another":  {[]string{"a\u2010b.go", "a-b.go"}, true},
-		"a folder":             {[]string{"s\u0441/a.go"}, true},
-		"Russian words":        {[]string{"\u0434\u043e\u043a\u0443\u043c\u0435\u043d\u0442.md"}, false},
-		"French":               {[]string{"r\u00e9sum\u00e9.md", "a.md"}, false},
-		"Chinese":              {[]string{"\u6587\u6863.md", "\u6587\u4ef6.md"}, false},
-		"plain":                {[]string{"main.go", "main_test.go"}, false},
+		"Cyrillic among Latin":  {[]string{"p\u0430ckage.go"}, true},
+		"Greek among Latin":     {[]string{"src/c\u03bfnfig.go"}, true},
+		"all Cyrillic, a twin":  {[]string{"\u0441\u043e\u0440.go", "cop.go"}, true},
+		"composed differently":  {[]string{"caf\u00e9.txt", "cafe\u0301.txt"}, true},
+		"full width":            {[]string{"\uff4dain.go", "main.go"}, true},
+		"a hyphen of another":   {[]string{"a\u2010b.go", "a-b.go"}, true},
+		"a folder":              {[]string{"s\u0441/a.go"}, true},
+		"Russian words":         {[]string{"\u0434\u043e\u043a\u0443\u043c\u0435\u043d\u0442.md"}, false},
+		"French":                {[]string{"r\u00e9sum\u00e9.md", "a.md"}, false},
+		"Chinese":               {[]string{"\u6587\u6863.md", "\u6587\u4ef6.md"}, false},
+		"plain":                 {[]string{"main.go", "main_test.go"}, false},
+		"a twin that was there": {[]string{"ma\u0131n.go", "main.go"}, true},
 	} {
 		files := map[string]string{}
 		for _, f := range c.files {
