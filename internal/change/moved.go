@@ -190,6 +190,9 @@ const (
 // movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
 // otherwise there. It reads only.
 func (c *Controller) movedSince(ctx context.Context, row store.Change, edits []git.Edit) (*proposal.Moved, []string, error) {
+	if err := row.Request.Project.Plain(); err != nil {
+		return nil, nil, err
+	}
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return nil, nil, err

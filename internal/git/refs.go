@@ -77,13 +77,22 @@ func (d Dir) Take(ctx context.Context, op string, from Dir, list string) (pack s
 		packed := make(chan error, 1)
 		go func() {
 			_, err := from.Run(ctx, send)
+			packed <- err // before its reader can end of it
 			pw.CloseWithError(err)
-			packed <- err
 		}()
 		out, err := d.Run(ctx, Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pr})
-		pr.CloseWithError(err)
-		if failed := <-packed; failed != nil && (err == nil || errors.As(failed, new(*Failure))) {
-			err = failed // it says why the other had nothing to read
+
+		var failed error
+		select {
+		case failed = <-packed: // it ended by itself, and says why the other had nothing to read
+		default:
+			pr.CloseWithError(io.ErrClosedPipe)
+			if failed = <-packed; err != nil {
+				failed = nil // it ended because nobody read any more
+			}
+		}
+		if failed != nil {
+			return failed
 		}
 		if err != nil {
 			return err

@@ -39,6 +39,7 @@ var hardening = []string{
 	"-c", "safe.directory=*",
 	"-c", "submodule.recurse=false",
 	"-c", "advice.detachedHead=false",
+	"-c", "advice.graftFileDeprecated=false",
 }
 
 // environment is all a git process sees: nothing of the person's, nothing of the system's configuration.

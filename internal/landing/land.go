@@ -32,12 +32,12 @@ func (l *Lander) Land(ctx context.Context, made Landing, steps Steps) (Landing, 
 	d := &desk{site: s, ops: l.Ops, l: &made}
 	defer d.end()
 	if err := l.begin(ctx, d); err != nil {
-		d.unmade(ctx)
+		l.unmade(ctx, made)
 		return made, err
 	}
 	made.State = Journaled
 	if err := steps.Journal(made); err != nil {
-		d.unmade(ctx)
+		l.unmade(ctx, made)
 		made.State = ""
 		return made, fmt.Errorf("journal %s: %w", made.ID, err)
 	}
@@ -62,16 +62,20 @@ func (r *run) withdraw(ctx context.Context, steps Steps, cause error) (Landing, 
 	if err := steps.Again(end); err != nil {
 		return *r.l, fmt.Errorf("close %s: %w", end.ID, err)
 	}
-	r.unmade(ctx)
+	r.unmade(ctx, *r.l)
 	end = *r.l
 	end.State = ""
 	return end, cause
 }
 
-// unmade removes the ref of a commit that nothing will name: the next try makes its own. If it cannot, the ref goes with its change's.
-func (d *desk) unmade(ctx context.Context) {
-	if d.l.NewCommit != "" && len(d.l.Edits) > 0 {
-		_ = d.Common(d.ops).UpdateRef(context.WithoutCancel(ctx), "ref:forget", d.l.Ref(), "", d.l.NewCommit)
+// unmade removes the host's ref of a commit that nothing will name: the next try makes its own. If it cannot, the ref goes with its change's.
+func (l *Lander) unmade(ctx context.Context, made Landing) {
+	if made.NewCommit == "" || len(made.Edits) == 0 {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	if host, err := l.Host(ctx, made.Project); err == nil {
+		_ = host.UpdateRef(ctx, "ref:forget", made.Ref(), "", made.NewCommit)
 	}
 }
 

@@ -86,6 +86,9 @@ func (m *Manager) hold(ctx context.Context, host git.Dir, project git.Project, c
 		}
 		return m.ops.Do("bases:use", func() error { return os.Chtimes(view(host, commit), time.Time{}, time.Now()) })
 	}
+	if err := project.Plain(); err != nil { // git would wait for ever on what is no file
+		return err
+	}
 	source := project.Common(m.ops)
 	there, err := holds(ctx, source, commit)
 	if err == nil && !there {
