@@ -1,4 +1,4 @@
-// Command sallyport lets coding agents change code through a gate: command line, daemon
+// Command sallyport lets coding agents work on copies of repositories: command line, daemon
 // and sandbox runner in one static binary.
 package main
 

@@ -145,10 +145,10 @@ func can(c api.Capabilities) string {
 func (a *app) agentTest() *cobra.Command {
 	var model string
 	cmd := a.cmd("test NAME", "try an agent in a sandbox, and say in one line what is wrong",
-		`Starts the agent NAME as run does, in a sandbox on an empty folder that is thrown away, with its model's key
-added outside, asks it for one word and says in one line what came of it: it works, or is not installed, has no
-key, its key is refused, its model is not known, its model cannot be reached, or it cannot start. A few tokens
-are used. Exit status 1 if it does not work.`,
+		`Starts the agent NAME as run does, in a sandbox on an empty folder that is thrown away, and asks it
+for one word. The key of its model is added outside. One line says whether it works, or why it does
+not: it is not installed, has no key, its key is refused, its model is not known, its model cannot
+be reached, or it cannot start. A few tokens are used. Exit status 1 if it does not work.`,
 		"  sallyport agent test codex\n  sallyport agent test api --model claude-sonnet-4-5\n  sallyport agent test 'acp:my-agent --acp'",
 		exactly("NAME"), func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()

@@ -93,20 +93,21 @@ func (a *app) approveCommand() *cobra.Command {
 	var digest string
 	with := api.Approve{Via: viaCommandLine}
 	cmd := a.cmd("approve APPROVAL|CHANGE", "say yes to exactly what is shown, and see it land",
-		`Shows the card and, at a terminal, asks; elsewhere, or with --yes, it approves exactly the digest
-it has fetched. Then it follows the change to where it rests. --digest approves only if the card
+		`Shows the card and, at a terminal, asks. Elsewhere, or with --yes, it approves exactly the card that
+it has fetched. Then it follows the change to its end. With --digest it approves only if the card
 still has the digest that you have read before.
 
-A card that is marked, for something that a tool runs by itself, tells an agent what to do or is not what
-it looks like, wants a word of its own: "approve marked" at the prompt, --marked elsewhere. What was
-approved beforehand (run --approve yes) does not cover it.
+A card is marked if something in it makes a tool run by itself, tells an agent what to do, or is not
+what it looks like. A marked card needs a word of its own: "approve marked" at the prompt, --marked
+elsewhere. An approval given beforehand (run --approve yes) does not cover it.
 
---message says what the commit is to read, as git commit -m does, in place of what the card shows: its
-first line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
+--message is the commit's message, as with git commit -m, instead of the one on the card. Its first
+line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
 approved it are added.
 
-Where git's own configuration wants commits signed (commit.gpgsign), what lands is signed as the
-repository's owner, by their program. What cannot be signed does not land, unless --unsigned says so.`,
+Where git's own configuration wants commits signed (commit.gpgsign), the commit is signed as the
+repository's owner, by their program. What cannot be signed does not land, unless --unsigned says
+so.`,
 		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
 			return a.approve(cmd, words[0], yes || with.Marked, digest, with)
@@ -160,7 +161,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, w
 
 func (a *app) refuseCommand() *cobra.Command {
 	var reason string
-	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "say no, and why", "Ends a change that waits; its work stays under refs/sallyport/ in the repository.",
+	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "say no, and why", "Ends a change that waits. Its work is kept in the home's own copy of the repository, and resume goes on with it.",
 		`  sallyport refuse chg-1a2b3c4d --reason "wrong file"`, oneQuestion, func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
 			if strings.TrimSpace(reason) == "" {

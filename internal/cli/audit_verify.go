@@ -21,10 +21,11 @@ import (
 func (a *app) auditVerify() *cobra.Command {
 	var expect string
 	cmd := a.cmd("verify", "say whether the audit is as it was written",
-		`Reads the whole audit and names every entry that was altered, replaced, put elsewhere or taken away,
-also at the end: beside the database stands a record of how far the log had come. Who can write to both can
-deceive it; so keep the last line's NUMBER:HASH elsewhere, and give it to --expect later: nothing up to that
-entry can then have been replaced. docs/audit.md says what this proves. Exit status 1 if anything is wrong.`,
+		`Reads the whole audit and names every entry that was altered, replaced, moved or removed, also at
+the end: a record beside the database says how far the log had come. Who can write to both can
+deceive it. So keep the last line's NUMBER:HASH elsewhere and give it to --expect later. Then
+nothing up to that entry can have been replaced unseen. docs/audit.md says what this proves. Exit
+status 1 if anything is wrong.`,
 		"  sallyport audit verify\n  sallyport audit verify --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -196,8 +196,9 @@ func (a *app) changeLog() *cobra.Command {
 
 func (a *app) changeCancel() *cobra.Command {
 	var reason string
-	cmd := a.cmd("cancel CHANGE", "withdraw a change", `Stops what is being done and ends the change; what the program had done is kept in a checkpoint. Of a change that
-landed and could not be taken back (rollback_failed) it stops trying to roll back; the new files remain.`,
+	cmd := a.cmd("cancel CHANGE", "withdraw a change", `Stops the work and ends the change. A checkpoint keeps what the program had done. For a change that
+landed and could not be rolled back (rollback_failed), it stops trying to roll back; the new files
+remain.`,
 		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
 			c, err := a.connect(ctx)

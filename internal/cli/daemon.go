@@ -62,9 +62,9 @@ const stopTime = 30 * time.Second
 
 func (a *app) daemonStop() *cobra.Command {
 	var wait bool
-	cmd := a.cmd("stop", "stop the home's daemon", `Stops the daemon and waits until it has ended. Nothing is lost: the next command starts one that goes on
-from where this one was; but an agent that was working begins anew then, on the files of its base. --wait lets
-all that is being done come to its end first; a change that waits for a person does not count.`,
+	cmd := a.cmd("stop", "stop the home's daemon", `Stops the daemon and waits until it has ended. Nothing is lost: the next command starts a daemon
+that goes on from there. An agent that was working begins anew then, on the files of its base. With
+--wait all work comes to its end first; a change that waits for a person does not count.`,
 		"  sallyport daemon stop\n  sallyport daemon stop --wait", exactly(), func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			home, err := a.home()

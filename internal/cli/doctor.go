@@ -26,9 +26,10 @@ const spaceNeeded = 8 << 20
 func (a *app) doctorCommand() *cobra.Command {
 	var tries bool
 	cmd := a.cmd("doctor", "say what works on this machine, and how to mend what does not",
-		`Tries what sallyport needs: the home and its files, git, the sandbox. In a sandbox it tries what a program
-must not be able to do, each time with a control: the same where nothing forbids it. --self-test shows
-every try. Exit status 1 if something without which nothing runs is missing, or if a try worked.`,
+		`Tries what sallyport needs: the home and its files, git, the sandbox. In a sandbox it tries what a
+program must not be able to do. Each try has a control: the same where nothing forbids it.
+--self-test shows every try. Exit status 1 if something is missing that sallyport cannot run
+without, or if a try in the sandbox worked.`,
 		"  sallyport doctor\n  sallyport doctor --self-test\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {

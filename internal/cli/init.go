@@ -19,13 +19,14 @@ import (
 	"sallyport/internal/sandbox"
 )
 
-const initLong = `Writes a commented .sallyport.yaml at the top of the repository: which agent "sallyport run" uses here when
-no other is named, how it is watched, and all else that can be said there, commented out with its default.
-At a terminal it asks; --yes, --agent, --strategy and everything that is no terminal take the default: the
-first agent that is installed and whose key is in your environment, and direct_worktree. The file counts
-once it is committed.
+const initLong = `Writes a .sallyport.yaml at the top of the repository. It says which agent "sallyport run" uses here
+when no other is named, and how the agent is watched. All else that can be said there is commented
+out, with its default. The file counts once it is committed.
 
-A file that is there already is left as it is; --force shows the difference and replaces it.`
+At a terminal it asks. With --yes, --agent or --strategy, and without a terminal, it takes the
+default: the first agent that is installed and whose key is in your environment, and
+direct_worktree. A file that is there already is left as it is; --force shows the difference and
+replaces it.`
 
 // initFlags are the words of init.
 type initFlags struct {

@@ -11,11 +11,13 @@ func (a *app) changeRedo() *cobra.Command {
 	var approve string
 	var output bool
 	cmd := a.cmd("redo CHANGE", "do a change again on its branch as it is now",
-		`For a change that waits for approval, or has ended without landing, when its branch has moved or a
-check failed: its edits are applied to the branch as it is now. If all of them fit, the checks run and
-a new card follows. If not, or if a check has failed, its agent goes on there and is told; a program
-that reads no messages runs again from the beginning. The old card is void. Then it follows the change, as
-run does; the new card is always asked about. What stood before is kept: "checkpoint list" shows it.`,
+		`Applies the edits of a change to the branch as it is now. Use it when the branch has moved or a
+check failed, for a change that waits for approval or has ended without landing.
+
+If all edits fit, the checks run and a new card follows. If not, or if a check has failed, the agent
+goes on there and is told why. A program that reads no messages runs again from the beginning. The
+old card is void. Then it follows the change, as run does. You are always asked about the new card.
+What was there before is kept: "checkpoint list" shows it.`,
 		"  sallyport change redo chg-1a2b3c4d\n  sallyport change redo chg-1a2b3c4d --approve later", oneChange,
 		func(cmd *cobra.Command, words []string) error {
 			if approve == "yes" {

@@ -38,10 +38,10 @@ func executionMode(mode, next string) error {
 func (a *app) resumeCommand() *cobra.Command {
 	var mode string
 	var output bool
-	cmd := a.cmd("resume IDENTITY", "let the agent of a session go on", `Lets a session's agent go on: where it stands if it was paused or blocked, else in a new run with
-the session's identity, its transcript and its last tree. The key of an agent's model is read from your
-environment, as run does. Then it follows the change, as run does.
-A session's identity stands in what run says at its end and in change show.`,
+	cmd := a.cmd("resume IDENTITY", "let the agent of a session go on", `Lets a session's agent go on. If it was paused or blocked, it goes on from there; else a new run
+begins with the session's identity, its transcript and its last tree. The key of the agent's model
+is read from your environment. Then it follows the change, as run does. "run" at its end and "change
+show" name a session's identity.`,
 		"  sallyport resume sh-1a2b3\n  sallyport resume sh-1a2b3 --output", oneIdentity,
 		func(cmd *cobra.Command, words []string) error {
 			if err := executionMode(mode, "sallyport resume --help"); err != nil {
@@ -98,9 +98,10 @@ func (a *app) hint(d api.Detail) {
 
 func (a *app) changeTell() *cobra.Command {
 	cmd := a.cmd("tell CHANGE TEXT…", "say something to a working agent",
-		`Hands TEXT to the program of a change that works, as a message on its standard input (an agent with a name, or run --messages),
-and shows whether it arrived, whether it was acknowledged and what the program answered. Flags of
-this command come before CHANGE. Exit status 1: it did not arrive.`,
+		`Sends TEXT to the program of a change while it works, as a message on its standard input (an agent
+with a name, or run --messages). It shows whether TEXT arrived, whether it was acknowledged and what
+the program answered. Flags of this command come before CHANGE. Exit status 1 if TEXT did not
+arrive.`,
 		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one`,
 		func(words []string) error {
 			if len(words) == 0 {

@@ -12,19 +12,19 @@ import (
 	"sallyport/internal/problem"
 )
 
-const rollbackLong = `Undoes a change that has landed, or takes the tree of one that has not back.
+const rollbackLong = `Undoes a change that has landed, or reverts files of one that has not landed.
 
-With CHANGE alone, a change that has landed is undone: a new change of kind revert, with a card of
-its own, brings exactly the paths that CHANGE touched back to what they were, as a forward commit.
-Nothing is undone before that is approved. One that is on trial goes back at once, without a card:
-the old files, and the old version running.
+A change that has landed is undone by a new change, of kind revert, with a card of its own. It
+returns exactly the paths that CHANGE touched to what they were, as one more commit. Nothing is
+undone before you approve it. A change on trial goes back at once, without a card: the old files,
+and the old version running.
 
-The others are for a change that has not landed, and need no approval, because nothing lands:
---checkpoint makes its tree that of one of its checkpoints, byte for byte; --file returns files (or
-folders with all below) to the last valid checkpoint; --smart returns those that break a rule. What
-stood there is kept as a checkpoint; an agent that works goes on, on the restored files.
+The other forms are for a change that has not landed. They need no approval, because nothing lands.
+--checkpoint returns its tree to one of its checkpoints, byte for byte. --file returns files, or
+folders with all below, to the last valid checkpoint. --smart returns the files that break a rule. A
+checkpoint keeps what was there before. An agent that works goes on, with the restored files.
 
---list undoes nothing: it lists what has landed last and can be undone.`
+--list undoes nothing. It lists what has landed last and can be undone.`
 
 // rollbackFlags are the words of rollback.
 type rollbackFlags struct {

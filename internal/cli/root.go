@@ -8,19 +8,18 @@ import (
 	"sallyport/internal/problem"
 )
 
-const rootLong = `sallyport lets an agent change code through a gate with two doors: the agent edits a
-copy in a sandbox, checks judge what it left, a person approves exactly that, and only then
-it lands on the branch. What has landed can be put on trial and goes back by itself if it does not
-answer or nobody confirms; it can be rolled back byte for byte.
+const rootLong = `Let a coding agent work on a copy of your repository. You see the diff, your checks run on it, and
+nothing lands until you say so. What has landed can be undone byte for byte. On trial it goes back
+by itself if it does not answer or nobody confirms.
 
-A daemon, one per home, does the work and is started when it is needed. Closing the
-terminal or killing the daemon loses nothing: "sallyport change watch CHANGE" shows it again.`
+A daemon does the work, one for each home. It is started when it is needed. Closing the terminal or
+killing the daemon loses nothing: "sallyport change watch CHANGE" shows the change again.`
 
 // root builds the whole tree of commands.
 func (a *app) root() *cobra.Command {
 	var build bool
 	root := &cobra.Command{
-		Use: "sallyport", Short: "changes to code, through a gate", Long: rootLong,
+		Use: "sallyport", Short: "let a coding agent work on a copy, and land what you approve", Long: rootLong,
 		Example: `  sallyport init
   sallyport run --agent codex "make the tests pass" --check "go test ./..."
   sallyport status

@@ -20,32 +20,34 @@ import (
 	"sallyport/internal/problem"
 )
 
-const runLong = `Runs an agent, or any COMMAND, in a sandbox on a copy of the repository. What it leaves is checked,
-shown and, once a person has approved exactly that, landed on the branch.
+const runLong = `Runs an agent, or any COMMAND, in a sandbox on a copy of the repository. Its result is checked and
+shown to you. It lands on the branch once a person has approved exactly that.
 
---agent names who does it: codex, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:CMD' for any other
-agent that speaks ACP; without it and without a COMMAND it is the one that the repository's
-.sallyport.yaml names. The key of its model is read from your environment (sallyport agent list says
-under which name), is added outside the sandbox to what goes to its model, and is kept nowhere. An agent
-whose work breaks a rule or fails a check is told so and tries again, five times in all; after three
-checkpoints in a row that break a rule it stands still and waits for you.
+--agent names the agent: codex, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:CMD' for any
+other one that speaks ACP. Without it and without a COMMAND the repository's .sallyport.yaml names
+the agent. "sallyport agent list" says under which name the key of its model is read from your
+environment. The key is added outside the sandbox to what goes to the model, and is kept nowhere.
 
-The copy starts from the last commit of the branch; your uncommitted work is neither in it
-(unless --include-dirty) nor touched. What runs sees no network but its model and what --egress
-names, no home folder and nothing of the machine but /usr, its own install folder, what --share names,
-and, read-only, the module caches of the kinds of project that --profile or a go.mod, package.json or
-pyproject.toml name.
+An agent whose work breaks a rule or fails a check is told so and tries again, five times in all.
+After three checkpoints in a row that break a rule it is stopped and waits for you.
 
---approve ask shows the card here and asks (the default at a terminal); later leaves the change
-waiting (the default elsewhere, exit status 3); yes approves beforehand, and the audit says so.
+The copy starts from the last commit of the branch. Your uncommitted work is not in it, unless you
+say --include-dirty, and is not touched. The sandbox reaches no network but its model and what
+--egress names. Your home folder is not in it. Of the machine it sees only /usr, the agent's own
+install folder and what --share names. The module caches of the project's kind are there to be read, as
+--profile, a go.mod, a package.json or a pyproject.toml says.
 
---onto NAME lands on another branch than the one it starts from, a new one too: no file that is checked
-out changes, and a pull request can be made of it.
+--approve ask shows the card here and asks; that is the default at a terminal. --approve later
+leaves the change waiting, with exit status 3; that is the default elsewhere. --approve yes approves
+beforehand, and the audit says so.
 
---trial 2m puts what has landed on trial: the repository's target, if it has one, restarts and is
-asked whether it answers; then "sallyport confirm" keeps it, and "sallyport rollback" or silence
+--onto NAME lands on another branch than the one it starts from, which may be new. No file that is
+checked out changes, and a pull request can be made of that branch.
+
+--trial 2m puts what has landed on trial. The repository's target, if it has one, restarts and is
+asked whether it answers. Then "sallyport confirm" keeps the change. "sallyport rollback" or silence
 brings everything back, the old version running. A target that does not answer goes back at once.
-Without --trial it is as the target says; --trial 0 asks nobody, but what does not answer goes back.`
+Without --trial the target decides. --trial 0 asks nobody, but what does not answer goes back.`
 
 // runFlags are the words of run.
 type runFlags struct {
@@ -58,7 +60,7 @@ type runFlags struct {
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
-	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]", "let an agent or a program change the repository, through the gate", runLong,
+	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]", "let an agent or a program change the repository, on a copy", runLong,
 		`  sallyport run --agent codex "make the tests pass" --check "go test ./..."
   sallyport run --agent api --model claude-sonnet-4-5 --egress registries "update the dependencies"
   sallyport run --agent 'acp:my-agent --acp' --egress docs.example.org "explain the parser in its README"
@@ -90,7 +92,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")
 	flags.StringVar(&f.replay, "replay", "", "play this YAML script instead of running COMMAND: `FILE`")
-	flags.StringVar(&f.wish.Strategy, "strategy", "", "what becomes of files that break a rule while the program works: `NAME`, direct_worktree (it mends them) or shadow_workspace (all goes back to the last valid checkpoint); default: as the rules say")
+	flags.StringVar(&f.wish.Strategy, "strategy", "", "what becomes of files that break a rule while the program works: `NAME`, direct_worktree (it corrects them) or shadow_workspace (all goes back to the last valid checkpoint); default: as the rules say")
 	flags.BoolVar(&f.wish.Messages, "messages", false, "the program reads messages, one JSON object a line, on its standard input, and may answer on its standard output")
 	flags.StringVar(&f.plan, "plan", "", "read allowed_areas and forbidden_areas of this change from a YAML `FILE`; --forbid adds to it")
 	flags.StringVar(&f.wish.ExecutionMode, "execution-mode", "", "`MODE`: deterministic or interactive; a plain command is always interactive")

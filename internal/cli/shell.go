@@ -20,9 +20,9 @@ import (
 func (a *app) changeShell() *cobra.Command {
 	var rawOut bool
 	cmd := a.cmd("shell CHANGE", "open a shell in a change's own sandbox and workspace",
-		`Opens a shell beside the program while it works, in the same sandbox; at any other time on a
-throw-away copy of what the change holds, so that nothing typed there becomes part of it. Its first line says
-which of the two it is.
+		`Opens a shell beside the program while it works, in the same sandbox. At any other time the shell
+has a throw-away copy of what the change holds, and nothing that you do there becomes part of the
+change. Its first line says which of the two it is.
 
 The program cannot read what you type or see: the shell's terminal, memory and descriptors are closed to it. It
 sees the command lines that run, as you see its own. What you start from the shell reads your terminal, so be as

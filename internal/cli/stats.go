@@ -15,10 +15,11 @@ import (
 func (a *app) statsCommand() *cobra.Command {
 	var prometheus bool
 	cmd := a.cmd("stats [CHANGE]", "say how long things take, what is over its limit, and the figures of one change",
-		`Shows what the daemon measured since it began: alerts first, then how long each thing took (half,
-95 and 99 of 100 took at most so long; the longest; what it is held to), then how often things happened
-and what is held. With CHANGE its own figures follow; they are kept for the last 256 changes.
---prometheus writes the figures as a scraper reads them; docs/metrics.md names them all.`,
+		`Shows what the daemon has measured since it began. Alerts come first. Then it shows how long each
+thing took: half, 95 and 99 of 100 took at most so long, the longest, and its limit. Then it shows
+how often things happened, and what is held. With CHANGE the change's own figures follow; they are
+kept for the last 256 changes. --prometheus writes the figures as a scraper reads them;
+docs/metrics.md names them all.`,
 		"  sallyport stats\n  sallyport stats chg-1a2b3c4d\n  sallyport stats --json\n  sallyport stats --prometheus",
 		func(words []string) error {
 			if len(words) > 1 {

@@ -12,11 +12,13 @@ import (
 func (a *app) gcCommand() *cobra.Command {
 	var dry bool
 	cmd := a.cmd("gc", "remove what need not be kept any more",
-		`Removes what the home has kept long enough: workspaces of changes that have ended, and after the times in
-retention: of the home's sallyport.yaml their refs and checkpoints, transcripts and exports; what a crash has
-left; and in the host's own repositories what no ref names. The daemon does the same by itself after a start.
-Nothing of an open change goes, no work that did not land goes before it had a ref for that time, what has
-landed can be rolled back as before, and the audit log stays. --dry-run only says what would go.`,
+		`Removes what the home has kept long enough: the workspaces of changes that have ended, what a crash
+has left, and in the host's own repositories what no ref names. Refs, checkpoints, transcripts and
+exports go after the times under retention: in the home's sallyport.yaml. The daemon does the same
+by itself after a start.
+
+Nothing of an open change goes. Work that did not land keeps a ref for that time. What has landed
+can be rolled back as before, and the audit log stays. --dry-run only says what would go.`,
 		"  sallyport gc --dry-run\n  sallyport gc", exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -70,9 +70,10 @@ Words are shown as a shell would read them: a line break as \n, a hidden charact
 func (a *app) targetTrust() *cobra.Command {
 	digest := ""
 	cmd := a.ofRepo("trust [--repo DIR] [--digest HEX]", "let what a repository proposes be run on this machine",
-		`Shows every word that the repository's .sallyport.yaml proposes at its HEAD and, at a terminal, asks whether to
-trust exactly these. Elsewhere --digest says which words were read. A change of one character or number is not
-trusted, nor is what a change on trial itself brings: the words count as they stood before it.`,
+		`Shows every word that the repository's .sallyport.yaml proposes at its HEAD and, at a terminal, asks
+whether to trust exactly these. Elsewhere --digest says which words were read. If one character or
+number differs, the words are not trusted. A change cannot bring its own: the words from before it
+count.`,
 		"  sallyport target trust\n  sallyport target trust --repo ~/app --digest 4f0c2a91be774f0c2a91be774f0c2a91",
 		func(ctx context.Context, c *client.Client, dir string) error {
 			return a.trust(ctx, c, dir, digest)

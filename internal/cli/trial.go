@@ -13,9 +13,9 @@ import (
 )
 
 func (a *app) confirmCommand() *cobra.Command {
-	return a.cmd("confirm CHANGE", "keep a change that is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial): its target
-restarted and answers, and without a confirm everything goes back by itself when the time is over.
-What was confirmed can still be rolled back, as any change that has landed.`,
+	return a.cmd("confirm CHANGE", "keep a change that is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial). Without a
+confirm everything goes back by itself when the time is over. What was confirmed can still be rolled
+back, like any change that has landed.`,
 		"  sallyport confirm chg-1a2b3c4d\n  sallyport rollback chg-1a2b3c4d     # the other answer", oneChange,
 		func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
