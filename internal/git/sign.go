@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,9 @@ func (p Project) Signing(ctx context.Context, home string) (*Signing, error) {
 			s.program = value
 		}
 	}
+	if s.Format == "ssh" && s.key == "" && s.command == "" {
+		return nil, errors.New("no key is named for signing with ssh: git config --global user.signingKey FILE")
+	}
 	return s, nil
 }
 
@@ -143,10 +147,10 @@ func (p Project) sign(ctx context.Context, ops disk.Ops, s Signing, tree OID, in
 	config := []string{ // of each the last word, so that the repository's is none
 		"gpg.format=" + s.Format, "gpg.program=" + s.program, "gpg." + s.Format + ".program=" + s.program, "i18n.commitEncoding=UTF-8",
 	}
-	for name, value := range map[string]string{"gpg.ssh.defaultKeyCommand": s.command, "user.signingKey": s.key} {
-		if value != "" {
-			config = append(config, name+"="+value)
-		}
+	// The folder that it runs in may have a configuration that was not read: that of another work tree.
+	config = append(config, "gpg.ssh.defaultKeyCommand="+cmp.Or(s.command, "false"))
+	if s.key != "" {
+		config = append(config, "user.signingKey="+s.key)
 	}
 	out, err := p.Common(ops).Do(ctx, "sign:commit", Cmd{
 		Args: append(args, string(tree)), Env: env, Home: s.home, Stdin: strings.NewReader(in.Message), Config: config,

@@ -134,3 +134,35 @@ func TestNoProgramThatARepositoryNamesSigns(t *testing.T) {
 		t.Error("it was signed without a key")
 	}
 }
+
+// git signs in the folder that all work trees share, whose own configuration is the main work tree's: it came with the repository too.
+func TestNoProgramOfAnotherWorkTreesConfigurationSigns(t *testing.T) {
+	main, home, config := signed(t)
+	trap, side := filepath.Join(t.TempDir(), "ran"), filepath.Join(t.TempDir(), "side")
+	config("--global", "--unset", "user.signingkey")
+	config("extensions.worktreeConfig", "true")
+	for _, args := range [][]string{
+		{"-c", "commit.gpgsign=false", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "base"},
+		{"worktree", "add", "-q", "-b", "side", side},
+	} {
+		cmd := exec.Command("git", append([]string{"-C", main.Top}, args...)...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
+	p, err := git.Open(t.Context(), side)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := git.Person{Author: git.Signature{Name: "a", Email: "a@b"}, Committer: git.Signature{Name: "a", Email: "a@b"}}
+	config("--worktree", "gpg.ssh.defaultKeyCommand", "touch "+trap)
+	if s, err := p.Signing(t.Context(), home); err == nil {
+		if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err == nil {
+			t.Error("it was signed without a key")
+		}
+	}
+	if _, err := os.Stat(trap); err == nil {
+		t.Error("it ran")
+	}
+}
