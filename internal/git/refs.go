@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -132,8 +133,29 @@ func (d Dir) Branch(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, there := refs[ref]; there || len(refs) == 0 {
-		return there, nil
+	if _, there := refs[ref]; there {
+		return true, nil
+	}
+	if len(refs) == 0 {
+		return false, d.free(ctx, name)
 	}
 	return false, fmt.Errorf("there are branches below %q, and none can stand above them", name)
+}
+
+// free refuses a name that no branch has and that is taken all the same: by a link to a branch that is not there, or by a work tree whose
+// first commit is still to come.
+func (d Dir) free(ctx context.Context, name string) error {
+	ref := "refs/heads/" + name
+	to, err := d.Run(ctx, Cmd{Args: []string{"symbolic-ref", "--quiet", ref}})
+	var f *Failure
+	if err == nil {
+		return fmt.Errorf("it is another name of %q, which is not there", strings.TrimSpace(string(to)))
+	} else if !errors.As(err, &f) || f.Code != 1 {
+		return err
+	}
+	trees, err := d.Run(ctx, Cmd{Args: []string{"worktree", "list", "--porcelain", "-z"}})
+	if err == nil && slices.Contains(strings.Split(string(trees), "\x00"), "branch "+ref) {
+		err = errors.New("a work tree has it checked out, and no commit on it yet")
+	}
+	return err
 }

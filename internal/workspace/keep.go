@@ -55,6 +55,9 @@ func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, b
 	if len(there) > 0 { // it, or branches below it
 		return problem.Errorf(problem.Conflict, list, "there is a branch %q in %q already", branch, project.Top)
 	}
+	if _, err := theirs.Branch(ctx, branch); err != nil {
+		return problem.Errorf(problem.Conflict, list, "%q cannot be made in %q: %w", branch, project.Top, err)
+	}
 	out, err := host.Run(ctx, git.Cmd{Args: []string{"rev-parse", string(base), string(base) + "^@"}})
 	if err != nil {
 		return err
