@@ -202,7 +202,7 @@ func TestWhatAnAgentIsToldOfAViolation(t *testing.T) {
 		`{"file":"a b.txt","constraint":"forbidden_area","message":"the policy forbids it","suggestion":"put it back","severity":"error"},{"file":"","constraint":"too_many_files","message":"900 files","severity":"error"}],"omitted":{"violations":3}}`
 	for action, want := range map[string]string{
 		"none":     "The files are as you left them.",
-		"reverted": "Files were put back to how they were when they last broke no rule: read them again before you go on.",
+		"reverted": "Files were reverted to how they were when they last broke no rule: read them again before you go on.",
 	} {
 		bubble(t, func(t *testing.T) {
 			p := &played{turn: done}

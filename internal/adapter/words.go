@@ -29,7 +29,7 @@ func violated(m message) string {
 		fmt.Fprintf(&b, "- and %d more.\n", m.Omitted.Violations)
 	}
 	if m.Action == "reverted" {
-		b.WriteString("Files were put back to how they were when they last broke no rule: read them again before you go on.\n")
+		b.WriteString("Files were reverted to how they were when they last broke no rule: read them again before you go on.\n")
 	} else {
 		b.WriteString("The files are as you left them.\n")
 	}

@@ -110,7 +110,7 @@ func (v *Verifier) place(seq int64) bool {
 	case seq > expected:
 		v.Fault(expected, "%s missing", span(expected, seq-1))
 	case seq < expected:
-		v.Fault(seq, "entry %d stands where entry %d must be", seq, expected)
+		v.Fault(seq, "entry %d is where entry %d must be", seq, expected)
 	}
 	return seq == expected
 }

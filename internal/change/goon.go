@@ -110,7 +110,7 @@ func interruption(last session.Session) string {
 	case resumed:
 		return "a person has asked you to go on"
 	case notRestored:
-		return "your files were put back to how they were at an earlier point, and that could not be done while you worked"
+		return "your files were returned to an earlier state, and that could not be done while you worked"
 	case interrupted, "":
 		return "the host that you work on was stopped"
 	}

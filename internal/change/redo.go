@@ -107,7 +107,7 @@ func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, erro
 	r := redo{row: row, proposal: *d.Proposal, last: d.Sessions[len(d.Sessions)-1]}
 	r.agent = redFor(r.proposal, site.Head) || r.last.Exit == nil || r.last.Exit.Code != 0 || r.last.Exit.Limit != nil
 	if site.Head == r.proposal.Base && !r.agent {
-		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "%s stands where %s was made; there is nothing to do again", row.Request.Branch, change)
+		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "%s has not moved since %s was made; there is nothing to do again", row.Request.Branch, change)
 	}
 	if err := c.fitOnto(ctx, row, site.Head); err != nil {
 		return redo{}, err

@@ -243,7 +243,7 @@ func TestWhatNeedNotOrCannotBeDoneAgainIsRefusedWithAWayOn(t *testing.T) {
 			}
 		}
 		chg := h.ask(c)
-		refused(chg, "stands where", "sallyport approve "+string(chg))
+		refused(chg, "has not moved", "sallyport approve "+string(chg))
 		h.commits("page.txt", "two\n", "The same")
 		refused(chg, "has all that", "sallyport approve "+string(chg))
 		h.cage.play = writes("three\n")

@@ -35,7 +35,7 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	}
 	live := c.watching(change)
 	if at := State(row.State); live != nil && (at == Paused || at == Blocked) {
-		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s: everything in its sandbox stands still, and a shell would too", change, at)
+		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s: everything in its sandbox is stopped, and a shell would be too", change, at)
 	}
 	said := row
 	said.Reason = "" // it is about what the row came to

@@ -128,7 +128,7 @@ func notBack(l landing.Landing, err error) error {
 	case l.State == landing.Landed:
 		return nil
 	}
-	return problem.Errorf(problem.Refused, "", "the old files could not be put back: %s", l.Reason)
+	return problem.Errorf(problem.Refused, "", "the old files could not be restored: %s", l.Reason)
 }
 
 // landingsOf returns the landing on trial and the one that takes it back, the zero one if there is none.
@@ -274,11 +274,11 @@ func (w withdrawn) move(event Event, row store.Change) Move {
 		}
 		return Move{Event: Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: next}
 	}
-	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s has given the way back up: what stands stays", w.by.Name)
+	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback: the new files remain", w.by.Name)
 	if w.reason != "" {
-		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s has given the way back up (%s): what stands stays", w.by.Name, w.reason)
+		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback (%s): the new files remain", w.by.Name, w.reason)
 	}
-	return Move{Event: GivenUp, By: w.by, Verb: "gave the way back up", Because: why}
+	return Move{Event: GivenUp, By: w.by, Verb: "stopped the rollback", Because: why}
 }
 
 // standDown ends the keeper's watch over what was given up, and puts away what a landing has left beside a person's files;

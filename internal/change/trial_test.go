@@ -596,7 +596,7 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 			t.Fatal(err)
 		}
 		d = h.is(c, chg, change.Failed)
-		if !strings.Contains(d.Change.Reason, "(it is mended): what stands stays") || h.page() != "three\n" || c.Owes(t.Context()) {
+		if !strings.Contains(d.Change.Reason, "(it is mended): the new files remain") || h.page() != "three\n" || c.Owes(t.Context()) {
 			t.Errorf("it says %q, page %q", d.Change.Reason, h.page())
 		}
 		if armed, _ := h.guard.still(); len(armed) != 0 {

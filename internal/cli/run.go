@@ -183,11 +183,11 @@ func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []s
 		if f.wish.Agent == "" && f.replay == "" {
 			return nil, problem.Errorf(problem.Usage, a.corrected(args), "put -- before the command %q, so that its flags are its own", args[0])
 		}
-		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "--request says what you want, and %q stands on the line too; give one of both", args[0])
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "--request says what you want, and %q is on the line too; give one of the two", args[0])
 	}
 	f.wish.Text = args[0]
 	if err := flags.Parse(args[1:]); err != nil {
-		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "%s (a COMMAND stands behind --, and what you want before it in --request)", err)
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "%s (a COMMAND comes after --, and what you want before it in --request)", err)
 	}
 	rest, dash := flags.Args(), flags.ArgsLenAtDash()
 	switch {

@@ -141,7 +141,7 @@ func (t targets) at(ctx context.Context, folder string) (git.Project, target.Wor
 	}
 	head, err := p.Worktree(t.ops).Resolve(ctx, "HEAD^{commit}")
 	if err == nil && head == "" {
-		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" log -1", "%q has no commit yet, so nothing stands in it", p.Top)
+		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" log -1", "%q has no commit yet, so it proposes nothing", p.Top)
 	}
 	if err != nil {
 		return git.Project{}, target.Words{}, err

@@ -69,7 +69,7 @@ func newSeries() series {
 		checkpoints: counters("checkpoints_total", "Checkpoints by what caused them and what became of them; failed = none could be taken.", "trigger", "verdict"),
 		pauses:      counters("pauses_total", "Sessions that were to be stopped.", "result"),
 		resumes:     counters("resumes_total", "Sessions that were to run again.", "result"),
-		reverts:     counters("reverts_total", "Files or trees that were to be put back under an agent.", "result"),
+		reverts:     counters("reverts_total", "Files or trees to be reverted while an agent works.", "result"),
 		lookups:     counters("secret_lookups_total", "Scans for secrets that were looked up before they were made.", "result"),
 		moves:       counters("change_moves_total", "Moves of changes, by the state they came to.", "state"),
 		landings:    counter("landings_total", "Changes that landed."),

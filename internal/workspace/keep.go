@@ -71,7 +71,7 @@ func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, b
 		}
 	}
 	if len(have) == 0 {
-		return problem.Errorf(problem.Refused, "sallyport change export --help", "%.12s, on which it stands, is not in %q any more", base, project.Top)
+		return problem.Errorf(problem.Refused, "sallyport change export --help", "its base %.12s is not in %q any more", base, project.Top)
 	}
 	if err := theirs.Receive(ctx, "branch:objects", host, commit, have); err != nil {
 		return err
