@@ -41,6 +41,16 @@ type Check struct {
 	Detail string `json:"detail"`
 	Fix    string `json:"fix,omitempty"`
 	Stuck  bool   `json:"stuck,omitempty"` // a change that should move by itself and does not
+
+	Refused bool `json:"refused,omitempty"` // a repository in which no change can be made as it stands
+	Ignored bool `json:"ignored,omitempty"` // what a repository says and does not count
+}
+
+// Repository is one in which changes can be made.
+type Repository struct {
+	Top     string   `json:"top"`
+	Branch  string   `json:"branch"`
+	Ignored []string `json:"ignored,omitempty"` // what it says that does not count, and how it would
 }
 
 // Doctor is what works on this machine, for this home.

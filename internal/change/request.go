@@ -177,18 +177,11 @@ func (c *Controller) startable(e equipped, r request.Request) error {
 
 // possible looks at the base as a whole, at the rules in it, and at what the sandbox is to show.
 func (c *Controller) possible(ctx context.Context, r request.Request) error {
-	if err := r.Project.Plain(); err != nil {
-		return err
-	}
-	if err := c.Workspaces.Fit(ctx, r.Project.Common(c.Ops), r.Project, r.Head); err != nil {
-		return err
-	}
-	host, err := c.Workspaces.Repository(ctx, r.Project, r.Head)
+	judging, err := c.fits(ctx, r)
 	if err != nil {
 		return err
 	}
-	judging, err := c.rules(ctx, host, r.Head)
-	if err != nil {
+	if _, err := c.Workspaces.Repository(ctx, r.Project, r.Head); err != nil {
 		return err
 	}
 	_, err = c.environment(ctx, store.Change{Request: r}, judging, Way{}, false)

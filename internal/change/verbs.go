@@ -85,6 +85,8 @@ type Verbs interface {
 	// Of r.Project only Top need be set, to any folder in the repository; of the rest the controller
 	// sets what the repository says.
 	Request(ctx context.Context, r request.Request, keys credential.Keys) (Receipt, error)
+	// Examine looks at the repository that a folder lies in as a request there would, and writes nothing.
+	Examine(ctx context.Context, folder string) (Examined, error)
 	// Wanting says which keys the agent of a new change wants: of the one that is named, or that the repository names.
 	Wanting(ctx context.Context, r request.Request) (Wanted, error)
 	// WantedBy says the same of a change; ref is its id or a session's.

@@ -25,17 +25,25 @@ const spaceNeeded = 8 << 20
 
 func (a *app) doctorCommand() *cobra.Command {
 	var tries bool
+	var repo string
 	cmd := a.cmd("doctor", "say what works on this machine, and how to mend what does not",
 		`Tries what sallyport needs: the home and its files, git, the sandbox. In a sandbox it tries what a
 program must not be able to do. Each try has a control: the same where nothing forbids it.
 --self-test shows every try. Exit status 1 if something is missing that sallyport cannot run
-without, or if a try in the sandbox worked.`,
-		"  sallyport doctor\n  sallyport doctor --self-test\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+without, or if a try in the sandbox worked.
+
+In a repository it also says whether changes can be made there, and what the repository says that
+does not count. It writes nothing there. The exit status is the home's.`,
+		"  sallyport doctor\n  sallyport doctor --repo ~/src/project\n  sallyport doctor --self-test\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
 				return err
 			}
-			report := a.examine(cmd.Context(), home)
+			dir, err := a.repositoryHere(repo)
+			if err != nil {
+				return err
+			}
+			report := a.examine(cmd.Context(), home, dir)
 			code := exitDone
 			for _, c := range report.Checks {
 				if c.Needed && !c.OK {
@@ -50,6 +58,7 @@ without, or if a try in the sandbox worked.`,
 			}
 			return ended(code)
 		})
+	cmd.Flags().StringVar(&repo, "repo", "", "`DIR` inside the repository to look at (default: where you stand)")
 	cmd.Flags().BoolVar(&tries, "self-test", false, "show everything that was tried in a sandbox")
 	return cmd
 }
@@ -71,8 +80,8 @@ func (s sheet) tries(all []api.Try) {
 	}
 }
 
-// examine looks at the home from here, and asks the daemon for the rest.
-func (a *app) examine(ctx context.Context, home string) api.Doctor {
+// examine looks at the home from here, and asks the daemon for the rest; dir is a folder in a repository, or "".
+func (a *app) examine(ctx context.Context, home, dir string) api.Doctor {
 	checks := []api.Check{writable(home), space(home)}
 	_, err := config.LoadSallyport(home)
 	checks = append(checks, parsed(config.SallyportFile, err))
@@ -97,6 +106,9 @@ func (a *app) examine(ctx context.Context, home string) api.Doctor {
 		daemon.Detail, daemon.Fix = p.Text, p.Next
 	}
 	report.Checks = merged(append(append(checks, daemon), report.Checks...))
+	if err == nil && dir != "" {
+		report.Checks = append(report.Checks, repositoryChecks(ctx, c, dir)...)
+	}
 	return report
 }
 
@@ -203,21 +215,7 @@ func existing(path string) string {
 
 func (a *app) diagnosis(s sheet, home string, r api.Doctor) {
 	s.line("home %s, build %s", inert.Path(home), api.Build())
-	for _, c := range r.Checks {
-		mark := s.green("ok     ")
-		switch {
-		case !c.OK && c.Needed:
-			mark = s.red("MISSING")
-		case c.Stuck:
-			mark = s.red("STUCK  ")
-		case !c.OK:
-			mark = s.yellow("absent ")
-		}
-		s.line("  %s %s: %s", mark, inert.Line(c.Name), inert.Line(c.Detail))
-		if !c.OK && c.Fix != "" {
-			s.line("          fix: %s", inert.Line(a.command(c.Fix)))
-		}
-	}
+	a.checkLines(s, r.Checks)
 	if r.Driver == "" {
 		return
 	}
@@ -227,4 +225,27 @@ func (a *app) diagnosis(s sheet, home string, r api.Doctor) {
 	}
 	s.line("sandboxes: %s, uid %s, memory limited by %s, frozen by %s", inert.Line(r.Driver), uid, inert.Line(r.Memory), inert.Line(r.Freezer))
 	s.line("workspaces: %s", inert.Line(r.Strategy))
+}
+
+// checkLines are a line for each check, and one with the way out of what is not well.
+func (a *app) checkLines(s sheet, all []api.Check) {
+	for _, c := range all {
+		mark := s.green("ok     ")
+		switch {
+		case !c.OK && c.Needed:
+			mark = s.red("MISSING")
+		case c.Stuck:
+			mark = s.red("STUCK  ")
+		case c.Refused:
+			mark = s.red("REFUSED")
+		case c.Ignored:
+			mark = s.yellow("ignored")
+		case !c.OK:
+			mark = s.yellow("absent ")
+		}
+		s.line("  %s %s: %s", mark, inert.Line(c.Name), inert.Line(c.Detail))
+		if !c.OK && c.Fix != "" {
+			s.line("          fix: %s", inert.Line(a.command(c.Fix)))
+		}
+	}
 }

@@ -110,3 +110,53 @@ func TestTheDoctorHasALineForEachAgentThatIsHere(t *testing.T) {
 		t.Errorf("exit %d\n%s", got.code, got.out)
 	}
 }
+
+// The doctor and init say of a repository what a first run there would meet; of a folder that lies in none they say nothing.
+func TestWhatARepositoryIsRefusedForAndWhatOfItDoesNotCountIsSaidBeforeAFirstRun(t *testing.T) {
+	repo := t.TempDir()
+	if err := os.Mkdir(filepath.Join(repo, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		refused error
+		ignored []string
+		want    []string
+	}{
+		"fine":    {nil, nil, nil},
+		"refused": {problem.Errorf(problem.Refused, "git lfs uninstall", "it sets filter=lfs\x1b[31m"), nil, []string{"REFUSED repository: it sets filter=lfs", "fix: git lfs uninstall"}},
+		"ignored": {nil, []string{"allowlists do not count\x1b[31m"}, []string{"ignored repository: allowlists do not count"}},
+	} {
+		d := newDaemon(t)
+		d.refused, d.repository = test.refused, api.Repository{Top: repo, Branch: "main", Ignored: test.ignored}
+		doctor := d.doctor(t.TempDir(), nil, "--repo", repo)
+		init := d.cli("init", "--yes", "--force", "--repo", repo)
+		for _, got := range []result{doctor, init} {
+			for _, want := range test.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%s: %q is not in:\n%s", name, want, got.out)
+				}
+			}
+			if got.code != exitDone || strings.Contains(got.out, "\x1b") {
+				t.Errorf("%s: exit %d\n%s", name, got.code, got.out)
+			}
+		}
+		if fine := "ok      repository: changes can be made in "; strings.Contains(doctor.out, fine) == (test.refused != nil) || strings.Contains(init.out, fine) {
+			t.Errorf("%s: %s\n%s", name, doctor.out, init.out)
+		}
+		if !strings.Contains(init.out, "written") && !strings.Contains(init.out, "says exactly that already") || !strings.Contains(init.out, "next:") {
+			t.Errorf("%s: %s", name, init.out)
+		}
+	}
+	var out bytes.Buffer
+	silent := Program{Out: &out, Err: &out, Getenv: os.Getenv, Dir: os.Getwd, Connect: func(context.Context, string, bool) (*client.Client, error) {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport daemon status", "no daemon answers")
+	}}
+	if code := Main(silent, []string{"init", "--yes", "--force", "--home", t.TempDir(), "--repo", repo}); code != exitDone || !strings.Contains(out.String(), "is not known: no daemon answers") {
+		t.Errorf("exit %d\n%s", code, out.String())
+	}
+	t.Chdir(t.TempDir())
+	d := newDaemon(t)
+	if got := d.doctor(t.TempDir(), nil); strings.Contains(got.out, "repository") || len(d.calls) > 0 && strings.Contains(strings.Join(d.calls, " "), "repository") {
+		t.Errorf("in no repository: %s", got.out)
+	}
+}

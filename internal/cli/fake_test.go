@@ -24,37 +24,39 @@ import (
 
 // daemon is a daemon by hand: it answers one change from its fields and remembers what it was told.
 type daemon struct {
-	t        *testing.T
-	stats    api.Stats
-	socket   string
-	mu       sync.Mutex
-	calls    []string
-	detail   api.Detail
-	question api.Question
-	notices  []api.Notice
-	after    func(call string) // called when something was decided, to move detail on
-	hold     chan struct{}     // a watch stays open until this is closed; nil = ends at once
-	err      error
-	stream   string
-	cut      bool // a watch has no end
-	accepted api.Change
-	run      api.Run
-	taken    api.Checkpoint // what restore and checkpoint now answer
-	delivery api.Delivery
-	audit    []api.Entry
-	report   api.AuditReport
-	sandbox  api.Sandbox
-	tries    []api.Try
-	stuck    []api.Check
-	returned api.Returned
-	target   api.Target
-	wanted   api.Wanted
-	looked   string // how wanted was asked for last
-	agents   []api.Agent
-	tested   api.AgentTest
-	env      map[string]string // of the person, beside the usual
-	others   []api.Change      // beside detail's, in a list
-	lost     error             // what confirm answers, nil = it is confirmed
+	t          *testing.T
+	stats      api.Stats
+	socket     string
+	mu         sync.Mutex
+	calls      []string
+	detail     api.Detail
+	question   api.Question
+	notices    []api.Notice
+	after      func(call string) // called when something was decided, to move detail on
+	hold       chan struct{}     // a watch stays open until this is closed; nil = ends at once
+	err        error
+	stream     string
+	cut        bool // a watch has no end
+	accepted   api.Change
+	run        api.Run
+	taken      api.Checkpoint // what restore and checkpoint now answer
+	delivery   api.Delivery
+	audit      []api.Entry
+	report     api.AuditReport
+	sandbox    api.Sandbox
+	tries      []api.Try
+	stuck      []api.Check
+	returned   api.Returned
+	target     api.Target
+	wanted     api.Wanted
+	looked     string // how wanted was asked for last
+	agents     []api.Agent
+	repository api.Repository // what stands where a person does
+	refused    error          // why no change can be made there
+	tested     api.AgentTest
+	env        map[string]string // of the person, beside the usual
+	others     []api.Change      // beside detail's, in a list
+	lost       error             // what confirm answers, nil = it is confirmed
 }
 
 func newDaemon(t *testing.T) *daemon {
@@ -100,6 +102,16 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		defer d.mu.Unlock()
 		json.NewDecoder(r.Body).Decode(&d.run)
 		return d.accepted
+	})
+	mux.HandleFunc("GET /v1/repository", func(w http.ResponseWriter, r *http.Request) {
+		d.note("repository " + r.URL.Query().Get("dir"))
+		if d.refused != nil {
+			p, status := api.ProblemOf(d.refused)
+			w.WriteHeader(status)
+			json.NewEncoder(w).Encode(p)
+			return
+		}
+		json.NewEncoder(w).Encode(d.repository)
 	})
 	answer("GET /v1/wanted", func(r *http.Request) any {
 		d.mu.Lock()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +27,10 @@ out, with its default. The file counts once it is committed.
 At a terminal it asks. With --yes, --agent or --strategy, and without a terminal, it takes the
 default: the first agent that is installed and whose key is in your environment, and
 direct_worktree. A file that is there already is left as it is; --force shows the difference and
-replaces it.`
+replaces it.
+
+Then it says whether changes can be made in this repository as it stands, and what the repository
+says that does not count. "sallyport doctor" says it again.`
 
 // initFlags are the words of init.
 type initFlags struct {
@@ -82,7 +86,7 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	}
 	text := config.RepositoryText(choice.agent, choice.strategy)
 	if there && string(before) == text {
-		return a.inited(root, choice, "says exactly that already")
+		return a.inited(cmd.Context(), root, choice, "says exactly that already")
 	}
 	if there && !a.json {
 		a.sheet(a.Err).difference(string(before), text)
@@ -90,7 +94,7 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	if err := writeFile(name, text, there); err != nil {
 		return err
 	}
-	return a.inited(root, choice, "written")
+	return a.inited(cmd.Context(), root, choice, "written")
 }
 
 // repositoryTop finds the work tree that a folder lies in.
@@ -244,9 +248,10 @@ func (a *app) pick(question, usual string, options []option) (string, error) {
 	}
 }
 
-// inited says what the file says, and what to do now.
-func (a *app) inited(root string, c chosenFile, what string) error {
-	if a.document(map[string]string{"path": filepath.Join(root, config.RepositoryFile), "agent": c.agent, "strategy": c.strategy}) {
+// inited says what the file says, what a first run would meet, and what to do now.
+func (a *app) inited(ctx context.Context, root string, c chosenFile, what string) error {
+	odd := a.foreseen(ctx, root)
+	if a.document(map[string]any{"path": filepath.Join(root, config.RepositoryFile), "agent": c.agent, "strategy": c.strategy, "checks": odd}) {
 		return nil
 	}
 	s := a.sheet(a.Out)
@@ -259,6 +264,7 @@ func (a *app) inited(root string, c chosenFile, what string) error {
 	if c.strategy != "" {
 		s.line("  strategy: %s", c.strategy)
 	}
+	a.checkLines(s, odd)
 	s.line("next:")
 	git := "git -C " + inert.Path(root)
 	step := func(command, why string) { s.line("  %-60s %s", command, s.dim("# "+why)) }

@@ -32,6 +32,12 @@ func (c *Client) Doctor(ctx context.Context) (d api.Doctor, err error) {
 	return d, err
 }
 
+// Repository looks at the repository that a folder lies in as a request there would. Errors: what that is refused with.
+func (c *Client) Repository(ctx context.Context, dir string) (r api.Repository, err error) {
+	err = c.call(ctx, get, api.Path("repository"), url.Values{"dir": {dir}}, nil, &r)
+	return r, err
+}
+
 // Run asks for a change.
 func (c *Client) Run(ctx context.Context, r api.Run) (out api.Change, err error) {
 	err = c.call(ctx, post, api.Path("changes"), nil, r, &out)

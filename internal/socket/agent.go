@@ -118,12 +118,12 @@ func (s *Server) wanted(r *http.Request) (any, error) {
 		}
 		w, err = s.Verbs.WantedBy(r.Context(), of)
 	} else {
-		dir := q.Get("dir")
-		if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
-			return nil, problem.Errorf(problem.Usage, "sallyport run --help", "%q is not an absolute path of a folder", dir)
+		var dir string
+		if dir, err = folderOf(q.Get("dir"), "sallyport run --help"); err != nil {
+			return nil, err
 		}
 		w, err = s.Verbs.Wanting(r.Context(), request.Request{
-			Kind: request.Edit, Agent: q.Get("agent"), Project: git.Project{Top: filepath.Clean(dir)}, Branch: q.Get("branch"),
+			Kind: request.Edit, Agent: q.Get("agent"), Project: git.Project{Top: dir}, Branch: q.Get("branch"),
 		})
 	}
 	if err != nil {

@@ -111,6 +111,10 @@ func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []
 	return change.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
 }
 
+func (v *verbs) Examine(_ context.Context, folder string) (change.Examined, error) {
+	return change.Examined{Top: folder, Branch: "main", Ignored: []string{"one thing"}}, v.note(audit.Actor{}, "examine %s", folder)
+}
+
 func (v *verbs) Wanting(_ context.Context, r request.Request) (change.Wanted, error) {
 	return v.wanted, v.note(audit.Actor{}, "wanting %q in %s on %q", r.Agent, r.Project.Top, r.Branch)
 }

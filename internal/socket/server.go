@@ -154,6 +154,7 @@ func (s *Server) Handler() http.Handler {
 	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
 	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
 	verb("POST /v1/changes/{id}/keys", s.answer(s.giveKeys))
+	verb("GET /v1/repository", s.answer(s.examine))
 	verb("GET /v1/wanted", s.answer(s.wanted))
 	verb("GET /v1/agents", s.answer(s.agents))
 	verb("POST /v1/agents/test", s.answer(s.testAgent))

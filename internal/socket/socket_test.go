@@ -166,6 +166,13 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			}
 			return err
 		}, "resume session sh-1a2b3"},
+		"repository": {func(c *client.Client) error {
+			r, err := c.Repository(ctx, "/repo/sub/")
+			if err == nil && (r.Top != "/repo/sub" || r.Branch != "main" || len(r.Ignored) != 1) {
+				t.Errorf("got %+v", r)
+			}
+			return err
+		}, "examine /repo/sub"},
 		"wanted by a change":  {func(c *client.Client) error { _, err := c.WantedBy(ctx, "chg-00000001"); return err }, "wanted by chg-00000001"},
 		"wanted by a session": {func(c *client.Client) error { _, err := c.WantedBy(ctx, "codex-1a2b3"); return err }, "wanted by codex-1a2b3"},
 		"wanted for a request": {func(c *client.Client) error {
@@ -516,6 +523,7 @@ func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
 		"unknown parameter": {"GET", "/v1/changes?color=red", ``, 400},
 		"bad number":        {"GET", "/v1/audit?after=-1", ``, 400},
 		"relative folder":   {"POST", "/v1/changes", `{"dir":"repo","text":"x","agent":"command","approve":"yes"}`, 400},
+		"no folder":         {"GET", "/v1/repository?dir=repo", ``, 400},
 		"relative share":    {"POST", "/v1/changes", `{"dir":"/r","shares":["s"],"text":"x","agent":"command","approve":"yes"}`, 400},
 		"unknown approve":   {"POST", "/v1/changes", `{"dir":"/r","text":"x","agent":"command","approve":"maybe"}`, 400},
 		"unknown path":      {"GET", "/v2/changes", ``, 404},

@@ -48,6 +48,30 @@ func (s *Server) stop(*http.Request) (any, error) {
 
 func (s *Server) doctor(r *http.Request) (any, error) { return s.Host.Doctor(r.Context()) }
 
+// examine looks at the repository that a folder lies in: dir.
+func (s *Server) examine(r *http.Request) (any, error) {
+	if err := known(r, "dir"); err != nil {
+		return nil, err
+	}
+	dir, err := folderOf(r.URL.Query().Get("dir"), "sallyport doctor --help")
+	if err != nil {
+		return nil, err
+	}
+	x, err := s.Verbs.Examine(r.Context(), dir)
+	if err != nil {
+		return nil, err
+	}
+	return api.Repository{Top: x.Top, Branch: x.Branch, Ignored: texts(x.Ignored)}, nil
+}
+
+// folderOf takes the absolute path of a folder; next is what to run for one that is none.
+func folderOf(dir, next string) (string, error) {
+	if !filepath.IsAbs(dir) || strings.ContainsRune(dir, 0) {
+		return "", problem.Errorf(problem.Usage, next, "%q is not an absolute path of a folder", dir)
+	}
+	return filepath.Clean(dir), nil
+}
+
 func (s *Server) run(r *http.Request) (any, error) {
 	var in api.Run
 	if err := read(r, &in); err != nil {
@@ -70,8 +94,9 @@ func (s *Server) run(r *http.Request) (any, error) {
 // requestOf checks what only the wire can get wrong; what is asked is judged by the controller.
 func requestOf(in api.Run) (request.Request, error) {
 	const next = "sallyport run --help"
-	if !filepath.IsAbs(in.Dir) || strings.ContainsRune(in.Dir, 0) {
-		return request.Request{}, problem.Errorf(problem.Usage, next, "%q is not an absolute path of a folder", in.Dir)
+	dir, err := folderOf(in.Dir, next)
+	if err != nil {
+		return request.Request{}, err
 	}
 	for _, share := range in.Shares {
 		if !filepath.IsAbs(share) || strings.ContainsRune(share, 0) {
@@ -99,7 +124,7 @@ func requestOf(in api.Run) (request.Request, error) {
 		return request.Request{}, err
 	}
 	return request.Request{
-		Kind: request.Edit, Text: in.Text, Project: git.Project{Top: filepath.Clean(in.Dir)}, Branch: in.Branch, Onto: in.Onto,
+		Kind: request.Edit, Text: in.Text, Project: git.Project{Top: dir}, Branch: in.Branch, Onto: in.Onto,
 		Agent: in.Agent, Model: in.Model, Egress: in.Egress, Bases: in.Bases, Env: in.Env, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
 		Allow: in.Allow, Forbid: in.Forbid, Checks: in.Checks, Setup: in.Setup, Shares: in.Shares, Profiles: in.Profiles,
 		IncludeDirty: in.IncludeDirty, IncludeIgnored: in.IncludeIgnored,
