@@ -36,7 +36,7 @@ var badInput = []bad{
 		words: sh("true", "--repo", "nowhere"),
 	},
 	{
-		name: "no commits", exit: 4, names: []string{`"main"`, "no commit"}, next: "git -C",
+		name: "no commits", exit: 4, names: []string{`"main"`, "no commit"}, next: "commit --allow-empty",
 		before: func(p *person) { p.git("update-ref", "-d", "refs/heads/main") },
 	},
 	{

@@ -187,6 +187,22 @@ func TestALandingThatWasRefusedIsNotTakenForWaiting(t *testing.T) {
 	if got.code != exitRefused || !strings.Contains(got.err, "uncommitted work") || !strings.Contains(got.err, "next: git -C /repo stash") {
 		t.Errorf("exit %d\nout %s\nerr %s", got.code, got.out, got.err)
 	}
+	if got := d.cli("status"); !strings.Contains(got.out, "next: git -C /repo stash") {
+		t.Errorf("status names another way on:\n%s", got.out)
+	}
+}
+
+func TestWhatShowsAChangeIsNotNamedAsTheNextStepOfItself(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.question = waiting()
+	d.detail.Change.State, d.detail.Change.Next = api.Failed, "sallyport change show "+d.detail.Change.ID
+	if got := d.cli("change", "show", d.detail.Change.ID); got.code != exitDone || strings.Contains(got.out, "next: ") {
+		t.Errorf("%+v", got)
+	}
+	d.detail.Change.Next = "sallyport change log " + d.detail.Change.ID
+	if got := d.cli("change", "show", d.detail.Change.ID); !strings.Contains(got.out, "next: sallyport change log ") {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestApproveSaysYesToExactlyTheDigestItFetched(t *testing.T) {

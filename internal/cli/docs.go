@@ -24,7 +24,7 @@ func Docs() string {
 	}
 	b.WriteString("\nThe beginning of an id is enough where only one begins so: `chg-1a` or `1a2`. The id of a change can be left out where one is meant:\n" +
 		"`approve` takes the one that waits, `confirm` the one on trial, `change watch` the one that is under way.\n")
-	b.WriteString("\n`run`, `resume`, `approve`, `rollback` and `change watch` follow a change and end with the status of where it came to rest;\n" +
+	b.WriteString("\n`run`, `resume`, `approve`, `rollback`, `change redo` and `change watch` follow a change and end with the status of where it came to rest;\n" +
 		"the others end with 0 when they have done what they say.\n")
 	for _, c := range root.Commands() {
 		document(&b, c)

@@ -34,7 +34,7 @@ var exitMeanings = []struct {
 	{exitError, "error"},
 	{exitUsage, "usage"},
 	{exitWaiting, "waiting for a person"},
-	{exitRefused, "refused, by a check or by a person"},
+	{exitRefused, "refused, by a rule, by a check, by a person or by the state of the repository"},
 	{exitRolledBack, "rolled back"},
 	{exitAgentFailed, "agent failed"},
 	{exitNothing, "nothing to do: the agent changed nothing"},

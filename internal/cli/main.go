@@ -232,26 +232,30 @@ func (a *app) cmd(use, brief, long, example string, args func([]string) error, r
 
 // group builds a noun: it only has verbs.
 func group(use, brief string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: brief}
+	c := &cobra.Command{Use: use, Short: brief + ": " + named(verbs)}
 	c.RunE = func(cmd *cobra.Command, args []string) error { return noVerb(cmd, use, verbs, args) }
 	c.AddCommand(verbs...)
 	return c
 }
 
-// noVerb says which verbs a noun has.
-func noVerb(cmd *cobra.Command, noun string, verbs []*cobra.Command, args []string) error {
+func named(verbs []*cobra.Command) string {
 	names := make([]string, 0, len(verbs))
 	for _, v := range verbs {
 		names = append(names, v.Name())
 	}
+	return strings.Join(names, ", ")
+}
+
+// noVerb says which verbs a noun has.
+func noVerb(cmd *cobra.Command, noun string, verbs []*cobra.Command, args []string) error {
 	if len(args) > 0 {
 		next := cmd.CommandPath() + " --help"
 		if near := near(cmd, args[0]); len(near) == 1 {
 			next = cmd.CommandPath() + " " + near[0]
 		}
-		return problem.Errorf(problem.Usage, next, "%q is no verb of %s; there are %s", args[0], noun, strings.Join(names, ", "))
+		return problem.Errorf(problem.Usage, next, "%q is no verb of %s; there are %s", args[0], noun, named(verbs))
 	}
-	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs a verb: %s", noun, strings.Join(names, ", "))
+	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs a verb: %s", noun, named(verbs))
 }
 
 // exactly refuses another number of words than the names given.

@@ -41,18 +41,18 @@ func (a *app) root() *cobra.Command {
 	root.SetUsageTemplate(usageTemplate(root))
 	root.AddCommand(
 		a.initCommand(), a.runCommand(), a.statusCommand(),
-		group("agent", "the agents that run takes by name: list, test", a.agentList(), a.agentTest()),
-		group("change", "a change: list, show, watch, diff, log, tell, pause, resume, cancel, shell, export",
+		group("agent", "the agents that run takes by name", a.agentList(), a.agentTest()),
+		group("change", "a change",
 			a.changeList(), a.changeShow(), a.changeWatch(), a.changeDiff(), a.changeLog(), a.changeTell(), a.changePause(), a.changeResume(), a.changeRedo(), a.changeCancel(), a.changeShell(), a.changeExport(), a.changeBranch()),
-		group("checkpoint", "what was recorded of a workspace: list, show, diff, export, now",
+		group("checkpoint", "what was recorded of a workspace",
 			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointExport(), a.checkpointNow()),
-		group("approval", "what a person is asked: list, show", a.approvalList(), a.approvalShow()),
+		group("approval", "what a person is asked", a.approvalList(), a.approvalShow()),
 		a.approveCommand(), a.refuseCommand(), a.confirmCommand(), a.rollbackCommand(), a.resumeCommand(),
-		group("target", "what restarts and probes a repository's code: show, trust, distrust", a.targetShow(), a.targetTrust(), a.targetDistrust()),
-		group("audit", "who did what: list, verify, export", a.auditList(), a.auditVerify(), a.auditExport()),
-		group("secret", "secrets in files: scan", a.secretScan()),
+		group("target", "what restarts and probes a repository's code", a.targetShow(), a.targetTrust(), a.targetDistrust()),
+		group("audit", "who did what", a.auditList(), a.auditVerify(), a.auditExport()),
+		group("secret", "secrets in files", a.secretScan()),
 		a.doctorCommand(), a.statsCommand(), a.gcCommand(), a.uninstallCommand(),
-		group("daemon", "the home's daemon: start, stop, status, run", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
+		group("daemon", "the home's daemon", a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()),
 		a.versionCommand(),
 	)
 	strict(root)

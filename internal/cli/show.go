@@ -192,6 +192,7 @@ func (s sheet) stands(a *app, d api.Detail) {
 		s.line("so far: %s changed, %s of output", count(p.FilesChanged, "file"), size(p.OutputBytes))
 	}
 	switch {
+	case c.Next == "sallyport change show "+c.ID: // this is what it shows
 	case c.Next != "":
 		s.line("next: %s", inert.Line(a.command(c.Next)))
 	case !api.Final(c.State):

@@ -97,7 +97,7 @@ func (a *app) overview(s sheet, o overview) {
 	switch {
 	case len(o.Waiting) > 0:
 		s.line("")
-		s.line("next: %s", a.command(wayOn(o.Waiting[0])))
+		s.line("next: %s", inert.Line(a.command(wayOn(o.Waiting[0]))))
 	case len(o.Working)+len(o.Recent) == 0:
 		s.line("")
 		s.line("nothing yet")

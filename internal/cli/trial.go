@@ -182,6 +182,8 @@ func waitsForPerson(c api.Change) bool {
 // wayOn is what a person runs for a change that needs them.
 func wayOn(c api.Change) string {
 	switch {
+	case c.State == api.AwaitingApproval && c.Problem != "" && c.Next != "": // it could not land: approved again as it stands, it may not either
+		return c.Next
 	case c.State == api.AwaitingApproval:
 		return "sallyport approve " + c.ID
 	case c.State == api.InTrial:

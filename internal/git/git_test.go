@@ -386,6 +386,21 @@ func TestACancelledCommandSaysWhy(t *testing.T) {
 	}
 }
 
+func TestWhatGitAdvisesDoesNotStandBeforeWhatWentWrong(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "f"), "text\n")
+	head := commit(t, top)
+	d := open(t, top)
+	blob := run(t, top, "rev-parse", string(head)+":f")
+	if err := os.Remove(filepath.Join(d.Path, "objects", blob[:2], blob[2:])); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.Run(t.Context(), git.Cmd{Args: []string{"pack-objects", "--revs", "--stdout", "-q"}, Stdin: strings.NewReader(string(head) + "\n")})
+	if err == nil || !strings.Contains(err.Error(), blob) || strings.Contains(err.Error(), "hint:") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestVersionsCompareByNumber(t *testing.T) {
 	if _, err := git.Version(t.Context()); err != nil {
 		t.Fatal(err)

@@ -268,8 +268,8 @@ func TestInspectNamesTheBranchThatIsCheckedOut(t *testing.T) {
 	}
 	empty := t.TempDir()
 	gitIn(t, empty, "", "init", "-q", "-b", "main")
-	if _, err = l.Inspect(t.Context(), openRepo(t, empty).Project, ""); !errors.Is(err, landing.ErrBranch) {
-		t.Errorf("a repository without commits: %v", err)
+	if _, err = l.Inspect(t.Context(), openRepo(t, empty).Project, ""); !errors.Is(err, landing.ErrBranch) || !strings.Contains(problem.Of(err).Next, "commit --allow-empty") {
+		t.Errorf("a repository without commits: %v, next %q", err, problem.Of(err).Next)
 	}
 }
 

@@ -307,7 +307,18 @@ func (s *site) tip(branch string) (git.OID, error) {
 		return "", err
 	}
 	if oid == "" {
-		return "", problem.Errorf(problem.Refused, s.command("branch --list"), "branch %q of %q has no commit: %w", branch, s.Top, ErrBranch)
+		return "", problem.Errorf(problem.Refused, s.towardsCommit(branch), "branch %q of %q has no commit: %w", branch, s.Top, ErrBranch)
 	}
 	return oid, nil
+}
+
+// towardsCommit is what a person runs for a branch that names no commit: it has gone, was never begun, or its commit is not there.
+func (s *site) towardsCommit(branch string) string {
+	if !s.absent(branch) {
+		return s.command("fsck")
+	}
+	if now, err := s.checkedOut(); err == nil && now == branch {
+		return s.command("commit --allow-empty -m 'Begin'")
+	}
+	return s.command("branch --list")
 }
