@@ -108,6 +108,11 @@ func (w *world) sweeps(t *testing.T, goes []string) (*doomed, *client.Client) {
 		t.Fatalf("the daemon did not come up: %s", w.said())
 	}
 	var left string
+	defer func() {
+		if t.Failed() && left != "" {
+			t.Errorf("it is left: %s\n%s", left, w.said())
+		}
+	}()
 	await(t, "what nobody owns to go", func() (bool, error) {
 		if d.gone() {
 			return false, errors.New("the daemon ended: " + w.said())

@@ -145,7 +145,15 @@ const asideName = "gone"
 // SetAside moves away what a crash left half made: a rename for each, however much is in it. It is called at
 // start, before anything else; EmptyAside removes it.
 func (m *Manager) SetAside(ctx context.Context) error {
-	for _, kind := range []string{".", "repos", "layers", stockFolder, "workspaces", "shown", "dirty"} {
+	kinds := []string{".", "repos", "layers", stockFolder, "workspaces", "shown", "dirty"}
+	hosts, err := os.ReadDir(filepath.Join(m.root, "repos"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, host := range hosts {
+		kinds = append(kinds, filepath.Join("repos", host.Name(), viewsFolder))
+	}
+	for _, kind := range kinds {
 		entries, err := os.ReadDir(filepath.Join(m.root, kind))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
