@@ -34,7 +34,7 @@ demo: setup build ## changes land, go on trial and are rolled back; under two mi
 
 # The tests start themselves again many times, and a race binary sleeps a second at each exit.
 test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
-	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly -race -timeout 20m ./...
+	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly -race -timeout 45m ./...
 	@scripts/test-as-user
 
 check: fmt lint test ## what a reviewer runs: format, vet, lint, every test

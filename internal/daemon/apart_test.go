@@ -28,7 +28,7 @@ func apart(t *testing.T) bool {
 	need(t, "bwrap")
 	need(t, "git")
 	t.Parallel()
-	limit := 20 * time.Minute
+	limit := 40 * time.Minute
 	if end, ok := t.Deadline(); ok && os.Getenv(longRun) != "" { // it lasts as long as whoever asked for it waits
 		limit = time.Until(end)
 	}

@@ -151,7 +151,9 @@ func (m *Manager) SetAside(ctx context.Context) error {
 		return err
 	}
 	for _, host := range hosts {
-		kinds = append(kinds, filepath.Join("repos", host.Name(), viewsFolder))
+		if host.IsDir() {
+			kinds = append(kinds, filepath.Join("repos", host.Name(), viewsFolder))
+		}
 	}
 	for _, kind := range kinds {
 		entries, err := os.ReadDir(filepath.Join(m.root, kind))
