@@ -111,8 +111,7 @@ func wanted(globs []string, path string) bool {
 // base's .gitignore files and nothing else: neither what an agent wrote nor a person's
 // own settings take part.
 func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map[string]bool, error) {
-	host := git.Dir{Path: m.repository(w.Spec.Project), Ops: m.ops}
-	folder := w.ignore
+	host, folder := w.host, w.ignore
 	if len(paths) == 0 {
 		return nil, nil
 	}

@@ -266,7 +266,7 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 	}
 	layer := m.layerOf(chain, ignore)
 	spec.Setup = r.Setup
-	w := Workspace{Spec: spec, Strategy: r.Strategy, layers: layer.Trees, ignore: layer.Ignore, path: path}
+	w := Workspace{Spec: spec, host: m.Host(spec.Project), Strategy: r.Strategy, layers: layer.Trees, ignore: layer.Ignore, path: path}
 	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
 	w.Tree.Objects = m.binds(r.Objects)
 	if r.Strategy == Overlay {

@@ -290,8 +290,7 @@ func (r Room) Take(ctx context.Context, w Workspace) error {
 			r.note.LeftOut = append(r.note.LeftOut, f.Path)
 		}
 	}
-	host := git.Dir{Path: r.m.repository(w.Spec.Project), Ops: r.m.ops}
-	if r.note.Roots, err = rootsOf(ctx, host, r.note.Tree, new); err != nil {
+	if r.note.Roots, err = rootsOf(ctx, w.host, r.note.Tree, new); err != nil {
 		return err
 	}
 	from, restore, err := w.openSide()

@@ -268,7 +268,9 @@ func (m *Manager) Found(ctx context.Context, change id.Change) (Workspace, git.D
 		if ok, err := holds(ctx, host, r.Base); err != nil || !ok {
 			continue
 		}
-		return m.workspace(spec, path, r), host, nil
+		w := m.workspace(spec, path, r)
+		w.host = host // no record names the project
+		return w, host, nil
 	}
 	return Workspace{}, git.Dir{}, problem.Errorf(problem.NotFound, "", "no repository holds %.12s, the base of the workspace %q", r.Base, path)
 }

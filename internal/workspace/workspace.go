@@ -43,6 +43,7 @@ type Workspace struct {
 	Strategy Strategy
 	Tree     sandbox.Tree // how a sandbox shows it
 
+	host   git.Dir  // the host's repository of its project
 	layers []string // folders of the base's layers, lowest first, for comparing
 	ignore string   // folder of the base's .gitignore files
 	path   string   // its own folder
