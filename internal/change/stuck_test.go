@@ -210,7 +210,7 @@ func TestALandingThatCanBeBroughtToNoEndIsLeftByAPerson(t *testing.T) {
 			t.Fatal(err)
 		}
 		d = h.is(c, chg, change.Failed)
-		if !strings.Contains(d.Change.Reason, "ann has given") || !strings.Contains(d.Change.Reason, "it is gone") || d.Landing.State != landing.Stranded || d.Landing.Ended == nil {
+		if !strings.Contains(d.Change.Reason, "ann stopped the rollback") || !strings.Contains(d.Change.Reason, "it is gone") || d.Landing.State != landing.Stranded || d.Landing.Ended == nil {
 			t.Errorf("it ended with %q, its landing %s %v", d.Change.Reason, d.Landing.State, d.Landing.Ended)
 		}
 		if armed, _ := h.guard.still(); len(armed) > 0 {

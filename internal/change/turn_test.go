@@ -567,7 +567,7 @@ func TestAnAgentWhoseTreeCannotGoBackUnderItIsToldWhyAndStartsAgain(t *testing.T
 			t.Errorf("it finds %q", is)
 		}
 		told := p.told()
-		if len(told) != 2 || !strings.Contains(told[1], `your files were put back`) || !strings.Contains(told[1], `"docs/new.md" breaks the rule forbidden_area`) {
+		if len(told) != 2 || !strings.Contains(told[1], `your files were returned to an earlier state`) || !strings.Contains(told[1], `"docs/new.md" breaks the rule forbidden_area`) {
 			t.Errorf("it was told %q", told)
 		}
 		if len(at.Sessions) != 2 {

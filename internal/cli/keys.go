@@ -21,6 +21,7 @@ func readKeys(fd int) (keys <-chan byte, restore func(), err error) {
 	}
 	now := *was
 	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Lflag |= unix.NOFLSH // else Ctrl-C takes what we write in answer to it from the screen
 	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
 	wake, stop, err := os.Pipe()
 	if err != nil {
@@ -76,11 +77,31 @@ const (
 
 // prompt puts a question on the screen and reads the one line that answers it.
 func (a *app) prompt(question string, stop <-chan os.Signal) (string, error) {
-	if fd, ok := terminal(a.In); ok {
+	fd, ok := terminal(a.In)
+	if ok {
 		dropTyped(fd)
+		defer keepOutput(fd)()
 	}
 	fmt.Fprint(a.Err, question)
-	return readLine(a.In, stop)
+
+	line, err := readLine(a.In, stop)
+	if ok && errors.Is(err, errInterrupted) {
+		_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) // half a line is not for who reads next
+	}
+	return line, err
+}
+
+// keepOutput has a terminal keep what we write while Ctrl-C is pressed, and returns what ends that: the kernel
+// sends the signal first and empties both directions then, our answer to the signal included.
+func keepOutput(fd int) (restore func()) {
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return func() {}
+	}
+	now := *was
+	now.Lflag |= unix.NOFLSH
+	_ = unix.IoctlSetTermios(fd, unix.TCSETS, &now) // without it a line may be missing
+	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }
 }
 
 // dropTyped drops what stands in a terminal's input, and what is still coming.
