@@ -53,6 +53,17 @@ func TestScripts(t *testing.T) {
 			env.Defer(p.leave)
 			return nil
 		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "ssh-keygen" {
+				return false, fmt.Errorf("%q is no condition", cond)
+			}
+			dir, err := os.MkdirTemp("", "spkey")
+			if err != nil {
+				return false, err
+			}
+			defer os.RemoveAll(dir)
+			return exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, "key")).Run() == nil, nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"repo": cmdRepo, "exits": cmdExits, "id": cmdID, "until": cmdUntil, "keep": cmdKeep, "same": cmdSame,
 			"killdaemon": cmdKillDaemon, "sql": cmdSQL, "count": cmdCount, "target": cmdTarget,
