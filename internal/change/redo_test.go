@@ -331,14 +331,15 @@ func TestEachKindOfEditAppliesOrIsNamed(t *testing.T) {
 			return n + put(dir, "file", "ann\n") + put(dir, "deleted", "ann\n")
 		}
 		runs := 0
+		heard, told := make(chan string, 10), make(chan string, 1)
 		h.cage.play = func(_ int, tree string, _ <-chan struct{}) int {
 			if runs++; runs > 1 {
+				told <- <-heard // one that ended before would never hear it
 				return 0
 			}
 			return edit(tree, "agent")
 		}
 		h.parts.Agents["played"] = played{messages: true}
-		heard := make(chan string, 10)
 		h.cage.hear = func(line string, _ io.Writer) { heard <- line }
 		c, _ := h.daemon()
 		chg := h.ask(c)
@@ -349,7 +350,7 @@ func TestEachKindOfEditAppliesOrIsNamed(t *testing.T) {
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "All of it")
 		h.redo(c, chg)
 		d := h.is(c, chg, change.AwaitingApproval)
-		line := <-heard
+		line := <-told
 		for _, want := range []string{"both: both sides changed the same lines", "bin: both sides changed it, and it cannot be merged", "big: both sides changed it, and it is too large",
 			"gone: you changed it, and it was deleted", "deleted: you deleted it, and it was changed", "file/inner: a file is there"} {
 			if !strings.Contains(line, want) {
