@@ -14,14 +14,12 @@ import (
 func TestAPersonWhoCommitsAndPacksMeanwhileStopsNoLanding(t *testing.T) {
 	r := testRepo(t, map[string]blob{"a": text("0\n"), "theirs": text("0\n")})
 	put(t, filepath.Join(r.CommonDir, "objects/maintenance.lock"), "", 0o444) // their upkeep runs, or was killed
-	stop, stopped := make(chan struct{}), make(chan struct{})
+	work, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		for n := 1; ; n++ {
-			select {
-			case <-stop:
+			if _, more := <-work; !more {
 				return
-			default:
 			}
 			put(t, filepath.Join(r.Top, "theirs"), fmt.Sprintln(n), 0o644)
 			_, _ = tryGit(r.Top, "", "commit", "-qm", "theirs", "theirs") // refused while a landing has the index
@@ -33,13 +31,19 @@ func TestAPersonWhoCommitsAndPacksMeanwhileStopsNoLanding(t *testing.T) {
 			}
 		}
 	}()
-	defer func() { close(stop); <-stopped }()
+	defer func() { close(work); <-stopped }()
 
 	for n := range upkeepRounds {
 		o := r.order(t, map[string]blob{"a": text(fmt.Sprintln("ours", n))})
 		var done landing.Landing
 		err := error(landing.ErrStale)
-		for try := 0; errors.Is(err, landing.ErrStale) && try < 20; try++ {
+		for try := 0; errors.Is(err, landing.ErrStale) && try < 40; try++ {
+			if try%4 == 0 { // they do something beside this try, and rest beside some: nobody commits without end
+				select {
+				case work <- struct{}{}:
+				default: // they are still at it
+				}
+			}
 			if _, err = (&landing.Lander{Host: beside}).Inspect(t.Context(), r.Project, "main"); err != nil {
 				break
 			}
