@@ -2,7 +2,6 @@ package secret
 
 import (
 	"math"
-
 	"strings"
 	"unicode"
 )
