@@ -73,6 +73,7 @@ type Run struct {
 	IncludeDirty   bool              `json:"include_dirty,omitempty"`
 	IncludeIgnored []string          `json:"include_ignored,omitempty"`
 	Approve        string            `json:"approve"`              // ask, yes or later
+	Message        string            `json:"message,omitempty"`    // what the commit is to say, its first line the subject; "" = made from Text
 	TimeoutMS      int64             `json:"timeout_ms,omitempty"` // of the agent; 0 = the default
 	TrialMS        *int64            `json:"trial_ms,omitempty"`   // how long a person has to confirm; nil = what the target says, 0 = nobody is asked
 	Strategy       string            `json:"strategy,omitempty"`   // direct_worktree or shadow_workspace; "" = what the rules say

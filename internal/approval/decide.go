@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/person"
 	"sallyport/internal/problem"
 	"sallyport/internal/proposal"
+	"sallyport/internal/request"
 )
 
 // How a decision reached us.
@@ -36,9 +37,6 @@ type Saying struct {
 	Unsigned bool   // it may land unsigned where the repository would have it signed
 }
 
-// MessageBytesMax bounds what a person may have a commit say.
-const MessageBytesMax = 8 << 10
-
 // Record notes a yes to exactly the digest that was read, once.
 //
 // Errors, with nothing changed: person.ErrNotOwner; proposal.ErrSuperseded if the card was
@@ -48,8 +46,8 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 	if err := s.Owner.MayDecide(s.By); err != nil {
 		return fmt.Errorf("approve %s: %w", s.ID, err)
 	}
-	if len(s.Message) > MessageBytesMax || !utf8.ValidString(s.Message) {
-		return problem.Errorf(problem.Usage, "sallyport approve --help", "approve %s: the message is no text of at most %d bytes", s.ID, MessageBytesMax)
+	if len(s.Message) > request.MessageBytesMax || !utf8.ValidString(s.Message) {
+		return problem.Errorf(problem.Usage, "sallyport approve --help", "approve %s: the message is no text of at most %d bytes", s.ID, request.MessageBytesMax)
 	}
 	a, err := tx.Approval(ctx, s.ID)
 	if err != nil {

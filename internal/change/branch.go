@@ -50,7 +50,7 @@ func (c *Controller) Branch(ctx context.Context, change id.Change, name string, 
 			return Branched{}, err
 		}
 	}
-	says := c.sealed(who, m, p.At)
+	says := c.sealed(who, worded(m, row.Request.Kind, row.Request.Message), p.At)
 	made, err := host.Import(ctx, "branch:commit", git.Import{
 		Ref: workspace.RefRoot(change) + "branch", From: p.Commit, Parents: []git.OID{p.Base},
 		Message: says.message, Author: says.author, Committer: says.committer,

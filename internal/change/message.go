@@ -104,7 +104,7 @@ func (c *Controller) person(ctx context.Context, row store.Change) (who git.Pers
 	return who, note
 }
 
-// subject is a commit's first line: what the template makes of the request's, or Revert and what is undone. In a home of groups it is
+// subject is a commit's first line: of what the person had it say with their request, or what the template makes of the request's, or Revert and what is undone. In a home of groups it is
 // what SM-103 and SM-139 say.
 func (c *Controller) subject(ctx context.Context, row store.Change, host git.Dir, base git.OID, template string) (string, error) {
 	r := row.Request
@@ -113,6 +113,8 @@ func (c *Controller) subject(ctx context.Context, row store.Change, host git.Dir
 		return "", err
 	}
 	switch {
+	case r.Message != "":
+		return landing.Subject(r.Message), nil
 	case r.Kind == request.Revert && grouped:
 		return landing.Rollback(r.Reverts, r.Reason), nil
 	case grouped:
@@ -163,22 +165,28 @@ func (c *Controller) commit(ctx context.Context, row store.Change, p proposal.Pr
 			return made{}, err
 		}
 	}
-	if yes.Message != "" {
-		_, body, _ := strings.Cut(strings.TrimSpace(yes.Message), "\n")
-		m.Subject = landing.Subject(yes.Message)
-		if m.Subject != subjectIn(yes.Message) { // it was cut
-			body = yes.Message
-		}
-		if row.Request.Kind == request.Edit {
-			m.Body = body
-		} else {
-			m.Body += "\n\n" + body
-		}
-	}
-	sealed := c.sealed(who, m, *yes.At)
+	sealed := c.sealed(who, worded(m, row.Request.Kind, cmp.Or(yes.Message, row.Request.Message)), *yes.At)
 	var err error
 	sealed.signing, err = c.signing(ctx, row, yes)
 	return sealed, err
+}
+
+// worded is a message with what a person has it say, "" = what it says.
+func worded(m landing.Message, kind request.Kind, words string) landing.Message {
+	if words == "" {
+		return m
+	}
+	_, body, _ := strings.Cut(strings.TrimSpace(words), "\n")
+	m.Subject = landing.Subject(words)
+	if m.Subject != subjectIn(words) { // it was cut
+		body = words
+	}
+	if kind == request.Edit {
+		m.Body = body
+	} else {
+		m.Body += "\n\n" + body
+	}
+	return m
 }
 
 // subjectIn is the first line of a text as a subject would have it, whole.

@@ -33,7 +33,7 @@ func (c *Controller) secretsIn(ctx context.Context, r request.Request) error {
 		flag  string
 		words []string
 	}{
-		{"--request", []string{r.Text}}, {"--reason", []string{r.Reason}}, {"--replay", []string{string(r.Script)}},
+		{"--request", []string{r.Text}}, {"--message", []string{r.Message}}, {"--reason", []string{r.Reason}}, {"--replay", []string{string(r.Script)}},
 		{"COMMAND", r.Argv}, {"COMMAND", []string{strings.Join(r.Argv, " ")}},
 		{"--check", r.Checks}, {"--setup", r.Setup}, {"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--include-ignored", r.IncludeIgnored},
 		{"--agent", []string{r.Agent}}, {"--model", []string{r.Model}}, {"--egress", r.Egress}, {"the model's URL", slices.Sorted(maps.Values(r.Bases))},

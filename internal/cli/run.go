@@ -39,7 +39,7 @@ install folder and what --share names. The module caches of the project's kind a
 
 --approve ask shows the card here and asks; that is the default at a terminal. --approve later
 leaves the change waiting, with exit status 3; that is the default elsewhere. --approve yes approves
-beforehand, and the audit says so.
+beforehand, and the audit says so. --message is the commit's message, as with approve.
 
 --onto NAME lands on another branch than the one it starts from, which may be new. No file that is
 checked out changes, and a pull request can be made of that branch.
@@ -88,6 +88,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVar(&f.wish.IncludeIgnored, "include-ignored", nil, "`GLOB` of ignored paths that are proposed too; repeatable")
 	flags.StringVar(&f.wish.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
 	flags.StringVar(&f.wish.Onto, "onto", "", "branch `NAME` to land on instead, one that is not checked out; a new one is made from the branch it starts from")
+	flags.StringVarP(&f.wish.Message, "message", "m", "", "what the commit is to say: `TEXT`, its first line the subject (default: what you want)")
 	flags.StringVar(&f.approve, "approve", "", "`MODE`: ask, yes or later")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")

@@ -21,6 +21,10 @@ func (r Request) Check() error {
 		return problem.Errorf(problem.Usage, help, "--request has %d bytes; at most %d are taken", len(r.Text), TextBytesMax)
 	case !utf8.ValidString(r.Text):
 		return problem.Errorf(problem.Usage, help, "--request is not valid UTF-8")
+	case len(r.Message) > MessageBytesMax || !utf8.ValidString(r.Message):
+		return problem.Errorf(problem.Usage, help, "--message is no text of at most %d bytes", MessageBytesMax)
+	case r.Message != "" && strings.TrimSpace(r.Message) == "":
+		return problem.Errorf(problem.Usage, help, "--message needs words; without it the commit says what --request says")
 	case len(r.Script) > ScriptBytesMax:
 		return problem.Errorf(problem.Usage, help, "--replay has %d bytes; at most %d are taken", len(r.Script), ScriptBytesMax)
 	case len(r.Argv) == 0 && len(r.Script) == 0 && r.Agent != "" && !agent.Named(r.Agent):

@@ -61,6 +61,7 @@ type Request struct {
 	IncludeDirty   bool              `json:"include_dirty,omitempty"`
 	IncludeIgnored []string          `json:"include_ignored,omitempty"`
 	Approve        Approve           `json:"approve"`
+	Message        string            `json:"message,omitempty"` // what the commit is to say, its first line the subject; "" = made from Text
 	Timeout        time.Duration     `json:"timeout"`
 	// Trial is how long a person has to confirm what landed, from target.TrialMin to target.TrialMax; 0 = nobody is asked,
 	// nil = what the repository's target says.
@@ -73,7 +74,9 @@ type Request struct {
 const (
 	TextBytesMax   = 64 << 10
 	ScriptBytesMax = 1 << 20
-	ListMax        = 256
-	TimeoutDefault = time.Hour
-	TimeoutMax     = 24 * time.Hour
+	// MessageBytesMax bounds what a person may have a commit say.
+	MessageBytesMax = 8 << 10
+	ListMax         = 256
+	TimeoutDefault  = time.Hour
+	TimeoutMax      = 24 * time.Hour
 )

@@ -128,7 +128,7 @@ func requestOf(in api.Run) (request.Request, error) {
 		Agent: in.Agent, Model: in.Model, Egress: in.Egress, Bases: in.Bases, Env: in.Env, Argv: in.Argv, Script: in.Script, Path: in.Path, Home: in.Home,
 		Allow: in.Allow, Forbid: in.Forbid, Checks: in.Checks, Setup: in.Setup, Shares: in.Shares, Profiles: in.Profiles,
 		IncludeDirty: in.IncludeDirty, IncludeIgnored: in.IncludeIgnored,
-		Approve: mode, Timeout: time.Duration(in.TimeoutMS) * time.Millisecond, Trial: lengthOf(in.TrialMS),
+		Approve: mode, Message: in.Message, Timeout: time.Duration(in.TimeoutMS) * time.Millisecond, Trial: lengthOf(in.TrialMS),
 		Strategy: strategy, Messages: in.Messages,
 	}, nil
 }
