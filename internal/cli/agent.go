@@ -14,12 +14,16 @@ import (
 )
 
 func (a *app) agentList() *cobra.Command {
-	return a.cmd("list", "list the agents that sallyport knows by name",
-		`Lists the agents that run --agent takes: which of them are installed and in which version, whether the key of
-their model is found, what they can do, and how to get the rest. A version is what the program says of itself in
-a sandbox, without a network; on this machine itself nothing of it is started.
+	return a.cmd("list", "list the agents that run takes, and what each of them lacks here",
+		`Lists the agents that "run --agent" takes by name. For each it says whether it is installed and in
+which version, whether the key of its model was found, what it can do, and how to get what is
+missing.
 
-Any other agent that speaks the Agent Client Protocol is named by its command: run --agent 'acp:my-agent --acp'.`,
+A version is what the program says of itself, asked in a sandbox without a network. Nothing of an
+agent is started outside of a sandbox, no model is asked, and nothing is used up.
+
+Any other agent that speaks the Agent Client Protocol is named by its command:
+run --agent 'acp:my-agent --acp'. Next, "sallyport agent test NAME" tries one with its model.`,
 		"  sallyport agent list\n  sallyport agent list --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -144,11 +148,15 @@ func can(c api.Capabilities) string {
 
 func (a *app) agentTest() *cobra.Command {
 	var model string
-	cmd := a.cmd("test NAME", "try an agent in a sandbox, and say in one line what is wrong",
+	cmd := a.cmd("test NAME", "try one agent with its model, and say in one line what is wrong",
 		`Starts the agent NAME as run does, in a sandbox on an empty folder that is thrown away, and asks it
-for one word. The key of its model is added outside. One line says whether it works, or why it does
-not: it is not installed, has no key, its key is refused, its model is not known, its model cannot
-be reached, or it cannot start. A few tokens are used. Exit status 1 if it does not work.`,
+for one word. That uses a few tokens. The key of its model is added outside of the sandbox. No
+repository is touched.
+
+One line says whether it works, or why it does not: it is not installed, has no key, its key is
+refused, its model is not known, its model cannot be reached, or it cannot start.
+
+Exit status: 0 if it works, 1 if it does not.`,
 		"  sallyport agent test codex\n  sallyport agent test api --model claude-sonnet-4-5\n  sallyport agent test 'acp:my-agent --acp'",
 		exactly("NAME"), func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
@@ -176,7 +184,7 @@ be reached, or it cannot start. A few tokens are used. Exit status 1 if it does 
 			}
 			return a.tested(t)
 		})
-	cmd.Flags().StringVar(&model, "model", "", "the model that it asks: `NAME`")
+	cmd.Flags().StringVar(&model, "model", "", "ask this model instead of the one that run would take: `NAME`")
 	return cmd
 }
 

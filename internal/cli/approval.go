@@ -29,7 +29,11 @@ func oneQuestion(words []string) error {
 
 func (a *app) approvalList() *cobra.Command {
 	var all bool
-	cmd := a.cmd("list", "list what waits for a person", "Lists the approvals that wait for an answer; with --all those that were answered too. Newest first.",
+	cmd := a.cmd("list", "list the changes that wait for your yes or no", `Lists the approvals that wait for an answer, newest first. Each is about one change that has not
+landed. With --all those that were answered are listed too, with who answered and why.
+
+Next: "sallyport approval show CHANGE" shows what one is about. "sallyport approve CHANGE" and
+"sallyport refuse CHANGE" answer it.`,
 		"  sallyport approval list\n  sallyport approval list --all --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -55,13 +59,19 @@ func (a *app) approvalList() *cobra.Command {
 			}
 			return t.Flush()
 		})
-	cmd.Flags().BoolVar(&all, "all", false, "those that were answered too")
+	cmd.Flags().BoolVar(&all, "all", false, "list those that were answered too")
 	return cmd
 }
 
 func (a *app) approvalShow() *cobra.Command {
-	return a.cmd("show APPROVAL|CHANGE", "show the card of what is asked", "Shows exactly what an approval is about; what is approved is what the card shows.",
-		"  sallyport approval show chg-1a2b3c4d", oneQuestion, func(cmd *cobra.Command, words []string) error {
+	return a.cmd("show APPROVAL|CHANGE", "show exactly what an approval is about", `Shows the card of an approval: the files that would change, the checks and the tree that they ran
+on, what is marked, the commit's message and the digest. That is exactly what "sallyport approve"
+would approve. Here every path is named, also where the prompt joins those of a folder.
+
+Looking decides nothing. While an answer is wanted, the last lines name the commands that give it.`,
+		`  sallyport approval show
+  sallyport approval show chg-1a2b3c4d
+  sallyport approval show apr-1a2b3c4d --json`, oneQuestion, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
@@ -92,10 +102,16 @@ func (a *app) approveCommand() *cobra.Command {
 	var yes bool
 	var digest string
 	with := api.Approve{Via: viaCommandLine}
-	cmd := a.cmd("approve APPROVAL|CHANGE", "say yes to exactly what is shown, and see it land",
-		`Shows the card and, at a terminal, asks. Elsewhere, or with --yes, it approves exactly the card that
-it has fetched. Then it follows the change to its end. With --digest it approves only if the card
-still has the digest that you have read before.
+	cmd := a.cmd("approve APPROVAL|CHANGE", "approve exactly what is shown, and see it land",
+		`Shows the card and, at a terminal, asks. Your yes lands the change: one more commit on its branch.
+If that branch is checked out, exactly the approved files change in your work tree. A file of yours
+that you have not committed is never overwritten: the landing is refused and names it. Then it
+follows the change to its end.
+
+Where nobody can be asked, or with --yes, it approves the card that it has just fetched. With
+--digest it approves, without asking, only if the card still has the digest that you have read.
+
+If the branch has moved, the checks first run on the tree that would land there.
 
 A card is marked if something in it makes a tool run by itself, tells an agent what to do, or is not
 what it looks like. A marked card needs a word of its own: "approve marked" at the prompt, --marked
@@ -107,16 +123,18 @@ approved it are added.
 
 Where git's own configuration wants commits signed (commit.gpgsign), the commit is signed as the
 repository's owner, by their program. What cannot be signed does not land, unless --unsigned says
-so.`,
+so.
+
+Exit status: 0 when it has landed, 3 when it still waits for you, 4 when it was refused.`,
 		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
 			return a.approve(cmd, words[0], yes || with.Marked, digest, with)
 		})
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask again")
-	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, and do not ask again")
-	cmd.Flags().StringVar(&digest, "digest", "", "what was read: the `DIGEST`, or at least its first 8 characters")
-	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "what the commit is to say: `TEXT`, its first line the subject")
-	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "let it land unsigned where commit.gpgsign wants it signed")
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is shown without asking")
+	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, without asking")
+	cmd.Flags().StringVar(&digest, "digest", "", "approve only if the card still has this `DIGEST`; its first 8 characters are enough")
+	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject")
+	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "land without a signature where commit.gpgsign wants one")
 	return cmd
 }
 
@@ -161,8 +179,14 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, w
 
 func (a *app) refuseCommand() *cobra.Command {
 	var reason string
-	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "say no, and why", "Ends a change that waits. Its work is kept in the home's own copy of the repository, and resume goes on with it.",
-		`  sallyport refuse chg-1a2b3c4d --reason "wrong file"`, oneQuestion, func(cmd *cobra.Command, words []string) error {
+	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "refuse a change that waits, and say why", `Ends a change that waits for approval, with the reason that you give. Nothing lands, and no file of
+yours changes. The reason is in the audit, and whoever asked for the change reads it.
+
+The work is kept in the home's own copy of the repository. "sallyport resume IDENTITY" lets its
+agent go on with it; "sallyport change show CHANGE" names the identity. "sallyport change redo
+CHANGE" applies it to the branch as it is now.`,
+		`  sallyport refuse chg-1a2b3c4d --reason "wrong file"
+  sallyport refuse --reason "not the generated files"`, oneQuestion, func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
 			if strings.TrimSpace(reason) == "" {
 				return problem.Errorf(problem.Usage, "sallyport refuse "+words[0]+` --reason "…"`, "a refusal of %s needs a reason", words[0])
@@ -192,6 +216,6 @@ func (a *app) refuseCommand() *cobra.Command {
 			a.sheet(a.Out).line("%s refused: %s", q.Approval.Change, inert.Line(reason))
 			return nil
 		})
-	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`; whoever asked reads it")
+	cmd.Flags().StringVar(&reason, "reason", "", "why you refuse: `TEXT`; whoever asked reads it")
 	return cmd
 }

@@ -15,9 +15,12 @@ func (a *app) auditList() *cobra.Command {
 	var after int64
 	var limit int
 	var verify bool
-	cmd := a.cmd("list", "list who did what, oldest first",
-		`Lists the audit: rows that only grow, each bound to the one before by its hash. --verify is
-"audit verify".`,
+	cmd := a.cmd("list", "list who did what and when, oldest first",
+		`Lists the audit, oldest first: the number of each entry, when, who, what, the change and the reason.
+Entries are only ever added, and each is bound to the one before by its hash.
+
+The first 1000 entries are listed. --after and --limit show others, --change those of one change.
+--verify does the same as "sallyport audit verify" instead of listing.`,
 		"  sallyport audit list --change chg-1a2b3c4d\n  sallyport audit list --verify\n  sallyport audit list --after 100 --json",
 		exactly(), func(cmd *cobra.Command, _ []string) error {
 			if change != "" {
@@ -45,10 +48,10 @@ func (a *app) auditList() *cobra.Command {
 			}
 			return nil
 		})
-	cmd.Flags().StringVar(&change, "change", "", "only what concerns `CHANGE`")
-	cmd.Flags().Int64Var(&after, "after", 0, "only rows after number `N`")
+	cmd.Flags().StringVar(&change, "change", "", "only entries about `CHANGE`")
+	cmd.Flags().Int64Var(&after, "after", 0, "only entries after number `N`")
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` (default 1000)")
-	cmd.Flags().BoolVar(&verify, "verify", false, "check all of it instead of listing")
+	cmd.Flags().BoolVar(&verify, "verify", false, "check the whole audit instead of listing it")
 	return cmd
 }
 

@@ -20,20 +20,25 @@ import (
 
 func (a *app) auditVerify() *cobra.Command {
 	var expect string
-	cmd := a.cmd("verify", "say whether the audit is as it was written",
+	cmd := a.cmd("verify", "check that no entry of the audit was altered or removed",
 		`Reads the whole audit and names every entry that was altered, replaced, moved or removed, also at
-the end: a record beside the database says how far the log had come. Who can write to both can
-deceive it. So keep the last line's NUMBER:HASH elsewhere and give it to --expect later. Then
-nothing up to that entry can have been replaced unseen. docs/audit.md says what this proves. Exit
-status 1 if anything is wrong.`,
-		"  sallyport audit verify\n  sallyport audit verify --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+the end. A record beside the database says how far the log had come. Nothing is changed.
+
+Whoever can write to both can deceive it. So keep NUMBER:HASH, the last line that it prints, in
+another place, and give it to --expect later. Then nothing up to that entry can have been replaced
+unseen. docs/audit.md says what this proves.
+
+Exit status: 0 if nothing is wrong, 1 if anything is.`,
+		`  sallyport audit verify
+  sallyport audit verify | tail -n 1 > /mnt/elsewhere/audit.last
+  sallyport audit verify --expect "$(cat /mnt/elsewhere/audit.last)"`, exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
 			return a.verified(cmd.Context(), c, expect)
 		})
-	cmd.Flags().StringVar(&expect, "expect", "", "the entry that must be there: `NUMBER:HASH`, as an earlier verify printed it")
+	cmd.Flags().StringVar(&expect, "expect", "", "the audit must have this entry: `NUMBER:HASH`, as an earlier verify printed it")
 	return cmd
 }
 
@@ -82,9 +87,13 @@ func (a *app) verified(ctx context.Context, c *client.Client, expect string) err
 func (a *app) auditExport() *cobra.Command {
 	var after int64
 	var out string
-	cmd := a.cmd("export", "write the audit as lines that anyone can check",
-		`Writes an entry a line, as JSON, whose last field is the SHA-256 of the rest of the line. docs/audit.md has
-a program of ten lines that checks such a file without sallyport. --out makes a new file that only you can read.`,
+	cmd := a.cmd("export", "write the audit as lines that anyone can check without sallyport",
+		`Writes the audit to standard output, one entry a line as JSON. The last field of a line is the
+SHA-256 of the rest of the line. docs/audit.md has a program of ten lines that checks such a file
+without sallyport.
+
+--out writes to a new file instead, which only you can read. A file that is there already is not
+overwritten.`,
 		"  sallyport audit export > audit.jsonl\n  sallyport audit export --after 1000 --out audit-1001.jsonl",
 		exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())

@@ -10,10 +10,13 @@ import (
 )
 
 func (a *app) changeBranch() *cobra.Command {
-	return a.cmd("branch CHANGE [NAME]", "write what is offered as a branch of the repository",
-		`Writes an ordinary branch, sallyport/CHANGE unless NAME says otherwise, whose one commit upon the
-change's base is what was offered last. Your own tools can look at it; delete it when you like.
-It lands nothing. A name that is there already is refused.`,
+	return a.cmd("branch CHANGE [NAME]", "make an ordinary branch of a change, to look at or to merge",
+		`Makes an ordinary branch in your repository, sallyport/CHANGE unless NAME says otherwise. It has one
+commit upon the change's base: what was offered last. Nothing lands by it: no other branch moves,
+and no file of your work tree changes.
+
+Use it to look at a change with your own tools, or to merge it by hand where the branch has moved.
+Delete it when you like. A name that is taken is refused.`,
 		"  sallyport change branch chg-1a2b3c4d && git diff main...sallyport/chg-1a2b3c4d\n  sallyport change branch chg-1a2b3c4d review/parser",
 		func(words []string) error {
 			if len(words) > 2 {

@@ -33,7 +33,22 @@ func (a *app) changeList() *cobra.Command {
 	var repo string
 	var only []string
 	var limit int
-	cmd := a.cmd("list", "list changes, newest first", "Lists the home's changes, newest first.",
+	cmd := a.cmd("list", "list the changes of this home, newest first", `Lists the changes of this home, newest first: id, state, when the state was reached, branch,
+repository and request. At most 100 are listed unless --limit says otherwise.
+
+The states:
+  requested, preparing, working, submitted   under way; nothing is asked of you
+  paused, blocked                            the agent stands still until "change resume"
+  awaiting_approval                          waits for your "approve" or "refuse"
+  landing                                    approved, and about to be on the branch
+  in_trial                                   landed, and waits for your "confirm" or "rollback"
+  finalized                                  landed and kept, or ended with nothing to land
+  rolled_back                                landed, and was rolled back
+  rollback_failed                            landed, and cannot be rolled back yet; tried again
+  rejected, cancelled                        ended by a person, without landing
+  failed                                     ended with a reason that "change show" tells
+
+Next: "sallyport change show CHANGE" tells the story of one.`,
 		`  sallyport change list
   sallyport change list --repo . --state awaiting_approval
   sallyport change list --json`,
@@ -56,9 +71,9 @@ func (a *app) changeList() *cobra.Command {
 			a.changes(a.Out, rows)
 			return nil
 		})
-	cmd.Flags().StringVar(&repo, "repo", "", "only those of the repository that holds `DIR`")
-	cmd.Flags().StringArrayVar(&only, "state", nil, "only those in this `STATE`; repeatable")
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` (default 100)")
+	cmd.Flags().StringVar(&repo, "repo", "", "only changes of the repository that holds `DIR`")
+	cmd.Flags().StringArrayVar(&only, "state", nil, "only changes in this `STATE`; repeatable")
+	cmd.Flags().IntVar(&limit, "limit", 0, "list at most `N` (default 100)")
 	return cmd
 }
 
@@ -118,7 +133,17 @@ func (a *app) watching(output bool) manner {
 
 func (a *app) changeWatch() *cobra.Command {
 	var output bool
-	cmd := a.cmd("watch CHANGE", "follow a change until it rests", "Shows a change from where it stands now until nothing more happens by itself; leaving does not stop it. The key of its agent's model is read from your environment again, for a daemon that has died. At a terminal it asks when a trial does; elsewhere it stays until the trial is decided.",
+	cmd := a.cmd("watch CHANGE", "follow a change until it has ended or waits for you", `Shows a change from where it stands now until nothing more happens by itself: it has ended, or it
+waits for you. At a terminal, o shows or hides the agent's output, and Ctrl-C asks whether to leave
+the change running or to cancel it. A change that you leave goes on without you.
+
+If the daemon has died, it is started again. The key of the agent's model is read from your
+environment and handed to it.
+
+When the change is on trial, you are asked to confirm at a terminal. Elsewhere it is shown until the
+trial is decided.
+
+Exit status: that of where the change came to rest; 130 if you left it running.`,
 		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",
 		oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
@@ -130,14 +155,20 @@ func (a *app) changeWatch() *cobra.Command {
 			}
 			return a.see(cmd.Context(), c, words[0], a.watching(output))
 		})
-	cmd.Flags().BoolVar(&output, "output", false, "show the program's output too")
+	cmd.Flags().BoolVar(&output, "output", false, "show what the program prints, too")
 	return cmd
 }
 
 func (a *app) changeDiff() *cobra.Command {
-	return a.cmd("diff CHANGE", "show what a change does, as a unified diff",
-		"Shows what is proposed or was landed; without a proposal, the last checkpoint. Control characters are shown escaped; for a patch to apply, use change export.",
-		"  sallyport change diff chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
+	return a.cmd("diff CHANGE", "show what a change does to the files, as a diff",
+		`Shows what a change does to the files, as a unified diff against the commit that it started from:
+what is proposed, or was landed. Before there is a proposal it shows the last checkpoint. Nothing is
+decided by it.
+
+At a terminal it opens in your pager ($PAGER, else less). Control characters are shown escaped, and
+secrets by their kind. For a patch that applies, use "sallyport change export".`,
+		`  sallyport change diff
+  sallyport change diff chg-1a2b3c4d`, oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
@@ -161,7 +192,11 @@ func (a *app) text(cmd *cobra.Command, field string, write func(io.Writer) error
 
 func (a *app) changeExport() *cobra.Command {
 	return a.cmd("export CHANGE", "write a change as a patch that git apply takes",
-		"Writes the same as change diff with all binary data, byte for byte; at a terminal escaped, so send it to a file.",
+		`Writes to standard output what a change does, as a patch that "git apply" takes: byte for byte, with
+binary data. Send it to a file; at a terminal control characters are escaped, and it would not
+apply. Nothing lands by it.
+
+Use it to keep the work of a change that did not land, or to apply it by hand elsewhere.`,
 		"  sallyport change export chg-1a2b3c4d > change.patch && git apply --index change.patch", oneChange,
 		func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
@@ -178,8 +213,15 @@ func (a *app) changeExport() *cobra.Command {
 
 func (a *app) changeLog() *cobra.Command {
 	var session string
-	cmd := a.cmd("log CHANGE", "show what the program said while it worked", "Shows the transcript of a session, the last one unless --session names another. A row of the program's begins with |, one of the host's with [sallyport]. With --json its lines as recorded.",
-		"  sallyport change log chg-1a2b3c4d\n  sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json",
+	cmd := a.cmd("log CHANGE", "show what the agent or program printed while it worked", `Shows the transcript of a change: what its agent or program printed while it worked, without
+secrets. A row of the program's begins with |, one of sallyport's own with [sallyport]. At a
+terminal it opens in your pager.
+
+If the change has had several sessions, the last one is shown. "sallyport change show CHANGE" lists
+them, and --session names another. With --json each recorded line is one JSON object.`,
+		`  sallyport change log
+  sallyport change log chg-1a2b3c4d
+  sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json`,
 		oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -190,15 +232,20 @@ func (a *app) changeLog() *cobra.Command {
 			}
 			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, a.spoken(w)) })
 		})
-	cmd.Flags().StringVar(&session, "session", "", "which session: `ID` (default: the last)")
+	cmd.Flags().StringVar(&session, "session", "", "show the session with this `ID` (default: the last)")
 	return cmd
 }
 
 func (a *app) changeCancel() *cobra.Command {
 	var reason string
-	cmd := a.cmd("cancel CHANGE", "withdraw a change", `Stops the work and ends the change. A checkpoint keeps what the program had done. For a change that
-landed and could not be rolled back (rollback_failed), it stops trying to roll back; the new files
-remain.`,
+	cmd := a.cmd("cancel CHANGE", "stop a change and end it; nothing more of it lands", `Stops the work on a change and ends it. Nothing of it lands, and no file of yours changes. A
+checkpoint keeps what the agent had done: "sallyport resume IDENTITY" lets it go on later.
+
+What has landed is not undone by this; "sallyport rollback" does that. A change that landed and
+could not be rolled back (rollback_failed) ends too: sallyport stops trying to roll it back, and
+the new files remain.
+
+Exit status: 0 when it has ended so. If the change came to rest first, the status of that.`,
 		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
 			c, err := a.connect(ctx)
@@ -232,6 +279,6 @@ remain.`,
 			a.hint(d)
 			return nil
 		})
-	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit: `TEXT`")
 	return cmd
 }

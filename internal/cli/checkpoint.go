@@ -17,9 +17,13 @@ import (
 const violationsShown = 20
 
 func (a *app) checkpointList() *cobra.Command {
-	return a.cmd("list CHANGE", "show a change's checkpoints in the order they were taken",
-		`Lists a change's checkpoints, the oldest first: when each was taken and why, its verdict and how bad,
-the files that differ from the checkpoint before it and from the base, and the rules it breaks.`,
+	return a.cmd("list CHANGE", "list the recorded states of a change's work, oldest first",
+		`Lists the checkpoints of a change, oldest first. A checkpoint is the agent's work as it was recorded
+and judged at one moment. For each it says when it was taken and why, whether it is valid, how many
+files differ from the checkpoint before it and from the base, and the rules that it breaks.
+
+Next: "checkpoint diff" shows what is in one. "sallyport rollback --checkpoint ID" returns the
+change's work to one.`,
 		"  sallyport checkpoint list chg-1a2b3c4d\n  sallyport checkpoint list chg-1a2b3c4d --json", oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -83,8 +87,11 @@ func oneCheckpoint(words []string) error {
 }
 
 func (a *app) checkpointShow() *cobra.Command {
-	return a.cmd("show CHECKPOINT", "show one checkpoint", "Shows what a checkpoint holds, its verdict and the commit that keeps it.",
-		"  sallyport checkpoint show ckpt-001-0123abcd", oneCheckpoint, func(cmd *cobra.Command, words []string) error {
+	return a.cmd("show CHECKPOINT", "show the files of one checkpoint, and the rules that it breaks", `Shows the files that a checkpoint changes, whether it is valid, the rules that it breaks and what to
+do about each, what was left out of it, and the commit that keeps it in the home's own copy of the
+repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change.`,
+		`  sallyport checkpoint show ckpt-001-0123abcd
+  sallyport checkpoint show ckpt-001-0123abcd --json`, oneCheckpoint, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
@@ -106,10 +113,12 @@ func (a *app) checkpointShow() *cobra.Command {
 }
 
 func (a *app) checkpointDiff() *cobra.Command {
-	return a.cmd("diff [FROM] CHECKPOINT", "compare a checkpoint with an earlier one, or with the base",
-		`Shows a unified diff. With one checkpoint it is cumulative: all that differs from the change's base.
-With two it is what differs between them; with the previous one as FROM it is incremental.
-Control characters are shown escaped; for a patch to apply, use checkpoint export.`,
+	return a.cmd("diff [FROM] CHECKPOINT", "show what a checkpoint changes, as a diff",
+		`Shows a unified diff. With one checkpoint it shows all that differs from the change's base. With two
+it shows what differs between them: with the previous one as FROM, what the agent did since.
+
+Control characters are shown escaped, and secrets by their kind. For a patch that applies, use
+"sallyport checkpoint export".`,
 		"  sallyport checkpoint diff ckpt-002-0123abcd\n  sallyport checkpoint diff ckpt-001-89abcdef ckpt-002-0123abcd",
 		func(words []string) error {
 			if len(words) != 1 && len(words) != 2 {
@@ -135,11 +144,15 @@ Control characters are shown escaped; for a patch to apply, use checkpoint expor
 }
 
 func (a *app) checkpointExport() *cobra.Command {
-	return a.cmd("export CHECKPOINT", "keep a checkpoint's diff as a file of the home",
-		`Has the daemon write what a checkpoint differs in from the change's base to
-.state/changes/CHANGE/checkpoints/CHECKPOINT.diff in the home, with binary data, so that git apply
-takes it, and prints the file's path. Doing it again writes the file again.`,
-		"  sallyport checkpoint export ckpt-002-0123abcd", oneCheckpoint, func(cmd *cobra.Command, words []string) error {
+	return a.cmd("export CHECKPOINT", "keep a checkpoint as a patch in a file of the home",
+		`Writes all that a checkpoint changes as a patch that "git apply" takes, with binary data, and prints
+where: .state/changes/CHANGE/checkpoints/CHECKPOINT.diff in the home. Doing it again writes the
+same file again. No file of your repository changes.
+
+The file goes with the change's other exports, 30 days after the change has ended unless retention:
+in the home's sallyport.yaml says otherwise.`,
+		`  sallyport checkpoint export ckpt-002-0123abcd
+  git apply --index "$(sallyport checkpoint export ckpt-002-0123abcd)"`, oneCheckpoint, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err

@@ -17,7 +17,13 @@ import (
 )
 
 func (a *app) daemonStart() *cobra.Command {
-	return a.cmd("start", "start the home's daemon, if none runs", "Starts the daemon apart from this terminal. Any command that needs one does so by itself.",
+	return a.cmd("start", "start the home's daemon now, if none runs", `Starts the daemon of the home in the background, if none runs, and says its process and its socket.
+You hardly need it: any command that needs the daemon starts it.
+
+The daemon ends by itself after 15 minutes in which nothing was to be done and no command asked it
+anything. Nothing is lost by that, and what waits for you goes on waiting. A change that is worked
+on, lands, is on trial or could not be rolled back yet keeps the daemon running; so do an open
+"change watch" and a scraper of its metrics.`,
 		"  sallyport daemon start", exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -40,8 +46,13 @@ func (a *app) tellDaemon(ctx context.Context, c *client.Client) error {
 }
 
 func (a *app) daemonStatus() *cobra.Command {
-	return a.cmd("status", "say whether the home's daemon runs", "Says whether a daemon runs; it starts none. Exit status 1 if none does.",
-		"  sallyport daemon status", exactly(), func(cmd *cobra.Command, _ []string) error {
+	return a.cmd("status", "say whether the home's daemon runs, and start none", `Says whether the home's daemon runs: its process, build and socket, how many changes are worked on,
+and how many wait for you. It starts none. That none runs is no fault: a daemon with nothing to do
+ends by itself after 15 minutes, and the next command starts another.
+
+Exit status: 0 if one runs, 1 if none does.`,
+		`  sallyport daemon status
+  sallyport daemon status --json`, exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
 				return err
@@ -62,9 +73,12 @@ const stopTime = 30 * time.Second
 
 func (a *app) daemonStop() *cobra.Command {
 	var wait bool
-	cmd := a.cmd("stop", "stop the home's daemon", `Stops the daemon and waits until it has ended. Nothing is lost: the next command starts a daemon
-that goes on from there. An agent that was working begins anew then, on the files of its base. With
---wait all work comes to its end first; a change that waits for a person does not count.`,
+	cmd := a.cmd("stop", "stop the home's daemon", `Stops the home's daemon and waits until it has ended. Nothing is lost: the next command starts a
+daemon that goes on from there. What waits for you goes on waiting.
+
+An agent that is working is interrupted, and what it had done is kept in a checkpoint. Then a named
+agent goes on where it was; a command begins anew on a fresh copy. With --wait all work comes to its
+end first. A change that waits for a person is not waited for.`,
 		"  sallyport daemon stop\n  sallyport daemon stop --wait", exactly(), func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			home, err := a.home()
@@ -96,7 +110,7 @@ that goes on from there. An agent that was working begins anew then, on the file
 			}
 			return nil
 		})
-	cmd.Flags().BoolVar(&wait, "wait", false, "first wait until nothing is being done")
+	cmd.Flags().BoolVar(&wait, "wait", false, "first let all work come to its end")
 	return cmd
 }
 
@@ -162,7 +176,14 @@ func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
 }
 
 func (a *app) daemonRun() *cobra.Command {
-	return a.cmd("run", "serve the home in the foreground", "Serves the home until it is stopped; for a service manager, or to watch it. Other commands start one by themselves.",
+	return a.cmd("run", "run the daemon in the foreground, for a service manager", `Serves the home in the foreground until it is stopped, by a signal or by "sallyport daemon stop". It
+is for a service manager, or to see what the daemon logs. You hardly need it: any command that
+needs the daemon starts one in the background.
+
+Like every daemon it ends by itself after 15 minutes without work and without a command. Let the
+service manager start it again only where that is wanted.
+
+Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon serves the home.`,
 		"  sallyport daemon run --home /srv/sallyport", exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
@@ -175,8 +196,10 @@ func (a *app) daemonRun() *cobra.Command {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return a.cmd("version", "show this program's build", "Shows the build of this program. The daemon may be of another one: see daemon status.",
-		"  sallyport version", exactly(), func(*cobra.Command, []string) error { return a.build() })
+	return a.cmd("version", "show which build of sallyport this is", `Shows the build of this program and the version of the protocol that it speaks with the daemon. The
+daemon may be of another build, as after an upgrade: "sallyport daemon status" says which.`,
+		`  sallyport version
+  sallyport version --json`, exactly(), func(*cobra.Command, []string) error { return a.build() })
 }
 
 func (a *app) build() error {

@@ -14,18 +14,18 @@ func Docs() string {
 	var b strings.Builder
 	b.WriteString("# The command line\n\nWritten from the program by `make docs`; do not edit.\n\n")
 	b.WriteString(rootLong + "\n\n")
-	b.WriteString("Every command takes `--home DIR`, `--json` and `--help`. With `--json` the answer is one JSON document on standard\n" +
-		"output, or one a line for what streams; an error is `{\"event\":\"error\",\"error\":{\"kind\",\"text\",\"next\"},\"exit\"}` there.\n" +
-		"A list is an array, empty if there is nothing; each of its rows names itself in `id` (an agent in `name`, an entry of the audit in `seq`).\n" +
-		"Without it results go to standard output, progress and errors to standard error.\n\n")
+	b.WriteString("Every command takes `--home DIR`, `--json` and `--help`. Results go to standard output, progress and errors to standard\n" +
+		"error. With `--json` the answer is one JSON document on standard output, or one a line for what comes bit by bit. An\n" +
+		"error is `{\"event\":\"error\",\"error\":{\"kind\",\"text\",\"next\"},\"exit\"}` there. A list is an array, empty if there is nothing.\n" +
+		"Each of its rows names itself in `id`, an agent in `name`, an entry of the audit in `seq`.\n\n")
 	b.WriteString("## Exit status\n\n| status | meaning |\n|---|---|\n")
 	for _, e := range exitMeanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.meaning)
 	}
-	b.WriteString("\nThe beginning of an id is enough where only one begins so: `chg-1a` or `1a2`. The id of a change can be left out where one is meant:\n" +
-		"`approve` takes the one that waits, `confirm` the one on trial, `change watch` the one that is under way.\n")
-	b.WriteString("\n`run`, `resume`, `approve`, `rollback`, `change redo` and `change watch` follow a change and end with the status of where it came to rest;\n" +
-		"the others end with 0 when they have done what they say.\n")
+	b.WriteString("\n`run`, `resume`, `approve`, `confirm`, `rollback`, `change redo` and `change watch` follow a change. They end with\n" +
+		"the status of where it came to rest. Every other command ends with 0 when it has done what it says.\n\n" +
+		"## Ids\n\nThe beginning of an id is enough where only one begins so: `chg-1a` or `1a2`. An id can be left out where only one change can\n" +
+		"be meant: `approve` takes the one that waits, `confirm` the one on trial, `change watch` the one that is under way.\n")
 	for _, c := range root.Commands() {
 		document(&b, c)
 	}
@@ -44,6 +44,9 @@ func document(b *strings.Builder, c *cobra.Command) {
 		flags(b, c.NonInheritedFlags())
 		return
 	}
+	if c.Name() != "completion" {
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", c.Name(), strings.TrimSpace(c.Long))
+	}
 	for _, sub := range c.Commands() {
 		document(b, sub)
 	}
@@ -53,7 +56,25 @@ func described(c *cobra.Command) string {
 	if c.Name() == "bash" || c.Name() == "fish" || c.Name() == "powershell" || c.Name() == "zsh" {
 		return c.Short + "."
 	}
-	return c.Long
+	return tabled(c.Long)
+}
+
+// tabled sets what help shows in columns apart, so that Markdown keeps them.
+func tabled(long string) string {
+	var b strings.Builder
+	inside := false
+	for line := range strings.Lines(long) {
+		row := strings.HasPrefix(line, "  ")
+		if row && !inside {
+			b.WriteString("\n")
+		}
+		if row {
+			b.WriteString("  ")
+		}
+		b.WriteString(line)
+		inside = row
+	}
+	return b.String()
 }
 
 func unindented(s string) string {

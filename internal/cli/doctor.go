@@ -27,13 +27,17 @@ func (a *app) doctorCommand() *cobra.Command {
 	var tries bool
 	var repo string
 	cmd := a.cmd("doctor", "say what works on this machine, and how to mend what does not",
-		`Tries what sallyport needs: the home and its files, git, the sandbox. In a sandbox it tries what a
-program must not be able to do. Each try has a control: the same where nothing forbids it.
---self-test shows every try. Exit status 1 if something is missing that sallyport cannot run
-without, or if a try in the sandbox worked.
+		`Tries what sallyport needs: the home and its files, git, the sandbox, the agents that are installed.
+In a sandbox it tries what a program there must not be able to do. Each such try has a control: the
+same where nothing forbids it. --self-test shows every try. A change that is stuck is named, too.
 
-In a repository it also says whether changes can be made there, and what the repository says that
-does not count. It writes nothing there. The exit status is the home's.`,
+In a repository it also says whether changes can be made there, and what the repository's own files
+say that does not count. It writes nothing there.
+
+What does not work comes with a command that mends it, behind fix:.
+
+Exit status: 1 if something is missing that sallyport cannot run without, or if a try in the sandbox
+worked. What it says of a repository does not change the status.`,
 		"  sallyport doctor\n  sallyport doctor --repo ~/src/project\n  sallyport doctor --self-test\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
@@ -58,8 +62,8 @@ does not count. It writes nothing there. The exit status is the home's.`,
 			}
 			return ended(code)
 		})
-	cmd.Flags().StringVar(&repo, "repo", "", "`DIR` inside the repository to look at (default: where you stand)")
-	cmd.Flags().BoolVar(&tries, "self-test", false, "show everything that was tried in a sandbox")
+	cmd.Flags().StringVar(&repo, "repo", "", "look at the repository that holds `DIR` (default: where you stand)")
+	cmd.Flags().BoolVar(&tries, "self-test", false, "show everything that was tried in a sandbox, and how it failed")
 	return cmd
 }
 

@@ -31,16 +31,16 @@ var exitMeanings = []struct {
 	meaning string
 }{
 	{exitDone, "done"},
-	{exitError, "error"},
-	{exitUsage, "usage"},
-	{exitWaiting, "waiting for a person"},
-	{exitRefused, "refused, by a rule, by a check, by a person or by the state of the repository"},
+	{exitError, "something went wrong; the message says what"},
+	{exitUsage, "the command line is wrong; --help shows how it goes"},
+	{exitWaiting, "it waits for a person"},
+	{exitRefused, "refused by a rule, by a check, by a person, or because of the state of the repository"},
 	{exitRolledBack, "rolled back"},
-	{exitAgentFailed, "agent failed"},
+	{exitAgentFailed, "the agent failed"},
 	{exitNothing, "nothing to do: the agent changed nothing"},
 	{exitBaseFails, "the agent changed nothing, and the base fails its own checks"},
 	{exitTaken, "another daemon serves the home (daemon run only)"},
-	{exitInterrupted, "interrupted; the change goes on"},
+	{exitInterrupted, "you left the change running, and it goes on"},
 }
 
 // exitKinds maps what went wrong to an exit status; what is not here is an error.
@@ -96,17 +96,19 @@ func exitOf(c api.Change) int {
 	return exitError
 }
 
-// exitLine is the table in one line, for help; what only one command ends with stands in docs/cli.md.
-func exitLine() string {
-	parts := make([]string, 0, len(exitMeanings))
+// exitTable is the table as help shows it; what only one command ends with stands in its own help.
+func exitTable() string {
+	var b strings.Builder
 	for _, e := range exitMeanings {
-		if e.code == exitTaken {
-			continue
+		if e.code != exitTaken {
+			fmt.Fprintf(&b, "  %3d  %s\n", e.code, e.meaning)
 		}
-		parts = append(parts, fmt.Sprintf("%d %s", e.code, e.meaning))
 	}
-	return strings.Join(parts, ", ")
+	return b.String()
 }
+
+// exitLine is what help says of the statuses of a command that follows no change.
+const exitLine = "Exit status: 0 done, 1 something went wrong, 2 the command line is wrong, 4 refused, unless it says otherwise above.\n"
 
 // exit ends a command with a status and nothing more to say.
 type exit int

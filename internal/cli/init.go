@@ -20,17 +20,19 @@ import (
 	"sallyport/internal/sandbox"
 )
 
-const initLong = `Writes a .sallyport.yaml at the top of the repository. It says which agent "sallyport run" uses here
-when no other is named, and how the agent is watched. All else that can be said there is commented
-out, with its default. The file counts once it is committed.
+const initLong = `Writes a .sallyport.yaml at the top of the repository, the rules for its changes. It says which
+agent "sallyport run" uses here when you name none, and what becomes of work that breaks a rule.
+Everything else that can be said there is commented out, with its default. The file counts once it
+is committed. No other file is touched.
 
 At a terminal it asks. With --yes, --agent or --strategy, and without a terminal, it takes the
-default: the first agent that is installed and whose key is in your environment, and
+defaults: the first agent that is installed and whose key is in your environment, and
 direct_worktree. A file that is there already is left as it is; --force shows the difference and
 replaces it.
 
-Then it says whether changes can be made in this repository as it stands, and what the repository
-says that does not count. "sallyport doctor" says it again.`
+Then it says whether changes can be made in this repository as it stands, and what the repository's
+own files say that does not count. "sallyport doctor" says that again. The last lines are the
+commands to run next.`
 
 // initFlags are the words of init.
 type initFlags struct {
@@ -43,16 +45,16 @@ var strategies = []string{"direct_worktree", "shadow_workspace"}
 
 func (a *app) initCommand() *cobra.Command {
 	var f initFlags
-	cmd := a.cmd("init [flags]", "write a repository's .sallyport.yaml", initLong,
+	cmd := a.cmd("init [flags]", "write the .sallyport.yaml of a repository, the rules for its changes", initLong,
 		`  sallyport init
   sallyport init --yes
   sallyport init --agent codex --strategy shadow_workspace`,
 		exactly(), func(cmd *cobra.Command, _ []string) error { return a.init(cmd, f) })
 	cmd.Flags().StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
-	cmd.Flags().StringVar(&f.agent, "agent", "", "the repository's agent: `NAME`, or none")
-	cmd.Flags().StringVar(&f.strategy, "strategy", "", "`NAME`: direct_worktree or shadow_workspace")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "ask nothing: take the default where no flag says otherwise")
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace a file that is there, after showing the difference")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent for this repository: `NAME`, or none")
+	cmd.Flags().StringVar(&f.strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "ask nothing, and take the defaults where no flag says otherwise")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace a file that is there already, after showing the difference")
 	return cmd
 }
 

@@ -231,8 +231,8 @@ func (a *app) cmd(use, brief, long, example string, args func([]string) error, r
 }
 
 // group builds a noun: it only has verbs.
-func group(use, brief string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: brief + ": " + named(verbs)}
+func group(use, brief, long string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: brief + ": " + named(verbs), Long: long}
 	c.RunE = func(cmd *cobra.Command, args []string) error { return noVerb(cmd, use, verbs, args) }
 	c.AddCommand(verbs...)
 	return c

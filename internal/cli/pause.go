@@ -12,7 +12,11 @@ import (
 
 func (a *app) changePause() *cobra.Command {
 	var reason string
-	cmd := a.cmd("pause CHANGE", "stop an agent where it stands", "Stops every process of the change's agent until \"change resume\". Its time limit goes on.",
+	cmd := a.cmd("pause CHANGE", `let a working agent stand still until "change resume"`, `Stops every process of a change's agent where it stands, until "sallyport change resume CHANGE".
+Nothing is lost. The agent's time limit goes on while it stands still.
+
+Meanwhile you can look at its work ("change diff", "checkpoint list"), record it ("checkpoint now")
+or take files back ("sallyport rollback CHANGE --file PATH").`,
 		`  sallyport change pause chg-1a2b3c4d --reason "let me look first"`, oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -23,12 +27,16 @@ func (a *app) changePause() *cobra.Command {
 			}
 			return a.said(words[0], api.Paused, "paused; it goes on with: "+a.command("sallyport change resume "+words[0]))
 		})
-	cmd.Flags().StringVar(&reason, "reason", "", "`WHY`, for the audit log")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit: `TEXT`")
 	return cmd
 }
 
 func (a *app) changeResume() *cobra.Command {
-	return a.cmd("resume CHANGE", "let a paused or blocked change go on", "Lets the agent go on where it stands; if it was lost with its daemon, a new session begins. The key of its model is read from your environment again.",
+	return a.cmd("resume CHANGE", "let the agent of a paused or blocked change go on", `Lets the agent of a paused or blocked change go on where it stands. If it was lost with its daemon,
+a new session begins. The key of its model is read from your environment again.
+
+It does not wait for the end; "sallyport change watch CHANGE" follows the change. A change that has
+ended goes on with "sallyport resume IDENTITY".`,
 		"  sallyport change resume chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -68,7 +76,10 @@ func (a *app) said(change, state, text string) error {
 }
 
 func (a *app) checkpointNow() *cobra.Command {
-	return a.cmd("now CHANGE", "record a working agent's workspace at once", "Stops the agent for a moment, records and judges what it has changed so far, and lets it go on.",
+	return a.cmd("now CHANGE", "record and judge an agent's work now", `Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
+go on. It prints the files, the verdict and the rules that are broken. No file of yours changes.
+
+You need it only to look between two checkpoints: they come every half minute by themselves.`,
 		"  sallyport checkpoint now chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -10,14 +10,17 @@ import (
 func (a *app) changeRedo() *cobra.Command {
 	var approve string
 	var output bool
-	cmd := a.cmd("redo CHANGE", "do a change again on its branch as it is now",
+	cmd := a.cmd("redo CHANGE", "apply a change to its branch as it is now, and ask again",
 		`Applies the edits of a change to the branch as it is now. Use it when the branch has moved or a
 check failed, for a change that waits for approval or has ended without landing.
 
 If all edits fit, the checks run and a new card follows. If not, or if a check has failed, the agent
-goes on there and is told why. A program that reads no messages runs again from the beginning. The
-old card is void. Then it follows the change, as run does. You are always asked about the new card.
-What was there before is kept: "checkpoint list" shows it.`,
+goes on there and is told why. A program that reads no messages runs again from the beginning.
+
+Nothing lands without your yes to the new card, and the old card is void. What was there before is
+kept: "sallyport checkpoint list CHANGE" shows it. It follows the change, as run does.
+
+Exit status: 0 when it has landed, 3 when it waits for you; else that of where it came to rest.`,
 		"  sallyport change redo chg-1a2b3c4d\n  sallyport change redo chg-1a2b3c4d --approve later", oneChange,
 		func(cmd *cobra.Command, words []string) error {
 			if approve == "yes" {

@@ -38,10 +38,15 @@ func executionMode(mode, next string) error {
 func (a *app) resumeCommand() *cobra.Command {
 	var mode string
 	var output bool
-	cmd := a.cmd("resume IDENTITY", "let the agent of a session go on", `Lets a session's agent go on. If it was paused or blocked, it goes on from there; else a new run
-begins with the session's identity, its transcript and its last tree. The key of the agent's model
-is read from your environment. Then it follows the change, as run does. "run" at its end and "change
-show" name a session's identity.`,
+	cmd := a.cmd("resume IDENTITY", "let the agent of a change that has ended or stands still go on", `Lets the agent of a session go on, also when its change has failed, was cancelled or was refused. If
+it was paused or blocked, it goes on from there. Otherwise a new run begins with the session's
+identity, its transcript and its last tree. The key of the agent's model is read from your
+environment.
+
+Then it follows the change, as run does, and a new card follows. "sallyport change show CHANGE"
+names the identity, and so does "run" at its end.
+
+Exit status: 0 when it has landed, 3 when it waits for you; else that of where it came to rest.`,
 		"  sallyport resume sh-1a2b3\n  sallyport resume sh-1a2b3 --output", oneIdentity,
 		func(cmd *cobra.Command, words []string) error {
 			if err := executionMode(mode, "sallyport resume --help"); err != nil {
@@ -69,7 +74,7 @@ show" name a session's identity.`,
 			}
 			return a.see(ctx, c, change.ID, a.manner(approve, output))
 		})
-	cmd.Flags().StringVar(&mode, "execution-mode", "", "`MODE`: deterministic or interactive; a plain command is always interactive")
+	cmd.Flags().StringVar(&mode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
 	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")
 	return cmd
 }
@@ -97,12 +102,17 @@ func (a *app) hint(d api.Detail) {
 }
 
 func (a *app) changeTell() *cobra.Command {
-	cmd := a.cmd("tell CHANGE TEXT…", "say something to a working agent",
-		`Sends TEXT to the program of a change while it works, as a message on its standard input (an agent
-with a name, or run --messages). It shows whether TEXT arrived, whether it was acknowledged and what
-the program answered. Flags of this command come before CHANGE. Exit status 1 if TEXT did not
-arrive.`,
-		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one`,
+	cmd := a.cmd("tell CHANGE TEXT…", "tell a working agent something, in the middle of its work",
+		`Sends TEXT to the agent of a change while it works. An agent with a name hears it in the middle of
+its work or when its turn ends; docs/agents.md says which. A command hears it only if it was
+started with run --messages, on its standard input.
+
+It waits a few seconds, and says whether TEXT arrived, whether it was acknowledged and what was
+answered. Flags of this command come before CHANGE.
+
+Exit status: 0 if TEXT arrived, 1 if it did not.`,
+		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one
+  sallyport change tell --json chg-1a2b3c4d 'Leave the parser alone'`,
 		func(words []string) error {
 			if len(words) == 0 {
 				return exactly("CHANGE", "TEXT…")(words)

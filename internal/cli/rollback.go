@@ -12,19 +12,22 @@ import (
 	"sallyport/internal/problem"
 )
 
-const rollbackLong = `Undoes a change that has landed, or reverts files of one that has not landed.
+const rollbackLong = `Undoes a change that has landed, or returns files of one that has not landed to an earlier state.
 
 A change that has landed is undone by a new change, of kind revert, with a card of its own. It
-returns exactly the paths that CHANGE touched to what they were, as one more commit. Nothing is
-undone before you approve it. A change on trial goes back at once, without a card: the old files,
-and the old version running.
+returns exactly the paths that CHANGE touched to what they were, as one more commit; no commit is
+removed. Nothing is undone before you approve it. A change on trial is rolled back at once, without
+a card: the old files return, and the old version runs again.
 
-The other forms are for a change that has not landed. They need no approval, because nothing lands.
---checkpoint returns its tree to one of its checkpoints, byte for byte. --file returns files, or
-folders with all below, to the last valid checkpoint. --smart returns the files that break a rule. A
-checkpoint keeps what was there before. An agent that works goes on, with the restored files.
+The other forms are for a change that has not landed. They change the copy that its agent works on,
+never your files, so they need no approval. --checkpoint returns the copy to one of its checkpoints,
+byte for byte. --file returns files, or folders with all below, to the last valid checkpoint.
+--smart returns the files that break a rule. A checkpoint first keeps what was there. An agent that
+works goes on, with the restored files.
 
---list undoes nothing. It lists what has landed last and can be undone.`
+--list undoes nothing. It lists what has landed last and can be undone.
+
+Exit status: 0 when it is undone, 3 when the rollback waits for you, 4 when it was refused.`
 
 // rollbackFlags are the words of rollback.
 type rollbackFlags struct {
@@ -38,7 +41,7 @@ type rollbackFlags struct {
 func (a *app) rollbackCommand() *cobra.Command {
 	var f rollbackFlags
 	var cmd *cobra.Command
-	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID | --list", "undo what has landed, or take a working tree back", rollbackLong,
+	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID | --list", "undo what has landed, or return files of a change to an earlier state", rollbackLong,
 		`  sallyport rollback chg-1a2b3c4d
   sallyport rollback chg-1a2b3c4d --approve yes --reason "breaks the build"
   sallyport rollback --checkpoint ckpt-002-0123abcd
@@ -61,9 +64,9 @@ func (a *app) rollbackCommand() *cobra.Command {
 			}
 			return a.undo(cmd, c, words[0], f)
 		})
-	cmd.Flags().StringVar(&f.mode, "approve", "", "`MODE`: ask, yes or later; for a change that has landed")
-	cmd.Flags().StringVar(&f.reason, "reason", "asked for on the command line", "why: `TEXT`; for a change that has landed")
-	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "make the tree that of the checkpoint with this `ID`")
+	cmd.Flags().StringVar(&f.mode, "approve", "", "ask (show the card and ask), yes (undo it without asking) or later (leave it waiting): `MODE`; for a change that has landed")
+	cmd.Flags().StringVar(&f.reason, "reason", "asked for on the command line", "why, for the commit and the audit: `TEXT`; for a change that has landed")
+	cmd.Flags().StringVar(&f.checkpoint, "checkpoint", "", "return the work to the checkpoint with this `ID`")
 	cmd.Flags().StringArrayVar(&f.files, "file", nil, "return this `PATH`, from the top of the repository, to the last valid checkpoint; repeatable")
 	cmd.Flags().BoolVar(&f.smart, "smart", false, "return the files that break a rule to the last valid checkpoint")
 	cmd.Flags().BoolVar(&f.list, "list", false, "list the last 20 landings that can be undone")

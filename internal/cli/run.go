@@ -20,8 +20,9 @@ import (
 	"sallyport/internal/problem"
 )
 
-const runLong = `Runs an agent, or any COMMAND, in a sandbox on a copy of the repository. Its result is checked and
-shown to you. It lands on the branch once a person has approved exactly that.
+const runLong = `Lets an agent, or any COMMAND, work on a copy of the repository, in a sandbox. The result is checked
+and shown to you as a card. It lands on the branch once you have approved exactly that. If you
+refuse, your files are as they were.
 
 --agent names the agent: codex, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:CMD' for any
 other one that speaks ACP. Without it and without a COMMAND the repository's .sallyport.yaml names
@@ -34,20 +35,24 @@ After three checkpoints in a row that break a rule it is stopped and waits for y
 The copy starts from the last commit of the branch. Your uncommitted work is not in it, unless you
 say --include-dirty, and is not touched. The sandbox reaches no network but its model and what
 --egress names. Your home folder is not in it. Of the machine it sees only /usr, the agent's own
-install folder and what --share names. The module caches of the project's kind are there to be read, as
---profile, a go.mod, a package.json or a pyproject.toml says.
+install folder and what --share names. It may read the module caches of the project's kind, which a
+go.mod, a package.json, a pyproject.toml or --profile names.
 
 --approve ask shows the card here and asks; that is the default at a terminal. --approve later
 leaves the change waiting, with exit status 3; that is the default elsewhere. --approve yes approves
-beforehand, and the audit says so. --message is the commit's message, as with approve.
+beforehand, and the commit says so. --message is the commit's message, as with approve.
 
 --onto NAME lands on another branch than the one it starts from, which may be new. No file that is
 checked out changes, and a pull request can be made of that branch.
 
 --trial 2m puts what has landed on trial. The repository's target, if it has one, restarts and is
-asked whether it answers. Then "sallyport confirm" keeps the change. "sallyport rollback" or silence
-brings everything back, the old version running. A target that does not answer goes back at once.
-Without --trial the target decides. --trial 0 asks nobody, but what does not answer goes back.`
+probed. Then "sallyport confirm" keeps the change. If you run "sallyport rollback", or nobody
+confirms in time, sallyport rolls it back: the old files return, and the old version runs again. A
+target that does not answer is rolled back at once. Without --trial the target decides. --trial 0
+asks nobody, but what does not answer is still rolled back.
+
+Ctrl-C asks whether to cancel the change or to leave it running; closing the terminal leaves it
+running. Next: "sallyport change watch" shows it again, "sallyport status" what waits for you.`
 
 // runFlags are the words of run.
 type runFlags struct {
@@ -60,7 +65,7 @@ type runFlags struct {
 
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
-	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]", "let an agent or a program change the repository, on a copy", runLong,
+	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]", "let an agent or a program work on a copy, and land what you approve", runLong,
 		`  sallyport run --agent codex "make the tests pass" --check "go test ./..."
   sallyport run --agent api --model claude-sonnet-4-5 --egress registries "update the dependencies"
   sallyport run --agent 'acp:my-agent --acp' --egress docs.example.org "explain the parser in its README"
@@ -73,30 +78,30 @@ func (a *app) runCommand() *cobra.Command {
 		nil, func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args) })
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // COMMAND's own flags are not ours, also when -- was forgotten
-	flags.StringVar(&f.wish.Agent, "agent", "", "who does it, by `NAME` (see sallyport agent list), or 'acp:CMD'; default: the repository's agent")
-	flags.StringVar(&f.wish.Model, "model", "", "the model that it asks, as its endpoint calls it: `NAME` (default: as the home says, or the agent's own)")
-	flags.StringArrayVar(&f.wish.Egress, "egress", nil, "`HOST` that its sandbox may reach, *.HOST for all below it, or registries, where packages come from; repeatable")
+	flags.StringVar(&f.wish.Agent, "agent", "", "who does it: `NAME` (see sallyport agent list), or 'acp:CMD' (default: as the repository says)")
+	flags.StringVar(&f.wish.Model, "model", "", "ask this model, by the name that its endpoint knows: `NAME` (default: as the home says, or the agent itself)")
+	flags.StringArrayVar(&f.wish.Egress, "egress", nil, "`HOST` that the agent may reach; *.HOST for all below it; registries for where packages come from; repeatable")
 	flags.StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
 	flags.StringVar(&f.wish.Text, "request", "", "what you want, in words: `TEXT`")
 	flags.StringArrayVar(&f.wish.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
 	flags.StringArrayVar(&f.wish.Forbid, "forbid", nil, "`GLOB` of paths that may not change; repeatable")
 	flags.StringArrayVar(&f.wish.Checks, "check", nil, "shell `COMMAND` that must succeed on the proposed tree, in a sandbox; repeatable")
-	flags.StringArrayVar(&f.wish.Setup, "setup", nil, "shell `COMMAND` such as 'npm ci', run in a sandbox with package registries in reach, once for what the base depends on; agent and checks find what it leaves in ignored paths and caches; repeatable")
+	flags.StringArrayVar(&f.wish.Setup, "setup", nil, "shell `COMMAND` that installs what the project needs, such as 'npm ci'; it runs in a sandbox that reaches package registries, once for each lock file; agent and checks find what it leaves in ignored paths and caches; repeatable")
 	flags.StringArrayVar(&f.wish.Shares, "share", nil, "`DIR` that the program may read; repeatable")
-	flags.StringArrayVar(&f.wish.Profiles, "profile", nil, "toolchain `NAME` whose module cache the program may read: go, node, python; repeatable")
-	flags.BoolVar(&f.wish.IncludeDirty, "include-dirty", false, "make your uncommitted changes part of the copy")
-	flags.StringArrayVar(&f.wish.IncludeIgnored, "include-ignored", nil, "`GLOB` of ignored paths that are proposed too; repeatable")
+	flags.StringArrayVar(&f.wish.Profiles, "profile", nil, "tool chain `NAME` whose module cache the program may read: go, node, python; repeatable")
+	flags.BoolVar(&f.wish.IncludeDirty, "include-dirty", false, "take your uncommitted changes along into the copy")
+	flags.StringArrayVar(&f.wish.IncludeIgnored, "include-ignored", nil, "`GLOB` of paths that git ignores and that may land too; repeatable")
 	flags.StringVar(&f.wish.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
-	flags.StringVar(&f.wish.Onto, "onto", "", "branch `NAME` to land on instead, one that is not checked out; a new one is made from the branch it starts from")
-	flags.StringVarP(&f.wish.Message, "message", "m", "", "what the commit is to say: `TEXT`, its first line the subject (default: what you want)")
-	flags.StringVar(&f.approve, "approve", "", "`MODE`: ask, yes or later")
+	flags.StringVar(&f.wish.Onto, "onto", "", "land on branch `NAME` instead, which is not checked out; a new one is made from the branch that the change starts from")
+	flags.StringVarP(&f.wish.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject (default: the request)")
+	flags.StringVar(&f.approve, "approve", "", "what to do with the finished work: `MODE`, ask (show it and ask), yes (land it if rules and checks pass) or later (leave it waiting)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")
-	flags.StringVar(&f.replay, "replay", "", "play this YAML script instead of running COMMAND: `FILE`")
-	flags.StringVar(&f.wish.Strategy, "strategy", "", "what becomes of files that break a rule while the program works: `NAME`, direct_worktree (it corrects them) or shadow_workspace (all goes back to the last valid checkpoint); default: as the rules say")
-	flags.BoolVar(&f.wish.Messages, "messages", false, "the program reads messages, one JSON object a line, on its standard input, and may answer on its standard output")
+	flags.StringVar(&f.replay, "replay", "", "play the YAML script in `FILE` instead of running COMMAND, as the demo does")
+	flags.StringVar(&f.wish.Strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint); default: as the rules say")
+	flags.BoolVar(&f.wish.Messages, "messages", false, "COMMAND reads messages, one JSON object a line, on its standard input, and may answer (docs/protocol.md)")
 	flags.StringVar(&f.plan, "plan", "", "read allowed_areas and forbidden_areas of this change from a YAML `FILE`; --forbid adds to it")
-	flags.StringVar(&f.wish.ExecutionMode, "execution-mode", "", "`MODE`: deterministic or interactive; a plain command is always interactive")
+	flags.StringVar(&f.wish.ExecutionMode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
 	flags.BoolVar(&f.output, "output", false, "show the program's output while it works")
 	return cmd
 }

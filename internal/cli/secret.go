@@ -22,13 +22,29 @@ const historyDefault = "1000"
 
 func (a *app) secretScan() *cobra.Command {
 	var history int
-	cmd := a.cmd("scan [PATH]", "look for secrets in files",
-		`Scans every file below PATH (default: where you stand), tracked by git or not, hidden or not; .git is left out.
---history scans what the last commits added too. A finding is a place and a kind, never the secret itself.
-A .gitleaks.toml, a .gitleaksignore and gitleaks:allow marks count as they stand in PATH; for a change that an
-agent made they count only as they stand at its base. Exit status 4 if there are findings, 1 if something could
-not be scanned, 0 if nothing was found.`,
-		"  sallyport secret scan\n  sallyport secret scan services/billing --json\n  sallyport secret scan . --history=200",
+	cmd := a.cmd("scan [PATH]", "look for secrets in your own files, and in what commits added",
+		`Looks for secrets (keys, tokens, passwords, logins in addresses) in every file below PATH, with the
+rules that judge an agent's work. PATH is where you stand if none is named. Files that git does not
+track and hidden files are scanned, too; .git is left out. --history also scans what the last
+commits added. Nothing is changed, and nothing leaves this machine.
+
+Each finding is one line on standard output: the place and the kind of secret, never the secret.
+Progress and what could not be scanned go to standard error.
+
+A finding can be wrong, or be meant. A .gitleaks.toml, a .gitleaksignore and gitleaks:allow marks
+count here as they stand in PATH. For an agent's change they count only as they stand at its base,
+and where they allow something only once the home trusts them; the last line names the words for
+policy.yaml.
+
+A secret that is in a commit stays in the history after you delete its line: change it where it is
+used.
+
+Exit status: 0 if nothing was found, 4 if something was, 1 if something could not be scanned.`,
+		`  sallyport secret scan                          # all files below here
+  sallyport secret scan services/billing --json
+  sallyport secret scan . --history              # and what the last 1000 commits added
+  sallyport secret scan . --history=200
+  sallyport secret scan || exit 1                # in a git hook or CI`,
 		func(args []string) error {
 			if len(args) > 1 {
 				return problem.Errorf(problem.Usage, "sallyport secret scan --help", "one PATH is taken, and %d are given", len(args))
@@ -54,7 +70,7 @@ not be scanned, 0 if nothing was found.`,
 			}
 			return a.scanned(cmd.Context(), c, path, history)
 		})
-	cmd.Flags().IntVar(&history, "history", 0, "also scan what the last `N` commits hold that HEAD reaches (1000 if no number is given)")
+	cmd.Flags().IntVar(&history, "history", 0, "also scan what the last `N` commits below HEAD added (--history alone: 1000)")
 	cmd.Flags().Lookup("history").NoOptDefVal = historyDefault
 	return cmd
 }

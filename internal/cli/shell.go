@@ -19,21 +19,26 @@ import (
 
 func (a *app) changeShell() *cobra.Command {
 	var rawOut bool
-	cmd := a.cmd("shell CHANGE", "open a shell in a change's own sandbox and workspace",
-		`Opens a shell beside the program while it works, in the same sandbox. At any other time the shell
-has a throw-away copy of what the change holds, and nothing that you do there becomes part of the
-change. Its first line says which of the two it is.
+	cmd := a.cmd("shell CHANGE", "open a shell in a change's sandbox, to look around or to try something",
+		`Opens a shell in the sandbox of a change. While its agent works, the shell stands beside it, in the
+same sandbox and on the same files. At any other time it has a throw-away copy of what the change
+holds, and nothing that you do there becomes part of the change. Its first line says which of the
+two it is. Your own files are not in it.
 
-The program cannot read what you type or see: the shell's terminal, memory and descriptors are closed to it. It
-sees the command lines that run, as you see its own. What you start from the shell reads your terminal, so be as
-careful with a script of the workspace as anywhere else.
+The agent cannot read what you type or see: the shell's terminal, memory and descriptors are closed
+to it. It sees the command lines that run, as you see its own. What you start from the shell reads
+your terminal, so be as careful with a script of the workspace as anywhere else.
 
-What is printed is shown as text. What would drive your terminal (colours, moving about, titles, the clipboard) is
-escaped. Programs that fill the screen need --raw, which passes everything on.
+What is printed is shown as text. What would drive your terminal (colours, moving about, titles, the
+clipboard) is escaped. Programs that fill the screen need --raw, which passes everything on.
 
-With --json what is printed comes as notices. Without a terminal it reads commands until its input ends. Exit
-status: the shell's own.`,
-		"  sallyport change shell chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
+Without a terminal it reads commands until its input ends. With --json what is printed comes as
+notices.
+
+Exit status: the shell's own.`,
+		`  sallyport change shell chg-1a2b3c4d
+  sallyport change shell chg-1a2b3c4d --raw
+  echo 'go test ./...' | sallyport change shell chg-1a2b3c4d`, oneChange, func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {
 				return err
@@ -64,7 +69,7 @@ status: the shell's own.`,
 			}
 			return ended(code)
 		})
-	cmd.Flags().BoolVar(&rawOut, "raw", false, "pass on what drives a terminal, for programs that fill the screen")
+	cmd.Flags().BoolVar(&rawOut, "raw", false, "pass on what drives a terminal, for programs that fill the screen; the agent may have written it")
 	return cmd
 }
 

@@ -13,8 +13,14 @@ import (
 )
 
 func (a *app) changeShow() *cobra.Command {
-	return a.cmd("show CHANGE", "tell a change's story", "Shows what was asked, what it does to the files, what happened when, and where it stands.",
-		"  sallyport change show chg-1a2b3c4d\n  sallyport change show chg-1a2b3c4d --json", oneChange,
+	return a.cmd("show CHANGE", "tell the story of a change, from the request to where it stands", `Tells the story of a change: what was asked and by whom, what it does to the files, its checks, what
+happened when, what it asked of the network, what its models used, and where it stands. The last
+lines name the commands to run next, and the identity of its agent's session.
+
+Without an id it shows the one change that is under way.`,
+		`  sallyport change show
+  sallyport change show chg-1a2b3c4d
+  sallyport change show chg-1a2b3c4d --json`, oneChange,
 		func(cmd *cobra.Command, words []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -14,12 +14,15 @@ import (
 
 func (a *app) statsCommand() *cobra.Command {
 	var prometheus bool
-	cmd := a.cmd("stats [CHANGE]", "say how long things take, what is over its limit, and the figures of one change",
-		`Shows what the daemon has measured since it began. Alerts come first. Then it shows how long each
-thing took: half, 95 and 99 of 100 took at most so long, the longest, and its limit. Then it shows
-how often things happened, and what is held. With CHANGE the change's own figures follow; they are
-kept for the last 256 changes. --prometheus writes the figures as a scraper reads them;
-docs/metrics.md names them all.`,
+	cmd := a.cmd("stats [CHANGE]", "show how long things take, what is over its limit, and what models used",
+		`Shows what the daemon has measured since it started. First come the alerts: what is over its limit.
+Then, for each thing that is measured: p50, p95 and p99 (half, 95 % and 99 % of them took at most so
+long), the longest, the target and the limit. Then how often things happened, what is held on disk
+and in memory, and what models used.
+
+With CHANGE the figures of that change follow; they are kept for the last 256 changes. A daemon that
+ends forgets its figures, but not what models used. --prometheus writes the figures as a scraper
+reads them; docs/metrics.md explains each.`,
 		"  sallyport stats\n  sallyport stats chg-1a2b3c4d\n  sallyport stats --json\n  sallyport stats --prometheus",
 		func(words []string) error {
 			if len(words) > 1 {

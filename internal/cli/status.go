@@ -23,8 +23,13 @@ const recentMax = 10
 
 func (a *app) statusCommand() *cobra.Command {
 	var disk bool
-	cmd := a.cmd("status", "what waits for you, what is being worked on, what came of the rest",
-		"Shows the home, its daemon and its changes: those that wait for you first. --disk shows instead what the home has on disk, as the disk counts, and what gc would free.",
+	cmd := a.cmd("status", "show what waits for you, what is being worked on, and what to do next",
+		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
+named with what ends that. If something waits for you, the last line is the command to run next.
+Above stand the home, its daemon, how the sandbox confines programs, and what is over its limit.
+
+--disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
+free.`,
 		"  sallyport status\n  sallyport status --json\n  sallyport status --disk", exactly(), func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			c, err := a.connect(ctx)
@@ -61,7 +66,7 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			return nil
 		})
-	cmd.Flags().BoolVar(&disk, "disk", false, "show what the home has on disk")
+	cmd.Flags().BoolVar(&disk, "disk", false, "show instead what the home has on disk, and what gc would free")
 	return cmd
 }
 

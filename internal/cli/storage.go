@@ -11,14 +11,19 @@ import (
 
 func (a *app) gcCommand() *cobra.Command {
 	var dry bool
-	cmd := a.cmd("gc", "remove what need not be kept any more",
-		`Removes what the home has kept long enough: the workspaces of changes that have ended, what a crash
-has left, and in the host's own repositories what no ref names. Refs, checkpoints, transcripts and
-exports go after the times under retention: in the home's sallyport.yaml. The daemon does the same
-by itself after a start.
+	cmd := a.cmd("gc", "free disk space: remove what has been kept long enough",
+		`Removes from the home what has been kept long enough: the workspaces of changes that have ended,
+what a crash has left, and what no ref names in the host's own copies of repositories. Refs,
+checkpoints, transcripts and exports go 30 days after their change has ended, unless retention: in
+the home's sallyport.yaml says otherwise. The daemon does the same by itself, after its start and
+once a day.
 
-Nothing of an open change goes. Work that did not land keeps a ref for that time. What has landed
-can be rolled back as before, and the audit log stays. --dry-run only says what would go.`,
+No file of your repositories is touched. Nothing of an open change goes. What has landed can be
+rolled back as before, and the audit stays. The work of a change that did not land goes after that
+time: "sallyport change export" keeps it as a patch.
+
+--dry-run removes nothing and says what would go. "sallyport status --disk" shows what the home
+takes.`,
 		"  sallyport gc --dry-run\n  sallyport gc", exactly(), func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -46,11 +46,14 @@ func (a *app) ofRepo(use, brief, long, example string, run func(ctx context.Cont
 }
 
 func (a *app) targetShow() *cobra.Command {
-	return a.ofRepo("show [--repo DIR]", "show how a repository's code is restarted and probed",
-		`Shows what restarts and probes the code of a repository when a change has landed: what the home's
-sallyport.yaml says, and what the repository's own .sallyport.yaml proposes at its HEAD. The commands run on this
-machine, outside of every sandbox; what a repository proposes runs only once exactly these words are trusted.
-Words are shown as a shell would read them: a line break as \n, a hidden character by its number.`,
+	return a.ofRepo("show [--repo DIR]", "show how a repository's code is restarted and probed once a change has landed",
+		`Shows how the code of a repository is restarted, and how it is probed, when a change has landed. It
+shows what the home's sallyport.yaml says, what the repository's own .sallyport.yaml proposes at its
+HEAD, and which of the two counts. Nothing is run.
+
+The commands run on this machine, outside of every sandbox. So what a repository proposes runs only
+once you have trusted exactly these words: "sallyport target trust". Words are shown as a shell
+would read them: a line break as \n, a hidden character by its number.`,
 		"  sallyport target show\n  sallyport target show --repo ~/app --json",
 		func(ctx context.Context, c *client.Client, dir string) error {
 			t, err := c.Target(ctx, dir)
@@ -69,23 +72,29 @@ Words are shown as a shell would read them: a line break as \n, a hidden charact
 
 func (a *app) targetTrust() *cobra.Command {
 	digest := ""
-	cmd := a.ofRepo("trust [--repo DIR] [--digest HEX]", "let what a repository proposes be run on this machine",
+	cmd := a.ofRepo("trust [--repo DIR] [--digest HEX]", "let the commands that a repository proposes run on this machine",
 		`Shows every word that the repository's .sallyport.yaml proposes at its HEAD and, at a terminal, asks
-whether to trust exactly these. Elsewhere --digest says which words were read. If one character or
-number differs, the words are not trusted. A change cannot bring its own: the words from before it
-count.`,
+whether to trust exactly these. Elsewhere --digest says which words you have read. Once trusted, the
+commands run on this machine when a change lands, outside of every sandbox. Nothing is run now.
+
+If one character or number differs later, the words are not trusted. A change cannot bring its own:
+the words from before it count.
+
+Exit status: 0 when they are trusted, 4 when you said no.`,
 		"  sallyport target trust\n  sallyport target trust --repo ~/app --digest 4f0c2a91be774f0c2a91be774f0c2a91",
 		func(ctx context.Context, c *client.Client, dir string) error {
 			return a.trust(ctx, c, dir, digest)
 		})
-	cmd.Flags().StringVar(&digest, "digest", "", "`HEX` of the words that were read, as target show shows it; 32 digits at the least")
+	cmd.Flags().StringVar(&digest, "digest", "", "`HEX` of the words that you have read, as target show shows it; at least 32 digits")
 	return cmd
 }
 
 func (a *app) targetDistrust() *cobra.Command {
-	return a.ofRepo("distrust [--repo DIR]", "take the trust in a repository's proposal back",
-		`From now on nothing that the repository proposes is run. What is on trial already keeps the target that it began with.`,
-		"  sallyport target distrust --repo ~/app",
+	return a.ofRepo("distrust [--repo DIR]", "run nothing more that a repository proposes",
+		`Takes back the trust that "sallyport target trust" gave: from now on nothing that the repository
+proposes is run. A change that is on trial already keeps the target that it began with.`,
+		`  sallyport target distrust
+  sallyport target distrust --repo ~/app`,
 		func(ctx context.Context, c *client.Client, dir string) error {
 			if err := c.DistrustTarget(ctx, dir); err != nil {
 				return err

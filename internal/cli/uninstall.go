@@ -21,13 +21,29 @@ import (
 func (a *app) uninstallCommand() *cobra.Command {
 	var dry, yes, all bool
 	var repo string
-	cmd := a.cmd("uninstall", "remove what sallyport left in repositories and on this machine",
-		`Lists what the home's sallyport has left, asks, and removes it: in every repository its refs below refs/sallyport/
-and what landings have left, and on the machine the home's state, its sockets and control groups. With --repo
-DIR only what is in that repository; the home stays. What a person made or changed stays and is named: other files
-in the home, files of yours that a landing put aside (sallyport-kept-…), what belongs to another home.
-The commits that have landed stay. While a change is open nothing is removed. The daemon is stopped first.`,
-		"  sallyport uninstall --dry-run\n  sallyport uninstall --repo .\n  sallyport uninstall --all --yes", exactly(), func(cmd *cobra.Command, _ []string) error {
+	cmd := a.cmd("uninstall", "remove all that sallyport left in repositories and on this machine",
+		`Lists all that this home's sallyport has left, asks, and removes it:
+
+  in each repository    refs below refs/sallyport/, and the folders of landings that were cut off
+  on the machine        the home's state (database, audit, transcripts, copies of repositories),
+                        its sockets and its control groups
+
+With --repo DIR it removes only what is in that repository; the home stays.
+
+Your work stays: every commit that has landed, every file of your work trees, other files in the
+home, files of yours that a landing put aside (sallyport-kept-…), and what belongs to another home.
+What stays is named. The work of a change that has not landed goes with the home; the list names
+the command that keeps it as a patch. The audit goes, too: "sallyport audit export --out FILE" keeps
+it. The program itself is removed as it was installed, such as by "apt remove sallyport".
+
+While a change is open nothing is removed; the message names the change and what ends it. The daemon
+is stopped first, also for --dry-run; the next command starts it again.
+
+Exit status: 0 also when you said no, and nothing was removed.`,
+		`  sallyport uninstall --dry-run         # only look
+  sallyport uninstall                   # look, and be asked
+  sallyport uninstall --repo ~/app      # only in this repository; the home stays
+  sallyport uninstall --all --yes       # everything, without asking`, exactly(), func(cmd *cobra.Command, _ []string) error {
 			if all && cmd.Flags().Changed("repo") {
 				return problem.Errorf(problem.Usage, "sallyport uninstall --help", "--all and --repo say different things")
 			}
@@ -42,10 +58,10 @@ The commits that have landed stay. While a change is open nothing is removed. Th
 			}
 			return a.uninstall(cmd.Context(), repo, dry, yes)
 		})
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing; list what would go")
-	cmd.Flags().BoolVar(&all, "all", false, "in every repository and on the machine, as without --repo")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.Flags().StringVar(&repo, "repo", "", "only what is in the repository of `DIR`")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing; list what would go, and what would stay")
+	cmd.Flags().BoolVar(&all, "all", false, "remove in every repository and on the machine; the same as without --repo")
+	cmd.Flags().BoolVar(&yes, "yes", false, "remove without asking")
+	cmd.Flags().StringVar(&repo, "repo", "", "remove only what is in the repository that holds `DIR`")
 	return cmd
 }
 
