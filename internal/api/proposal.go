@@ -34,6 +34,7 @@ type Card struct {
 	Marks      []Mark        `json:"marks"` // the first hundred
 	MarksTotal int           `json:"marks_total,omitempty"`
 	MarksWord  bool          `json:"marks_word,omitempty"` // a yes must say that it covers them: Approve.Marked
+	MarksOn    *Ground       `json:"marks_on,omitempty"`   // what would land, whose marks are among them; absent: they are the proposed tree's
 	Checks     []CheckResult `json:"checks"`
 	ChecksOn   *Ground       `json:"checks_on,omitempty"` // what they ran on; absent: exactly the proposed tree
 	LeftOver   []LeftOver    `json:"left_over"`

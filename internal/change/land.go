@@ -21,7 +21,8 @@ import (
 )
 
 // landChecked makes what was approved true, or leaves everything as it was and says why: an error before the journal is
-// answered by notLanded, and ctx ends what is not in the journal yet. *unchecked says what has to be checked first.
+// answered by notLanded, and ctx ends what is not in the journal yet. *unchecked says what has to be looked at first, and
+// *otherRules that a person has to be asked anew; both are done once the repository's lease is given back.
 //
 // It starts from the journal: a row that an earlier try left open is finished or undone
 // first. Then the rules are read again: an approval given under other rules is void (SM-907).
@@ -59,7 +60,7 @@ func (c *Controller) landChecked(ctx context.Context, row store.Change) error {
 		return err
 	}
 	if !same {
-		return c.askAgain(ctx, row, head)
+		return &otherRules{head}
 	}
 	if err := c.loadable(ctx, row, *p); err != nil {
 		return err
@@ -316,6 +317,10 @@ func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposa
 	if errors.As(because, &red) {
 		p.Card.Checks, p.Card.ChecksOn = red.results, &proposal.Ground{Head: red.base, Tree: red.tree}
 	}
+	var marked *unseen
+	if errors.As(because, &marked) {
+		c.showMarks(&p, marked)
+	}
 	if err := tx.AddProposal(ctx, p); err != nil {
 		return err
 	}
@@ -341,6 +346,11 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 	}
 	if why := o.marked(row); why != nil {
 		return why
+	}
+	if len(checks(row, o.judging)) > 0 {
+		if err := c.sayChecking(ctx, row, o.note+": the checks run by the rules as they are now", "checks by other rules", map[string]string{"tree": string(o.tree), "policy": o.policy}); err != nil {
+			return err
+		}
 	}
 	results, why, err := c.check(ctx, row, o)
 	if err != nil {

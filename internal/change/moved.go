@@ -18,19 +18,22 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// land lands what is approved, once the checks have passed on what results: where the branch has moved since they ran, they
-// run first on the tree that would land, with no lock held (SECURITY rule 13).
+// land lands what is approved, once what results was looked at: where the branch has moved since, the marks are computed and
+// the checks run first on the tree that would land (SECURITY rule 13). Where the rules have moved with the branch, a person is
+// asked anew. Both may take minutes, so neither holds a lock or the repository's lease.
 func (c *Controller) land(ctx context.Context, row store.Change) error {
 	var err error
 	for range staleMax {
 		err = c.landChecked(ctx, row)
 		var first *unchecked
+		var others *otherRules
 		switch {
 		case errors.As(err, &first):
-			if err := c.checkResult(ctx, row, first); err != nil {
+			if err := c.judgeResult(ctx, row, first); err != nil {
 				return err
 			}
-		case errors.Is(err, errOtherRules):
+		case errors.As(err, &others):
+			return c.askAgain(ctx, row, others.head)
 		default:
 			return err
 		}
@@ -38,13 +41,21 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "%s moves faster than %s can be checked on it: %w", row.Request.Branch, row.ID, err)
 }
 
-// errOtherRules says that the rules moved with the branch, between two looks at them.
-var errOtherRules = problem.New(problem.Refused, "the rules on the branch have changed")
+// otherRules says that other rules stand on the branch than those that the approval names.
+type otherRules struct{ head git.OID } // of the branch
 
-// unchecked says that the checks have not passed on the tree that a landing would result in.
-type unchecked struct{ offer } // its base is the branch's head
+func (o *otherRules) Error() string { return fmt.Sprintf("the rules at %.12s are other ones", o.head) }
 
-func (u *unchecked) Error() string { return fmt.Sprintf("no check has run on the tree %.12s", u.tree) }
+// unchecked says that nobody has looked yet at the tree that a landing would result in: a check has not passed there, or
+// what is marked there was not shown.
+type unchecked struct {
+	offer    // its base is the branch's head
+	approved proposal.Proposal
+}
+
+func (u *unchecked) Error() string {
+	return fmt.Sprintf("nothing has looked at the tree %.12s", u.tree)
+}
 
 // redResult is why a change does not land on its branch as it is now: a check failed on what results.
 type redResult struct {
@@ -56,8 +67,8 @@ type redResult struct {
 func (r *redResult) Error() string { return r.why.Error() }
 func (r *redResult) Unwrap() error { return r.why }
 
-// assured returns nil if the checks have passed on exactly the tree that a computed landing results in, and says in the
-// landing which tree that is. Errors: *unchecked; errOtherRules if others stand there than those that were looked at before.
+// assured returns nil if the checks have passed on exactly the tree that a computed landing results in, and all that is marked
+// there was shown. It says in the landing which tree the checks ran on. Errors: *unchecked, *otherRules.
 func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.Proposal, l *landing.Landing) error {
 	if row.Request.Kind == request.Revert || len(l.Edits) == 0 {
 		return nil // what goes back has been there before; where nothing moves there is nothing to check
@@ -71,22 +82,21 @@ func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.P
 		return err
 	}
 	if o.policy = o.judging.digest(row.Request); o.policy != p.Policy {
-		return errOtherRules
-	}
-	if len(row.Request.Checks)+len(o.judging.Checks) == 0 {
-		return nil
+		return &otherRules{l.Head}
 	}
 	if err := c.result(ctx, row, p, *l, &o); err != nil {
 		return fmt.Errorf("compute what %s results in: %w", row.ID, err)
 	}
-	if v, known := c.resultVerdict(row.ID, o); o.tree != p.Tree && (!known || v.why != nil) {
-		return &unchecked{o}
+	if v, known := c.resultVerdict(row.ID, o); o.tree != p.Tree && (!known || v.why != nil || unshown(p, o, v.fresh)) {
+		return &unchecked{o, p}
 	}
-	l.Checked = o.tree
+	if len(checks(row, o.judging)) > 0 {
+		l.Checked = o.tree
+	}
 	return nil
 }
 
-// result makes the tree that a computed landing results in, in the host's repository. Nothing but the checks looks at it.
+// result makes the tree that a computed landing results in, in the host's repository, to be looked at.
 func (c *Controller) result(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, o *offer) error {
 	if l.Head == p.Base && len(l.Skip) == 0 {
 		o.commit, o.tree = p.Commit, p.Tree
@@ -107,7 +117,7 @@ func (c *Controller) result(ctx context.Context, row store.Change, p proposal.Pr
 		return err
 	}
 	o.commit, o.tree = made.OID, made.Tree
-	return workspace.DropRefs(ctx, o.host, map[string]git.OID{ref: made.OID}) // it is needed for as long as the checks run: no cleaning is that quick
+	return workspace.DropRefs(ctx, o.host, map[string]git.OID{ref: made.OID}) // it is needed for as long as somebody looks at it: no cleaning is that quick
 }
 
 // resultVerdict is what the checks said of exactly this tree by exactly these rules.
@@ -118,36 +128,59 @@ func (c *Controller) resultVerdict(change id.Change, o offer) (v verdict, known 
 	return v, known && v.tree == o.tree && v.policy == o.policy
 }
 
-// checkResult runs the checks on what a landing would result in, once for a tree. Errors: *redResult for a check that fails.
-func (c *Controller) checkResult(ctx context.Context, row store.Change, u *unchecked) (err error) {
+// judgeResult looks at what a landing would result in, once for a tree: it computes what is marked there and runs the checks.
+// Errors: *redResult for a check that fails; *unseen for a mark that the person was not shown.
+func (c *Controller) judgeResult(ctx context.Context, row store.Change, u *unchecked) error {
 	v, known := c.resultVerdict(row.ID, u.offer)
 	if !known {
-		if err := c.sayChecking(ctx, row, u); err != nil {
+		var err error
+		if v, err = c.lookAtResult(ctx, row, u); err != nil {
 			return err
 		}
-		v = verdict{tree: u.tree, policy: u.policy}
-		if v.results, v.why, err = c.check(ctx, row, u.offer); err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.results[row.ID] = v
-		c.mu.Unlock()
 	}
 	if v.why != nil {
 		return &redResult{*u, v.results, problem.Errorf(problem.Refused, redoing(row.ID),
 			"%s, and on the tree that results %s; redo has it done again there; or take it as a branch and merge it: %s", unlike(row, u), failed(v), asBranch(row))}
 	}
-	return c.DB.InTx(ctx, func(tx store.Tx) error { return c.resultPassed(ctx, tx, row, u, v) })
+	if unshown(u.approved, u.offer, v.fresh) {
+		return c.unseenIn(row, u, v)
+	}
+	return nil
+}
+
+// lookAtResult computes the marks of what a landing would result in, runs the checks there, and remembers both.
+func (c *Controller) lookAtResult(ctx context.Context, row store.Change, u *unchecked) (v verdict, err error) {
+	v = verdict{tree: u.tree, policy: u.policy}
+	if v.fresh, v.proposed, err = resultMarks(ctx, u); err != nil {
+		return v, err
+	}
+	if len(checks(row, u.judging)) > 0 {
+		if err := c.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that results", "checks what lands", resultDigests(u)); err != nil {
+			return v, err
+		}
+		if v.results, v.why, err = c.check(ctx, row, u.offer); err != nil {
+			return v, err
+		}
+	}
+	if v.why == nil {
+		if err := c.DB.InTx(ctx, func(tx store.Tx) error { return c.resultPassed(ctx, tx, row, u, v) }); err != nil {
+			return v, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.results[row.ID] = v
+	return v, nil
 }
 
 // sayChecking tells for what a landing waits, in the row and to who watches.
-func (c *Controller) sayChecking(ctx context.Context, row store.Change, u *unchecked) error {
-	row.Reason = unlike(row, u) + ": the checks run on the tree that results"
+func (c *Controller) sayChecking(ctx context.Context, row store.Change, reason, verb string, digests map[string]string) error {
+	row.Reason = reason
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.MoveChange(ctx, row.State, row); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &row, Move{By: audit.Host, Digests: resultDigests(u)}, "checks what lands", now())
+		return c.append(ctx, tx, &row, Move{By: audit.Host, Digests: digests}, verb, now())
 	})
 	if err == nil {
 		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "event", Text: row.Reason})

@@ -1,6 +1,7 @@
 package change_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/landing"
+	"sallyport/internal/policy"
 	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
 )
@@ -278,5 +280,49 @@ func TestALandingOfAnotherTreeThanTheCheckedOneIsRefused(t *testing.T) {
 		if err == nil || journaled || !strings.Contains(err.Error(), "the checks ran on") {
 			t.Errorf("journaled %v, %v", journaled, err)
 		}
+	})
+}
+
+// laws are rules that change.
+type laws struct{ rules atomic.Pointer[rules] }
+
+func (l *laws) At(ctx context.Context, dir git.Dir, commit git.OID) (change.Judging, error) {
+	return l.rules.Load().At(ctx, dir, commit)
+}
+
+func (l *laws) Load(ctx context.Context, dir git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
+	return l.rules.Load().Load(ctx, dir, commit, edits)
+}
+
+func TestChecksByOtherRulesHoldUpNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		next, slow := "b", atomic.Bool{}
+		h.checkedBy(func(tree string) int { return put(tree, next, "x\n") }, func(string) int { return 0 })
+		plain := h.cage.program
+		h.cage.program = func(spec sandbox.Spec, killed <-chan struct{}) int {
+			if slow.Load() && slices.Contains(spec.Argv, "make test") {
+				<-killed
+			}
+			return plain(spec, killed)
+		}
+		now := &laws{}
+		now.rules.Store(&rules{})
+		h.parts.Rules = now
+		c, _ := h.daemon()
+		chg := h.askWithCheck(c, request.Later)
+		now.rules.Store(&rules{judging: change.Judging{Rules: policy.Rules{PathsMax: 7}}})
+		slow.Store(true)
+		h.yes(c, chg)
+		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the rules have changed since it was approved: the checks run") {
+			t.Errorf("it waits and says %q", d.Change.Reason)
+		}
+		next = "c"
+		other := h.ask(c) // without a check
+		h.yes(c, other)
+		h.is(c, other, change.Finalized)
+		if err := c.Cancel(t.Context(), chg, h.by(), "too slow"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, chg, change.Cancelled)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/checkpoint"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/policy"
 	"sallyport/internal/proposal"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/session"
@@ -43,6 +44,8 @@ type verdict struct {
 	results []proposal.CheckResult
 	why     error // it failed
 	err     error // it could not be found out
+
+	fresh, proposed []policy.Mark // of what a landing results in: the marks that the proposed tree has not, and those that it has
 }
 
 func newRounds(p agent.Program) rounds {

@@ -196,9 +196,9 @@ func (s sheet) marks(c api.Card) {
 	s.line("")
 	switch {
 	case c.MarksWord:
-		s.line("%s: look before you approve", s.red("marked"))
+		s.line("%s%s: look before you approve", s.red("marked"), markedOn(c))
 	default:
-		s.line("%s:", s.yellow("marked"))
+		s.line("%s%s:", s.yellow("marked"), markedOn(c))
 	}
 	for _, m := range c.Marks {
 		s.rows("  "+s.red("!")+" ", "    ", inert.Path(m.Path)+": "+inert.Line(m.Says))

@@ -46,6 +46,14 @@ func movedBy(c api.Card) string {
 	return fmt.Sprintf("%s has moved by %s since the change began", inert.Path(c.Branch), count(c.Moved.Commits, "commit"))
 }
 
+// markedOn says of what tree the marks of a card are, if it is another than the proposed one.
+func markedOn(c api.Card) string {
+	if c.MarksOn == nil {
+		return ""
+	}
+	return fmt.Sprintf(", with what would land on %s at %s (tree %s)", inert.Path(c.Branch), short(c.MarksOn.Head), short(c.MarksOn.Tree))
+}
+
 // ranOn says what the checks of a card ran on, as far as it is true today.
 func ranOn(c api.Card) string {
 	on := "exactly this tree"

@@ -18,9 +18,11 @@ func TestACardNamesTheTreeThatItsChecksRanOn(t *testing.T) {
 		"the branch stands still": {api.Card{Checks: checks, Kind: "edit"}, []string{"run on exactly this tree:"}, []string{"moved"}},
 		"it has moved": {api.Card{Checks: checks, Kind: "edit", Moved: moved},
 			[]string{"exactly this tree; what lands is another one", "main has moved by 7 commits", "Newest", "… and 5 more commits", "a.go, … and 2 more"}, []string{"\x1b[31m"}},
-		"it was rewritten":                {api.Card{Kind: "edit", Moved: &api.Moved{Rewritten: true, Commits: 1}}, []string{"by 1 commit since", "was rewritten"}, nil},
-		"they ran on what would land":     {api.Card{Checks: checks, Moved: moved, ChecksOn: &api.Ground{Head: moved.Head, Tree: "bbbbbbbbbbbbbbbb"}}, []string{"run on what would land on main as it is now (tree bbbbbbbbbbbb):"}, []string{"exactly this tree"}},
-		"it has moved again since then":   {api.Card{Checks: checks, Moved: moved, ChecksOn: &api.Ground{Head: "cccccccccccccccc", Tree: "bbbb"}}, []string{"what would have landed on main at cccccccccccc"}, []string{"as it is now"}},
+		"it was rewritten":              {api.Card{Kind: "edit", Moved: &api.Moved{Rewritten: true, Commits: 1}}, []string{"by 1 commit since", "was rewritten"}, nil},
+		"they ran on what would land":   {api.Card{Checks: checks, Moved: moved, ChecksOn: &api.Ground{Head: moved.Head, Tree: "bbbbbbbbbbbbbbbb"}}, []string{"run on what would land on main as it is now (tree bbbbbbbbbbbb):"}, []string{"exactly this tree"}},
+		"it has moved again since then": {api.Card{Checks: checks, Moved: moved, ChecksOn: &api.Ground{Head: "cccccccccccccccc", Tree: "bbbb"}}, []string{"what would have landed on main at cccccccccccc"}, []string{"as it is now"}},
+		"marks of what would land": {api.Card{Marks: []api.Mark{{Path: "lib/x", Says: "git takes it"}}, MarksTotal: 1, MarksWord: true, MarksOn: &api.Ground{Head: "cccccccccccccccc", Tree: "dddddddddddddddd"}},
+			[]string{"marked, with what would land on main at cccccccccccc (tree dddddddddddd): look before", "lib/x: git takes it"}, nil},
 		"a rollback has no checks at all": {api.Card{Kind: "revert", Moved: moved}, []string{"main has moved by 7 commits"}, []string{"run on"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,9 @@ func (a *app) outcome(d api.Detail, how manner) error {
 			if p := d.Proposal; p != nil && p.Card.ChecksOn != nil {
 				s.checks(p.Card)
 			}
+			if p := d.Proposal; p != nil && p.Card.MarksOn != nil {
+				s.marks(p.Card)
+			}
 			a.say(fmt.Sprintf("%s was not landed: %s", c.ID, c.Reason), c.Next)
 		} else if d.Proposal != nil {
 			s.card(c.ID, *d.Proposal)

@@ -90,7 +90,7 @@ func Make(ctx context.Context, m Making) (Proposal, error) {
 
 // Verify returns nil if a stored proposal still is what its digest names.
 func Verify(p Proposal) error {
-	if want := Sum(p.Change, p.Base, p.Tree, p.Policy); p.Digest != want {
+	if want := p.Sum(); p.Digest != want {
 		return fmt.Errorf("proposal %d of %s has digest %.12s, but what it holds has %.12s", p.Number, p.Change, string(p.Digest), string(want))
 	}
 	return nil

@@ -44,6 +44,14 @@ func Sum(change id.Change, base, tree git.OID, policy string) Digest {
 	return Digest(hex.EncodeToString(sum[:]))
 }
 
+// Sum is the digest of a proposal as its card stands: marks of a tree that results elsewhere are part of what is approved.
+func (p Proposal) Sum() Digest {
+	if p.Card.MarksOn == nil {
+		return Sum(p.Change, p.Base, p.Tree, p.Policy)
+	}
+	return Sum(p.Change, p.Base, p.Tree, p.Policy+"\nmarks on "+string(p.Card.MarksOn.Tree))
+}
+
 // Card is what a person is shown; plain data, escaped where it is rendered.
 type Card struct {
 	Title      string               `json:"title"` // the request's first line
@@ -58,6 +66,7 @@ type Card struct {
 	Marks      []policy.Mark        `json:"marks"`   // what a tool runs by itself, tells an agent, or is not what it looks like; at most MarksShown
 	MarksTotal int                  `json:"marks_total,omitempty"`
 	MarksWord  bool                 `json:"marks_word,omitempty"` // a yes must say that it covers them
+	MarksOn    *Ground              `json:"marks_on,omitempty"`   // what results elsewhere, whose marks are among them; nil = they are the proposed tree's alone
 	Checks     []CheckResult        `json:"checks"`
 	ChecksOn   *Ground              `json:"checks_on,omitempty"` // what they ran on; nil = exactly the proposed tree
 	LeftOver   []workspace.LeftOver `json:"left_over"`
