@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -41,18 +42,13 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 		return c.prepareAgain(ctx, row)
 	}
 	r := row.Request
-	host, err := c.Workspaces.Repository(ctx, r.Project, r.Head)
+	host, err := c.Workspaces.Repository(ctx, r.Project, cmp.Or(git.OID(row.Base), r.Head))
 	if err != nil {
 		return err
 	}
-	base := r.Head
-	switch {
-	case row.Base != "": // it is taken up again: its base is the one it had
-		base = git.OID(row.Base)
-	case r.IncludeDirty:
-		if base, err = c.Workspaces.IncludeDirty(ctx, r.Project, row.ID, r.Head, r.At, c.withoutSecrets(ctx, r)); err != nil {
-			return fmt.Errorf("take the uncommitted changes along: %w", err)
-		}
+	base, err := c.startsFrom(ctx, row)
+	if err != nil {
+		return err
 	}
 	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, base); err != nil {
 		return err
@@ -76,13 +72,13 @@ const uncommittedShown = 5
 
 // withoutSecrets refuses uncommitted files with a secret in them: they would be in the agent's sandbox, and in its base, where
 // no scan looks for them again.
-func (c *Controller) withoutSecrets(ctx context.Context, r request.Request) func(git.Dir, []git.Write) error {
+func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head git.OID) func(git.Dir, []git.Write) error {
 	return func(host git.Dir, writes []git.Write) error {
-		judging, err := c.rules(ctx, host, r.Head)
+		judging, err := c.rules(ctx, host, head)
 		if err != nil {
 			return err
 		}
-		found, err := checkpoint.Uncommitted(ctx, host, r.Head, writes, judging.Rules, judging.Secrets)
+		found, err := checkpoint.Uncommitted(ctx, host, head, writes, judging.Rules, judging.Secrets)
 		if err != nil || len(found) == 0 {
 			return err
 		}

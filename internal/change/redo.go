@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,9 +32,10 @@ func redoing(change id.Change) string { return "sallyport change redo " + string
 
 // Redo has an unlanded change made anew on its branch as it is now: what was offered last is applied there where it fits.
 // If all of it does, checks and a new card follow. Otherwise, or where a check has failed, its agent goes on there and is told; a
-// program that cannot be told begins anew. What was asked before is void.
+// program that cannot be told begins anew. What was asked before is void. One whose agent had not begun is prepared from the
+// beginning, its setup included.
 //
-// Errors: conflict if it was never offered, has landed, or if the branch stands where it was made and no check has failed;
+// Errors: conflict if its agent has offered nothing, if it has landed, or if the branch stands where it was made and no check has failed;
 // refused, as for a new request, if the repository is not fit to be worked on.
 func (c *Controller) Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (row store.Change, err error) {
 	if err := c.Owner.MayDecide(by); err != nil {
@@ -76,6 +78,7 @@ type redo struct {
 	last     session.Session
 	agent    bool // works again: something did not apply, or is wrong
 	anew     bool // from the beginning: nothing can be told to it
+	unbegun  bool // it had never begun, and nothing was offered
 	reapplied
 }
 
@@ -93,14 +96,12 @@ func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, erro
 		return redo{}, problem.Errorf(problem.Conflict, show, "%s has landed, or has begun to; it is %s", change, state)
 	case state != AwaitingApproval && (state == Finalized || !state.Final()):
 		return redo{}, problem.Errorf(problem.Conflict, show, "%s is %s; only what waits for approval, or has ended without landing, can be done again", change, state)
-	case d.Proposal == nil || len(d.Sessions) == 0:
-		next := show
-		if n := len(d.Sessions); n > 0 {
-			next = "sallyport resume " + string(d.Sessions[n-1].ID)
-		}
-		return redo{}, problem.Errorf(problem.Conflict, next, "%s has offered nothing that could be done again", change)
+	case len(d.Sessions) == 0:
+		return c.fromTheStart(ctx, row)
+	case d.Proposal == nil:
+		return redo{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID), "%s has offered nothing that could be done again", change)
 	}
-	site, err := c.Lander.Inspect(ctx, row.Request.Project, row.Request.Branch)
+	site, err := c.standsOn(ctx, row.Request)
 	if err != nil {
 		return redo{}, err
 	}
@@ -175,7 +176,7 @@ func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Chan
 	}
 	m := Move{Event: Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.onto)}}
 	row.Base = string(r.onto)
-	if !r.agent {
+	if !r.agent || r.unbegun {
 		row.From, row.Cancel = string(r.commit), false
 		return c.move(ctx, tx, row, m)
 	}
@@ -189,6 +190,8 @@ func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Chan
 // reason says to a person what was done with the edits.
 func (r redo) reason(branch string) string {
 	switch n := len(r.not); {
+	case r.unbegun:
+		return fmt.Sprintf("from the beginning, on %s as it is now (%.12s)", cmp.Or(r.row.Request.From, branch), r.onto)
 	case r.anew:
 		return fmt.Sprintf("on %s as it is now (%.12s); its program begins anew", branch, r.onto)
 	case n > 0:

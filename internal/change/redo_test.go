@@ -149,6 +149,25 @@ func TestAnAgentIsToldWhatDidNotApplyAndGoesOnAsWhoItWas(t *testing.T) {
 	})
 }
 
+// A branch that is still to be made stands where the one stands that the change was begun on.
+func TestWhatIsToLandOnANewBranchIsDoneAgainWhereItWasBegun(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, _ := h.daemon()
+		r, err := c.Request(t.Context(), request.Request{By: h.by(), Text: "x", Project: git.Project{Top: h.repo}, Onto: "new", Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, r.Change.ID, change.AwaitingApproval)
+		h.commits("theirs", "x\n", "Theirs")
+		h.redo(c, r.Change.ID)
+		d := h.is(c, r.Change.ID, change.AwaitingApproval)
+		if main := h.git("rev-parse", "main"); d.Change.Base != main {
+			t.Errorf("it stands on %s, and main is %s", d.Change.Base, main)
+		}
+	})
+}
+
 func TestAProgramThatCannotBeToldBeginsAnewOnTheBranchAsItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		h.commits("page.txt", pages(), "nine lines")

@@ -133,7 +133,10 @@ func (c *Controller) onward(ctx context.Context, tx store.Tx, row store.Change) 
 		}
 		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
 			return "", err
-		} else if len(all) > 0 && row.Request.Kind == request.Edit && !tried {
+		} else if row.Request.Kind == request.Edit && !tried {
+			if len(all) == 0 { // its agent has not begun
+				return redoing(row.ID), nil
+			}
 			return "sallyport resume " + string(all[len(all)-1].ID), nil
 		}
 	}

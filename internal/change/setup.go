@@ -136,10 +136,27 @@ func (c *Controller) runSetup(ctx context.Context, row store.Change, j Judging, 
 			return err
 		}
 		if !run.ok() {
-			return problem.Errorf(problem.Refused, "sallyport run --help", "%w", &setupFailed{command, run, !way.Registries && !own})
+			return c.setupAgain(ctx, row, own, &setupFailed{command, run, !way.Registries && !own})
 		}
 	}
 	return room.Take(ctx, shown)
+}
+
+// setupAgain says of a failed setup how a person goes on once it is mended.
+func (c *Controller) setupAgain(ctx context.Context, row store.Change, own bool, failed *setupFailed) error {
+	begun, err := c.sessions(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if len(begun) > 0 {
+		last := "sallyport resume " + string(begun[len(begun)-1].ID)
+		return problem.Errorf(problem.Refused, last, "%w. What its agent has done is kept, and the setup runs again when it is resumed", failed)
+	}
+	mended := "Its agent had not begun. Mend it and commit; change redo runs it again, on the branch as it is then"
+	if own {
+		mended = "Its agent had not begun: nothing is lost. For another --setup run the request again; change redo runs this one again"
+	}
+	return problem.Errorf(problem.Refused, redoing(row.ID), "%w. %s", failed, mended)
 }
 
 // registries is the word for package registries among what a person lets a change reach.

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/change"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/problem"
 	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
 	"sallyport/internal/workspace"
@@ -210,6 +211,58 @@ func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
 			t.Errorf("it left %v, %v", left, err)
 		}
 	})
+}
+
+// A setup that failed is mended and runs again, on the branch as it is then: with what was committed, and with what is uncommitted now.
+func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
+	for name, test := range map[string]struct {
+		request request.Request
+		mended  string
+		dirty   bool
+	}{
+		"of the request":             {request.Request{Setup: []string{"npm ci"}}, "For another --setup run the request again", false},
+		"beside what is uncommitted": {request.Request{Setup: []string{"npm ci"}, IncludeDirty: true}, "For another --setup run the request again", true},
+		"towards a new branch":       {request.Request{Setup: []string{"npm ci"}, Onto: "new"}, "For another --setup run the request again", false},
+		"of the repository":          {request.Request{}, "Mend it and commit; change redo runs it again", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				k := newKitchen(h)
+				if k.fail = "npm"; test.request.Setup == nil {
+					h.parts.Rules = rules{judging: change.Judging{Setup: []string{"npm ci"}}}
+				}
+				c, _ := h.daemon()
+				r := test.request
+				r.By, r.Text, r.Project, r.Agent, r.Argv, r.Approve = k.by(), "x", git.Project{Top: k.repo}, "played", []string{"true"}, request.Later
+				got, err := c.Request(t.Context(), r, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				chg := got.Change.ID
+				d := h.is(c, chg, change.Failed)
+				if d.Change.Next != "sallyport change redo "+string(chg) || !strings.Contains(d.Change.Reason, test.mended) {
+					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
+				}
+				if err := c.Resume(t.Context(), chg, h.by()); problem.Of(err).Next != d.Change.Next {
+					t.Errorf("resume: %v, next %q", err, problem.Of(err).Next)
+				}
+
+				k.fail = ""
+				k.write("lock", "1\n")
+				putIn(t, filepath.Join(k.repo, "dirty"), "mine")
+				h.redo(c, chg)
+				d = h.is(c, chg, change.AwaitingApproval)
+				host, err := h.parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found, err := host.Lookup(t.Context(), git.OID(d.Change.Base), []string{"lock", "dirty"})
+				if err != nil || found[0].Absent() || found[1].Absent() == test.dirty {
+					t.Errorf("it began with %+v, %v", found, err)
+				}
+			})
+		})
+	}
 }
 
 func TestAChangeThatIsMadeAnewHasTheSetupOfItsNewBase(t *testing.T) {

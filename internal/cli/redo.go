@@ -17,6 +17,9 @@ check failed, for a change that waits for approval or has ended without landing.
 If all edits fit, the checks run and a new card follows. If not, or if a check has failed, the agent
 goes on there and is told why. A program that reads no messages runs again from the beginning.
 
+If its agent had not begun, because the setup failed or something else stood in its way, it begins
+now, the setup included.
+
 Nothing lands without your yes to the new card, and the old card is void. What was there before is
 kept: "sallyport checkpoint list CHANGE" shows it. It follows the change, as run does.
 

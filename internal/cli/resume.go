@@ -79,25 +79,29 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 	return cmd
 }
 
-// resumable is the command that lets a change's agent go on, "" if none can (RM-026).
-func (a *app) resumable(d api.Detail) string {
-	if len(d.Sessions) == 0 || d.Change.Kind == "revert" {
-		return ""
+// again is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
+func (a *app) again(d api.Detail) (label, command string) {
+	c := d.Change
+	if c.Kind == "revert" {
+		return "", ""
 	}
-	switch d.Change.State {
+	switch c.State {
 	case api.Failed, api.Cancelled, api.Rejected, api.Paused, api.Blocked:
-		last := d.Sessions[len(d.Sessions)-1].ID
-		if _, err := id.ParseSession(last); err == nil {
-			return a.command("sallyport resume " + last)
+		if n := len(d.Sessions); n > 0 {
+			if _, err := id.ParseSession(d.Sessions[n-1].ID); err == nil {
+				return "resume", a.command("sallyport resume " + d.Sessions[n-1].ID)
+			}
+		} else if redo := "sallyport change redo " + c.ID; api.Final(c.State) && c.Next != redo { // its agent has not begun
+			return "begin again", a.command(redo)
 		}
 	}
-	return ""
+	return "", ""
 }
 
-// hint says how a change's agent can go on, if it can.
+// hint says how a change can go on, if it can.
 func (a *app) hint(d api.Detail) {
-	if command := a.resumable(d); command != "" && !a.json {
-		fmt.Fprintf(a.Err, "resume: %s\n", inert.Line(command))
+	if label, command := a.again(d); command != "" && !a.json {
+		fmt.Fprintf(a.Err, "%s: %s\n", label, inert.Line(command))
 	}
 }
 

@@ -204,7 +204,7 @@ func (s sheet) stands(a *app, d api.Detail) {
 	case !api.Final(c.State):
 		s.line("next: %s", a.command("sallyport change watch "+c.ID))
 	}
-	if command := a.resumable(d); command != "" {
-		s.line("resume: %s", inert.Line(command))
+	if label, command := a.again(d); command != "" {
+		s.line("%s: %s", label, inert.Line(command))
 	}
 }

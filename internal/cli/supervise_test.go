@@ -155,6 +155,8 @@ func TestTheEndOfASessionSaysHowToResumeIt(t *testing.T) {
 		d.detail.Sessions = nil
 		if got := d.cli("change", "watch", "chg-00000001"); strings.Contains(got.err, "resume: ") {
 			t.Errorf("%s: without a session there is one to resume: %q", state, got.err)
+		} else if ended := wanted && api.Final(state); strings.HasSuffix(got.err, "begin again: sallyport change redo chg-00000001\n") != ended {
+			t.Errorf("%s: without a session: %q", state, got.err)
 		}
 	}
 	d := newDaemon(t)
