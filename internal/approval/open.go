@@ -22,7 +22,7 @@ func Open(ctx context.Context, tx Tx, fresh id.Approval, p proposal.Proposal, at
 	}
 	old, open, err := tx.PendingApproval(ctx, p.Change)
 	if err != nil {
-		return Approval{}, fmt.Errorf("look for an open approval of %s: %w", p.Change, err)
+		return Approval{}, err
 	}
 	if open && old.Digest == p.Digest && old.Proposal == p.Number {
 		return old, nil
@@ -44,7 +44,7 @@ func Open(ctx context.Context, tx Tx, fresh id.Approval, p proposal.Proposal, at
 func Withdraw(ctx context.Context, tx Tx, change id.Change, at time.Time) error {
 	a, open, err := tx.PendingApproval(ctx, change)
 	if err != nil {
-		return fmt.Errorf("look for an open approval of %s: %w", change, err)
+		return err
 	}
 	if !open {
 		return nil

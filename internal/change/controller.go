@@ -66,8 +66,9 @@ type Settings struct {
 
 // Rulebook says which rules judge a change: the home's and the repository's as they stand at a commit.
 type Rulebook interface {
-	// At reads the repository's rules at a commit and joins them with the home's, the stricter of both.
-	At(ctx context.Context, host git.Dir, commit git.OID) (Judging, error)
+	// At reads the repository's rules at a commit and joins them with the home's, the stricter of both. An error's next command
+	// names the person's own files, in project.
+	At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error)
 	// Load returns a violation for each file that edits change, that rules are read from, and that could not be read at commit.
 	Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
 }

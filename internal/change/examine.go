@@ -49,5 +49,5 @@ func (c *Controller) fits(ctx context.Context, r request.Request) (Judging, erro
 	if err := c.Workspaces.Fit(ctx, theirs, r.Project, r.Head); err != nil {
 		return Judging{}, err
 	}
-	return c.rules(ctx, theirs, r.Head)
+	return c.rules(ctx, r.Project, theirs, r.Head)
 }

@@ -71,7 +71,7 @@ type unread struct {
 	why error
 }
 
-func (u unread) At(context.Context, git.Dir, git.OID) (change.Judging, error) {
+func (u unread) At(context.Context, git.Project, git.Dir, git.OID) (change.Judging, error) {
 	return change.Judging{}, u.why
 }
 

@@ -2,7 +2,6 @@ package change
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"sallyport/internal/agent"
@@ -128,8 +127,6 @@ func (c *Controller) takeHome(ctx context.Context, change id.Change, s session.S
 	if from == "" {
 		return nil
 	}
-	if _, err := session.MoveHome(c.Ops, from, c.sessionDir(s.ID)); err != nil {
-		return fmt.Errorf("go on in the home folder of the agent's last session: %w", err)
-	}
-	return nil
+	_, err = session.MoveHome(c.Ops, from, c.sessionDir(s.ID))
+	return err
 }

@@ -78,7 +78,7 @@ func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.P
 		return err
 	}
 	o := offer{host: host, base: l.Head, edits: l.Edits}
-	if o.judging, err = c.rules(ctx, host, l.Head); err != nil {
+	if o.judging, err = c.rules(ctx, row.Request.Project, host, l.Head); err != nil {
 		return err
 	}
 	if o.policy = o.judging.digest(row.Request); o.policy != p.Policy {

@@ -286,8 +286,8 @@ func TestALandingOfAnotherTreeThanTheCheckedOneIsRefused(t *testing.T) {
 // laws are rules that change.
 type laws struct{ rules atomic.Pointer[rules] }
 
-func (l *laws) At(ctx context.Context, dir git.Dir, commit git.OID) (change.Judging, error) {
-	return l.rules.Load().At(ctx, dir, commit)
+func (l *laws) At(ctx context.Context, project git.Project, dir git.Dir, commit git.OID) (change.Judging, error) {
+	return l.rules.Load().At(ctx, project, dir, commit)
 }
 
 func (l *laws) Load(ctx context.Context, dir git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {

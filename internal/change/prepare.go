@@ -53,7 +53,7 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, base); err != nil {
 		return err
 	}
-	judging, err := c.rules(ctx, host, base)
+	judging, err := c.rules(ctx, r.Project, host, base)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ const uncommittedShown = 5
 // no scan looks for them again.
 func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head git.OID) func(git.Dir, []git.Write) error {
 	return func(host git.Dir, writes []git.Write) error {
-		judging, err := c.rules(ctx, host, head)
+		judging, err := c.rules(ctx, r.Project, host, head)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (c *Controller) grounds(ctx context.Context, row store.Change) (git.Dir, Ju
 	if err != nil {
 		return git.Dir{}, Judging{}, err
 	}
-	judging, err := c.rules(ctx, host, git.OID(row.Base))
+	judging, err := c.rules(ctx, row.Request.Project, host, git.OID(row.Base))
 	return host, judging, err
 }
 
@@ -128,12 +128,12 @@ func (c *Controller) judges(ctx context.Context, row store.Change, host git.Dir,
 	if row.Request.Kind == request.Revert {
 		return Judging{}, nil
 	}
-	return c.rules(ctx, host, commit)
+	return c.rules(ctx, row.Request.Project, host, commit)
 }
 
 // rules are what judges a change whose base is at commit.
-func (c *Controller) rules(ctx context.Context, host git.Dir, commit git.OID) (Judging, error) {
-	j, err := c.Rules.At(ctx, host, commit)
+func (c *Controller) rules(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error) {
+	j, err := c.Rules.At(ctx, project, host, commit)
 	if err != nil {
 		return Judging{}, fmt.Errorf("read the rules at %.12s: %w", commit, err)
 	}

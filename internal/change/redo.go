@@ -148,7 +148,7 @@ func (c *Controller) fitOnto(ctx context.Context, row store.Change, head git.OID
 	if err != nil {
 		return err
 	}
-	_, err = c.rules(ctx, host, head)
+	_, err = c.rules(ctx, row.Request.Project, host, head)
 	return err
 }
 
@@ -216,7 +216,7 @@ func (c *Controller) superseded(ctx context.Context, row store.Change) (*proposa
 func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
 	base := git.OID(row.Base)
 	if err := c.Workspaces.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
-		return fmt.Errorf("keep the base %.12s: %w", base, err)
+		return err
 	}
 	host, judging, err := c.grounds(ctx, row)
 	if err != nil {

@@ -62,7 +62,7 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 	if r.CheckedOut {
 		dirty, err := c.Workspaces.Dirty(ctx, r.Project, r.Head)
 		if err != nil {
-			return Receipt{}, fmt.Errorf("look for uncommitted changes: %w", err)
+			return Receipt{}, err
 		}
 		if r.IncludeDirty {
 			receipt.Included = dirty

@@ -34,14 +34,14 @@ func (o *odd) fails(what string) error {
 	return nil
 }
 
-func (o *odd) At(ctx context.Context, host git.Dir, commit git.OID) (change.Judging, error) {
+func (o *odd) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (change.Judging, error) {
 	if err := o.fails("rules"); err != nil {
 		return change.Judging{}, problem.Errorf(problem.Refused, "cat .sallyport.yaml", "%w", err)
 	}
 	if err := o.fails("home"); err != nil {
 		return change.Judging{}, err
 	}
-	return o.rules.At(ctx, host, commit)
+	return o.rules.At(ctx, project, host, commit)
 }
 
 func (o *odd) Of(ctx context.Context, host git.Dir, p git.Project, head git.OID) (target.Target, string, error) {

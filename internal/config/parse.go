@@ -36,14 +36,14 @@ func ParsePolicy(name string, data []byte) (Policy, error) {
 	return p, err
 }
 
-// ParseRepository reads a .sallyport.yaml as it stands at a commit; show is a command that shows it. Errors: problem.Usage.
-func ParseRepository(show string, data []byte) (Repository, error) {
+// ParseRepository reads a .sallyport.yaml as it stands at a commit; mend is a command by which a person corrects it. Errors: problem.Usage.
+func ParseRepository(mend string, data []byte) (Repository, error) {
 	var r Repository
-	err := parse(source{RepositoryFile, show}, data, &r)
+	err := parse(source{RepositoryFile, mend}, data, &r)
 	return r, err
 }
 
-// source is where data came from, and what to run to see it.
+// source is where data came from, and what to run to correct it.
 type source struct{ name, next string }
 
 func edit(path string) string { return "${EDITOR:-vi} " + inert.Path(path) }

@@ -262,7 +262,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	}
 	listener, err := socket.Listen(ctx, path, d.Ops)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	if err := d.network.sweep(); err != nil {
 		return errors.Join(err, listener.Close())

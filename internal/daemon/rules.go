@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,16 +27,17 @@ type rulebook struct {
 }
 
 // At joins the home's rules with the repository's as they stand at a commit, the stricter of both.
-func (r rulebook) At(ctx context.Context, host git.Dir, commit git.OID) (change.Judging, error) {
+func (r rulebook) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (change.Judging, error) {
+	s := standing{project.Top, host, commit}
 	home, err := config.LoadHome(r.home)
 	if err != nil {
 		return change.Judging{}, err
 	}
-	repo, err := repository(ctx, host, commit)
+	repo, err := s.repository(ctx)
 	if err != nil {
 		return change.Judging{}, err
 	}
-	scanner, note, err := r.secrets.at(ctx, host, commit, home.Rules.TrustSecretRules)
+	scanner, note, err := r.secrets.at(ctx, s, home.Rules.TrustSecretRules)
 	if err != nil {
 		return change.Judging{}, err
 	}
@@ -67,7 +69,7 @@ func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits 
 		if !slices.ContainsFunc(edits, func(e git.Edit) bool { return e.Path == name && !e.New.Absent() }) {
 			continue
 		}
-		why := r.load(ctx, host, commit, name)
+		why := r.load(ctx, standing{host: host, commit: commit}, name)
 		if why == nil {
 			continue
 		}
@@ -84,22 +86,35 @@ func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits 
 }
 
 // load reads one file of rules as it stands at a commit.
-func (r rulebook) load(ctx context.Context, host git.Dir, commit git.OID, name string) error {
+func (r rulebook) load(ctx context.Context, s standing, name string) error {
 	if name != config.RepositoryFile {
-		_, _, err := r.secrets.at(ctx, host, commit, nil)
+		_, _, err := r.secrets.at(ctx, s, nil)
 		return err
 	}
-	_, err := repository(ctx, host, commit)
+	_, err := s.repository(ctx)
 	return err
 }
 
-// repository reads a repository's own .sallyport.yaml at a commit.
-func repository(ctx context.Context, host git.Dir, commit git.OID) (config.Repository, error) {
-	text, err := file(ctx, host, commit, config.RepositoryFile, config.FileBytesMax)
+// standing are the files of a repository as they stand at a commit that the host's own repository holds.
+type standing struct {
+	top    string // the person's work tree: a file that cannot be used is corrected there
+	host   git.Dir
+	commit git.OID
+}
+
+// mend is a command by which a person corrects a file of rules. It counts once it is committed.
+func (s standing) mend(name string) string {
+	return "${EDITOR:-vi} " + inert.Path(filepath.Join(s.top, name)) + " && " +
+		git.Dir{Path: s.top}.Command("commit -m 'Correct "+name+"' "+name)
+}
+
+// repository reads the repository's own .sallyport.yaml.
+func (s standing) repository(ctx context.Context) (config.Repository, error) {
+	text, err := s.file(ctx, config.RepositoryFile, config.FileBytesMax)
 	if err != nil {
 		return config.Repository{}, err
 	}
-	return config.ParseRepository(host.Command("show "+string(commit)+":"+config.RepositoryFile), text)
+	return config.ParseRepository(s.mend(config.RepositoryFile), text)
 }
 
 // supervision joins how a home and a repository want an agent to be watched (SV-007): the home's
@@ -155,16 +170,16 @@ func wanted(usual bool, home, repo *bool) bool {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// file reads a small file at a commit, at most one byte more than bytesMax; nil if there is none.
-func file(ctx context.Context, host git.Dir, commit git.OID, name string, bytesMax int64) ([]byte, error) {
-	found, err := host.Lookup(ctx, commit, []string{name})
+// file reads a small file, at most one byte more than bytesMax; nil if there is none.
+func (s standing) file(ctx context.Context, name string, bytesMax int64) ([]byte, error) {
+	found, err := s.host.Lookup(ctx, s.commit, []string{name})
 	if err != nil || found[0].Absent() {
 		return nil, err
 	}
 	if m := found[0].Mode; m != git.File && m != git.Executable {
-		return nil, problem.Errorf(problem.Usage, host.Command("show "+string(commit)+" --stat"), "%s at %.12s is no ordinary file", name, commit)
+		return nil, problem.Errorf(problem.Usage, "ls -ld "+inert.Path(filepath.Join(s.top, name)), "%s at %.12s is no ordinary file", name, s.commit)
 	}
-	blob, err := host.Blob(ctx, found[0].OID)
+	blob, err := s.host.Blob(ctx, found[0].OID)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +188,7 @@ func file(ctx context.Context, host git.Dir, commit git.OID, name string, bytesM
 		err = closed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s at %.12s: %w", name, commit, err)
+		return nil, fmt.Errorf("read %s at %.12s: %w", name, s.commit, err)
 	}
 	return text, nil
 }

@@ -1,13 +1,48 @@
 package daemon
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"sallyport/internal/config"
+	"sallyport/internal/git"
 	"sallyport/internal/policy"
+	"sallyport/internal/problem"
 	"sallyport/internal/session"
+	wt "sallyport/internal/workspace/workspacetest"
 )
+
+// The host reads the rules in a repository of its own, in which no person can correct anything.
+func TestRulesThatDoNotLoadNameThePersonsOwnFile(t *testing.T) {
+	secrets, err := newSecretRules(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := rulebook{home: t.TempDir(), secrets: secrets}
+	for _, c := range []struct{ name, file, text, next string }{
+		{"a key that is not known", config.RepositoryFile, "sudo: yes\n", "${EDITOR:-vi} TOP/.sallyport.yaml && git -C TOP commit -m 'Correct .sallyport.yaml' .sallyport.yaml"},
+		{"a link", config.RepositoryFile, "->elsewhere", "ls -ld TOP/.sallyport.yaml"},
+		{"rules about secrets that are no TOML", gitleaksFile, "[[", "${EDITOR:-vi} TOP/.gitleaks.toml && git -C TOP commit -m 'Correct .gitleaks.toml' .gitleaks.toml"},
+		{"a long list of what is no secret", gitleaksIgnore, strings.Repeat("#\n", gitleaksBytesMax), "${EDITOR:-vi} TOP/.gitleaksignore && git -C TOP commit -m 'Correct .gitleaksignore' .gitleaksignore"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			project, head := wt.Project(t, map[string]string{c.file: c.text})
+			host := git.Dir{Path: filepath.Join(t.TempDir(), "host.git")}
+			wt.Git(t, "/", "clone", "-q", "--bare", project.Top, host.Path)
+
+			_, err := book.At(t.Context(), project, host, head)
+			if err == nil {
+				t.Fatal("the rules load")
+			}
+
+			if got, want := problem.Of(err).Next, strings.ReplaceAll(c.next, "TOP", project.Top); got != want {
+				t.Errorf("%v\nnext: %s\nwant: %s", err, got, want)
+			}
+		})
+	}
+}
 
 // Of a home's and a repository's words the stricter hold, and silence is no word (SV-007).
 func TestARepositoryCanOnlyTightenHowAnAgentIsWatched(t *testing.T) {

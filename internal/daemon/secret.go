@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"sallyport/internal/git"
 	"sallyport/internal/metric"
 	"sallyport/internal/problem"
 	"sallyport/internal/secret"
@@ -46,23 +45,26 @@ func newSecretRules(environ []string, meter *metric.Set) (*secretRules, error) {
 
 // at returns the scanner of the rules as they stand at a commit: what a change writes to .gitleaks.toml counts from the next base on. They
 // may loosen the built-in ones only if the home trusts them; else note says that they do not, and how they would.
-func (r *secretRules) at(ctx context.Context, host git.Dir, commit git.OID, trusted []string) (scanner *secret.Scanner, note string, err error) {
-	toml, err := file(ctx, host, commit, gitleaksFile, gitleaksBytesMax)
+func (r *secretRules) at(ctx context.Context, s standing, trusted []string) (scanner *secret.Scanner, note string, err error) {
+	toml, err := s.file(ctx, gitleaksFile, gitleaksBytesMax)
 	if err != nil {
 		return nil, "", err
 	}
-	ignore, err := file(ctx, host, commit, gitleaksIgnore, gitleaksBytesMax)
+	ignore, err := s.file(ctx, gitleaksIgnore, gitleaksBytesMax)
 	if err != nil {
 		return nil, "", err
 	}
 	if len(ignore) > gitleaksBytesMax {
-		return nil, "", problem.Errorf(problem.Refused, host.Command("show "+string(commit)+" --stat"), "%s at %.12s is larger than %d bytes", gitleaksIgnore, commit, gitleaksBytesMax)
+		return nil, "", problem.Errorf(problem.Refused, s.mend(gitleaksIgnore), "%s at %.12s is larger than %d bytes", gitleaksIgnore, s.commit, gitleaksBytesMax)
 	}
 	digest := secret.TrustDigest(toml, ignore)
-	if scanner, err = r.of(toml, ignore, slices.Contains(trusted, digest)); err == nil && scanner.Loose() {
+	if scanner, err = r.of(toml, ignore, slices.Contains(trusted, digest)); err != nil {
+		return nil, "", problem.Errorf(problem.KindOf(err), s.mend(gitleaksFile), "%w", err)
+	}
+	if scanner.Loose() {
 		note = fmt.Sprintf("allowlists and disabled rules in the repository's %s and %s do not count until the home trusts them: trust_secret_rules: [%s] in policy.yaml", gitleaksFile, gitleaksIgnore, digest)
 	}
-	return scanner, note, err
+	return scanner, note, nil
 }
 
 func (r *secretRules) of(toml, ignore []byte, trusted bool) (*secret.Scanner, error) {

@@ -90,7 +90,7 @@ func (t targets) words(ctx context.Context, host git.Dir, p git.Project, commit 
 	if err != nil {
 		return target.Words{}, err
 	}
-	repo, err := repository(ctx, host, commit)
+	repo, err := standing{p.Top, host, commit}.repository(ctx)
 	if kind := problem.KindOf(err); err != nil && kind == problem.Usage {
 		return w, &unreadable{err}
 	}

@@ -135,7 +135,7 @@ func (m *Manager) reveal(ctx context.Context, host git.Dir, base git.OID, packs 
 	}
 	err := m.ops.Do("bases:view", func() error { return linkView(m.basesIn(host), temp, packs, shallow) })
 	if err != nil {
-		return fmt.Errorf("show what %.12s reaches: %w", base, err)
+		return fmt.Errorf("make the history of commit %.12s readable for an agent: %w", base, err)
 	}
 	return m.ops.Do("bases:commit", func() error { return commitFolder(temp, at) })
 }

@@ -206,7 +206,6 @@ func (m *Manager) pack(ctx context.Context, g copying, commit git.OID, not, cut 
 	}
 	pack, err := m.basesIn(g.host).Take(ctx, "bases:pack", g.source, list.String())
 	if err != nil {
-		err = fmt.Errorf("copy what %.12s reaches from %q: %w", commit, g.source.Path, err)
 		if failed := (*git.Failure)(nil); errors.As(err, &failed) && problem.KindOf(err) == problem.Internal { // an object is missing, or broken
 			err = problem.Errorf(problem.Refused, g.source.Command("fsck --connectivity-only"), "%w", err)
 		}

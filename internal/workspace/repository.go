@@ -53,7 +53,7 @@ func (m *Manager) Repository(ctx context.Context, project git.Project, commits .
 		}
 		for _, commit := range commits {
 			if err := m.hold(ctx, host, project, commit); err != nil {
-				return fmt.Errorf("copy what %.12s of %s reaches: %w", commit, project.Top, err)
+				return fmt.Errorf("copy the history of commit %.12s from %s: %w", commit, project.Top, err)
 			}
 		}
 		return nil
