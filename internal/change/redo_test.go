@@ -172,7 +172,10 @@ func TestAProgramThatCannotBeToldBeginsAnewOnTheBranchAsItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		h.commits("page.txt", pages(), "nine lines")
 		h.checkedBy(func(tree string) int {
-			return put(tree, "page.txt", strings.Replace(read(t, tree, "page.txt"), "5", "five", 1)+"agent\n")
+			if _, err := os.Stat(filepath.Join(tree, "new")); err == nil {
+				t.Error("it finds what it did before, and would do it twice")
+			}
+			return put(tree, "new", "agent\n") + put(tree, "page.txt", strings.Replace(read(t, tree, "page.txt"), "5", "five", 1)+"agent\n")
 		}, func(string) int { return 0 })
 		c, _ := h.daemon()
 		chg := h.askWithCheck(c, request.Later)

@@ -23,7 +23,7 @@ func TestWhatShouldMoveByItselfAndDoesNotHasAWayOut(t *testing.T) {
 		{InTrial, 0, time.Hour, ""},
 		{InTrial, 1, time.Second, "sallyport rollback chg-1"},
 		{RollbackFailed, 0, time.Second, "sallyport change cancel chg-1"},
-		{AwaitingApproval, 0, time.Hour, ""},
+		{AwaitingApproval, 1, time.Hour, ""}, // a person's turn, whatever was tried before
 		{Finalized, 0, time.Hour, ""},
 	} {
 		row := store.Change{ID: "chg-1", State: string(c.state), Attempts: c.attempts, Moved: now.Add(-c.since)}

@@ -99,7 +99,7 @@ func TestABranchThatMovesAtTheLastMomentIsComputedAnew(t *testing.T) {
 				if left := residue(t, r); len(left) > 0 {
 					t.Errorf("left behind: %q", left)
 				}
-				if refs := gitIn(t, r.Top, "", "for-each-ref", "refs/sallyport"); refs != "" {
+				if refs := refsBeside(t, r); refs != "" {
 					t.Errorf("the try has left %s", refs)
 				}
 				if at := gitIn(t, r.Top, "", "rev-parse", "main"); at != theirs {

@@ -344,3 +344,13 @@ func beside(ctx context.Context, p git.Project, _ ...git.OID) (git.Dir, error) {
 	}
 	return dir, err
 }
+
+// refsBeside are the refs of ours that are left in the repository that beside made.
+func refsBeside(t *testing.T, r repo) string {
+	t.Helper()
+	host, err := beside(t.Context(), r.Project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gitIn(t, host.Path, "", "for-each-ref", "refs/sallyport")
+}

@@ -244,7 +244,7 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 	if d := differ(look(t, r.Top), before); d != "" {
 		t.Error(d)
 	}
-	if refs := gitIn(t, r.Top, "", "for-each-ref", "refs/sallyport"); refs != "" {
+	if refs := refsBeside(t, r); refs != "" {
 		t.Errorf("the try has left %s", refs)
 	}
 }

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -128,9 +129,16 @@ func TestAnEmbeddedRepositoryIsMarked(t *testing.T) {
 	if ms := (world{files: files}).marked(); len(ms) != 1 || ms[0].Path != "lib/x" || ms[0].Kind != policy.MarkRuns {
 		t.Errorf("%v", ms)
 	}
-	// The last file that makes it one is enough, wherever the others come from.
-	if ms := (world{files: files, old: map[string]string{"lib/x/objects/pack/a": "", "lib/x/refs/heads/main": "", "lib/x/config": files["lib/x/config"], "lib/y.go": files["lib/y.go"]}}).marked(); len(ms) != 1 || ms[0].Path != "lib/x" {
-		t.Errorf("%v", ms)
+	// The last file that makes it one is enough, wherever the others come from, and however deep it lies.
+	for _, last := range []string{"lib/x/HEAD", "lib/x/objects/pack/a"} {
+		old := maps.Clone(files)
+		delete(old, last)
+		if ms := (world{files: files, old: old}).marked(); len(ms) != 1 || ms[0].Path != "lib/x" {
+			t.Errorf("%s: %v", last, ms)
+		}
+	}
+	if ms := (world{files: map[string]string{"lib/x/HEAD": "of the table\n", "lib/x/commondir": "../y\n"}}).marked(); len(ms) != 1 || ms[0].Path != "lib/x" {
+		t.Errorf("one that has its objects elsewhere: %v", ms)
 	}
 }
 
@@ -174,24 +182,27 @@ func TestANameThatLooksLikeAnotherIsMarked(t *testing.T) {
 		files []string
 		want  bool
 	}{
-		"Cyrillic among Latin":  {[]string{"p\u0430ckage.go"}, true},
-		"Greek among Latin":     {[]string{"src/c\u03bfnfig.go"}, true},
-		"all Cyrillic, a twin":  {[]string{"\u0441\u043e\u0440.go", "cop.go"}, true},
-		"composed differently":  {[]string{"caf\u00e9.txt", "cafe\u0301.txt"}, true},
-		"full width":            {[]string{"\uff4dain.go", "main.go"}, true},
-		"a hyphen of another":   {[]string{"a\u2010b.go", "a-b.go"}, true},
-		"a folder":              {[]string{"s\u0441/a.go"}, true},
-		"Russian words":         {[]string{"\u0434\u043e\u043a\u0443\u043c\u0435\u043d\u0442.md"}, false},
-		"French":                {[]string{"r\u00e9sum\u00e9.md", "a.md"}, false},
-		"Chinese":               {[]string{"\u6587\u6863.md", "\u6587\u4ef6.md"}, false},
-		"plain":                 {[]string{"main.go", "main_test.go"}, false},
-		"a twin that was there": {[]string{"ma\u0131n.go", "main.go"}, true},
+		"Cyrillic among Latin": {[]string{"p\u0430ckage.go"}, true},
+		"Greek among Latin":    {[]string{"src/c\u03bfnfig.go"}, true},
+		"all Cyrillic, a twin": {[]string{"\u0441\u043e\u0440.go", "cop.go"}, true},
+		"composed differently": {[]string{"caf\u00e9.txt", "cafe\u0301.txt"}, true},
+		"full width":           {[]string{"\uff4dain.go", "main.go"}, true},
+		"a hyphen of another":  {[]string{"a\u2010b.go", "a-b.go"}, true},
+		"a folder":             {[]string{"s\u0441/a.go"}, true},
+		"Russian words":        {[]string{"\u0434\u043e\u043a\u0443\u043c\u0435\u043d\u0442.md"}, false},
+		"French":               {[]string{"r\u00e9sum\u00e9.md", "a.md"}, false},
+		"Chinese":              {[]string{"\u6587\u6863.md", "\u6587\u4ef6.md"}, false},
+		"plain":                {[]string{"main.go", "main_test.go"}, false},
+		"a twin":               {[]string{"ma\u0131n.go", "main.go"}, true},
+		"marks in any order":   {[]string{"a\u0301\u034f\u0323.go", "a\u0323\u0301.go"}, true},
 	} {
-		files := map[string]string{}
-		for _, f := range c.files {
-			files[f] = "x\n"
+		w := world{files: map[string]string{}, old: map[string]string{}}
+		for i, f := range c.files {
+			if w.files[f] = "x\n"; i > 0 { // the first is new, and looks like one that was there
+				w.old[f] = "x\n"
+			}
 		}
-		ms := world{files: files}.marked()
+		ms := w.marked()
 		if (len(ms) > 0) != c.want || len(ms) > 0 && ms[0].Kind != policy.MarkName {
 			t.Errorf("%s: %v", name, ms)
 		}
@@ -210,6 +221,7 @@ func TestWhatAReaderDoesNotSeeIsMarked(t *testing.T) {
 		"tags":                     {"", "x\U000e0041\U000e0042\n", true},
 		"selectors without end":    {"", "x\U000e0101\U000e0102\n", true},
 		"a joiner in Latin":        {"", "a\u200db\n", true},
+		"a joiner behind a digit":  {"", "x1\u200d\u6587\n", true},
 		"a terminal's escape":      {"", "echo \x1b[2K\n", true},
 		"a line overwritten":       {"", "evil()\r// ok     \n", true},
 		"far to the right":         {"", "x := 1" + strings.Repeat(" ", 150) + "; evil()\n", true},

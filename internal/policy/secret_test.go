@@ -70,6 +70,12 @@ func TestARefusalOfASecretNamesTheLineThatAllowsIt(t *testing.T) {
 	if vs := policy.Validate(in); len(vs) != 1 {
 		t.Errorf("with %q and other content: %v", entry, vs)
 	}
+
+	in = base().input(policy.Rules{}, added("docs/[a].md")) // as a pattern it names another file
+	in.Secrets = []policy.Secret{{File: "docs/[a].md", Kind: "jwt", Line: 3}}
+	if vs := policy.Validate(in); !strings.Contains(vs[0].Suggestion, `allow_secrets: ["PATH@`) {
+		t.Errorf("it says %q", vs[0].Suggestion)
+	}
 }
 
 func TestSecretsWithoutEndAreCountedNotListed(t *testing.T) {

@@ -86,8 +86,6 @@ func tighten(own, defaults *config.ViperConfig) (loose bool) {
 	}
 	kept := own.Rules[:0]
 	for _, r := range own.Rules {
-		loose = loose || len(r.Allowlists) > 0 || r.AllowList != nil
-		r.Allowlists, r.AllowList = nil, nil
 		if known[r.ID] {
 			loose = true
 			if r.Regex == "" && r.Path == "" {

@@ -31,7 +31,9 @@ func TestARepositoryTightensAndDoesNotLoosen(t *testing.T) {
 			t.Errorf("a mark or an entry counts untrusted: %s %v", rules(fs), err)
 		}
 	}
-	if s := scanner(t, secret.Config{Toml: []byte("[[rules]]\nid='ours'\nregex='''qqq_[0-9]{10}'''\n")}); s.Loose() {
-		t.Error("one rule more is called loose")
+	own := scanner(t, secret.Config{Toml: []byte("[[rules]]\nid='ours'\nregex='''qqq_[0-9]{10}'''\n[[rules.allowlists]]\nregexes=['0$']\n")})
+	fs, err := own.ScanBlob(t.Context(), blob("f", "qqq"+"_0123456789\nqqq"+"_9876543210\n"))
+	if got := rules(fs); err != nil || own.Loose() || !strings.Contains(got, "f:1:ours") || strings.Contains(got, "f:2:") {
+		t.Errorf("one rule more, with exceptions of its own: %s, loose %v, %v", got, own.Loose(), err)
 	}
 }

@@ -30,20 +30,29 @@ func everyFormat(t *testing.T, do func(t *testing.T, p git.Project)) {
 	}
 }
 
-// commits makes n commits on what is checked out and returns the last.
+// commits makes n commits on the branch that is checked out, each a line longer in one file, and returns the last.
 func commits(t *testing.T, p git.Project, n int) git.OID {
 	t.Helper()
-	var head git.OID
-	for range n {
-		file := filepath.Join(p.Top, "count")
-		old, err := os.ReadFile(file)
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		wt.Files(t, p.Top, map[string]string{"count": string(old) + "1\n"})
-		_, head = wt.Commit(t, p.Top)
+	old, err := os.ReadFile(filepath.Join(p.Top, "count"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
 	}
-	return head
+	branch := wt.Git(t, p.Top, "symbolic-ref", "HEAD")
+	from := "from " + branch + "^0\n"
+	var stream strings.Builder
+	for i := range n {
+		text := string(old) + strings.Repeat("1\n", i+1)
+		fmt.Fprintf(&stream, "commit %s\ncommitter P <p@example.org> %d +0000\ndata %d\n%s\n%sM 100644 inline count\ndata %d\n%s\n",
+			branch, time.Now().Unix(), len(branch), branch, from, len(text), text)
+		from = ""
+	}
+	cmd := exec.Command("git", "fast-import", "--quiet")
+	cmd.Dir, cmd.Stdin = p.Top, strings.NewReader(stream.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	wt.Git(t, p.Top, "reset", "-q", "--hard")
+	return git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 }
 
 // seen says which of some objects a sandbox on a workspace can read.
@@ -119,6 +128,15 @@ func TestABaseOutlivesWhatBecomesOfTheProject(t *testing.T) {
 		if err := m.Keep(t.Context(), p, change, head); err != nil {
 			t.Fatal(err)
 		}
+		wt.Files(t, p.Top, map[string]string{"stashed": "the project has it, and will not keep it"})
+		wt.Git(t, p.Top, "hash-object", "-w", "stashed")
+		made, err := m.Host(p).Import(t.Context(), "test:import", git.Import{
+			Ref: workspace.RefRoot(change) + "checkpoints/1", From: head, Parents: []git.OID{head},
+			Writes: []git.Write{{Path: "own", Mode: git.File, Data: workspace.Text("the project has it, and will not keep it")}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		wt.Git(t, p.Top, "commit", "-q", "--amend", "-m", "amended")
 		wt.Git(t, p.Top, "reflog", "expire", "--expire=now", "--all")
 		wt.Git(t, p.Top, "gc", "-q", "--prune=now")
@@ -132,6 +150,7 @@ func TestABaseOutlivesWhatBecomesOfTheProject(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole(t, m.Host(p).Path, head)
+		whole(t, m.Host(p).Path, made.OID)
 	})
 }
 
@@ -153,8 +172,8 @@ func TestAnAmendedOrRebasedBaseIsNotCopiedAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := wt.Git(t, p.Top, "rev-list", "--max-parents=0", "HEAD")
-	for _, back := range []string{"HEAD~1", "HEAD~30"} {
-		wt.Git(t, p.Top, "reset", "-q", "--hard", back)
+	for _, c := range []struct{ back, shared string }{{"HEAD~1", wt.Git(t, p.Top, "rev-parse", "HEAD~1")}, {"HEAD~30", first}} {
+		wt.Git(t, p.Top, "reset", "-q", "--hard", c.back)
 		next := commits(t, p, 1)
 		if _, err := m.Repository(t.Context(), p, next); err != nil {
 			t.Fatal(err)
@@ -165,12 +184,12 @@ func TestAnAmendedOrRebasedBaseIsNotCopiedAsAWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, idx := range packs {
-			if strings.Contains(wt.Git(t, host.Path, "verify-pack", "-v", idx), first) {
+			if strings.Contains(wt.Git(t, host.Path, "verify-pack", "-v", idx), c.shared) {
 				copies++
 			}
 		}
 		if copies != 1 {
-			t.Errorf("after %s the first commit is in %d packs", back, copies)
+			t.Errorf("after %s a commit that both share is in %d packs", c.back, copies)
 		}
 		whole(t, host.Path, next)
 	}
@@ -179,13 +198,13 @@ func TestAnAmendedOrRebasedBaseIsNotCopiedAsAWhole(t *testing.T) {
 func TestABaseIsSeenThroughFewPacks(t *testing.T) {
 	p, _ := wt.Project(t, base)
 	m := manager(t)
-	for range 40 {
-		head := commits(t, p, 1)
-		host, err := m.Repository(t.Context(), p, head)
+	commits(t, p, 40)
+	for _, head := range strings.Fields(wt.Git(t, p.Top, "rev-list", "--reverse", "HEAD")) {
+		host, err := m.Repository(t.Context(), p, git.OID(head))
 		if err != nil {
 			t.Fatal(err)
 		}
-		packs, err := filepath.Glob(filepath.Join(host.Path, "bases/views", string(head), "objects/pack/*.pack"))
+		packs, err := filepath.Glob(filepath.Join(host.Path, "bases/views", head, "objects/pack/*.pack"))
 		if err != nil || len(packs) > 16 {
 			t.Fatalf("%d packs, %v", len(packs), err)
 		}
@@ -219,7 +238,17 @@ func TestALongHistoryIsCutAndGrowsOverMerges(t *testing.T) {
 	wt.Git(t, p.Top, "checkout", "-q", "main")
 	wt.Git(t, p.Top, "merge", "-q", "-m", "merge", "long-ago")
 	look(git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD")), 10, 14)
+	wt.Git(t, p.Top, "checkout", "-q", "long-ago")
+	commits(t, p, 12)
+	wt.Git(t, p.Top, "checkout", "-q", "main")
 	look(commits(t, p, 30), 8, 10)
+	wt.Git(t, p.Top, "merge", "-q", "-s", "ours", "-m", "merge", "long-ago")
+	head = git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+	look(head, 8, 12)
+	packs, err := filepath.Glob(filepath.Join(m.Host(p).Path, "bases/views", string(head), "objects/pack/*.pack"))
+	if err != nil || len(packs) != 1 {
+		t.Errorf("what is new alone is more than is copied, and it is seen through %d packs, %v", len(packs), err)
+	}
 }
 
 func TestAPartialCloneIsCopiedAsFarAsItIsThere(t *testing.T) {
@@ -363,18 +392,33 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	wt.Git(t, p.Top, "checkout", "-q", "main")
+	named := commits(t, p, 1)
+	if err := m.Keep(t.Context(), p, "chg-00000002", named); err != nil {
+		t.Fatal(err)
+	}
 	last := commits(t, p, 3)
 	if _, err := m.Repository(t.Context(), p, last); err != nil {
+		t.Fatal(err)
+	}
+	wt.Git(t, host.Path, "update-ref", "-d", workspace.BaseRef(change)) // the checkpoint alone begins at its base now
+	views := filepath.Join(host.Path, "bases/views")
+	if err := os.Mkdir(filepath.Join(views, ".new-half-made"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.TrimBases(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
-	left, err := os.ReadDir(filepath.Join(host.Path, "bases/views"))
-	if err != nil || len(left) != 2 {
-		t.Errorf("left: %v, %v", left, err)
+	entries, err := os.ReadDir(views)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
 	}
-	for _, c := range []git.OID{first, made.OID, last} {
+	want := []string{string(first), string(named), string(last)} // what a checkpoint begins at, what a change names, the last used
+	slices.Sort(want)
+	if err != nil || !slices.Equal(left, want) {
+		t.Errorf("left: %q, want %q, %v", left, want, err)
+	}
+	for _, c := range []git.OID{first, made.OID, named, last} {
 		whole(t, host.Path, c)
 	}
 	if out, err := exec.Command("git", "-C", host.Path, "cat-file", "-e", string(side)).CombinedOutput(); err == nil {
