@@ -257,7 +257,7 @@ func (c *Controller) first(ctx context.Context, change id.Change) (all []Notice,
 		if t, ok, err := tx.Trial(ctx, change); err != nil {
 			return err
 		} else if ok && State(row.State) == InTrial && t.Handshake == trial.Message1Sent {
-			all = append(all, message1(change))
+			all = append(all, message1(t))
 		}
 		return nil
 	})

@@ -688,6 +688,9 @@ func TestWithoutATargetAPersonCanBeAskedAllTheSame(t *testing.T) {
 		ten := 10 * time.Second
 		chg := h.land(c, &ten)
 		h.asked(c, chg)
+		if got := s.heard(change.NoteTrial); len(got) != 1 || !strings.HasPrefix(got[0], "It has landed, and nothing was restarted or probed") || h.show(c, chg).Change.Reason != got[0] {
+			t.Errorf("they are asked %q", got)
+		}
 		time.Sleep(11 * time.Second)
 		h.goneBack(c, chg, trial.Timeout)
 		if len(s.started()) != 0 {

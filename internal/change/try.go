@@ -317,7 +317,7 @@ func (c *Controller) askToConfirm(ctx context.Context, row store.Change, t trial
 		if said, err = tx.Change(ctx, row.ID); err != nil {
 			return err
 		}
-		said.Reason, said.Next = trial.Message1, "sallyport confirm "+string(row.ID)
+		said.Reason, said.Next = t.Question(), "sallyport confirm "+string(row.ID)
 		if err := errors.Join(tx.MoveTrial(ctx, trial.PendingRestart, t), tx.MoveChange(ctx, said.State, said)); err != nil {
 			return err
 		}
@@ -329,14 +329,14 @@ func (c *Controller) askToConfirm(ctx context.Context, row store.Change, t trial
 	if err != nil {
 		return err
 	}
-	c.feed.publish(message1(row.ID))
-	c.tell(Note{Change: row.ID, Kind: NoteTrial, Text: trial.Message1, Next: said.Next}, func() { c.heard(row.ID) })
+	c.feed.publish(message1(t))
+	c.tell(Note{Change: row.ID, Kind: NoteTrial, Text: t.Question(), Next: said.Next}, func() { c.heard(row.ID) })
 	return nil
 }
 
 // message1 is the notice that asks whoever watches.
-func message1(change id.Change) Notice {
-	return Notice{Change: change, At: now(), Kind: "trial", State: InTrial, Text: trial.Message1}
+func message1(t trial.Trial) Notice {
+	return Notice{Change: t.Change, At: now(), Kind: "trial", State: InTrial, Text: t.Question()}
 }
 
 // heard writes down that message 1 was delivered, which moves the deadline the first time (SM-125).

@@ -74,7 +74,7 @@ func trialOf(t *trial.Trial, state string) *api.Trial {
 func said(t *trial.Trial, state change.State) string {
 	switch {
 	case t.Handshake == trial.Message1Sent:
-		return trial.Message1
+		return t.Question()
 	case state == change.RolledBack && t.Handshake == trial.RolledBack:
 		return t.Said()
 	}

@@ -86,6 +86,19 @@ func (t Trial) RestartsWanted() int {
 	return 2
 }
 
+// Question is message 1: what became of the target, and what is to be answered. Of a target that restarted and answers it is SM-121's.
+func (t Trial) Question() string {
+	switch {
+	case t.Target.None():
+		return "It has landed, and nothing was restarted or probed: the trial waits for your word alone. " + reply
+	case t.Target.Restart == "":
+		return "It has landed, and answers; nothing restarted it. " + reply
+	case t.Target.Probe.None():
+		return "It has landed and was restarted; nothing asked whether it answers. " + reply
+	}
+	return Message1
+}
+
 // Said is what a person is told of a trial that went back.
 func (t Trial) Said() string {
 	if t.Reason == Timeout {
@@ -96,7 +109,8 @@ func (t Trial) Said() string {
 
 // Texts that are fixed.
 const (
-	Message1   = "I'm back with the new version. Reply `confirm` to keep it, or `rollback` to revert." // SM-121
-	Timeout    = "deadman timeout"                                                                     // SM-127: the reason in the commit
-	TimeoutSay = "Rolled back to previous version — confirmation timed out."                           // SM-130
+	reply      = "Reply `confirm` to keep it, or `rollback` to revert."
+	Message1   = "I'm back with the new version. " + reply                   // SM-121, of what restarted and answers
+	Timeout    = "deadman timeout"                                           // SM-127: the reason in the commit
+	TimeoutSay = "Rolled back to previous version — confirmation timed out." // SM-130
 )

@@ -90,3 +90,19 @@ func TestNothingMovesADeadlinePastTheCap(t *testing.T) {
 		}
 	})
 }
+
+// Who is asked is told what was restarted and probed, and nothing else.
+func TestTheQuestionSaysWhatWasRestartedAndProbed(t *testing.T) {
+	const restart = "systemctl restart web"
+	probe := target.Probe{HTTP: "http://127.0.0.1/"}
+	for want, on := range map[string]target.Target{
+		"I'm back with the new version. ":                                                           {Restart: restart, Probe: probe},
+		"It has landed and was restarted; nothing asked whether it answers. ":                       {Restart: restart},
+		"It has landed, and answers; nothing restarted it. ":                                        {Probe: probe},
+		"It has landed, and nothing was restarted or probed: the trial waits for your word alone. ": {},
+	} {
+		if got := (trial.Trial{Target: on}).Question(); got != want+"Reply `confirm` to keep it, or `rollback` to revert." {
+			t.Errorf("of %+v it says %q", on, got)
+		}
+	}
+}
