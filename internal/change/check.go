@@ -79,9 +79,18 @@ func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, wi
 	}
 	r := proposal.CheckResult{Command: command, OK: run.ok(), Took: run.took, Tail: run.tail, With: with.words()}
 	if !r.OK {
-		r.Why = run.why()
+		r.Why = run.why() + unfetched(run.tail, setups(row, o.judging))
 	}
 	return r, nil
+}
+
+// unfetched says what fetches beforehand what a check could not fetch, unless that is among the setups already.
+func unfetched(output string, setups []string) string {
+	u := sandbox.UnfetchedIn(output)
+	if u == nil || slices.Contains(setups, u.Setup) {
+		return ""
+	}
+	return "; " + u.String()
 }
 
 // environment is a sandbox with what this change's programs may see, and no tree or program yet.

@@ -248,7 +248,9 @@ type rules struct {
 	unloadable []policy.Violation
 }
 
-func (r rules) At(context.Context, git.Project, git.Dir, git.OID) (change.Judging, error) { return r.judging, nil }
+func (r rules) At(context.Context, git.Project, git.Dir, git.OID) (change.Judging, error) {
+	return r.judging, nil
+}
 
 func (r rules) Load(context.Context, git.Dir, git.OID, []git.Edit) ([]policy.Violation, error) {
 	return r.unloadable, nil

@@ -114,7 +114,7 @@ type CheckResult struct {
 	Command string        `json:"command"`
 	OK      bool          `json:"ok"`
 	Took    time.Duration `json:"took"`
-	Why     string        `json:"why,omitempty"`  // exit status, or the limit by name
+	Why     string        `json:"why,omitempty"`  // exit status, or the limit by name; and what may help
 	Tail    string        `json:"tail,omitempty"` // last lines of output
 	With    string        `json:"with,omitempty"` // what it began with that commands had left on a base, and when; "" = nothing
 }
