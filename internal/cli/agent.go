@@ -110,10 +110,10 @@ func (a *app) agents(s sheet, all []api.Agent) {
 			said("key", "none is needed")
 		default:
 			if names == "" { // the home names a file
-				said("key", "not found where agents: in sallyport.yaml says that it is")
+				said("key", "not found in the place that agents: in the home's sallyport.yaml names")
 				break
 			}
-			said("key", "not found; set "+inert.Line(names)+", or name it under agents: in sallyport.yaml")
+			said("key", "not found; set "+inert.Line(names)+", or name it under agents: in the home's sallyport.yaml")
 		}
 		model := inert.Line(one.Endpoint)
 		if one.Model != "" {
@@ -122,14 +122,14 @@ func (a *app) agents(s sheet, all []api.Agent) {
 		said("model", model)
 		said("can", can(one.Capabilities))
 		if len(one.Hosts) > 0 {
-			said("asks for", inert.Line(strings.Join(one.Hosts, ", "))+" too, and works without")
+			said("also asks for", inert.Line(strings.Join(one.Hosts, ", "))+"; it works without")
 		}
 		if len(one.Off) > 0 {
-			said("off inside", inert.Line(strings.Join(one.Off, ", ")))
+			said("switched off in the sandbox", inert.Line(strings.Join(one.Off, ", ")))
 		}
 	}
 	s.line("")
-	s.line("any other that speaks ACP: sallyport run --agent 'acp:COMMAND' …; to try one: %s", a.command("sallyport agent test NAME"))
+	s.line("any other agent that speaks ACP: sallyport run --agent 'acp:COMMAND' …; to try one: %s", a.command("sallyport agent test NAME"))
 }
 
 // can says what an agent can do, in words.
@@ -176,7 +176,7 @@ Exit status: 0 if it works, 1 if it does not.`,
 				return err
 			}
 			if !a.json && onTerminal(a.Err) {
-				fmt.Fprintln(a.Err, "asking it for one word; that may take a minute")
+				fmt.Fprintln(a.Err, "asking its model for one word; this may take a minute")
 			}
 			t, err := c.TestAgent(ctx, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: a.keysFrom(w), Bases: a.basesFrom(w), Env: a.envFrom(w)})
 			if err != nil {

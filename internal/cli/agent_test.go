@@ -98,7 +98,7 @@ func TestTheListSaysWhatIsThereWhatIsMissingAndHowToGetIt(t *testing.T) {
 	}
 	got := d.cli("agent", "list")
 	for _, want := range []string{
-		"ready   codex      OpenAI Codex CLI 0.169.0", "program: /opt/codex", "key: found in file:/k", "model: gpt-5 at https://api.openai.com/v1", "can: be watched, be paused, be told more while it works", "off inside: its own sandbox",
+		"ready   codex      OpenAI Codex CLI 0.169.0", "program: /opt/codex", "key: found in file:/k", "model: gpt-5 at https://api.openai.com/v1", "can: be watched, be paused, be told more while it works", "switched off in the sandbox: its own sandbox",
 		"ready   gemini", "key: found in $GEMINI_API_KEY", `problem: its version is not known: \x1b[31mx`,
 		"no key  pi", "key: not found; set ANTHROPIC_API_KEY or OPENAI_API_KEY", "absent  qwen", "get it: npm install -g @qwen-code/qwen-code", "key: none is needed", "program: part of sallyport", "acp:COMMAND", "model: https://b.example", "model: https://elsewhere.example/v1\n",
 	} {
@@ -149,14 +149,14 @@ func TestAtATerminalInitAsksAndWritesWhatWasChosen(t *testing.T) {
 	t.Setenv("PATH", "/nowhere")
 	t.Setenv("ANTHROPIC_API_KEY", "sk-Tulip4711")
 	s := d.sit(t, "init", "--repo", repo)
-	s.see(`which agent is to change this repository\?`)
+	s.see(`which agent shall work on this repository\?`)
 	s.see(`\* 7  api .*here, key in \$ANTHROPIC_API_KEY`)
 	s.see(`number or name \[api\]: `)
 	s.press("claude\n")
 	s.see(`there is no claude; answer with a number from 1 to 8`)
 	s.see(`number or name`)
 	s.press("6\n")
-	s.see(`what becomes of files that break a rule`)
+	s.see(`what shall become of files that break a rule`)
 	if _, err := os.Stat(file); err == nil {
 		t.Error("it is written before the last answer")
 	}

@@ -44,7 +44,7 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 				return err
 			}
 			if len(rows) == 0 {
-				fmt.Fprintln(a.Out, "nothing waits for a person")
+				fmt.Fprintln(a.Out, "nothing waits for your answer")
 				return nil
 			}
 			now := time.Now()
@@ -155,7 +155,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, w
 		return err
 	}
 	if !strings.HasPrefix(q.Proposal.Digest, digest) {
-		return problem.Errorf(problem.Conflict, "sallyport approval show "+q.Approval.Change, "what %s proposes has digest %s now, not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
+		return problem.Errorf(problem.Conflict, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
 	}
 	if !yes && digest == "" && a.interactive() && !a.json {
 		again, err := a.ask(ctx, c, ref, with)

@@ -68,7 +68,7 @@ func decidable(q api.Question) error {
 	if q.Approval.By != nil {
 		who = " by " + q.Approval.By.Name
 	}
-	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was decided already: %s%s", q.Approval.ID, q.Approval.Decision, who)
+	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was answered already: %s%s", q.Approval.ID, q.Approval.Decision, who)
 }
 
 // answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
@@ -93,12 +93,12 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with
 		case "approve marked", "a", "approve", "yes":
 			with.Marked = word == "approve marked"
 			if with.Digest = q.Proposal.Digest; marked && !with.Marked {
-				fmt.Fprintln(a.Err, "nothing was decided: it holds what needs a word of its own; to approve that too, type: approve marked")
+				fmt.Fprintln(a.Err, "nothing was decided: a plain yes does not cover what is marked. To approve that too, type: approve marked")
 				continue
 			}
 			return true, false, c.ApproveAs(ctx, q.Approval.ID, with)
 		case "m", "message":
-			if words, err := a.prompt("what is the commit to say? ", signals); err == nil && strings.TrimSpace(words) != "" {
+			if words, err := a.prompt("message of the commit: ", signals); err == nil && strings.TrimSpace(words) != "" {
 				with.Message = strings.TrimSpace(words)
 				fmt.Fprintf(a.Err, "once you approve it, it lands as: %s\n", inert.Line(with.Message))
 			}
@@ -109,7 +109,7 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with
 		case "r", "refuse":
 			reason, err := a.prompt("why? ", signals)
 			if err != nil || strings.TrimSpace(reason) == "" {
-				fmt.Fprintln(a.Err, "a refusal needs a reason; nothing was decided")
+				fmt.Fprintln(a.Err, "nothing was decided: a refusal needs a reason")
 				continue
 			}
 			return true, false, c.Refuse(ctx, q.Approval.ID, strings.TrimSpace(reason))

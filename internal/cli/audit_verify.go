@@ -70,10 +70,10 @@ func (a *app) verified(ctx context.Context, c *client.Client, expect string) err
 			"the audit is not as it was written, from entry %d on", r.Faults[0].Entry)
 	}
 	if r.Since > 1 {
-		s.line("the head record begins with entry %d: what was cut off before that cannot be known", r.Since)
+		s.line("the head record begins with entry %d: whether an entry before that was cut off cannot be known", r.Since)
 	}
 	if r.Newer > 0 {
-		s.line("the last %d are newer than the head record", r.Newer)
+		s.line("the last %d entries are newer than the head record", r.Newer)
 	}
 	if r.Entries == 0 {
 		s.line("nothing happened")

@@ -73,7 +73,7 @@ func why(trigger string) string {
 	case "changes":
 		return "after many changes"
 	case "restored":
-		return "after files went back"
+		return "after files were restored"
 	}
 	return inert.Line(trigger)
 }
@@ -122,7 +122,7 @@ Control characters are shown escaped, and secrets by their kind. For a patch tha
 		"  sallyport checkpoint diff ckpt-002-0123abcd\n  sallyport checkpoint diff ckpt-001-89abcdef ckpt-002-0123abcd",
 		func(words []string) error {
 			if len(words) != 1 && len(words) != 2 {
-				return errors.New("one or two checkpoints are wanted")
+				return errors.New("name one checkpoint, or two")
 			}
 			for _, w := range words {
 				if _, err := id.ParseCheckpoint(w); err != nil {

@@ -108,7 +108,7 @@ var states = []string{
 func knownStates(given []string) error {
 	for _, s := range given {
 		if !slices.Contains(states, s) {
-			return problem.Errorf(problem.Usage, "sallyport change list --help", "--state %q is no state; there are %s", s, strings.Join(states, ", "))
+			return problem.Errorf(problem.Usage, "sallyport change list --help", "there is no state %q; there are %s", s, strings.Join(states, ", "))
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func (s sheet) tries(all []api.Try) {
 			mark = s.red("WORKS")
 		}
 		if t.Control == "" {
-			control = "; here it works nowhere, which proves little"
+			control = "; it works nowhere on this machine, so this try proves little"
 		}
 		s.line("  %s  %s%s", mark, inert.Line(t.Name), inert.Line(control))
 		s.line("         %s", s.dim(inert.Line(t.Detail)))
@@ -202,7 +202,7 @@ func space(home string) api.Check {
 	c.Needed = free < spaceNeeded
 	c.Detail = fmt.Sprintf("%s free in %s", size(free), home)
 	if !c.OK {
-		c.Fix = fmt.Sprintf("make room: %s should be free; or sallyport --home DIR", size(spaceWanted))
+		c.Fix = fmt.Sprintf("free some disk space, %s at least, or choose another home with sallyport --home DIR", size(spaceWanted))
 	}
 	return c
 }

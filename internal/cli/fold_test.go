@@ -74,7 +74,7 @@ func TestARunThatAsksNobodySaysWhy(t *testing.T) {
 			args = append(args, words)
 		}
 		got := d.cli(append(args, "--", "true")...)
-		if said := strings.Contains(got.out, "you are not asked here: standard input is no terminal"); said != want || got.code != exitWaiting {
+		if said := strings.Contains(got.out, "you are not asked here: standard input is not a terminal"); said != want || got.code != exitWaiting {
 			t.Errorf("%q: exit %d, out %q", words, got.code, got.out)
 		}
 	}

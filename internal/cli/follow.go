@@ -231,7 +231,7 @@ func (f *following) press(ctx context.Context, k byte) error {
 		return f.client.Cancel(ctx, f.change, "cancelled at the terminal")
 	}
 	f.view.answered()
-	f.sheet(f.Err).line("nothing was decided: answer leave, cancel, or nothing to go on watching")
+	f.sheet(f.Err).line("nothing was decided: answer leave or cancel, or press Enter to go on watching")
 	f.dropKeys()
 	f.view.question("")
 	return nil

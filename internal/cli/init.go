@@ -61,7 +61,7 @@ func (a *app) initCommand() *cobra.Command {
 func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	const next = "sallyport init --help"
 	if f.agent != "" && f.agent != noAgent && !slices.Contains(agent.Names(), f.agent) {
-		return problem.Errorf(problem.Usage, "sallyport agent list", "--agent %q is none of %s, or none: a repository names no command", f.agent, strings.Join(agent.Names(), ", "))
+		return problem.Errorf(problem.Usage, "sallyport agent list", "--agent %q is not one of %s, or none; a repository cannot name a command", f.agent, strings.Join(agent.Names(), ", "))
 	}
 	if f.strategy != "" && !slices.Contains(strategies, f.strategy) {
 		return problem.Errorf(problem.Usage, next, "--strategy %q is none of %s", f.strategy, strings.Join(strategies, ", "))
@@ -88,7 +88,7 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	}
 	text := config.RepositoryText(choice.agent, choice.strategy)
 	if there && string(before) == text {
-		return a.inited(cmd.Context(), root, choice, "says exactly that already")
+		return a.inited(cmd.Context(), root, choice, "says exactly this already")
 	}
 	if there && !a.json {
 		a.sheet(a.Err).difference(string(before), text)
@@ -103,7 +103,7 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 func repositoryTop(dir string) (string, error) {
 	root, err := top(dir)
 	if problem.KindOf(err) == problem.NotFound {
-		return "", problem.Errorf(problem.NotFound, "git init "+inert.Path(dir), "%q lies in no git repository: %s is a repository's file", dir, config.RepositoryFile)
+		return "", problem.Errorf(problem.NotFound, "git init "+inert.Path(dir), "%q is in no git repository, and a %s belongs at the top of one", dir, config.RepositoryFile)
 	}
 	return root, err
 }
@@ -115,10 +115,10 @@ func standing(name string) (text []byte, there bool, err error) {
 		return nil, false, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s is no ordinary file; it is left as it is", inert.Path(name))
+		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s is not an ordinary file; it is left as it is", inert.Path(name))
 	}
 	if err == nil && info.Size() > config.FileBytesMax {
-		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s has %d bytes, which no such file has; it is left as it is", inert.Path(name), info.Size())
+		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s has %d bytes, and at most %d are read; it is left as it is", inert.Path(name), info.Size(), config.FileBytesMax)
 	}
 	if err == nil {
 		text, err = os.ReadFile(name)
@@ -186,13 +186,13 @@ func (a *app) choose(f initFlags, all []candidate) (chosenFile, error) {
 	if c.agent == "" {
 		c.agent = likely(all)
 		if ask {
-			c.agent, err = a.pick("which agent is to change this repository?", c.agent, agentChoices(all))
+			c.agent, err = a.pick("which agent shall work on this repository?", c.agent, agentChoices(all))
 		}
 	}
 	if err == nil && c.strategy == "" && ask {
-		c.strategy, err = a.pick("what becomes of files that break a rule while it works?", strategies[0], []option{
-			{strategies[0], "they stay, and the agent is told to mend them"},
-			{strategies[1], "all goes back to the last state that broke none, and the agent is told"},
+		c.strategy, err = a.pick("what shall become of files that break a rule while it works?", strategies[0], []option{
+			{strategies[0], "they stay, and the agent is told to correct them"},
+			{strategies[1], "everything returns to the last state that broke none, and the agent is told"},
 		})
 	}
 	if c.agent == noAgent {
@@ -213,7 +213,7 @@ func agentChoices(all []candidate) []option {
 		}
 		out = append(out, option{c.Name, c.Title + ": " + state})
 	}
-	return append(out, option{noAgent, "whoever runs names one, or a command"})
+	return append(out, option{noAgent, "name an agent or a command at each run"})
 }
 
 // option is one answer of a few.
@@ -272,7 +272,7 @@ func (a *app) inited(ctx context.Context, root string, c chosenFile, what string
 	step := func(command, why string) { s.line("  %-60s %s", command, s.dim("# "+why)) }
 	step(git+" add "+config.RepositoryFile+" && "+git+" commit -m 'Say how changes are made'", "it counts from the commit on")
 	if c.agent == "" {
-		step(a.command("sallyport agent list"), "who there is")
+		step(a.command("sallyport agent list"), "which agents there are")
 	} else {
 		step(a.command("sallyport agent test "+c.agent), "does it work?")
 	}

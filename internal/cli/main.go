@@ -43,7 +43,7 @@ func Main(p Program, args []string) int {
 	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if lost := results.err; lost != nil && (err == nil || errors.As(err, new(exit))) {
-		err = problem.Errorf(problem.Unavailable, "df -h", "the output could not be written, so not all of it was: %w", lost)
+		err = problem.Errorf(problem.Unavailable, "df -h", "not all of the output could be written: %w", lost)
 	}
 	if err == nil {
 		return exitDone
@@ -253,9 +253,9 @@ func noVerb(cmd *cobra.Command, noun string, verbs []*cobra.Command, args []stri
 		if near := near(cmd, args[0]); len(near) == 1 {
 			next = cmd.CommandPath() + " " + near[0]
 		}
-		return problem.Errorf(problem.Usage, next, "%q is no verb of %s; there are %s", args[0], noun, named(verbs))
+		return problem.Errorf(problem.Usage, next, "%[2]s has no command %[1]q; it has %[3]s", args[0], noun, named(verbs))
 	}
-	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs a verb: %s", noun, named(verbs))
+	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs one of its commands: %s", noun, named(verbs))
 }
 
 // exactly refuses another number of words than the names given.

@@ -16,7 +16,7 @@ func (s sheet) moved(c api.Card) {
 	}
 	lines := make([]string, 0, len(m.Subjects)+3)
 	if m.Rewritten {
-		lines = append(lines, "it was rewritten: the commit that the change began on is not on it any more")
+		lines = append(lines, "the branch was rewritten: the commit that the change started from is not on it any more")
 	}
 	for _, subject := range m.Subjects {
 		lines = append(lines, inert.Line(subject))
@@ -63,7 +63,7 @@ func ranOn(c api.Card) string {
 	case g != nil:
 		return fmt.Sprintf("what would have landed on %s at %s (tree %s)", inert.Path(c.Branch), short(g.Head), short(g.Tree))
 	case m != nil && c.Kind == "edit" && len(c.Drift) == 0:
-		on += "; what lands is another one, and they run on that first"
+		on += "; the branch has moved, so they run again on the tree that lands"
 	}
 	return on
 }

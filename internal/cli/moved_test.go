@@ -17,7 +17,7 @@ func TestACardNamesTheTreeThatItsChecksRanOn(t *testing.T) {
 	}{
 		"the branch stands still": {api.Card{Checks: checks, Kind: "edit"}, []string{"run on exactly this tree:"}, []string{"moved"}},
 		"it has moved": {api.Card{Checks: checks, Kind: "edit", Moved: moved},
-			[]string{"exactly this tree; what lands is another one", "main has moved by 7 commits", "Newest", "… and 5 more commits", "a.go, … and 2 more"}, []string{"\x1b[31m"}},
+			[]string{"exactly this tree; the branch has moved, so they run again", "main has moved by 7 commits", "Newest", "… and 5 more commits", "a.go, … and 2 more"}, []string{"\x1b[31m"}},
 		"it was rewritten":              {api.Card{Kind: "edit", Moved: &api.Moved{Rewritten: true, Commits: 1}}, []string{"by 1 commit since", "was rewritten"}, nil},
 		"they ran on what would land":   {api.Card{Checks: checks, Moved: moved, ChecksOn: &api.Ground{Head: moved.Head, Tree: "bbbbbbbbbbbbbbbb"}}, []string{"run on what would land on main as it is now (tree bbbbbbbbbbbb):"}, []string{"exactly this tree"}},
 		"it has moved again since then": {api.Card{Checks: checks, Moved: moved, ChecksOn: &api.Ground{Head: "cccccccccccccccc", Tree: "bbbb"}}, []string{"what would have landed on main at cccccccccccc"}, []string{"as it is now"}},

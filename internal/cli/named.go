@@ -111,7 +111,7 @@ func (a *app) only(ctx context.Context, c *client.Client, use string) (string, e
 		}
 		return rows[0].ID, nil
 	}
-	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes are there to %s; name one: %s", len(rows), verb, listed(rows))
+	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes could be meant by %s; name one: %s", len(rows), verb, listed(rows))
 }
 
 // either joins the states of open changes in words.

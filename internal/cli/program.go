@@ -68,12 +68,12 @@ func (p Program) whyNotAsked() string {
 	in, ok := terminal(p.In)
 	switch {
 	case !ok:
-		return "standard input is no terminal"
+		return "standard input is not a terminal"
 	case !foreground(in):
 		return "this command runs in the background of its terminal"
 	}
 	if _, ok := terminal(p.Err); !ok {
-		return "standard error is no terminal"
+		return "standard error is not a terminal"
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func executionMode(mode, next string) error {
 	case "", api.Interactive:
 		return nil
 	case api.Deterministic:
-		return problem.Errorf(problem.Usage, next, "a command, or an agent, works on the files of its copy: that is interactive by its nature, so --execution-mode deterministic cannot be had with it")
+		return problem.Errorf(problem.Usage, next, "--execution-mode deterministic is refused: an agent or a command edits files as it works, and only the interactive mode can watch that")
 	}
 	return problem.Errorf(problem.Usage, next, "--execution-mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
 }
@@ -125,7 +125,7 @@ Exit status: 0 if TEXT arrived, 1 if it did not.`,
 				return err
 			}
 			if strings.TrimSpace(strings.Join(words[1:], " ")) == "" {
-				return problem.Errorf(problem.Usage, "sallyport change tell --help", "say something to the agent of %s", words[0])
+				return problem.Errorf(problem.Usage, "sallyport change tell --help", "TEXT is missing: it is what the agent of %s is told", words[0])
 			}
 			return nil
 		}, func(cmd *cobra.Command, words []string) error {

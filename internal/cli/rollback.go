@@ -84,14 +84,14 @@ func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 	}
 	const next = "sallyport rollback --help"
 	if len(given) > 1 {
-		return problem.Errorf(problem.Usage, next, "%s and %s are two things to do; give one", given[0], given[1])
+		return problem.Errorf(problem.Usage, next, "%s and %s cannot be used together; give one of them", given[0], given[1])
 	}
 	if cmd.Flags().Changed("repo") && !f.list {
 		return problem.Errorf(problem.Usage, next, "--repo is for --list; CHANGE says which repository is meant")
 	}
 	for _, name := range []string{"approve", "reason"} {
 		if len(given) == 1 && cmd.Flags().Changed(name) {
-			return problem.Errorf(problem.Usage, next, "--%s is for the undoing of a change that has landed; %s lands nothing", name, given[0])
+			return problem.Errorf(problem.Usage, next, "--%s is only for a change that has landed; %s is for one that has not", name, given[0])
 		}
 	}
 	if slices.Contains(f.files, "") {
@@ -135,7 +135,7 @@ func (a *app) restore(cmd *cobra.Command, c *client.Client, checkpoint string) e
 		return err
 	}
 	s := a.sheet(a.Out)
-	s.line("%s has the tree of %s again", taken.Change, checkpoint)
+	s.line("the work of %s is again what it was at %s", taken.Change, checkpoint)
 	s.verdict(taken)
 	s.violations(taken, violationsShown)
 	s.line("next: %s", a.command("sallyport change watch "+taken.Change))

@@ -226,11 +226,11 @@ func (a *app) named(ctx context.Context, c *client.Client, f *runFlags) error {
 func (f *runFlags) agent(args []string) error {
 	switch {
 	case f.wish.Agent != "" && (f.replay != "" || len(args) > 0):
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--agent %q does it; a COMMAND or a --replay cannot do it too", f.wish.Agent)
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--agent %q and a COMMAND or --replay cannot be used together; give one of them", f.wish.Agent)
 	case f.replay == "" && len(args) == 0:
 		return nil // the one that is named, or the repository's own
 	case f.replay != "" && len(args) > 0:
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--replay %q stands in for a COMMAND; give one of both, not %q too", f.replay, args[0])
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--replay %q and the COMMAND %q cannot be used together; give one of them", f.replay, args[0])
 	case f.replay == "":
 		f.wish.Agent, f.wish.Argv = "command", args
 		return nil
@@ -250,13 +250,13 @@ func (f *runFlags) supervised() error {
 		return problem.Errorf(problem.Usage, next, "--strategy %q is none of direct_worktree, shadow_workspace", s)
 	}
 	if f.wish.Messages && f.replay != "" {
-		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; the script %q reads none", f.replay)
+		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; the script %q reads no messages", f.replay)
 	}
 	if f.wish.Model != "" && (f.wish.Agent == "command" || f.wish.Agent == "replay") {
 		return problem.Errorf(problem.Usage, next, "--model %q is for an agent with a name (--agent); a COMMAND has its own flags", f.wish.Model)
 	}
 	if f.wish.Messages && f.wish.Agent != "command" {
-		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; an agent with a name reads messages as it is")
+		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; an agent with a name reads messages without it")
 	}
 	return executionMode(f.wish.ExecutionMode, next)
 }
@@ -272,7 +272,7 @@ func (f *runFlags) planned(dir string) error {
 		return err
 	}
 	if len(plan.AllowedAreas) > 0 && len(f.wish.Allow) > 0 {
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--allow and the allowed_areas of --plan %q both say what may change; give one of both", f.plan)
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--allow and the allowed_areas of --plan %q both say what may change; give one of them", f.plan)
 	}
 	f.wish.Allow = append(f.wish.Allow, config.Strings(plan.AllowedAreas)...)
 	f.wish.Forbid = append(f.wish.Forbid, config.Strings(plan.ForbiddenAreas)...)

@@ -113,7 +113,7 @@ func (a *app) scanned(ctx context.Context, c *client.Client, path string, commit
 	}
 	switch {
 	case done == nil:
-		return problem.Errorf(problem.Unavailable, "sallyport daemon status", "the scan of %q came to no end", path)
+		return problem.Errorf(problem.Unavailable, "sallyport daemon status", "the scan of %q did not finish", path)
 	case failed > 0:
 		return ended(exitError)
 	case found > 0:
@@ -145,7 +145,7 @@ func (a *app) scanLine(line api.SecretLine) error {
 		if len(line.Done.Rules) > 0 {
 			by += " and " + inert.Line(strings.Join(line.Done.Rules, ", ")) + " as it stands there"
 		}
-		_, err = fmt.Fprintf(a.Err, "scanned %s, %s, by %s\n", count(int(line.Done.Files), "file"), size(line.Done.Bytes), by)
+		_, err = fmt.Fprintf(a.Err, "scanned %s, %s, with %s\n", count(int(line.Done.Files), "file"), size(line.Done.Bytes), by)
 		if err == nil && line.Done.Note != "" {
 			_, err = fmt.Fprintln(a.Err, inert.Line(line.Done.Note))
 		}

@@ -100,7 +100,7 @@ func TestAWorkingTreeGoesBackInThreeWays(t *testing.T) {
 		told, out string
 	}{
 		{[]string{"--checkpoint", "ckpt-002-0123abcd"}, "restore ckpt-002-0123abcd",
-			"chg-00000001 has the tree of ckpt-002-0123abcd again\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\nnext: sallyport change watch chg-00000001\n"},
+			"the work of chg-00000001 is again what it was at ckpt-002-0123abcd\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\nnext: sallyport change watch chg-00000001\n"},
 		{[]string{"chg-00000001", "--file", "b", "--file", "c\n"}, `put back {"paths":["b","c\n"]}`,
 			"Reverted 2 files\nKept 3 other changes\n  b\n  $'c\\n'\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\n"},
 		{[]string{"chg-00000001", "--smart"}, `put back {"violating":true}`,

@@ -150,7 +150,7 @@ func (a *app) sure() (bool, error) {
 	} else {
 		fmt.Fprintln(a.Err)
 	}
-	fmt.Fprintln(a.Err, "nothing was trusted: only t or trust trusts these words")
+	fmt.Fprintln(a.Err, "nothing was trusted: only the answer t or trust does that")
 	return false, exit(exitRefused)
 }
 

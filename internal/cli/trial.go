@@ -128,7 +128,7 @@ func (f *following) answer(ctx context.Context, word string) (err error) {
 // tried says how to answer a trial that asks.
 func (a *app) tried(s sheet, c api.Change) {
 	t := c.Trial
-	s.line("%s %s for a person: %s left, then everything goes back by itself", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
+	s.line("%s %s for a person: %s left, then sallyport rolls it back", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
 	s.line("  rollback: %s", a.command("sallyport rollback "+c.ID))
 	s.line("next: %s", a.command("sallyport confirm "+c.ID))
 }
@@ -138,18 +138,18 @@ func trialLine(t *api.Trial) string {
 	left := duration(t.Left().Truncate(time.Second)) + " left"
 	switch {
 	case t.Asks():
-		return "confirm or rollback? " + left + ", then it goes back by itself"
+		return "confirm or rollback? " + left + ", then sallyport rolls it back"
 	case t.Handshake == api.PendingRestart && t.Restart+t.Probe == "":
-		return "nothing restarts and nothing is asked; " + left
+		return "nothing restarts and nothing is probed; " + left
 	case t.Handshake == api.PendingRestart:
-		return "its target restarts and is asked whether it answers; " + left
+		return "its target restarts and is probed; " + left
 	case t.Handshake == api.Confirmed:
 		return "confirmed"
 	}
 	if t.Say != "" { // it is over
-		return "went back: " + inert.Line(t.Reason)
+		return "was rolled back: " + inert.Line(t.Reason)
 	}
-	return "goes back: " + inert.Line(t.Reason)
+	return "is being rolled back: " + inert.Line(t.Reason)
 }
 
 // trial is what a change went through after it landed.

@@ -73,7 +73,7 @@ func TestLeavingATrialsQuestionDecidesNothingAndSaysHowToAnswer(t *testing.T) {
 		s := d.sit(t, "run", "--request", "do", "--", "true")
 		s.see(`confirm or rollback\?`)
 		s.press(keys)
-		s.see(`1m(30|29)s left, then everything goes back by itself`)
+		s.see(`1m(30|29)s left, then sallyport rolls it back`)
 		s.see("next: sallyport confirm chg-00000001")
 		if code := s.leaves(); code != exitWaiting || d.told() != "" {
 			t.Errorf("%q: exit %d told %q", keys, code, d.told())
@@ -108,7 +108,7 @@ func TestATrialDecidedWhileAPersonIsAskedTakesTheQuestionAway(t *testing.T) {
 func TestRunEndsWaitingWhenATrialAsksAndNobodyIsThere(t *testing.T) {
 	d := trying(t, nil)
 	got := d.cli("run", "--request", "do", "--approve", "yes", "--trial", "90s", "--", "true")
-	if got.code != exitWaiting || !strings.Contains(got.out, "waits for a person: 1m30s left, then everything goes back by itself") ||
+	if got.code != exitWaiting || !strings.Contains(got.out, "waits for a person: 1m30s left, then sallyport rolls it back") ||
 		!strings.Contains(got.out, "rollback: sallyport rollback chg-00000001\nnext: sallyport confirm chg-00000001\n") {
 		t.Errorf("exit %d\n%s", got.code, got.out)
 	}
@@ -205,7 +205,7 @@ func TestStatusListAndShowTellHowATrialStands(t *testing.T) {
 	d := newDaemon(t)
 	d.detail = onTrial()
 	got := d.cli("status")
-	if !strings.Contains(got.out, "waiting for you:") || !strings.Contains(got.out, "confirm or rollback? 1m30s left, then it goes back by itself") ||
+	if !strings.Contains(got.out, "waiting for you:") || !strings.Contains(got.out, "confirm or rollback? 1m30s left, then sallyport rolls it back") ||
 		!strings.Contains(got.out, "next: sallyport confirm chg-00000001") {
 		t.Errorf("status says\n%s", got.out)
 	}
@@ -223,11 +223,11 @@ func TestStatusListAndShowTellHowATrialStands(t *testing.T) {
 	}
 
 	d.detail.Change.Trial.Handshake = api.PendingRestart
-	if got = d.cli("status"); !strings.Contains(got.out, "being worked on:") || !strings.Contains(got.out, "its target restarts and is asked whether it answers; 1m30s left") {
+	if got = d.cli("status"); !strings.Contains(got.out, "being worked on:") || !strings.Contains(got.out, "its target restarts and is probed; 1m30s left") {
 		t.Errorf("status says\n%s", got.out)
 	}
 	d.detail = wentBack(hostile)
-	if got = d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "rolled back\nRolled back to previous version — ") || !strings.Contains(got.out, "  went back: ") || strings.ContainsAny(got.out, "\x1b\a\x7f") {
+	if got = d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "rolled back\nRolled back to previous version — ") || !strings.Contains(got.out, "  was rolled back: ") || strings.ContainsAny(got.out, "\x1b\a\x7f") {
 		t.Errorf("show says\n%q", got.out)
 	}
 }

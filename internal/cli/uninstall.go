@@ -45,7 +45,7 @@ Exit status: 0 also when you said no, and nothing was removed.`,
   sallyport uninstall --repo ~/app      # only in this repository; the home stays
   sallyport uninstall --all --yes       # everything, without asking`, exactly(), func(cmd *cobra.Command, _ []string) error {
 			if all && cmd.Flags().Changed("repo") {
-				return problem.Errorf(problem.Usage, "sallyport uninstall --help", "--all and --repo say different things")
+				return problem.Errorf(problem.Usage, "sallyport uninstall --help", "--all and --repo cannot be used together; give one of them")
 			}
 			if cmd.Flags().Changed("repo") {
 				dir, err := a.Dir()
@@ -93,7 +93,7 @@ func (a *app) uninstall(ctx context.Context, repo string, dry, yes bool) error {
 	case out.Removed:
 		s.line("removed")
 	case len(out.Pieces) == 0:
-		s.line("nothing of sallyport's is there")
+		s.line("there is nothing of sallyport's to remove")
 	case dry:
 		next := "sallyport uninstall"
 		if repo != "" {
@@ -125,7 +125,7 @@ func (a *app) retire(ctx context.Context, home string) error {
 			if row.State == api.InTrial || row.State == api.RollbackFailed || row.State == api.Landing {
 				next = "sallyport change show " + row.ID
 			}
-			return problem.Errorf(problem.Conflict, next, "%s is open (%s): nothing is removed before every change has ended", row.ID, row.State)
+			return problem.Errorf(problem.Conflict, next, "%s has not ended (%s), and nothing is removed before every change has", row.ID, row.State)
 		}
 	}
 	d, err := c.Daemon(ctx)
@@ -140,7 +140,7 @@ func (a *app) agreed(pieces int) (bool, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
-	word, err := a.prompt(fmt.Sprintf("remove %s? type yes: ", count(pieces, "thing")), signals)
+	word, err := a.prompt(fmt.Sprintf("remove all of this (%s)? type yes: ", count(pieces, "item")), signals)
 	if err != nil { // no answer is no
 		fmt.Fprintln(a.Err)
 		return false, nil
@@ -174,7 +174,7 @@ func (a *app) leaving(s sheet, v api.Uninstall) {
 		}
 	}
 	if n := len(v.Unlanded); n > 0 {
-		s.line("%s", s.yellow(fmt.Sprintf("the work of %s goes with the home, for it has not landed; to keep it:", count(n, "change"))))
+		s.line("%s", s.yellow(fmt.Sprintf("the work of %s has not landed and is removed with the home. To keep it, run first:", count(n, "change"))))
 		for i, change := range v.Unlanded {
 			if i == remarksMax {
 				s.line("  and %d more; --json has them all", n-i)

@@ -326,7 +326,7 @@ func (v *liveView) draw(now time.Time) {
 		show = "hides"
 	}
 	if v.state == api.Working {
-		text += "  (o " + show + " the agent's output, Ctrl-C asks)"
+		text += "  (o " + show + " the agent's output, Ctrl-C asks: leave or cancel)"
 	}
 	fmt.Fprint(v.Err, v.dim(clip(text, v.width-1)))
 	v.drawn = true

@@ -34,7 +34,7 @@ func writeFile(name, text string, replace bool) error {
 		return os.Link(f.Name(), name)
 	})
 	if errors.Is(err, fs.ErrExist) {
-		return problem.Errorf(problem.Conflict, "sallyport init --force", "%s came meanwhile; it is left as it is", inert.Path(name))
+		return problem.Errorf(problem.Conflict, "sallyport init --force", "somebody wrote %s meanwhile; it is left as it is", inert.Path(name))
 	}
 	if err != nil {
 		return problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(filepath.Dir(name)), "write %s: %w", inert.Path(name), err)

@@ -105,7 +105,7 @@ func (c *Client) sameBuild(ctx context.Context, home string) error {
 	if d.Working == 0 {
 		return problem.Errorf(problem.Unavailable, "sallyport daemon stop", "%s", differs)
 	}
-	return problem.Errorf(problem.Unavailable, "sallyport daemon stop --wait", "%s, and it works: %s", differs, Doing(d))
+	return problem.Errorf(problem.Unavailable, "sallyport daemon stop --wait", "%s, and is at work: %s", differs, Doing(d))
 }
 
 // Doing says in words what a daemon is doing.

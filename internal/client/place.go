@@ -77,7 +77,7 @@ func (p Person) Socket(home string) (string, error) {
 	path := socketIn(p.runtime(), home)
 	if len(path) > socketBytesMax {
 		return "", problem.Errorf(problem.Unavailable, "XDG_RUNTIME_DIR= sallyport status",
-			"the socket's path %q has %d bytes; the kernel takes %d", path, len(path), socketBytesMax)
+			"the socket's path %q has %d bytes; the kernel takes at most %d", path, len(path), socketBytesMax)
 	}
 	return path, nil
 }

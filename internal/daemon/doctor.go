@@ -107,7 +107,7 @@ func (d *Daemon) checkSpace() api.Check {
 func (d *Daemon) checkLayers(ctx context.Context) api.Check {
 	state := filepath.Join(d.Home, ".state")
 	if err := workspace.ProbeDeltas(d.Ops, state); err != nil {
-		return api.Check{Name: "base layers", Detail: fmt.Sprintf("no deletion can be written in %s (%v): every new base is checked out whole", state, err), Fix: "stat -f " + state}
+		return api.Check{Name: "base layers", Detail: fmt.Sprintf("the file system of %s cannot record a deletion (%v), so every new base is checked out whole", state, err), Fix: "stat -f " + state}
 	}
 	there, err := d.spaces.Layers(ctx)
 	held := int64(0)
@@ -119,7 +119,7 @@ func (d *Daemon) checkLayers(ctx context.Context) api.Check {
 
 func (d *Daemon) checkKeeper() api.Check {
 	if _, err := os.Stat(d.Keeper); err != nil {
-		return api.Check{Name: "keeper", Detail: "not beside this program: a landing that a dead daemon leaves open waits for the next command", Fix: "make build"}
+		return api.Check{Name: "keeper", Detail: "sallyport-keeper is not beside this program: if the daemon dies during a landing, the landing waits for the next command", Fix: "make build"}
 	}
 	return api.Check{Name: "keeper", OK: true, Detail: d.Keeper}
 }

@@ -78,7 +78,7 @@ func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits 
 		}
 		found = append(found, policy.Violation{
 			File: name, Constraint: policy.RulesLoad, Severity: policy.Error,
-			Message:    "it could not be read as rules once it has landed: " + inert.Line(strings.Join(strings.Fields(problem.Of(why).Text), " ")),
+			Message:    "once it has landed, sallyport could not read it as rules: " + inert.Line(strings.Join(strings.Fields(problem.Of(why).Text), " ")),
 			Suggestion: "correct it, or put it back as it is in the base",
 		})
 	}
@@ -177,7 +177,7 @@ func (s standing) file(ctx context.Context, name string, bytesMax int64) ([]byte
 		return nil, err
 	}
 	if m := found[0].Mode; m != git.File && m != git.Executable {
-		return nil, problem.Errorf(problem.Usage, "ls -ld "+inert.Path(filepath.Join(s.top, name)), "%s at %.12s is no ordinary file", name, s.commit)
+		return nil, problem.Errorf(problem.Usage, "ls -ld "+inert.Path(filepath.Join(s.top, name)), "%s at %.12s is not an ordinary file", name, s.commit)
 	}
 	blob, err := s.host.Blob(ctx, found[0].OID)
 	if err != nil {

@@ -161,7 +161,7 @@ func (t targets) Trust(ctx context.Context, folder, digest string, by audit.Acto
 		return target.Words{}, err
 	}
 	if len(digest) < digestMin || len(digest) > 64 || strings.Trim(digest, "0123456789abcdef") != "" {
-		return target.Words{}, problem.Errorf(problem.Usage, "sallyport target trust --help", "%q is no digest: it has %d to 64 digits, 0 to 9 and a to f", digest, digestMin)
+		return target.Words{}, problem.Errorf(problem.Usage, "sallyport target trust --help", "%q is not a digest: a digest has %d to 64 digits, 0 to 9 and a to f", digest, digestMin)
 	}
 	p, w, err := t.at(ctx, folder)
 	switch {

@@ -37,7 +37,7 @@ func Uninstall(ctx context.Context, o Options, repo string, agree func(api.Unins
 		return out, err
 	}
 	if !folder && at.Path != "" || folder && int(at.UID) != os.Geteuid() {
-		return out, problem.Errorf(problem.Refused, "ls -ld "+inert.Path(state), "%q is no folder of yours: a home is removed by the user who made it", state)
+		return out, problem.Errorf(problem.Refused, "ls -ld "+inert.Path(state), "%q does not belong to you: a home is removed by the user who made it", state)
 	}
 	var left storage.Leaving
 	closeDB := func() {}

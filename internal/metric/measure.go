@@ -28,7 +28,7 @@ type standard struct {
 // standards is every measure, in the order in which a person reads them.
 var standards = []standard{
 	{Checkpoint, "sallyport_checkpoint_seconds", "One checkpoint, until it has a verdict.", 500 * time.Millisecond, 2 * time.Second},
-	{Frozen, "sallyport_checkpoint_frozen_seconds", "How long a session stood for one checkpoint and what follows from it.", 0, 0},
+	{Frozen, "sallyport_checkpoint_frozen_seconds", "How long a session stood still for one checkpoint and what followed from it.", 0, 0},
 	{Diff, "sallyport_diff_seconds", "Walking, reading and comparing a whole workspace.", time.Second, 5 * time.Second},
 	{Validation, "sallyport_validation_seconds", "Judging all that one checkpoint changes.", 0, 0},
 	{File, "sallyport_validation_file_seconds", "Judging one file: the mean over one checkpoint.", 50 * time.Millisecond, 200 * time.Millisecond},

@@ -77,10 +77,10 @@ func modelWords(model string, bases, env map[string]string) error {
 	}
 	for name, base := range bases {
 		if err := credential.CheckVariable(name); err != nil {
-			return problem.Errorf(problem.Usage, "sallyport agent list", "a model's address is given by a name that is none: %w", err)
+			return problem.Errorf(problem.Usage, "sallyport agent list", "the address of a model has no usable name: %w", err)
 		}
 		if err := credential.CheckBase(base); err != nil {
-			return problem.Errorf(problem.Usage, "sallyport agent list", "what $%s says of where the model is cannot be used: %w", name, err)
+			return problem.Errorf(problem.Usage, "sallyport agent list", "the address of the model in $%s cannot be used: %w", name, err)
 		}
 	}
 	if len(env) > request.ListMax {

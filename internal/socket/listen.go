@@ -97,7 +97,7 @@ func removeStale(ctx context.Context, path string, ops disk.Ops) error {
 		return fmt.Errorf("look at the socket: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return problem.Errorf(problem.Refused, fmt.Sprintf("ls -l %q", path), "%q is in the way and is not a socket", path)
+		return problem.Errorf(problem.Refused, fmt.Sprintf("ls -l %q", path), "%q is not a socket, and stands where the socket belongs", path)
 	}
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	conn, err := dialer.DialContext(ctx, "unix", path)

@@ -57,7 +57,7 @@ func named(in api.PutBack) ([]string, error) {
 	const next = "sallyport rollback --help"
 	switch {
 	case in.Violating && len(in.Paths) > 0:
-		return nil, problem.Errorf(problem.Usage, next, "either files are named, or those that break a rule are meant; not both")
+		return nil, problem.Errorf(problem.Usage, next, "name files, or ask for those that break a rule; not both")
 	case !in.Violating && len(in.Paths) == 0:
 		return nil, problem.Errorf(problem.Usage, next, "no file is named")
 	case len(in.Paths) > request.ListMax:
@@ -171,7 +171,7 @@ func interactive(mode, next string) error {
 	case "", api.Interactive:
 		return nil
 	case api.Deterministic:
-		return problem.Errorf(problem.Usage, next, "a plain command works on the files of its copy: it is interactive by its nature and cannot be deterministic")
+		return problem.Errorf(problem.Usage, next, "the execution mode deterministic is refused: an agent or a command edits files as it works, and only the interactive mode can watch that")
 	}
 	return problem.Errorf(problem.Usage, next, "execution mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
 }

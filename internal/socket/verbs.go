@@ -118,7 +118,7 @@ func requestOf(in api.Run) (request.Request, error) {
 		return request.Request{}, err
 	}
 	if in.Messages && in.Agent != "command" {
-		return request.Request{}, problem.Errorf(problem.Usage, next, "--messages is for a command; %q is no command", in.Agent)
+		return request.Request{}, problem.Errorf(problem.Usage, next, "--messages is for a command; %q is not one", in.Agent)
 	}
 	if err := agentWords(in); err != nil {
 		return request.Request{}, err

@@ -28,7 +28,7 @@ func (r *round) workspaces(ctx context.Context) error {
 	for _, at := range there {
 		c, err := id.ParseChange(filepath.Base(at.Path))
 		if err != nil {
-			r.note("%q stays: it is not named as a workspace is", at.Path)
+			r.note("%q stays: its name is not that of a workspace", at.Path)
 			continue
 		}
 		row, known := r.changes[c]
@@ -73,10 +73,10 @@ func (r *round) unknown(ctx context.Context, c id.Change, at workspace.Place) (b
 		return false, fmt.Errorf("%q stays: keep its work: %w", at.Path, err)
 	}
 	ref := checkpoint.Ref(c, taken.Checkpoint.Number)
-	if err := r.told(ctx, c, "kept", "the work of a workspace that no change tells of, as "+ref, map[string]string{"commit": string(taken.Checkpoint.Commit)}); err != nil {
+	if err := r.told(ctx, c, "kept", "the work of a workspace whose change is not known, as "+ref, map[string]string{"commit": string(taken.Checkpoint.Commit)}); err != nil {
 		return false, err
 	}
-	r.Log.Info("a workspace that no change tells of was kept as a ref", "change", c, "ref", ref, "repository", host.Path)
+	r.Log.Info("the work of a workspace whose change is not known was kept as a ref", "change", c, "ref", ref, "repository", host.Path)
 	return true, r.Ops.Do("sweep:workspace", at.Remove)
 }
 
@@ -96,7 +96,7 @@ func (r *round) sessions(ctx context.Context) error {
 	for _, at := range there {
 		name, err := id.ParseSession(filepath.Base(at.Path))
 		if err != nil {
-			r.note("%q stays: it is not named as a session is", at.Path)
+			r.note("%q stays: its name is not that of a session", at.Path)
 			continue
 		}
 		t := thing{kind: Transcripts, path: at.Path, remove: r.removing("sweep:session", at)}
@@ -127,7 +127,7 @@ func (r *round) exports(ctx context.Context) error {
 	for _, at := range there {
 		c, err := id.ParseChange(filepath.Base(at.Path))
 		if err != nil {
-			r.note("%q stays: it is not named as a change is", at.Path)
+			r.note("%q stays: its name is not that of a change", at.Path)
 			continue
 		}
 		t := thing{kind: Exports, path: at.Path, goes: r.over(c, r.Retention.Exports)}

@@ -81,7 +81,7 @@ func open(row store.Change) error {
 	case change.Landing, change.InTrial, change.RollbackFailed:
 		next = "sallyport change show " + string(row.ID)
 	}
-	return problem.Errorf(problem.Conflict, next, "%s is open (%s): nothing is removed before every change has ended", row.ID, row.State)
+	return problem.Errorf(problem.Conflict, next, "%s has not ended (%s), and nothing is removed before every change has", row.ID, row.State)
 }
 
 // leaveRefs finds the refs of this home's changes in a project.

@@ -79,15 +79,15 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 func (s *Steward) keeps() map[Kind]string {
 	after := func(d time.Duration) string { return days(d) + " after its change has ended" }
 	return map[Kind]string{
-		Layers:       "while a workspace stands on it; the others as layers: of sallyport.yaml says",
-		Caches:       "while a workspace or a sandbox stands on it; the others as layers: of sallyport.yaml says",
+		Layers:       "while a workspace uses it; then as long as layers: in sallyport.yaml says",
+		Caches:       "while a workspace or a sandbox uses it; then as long as layers: in sallyport.yaml says",
 		Workspaces:   "until its change has ended",
-		Repositories: "what a ref names",
+		Repositories: "as long as a ref names it",
 		Refs:         after(s.Retention.Refs),
 		Transcripts:  after(s.Retention.Transcripts),
 		Exports:      after(s.Retention.Exports),
 		Database:     "always", Backups: "always", Logs: "always",
-		Orphans: days(s.Retention.Grace) + " after anybody last touched it",
+		Orphans: days(s.Retention.Grace) + " after it was last touched",
 		Other:   "as long as it is needed",
 	}
 }
@@ -152,7 +152,7 @@ func (r *round) count(ctx context.Context, t thing) error {
 				return context.Cause(ctx)
 			}
 			r.note("%v", err)
-			r.Log.Warn("something that need not stay could not be removed", "kind", t.kind, "what", t.path, "error", err)
+			r.Log.Warn("something that has been kept long enough could not be removed", "kind", t.kind, "what", t.path, "error", err)
 			return nil
 		}
 		if !gone {
@@ -186,7 +186,7 @@ func (r *round) folders(in string) ([]workspace.Place, error) {
 			continue
 		}
 		if !folder || int(at.UID) != os.Geteuid() {
-			r.note("%q stays: it is no folder of this home's", at.Path)
+			r.note("%q stays: it is not a folder of this home's", at.Path)
 			continue
 		}
 		all = append(all, at)

@@ -158,7 +158,7 @@ func (s *Steward) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("the sweep did not come to its end", "error", err)
+			s.Log.Warn("the sweep did not finish", "error", err)
 		}
 		select {
 		case <-ctx.Done():
