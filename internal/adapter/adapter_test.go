@@ -202,7 +202,7 @@ func TestWhatAnAgentIsToldOfAViolation(t *testing.T) {
 		`{"file":"a b.txt","constraint":"forbidden_area","message":"the policy forbids it","suggestion":"put it back","severity":"error"},{"file":"","constraint":"too_many_files","message":"900 files","severity":"error"}],"omitted":{"violations":3}}`
 	for action, want := range map[string]string{
 		"none":     "The files are as you left them.",
-		"reverted": "Files were reverted to how they were when they last broke no rule: read them again before you go on.",
+		"reverted": "The host reverted files to how they were when they last broke no rule: read them again before you go on.",
 	} {
 		bubble(t, func(t *testing.T) {
 			p := &played{turn: done}
@@ -213,7 +213,7 @@ func TestWhatAnAgentIsToldOfAViolation(t *testing.T) {
 - the change as a whole: rule too_many_files: 900 files.
 - and 3 more.
 `+want+`
-Correct this, by other means where a file may not be changed, and go on with what you were asked for.`)
+Correct this. Where you may not change a file, find another way. Then go on with your task.`)
 			if !strings.Contains(h.heard()[1], `"type":"violation_ack"`) || !strings.Contains(h.heard()[1], `"checkpoint_id":"ckpt-002-0a"`) {
 				t.Errorf("%q", h.heard())
 			}
@@ -390,9 +390,9 @@ func TestAnAgentGoesOnWithItsOwnSession(t *testing.T) {
 		words            string
 	}{
 		{"with what it knows", `{"engine":"played","agent":"codex","session":"session-1","turns":1}`, "session-1", true,
-			"Your work on this request was interrupted: the host was stopped. The files are as they were kept then: look at them before you go on.\nGo on where you left off. The request was:\n\nDo it"},
+			"Your work on this request was interrupted: the host was stopped. The files are as they were then: look at them before you go on.\nGo on where you left off. The request was:\n\nDo it"},
 		{"of another agent", `{"engine":"played","agent":"pi","session":"session-1","turns":1}`, "", false,
-			"Your work on this request was interrupted: the host was stopped. The files are as they were kept then: look at them before you go on.\nThe request is:\n\nDo it\n\nWhat was said and done before, from its end, as it was written down:\n\ntold: Do it"},
+			"Your work on this request was interrupted: the host was stopped. The files are as they were then: look at them before you go on.\nThe request is:\n\nDo it\n\nWhat was said and done before, from its end, as it was written down:\n\ntold: Do it"},
 		{"that is not there", "", "", false, ""},
 		{"that cannot be read", "{nonsense", "", false, ""},
 		{"that is too long", strings.Repeat(" ", 100<<10) + "{}", "", false, ""},

@@ -76,7 +76,7 @@ func (a *adapter) drive(ctx context.Context) int {
 func (a *adapter) open(ctx context.Context) error {
 	var err error
 	if a.note, err = readNote(a.home); err != nil {
-		a.out.Note("what was noted of an earlier session cannot be read, and it begins anew: " + err.Error())
+		a.out.Note("the adapter cannot read its note of the earlier session, so the agent starts a new one: " + err.Error())
 	}
 	last := ""
 	if a.note.Engine == a.order.Engine && a.note.Agent == a.order.Agent {
@@ -102,14 +102,14 @@ func (a *adapter) open(ctx context.Context) error {
 			return fmt.Errorf("%s did not start: %w", a.order.Agent, err)
 		}
 		if a.order.Resumed != nil && last != "" && !a.talk.Loaded() {
-			a.out.Note("the agent could not go on with its own session; it is told what was said")
+			a.out.Note("the agent could not go on with its own session; the adapter tells it what was said before")
 		}
 		return a.keep()
 	case <-limit.C:
 		why = fmt.Sprintf("%s did not take a request within %s", a.order.Agent, openMax)
 	case <-a.ended:
 		a.asked = true
-		why = "it was asked to end"
+		why = "the host ended the session before the agent was ready"
 	}
 	return errors.New(why)
 }
@@ -118,7 +118,7 @@ func (a *adapter) open(ctx context.Context) error {
 func (a *adapter) keep() error {
 	a.note = note{Engine: a.order.Engine, Agent: a.order.Agent, Session: a.talk.Session(), Turns: a.turns}
 	if err := a.note.write(a.home); err != nil {
-		a.out.Note("it cannot be gone on with later: " + err.Error()) // a full disk ends no turn
+		a.out.Note("the agent's session cannot go on later: " + err.Error()) // a full disk ends no turn
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (a *adapter) turn(ctx context.Context, words string) agent.TurnEnd {
 			}
 		case <-over:
 			running = false
-			end.Outcome, end.Reason = agent.TurnCancelled, "it was interrupted and did not stop"
+			end.Outcome, end.Reason = agent.TurnCancelled, "the agent did not stop when it was interrupted"
 		}
 	}
 	_ = a.keep()

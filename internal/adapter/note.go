@@ -40,7 +40,7 @@ func readNote(home string) (n note, err error) {
 	case err != nil:
 		return n, err
 	case len(raw) > noteBytesMax:
-		return n, fmt.Errorf("it has more than %d bytes", noteBytesMax)
+		return n, fmt.Errorf("the note has more than %d bytes", noteBytesMax)
 	}
 	if err := json.Unmarshal(raw, &n); err != nil {
 		return note{}, err

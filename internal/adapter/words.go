@@ -29,11 +29,11 @@ func violated(m message) string {
 		fmt.Fprintf(&b, "- and %d more.\n", m.Omitted.Violations)
 	}
 	if m.Action == "reverted" {
-		b.WriteString("Files were reverted to how they were when they last broke no rule: read them again before you go on.\n")
+		b.WriteString("The host reverted files to how they were when they last broke no rule: read them again before you go on.\n")
 	} else {
 		b.WriteString("The files are as you left them.\n")
 	}
-	b.WriteString("Correct this, by other means where a file may not be changed, and go on with what you were asked for.")
+	b.WriteString("Correct this. Where you may not change a file, find another way. Then go on with your task.")
 	return b.String()
 }
 
@@ -45,7 +45,7 @@ func first(o agent.Order, loaded bool) string {
 	var b strings.Builder
 	files := o.Resumed.Files
 	if files == "" {
-		files = "The files are as they were kept then: look at them before you go on."
+		files = "The files are as they were then: look at them before you go on."
 	}
 	fmt.Fprintf(&b, "Your work on this request was interrupted: %s. %s\n", o.Resumed.Why, files)
 	if loaded {

@@ -91,7 +91,7 @@ func (k Known) installed(task Task) (sandbox.Installed, error) {
 		}
 		in, err := person.Install(path)
 		if err != nil {
-			return in, problem.Errorf(problem.NotFound, next, "the agent %q cannot be shown in a sandbox: %w", k.Name, err)
+			return in, problem.Errorf(problem.NotFound, next, "the files of the agent %q cannot be shown in a sandbox: %w", k.Name, err)
 		}
 		return in, nil
 	}

@@ -60,7 +60,7 @@ func Words(line string) ([]string, error) {
 	end()
 	switch {
 	case len(words) == 0 || words[0] == "":
-		return nil, errors.New("it is empty")
+		return nil, errors.New("it names no program")
 	case len(words) > wordsMax:
 		return nil, fmt.Errorf("it has %d words; %d is the limit", len(words), wordsMax)
 	}

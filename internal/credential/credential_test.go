@@ -135,9 +135,9 @@ func TestAKeysFileIsItsOwnersAloneAndHoldsOneKey(t *testing.T) {
 		want string
 		next string
 	}{
-		"read by its group": {write("group", key, 0o640), "can be read by others (mode 0640)", "chmod 600"},
-		"read by all":       {write("all", key, 0o604), "can be read by others (mode 0604)", "chmod 600"},
-		"written by all":    {write("written", key, 0o602), "can be read by others", "chmod 600"},
+		"read by its group": {write("group", key, 0o640), "(mode 0640)", "chmod 600"},
+		"read by all":       {write("all", key, 0o604), "(mode 0604)", "chmod 600"},
+		"written by all":    {write("written", key, 0o602), "(mode 0602)", "chmod 600"},
 		"a folder":          {dir, "is no ordinary file", "ls -l"},
 		"a pipe":            {fifo, "is no ordinary file", "ls -l"},
 		"empty":             {write("empty", "\n", 0o600), "is no key: it is empty", "ls -l"},

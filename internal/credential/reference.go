@@ -66,7 +66,7 @@ func (r Reference) File() string {
 // CheckVariable refuses what is no name of a variable; the error is one clause.
 func CheckVariable(name string) error {
 	if !variable().MatchString(name) {
-		return fmt.Errorf("%q is no name of a variable: it has letters, digits and _", name)
+		return fmt.Errorf("%q is no name of a variable: a name has letters, digits and _, and begins with no digit", name)
 	}
 	return nil
 }

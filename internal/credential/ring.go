@@ -76,20 +76,20 @@ func (w Wanted) missing() error {
 		names[i] = "$" + n
 	}
 	if len(names) == 0 {
-		return missing(w.Agent + " has no key, and nothing says where one is")
+		return missing(w.Agent + " has no key, and neither a variable nor a file is named for it")
 	}
-	return missing(fmt.Sprintf("%s has no key: %s is not set where the command was given, nor where the daemon was started", w.Agent, strings.Join(names, " or ")))
+	return missing(fmt.Sprintf("%s has no key: %s is set neither in your shell nor where the daemon was started", w.Agent, strings.Join(names, " or ")))
 }
 
 // Check refuses keys that cannot be any, by name; it never tells one. Errors: problem.Usage.
 func (k Keys) Check() error {
 	const next = "sallyport agent list"
 	if len(k) > KeysMax {
-		return problem.Errorf(problem.Usage, next, "%d keys are given; at most %d are taken", len(k), KeysMax)
+		return problem.Errorf(problem.Usage, next, "you gave %d keys; the limit is %d", len(k), KeysMax)
 	}
 	for name, v := range k {
 		if err := CheckVariable(name); err != nil {
-			return problem.Errorf(problem.Usage, next, "a key is given by a name that is none: %w", err)
+			return problem.Errorf(problem.Usage, next, "the name of a key is not valid: %w", err)
 		}
 		if err := sound(v.Reveal()); err != nil {
 			return problem.Errorf(problem.Usage, next, "what $%s holds is no key: %w", name, err)
@@ -186,7 +186,7 @@ func (r *Ring) look(change string, w Wanted) (secret.Value, string, error) {
 	for _, name := range w.Variables() {
 		if plain := r.getenv(name); plain != "" {
 			if err := sound(plain); err != nil {
-				return secret.Value{}, "", problem.Errorf(problem.Refused, "sallyport daemon stop", "what $%s holds, where the daemon was started, is no key: %w", name, err)
+				return secret.Value{}, "", problem.Errorf(problem.Refused, "sallyport daemon stop", "what $%s held when the daemon was started is no key: %w", name, err)
 			}
 			return secret.Hold(plain), "$" + name, nil
 		}
@@ -202,7 +202,7 @@ func (r *Ring) read(path string) (secret.Value, error) {
 	next := fmt.Sprintf("ls -l %q", path)
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return secret.Value{}, missing(fmt.Sprintf("the key's file %q is not there", path))
+		return secret.Value{}, missing(fmt.Sprintf("the key's file %q does not exist", path))
 	}
 	if err != nil {
 		return secret.Value{}, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)
@@ -217,9 +217,9 @@ func (r *Ring) read(path string) (secret.Value, error) {
 	case !info.Mode().IsRegular():
 		return secret.Value{}, problem.Errorf(problem.Refused, next, "the key's file %q is no ordinary file", path)
 	case !ok || int(stat.Uid) != r.uid && stat.Uid != 0:
-		return secret.Value{}, problem.Errorf(problem.Refused, next, "the key's file %q belongs to somebody else", path)
+		return secret.Value{}, problem.Errorf(problem.Refused, next, "the key's file %q belongs to another user: it must be yours or root's", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return secret.Value{}, problem.Errorf(problem.Refused, fmt.Sprintf("chmod 600 %q", path), "the key's file %q can be read by others (mode %04o)", path, info.Mode().Perm())
+		return secret.Value{}, problem.Errorf(problem.Refused, fmt.Sprintf("chmod 600 %q", path), "other users can read the key's file %q (mode %04o)", path, info.Mode().Perm())
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, KeyBytesMax+2))
 	if err != nil {

@@ -130,7 +130,7 @@ func systemError(u *turn, got turnOver) (string, bool) {
 			return said, true
 		}
 	}
-	return "its turn ended in an error that it did not tell", true
+	return "it did not say why", true
 }
 
 // opencode takes its settings from the environment. Those of the repository are left out: they could run programs in its own process and

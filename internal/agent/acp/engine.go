@@ -63,7 +63,7 @@ func (t *talk) open(ctx context.Context, last string) error {
 		return err
 	}
 	if hello.Version != version {
-		return fmt.Errorf("the agent speaks version %d of the protocol; only version %d is spoken here", hello.Version, version)
+		return fmt.Errorf("the agent speaks version %d of ACP, and sallyport speaks version %d", hello.Version, version)
 	}
 	t.steering = hello.Meta.Steering.Supported
 	if last != "" {
@@ -99,7 +99,7 @@ func (t *talk) begin(ctx context.Context, hello greeting, last string) (got open
 		if ctx.Err() != nil || t.conn.over() {
 			return got, err
 		}
-		t.show.Note("the agent's own session cannot be gone on with: " + err.Error())
+		t.show.Note("the agent cannot go on with its own session: " + err.Error())
 	}
 	err = t.conn.call(ctx, "session/new", where, &got)
 	for i := 0; wantsLogin(err) && i < loginsMax; i++ {
@@ -113,11 +113,11 @@ func (t *talk) begin(ctx context.Context, hello greeting, last string) (got open
 	}
 	switch {
 	case err != nil && wantsLogin(err):
-		return got, fmt.Errorf("the agent wants a login that needs a person; there is none in a sandbox: %w", err)
+		return got, fmt.Errorf("%w (a person would have to log in, and nobody can inside a sandbox)", err)
 	case err != nil:
 		return got, err
 	case got.ID == "" || len(got.ID) > idMax:
-		return got, errors.New("the agent's session has no name that makes sense")
+		return got, errors.New("the agent gave its session no usable name")
 	}
 	t.session = got.ID
 	return got, nil
@@ -168,7 +168,7 @@ func (t *talk) setModel(ctx context.Context, got opened) error {
 
 func unset(model string, err error) error {
 	if err != nil {
-		return fmt.Errorf("the agent does not take the model %q: %w", model, err)
+		return fmt.Errorf("the agent refuses the model %q: %w", model, err)
 	}
 	return nil
 }

@@ -107,18 +107,18 @@ func explained(code int, said string) string {
 	what := "the agent gave up"
 	switch {
 	case code == 0 && strings.Contains(low, "authentication required"):
-		what = "the agent wants to be logged in: it was given no model with a key, or the model's endpoint refused it"
+		what = "the agent asks for a login: it has no model with a key, or the model's endpoint refused the key"
 	case code == 401 || strings.Contains(low, "invalid api key") || strings.Contains(low, "unauthorized"):
 		what = "the model's endpoint refused the key (401)"
 	case code == 429 || strings.Contains(low, "rate limit"):
-		what = "the model's endpoint takes no more requests for now (429)"
+		what = "the model's endpoint takes no more requests at the moment (429)"
 	case strings.Contains(low, "fetch failed") || strings.Contains(low, "connection refused") || strings.Contains(low, "econnrefused") ||
 		strings.Contains(low, "connection error") || strings.Contains(low, "unable to connect") || strings.Contains(low, "cannot connect"):
 		what = "the model's endpoint cannot be reached"
 	case code >= 500:
 		what = fmt.Sprintf("the model's endpoint failed (%d)", code)
 	case code >= 400:
-		what = fmt.Sprintf("the model's endpoint refused what was asked (%d)", code)
+		what = fmt.Sprintf("the model's endpoint refused the agent's request (%d)", code)
 	}
 	if said == "" {
 		return what

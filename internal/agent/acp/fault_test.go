@@ -12,22 +12,22 @@ func TestWhatAgentsSayOfErrorsIsALineThatNamesTheCause(t *testing.T) {
 		// gemini
 		`{"code":401,"message":"{\"error\":{\"code\":401,\"message\":\"API key not valid\",\"status\":\"UNAUTHENTICATED\"}}"}`: "refused the key (401): API key not valid",
 		`{"code":500,"message":"exception TypeError: fetch failed sending request"}`:                                           "cannot be reached: exception TypeError",
-		`{"code":429,"message":"Rate limit exceeded. Try again later."}`:                                                       "no more requests for now (429): Rate limit",
+		`{"code":429,"message":"Rate limit exceeded. Try again later."}`:                                                       "no more requests at the moment (429): Rate limit",
 		`{"code":500,"message":"terminated"}`:                                                                                  "endpoint failed (500): terminated",
 		// qwen
 		`{"code":-32603,"message":"Internal error","data":{"details":"401 the key is not valid"}}`:          "refused the key (401): 401 the key is not valid",
 		`{"code":-32603,"message":"Internal error","data":{"details":"Connection error."}}`:                 "cannot be reached",
-		`{"code":-32603,"message":"Internal error","data":{"details":"403 no"}}`:                            "refused what was asked (403)",
+		`{"code":-32603,"message":"Internal error","data":{"details":"403 no"}}`:                            "refused the agent's request (403)",
 		`{"code":-32603,"message":"Internal error","data":{"details":"Something else went wrong at 4010"}}`: "gave up: Something else",
 		// codex-acp, opencode
-		`{"code":-32000,"message":"Authentication required"}`:                                                                                "wants to be logged in",
+		`{"code":-32000,"message":"Authentication required"}`:                                                                                "asks for a login",
 		`{"code":-32603,"message":"Internal error: the budget of this hour is used up","data":{"service":"session","errorName":"APIError"}}`: "gave up: Internal error: the budget of this hour is used up",
 		// whatever else
 		`{"code":-32603,"message":"Internal error"}`:         "gave up: Internal error",
 		`{"code":-1,"message":"","data":"a text"}`:           "gave up: a text",
 		`{"code":-1,"message":"a","data":[1,2]}`:             "gave up: a",
 		`{"code":0,"message":""}`:                            "the agent gave up",
-		`{"code":404,"message":"there is no such model"}`:    "refused what was asked (404)",
+		`{"code":404,"message":"there is no such model"}`:    "refused the agent's request (404)",
 		`{"code":-1,"message":"got status: 503 from there"}`: "endpoint failed (503)",
 	} {
 		var f fault

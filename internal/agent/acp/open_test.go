@@ -131,7 +131,7 @@ func TestOnlyALoginThatNeedsNobodyIsTried(t *testing.T) {
 			}
 			p.fails(m, demand)
 		}
-		if err := <-done; (err == nil) != row.works || err != nil && !strings.Contains(err.Error(), "needs a person") {
+		if err := <-done; (err == nil) != row.works || err != nil && !strings.Contains(err.Error(), "nobody can inside a sandbox") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -13,7 +13,7 @@ const (
 	queuedMax      = 64 // words that wait for an agent to take them
 	queueBytesMax  = 1 << 20
 	queueName      = ".sallyport/queued.json"
-	queueReadError = "words that waited for the agent are lost"
+	queueReadError = "what a person told the agent, and the agent had not yet read, is lost"
 )
 
 // enqueue keeps words until the agent asks for them. They are on disk before anybody is told that the agent has them: a session that is

@@ -38,7 +38,7 @@ type message struct {
 	Error  *fault          `json:"error"`
 }
 
-var errNoMessage = errors.New("it is no message")
+var errNoMessage = errors.New("this line of the agent's output is no ACP message")
 
 // read takes a message out of a line. Errors: errNoMessage.
 func read(line []byte) (m message, err error) {
@@ -102,7 +102,7 @@ func (c *conn) run() {
 		strays = 0
 		c.take(m)
 	}
-	c.end(errors.New("what the agent says makes no sense"))
+	c.end(errors.New("the agent's output is not ACP"))
 }
 
 // take is one message.
@@ -221,7 +221,7 @@ func (a answer) into(result any) error {
 	}
 	var wrong *json.UnmarshalTypeError
 	if err := json.Unmarshal(a.result, result); err != nil && !errors.As(err, &wrong) { // a field of another shape is as good as none
-		return fmt.Errorf("the agent's answer makes no sense: %w", err)
+		return fmt.Errorf("the agent's answer is not valid ACP: %w", err)
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (c *conn) end(err error) {
 	c.ended.Do(func() {
 		switch {
 		case errors.Is(err, child.ErrLine):
-			err = fmt.Errorf("what the agent says makes no sense: %w", err)
+			err = fmt.Errorf("the agent's output is not ACP: %w", err)
 		case errors.Is(err, io.EOF):
 			err = c.fate()
 		}

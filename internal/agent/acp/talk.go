@@ -91,7 +91,7 @@ func (t *talk) prompt(ctx context.Context, text string) (string, error) {
 		case <-halt:
 			cancel()
 		case <-over:
-			t.conn.end(errors.New("the agent did not stop when it was asked to, and was ended"))
+			t.conn.end(errors.New("the agent did not stop when the host asked it to, so the host ended it"))
 			return t.last(u), ended(t.conn.why, t.conn.prog)
 		}
 	}
@@ -128,7 +128,7 @@ func (t *talk) outcome(ctx context.Context, u *turn, a answer) (string, error) {
 	says := u.last()
 	switch {
 	case u.unasked != "":
-		return says, fmt.Errorf("the agent used a tool of the kind %q, which is refused: it did not ask, or did not listen", u.unasked)
+		return says, fmt.Errorf("the agent used a tool of the kind %q, which its permissions: refuse: it did not ask first, or did not heed the no", u.unasked)
 	case ctx.Err() != nil:
 		return says, context.Cause(ctx)
 	case err != nil:
@@ -153,7 +153,7 @@ func (t *talk) outcome(ctx context.Context, u *turn, a answer) (string, error) {
 	case "refusal":
 		return says, errors.New("the model refused to go on")
 	}
-	return says, fmt.Errorf("the agent ended its turn for a reason that is not known: %s", short(got.Reason))
+	return says, fmt.Errorf("the agent ended its turn for a reason that sallyport does not know: %s", short(got.Reason))
 }
 
 // last is what the agent said last in a turn.

@@ -142,11 +142,11 @@ func TestHowATurnEnded(t *testing.T) {
 		`{"stopReason":"max_turn_requests"}`: "limit of requests",
 		`{"stopReason":"refusal"}`:           "refused to go on",
 		`{"stopReason":"cancelled"}`:         "by itself",
-		`{"stopReason":"weird"}`:             "not known: weird",
-		`{"stopReason":17}`:                  "not known",
-		`{}`:                                 "not known",
-		`null`:                               "not known",
-		`[1]`:                                "not known",
+		`{"stopReason":"weird"}`:             "does not know: weird",
+		`{"stopReason":17}`:                  "does not know",
+		`{}`:                                 "does not know",
+		`null`:                               "does not know",
+		`[1]`:                                "does not know",
 	} {
 		talk, p := ready(t, agent.Order{})
 		m, done := prompted(t.Context(), talk, p, "Work")
@@ -177,7 +177,7 @@ func TestAFailedTurnThatLooksDoneHasFailed(t *testing.T) {
 		"done":                     {"codex-acp", []string{retried, fine}, used, ""},
 		"the thread is in error":   {"codex-acp", []string{text, broken}, used, "(429)"},
 		"nothing was used":         {"codex-acp", []string{trouble, fine}, unused, "(403)"},
-		"nothing is said of it":    {"codex-acp", []string{retried}, unused, "did not tell"},
+		"nothing is said of it":    {"codex-acp", []string{retried}, unused, "it did not say why"},
 		"of an agent without this": {"gemini", []string{text, broken}, unused, ""},
 	} {
 		talk, p := ready(t, agent.Order{Agent: row.agent})
@@ -238,7 +238,7 @@ func TestAnAgentThatMakesNoSenseIsLeftAndOneThatChatsIsNot(t *testing.T) {
 	for range strayMax {
 		p.says("[17]")
 	}
-	if end := <-done; end.err == nil || !strings.Contains(end.err.Error(), "makes no sense") {
+	if end := <-done; end.err == nil || !strings.Contains(end.err.Error(), "is not ACP") {
 		t.Errorf("%v", end.err)
 	}
 }

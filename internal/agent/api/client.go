@@ -63,16 +63,16 @@ func (c *client) ask(ctx context.Context, q question, l listener) (reply, error)
 			return reply{}, err
 		}
 		if pause > askedMax {
-			return reply{}, fmt.Errorf("%w; it asks to wait %s", err, pause.Round(time.Second))
+			return reply{}, fmt.Errorf("%w; its endpoint asks to wait %s, which is too long", err, pause.Round(time.Second))
 		}
 		if try >= triesMax {
-			return reply{}, fmt.Errorf("%w (asked %d times)", err, try)
+			return reply{}, fmt.Errorf("%w (the agent asked %d times)", err, try)
 		}
 		if pause == 0 {
 			pause = wait/2 + rand.N(wait) // many that were refused together do not come back together
 			wait = min(2*wait, waitMax)
 		}
-		c.note(fmt.Sprintf("%s; it is asked again in %s", err, pause.Round(time.Second/10)))
+		c.note(fmt.Sprintf("%s; the agent asks again in %s", err, pause.Round(time.Second/10)))
 		if err := rest(ctx, pause); err != nil {
 			return reply{}, err
 		}
@@ -92,7 +92,7 @@ func rest(ctx context.Context, d time.Duration) error {
 func (c *client) once(ctx context.Context, q question, l listener) (r reply, pause time.Duration, err error) {
 	raw, err := json.Marshal(c.wire.body(q))
 	if err != nil {
-		return reply{}, 0, fmt.Errorf("write the question: %w", err)
+		return reply{}, 0, fmt.Errorf("encode the request to the model: %w", err)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

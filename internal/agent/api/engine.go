@@ -36,10 +36,10 @@ var _ agent.Engine = Engine{}
 func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
 	w, ok := wires[o.Wire]
 	if !ok {
-		return nil, fmt.Errorf("it does not speak %q: chat, messages and responses are what it speaks", o.Wire)
+		return nil, fmt.Errorf("the agent api does not speak %q; it speaks chat, messages and responses", o.Wire)
 	}
 	if o.Base == "" {
-		return nil, errors.New("there is no model that it may ask")
+		return nil, errors.New("the agent api has no model that it may ask: sallyport agent list says what is missing")
 	}
 	dir, home := e.Dir, e.Home
 	if home == "" {
@@ -68,7 +68,7 @@ func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.S
 			k.Wire, t.loaded = o.Wire, true
 			t.kept = k
 		case !errors.Is(err, os.ErrNotExist):
-			show.Note("what was kept of the conversation cannot be read: " + err.Error())
+			show.Note("the agent cannot read what it kept of the conversation: " + err.Error())
 		}
 	}
 	var err error
@@ -226,7 +226,7 @@ func (t *talk) Prompt(ctx context.Context, text string) (says string, err error)
 			return says, err
 		}
 	}
-	return says, fmt.Errorf("the model was asked %d times in one turn and was not done", t.questions)
+	return says, fmt.Errorf("the model was not done after %d requests in one turn, the limit", t.questions)
 }
 
 // nameForm is what every vendor takes for the name of a tool, and for an id.
@@ -303,7 +303,7 @@ func (t *talk) work(ctx context.Context, calls []call, count *int) error {
 			return context.Cause(ctx)
 		}
 		if *count++; *count > t.calls {
-			return fmt.Errorf("the model called tools %d times in one turn and was not done", t.calls)
+			return fmt.Errorf("the model was not done after %d tool calls in one turn, the limit", t.calls)
 		}
 		result, ok := t.shop.do(ctx, c, t.show.Tool)
 		if err := t.add(entry{Role: roleTool, ID: c.ID, Text: result, Failed: !ok}); err != nil {

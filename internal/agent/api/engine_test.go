@@ -154,7 +154,7 @@ func TestWhatPassesIsAskedAgainAndWhatStaysEndsTheTurn(t *testing.T) {
 			status int
 			want   string
 			final  bool
-		}{{401, "key is missing or not valid", false}, {403, "may not do this", false}, {400, "answered 400", false}, {404, "answered 404", false}, {429, "too much was asked", true}} {
+		}{{401, "key is missing or not valid", false}, {403, "may not do this", false}, {400, "answered 400", false}, {404, "answered 404", false}, {429, "too many requests", true}} {
 			before := len(d.model.Requests())
 			d.model.Converse("", modeltest.Turn{Status: row.status, Message: "no\nway \x1b[2J", Final: row.final})
 			_, err := d.open("").Prompt(t.Context(), "x")
@@ -191,12 +191,12 @@ func TestATurnHasAnEnd(t *testing.T) {
 	for range 10 {
 		d.model.Converse("", modeltest.Do(modeltest.Shell("true")), modeltest.Do(modeltest.Shell("true")), modeltest.Do(modeltest.Shell("true")), modeltest.Say("no"))
 	}
-	if _, err := d.open("").Prompt(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "asked 3 times") {
+	if _, err := d.open("").Prompt(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "after 3 requests") {
 		t.Errorf("%v", err)
 	}
 	c := modeltest.Shell("echo >> count")
 	d.model.Converse("", modeltest.Do(c, c, c, c, c, c, c))
-	if _, err := d.open("").Prompt(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "tools 5 times") || d.file("count") != strings.Repeat("\n", 5) {
+	if _, err := d.open("").Prompt(t.Context(), "x"); err == nil || !strings.Contains(err.Error(), "after 5 tool calls") || d.file("count") != strings.Repeat("\n", 5) {
 		t.Errorf("%v %q", err, d.file("count"))
 	}
 }

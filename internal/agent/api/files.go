@@ -30,7 +30,7 @@ func (w *workshop) within(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
 	case len(name) > pathBytesMax || strings.ContainsRune(name, 0):
-		return "", errors.New("this is no path")
+		return "", errors.New("the path is empty or not valid")
 	case filepath.IsAbs(name):
 		rel, err := filepath.Rel(w.dir, name)
 		if err != nil {
@@ -45,7 +45,7 @@ func (w *workshop) within(name string) (string, error) {
 	return name, nil
 }
 
-var errOutside = errors.New("this is outside of the workspace; to look at other files use run")
+var errOutside = errors.New("this path is outside of the workspace; to look at other files use the tool run")
 
 // plain says what went wrong with a file, without the words of the system around it.
 func plain(name string, err error) error {
@@ -200,7 +200,7 @@ func listFiles(ctx context.Context, w *workshop, a values) (string, error) {
 		return nil
 	})
 	if err == nil && count == 0 {
-		return "(nothing is in it)", nil
+		return "(the folder is empty)", nil
 	}
 	return out.String(), err
 }

@@ -47,7 +47,7 @@ func load(home, last string) (k kept, err error) {
 	case err != nil:
 		return k, err
 	case len(raw) > keptBytesMax:
-		return k, fmt.Errorf("it has more than %d bytes", keptBytesMax)
+		return k, fmt.Errorf("the file has more than %d bytes", keptBytesMax)
 	}
 	if err := json.Unmarshal(raw, &k); err != nil {
 		return kept{}, err
@@ -62,7 +62,7 @@ func load(home, last string) (k kept, err error) {
 func (k kept) check() error {
 	for _, e := range k.Said {
 		if e.Role != roleUser && e.Role != roleAssistant && e.Role != roleTool {
-			return errors.New("it holds what nobody said")
+			return errors.New("the file holds a message of an unknown role")
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (k kept) save(home string) error {
 }
 
 // interrupted is the result of a call that has none.
-const interrupted = "This was interrupted before it ended. What it had done by then may be there: look before you go on."
+const interrupted = "This call was interrupted before it ended. Some of its work may have been done: look before you go on."
 
 // mend gives every call a result: a wire takes no conversation in which one is missing. A result of no call goes.
 func mend(said []entry) []entry {

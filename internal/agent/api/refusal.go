@@ -34,7 +34,7 @@ func (r refusal) Error() string {
 	case http.StatusForbidden:
 		why = "the key may not do this"
 	case http.StatusTooManyRequests:
-		why = "too much was asked for"
+		why = "too many requests, or too large ones"
 	}
 	if text == "" {
 		return fmt.Sprintf("the model answered %d, %s", r.status, why)

@@ -23,7 +23,7 @@ const (
 func run(ctx context.Context, w *workshop, a values) (string, error) {
 	command := a.text("command")
 	if strings.TrimSpace(command) == "" || strings.ContainsRune(command, 0) {
-		return "", errors.New("this is no command")
+		return "", errors.New("the command is empty")
 	}
 	limit := time.Duration(a.number("seconds")) * time.Second
 	if limit <= 0 {
@@ -54,13 +54,13 @@ func run(ctx context.Context, w *workshop, a values) (string, error) {
 	var status *exec.ExitError
 	switch {
 	case errors.Is(context.Cause(ctx), errTime):
-		return said, fmt.Errorf("(it was ended after %s)", limit)
+		return said, fmt.Errorf("(the command was ended after %s, its limit)", limit)
 	case ctx.Err() != nil:
 		return said, errInterrupted
 	case errors.As(err, &status) && status.Exited():
 		return said, fmt.Errorf("(exit status %d)", status.ExitCode())
 	case errors.As(err, &status):
-		return said, fmt.Errorf("(it was ended by a signal: %s)", status)
+		return said, fmt.Errorf("(a signal ended the command: %s)", status)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return said, fmt.Errorf("(%w)", err)
 	case said == "":
@@ -71,7 +71,7 @@ func run(ctx context.Context, w *workshop, a values) (string, error) {
 
 var (
 	errTime        = errors.New("its time is over")
-	errInterrupted = errors.New("(it was interrupted)")
+	errInterrupted = errors.New("(the command was interrupted)")
 )
 
 // middle keeps the beginning and the end of what is written to it.

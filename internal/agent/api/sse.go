@@ -20,8 +20,8 @@ const (
 )
 
 var (
-	errCut  = errors.New("its answer broke off")
-	errLong = errors.New("its answer is longer than anything it may mean")
+	errCut  = errors.New("the model's answer broke off")
+	errLong = errors.New("the model's answer is longer than the limit")
 )
 
 // events reads server-sent events: only their data matters to the wires. The end of the stream is errCut: every wire says itself

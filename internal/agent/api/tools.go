@@ -61,11 +61,11 @@ func (t tool) parse(args string) (values, error) {
 		args = "{}"
 	}
 	if len(args) > argsBytesMax {
-		return nil, fmt.Errorf("its arguments have %d bytes; %d is the limit", len(args), argsBytesMax)
+		return nil, fmt.Errorf("the arguments have %d bytes; %d is the limit", len(args), argsBytesMax)
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(args), &raw); err != nil || raw == nil {
-		return nil, errors.New("its arguments are no JSON object; if they were cut off, do less at once")
+		return nil, errors.New("the arguments are no JSON object; if they were cut off, do less at once")
 	}
 	out := values{}
 	for _, a := range t.args {

@@ -215,7 +215,7 @@ func TestACommandRunsWithALimitAndLeavesNothingBehind(t *testing.T) {
 		{"true", true, "no output"},
 		{"head -c 1000000 /dev/zero | tr '\\0' x; echo; echo END", true, "bytes left out"},
 		{"cat", true, "no output"}, // its stdin is empty
-		{" ", false, "no command"},
+		{" ", false, "the command is empty"},
 		{"printf '\\377'", true, "\uFFFD"},
 	} {
 		r, ok := w.call("run", map[string]any{"command": row.command})

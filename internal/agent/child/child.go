@@ -139,7 +139,7 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 
 // Fate says in one line for a person how a program that is gone has ended; only after Done.
 func (c *Child) Fate() string {
-	how := "it ended by itself"
+	how := "it ended with status 0"
 	var failed *exec.ExitError
 	if errors.As(c.err, &failed) {
 		how = "it ended with " + failed.String()

@@ -25,7 +25,7 @@ func (c *Child) sweep() error {
 		}
 		time.Sleep(sweepPause)
 	}
-	return fmt.Errorf("%d processes that the agent started are not gone", left)
+	return fmt.Errorf("%d processes that the agent started could not be ended", left)
 }
 
 // killMarked kills every living process that was started with the mark, and says how many there were.

@@ -109,7 +109,7 @@ func (t *talk) Close() error {
 
 var (
 	errClosed   = errors.New("the conversation is closed")
-	errNoThread = errors.New("codex does not go on with its thread")
+	errNoThread = errors.New("codex cannot go on with its own session")
 )
 
 // Prompt is one turn: of the thread that there is, or of a new one if codex has lost it.
@@ -119,7 +119,7 @@ func (t *talk) Prompt(ctx context.Context, text string) (says string, err error)
 		if !errors.Is(err, errNoThread) {
 			return says, err
 		}
-		t.show.Note(err.Error() + "; it begins anew")
+		t.show.Note(err.Error() + "; it starts a new one")
 		t.mu.Lock()
 		t.thread, t.loaded = "", false
 		t.mu.Unlock()
@@ -157,7 +157,7 @@ func (t *talk) turn(ctx context.Context, thread, text string) (says string, err 
 	t.mu.Unlock()
 	switch {
 	case r.unasked != "":
-		return r.says, fmt.Errorf("the agent used a tool of the kind %q, which is refused: it did not ask", r.unasked)
+		return r.says, fmt.Errorf("codex used a tool of the kind %q without asking first, and its permissions: refuse that kind", r.unasked)
 	case r.completed:
 		return r.says, err
 	case ctx.Err() != nil:
@@ -205,7 +205,7 @@ func (t *talk) begun(thread string) {
 		return
 	}
 	if err := note(t.home, thread); err != nil {
-		t.show.Note("it cannot be gone on with if it is killed now: " + err.Error())
+		t.show.Note("codex's session cannot go on if it is killed now: " + err.Error())
 	}
 }
 
@@ -247,7 +247,7 @@ func (t *talk) follow(ctx context.Context, c *child.Child, r *report) error {
 				return nil
 			}
 			if got.err != nil {
-				return fmt.Errorf("codex's output makes no sense: %w", got.err)
+				return fmt.Errorf("codex's output cannot be read: %w", got.err)
 			}
 			ended := r.over
 			if r.take(got.event); r.unasked != "" {

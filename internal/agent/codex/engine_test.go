@@ -163,12 +163,12 @@ func TestWhatEndsATurnBadlyIsOneLineForAPerson(t *testing.T) {
 		want  string
 	}{
 		"the key":            {[]agenttest.Deed{{Fail: "unexpected status 401 Unauthorized: the key is not valid, url: http://127.0.0.1:3128/model/responses"}}, "the model's endpoint refuses the key: unexpected status 401 Unauthorized: the key is not valid"},
-		"too many":           {[]agenttest.Deed{{Fail: "exceeded retry limit, last status: 429 Too Many Requests"}}, "takes no more requests for now"},
+		"too many":           {[]agenttest.Deed{{Fail: "exceeded retry limit, last status: 429 Too Many Requests"}}, "takes no more requests at the moment"},
 		"nobody there":       {[]agenttest.Deed{{Fail: "stream disconnected before completion: error sending request for url (http://127.0.0.1:3128/model/responses)"}}, "cannot be reached: stream disconnected before completion: error sending request"},
 		"the model":          {[]agenttest.Deed{{Fail: "The requested model 'x' does not exist."}}, "does not know this model"},
 		"its failure":        {[]agenttest.Deed{{Fail: "We’re currently experiencing high demand, which may cause temporary errors."}}, "the model's endpoint has failed"},
 		"anything else":      {[]agenttest.Deed{{Fail: "the moon\nis full\x1b[2J"}}, `the moon\nis full`},
-		"nothing said":       {[]agenttest.Deed{{Print: `{"type":"turn.failed"}` + "\n"}}, "it does not say why"},
+		"nothing said":       {[]agenttest.Deed{{Print: `{"type":"turn.failed"}` + "\n"}}, "codex does not say why"},
 		"an error and death": {[]agenttest.Deed{{Print: `{"type":"error","message":"no memory"}` + "\n"}, {Die: true}}, "no memory"},
 		"death":              {[]agenttest.Deed{{Die: true}}, "codex has ended before its turn was over: it ended with exit status 101: thread 'main' has panicked"},
 		"death, and what is left holds its output open": {[]agenttest.Deed{{Leave: true}, {Die: true}}, "it ended with exit status 101"},
@@ -198,7 +198,7 @@ func TestAKindOfToolThatIsRefusedEndsTheTurn(t *testing.T) {
 			o := order(t, [][]agenttest.Deed{{{Print: line + "\n"}, {Hang: true}}})
 			o.Denied = []string{"fetch", kind}
 			_, err := sit(t, o, "").talk.Prompt(t.Context(), "Work")
-			if err == nil || !strings.Contains(err.Error(), `a tool of the kind "`+kind+`", which is refused`) {
+			if err == nil || !strings.Contains(err.Error(), `a tool of the kind "`+kind+`" without asking first`) {
 				t.Errorf("%v", err)
 			}
 			o = order(t, [][]agenttest.Deed{{{Print: line + "\n"}}})
@@ -287,7 +287,7 @@ func TestAThreadThatWasKilledAsItBeganBeginsAnew(t *testing.T) {
 		if err != nil || says != "One." || d.talk.Session() == second || d.talk.Loaded() {
 			t.Errorf("%q, %v, %q", says, err, d.talk.Session())
 		}
-		if shown := d.show.String(); !strings.Contains(shown, "begins anew") || !strings.Contains(shown, "told: You have worked on this request") {
+		if shown := d.show.String(); !strings.Contains(shown, "it starts a new one") || !strings.Contains(shown, "told: You have worked on this request") {
 			t.Errorf("%s", shown)
 		}
 	})

@@ -108,7 +108,7 @@ func (r *report) take(e event) {
 		if proper(e.ThreadID) {
 			r.begun(e.ThreadID)
 		} else {
-			r.strange("thread", "it cannot be gone on with later: its session has no proper name")
+			r.strange("thread", "codex's session cannot go on later: it has no usable name")
 		}
 	case "turn.started", "item.plan.delta":
 		r.started = true
@@ -124,7 +124,7 @@ func (r *report) take(e event) {
 			r.failed = brief(e.Error.Message)
 		}
 		if r.failed == "" {
-			r.failed = "it does not say why"
+			r.failed = "codex does not say why"
 		}
 	case "error":
 		r.trouble = brief(e.Message)
@@ -138,9 +138,9 @@ func (r *report) take(e event) {
 	case "item.completed":
 		r.ends(e.Item)
 	case "":
-		r.strange("", "codex wrote what is no event")
+		r.strange("", "codex wrote a line that is no event")
 	default:
-		r.strange(e.Type, "codex tells of something that is not known here: "+brief(e.Type))
+		r.strange(e.Type, "codex reports an event that sallyport does not know: "+brief(e.Type))
 	}
 }
 
@@ -215,7 +215,7 @@ func (r *report) ends(i item) {
 	case "error":
 		r.show.Note("codex: " + brief(i.Message))
 	default:
-		r.strange("item "+i.Type, "codex does something that is not known here: "+brief(i.Type))
+		r.strange("item "+i.Type, "codex does something that sallyport does not know: "+brief(i.Type))
 	}
 }
 

@@ -43,7 +43,7 @@ func TestOfManyStrangeThingsSomeAreTold(t *testing.T) {
 	for i := range 1000 {
 		r.take(event{Type: strings.Repeat("x", i+1)})
 	}
-	if n := strings.Count(show.String(), "not known here"); n != oddMax {
+	if n := strings.Count(show.String(), "sallyport does not know"); n != oddMax {
 		t.Errorf("%d notes", n)
 	}
 }

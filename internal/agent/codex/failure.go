@@ -12,7 +12,7 @@ var failures = []struct {
 }{
 	{regexp.MustCompile(`(?i)\b401\b|unauthorized|invalid.api.key`), "the model's endpoint refuses the key"},
 	{regexp.MustCompile(`(?i)\b403\b|forbidden`), "the model's endpoint refuses this request"},
-	{regexp.MustCompile(`(?i)\b429\b|rate.limit|quota`), "the model's endpoint takes no more requests for now: there were too many, or a budget is used up"},
+	{regexp.MustCompile(`(?i)\b429\b|rate.limit|quota`), "the model's endpoint takes no more requests at the moment: there were too many, or a budget is used up"},
 	{regexp.MustCompile(`(?i)model.{0,80}(not.found|does.not.exist|not.supported)|\b404\b`), "the model's endpoint does not know this model or address"},
 	{regexp.MustCompile(`(?i)error sending request|connection (failed|refused)|network`), "the model's endpoint cannot be reached"},
 	{regexp.MustCompile(`(?i)high demand|\b5\d\d\b|overloaded`), "the model's endpoint has failed"},

@@ -43,9 +43,9 @@ func newSetup(o agent.Order, home string) (setup, error) {
 	w, ok := wires[o.Wire]
 	switch {
 	case o.Base == "":
-		return setup{}, errors.New("there is no model that it may ask")
+		return setup{}, errors.New("pi has no model that it may ask")
 	case !ok:
-		return setup{}, fmt.Errorf("it does not speak %q: chat, messages, responses and gemini are what it speaks", o.Wire)
+		return setup{}, fmt.Errorf("pi does not speak %q; it speaks chat, messages, responses and gemini", o.Wire)
 	}
 	s := setup{wire: w, base: o.Base + w.path, model: o.Model, home: home}
 	if s.model == "" {

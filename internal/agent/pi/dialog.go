@@ -21,7 +21,7 @@ func (t *talk) dialog(e event, kinds []string) {
 		t.show.Note("an extension asks " + short(e.Title) + " and is told " + says)
 	case "select", "input", "editor":
 		answer.Cancelled = true
-		t.show.Note("an extension asks " + short(e.Title) + "; nobody is there to answer")
+		t.show.Note("an extension asks " + short(e.Title) + "; no person can answer it, so the host cancels the question")
 	case "notify":
 		t.show.Note("an extension says: " + short(e.text()))
 		return

@@ -56,7 +56,7 @@ func (Engine) Open(ctx context.Context, o agent.Order, last string, show agent.S
 		return nil, err
 	}
 	if _, err := os.Lstat(brought); err == nil {
-		show.Note("the repository brings a folder " + brought + ": what pi would run or be told by it is left out, its settings are read")
+		show.Note("the repository has a folder " + brought + ": its settings count; its extensions, skills and prompts do not")
 	}
 	session := newSession()
 	if sessionForm.MatchString(last) {
@@ -66,9 +66,9 @@ func (Engine) Open(ctx context.Context, o agent.Order, last string, show agent.S
 			if err == nil || ctx.Err() != nil {
 				return t, err
 			}
-			show.Note("pi cannot go on with what it kept, and begins anew: " + err.Error())
+			show.Note("pi cannot go on with its session and starts a new one: " + err.Error())
 		case !errors.Is(err, os.ErrNotExist):
-			show.Note("what pi kept cannot be gone on with, and it begins anew: " + err.Error())
+			show.Note("pi cannot read its session and starts a new one: " + err.Error())
 		}
 	}
 	return start(ctx, s, o, session, show)
@@ -133,7 +133,7 @@ func (t *talk) ask(ctx context.Context, c command) (event, error) {
 			case e.Type == "extension_ui_request":
 				t.dialog(e, nil)
 			case e.Type == "response" && e.ID == c.ID && !e.Success:
-				return e, fmt.Errorf("it refuses %s: %s", c.Type, plain(e.Error))
+				return e, fmt.Errorf("pi refuses %s: %s", c.Type, plain(e.Error))
 			case e.Type == "response" && e.ID == c.ID:
 				return e, nil
 			}
@@ -221,7 +221,7 @@ func (t *talk) gone() error {
 	broken := t.broken
 	t.mu.Unlock()
 	if errors.Is(broken, errNonsense) {
-		return fmt.Errorf("pi cannot be spoken with: %w", broken)
+		return fmt.Errorf("the adapter cannot understand pi: %w", broken)
 	}
 	limit := time.NewTimer(goneMax)
 	defer limit.Stop()
@@ -229,7 +229,7 @@ func (t *talk) gone() error {
 	case <-t.child.Done():
 		return errors.New("pi has ended: " + short(t.child.Fate()))
 	case <-limit.C:
-		return errors.New("pi cannot be spoken with: it does not read what it is told")
+		return errors.New("pi does not read what it is told")
 	}
 }
 

@@ -105,9 +105,9 @@ func TestATurnIsOverWhenPiStandsStillAndNotBefore(t *testing.T) {
 		shown string
 		err   string
 	}{
-		"it tries again":                       {[]agenttest.Deed{print(erring, ends, retries, begins), last}, "note: the model's endpoint takes no more requests for now: there were too many, or a budget is used up: 429 a budget is used up; it is asked again in 2s", ""},
-		"it tries again, asked meanwhile":      {[]agenttest.Deed{print(erring, ends), {Await: awaitBusy}, print(retries, begins), last}, "asked again", ""},
-		"it waits before it tries again":       {[]agenttest.Deed{print(erring, ends, retries), {Await: awaitIdle}, print(begins), last}, "asked again", ""},
+		"it tries again":                       {[]agenttest.Deed{print(erring, ends, retries, begins), last}, "note: the model's endpoint takes no more requests at the moment: there were too many, or a budget is used up: 429 a budget is used up; pi asks again in 2s", ""},
+		"it tries again, asked meanwhile":      {[]agenttest.Deed{print(erring, ends), {Await: awaitBusy}, print(retries, begins), last}, "asks again", ""},
+		"it waits before it tries again":       {[]agenttest.Deed{print(erring, ends, retries), {Await: awaitIdle}, print(begins), last}, "asks again", ""},
 		"it gives up waiting":                  {[]agenttest.Deed{print(erring, ends, retries, gaveUp)}, "", "a budget is used up"},
 		"it gives up trying":                   {[]agenttest.Deed{print(erring, ends, retries, begins, erring, ends, gaveUp)}, "", "a budget is used up"},
 		"it sums up and goes on":               {[]agenttest.Deed{print(erring, ends, sumsUp, summed, begins), last}, "sums it up", ""},
@@ -300,7 +300,7 @@ func TestASessionThatPiCannotLoadBeginsAnew(t *testing.T) {
 		"half a line":     {"{\"role\":\"user\"}\n{\"ro", name, true, ""},
 		"only half":       {"{\"role\":\"us", name, false, ""},
 		"nothing":         {"", name, false, ""},
-		"refused":         {"poison\n", name, false, "begins anew"},
+		"refused":         {"poison\n", name, false, "starts a new one"},
 		"another's":       {"{}\n", "../../x", false, ""},
 		"of another kind": {"{}\n", "api-0123456789abcdef", false, ""},
 	} {
@@ -401,7 +401,7 @@ func TestARepositorysFolderForPiIsToldAndLeftAsItIs(t *testing.T) {
 	d.put(".pi/commands/x.md", "x")
 	o := order(t)
 	d.open(o, "")
-	if !strings.Contains(d.show.String(), "brings a folder .pi") {
+	if !strings.Contains(d.show.String(), "has a folder .pi") {
 		t.Errorf("shown: %s", d.show)
 	}
 }

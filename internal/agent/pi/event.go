@@ -21,7 +21,7 @@ const (
 	nonsenseMax = 100
 )
 
-var errNonsense = errors.New("its output makes no sense")
+var errNonsense = errors.New("its output is not that of its RPC mode")
 
 // event is a line that pi writes: an answer to a command, something that happened, or a question of an extension.
 type event struct {

@@ -157,8 +157,8 @@ func TestAFailureIsOneLineThatSaysWhatIsWrong(t *testing.T) {
 		"529 Overloaded":                       "the model's endpoint has failed: 529 Overloaded",
 		`400 {"message":"prompt is too long"}`: "the conversation is too long for the model: 400 prompt is too long",
 		"404 model: x not found":               "does not know this model",
-		"what nobody\nknows\x1b[2J":            `the model gave up: what nobody knows\x1b[2J`,
-		"":                                     "the model gave up and did not say why",
+		"what nobody\nknows\x1b[2J":            `the model failed: what nobody knows\x1b[2J`,
+		"":                                     "the model failed and did not say why",
 		"401 {":                                "refuses the key: 401 {",
 	} {
 		got := explain(said)

@@ -18,7 +18,7 @@ var failures = []struct {
 }{
 	{regexp.MustCompile(`(?i)^401\b|unauthorized|authentication_error|invalid.{0,4}api.?key`), "the model's endpoint refuses the key"},
 	{regexp.MustCompile(`(?i)^403\b|permission_error`), "the model's endpoint refuses this request"},
-	{regexp.MustCompile(`(?i)^429\b|rate.?limit|too many requests|quota`), "the model's endpoint takes no more requests for now: there were too many, or a budget is used up"},
+	{regexp.MustCompile(`(?i)^429\b|rate.?limit|too many requests|quota`), "the model's endpoint takes no more requests at the moment: there were too many, or a budget is used up"},
 	{regexp.MustCompile(`(?i)^404\b|model.{0,80}(not.found|does not exist|not supported)`), "the model's endpoint does not know this model (another is chosen with --model) or this address"},
 	{regexp.MustCompile(`(?i)^413\b|prompt is too long|context.{0,20}(window|length|overflow)`), "the conversation is too long for the model"},
 	{regexp.MustCompile(`(?i)connection error|fetch failed|econnrefused|connect.*refused`), "the model's endpoint cannot be reached"},
@@ -39,9 +39,9 @@ func explain(said string) string {
 		}
 	}
 	if text == "" {
-		return "the model gave up and did not say why"
+		return "the model failed and did not say why"
 	}
-	return "the model gave up: " + text
+	return "the model failed: " + text
 }
 
 func failed(said string) error { return errors.New(explain(said)) }

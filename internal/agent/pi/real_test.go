@@ -101,7 +101,7 @@ func TestTheRealPiRunsNothingThatARepositoryBrings(t *testing.T) {
 	if len(s.Carrying("BROUGHT")) != 0 || len(s.Carrying("Words of the repository.")) != len(s.Requests()) {
 		t.Errorf("it is told\n%s", s.Told("", "system"))
 	}
-	if !strings.Contains(d.show.String(), "brings a folder .pi") {
+	if !strings.Contains(d.show.String(), "has a folder .pi") {
 		t.Errorf("shown:\n%s", d.show)
 	}
 	for path, there := range map[string]bool{".pi/commands/y.md": true, ".pi/prompts": false, "kept": false} {
@@ -115,7 +115,7 @@ func TestTheRealPiGoesOnAfterWhatPasses(t *testing.T) {
 	d := newDesk(t)
 	s := modeltest.Start(t, modeltest.Turn{Text: "half of an answer", Cut: true}, modeltest.Say("Whole."))
 	says, err := d.prompt(realOrder(t, d.home, agent.Messages, s.URL))
-	if err != nil || says != "Whole." || !strings.Contains(d.show.String(), "it is asked again in") {
+	if err != nil || says != "Whole." || !strings.Contains(d.show.String(), "pi asks again in") {
 		t.Errorf("%q, %v, shown:\n%s", says, err, d.show)
 	}
 }

@@ -34,7 +34,7 @@ func mend(path string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return errors.New("it is no file")
+		return errors.New("it is no regular file")
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

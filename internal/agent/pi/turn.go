@@ -72,7 +72,7 @@ func (t *talk) Prompt(ctx context.Context, text string) (says string, err error)
 	case n.stop == "error":
 		return n.says, failed(n.failure)
 	case n.stop == "aborted":
-		return n.says, errors.New("its turn was interrupted, and not by us")
+		return n.says, errors.New("pi's turn was interrupted, and the host did not ask for that")
 	}
 	return n.says, nil
 }
@@ -111,7 +111,7 @@ func (n *turn) hear(e event) {
 		n.ask()
 	case "auto_retry_start":
 		n.retrying = true
-		n.t.show.Note(fmt.Sprintf("%s; it is asked again in %s", explain(e.ErrorMessage), (time.Duration(e.DelayMs) * time.Millisecond).Round(time.Second/10)))
+		n.t.show.Note(fmt.Sprintf("%s; pi asks again in %s", explain(e.ErrorMessage), (time.Duration(e.DelayMs) * time.Millisecond).Round(time.Second/10)))
 		if n.interrupted {
 			n.abort()
 		}
