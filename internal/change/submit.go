@@ -90,7 +90,13 @@ func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OI
 	if o.tree, err = host.Tree(ctx, o.commit); err != nil {
 		return offer{}, err
 	}
-	o.marks, err = proposal.Marks(ctx, host, o.commit, o.edits)
+	var named []git.Named
+	if row.Request.Kind != request.Revert { // nothing in the configuration may hold what goes back
+		if named, err = row.Request.Project.Named(ctx, row.Request.Home); err != nil {
+			return offer{}, err
+		}
+	}
+	o.marks, err = proposal.Marks(ctx, host, o.commit, o.edits, named)
 	return o, err
 }
 

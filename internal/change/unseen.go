@@ -24,11 +24,15 @@ func (u *unseen) Unwrap() error { return u.why }
 
 // resultMarks computes the marks of the proposed tree, and those that a change has only on the tree that it results in: of a
 // repository whose halves come from both sides, and of a name that looks like one that is new on the branch.
-func resultMarks(ctx context.Context, u *unchecked) (fresh, proposed []policy.Mark, err error) {
-	if fresh, err = proposal.Marks(ctx, u.host, u.commit, u.edits); err != nil || len(fresh) == 0 {
+func resultMarks(ctx context.Context, row store.Change, u *unchecked) (fresh, proposed []policy.Mark, err error) {
+	named, err := row.Request.Project.Named(ctx, row.Request.Home)
+	if err != nil {
 		return nil, nil, err
 	}
-	proposed, err = proposal.Marks(ctx, u.host, u.approved.Commit, u.approved.Edits)
+	if fresh, err = proposal.Marks(ctx, u.host, u.commit, u.edits, named); err != nil || len(fresh) == 0 {
+		return nil, nil, err
+	}
+	proposed, err = proposal.Marks(ctx, u.host, u.approved.Commit, u.approved.Edits, named)
 	return slices.DeleteFunc(fresh, func(m policy.Mark) bool { return slices.Contains(proposed, m) }), proposed, err
 }
 

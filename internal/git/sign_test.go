@@ -12,33 +12,50 @@ import (
 	"sallyport/internal/git"
 )
 
-// signed is a repository, and a home folder whose configuration signs with a key of its own.
-func signed(t *testing.T) (p git.Project, home string, config func(args ...string)) {
+// owned runs a program with a home folder of its own.
+func owned(t *testing.T, home string, argv ...string) string {
 	t.Helper()
-	for _, tool := range []string{"git", "ssh-keygen"} {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+	return string(out)
+}
+
+// needs skips a test by the name of the tool that is absent.
+func needs(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("SKIPPED: %s is not installed", tool)
 		}
 	}
+}
+
+// repository is an empty one, with a home folder of its own for its owner.
+func repository(t *testing.T) (p git.Project, home string, config func(args ...string)) {
+	t.Helper()
+	needs(t, "git")
 	dir, home := t.TempDir(), t.TempDir()
-	run := func(argv ...string) {
-		t.Helper()
-		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", argv, err, out)
-		}
-	}
-	config = func(args ...string) { run(append([]string{"git", "-C", dir, "config"}, args...)...) }
-	run("git", "init", "-q", dir)
-	run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(home, "key"))
-	config("--global", "gpg.format", "ssh")
-	config("--global", "user.signingkey", filepath.Join(home, "key"))
-	config("--global", "commit.gpgsign", "true")
+	owned(t, home, "git", "init", "-q", dir)
 	p, err := git.Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, home, func(args ...string) { owned(t, home, append([]string{"git", "-C", dir, "config"}, args...)...) }
+}
+
+// signed is a repository, and a home folder whose configuration signs with a key of its own.
+func signed(t *testing.T) (p git.Project, home string, config func(args ...string)) {
+	t.Helper()
+	needs(t, "ssh-keygen")
+	p, home, config = repository(t)
+	owned(t, home, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(home, "key"))
+	config("--global", "gpg.format", "ssh")
+	config("--global", "user.signingkey", filepath.Join(home, "key"))
+	config("--global", "commit.gpgsign", "true")
 	return p, home, config
 }
 

@@ -166,23 +166,14 @@ func shown(r rune, size int) bool {
 		return r >= ' ' && r != 0x7f
 	case r == utf8.RuneError && size <= 1:
 		return false
-	case inkless(r):
+	case Inkless(r):
 		return false
 	}
 	return unicode.IsGraphic(r) && !unicode.Is(unicode.Zs, r)
 }
 
-// inkless names what Unicode calls letters, marks or symbols and nobody sees.
-func inkless(r rune) bool {
-	switch {
-	case r == 0x34f, // combining grapheme joiner
-		r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, // Hangul fillers
-		r == 0x17b4, r == 0x17b5, // Khmer inherent vowels
-		r == 0x2800,                // braille blank
-		r >= 0x180b && r <= 0x180f, // Mongolian variation selectors
-		r >= 0xfe00 && r <= 0xfe0f, // variation selectors
-		r >= 0xe0000 && r <= 0xe0fff:
-		return true
-	}
-	return false
+// Inkless reports whether r is a letter, a mark or a symbol for Unicode, and nothing for a reader: what a program may show as nothing
+// (Default_Ignorable_Code_Point, without the format characters) and the blank pattern of Braille.
+func Inkless(r rune) bool {
+	return r >= 0xad && unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == 0x2800
 }

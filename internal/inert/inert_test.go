@@ -207,3 +207,17 @@ func TestWriterReportsThatNobodyReads(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// What Unicode lets a program show as nothing, and no letter beside it.
+func TestWhatHasNoInkIsKnownByItsProperty(t *testing.T) {
+	for _, r := range []rune{0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180d, 0x180f, 0x2065, 0x2800, 0x3164, 0xfe00, 0xfe0f, 0xffa0, 0xfff0, 0xfff8, 0xe0000, 0xe0080, 0xe0100, 0xe01ef, 0xe0fff} {
+		if !inert.Inkless(r) || inert.Line(string(r)) == string(r) {
+			t.Errorf("%U is shown as it is", r)
+		}
+	}
+	for _, r := range []rune{'a', 0xe9, 0x17b6, 0x1820, 0x2801, 0x3163, 0x1161, 0x4e00, 0x1f600} {
+		if inert.Inkless(r) || inert.Line(string(r)) != string(r) {
+			t.Errorf("%U is not shown", r)
+		}
+	}
+}

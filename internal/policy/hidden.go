@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"sallyport/internal/inert"
 )
 
 // TooLong stands in Marking.Text for a file whose text was too large to be looked through.
@@ -90,28 +92,34 @@ func unseen(line string) string {
 	return ""
 }
 
-// invisible says whether a rune takes no place.
+// invisible says whether a rune takes no place: what Unicode lets a program show as nothing, and what formats.
 func invisible(r rune) bool {
-	switch r {
-	case '\u00ad', '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0':
-		return true
-	}
-	return r >= '\ufe00' && r <= '\ufe0f' || unicode.Is(unicode.Cf, r) && r != '\u0600' || r >= 0xe0100 && r <= 0xe01ef
+	return inert.Inkless(r) || unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// joins says whether an invisible rune does what it is for: it joins or parts letters of a script that needs it, or pictures.
+// joins says whether an invisible rune does what it is for: it joins or parts letters of a script that needs it, or pictures, or
+// picks a form of the letter before it.
 func joins(r, before rune, rest string) bool {
 	after, _ := utf8.DecodeRuneInString(rest)
-	switch r {
-	case '\ufe0e', '\ufe0f': // a picture or a letter, once behind what can be either
-		return before > 0 && !invisible(before)
-	case '\u200c', '\u200d':
+	switch {
+	case r == '\u200c' || r == '\u200d':
 		return before > 0x2ff && !unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic) && after > 0x2ff
-	case '\u0601', '\u0602', '\u0603', '\u0604', '\u0605', '\u06dd', '\u070f': // signs of Arabic and Syriac
+	case r == '\ufe0e' || r == '\ufe0f': // a picture or a letter, once behind what can be either
+		return before > 0 && !invisible(before)
+	case unicode.In(before, unicode.Mongolian) && !invisible(before) && unicode.Is(mongolianForms, r):
 		return true
+	case unicode.Is(unicode.Variation_Selector, r):
+		return unicode.In(before, unicode.Han) && (r >= 0xe0100 || r < '\ufe03') || r == '\ufe00' && unicode.In(before, unicode.Sm, unicode.Myanmar, unicode.Phags_Pa)
+	case r == '\u070f': // of Syriac
+		return true
+	case r >= 0x13430 && r <= 0x1345f: // how hieroglyphs stand together
+		return unicode.In(before, unicode.Egyptian_Hieroglyphs)
 	}
 	return r >= 0xe0020 && r <= 0xe007f && (before == '\U0001F3F4' || before >= 0xe0020 && before <= 0xe007f) // flags
 }
+
+// mongolianForms pick the form of a Mongolian letter, or part a vowel from its word.
+var mongolianForms = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0x180b, Hi: 0x180f, Stride: 1}}}
 
 // neighbours are the names of folders by what they look like, each folder looked through once: a change may add any number of files to one.
 type neighbours struct {
@@ -170,9 +178,24 @@ func (n *neighbours) twin(p string) string {
 		if other := n.like(folder, part); other != "" {
 			return fmt.Sprintf("its name looks like %q beside it, and is another", other)
 		}
+		if r := unseenIn(part); r != 0 {
+			return fmt.Sprintf("its name holds %U, which nobody sees", r)
+		}
 		folder = path.Join(folder, part)
 	}
 	return ""
+}
+
+// unseenIn returns a rune of a name that nobody sees and that does nothing for those beside it; 0 if there is none.
+func unseenIn(name string) rune {
+	last := rune(0)
+	for i, r := range name {
+		if invisible(r) && !joins(r, last, name[i+utf8.RuneLen(r):]) {
+			return r
+		}
+		last = r
+	}
+	return 0
 }
 
 func ascii(s string) bool {

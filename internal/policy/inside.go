@@ -2,27 +2,48 @@ package policy
 
 import (
 	"encoding/json"
-	"reflect"
-	"regexp"
+	"path"
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/pelletier/go-toml/v2"
 )
 
 // inside are files of which only a part runs by itself: content decides.
 var inside = map[string]func(old, new string) string{
 	"package.json":   packageScripts,
 	"composer.json":  composerScripts,
-	"pyproject.toml": buildSystem,
+	"pyproject.toml": pythonBuild,
+	"cargo.toml":     cargoBuild,
 	".gitattributes": drivers,
 }
 
-// lifecycle are scripts that a package manager runs by itself.
-var lifecycle = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:install|prepare|prepublish|prepublishOnly|prepack|dependencies|pre.+|post.+)$`)
-})
+// partOf returns what decides about a file of which only a part runs by itself, nil for any other; p is in lower case.
+func partOf(p string) func(old, new string) string {
+	if part := inside[path.Base(p)]; part != nil {
+		return part
+	}
+	return linesOf(p)
+}
+
+// lifecycle are scripts that a package manager runs by itself, and those that it knows without being told: pre and post of them run too.
+var (
+	lifecycle = strings.Fields("install prepare prepublish prepublishOnly prepack dependencies")
+	known     = strings.Fields("install uninstall update publish pack version prepare shrinkwrap test start stop restart")
+)
+
+// runsAlone reports whether a package manager runs a script that nobody asks for. A word that only begins like one, such as
+// prettier, is no script before another.
+func runsAlone(name string, scripts map[string]string) bool {
+	if slices.Contains(lifecycle, name) {
+		return true
+	}
+	for _, when := range []string{"pre", "post"} {
+		of, is := strings.CutPrefix(name, when)
+		if _, there := scripts[of]; is && (there || slices.Contains(known, of)) {
+			return true
+		}
+	}
+	return false
+}
 
 // packageScripts says which scripts of a package.json run by themselves and are new or other than before.
 func packageScripts(old, new string) string {
@@ -33,15 +54,45 @@ func packageScripts(old, new string) string {
 	before, _ := jsonScripts(old)
 	var changed []string
 	for name, script := range scripts {
-		if lifecycle().MatchString(name) && before[name] != script {
+		if runsAlone(name, scripts) && before[name] != script {
 			changed = append(changed, name)
 		}
 	}
 	if len(changed) == 0 {
-		return ""
+		return packageHooks(old, new)
 	}
 	slices.Sort(changed)
 	return "npm, yarn or pnpm run its scripts " + some(changed) + " by themselves, at your next install or beside another script"
+}
+
+// packageHooks says whether a package.json has git hooks, or lets the scripts of what it depends on run, otherwise than before.
+func packageHooks(old, new string) string {
+	now, before := jsonKeys(new), jsonKeys(old)
+	for _, key := range []string{"husky", "simple-git-hooks", "gitHooks", "pre-commit", "pre-push", "lint-staged", "commitlint"} {
+		if now[key] != "" && now[key] != before[key] {
+			return "a git hook runs its " + key + " at your next commit or push, once hooks are installed"
+		}
+	}
+	for _, key := range []string{"trustedDependencies", "pnpm", "gypfile"} {
+		if now[key] != "" && now[key] != before[key] {
+			return "its " + key + " decides which scripts of what it depends on run by themselves at your next install"
+		}
+	}
+	if version := now["packageManager"]; version != before["packageManager"] && strings.Contains(version, ":") {
+		return "corepack fetches the package manager from the address in it, and runs that, at your next command here"
+	}
+	return ""
+}
+
+// jsonKeys returns the values of a JSON object, each as it is written; none if it is no object.
+func jsonKeys(text string) map[string]string {
+	var doc map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &doc) // what cannot be read was said before
+	out := map[string]string{}
+	for key, value := range doc {
+		out[key] = string(value)
+	}
+	return out
 }
 
 // jsonScripts returns the scripts of a package.json or composer.json, each as it is written. Names count as they are spelt and the
@@ -75,27 +126,8 @@ func composerScripts(old, new string) string {
 	if !ok {
 		return "it cannot be read as JSON, so which of its scripts composer would run is not known"
 	}
-	return ""
-}
-
-// tomlBytesMax bounds what is read as TOML: its reader goes as deep as the text does.
-const tomlBytesMax = 64 << 10
-
-// buildSystem says whether what a pyproject.toml builds with changed.
-func buildSystem(old, new string) string {
-	section := func(text string) (is any, ok bool) {
-		var doc map[string]any
-		if len(text) > tomlBytesMax || toml.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &doc) != nil {
-			return nil, false
-		}
-		return doc["build-system"], true
-	}
-	now, ok := section(new)
-	if !ok {
-		return "it cannot be read as TOML, or is too long, so what pip would run of it is not known"
-	}
-	if before, _ := section(old); now != nil && !reflect.DeepEqual(now, before) {
-		return "pip runs what its [build-system] names when the project is installed or built"
+	if now := jsonKeys(new)["config"]; strings.Contains(now, "allow-plugins") && now != jsonKeys(old)["config"] {
+		return "its allow-plugins decides which plugins composer runs at your next command"
 	}
 	return ""
 }

@@ -37,6 +37,8 @@ type Marking struct {
 	Names func(folder string) []string
 	// Text holds both sides of every path that Reads or Hides names; what is absent is "".
 	Text map[git.OID]string
+	// Named is what of the tree the person's git runs, or reads as configuration.
+	Named []git.Named
 }
 
 // runner is a tool that runs by itself what stands at a path.
@@ -51,28 +53,41 @@ type runner struct {
 // ordinary work and in none.
 var runners = []runner{
 	{says: "direnv, or a shell with it, runs it when you enter the folder", names: ".envrc .direnvrc"},
-	{says: "mise or asdf runs its hooks and plugins when you enter the folder", names: ".tool-versions .mise.toml mise.toml .mise.local.toml mise.local.toml .rtx.toml", folders: ".mise .config/mise mise/config.toml"},
+	{says: "a shell with rvm or autoenv runs it when you enter the folder", names: ".rvmrc .autoenv .autoenv.zsh .autoenv_leave.zsh .env.leave"},
+	{says: "mise or asdf runs its hooks and plugins when you enter the folder", names: ".tool-versions .mise.toml mise.toml .mise.local.toml mise.local.toml .rtx.toml .prototools", forms: "mise.*.toml .mise.*.toml", folders: ".mise .config/mise mise/config.toml"},
 	{says: "a shell that starts in this folder, or whose home it is, runs it",
-		names: ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc config.fish .autoenv .env.ps1 profile.ps1"},
-	{says: "a git hook: it runs at your next commit, merge or push once hooks are installed", names: ".pre-commit-config.yaml .pre-commit-config.yml .overcommit.yml .simple-git-hooks.json .simple-git-hooks.js .simple-git-hooks.cjs .huskyrc",
-		forms: "lefthook*.yml lefthook*.yaml lefthook*.toml lefthook*.json .lefthook*.yml .lefthook*.yaml .huskyrc.*", folders: ".husky .githooks .git-hooks .hooks .lefthook"},
+		names: ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc config.fish .env.ps1 profile.ps1", forms: "*.zsh-theme", folders: ".config/fish .bashrc.d .zshrc.d .oh-my-zsh"},
+	{says: "a session, or ssh, obeys it where this is a home folder", names: ".xinitrc .xsession .xsessionrc .xprofile .pam_environment", folders: ".ssh .config/autostart .config/systemd .config/environment.d"},
+	{says: "a git hook: it runs at your next commit, merge or push once hooks are installed", names: ".pre-commit-config.yaml .pre-commit-config.yml .overcommit.yml .simple-git-hooks.json .simple-git-hooks.js .simple-git-hooks.cjs .huskyrc .lintstagedrc .commitlintrc captainhook.json grumphp.yml grumphp.yml.dist rusty-hook.toml .rusty-hook.toml hk.pkl prek.toml",
+		forms: ".lintstagedrc.* lint-staged.config.* .commitlintrc.* commitlint.config.* lefthook*.yml lefthook*.yaml lefthook*.toml lefthook*.json .lefthook*.yml .lefthook*.yaml .huskyrc.*", folders: ".husky .githooks .git-hooks .hooks .lefthook .cargo-husky"},
+	{says: "Mercurial, Jujutsu or Sapling takes its folder for a repository, and runs what its configuration says", folders: ".hg .jj .sl"},
 	{says: "git fetches and checks out what it names at your next submodule command", names: ".gitmodules"},
 	{says: "git lfs asks it where files come from, at your next checkout", names: ".lfsconfig"},
-	{says: "it is a git configuration: where it is included, it can make every git command run something", names: ".gitconfig"},
+	{says: "it is a git configuration: where it is included, it can make every git command run something", names: ".gitconfig", forms: ".gitconfig.* *.gitconfig", folders: ".config/git"},
 	{says: "VS Code runs its tasks, debuggers and settings when the folder is open", forms: "*.code-workspace", folders: ".vscode .theia .fleet"},
-	{says: "an IDE of JetBrains runs its configurations and watchers when the folder is open", forms: "*.run.xml", folders: ".idea .run"},
-	{says: "an editor runs it when a file of this folder is opened", names: ".vimrc _vimrc .exrc .nvimrc .nvim.lua .lvimrc .gvimrc .dir-locals.el .dir-locals-2.el .emacs .nano_local .kateproject",
-		forms: "*.sublime-project", folders: ".vim .nvim .emacs.d .zed .nova"},
-	{says: "a development container or a hosted workspace runs its commands when it is made or started", names: ".devcontainer.json .gitpod.yml .gitpod.yaml devfile.yaml .devfile.yaml", folders: ".devcontainer .gitpod"},
-	{says: "npm, yarn or pnpm obey it at your next install, and can be told to run something", names: ".npmrc .yarnrc .yarnrc.yml .yarnrc.yaml .pnpmfile.cjs .pnpmfile.js .pnpmfile.mjs bunfig.toml", folders: ".yarn/plugins .yarn/releases"},
-	{says: "pip runs it when the project is installed or built", names: "setup.py"},
+	{says: "an IDE of JetBrains runs its configurations and watchers when the folder is open", forms: "*.run.xml *.ipr *.iws", folders: ".idea .run"},
+	{says: "an editor runs it when a file of this folder is opened", names: ".vimrc _vimrc .exrc .nvimrc .nvim.lua .lvimrc .gvimrc .dir-locals.el .dir-locals-2.el .emacs .nano_local .kateproject .lazy.lua .neoconf.json .vimspector.json .ycm_extra_conf.py .ccls .merlin .ocamlinit hie.yaml omnisharp.json .luacheckrc .formatter.exs .factorypath",
+		forms: "*.sublime-project", folders: ".vim .nvim .emacs.d .zed .nova .helix .vs .bsp .externaltoolbuilders"},
+	{says: "an editor that checks or formats what you open runs it", names: ".eslintrc.js .eslintrc.cjs .prettierrc.js .prettierrc.cjs .prettierrc.mjs .prettierrc.ts .stylelintrc.js .stylelintrc.cjs .stylelintrc.mjs .php-cs-fixer.php .php-cs-fixer.dist.php",
+		forms: "eslint.config.[jt]s eslint.config.[cm][jt]s prettier.config.[jt]s prettier.config.[cm][jt]s stylelint.config.[jt]s stylelint.config.[cm][jt]s"},
+	{says: "an editor or a tool takes it for the project's own interpreter or tools, and runs it", names: "pyvenv.cfg .pdm-python", folders: ".venv/bin venv/bin .venv/scripts venv/scripts node_modules/.bin node_modules/.hooks"},
+	{says: "a development container or a hosted workspace runs its commands when it is made or started", names: ".devcontainer.json .gitpod.yml .gitpod.yaml devfile.yaml .devfile.yaml .replit .stackblitzrc", folders: ".devcontainer .gitpod .idx .codesandbox .daytona"},
+	{says: "npm, yarn or pnpm obey it at your next install, and can be told to run something", names: ".npmrc .yarnrc .yarnrc.yml .yarnrc.yaml .pnpmfile.cjs .pnpmfile.js .pnpmfile.mjs bunfig.toml .pnp.cjs .pnp.js .pnp.loader.mjs", folders: ".yarn/plugins .yarn/releases"},
+	{says: "npm, yarn or pnpm build with it, by themselves, at your next install", names: "binding.gyp"},
+	{says: "pip, or another builder, runs it when the project is installed or built", names: "setup.py hatch_build.py pdm_build.py"},
 	{says: "Python runs it at every start in this environment", names: "sitecustomize.py usercustomize.py", forms: "*.pth"},
 	{says: "cargo runs it at your next build", names: "build.rs"},
 	{says: "cargo obeys it at your next command, and can be told to run something", folders: ".cargo"},
 	{says: "bundler, ruby or rake run it at your next command here", names: "gemfile .pryrc .irbrc .rspec", forms: "*.gemspec", folders: ".bundle"},
-	{says: "the build's own starter: it is what runs at your next ./gradlew or ./mvnw", names: "gradlew gradlew.bat mvnw mvnw.cmd", folders: ".mvn gradle/wrapper"},
-	{says: "gradle runs it at your next command here", names: "init.gradle init.gradle.kts"},
-	{says: "a debugger or an interpreter runs it when it starts in this folder", names: ".gdbinit .lldbinit .rprofile .pythonrc .pythonrc.py .ipython .jlrc .octaverc .psqlrc .sqliterc .guile .ghci .iex.exs .tmux.conf .screenrc"},
+	{says: "pod runs it at your next install", names: "podfile", forms: "*.podspec"},
+	{says: "mix, rebar or lein run it at your next command here", names: "mix.exs rebar.config.script profiles.clj"},
+	{says: "bazel obeys it at your next command, and can be told to run something", names: ".bazelrc user.bazelrc .bazeliskrc", folders: "tools/bazel"},
+	{says: "ansible obeys it at your next command here, and can be told to load code", names: "ansible.cfg"},
+	{says: "MSBuild or an IDE with it obeys it at its next build, and can be told to load code", names: "msbuild.rsp directory.build.rsp"},
+	{says: "the build's own starter: it is what runs at your next ./gradlew or ./mvnw", names: "gradlew gradlew.bat mvnw mvnw.cmd millw sbtw", folders: ".mvn gradle/wrapper"},
+	{says: "gradle runs it at your next command here", names: "init.gradle init.gradle.kts", folders: "gradle/init.d .gradle/init.d"},
+	{says: "sbt or mill start with the options in it, which can load code", names: ".jvmopts .sbtopts .sbtrc .mill-jvm-opts"},
+	{says: "a debugger or an interpreter runs it when it starts in this folder", names: ".gdbinit .lldbinit .rdbgrc .byebugrc .perldb .rprofile .renviron .proverc .busted .user.ini .pythonrc .pythonrc.py .ipython .jlrc .octaverc .psqlrc .sqliterc .guile .ghci .iex.exs .tmux.conf .screenrc", forms: ".lldbinit-* *-gdb.py *-gdb.gdb *-gdb.scm"},
 }
 
 // secretFiles shape how secrets are looked for.
@@ -94,14 +109,18 @@ func Marked(in Marking) []Mark {
 			}
 		}
 		lower := strings.ToLower(c.Path)
-		add(MarkRuns, runsIt(lower))
+		add(MarkRuns, cmp.Or(in.named(c.Path), runsIt(lower)))
 		if folder := in.bare(c.Path); folder != "" && !bare[folder] { // once for all of its files
 			bare[folder] = true
 			marks = append(marks, Mark{Path: folder, Kind: MarkRuns, Says: bareSays})
 		} else if folder == "" && path.Base(c.Path) == "HEAD" && (c.New.Mode == git.Symlink || headForm().MatchString(in.Text[c.New.OID])) {
 			add(MarkRuns, headSays) // the rest may come with another change
 		}
-		if part := inside[path.Base(lower)]; part != nil {
+		switch part := partOf(lower); {
+		case part == nil:
+		case c.New.Mode == git.Symlink:
+			add(MarkRuns, "a link stands in its place, so what a tool would run of it is not known")
+		default:
 			add(MarkRuns, part(in.Text[c.Old.OID], in.Text[c.New.OID]))
 		}
 		if authorityOf(c.Path)&(1<<1) != 0 {
@@ -132,7 +151,17 @@ func Marked(in Marking) []Mark {
 // Reads reports whether marks need both sides of a file, whatever is in it.
 func Reads(p string) bool {
 	name := path.Base(p)
-	return name == "HEAD" || inside[strings.ToLower(name)] != nil
+	return name == "HEAD" || partOf(strings.ToLower(p)) != nil
+}
+
+// named says what of the person's git names a path, or a folder above it.
+func (in Marking) named(p string) string {
+	for _, n := range in.Named {
+		if p == n.Path || strings.HasPrefix(p, n.Path+"/") || strings.HasPrefix(n.Path, p+"/") { // a link can stand for a folder
+			return "your git runs it, or reads it as configuration, by itself: " + n.By + " names it"
+		}
+	}
+	return ""
 }
 
 // runsIt says which tool runs a path by itself; p is in lower case.

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,11 +15,12 @@ import (
 type world struct {
 	files map[string]string // after
 	old   map[string]string // before, of those that were there
+	named []git.Named
 }
 
 // marked judges every file of w but those that are as they were.
 func (w world) marked() []policy.Mark {
-	in := policy.Marking{Text: map[git.OID]string{}}
+	in := policy.Marking{Text: map[git.OID]string{}, Named: w.named}
 	oid := func(side, p string) git.OID { return git.OID(side + " " + p) }
 	for p, text := range w.files {
 		if old, was := w.old[p]; was && old == text {
@@ -57,7 +59,10 @@ func TestWhatAToolRunsByItselfIsMarked(t *testing.T) {
 	for _, p := range strings.Fields(`.envrc sub/.envrc .ENVRC .mise.toml .tool-versions .bashrc .profile .zshrc dotfiles/.zshenv .husky/pre-commit .githooks/post-checkout .pre-commit-config.yaml
 		lefthook.yml .gitmodules .lfsconfig .gitconfig .vscode/tasks.json web/.vscode/settings.json .vscode/launch.json app.code-workspace .idea/workspace.xml .run/app.run.xml
 		.vimrc .exrc .nvim.lua .dir-locals.el sub/.vim/ftplugin/go.vim .devcontainer/devcontainer.json .devcontainer.json .gitpod.yml .npmrc .yarnrc.yml .yarn/releases/yarn.cjs .pnpmfile.cjs
-		setup.py sitecustomize.py x.pth build.rs .cargo/config.toml Gemfile app.gemspec .bundle/config gradlew .mvn/extensions.xml gradle/wrapper/gradle-wrapper.jar .gdbinit .tmux.conf .irbrc .vscode`) {
+		setup.py sitecustomize.py x.pth build.rs .cargo/config.toml Gemfile app.gemspec .bundle/config gradlew .mvn/extensions.xml gradle/wrapper/gradle-wrapper.jar .gdbinit .tmux.conf .irbrc .vscode
+		binding.gyp native/binding.gyp hatch_build.py .pnp.cjs eslint.config.mjs web/.eslintrc.cjs prettier.config.js .lintstagedrc.json commitlint.config.js .rvmrc .hg/hgrc .jj/repo/config.toml .sl/config
+		.venv/bin/python pyvenv.cfg node_modules/.bin/tsc .bsp/sbt.json .helix/languages.toml .ycm_extra_conf.py .merlin hie.yaml .luacheckrc app.ipr .replit .idx/dev.nix Podfile mix.exs
+		.bazelrc tools/bazel .bazeliskrc ansible.cfg Directory.Build.rsp .jvmopts gradle/init.d/x.gradle .ssh/config .config/fish/conf.d/a.fish .gitconfig.local dev.gitconfig .lldbinit-Xcode python-gdb.py`) {
 		if ms := (world{files: map[string]string{p: "x\n"}}).marked(); len(ms) != 1 || ms[0].Kind != policy.MarkRuns || ms[0].Path != p || ms[0].Says == "" {
 			t.Errorf("%s: %v", p, ms)
 		}
@@ -72,7 +77,11 @@ func TestWhatAToolRunsByItselfIsMarked(t *testing.T) {
 			t.Errorf("%s: %v", p, ms)
 		}
 	}
-	for _, p := range strings.Fields("main.go Makefile justfile .editorconfig .gitignore README.md src/profile.go vscode/tasks.json HEAD objects/a package-lock.json go.mod Dockerfile .github/workflows/ci.yml bashrc setup.cfg env.rc x.envrc2") {
+	for _, p := range strings.Fields(`main.go Makefile justfile .editorconfig .gitignore README.md src/profile.go vscode/tasks.json HEAD objects/a package-lock.json go.mod Dockerfile .github/workflows/ci.yml bashrc setup.cfg env.rc x.envrc2
+		tests/conftest.py noxfile.py tox.ini pytest.ini requirements.txt bindings.gyp src/binding.go my_hatch_build.py hatch.toml eslint.config.json src/eslint.config.rs prettier.md src/venv/binary.go cmd/hg/main.go docs/.html
+		src/bin/python.c node_modules/a/index.js tools/bazel.go ansible.yml jvmopts.txt build.gradle settings.gradle.kts pom.xml gradle/libs.versions.toml CMakeLists.txt BUILD.bazel .bazelversion ssh/config.go
+		.nvmrc .node-version .java-version .python-version .env.example .clang-format .prettierignore .eslintignore .golangci.yml .pylintrc rust-toolchain.toml gradle.properties pnpm-workspace.yaml
+		src/App.csproj Directory.Build.props pubspec.yaml analysis_options.yaml .github/dependabot.yml .dockerignore compose.yaml .gitlab-ci.yml hooks/useState.ts web/hooks/index.js githooks.md lefthook.md mixer.exs`) {
 		if ms := (world{files: map[string]string{p: "x\n"}}).marked(); len(ms) != 0 {
 			t.Errorf("%s: %v", p, ms)
 		}
@@ -96,6 +105,8 @@ func TestOnlyThePartThatRunsIsMarked(t *testing.T) {
 		"the last of a name counts":  {"package.json", `{}`, `{"scripts":null,"scripts":{"postinstall":"evil"}}`, "postinstall"},
 		"composer's, spelt twice":    {"composer.json", `{}`, `{"scripts":{"post-install-cmd":"x"},"Scripts":null}`, "composer"},
 		"an ordinary script":         {"package.json", `{"scripts":{}}`, `{"scripts":{"build":"tsc"},"dependencies":{"a":"1"}}`, ""},
+		"one that begins like one":   {"package.json", `{}`, `{"scripts":{"prettier":"prettier .","postcss":"postcss .","prepare-it":"x"}}`, ""},
+		"before one of its own":      {"package.json", `{}`, `{"scripts":{"lint":"a","postlint":"b"}}`, "postlint"},
 		"a script that stayed":       {"package.json", `{"scripts":{"prepare":"a"}}`, `{"scripts":{"prepare":"a"},"version":"2"}`, ""},
 		"no JSON":                    {"package.json", `{}`, `{"scripts":`, "cannot be read"},
 		"composer":                   {"composer.json", `{}`, `{"scripts":{"post-install-cmd":["x"]}}`, "composer"},
@@ -111,6 +122,53 @@ func TestOnlyThePartThatRunsIsMarked(t *testing.T) {
 		"a project's dependencies":   {"pyproject.toml", "[build-system]\nrequires = []\n[project]\n", "[build-system]\nrequires = []\n[project]\nname = 'a'\n", ""},
 		"a filter":                   {".gitattributes", "* text\n", "* text\n*.c filter=evil\n", "driver"},
 		"line ends":                  {".gitattributes", "", "* text=auto eol=lf\n*.png -diff\n", ""},
+		"hatch's hook":               {"pyproject.toml", "[build-system]\nrequires = []\n", "[build-system]\nrequires = []\n[tool.hatch.build.hooks.custom]\npath = 'x.py'\n", "tool.hatch.build.hooks"},
+		"of one of its targets":      {"pyproject.toml", "", "[tool.hatch.build.targets.wheel.hooks.custom]\n", "tool.hatch.build.targets.wheel.hooks"},
+		"its packages":               {"pyproject.toml", "", "[tool.hatch.build.targets.wheel]\npackages = ['a']\n[tool.hatch.version]\npath = 'a.py'\n", ""},
+		"hatch's version, by code":   {"pyproject.toml", "", "[tool.hatch.version]\nsource = 'code'\npath = 'a.py'\n", "tool.hatch.version.source"},
+		"poetry's script":            {"pyproject.toml", "", "[tool.poetry.build]\nscript = 'b.py'\n", "tool.poetry.build"},
+		"poetry's dependencies":      {"pyproject.toml", "[tool.poetry]\n", "[tool.poetry]\nname = 'a'\n[tool.poetry.dependencies]\na = '1'\n[tool.poetry.scripts]\na = 'a:main'\n", ""},
+		"pdm's hook":                 {"pyproject.toml", "", "[tool.pdm.scripts]\npost_install = 'x'\n", "tool.pdm.scripts.post_install"},
+		"pdm's own script":           {"pyproject.toml", "", "[tool.pdm.scripts]\nstart = 'x'\n", ""},
+		"setuptools' commands":       {"pyproject.toml", "", "[tool.setuptools.cmdclass]\nbuild_py = 'x.Y'\n", "tool.setuptools.cmdclass"},
+		"setuptools' packages":       {"pyproject.toml", "", "[tool.setuptools]\npackages = ['a']\n[tool.ruff]\nline-length = 100\n[tool.mypy]\nstrict = true\n", ""},
+		"mypy's plugins":             {"pyproject.toml", "", "[tool.mypy]\nplugins = ['x.py']\n", "tool.mypy.plugins"},
+		"a hook that stayed":         {"pyproject.toml", "[tool.pdm.scripts]\npre_run = 'x'\n", "[tool.pdm.scripts]\npre_run = 'x'\na = 'b'\n", ""},
+		"a build script elsewhere":   {"Cargo.toml", "[package]\nname = 'a'\n", "[package]\nname = 'a'\nbuild = 'src/x.rs'\n", "package.build"},
+		"a macro of the compiler":    {"Cargo.toml", "", "[lib]\nproc-macro = true\n", "lib.proc-macro"},
+		"cargo's dependencies":       {"Cargo.toml", "", "[package]\nversion = '2'\n[dependencies]\nbuild = '1'\n[build-dependencies]\ncc = '1'\n", ""},
+		"a toolchain of one's own":   {"rust-toolchain.toml", "", "[toolchain]\npath = 'tools/rust'\n", "rustup"},
+		"a newer toolchain":          {"rust-toolchain.toml", "[toolchain]\nchannel = '1.80'\n", "[toolchain]\nchannel = '1.81'\n", ""},
+		"git hooks":                  {"package.json", `{}`, `{"husky":{"hooks":{"pre-commit":"x"}}}`, "husky"},
+		"who may run scripts":        {"package.json", `{}`, `{"trustedDependencies":["x"]}`, "trustedDependencies"},
+		"a manager from elsewhere":   {"package.json", `{}`, `{"packageManager":"yarn@https://x.example/y.js"}`, "corepack"},
+		"a newer manager":            {"package.json", `{"packageManager":"pnpm@9.0.0"}`, `{"packageManager":"pnpm@9.1.0+sha512.aa","jest":{},"eslintConfig":{}}`, ""},
+		"composer's plugins":         {"composer.json", `{}`, `{"config":{"allow-plugins":true}}`, "allow-plugins"},
+		"pnpm's packages":            {"pnpm-workspace.yaml", "", "packages:\n  - 'a/*'\ncatalog:\n  react: 19\n", ""},
+		"pnpm's builds":              {"pnpm-workspace.yaml", "", "onlyBuiltDependencies:\n  - x\n", "pnpm"},
+		"a parser in the tree":       {".eslintrc.json", "", `{"parser": "./x.js"}`, "editor"},
+		"a rule":                     {".eslintrc.json", "", `{"extends": "eslint:recommended", "ignorePatterns": ["dist/"], "rules": {"semi": 2}}`, ""},
+		"a plugin in the tree":       {".prettierrc", "", "plugins:\n  - ./x.mjs\n", "editor"},
+		"a width":                    {".prettierrc", "", "{\"printWidth\": 100, \"plugins\": [\"prettier-plugin-go\"]}\n", ""},
+		"a cop in the tree":          {".rubocop.yml", "", "require:\n  - ./lib/x.rb\n", "editor"},
+		"a cop":                      {".rubocop.yml", "", "require: rubocop-rspec\nLayout/LineLength:\n  Max: 100\n  Exclude:\n    - 'spec/**/*'\n", ""},
+		"an own linter":              {".golangci.yml", "", "custom:\n  x:\n    path: ./x.so\n", "library"},
+		"linters":                    {".golangci.yml", "", "linters:\n  enable: [errcheck]\nrun:\n  timeout: 5m\n", ""},
+		"pylint's hook":              {".pylintrc", "", "[MAIN]\ninit-hook='import x'\n", "Python"},
+		"pylint's rules":             {".pylintrc", "", "[MAIN]\ndisable=C0111\n", ""},
+		"setuptools' old commands":   {"setup.cfg", "", "[options]\ncmdclass =\n  x = y\n", "pip"},
+		"its old metadata":           {"setup.cfg", "", "[metadata]\nname = a\n[flake8]\nmax-line-length = 100\n", ""},
+		"a Python by its path":       {".python-version", "", "./tools/python\n", "uv"},
+		"a Python by its number":     {".python-version", "3.11\n", "3.12.1\n", ""},
+		"what a shell begins with":   {".env", "", "A=1\nexport BASH_ENV=./x\n", "sets"},
+		"what a loader begins with":  {"web/.env.local", "", "NODE_OPTIONS=--require ./x.js\n", "sets"},
+		"settings of an application": {".env.example", "", "DATABASE_URL=postgres://localhost/x\nNODE_ENV=test\nAPP_PATH=/srv\nMY_EDITOR=a\n", ""},
+		"gradle's Java":              {"gradle.properties", "", "org.gradle.java.home=tools/jdk\n", "Java"},
+		"gradle's switches":          {"gradle.properties", "", "org.gradle.parallel=true\nkotlin.code.style=official\nversion=1.2\n", ""},
+		"a task of MSBuild":          {"a/App.csproj", "<Project>\n</Project>\n", "<Project>\n<Target><Exec Command=\"x\"/></Target>\n</Project>\n", "MSBuild"},
+		"beside one that was there":  {"Directory.Build.targets", "<Exec\n Command=\"a\"/>\n", "<Exec\n Command=\"b\"/>\n", "MSBuild"},
+		"in another encoding":        {"a.csproj", "", "<\x00E\x00x\x00e\x00c\x00", "cannot be read"},
+		"packages of a project":      {"App.csproj", "", "<Project Sdk=\"Microsoft.NET.Sdk\"><ItemGroup><PackageReference Include=\"A.Analyzers\" Version=\"1\"/></ItemGroup><PropertyGroup><OutputType>Exe</OutputType></PropertyGroup></Project>\n", ""},
 		"a filter that was there":    {"a/.gitattributes", "*.bin filter=lfs\n", "*.bin filter=lfs\n*.txt text\n", ""},
 	} {
 		w := world{files: map[string]string{c.path: c.new}}
@@ -121,6 +179,30 @@ func TestOnlyThePartThatRunsIsMarked(t *testing.T) {
 		if c.want == "" && len(ms) > 0 || c.want != "" && (len(ms) != 1 || !strings.Contains(ms[0].Says, c.want)) {
 			t.Errorf("%s: %v", name, ms)
 		}
+	}
+}
+
+// What is read as a link is not what the tree shows.
+func TestALinkWhereContentDecidesIsMarked(t *testing.T) {
+	in := policy.Marking{Changes: []policy.Change{{Edit: git.Edit{Path: "package.json", New: git.Entry{Mode: git.Symlink, OID: "1"}}}}}
+	in.Entry, in.Names = func(string) (git.Entry, bool) { return git.Entry{}, false }, func(string) []string { return nil }
+	if ms := policy.Marked(in); len(ms) != 1 || ms[0].Kind != policy.MarkRuns {
+		t.Errorf("%v", ms)
+	}
+}
+
+func TestWhatThePersonsGitNamesIsMarked(t *testing.T) {
+	w := world{files: map[string]string{"scripts/hooks/pre-commit": "x\n", "scripts/hooks.md": "x\n", "tools/clean.py": "x\n", "tools/clean.pyc": "x\n", "scripts": "link"},
+		named: []git.Named{{Path: "scripts/hooks", By: "git's core.hookspath"}, {Path: "tools/clean.py", By: "git's filter.x.clean"}}}
+	var paths []string
+	for _, m := range w.marked() {
+		if m.Kind != policy.MarkRuns || !strings.Contains(m.Says, "git's ") {
+			t.Errorf("%+v", m)
+		}
+		paths = append(paths, m.Path)
+	}
+	if want := []string{"scripts", "scripts/hooks/pre-commit", "tools/clean.py"}; !slices.Equal(paths, want) {
+		t.Errorf("marked are %q, want %q", paths, want)
 	}
 }
 
@@ -195,6 +277,10 @@ func TestANameThatLooksLikeAnotherIsMarked(t *testing.T) {
 		"plain":                {[]string{"main.go", "main_test.go"}, false},
 		"a twin":               {[]string{"ma\u0131n.go", "main.go"}, true},
 		"marks in any order":   {[]string{"a\u0301\u034f\u0323.go", "a\u0323\u0301.go"}, true},
+		"what nobody sees":     {[]string{"ma\u034fin.go"}, true},
+		"a form of Mongolian":  {[]string{"main\u180b.go"}, true},
+		"Mongolian":            {[]string{"\u1828\u180b.md"}, false},
+		"a picture":            {[]string{"\u2764\ufe0f.png"}, false},
 	} {
 		w := world{files: map[string]string{}, old: map[string]string{}}
 		for i, f := range c.files {
@@ -222,6 +308,7 @@ func TestWhatAReaderDoesNotSeeIsMarked(t *testing.T) {
 		"selectors without end":    {"", "x\U000e0101\U000e0102\n", true},
 		"a joiner in Latin":        {"", "a\u200db\n", true},
 		"a joiner behind a digit":  {"", "x1\u200d\u6587\n", true},
+		"Mongolian":                {"", "\u182e\u1823\u1829\u182d\u1823\u182f \u1828\u180b\u1820 \u1820\u180e\u1820\n", false},
 		"a terminal's escape":      {"", "echo \x1b[2K\n", true},
 		"a line overwritten":       {"", "evil()\r// ok     \n", true},
 		"far to the right":         {"", "x := 1" + strings.Repeat(" ", 150) + "; evil()\n", true},

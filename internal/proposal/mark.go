@@ -12,9 +12,10 @@ import (
 // markBytesMax is how large a text may be to be looked through for marks.
 const markBytesMax = 4 << 20
 
-// Marks computes what of the edits from one commit to another needs a word of its own. It reads objects and writes nothing.
-func Marks(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Mark, error) {
-	in := policy.Marking{Changes: make([]policy.Change, len(edits)), Text: map[git.OID]string{}}
+// Marks computes what of the edits from one commit to another needs a word of its own, where the person's git runs what is named.
+// It reads objects and writes nothing.
+func Marks(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit, named []git.Named) ([]policy.Mark, error) {
+	in := policy.Marking{Changes: make([]policy.Change, len(edits)), Text: map[git.OID]string{}, Named: named}
 	at := map[git.OID][]git.Edit{}
 	var read []git.OID
 	for i, e := range edits {
