@@ -136,7 +136,7 @@ func (a *account) write() {
 	ctx, cancel := context.WithTimeout(a.ctx, accountPatience)
 	defer cancel()
 	if err := a.c.DB.InTx(ctx, func(tx store.Tx) error { return tx.AddAsked(ctx, a.change, lines) }); err != nil {
-		a.c.Log.Warn("what was asked of the network was not written", "change", a.change, "error", err)
+		a.c.Log.Warn("the requests to the network were not recorded; the next time tries again", "change", a.change, "error", err)
 		for _, l := range lines {
 			a.add(l)
 		}

@@ -133,7 +133,7 @@ func (c *Controller) equip(change id.Change, r request.Request) (equipped, error
 	if key := e.key.Reveal(); err == nil && key != "" {
 		for _, v := range e.task.Settings.Env {
 			if name, value, _ := strings.Cut(v, "="); strings.Contains(value, key) {
-				return e, problem.Errorf(problem.Refused, "sallyport agent list", "env: of agents: %s in sallyport.yaml would take the model's key into the sandbox, as %s", r.Agent, name)
+				return e, problem.Errorf(problem.Refused, "sallyport agent list", "agents: %s: env: in sallyport.yaml would take the model's key into the sandbox, as %s", r.Agent, name)
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func filled(env []string, r request.Request) (out []string, err error) {
 			name, _, _ := strings.Cut(v, "=")
 			value, ok := r.Env[from]
 			if !ok {
-				return nil, problem.Errorf(problem.Usage, from+"=… "+asking(r), "env: of agents: %s in sallyport.yaml gives %s what $%s holds, and it was not set where this was asked for", r.Agent, name, from)
+				return nil, problem.Errorf(problem.Usage, from+"=… "+asking(r), "agents: %s: env: in sallyport.yaml gives %s the value of $%[3]s, and $%[3]s is not set in your environment", r.Agent, name, from)
 			}
 			v = name + "=" + value
 		}
@@ -264,7 +264,7 @@ func (c *Controller) usual(ctx context.Context, r *request.Request) error {
 	}
 	if r.Agent = judging.Agent; r.Agent == "" {
 		return problem.Errorf(problem.Usage, "sallyport agent list",
-			"nothing says who is to do it: name an agent with --agent, or a COMMAND after --, or let the repository name its own (sallyport init; its .sallyport.yaml counts once it is committed)")
+			"no agent is named: give one with --agent, or a COMMAND after --, or have the repository's .sallyport.yaml name one (sallyport init writes that file, which counts once you have committed it)")
 	}
 	return nil
 }

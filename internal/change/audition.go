@@ -31,7 +31,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 	}
 	_, named, err := c.known(r)
 	if err == nil && !named {
-		err = problem.Errorf(problem.Usage, "sallyport agent list", "%q is no agent with a name", r.Agent)
+		err = problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent %q", r.Agent)
 	}
 	if err != nil {
 		return Audition{}, err

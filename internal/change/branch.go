@@ -33,7 +33,7 @@ func (c *Controller) Branch(ctx context.Context, change id.Change, name string, 
 	}
 	row, p := d.Change, d.Proposal
 	if p == nil {
-		return Branched{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s has offered nothing yet: it is %s", change, row.State)
+		return Branched{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s has no proposal yet: it is %s", change, row.State)
 	}
 	if err := row.Request.Project.Plain(); err != nil {
 		return Branched{}, err

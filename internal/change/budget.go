@@ -104,10 +104,11 @@ func countable(name string, model *agent.Endpoint, price budget.Price, l budget.
 	switch {
 	case model == nil || !l.Any():
 	case model.Wire == "":
-		return problem.Errorf(problem.Refused, "sallyport agent list", "%w: its endpoint speaks no known wire (agents: %s: wire: in sallyport.yaml), and there are budgets", errUncounted, name)
+		return problem.Case(errUncounted, "sallyport agent list",
+			"there are budgets, and what the model of %[1]s uses cannot be counted: say which API its endpoint speaks, as agents: %[1]s: wire: in sallyport.yaml", name)
 	case l.Money() && !price.Known():
-		return problem.Errorf(problem.Refused, "sallyport agent list",
-			"%w in money: there is a budget of it, and nobody has said what the model of %s costs; add agents: %s: price: {input: …, output: …} to sallyport.yaml, or bound tokens alone", errUncounted, name, name)
+		return problem.Case(errUncounted, "sallyport agent list",
+			"there is a budget in money, and the price of the model of %[1]s is not known: add agents: %[1]s: price: {input: …, output: …} to sallyport.yaml, or set budgets in tokens alone", name)
 	}
 	return nil
 }
@@ -195,7 +196,7 @@ func (s *spending) admit(ctx context.Context) (over func(), err error) {
 		case <-later.C:
 		case <-ctx.Done():
 			later.Stop()
-			return nil, fmt.Errorf("it waited for other requests: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("the request waited for others: %w", context.Cause(ctx))
 		}
 		later.Stop()
 	}
@@ -218,7 +219,7 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 		return nil, nil, err
 	}
 	if err := s.c.writeOwed(ctx); err != nil {
-		return nil, nil, fmt.Errorf("what was used could not be written down, and nothing more is asked before it is: %w", err)
+		return nil, nil, fmt.Errorf("what the model used could not be recorded, and no request goes out until it is: %w", err)
 	}
 	used, err := s.c.spent(ctx, s.change)
 	if err != nil {
@@ -301,7 +302,7 @@ func (s *spending) used(u egress.Usage) {
 	err = c.writeOwed(ctx)
 	p.mu.Unlock()
 	if err != nil {
-		c.Log.Error("what a model used was not written; until it is no agent may ask its model", "change", s.change, "error", err)
+		c.Log.Error("what a model used was not recorded; until it is, no agent may ask its model", "change", s.change, "error", err)
 	}
 	c.Meter.Used(use.Tokens, use.Cost, u.Unknown)
 	if !s.tried {
@@ -389,12 +390,12 @@ func (c *Controller) waitForBudget(ctx context.Context, row store.Change, becaus
 func overspent(change id.Change, why error) error {
 	resume := "sallyport change resume " + string(change)
 	if errors.Is(why, budget.ErrChangeUsedUp) {
-		return problem.Errorf(problem.AgentFailed, resume, "%w; raise it, then: %s", why, resume)
+		return problem.Errorf(problem.AgentFailed, resume, "%w; raise that budget, then: %s", why, resume)
 	}
 	if errors.Is(why, budget.ErrUsedUp) {
-		return problem.Errorf(problem.AgentFailed, resume, "%w; raise it, or let the hour or day pass, then: %s", why, resume)
+		return problem.Errorf(problem.AgentFailed, resume, "%w; raise that budget, or wait until the hour or day is over, then: %s", why, resume)
 	}
-	return problem.Errorf(problem.AgentFailed, resume, "the model may not be asked: %w; then: %s", why, resume)
+	return problem.Errorf(problem.AgentFailed, resume, "the agent may not ask its model: %w; then: %s", why, resume)
 }
 
 // waitsForBudget refuses to resume a change whose budget is still used up.
@@ -412,7 +413,7 @@ func (c *Controller) waitsForBudget(ctx context.Context, row store.Change) error
 	}
 	c.shares(ctx, row.ID) // the budgets may be others now
 	if err := c.affords(ctx, row.ID, row.Request.Agent, p.Model); err != nil {
-		return problem.Errorf(problem.Refused, "sallyport stats", "%s cannot go on: %w", row.ID, err)
+		return problem.Errorf(problem.Refused, "sallyport stats", "%s cannot be resumed: %w", row.ID, err)
 	}
 	return nil
 }
@@ -432,7 +433,7 @@ func (s *supervisor) overspent(ctx context.Context, why error) {
 		}
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errOver) {
-		s.c.Log.Error("an agent whose budget is used up was not stopped; it is ended", "change", s.row.ID, "error", err)
+		s.c.Log.Error("an agent whose budget is used up could not be paused, so it was ended", "change", s.row.ID, "error", err)
 		s.process.Kill()
 	}
 }

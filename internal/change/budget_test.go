@@ -371,11 +371,11 @@ func TestWhatCannotBeCountedIsNotAsked(t *testing.T) {
 	}{
 		"no budgets":                       {wire: ""},
 		"tokens without a price":           {limits: budget.Limits{TokensPerDay: 100}, wire: agent.Chat},
-		"tokens of an unknown wire":        {limits: budget.Limits{TokensPerDay: 100}, want: "its endpoint speaks no known wire"},
-		"money without a price":            {limits: budget.Limits{CostPerDay: 100}, wire: agent.Chat, want: "nobody has said what the model of played costs; add agents: played: price:"},
-		"money with half a price":          {limits: budget.Limits{CostPerChange: 100}, price: budget.Price{Input: 1}, wire: agent.Chat, want: "nobody has said"},
+		"tokens of an unknown wire":        {limits: budget.Limits{TokensPerDay: 100}, want: "say which API its endpoint speaks"},
+		"money without a price":            {limits: budget.Limits{CostPerDay: 100}, wire: agent.Chat, want: "the price of the model of played is not known: add agents: played: price:"},
+		"money with half a price":          {limits: budget.Limits{CostPerChange: 100}, price: budget.Price{Input: 1}, wire: agent.Chat, want: "the price of the model of played is not known"},
 		"money with a price":               {limits: budget.Limits{CostPerHour: 100}, price: price, wire: agent.Chat},
-		"money and a price, no known wire": {limits: budget.Limits{CostPerHour: 100}, price: price, want: "no known wire"},
+		"money and a price, no known wire": {limits: budget.Limits{CostPerHour: 100}, price: price, want: "say which API its endpoint speaks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *home) {

@@ -98,7 +98,7 @@ func (c *Controller) environment(ctx context.Context, row store.Change, j Judgin
 	s := c.surroundings(row, j, way, caches)
 	for _, share := range s.Shares {
 		if sandbox.Below(share, c.Home) || sandbox.Below(c.Home, share) {
-			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help", "--share %q would show sallyport's own home %s", share, c.Home)
+			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help", "--share %q would show the agent sallyport's own home %s", share, c.Home)
 		}
 	}
 	return session.Environment(ctx, s)

@@ -2,6 +2,7 @@ package change
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"sallyport/internal/audit"
@@ -54,18 +55,18 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 		}
 		switch show := "sallyport change show " + string(change); {
 		case !ok:
-			refused = problem.Errorf(problem.Conflict, show, "%s is %s: only what is on trial can be confirmed", change, row.State)
+			refused = problem.Errorf(problem.Conflict, show, "%s is %s: only a change on trial can be confirmed", change, row.State)
 		case t.Handshake == to:
 			return nil // said already; saying it again changes nothing
 		case t.Handshake.Decided():
-			refused = problem.Errorf(problem.Conflict, show, "%s: %s", change, overtaken(t))
+			refused = problem.Errorf(problem.Conflict, show, "%s", overtaken(change, t))
 		case t.Expires.Left(at) == 0: // also if nobody has noticed yet
 			if to == trial.Confirmed {
-				refused = problem.Errorf(problem.Conflict, show, "%s: the time to confirm was over, and it goes back", change)
+				refused = problem.Errorf(problem.Conflict, show, "the time to confirm %s is over: sallyport rolls it back", change)
 			}
 			to, by, reason, moved = trial.RolledBack, audit.Host, trial.Timeout, true
 		case to == trial.Confirmed && t.Handshake == trial.PendingRestart:
-			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s cannot be confirmed yet: what landed is being started and has not answered", change)
+			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s cannot be confirmed yet: its target is being restarted and has not answered", change)
 		default:
 			moved = true
 		}
@@ -100,16 +101,16 @@ func (c *Controller) endTrial(row store.Change, l id.Landing) {
 }
 
 // overtaken says what won.
-func overtaken(t trial.Trial) string {
+func overtaken(change id.Change, t trial.Trial) string {
 	switch {
 	case t.Handshake == trial.Confirmed && t.By.Kind == audit.Host.Kind:
-		return "it was kept already: " + t.Reason
+		return fmt.Sprintf("sallyport has kept %s already: %s", change, t.Reason)
 	case t.Handshake == trial.Confirmed:
-		return t.By.Name + " has confirmed it already"
+		return fmt.Sprintf("%s has confirmed %s already", t.By.Name, change)
 	case t.By.Kind == audit.Host.Kind:
-		return "the host has decided that it goes back: " + t.Reason
+		return fmt.Sprintf("sallyport has decided already to roll %s back: %s", change, t.Reason)
 	}
-	return t.By.Name + " has had it rolled back already"
+	return fmt.Sprintf("%s has decided already to roll %s back", t.By.Name, change)
 }
 
 // decideTrial writes a trial's end and its audit entry. What is confirmed is finalized by the same transaction; what is
@@ -121,7 +122,7 @@ func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *store.Ch
 	}
 	t.Handshake, t.By, t.At, t.Reason = to, &by, &at, reason
 	if to == trial.RolledBack {
-		row.Reason, row.Next = "it goes back: "+reason, "sallyport change watch "+string(row.ID)
+		row.Reason, row.Next = "sallyport rolls it back: "+reason, "sallyport change watch "+string(row.ID)
 		if err := tx.MoveChange(ctx, row.State, *row); err != nil {
 			return err
 		}

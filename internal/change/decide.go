@@ -68,7 +68,7 @@ func (w Words) said() string {
 		said = "approved on the command line"
 	}
 	if w.Marked {
-		said += ", with what is marked"
+		said += ", marks included"
 	}
 	if w.Unsigned {
 		said += ", may land unsigned"
@@ -86,8 +86,8 @@ func unsaid(change id.Change, p proposal.Proposal) error {
 	if p.Card.MarksTotal > 1 {
 		more = fmt.Sprintf(" (and %d more)", p.Card.MarksTotal-1)
 	}
-	return problem.Errorf(problem.Refused, "sallyport approve "+string(change)+" --marked", "%s holds what needs a word of its own: %s: %s%s: %w",
-		change, inert.Path(m.Path), m.Says, more, approval.ErrMarked)
+	return problem.Case(approval.ErrMarked, "sallyport approve "+string(change)+" --marked", "the card of %s has marks, and a yes has to say that it covers them (--marked): %s: %s%s",
+		change, inert.Path(m.Path), m.Says, more)
 }
 
 // Refuse records by's no; the change ends, and its work stays under its refs.
@@ -189,7 +189,7 @@ func (c *Controller) cancel(ctx context.Context, change id.Change, said *withdra
 	c.mu.Unlock()
 	if stop == nil {
 		if event == GivenUp {
-			return false, problem.Errorf(problem.Unavailable, "sallyport change cancel "+string(change), "%s is being worked on; try again", change)
+			return false, problem.Errorf(problem.Unavailable, "sallyport change show "+string(change), "sallyport is just trying to roll %s back: cancel again once that try is over", change)
 		}
 		return false, nil // another daemon's life held it: the next step finds the request
 	}

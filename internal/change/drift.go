@@ -25,24 +25,18 @@ func (c *Controller) wayOn(ctx context.Context, row store.Change, because error)
 	r := row.Request
 	in := "git -C " + inert.Path(r.Project.Top)
 	if own, err := c.ownWork(ctx, row, drift.Paths); err != nil {
-		c.Log.Warn("whose edits are in the way could not be found out", "change", row.ID, "error", err)
+		c.Log.Warn("whether a person's own edits are in the way could not be found out", "change", row.ID, "error", err)
 	} else if len(own) == len(drift.Paths) {
-		return problem.Errorf(problem.Refused, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
-			"%s on %s is without your own uncommitted edits, which --include-dirty took along: commit them as they were then, and approve again; if you have edited them since, commit them and redo the change: %w",
-			strings.Join(own, ", "), r.Branch, ownDrift{})
+		return problem.Case(landing.ErrDrift, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
+			"the branch %[2]s lacks your own uncommitted edits of %[1]s, which --include-dirty took along: commit them as they were then, and approve again; if you have edited more since, commit that and redo the change",
+			strings.Join(own, ", "), r.Branch)
 	}
 	if r.Kind == request.Revert {
-		return problem.Errorf(problem.Refused, asBranch(row), "%w; roll back what came later first, or take it as a branch and merge it", because)
+		return problem.Errorf(problem.Refused, asBranch(row), "%w; first roll back what changed it later, or make a branch of this rollback and merge that", because)
 	}
 	return problem.Errorf(problem.Refused, redoing(row.ID),
-		"%w; redo has it done again on %s as it is now; or take it as a branch and merge it: %s", because, r.Branch, asBranch(row))
+		"%w; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", because, r.Branch, asBranch(row))
 }
-
-// ownDrift is a drift that the person's own uncommitted work is.
-type ownDrift struct{}
-
-func (ownDrift) Error() string { return "the work tree is ahead of the branch" }
-func (ownDrift) Unwrap() error { return landing.ErrDrift }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
 func (c *Controller) ownWork(ctx context.Context, row store.Change, paths []string) ([]string, error) {

@@ -76,7 +76,7 @@ func (c *Controller) ForgetRefs(ctx context.Context, change id.Change, by audit.
 		if removed == 0 {
 			return nil
 		}
-		row.Reason = fmt.Sprintf("%d refs of it were removed: it ended as %s at %s", removed, row.State, row.Moved.Format(time.RFC3339))
+		row.Reason = fmt.Sprintf("%d refs of the change were removed: it ended as %s at %s", removed, row.State, row.Moved.Format(time.RFC3339))
 		if err := c.DB.InTx(ctx, func(tx store.Tx) error { return c.append(ctx, tx, &row, Move{By: by}, "forgotten", now()) }); err != nil {
 			return err
 		}
@@ -104,5 +104,5 @@ func (c *Controller) giveBack(ctx context.Context, change id.Change, dirs []git.
 			}
 		}
 	}
-	return errors.Join(append(errs, fmt.Errorf("%s was taken up again: its refs stay: %w", change, store.ErrMoved))...)
+	return errors.Join(append(errs, fmt.Errorf("%s was resumed or redone meanwhile, so its refs stay: %w", change, store.ErrMoved))...)
 }

@@ -28,7 +28,7 @@ func TestARepositoryIsExaminedAsARequestThereWouldBe(t *testing.T) {
 		"no commit":            {func(h *home) { h.git("switch", "-q", "--orphan", "new") }, "no commit", nil},
 		"a filter":             {func(h *home) { h.commits(".gitattributes", "*.bin filter=lfs\n", "lfs") }, `the attribute "filter=lfs"`, nil},
 		"files that convert":   {func(h *home) { h.git("config", "core.autocrlf", "true") }, "core.autocrlf=true", nil},
-		"links as plain files": {func(h *home) { h.git("config", "core.symlinks", "false") }, "keeps links as plain files", nil},
+		"links as plain files": {func(h *home) { h.git("config", "core.symlinks", "false") }, "keeps symbolic links as plain files", nil},
 		"a split index":        {func(h *home) { h.git("update-index", "--split-index") }, "is split", nil},
 		"rules that do not load": {func(h *home) {
 			h.parts.Rules = unread{why: problem.Errorf(problem.Usage, "cat .sallyport.yaml", "line 1 is no rule")}

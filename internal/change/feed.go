@@ -56,7 +56,7 @@ func (m missed) say(change id.Change) string {
 	if len(what) == 0 {
 		return ""
 	}
-	return strings.Join(what, " and ") + " left out here, as this view could not keep up; all that it printed: sallyport change log " + string(change)
+	return strings.Join(what, " and ") + " left out here, because this view fell behind; the whole output: sallyport change log " + string(change)
 }
 
 func counted(n int, what string) string {

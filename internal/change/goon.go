@@ -12,8 +12,8 @@ import (
 	"sallyport/internal/workspace"
 )
 
-// notRestored is the reason of a session whose tree could not be put back: another begins from row.From.
-const notRestored = "its tree could not be restored under it"
+// notRestored is the reason of a session whose tree could not be restored: another begins from row.From.
+const notRestored = "its files could not be restored while it worked"
 
 // lastHome is the folder of the last of a change's sessions that has left its agent a home to go on from; "" if none has.
 func (c *Controller) lastHome(all []session.Session) string {
@@ -109,7 +109,7 @@ func interruption(last session.Session) string {
 	case resumed:
 		return "a person has asked you to go on"
 	case notRestored:
-		return "your files were returned to an earlier state, and that could not be done while you worked"
+		return "your files were restored to an earlier state, and that could not be done while you worked"
 	case interrupted, "":
 		return "the host that you work on was stopped"
 	}

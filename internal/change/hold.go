@@ -32,7 +32,7 @@ func (c *Controller) hold(l id.Landing) (release func(), err error) {
 				return
 			case <-tick.C:
 				if err := c.arm(l); err != nil {
-					c.Log.Warn("the keeper could not be told that it goes on", "landing", l, "error", err)
+					c.Log.Warn("the keeper could not be told that the landing goes on", "landing", l, "error", err)
 				}
 			}
 		}
@@ -63,6 +63,6 @@ func (c *Controller) armTrial(t trial.Trial, parted bool) {
 
 func (c *Controller) disarm(l id.Landing) {
 	if err := c.Guard.Disarm(l); err != nil {
-		c.Log.Warn("the keeper stays armed; it will find nothing left to do", "landing", l, "error", err)
+		c.Log.Warn("the keeper stays armed; when it fires, it finds nothing left to do", "landing", l, "error", err)
 	}
 }

@@ -105,7 +105,7 @@ func (c *Controller) Give(ctx context.Context, change id.Change, by audit.Actor,
 		return err
 	}
 	if State(row.State).Final() {
-		return problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s; it needs no key", change, row.State)
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s: its agent needs no key any more", change, row.State)
 	}
 	if err := c.receive(change, row.Request, keys); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c *Controller) receive(change id.Change, r request.Request, keys credentia
 func (c *Controller) waitForKey(ctx context.Context, row store.Change, because error) error {
 	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
 		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Verb: "blocked: " + CredentialMissing,
-			Because: problem.Errorf(problem.Unavailable, "", "%s waits for its agent's key: %w", row.ID, because)})
+			Because: problem.Errorf(problem.Unavailable, "", "%s waits for the key of its agent's model: %w", row.ID, because)})
 	})
 	if err != nil {
 		return fmt.Errorf("wait for a key: %w", err)

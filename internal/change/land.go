@@ -50,7 +50,7 @@ func (c *Controller) landChecked(ctx context.Context, row store.Change) error {
 	case ok && open.Unfinished():
 		return c.finish(ctx, row, *p, open)
 	case ok && open.State == landing.Landed:
-		return fmt.Errorf("%s has landed as %s already", row.ID, open.ID) // the close and the move are one transaction
+		return fmt.Errorf("%s has landed already, as %s", row.ID, open.ID) // the close and the move are one transaction
 	}
 	if err := c.needed(ctx, row); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *store.Change
 		return err
 	}
 	if t.Target.None() && unproven == "" {
-		unproven = "it has no target, so nothing is restarted or probed"
+		unproven = "no target is configured, so nothing is restarted or probed"
 	}
 	return c.move(ctx, tx, row, Move{
 		Event: Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
@@ -213,7 +213,7 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 		return c.kept(ctx, tx, row, l, m)
 	case landing.Undone:
 		m.Event = Undone
-		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the landing was taken back: %s", l.Reason)
+		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "sallyport rolled the landing back, and your files are as before: %s", l.Reason)
 		if err := c.move(ctx, tx, row, m); err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 		m.Because = stranded(row.ID, l.Reason)
 		return c.move(ctx, tx, row, m)
 	}
-	return fmt.Errorf("landing %s is closed as %s", l.ID, l.State)
+	return fmt.Errorf("the landing %s has the unknown end %s", l.ID, l.State)
 }
 
 // outcome tells of a landing whose row was closed.
@@ -289,7 +289,7 @@ func (c *Controller) strand(ctx context.Context, tx store.Tx, row *store.Change,
 // stranded is why a landing is at neither of its ends, and what there is to do about it.
 func stranded(change id.Change, reason string) error {
 	return problem.Errorf(problem.Internal, "sallyport change show "+string(change),
-		"the landing could be neither finished nor taken back, and is tried again: %s (sallyport change cancel %s leaves it as it stands)", reason, change)
+		"sallyport could neither finish the landing nor roll it back, and tries again: %s (sallyport change cancel %s leaves the files as they stand)", reason, change)
 }
 
 // waits reports whether a landing's turn has not come: what is before it comes to its end by itself. A lock that anybody
@@ -334,7 +334,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 	if err != nil {
 		return err
 	}
-	o.note = "the rules have changed since it was approved"
+	o.note = "the rules have changed since this was approved"
 	if row.Request.Kind == request.Edit {
 		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets, c.Rules.Load)
 		if err != nil {
@@ -436,7 +436,7 @@ func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) er
 			return err
 		}
 		if other.ID != row.ID && State(other.State) == InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
-			return problem.Errorf(problem.Unavailable, "sallyport change show "+string(other.ID), "it waits for the trial of %s: %w", other.ID, errOnTrial)
+			return problem.Case(errOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
 		}
 	}
 	landings, err := tx.OpenLandings(ctx)
@@ -453,7 +453,7 @@ func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) er
 
 // busy is why a landing waits for another.
 func busy(other id.Change) error {
-	return problem.Errorf(problem.Unavailable, "sallyport change show "+string(other), "it waits for %s, which is landing: %w", other, landing.ErrBusy)
+	return problem.Case(landing.ErrBusy, "sallyport change show "+string(other), "%s is landing in this repository, and sallyport waits for its end", other)
 }
 
 // takeRepository takes the lease on the repository; landings on one go one at a time, and none beside a trial (SM-916).
@@ -486,7 +486,7 @@ func (c *Controller) takeRepository(ctx context.Context, row store.Change) (leas
 
 func (c *Controller) dropRepository(ctx context.Context, lease lock.Lease) {
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.DropLease(ctx, lease) }); err != nil {
-		c.Log.Warn("a lease was not given back; it ends by itself", "lease", lease.Key, "error", err)
+		c.Log.Warn("a lease was not returned; it ends by itself", "lease", lease.Key, "error", err)
 	}
 }
 

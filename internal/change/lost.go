@@ -10,7 +10,7 @@ import (
 )
 
 // interrupted is why a session has ended of which no end was seen.
-const interrupted = "interrupted: the daemon that ran it ended before it did"
+const interrupted = "interrupted: the daemon ended while the agent worked"
 
 // endLost ends the session rows that a killed daemon left open: a daemon's sandboxes die with
 // it. What they left in their workspaces is salvaged when the change goes on.
@@ -47,7 +47,7 @@ func (c *Controller) unlock(ctx context.Context) error {
 	}
 	for _, row := range rows {
 		if err := c.Workspaces.Unlock(ctx, row.Request.Project, row.ID); err != nil {
-			c.Log.Warn("a lock on the refs of a change stays", "change", row.ID, "error", err) // git names it when it is in the way
+			c.Log.Warn("a lock on the refs of a change could not be removed", "change", row.ID, "error", err) // git names it when it is in the way
 		}
 	}
 	return nil

@@ -92,9 +92,9 @@ func (c *Controller) person(ctx context.Context, row store.Change) (who git.Pers
 	who, err := row.Request.Project.Person(ctx, c.configHome(row))
 	switch {
 	case err != nil:
-		who, note = git.Person{}, "for git config cannot be read: "+err.Error()
+		who, note = git.Person{}, "because git config cannot be read: "+err.Error()
 	case who.Author.Name == "" || who.Committer.Name == "":
-		note = "for git config names no user.name and user.email here"
+		note = "because git config has no user.name and user.email here"
 	}
 	for _, s := range []*git.Signature{&who.Author, &who.Committer} {
 		if s.Name == "" {
@@ -122,7 +122,7 @@ func (c *Controller) subject(ctx context.Context, row store.Change, host git.Dir
 	case r.Kind == request.Revert:
 		undone, ok, err := c.landing(ctx, r.Reverts)
 		if err == nil && !ok {
-			err = fmt.Errorf("%s has not landed", r.Reverts)
+			err = fmt.Errorf("%s has not landed, so there is nothing to roll back", r.Reverts)
 		}
 		return landing.Reverting(subjectOf(undone)), err
 	case template == "":
@@ -208,7 +208,7 @@ func (c *Controller) commitBack(ctx context.Context, row store.Change, t trial.T
 	}
 	m := landing.Message{Change: row.ID, Subject: landing.Reverting(subjectOf(tried)), Body: goingBack(tried, t.Reason)}
 	if s, err := row.Request.Project.Signing(ctx, c.configHome(row)); err != nil || s != nil {
-		m.Body += "\n\nIt is not signed: what goes back waits for nobody's key."
+		m.Body += "\n\nThis commit is not signed: a rollback does not wait for a key."
 	}
 	if grouped {
 		m.Subject = landing.Rollback(row.ID, t.Reason)

@@ -85,7 +85,7 @@ func (c *Controller) moved(row store.Change) {
 	c.poke()
 	if State(row.State) == Finalized && row.Request.Kind == request.Revert {
 		if err := c.overtake(c.lasting(), row); err != nil {
-			c.Log.Warn("other rollbacks of what is rolled back wait on; approving one ends it", "change", row.ID, "error", err)
+			c.Log.Warn("other rollbacks of the same change still wait for approval; approving one ends it", "change", row.ID, "error", err)
 		}
 	}
 	if n, ok := c.noteOf(row); ok {

@@ -38,13 +38,15 @@ func (c *Controller) land(ctx context.Context, row store.Change) error {
 			return err
 		}
 	}
-	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "%s moves faster than %s can be checked on it: %w", row.Request.Branch, row.ID, err)
+	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the branch %s moves faster than the checks of %s run: %w; approve again once it rests", row.Request.Branch, row.ID, err)
 }
 
 // otherRules says that other rules stand on the branch than those that the approval names.
 type otherRules struct{ head git.OID } // of the branch
 
-func (o *otherRules) Error() string { return fmt.Sprintf("the rules at %.12s are other ones", o.head) }
+func (o *otherRules) Error() string {
+	return fmt.Sprintf("the rules at its commit %.12s are others than those that were approved", o.head)
+}
 
 // unchecked says that nobody has looked yet at the tree that a landing would result in: a check has not passed there, or
 // what is marked there was not shown.
@@ -54,7 +56,7 @@ type unchecked struct {
 }
 
 func (u *unchecked) Error() string {
-	return fmt.Sprintf("nothing has looked at the tree %.12s", u.tree)
+	return fmt.Sprintf("sallyport has not looked yet at the tree that would land (%.12s)", u.tree)
 }
 
 // redResult is why a change does not land on its branch as it is now: a check failed on what results.
@@ -140,7 +142,7 @@ func (c *Controller) judgeResult(ctx context.Context, row store.Change, u *unche
 	}
 	if v.why != nil {
 		return &redResult{*u, v.results, problem.Errorf(problem.Refused, redoing(row.ID),
-			"%s, and on the tree that results %s; redo has it done again there; or take it as a branch and merge it: %s", unlike(row, u), failed(v), asBranch(row))}
+			"%s, and on the tree that would land %s; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", unlike(row, u), failed(v), row.Request.Branch, asBranch(row))}
 	}
 	if unshown(u.approved, u.offer, v.fresh) {
 		return c.unseenIn(row, u, v)
@@ -155,7 +157,7 @@ func (c *Controller) lookAtResult(ctx context.Context, row store.Change, u *unch
 		return v, err
 	}
 	if len(checks(row, u.judging)) > 0 {
-		if err := c.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that results", "checks what lands", resultDigests(u)); err != nil {
+		if err := c.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that would land", "checks what lands", resultDigests(u)); err != nil {
 			return v, err
 		}
 		if v.results, v.why, err = c.check(ctx, row, u.offer); err != nil {
@@ -206,7 +208,7 @@ func resultDigests(u *unchecked) map[string]string {
 // unlike says why what would land is not what was checked before.
 func unlike(row store.Change, u *unchecked) string {
 	if row.Request.IncludeDirty && u.base == row.Request.Head {
-		return "what was uncommitted when " + string(row.ID) + " began is not on " + row.Request.Branch
+		return "the branch " + row.Request.Branch + " lacks what was uncommitted when " + string(row.ID) + " began"
 	}
 	return row.Request.Branch + " has moved since " + string(row.ID) + " was checked"
 }
@@ -313,9 +315,9 @@ func (c *Controller) asOfNow(ctx context.Context, row store.Change, p *proposal.
 	m, drift, err := c.movedSince(ctx, row, p.Edits)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.Log.Warn("whether the branch has moved could not be found out", "change", row.ID, "error", err)
+			c.Log.Warn("sallyport could not find out whether the branch has moved", "change", row.ID, "error", err)
 		}
-		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("whether %s has moved could not be found out: %s", row.Request.Branch, c.Secrets.Redact(problem.Of(err).Text)))
+		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch, c.Secrets.Redact(problem.Of(err).Text)))
 		return
 	}
 	p.Card.Moved = m

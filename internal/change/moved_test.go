@@ -188,7 +188,7 @@ func TestChecksOfWhatLandsHoldUpNobodyAndEndWithTheDaemonOrByAPerson(t *testing.
 		chg := h.askWithCheck(c, request.Later)
 		h.commits("a", "x\n", "meanwhile")
 		h.yes(c, chg)
-		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the checks run on the tree that results") {
+		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the checks run on the tree that would land") {
 			t.Errorf("it waits and says %q", d.Change.Reason)
 		}
 		next = "c"
@@ -313,7 +313,7 @@ func TestChecksByOtherRulesHoldUpNobody(t *testing.T) {
 		now.rules.Store(&rules{judging: change.Judging{Rules: policy.Rules{PathsMax: 7}}})
 		slow.Store(true)
 		h.yes(c, chg)
-		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the rules have changed since it was approved: the checks run") {
+		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the rules have changed since this was approved: the checks run") {
 			t.Errorf("it waits and says %q", d.Change.Reason)
 		}
 		next = "c"

@@ -226,8 +226,8 @@ func TestTheCardSaysWhatWasRefusedOnTheNetwork(t *testing.T) {
 		noise int
 		want  string
 	}{
-		"as it was asked":  {0, "it asked for evil.example.org and was refused, 2 times; it asked for other.example.org and was refused"},
-		"behind much else": {session.AskedMax + 10, "requests to other hosts, or to its model, were refused"},
+		"as it was asked":  {0, "sallyport refused 2 requests to evil.example.org; sallyport refused a request to other.example.org"},
+		"behind much else": {session.AskedMax + 10, "requests to other hosts, or to its model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *home) {

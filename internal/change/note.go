@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNobody says that the home names nobody to tell, which is no failure.
-var ErrNobody = problem.New(problem.Unavailable, "the home names nobody who is to be told")
+var ErrNobody = problem.New(problem.Unavailable, "the home's sallyport.yaml names nobody to notify")
 
 // noteOf is what a person who watches nothing is told of a row that has moved; false if it is none of their business.
 func (c *Controller) noteOf(row store.Change) (Note, bool) {
@@ -25,7 +25,7 @@ func (c *Controller) noteOf(row store.Change) (Note, bool) {
 		}
 	case Blocked:
 		n.Kind = NoteWaiting
-		n.Text = "It is blocked and waits for you: " + n.Text
+		n.Text = "The agent is stopped and waits for you: " + n.Text
 	case RolledBack:
 		if n.Kind = NoteRolledBack; row.RevertedBy != "" { // a person asked for it, and hears of that change
 			return n, false
@@ -51,7 +51,7 @@ func (c *Controller) tell(n Note, told func()) {
 	c.aside(func(ctx context.Context) {
 		if err := c.Parts.Tell.Tell(ctx, n); err != nil {
 			if !errors.Is(err, ErrNobody) {
-				c.Log.Warn("nobody could be told", "change", n.Change, "kind", n.Kind, "error", err)
+				c.Log.Warn("nobody could be notified", "change", n.Change, "kind", n.Kind, "error", err)
 			}
 			return
 		}

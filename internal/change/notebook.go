@@ -27,7 +27,7 @@ func (c *Controller) note(ctx context.Context, change id.Change) {
 		err = c.Notebook.Write(ctx, change, all)
 	}
 	if err != nil {
-		c.Log.Warn("the notes of a change were not written; the next checkpoint tries again", "change", change, "error", err)
+		c.Log.Warn("the state.md of a change was not written; the next checkpoint tries again", "change", change, "error", err)
 	}
 }
 
@@ -42,7 +42,7 @@ func (c *Controller) mayResume(ctx context.Context, change id.Change) error {
 	}
 	if deterministic {
 		return problem.Errorf(problem.Usage, "sallyport change show "+string(change),
-			"the state.md of %s says execution_mode: deterministic, and its agent is a plain command, which is interactive by its nature", change)
+			"the state.md of %s says execution_mode: deterministic, which its agent, a plain command, cannot do: remove that line", change)
 	}
 	return nil
 }

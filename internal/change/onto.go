@@ -16,7 +16,7 @@ import (
 func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
 	in := "git -C " + inert.Path(r.Project.Top)
 	if r.IncludeDirty {
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--include-dirty takes what is uncommitted on %s along, which %s cannot have: leave one of --include-dirty and --onto out", r.Branch, r.Onto)
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--include-dirty takes along what is uncommitted on %s, and that cannot land on %s: leave out --include-dirty or --onto", r.Branch, r.Onto)
 	}
 	dir := r.Project.Common(c.Ops)
 	there, err := dir.Branch(ctx, r.Onto)
@@ -29,7 +29,7 @@ func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
 			return err
 		}
 		if site.CheckedOut {
-			return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto %q is checked out in %q: what lands beside the files lands on a branch that is not", r.Onto, r.Project.Top)
+			return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto needs a branch that is not checked out, and %q is checked out in %q", r.Onto, r.Project.Top)
 		}
 	}
 	r.From, r.Branch, r.Onto, r.CheckedOut = r.Branch, r.Onto, "", false
@@ -58,7 +58,7 @@ func (c *Controller) ensured(ctx context.Context, row store.Change, p proposal.P
 			return
 		}
 		if err := dir.UpdateRef(ctx, "onto:remove", ref, "", p.Base); err != nil {
-			c.Log.Warn("a branch that nothing landed on was not removed", "branch", r.Branch, "error", err)
+			c.Log.Warn("a branch that was made for a landing, which did not happen, was not removed", "branch", r.Branch, "error", err)
 		}
 	}, nil
 }
@@ -84,5 +84,5 @@ func (c *Controller) beside(ctx context.Context, row store.Change) ([]string, er
 	if there {
 		kind = "the branch"
 	}
-	return []string{fmt.Sprintf("it stands on %s %s, begun on %s; no file that is checked out changes", kind, r.Branch, r.From)}, err
+	return []string{fmt.Sprintf("it lands on %s %s, not on %s: no file that is checked out changes", kind, r.Branch, r.From)}, err
 }

@@ -43,7 +43,7 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 	if s := c.watching(change); s != nil {
 		return s.please(ctx, func(ctx context.Context) error {
 			if !s.still {
-				return problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s is working; there is nothing to resume", change)
+				return problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "the agent of %s is working: there is nothing to resume", change)
 			}
 			if err := s.shift(ctx, Move{Event: Resume, By: by}); err != nil {
 				return err
@@ -62,7 +62,7 @@ func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Acto
 			if err != nil {
 				return err
 			}
-			return problem.Errorf(problem.Conflict, next, "%s is %s; only what is paused or blocked can be resumed", change, row.State)
+			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", change, row.State)
 		}
 		return c.move(ctx, tx, &row, Move{Event: Resume, By: by})
 	})

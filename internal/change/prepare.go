@@ -90,7 +90,7 @@ func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head
 			said = append(said, fmt.Sprintf("and %d more", more))
 		}
 		return problem.Errorf(problem.Refused, "git -C "+inert.Path(r.Project.Top)+" status --short",
-			"no secret enters a sandbox: have git ignore these files, or commit what is none, or run without --include-dirty: %s", strings.Join(said, "; "))
+			"--include-dirty would take secrets into the sandbox: have git ignore these files, commit what is no secret, or run without --include-dirty: %s", strings.Join(said, "; "))
 	}
 }
 

@@ -140,7 +140,7 @@ func (c *Controller) patch(ctx context.Context, change id.Change, w io.Writer, b
 		from, to = d.Checkpoints[n-1].Base, d.Checkpoints[n-1].Commit
 		exact = exportable(d.Checkpoints[n-1])
 	default:
-		return problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has nothing to show yet: it is %s", change, d.Change.State)
+		return problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has changed nothing yet: it is %s", change, d.Change.State)
 	}
 	host, err := c.holding(ctx, d.Change, to)
 	if err != nil {
@@ -234,7 +234,7 @@ func (c *Controller) holding(ctx context.Context, row store.Change, commit git.O
 		return host, err
 	}
 	if there == "" {
-		return host, problem.Errorf(problem.NotFound, "sallyport audit list --change "+string(row.ID), "the checkpoints of %s are not kept any more", row.ID)
+		return host, problem.Errorf(problem.NotFound, "sallyport audit list --change "+string(row.ID), "the checkpoints of %s were removed when their time was over; the audit log has what is left", row.ID)
 	}
 	return host, nil
 }

@@ -157,7 +157,7 @@ func (c *Controller) step(daemon context.Context, row store.Change) {
 	// What is written now must be written although the step's context has ended.
 	ctx = context.WithoutCancel(ctx)
 	if err := c.settle(ctx, row, err); err != nil {
-		c.Log.Error("a step's outcome could not be written; it runs again when its lease ends", "change", row.ID, "state", row.State, "error", err)
+		c.Log.Error("the outcome of a step could not be recorded; the step runs again when its lease ends", "change", row.ID, "state", row.State, "error", err)
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *Controller) run(ctx context.Context, row store.Change) error {
 	case RollbackFailed:
 		return c.mend(ctx, row)
 	}
-	return fmt.Errorf("nothing is to be done in state %s", row.State)
+	return fmt.Errorf("a change in state %s has no step to run", row.State)
 }
 
 // renew keeps the lease while a step runs; losing it ends the step.

@@ -425,7 +425,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 		}
 		time.Sleep(time.Minute)
 		d = h.is(c, chg, change.AwaitingApproval)
-		if want := fmt.Sprintf("by process %d (", os.Getpid()); !strings.Contains(d.Change.Reason, want) || d.Change.Next == "" {
+		if want := fmt.Sprintf("process %d (", os.Getpid()); !strings.Contains(d.Change.Reason, want) || d.Change.Next == "" {
 			t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 		}
 		folder.Close()

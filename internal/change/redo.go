@@ -91,15 +91,15 @@ func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, erro
 	row, show := d.Change, "sallyport change show "+string(change)
 	switch state := State(row.State); {
 	case row.Request.Kind != request.Edit:
-		return redo{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(change), "%s is a rollback; cancel it and ask for the rollback again", change)
+		return redo{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(change), "%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", change)
 	case d.Trial != nil || d.Landing != nil && d.Landing.State != landing.Undone:
-		return redo{}, problem.Errorf(problem.Conflict, show, "%s has landed, or has begun to; it is %s", change, state)
+		return redo{}, problem.Errorf(problem.Conflict, show, "%s has landed, or has begun to land, so it cannot be redone: it is %s", change, state)
 	case state != AwaitingApproval && (state == Finalized || !state.Final()):
-		return redo{}, problem.Errorf(problem.Conflict, show, "%s is %s; only what waits for approval, or has ended without landing, can be done again", change, state)
+		return redo{}, problem.Errorf(problem.Conflict, show, "%s is %s: only a change that waits for approval, or ended without landing, can be redone", change, state)
 	case len(d.Sessions) == 0:
 		return c.fromTheStart(ctx, row)
 	case d.Proposal == nil:
-		return redo{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID), "%s has offered nothing that could be done again", change)
+		return redo{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID), "%s has no proposal that could be redone", change)
 	}
 	site, err := c.standsOn(ctx, row.Request)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, erro
 	r := redo{row: row, proposal: *d.Proposal, last: d.Sessions[len(d.Sessions)-1]}
 	r.agent = redFor(r.proposal, site.Head) || r.last.Exit == nil || r.last.Exit.Code != 0 || r.last.Exit.Limit != nil
 	if site.Head == r.proposal.Base && !r.agent {
-		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "%s has not moved since %s was made; there is nothing to do again", row.Request.Branch, change)
+		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has not moved since %s was made: there is nothing to redo", row.Request.Branch, change)
 	}
 	if err := c.fitOnto(ctx, row, site.Head); err != nil {
 		return redo{}, err
@@ -117,7 +117,7 @@ func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, erro
 		return redo{}, fmt.Errorf("apply %s to %s as it is now: %w", change, row.Request.Branch, err)
 	}
 	if r.writes == 0 && len(r.not) == 0 {
-		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "%s has all that %s changes already", row.Request.Branch, change)
+		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has all edits of %s already: there is nothing to redo", row.Request.Branch, change)
 	}
 	if r.agent = r.agent || len(r.not) > 0; r.agent {
 		r.anew, err = c.deaf(change, row.Request)
@@ -193,13 +193,13 @@ func (r redo) reason(branch string) string {
 	case r.unbegun:
 		return fmt.Sprintf("from the beginning, on %s as it is now (%.12s)", cmp.Or(r.row.Request.From, branch), r.onto)
 	case r.anew:
-		return fmt.Sprintf("on %s as it is now (%.12s); its program begins anew", branch, r.onto)
+		return fmt.Sprintf("on %s as it is now (%.12s); its program starts from the beginning", branch, r.onto)
 	case n > 0:
-		return fmt.Sprintf("on %s as it is now (%.12s); %d of its paths did not apply, and its agent is told", branch, r.onto, n)
+		return fmt.Sprintf("on %s as it is now (%.12s); the edits of %d paths did not apply, and the agent is told which", branch, r.onto, n)
 	case r.agent:
-		return fmt.Sprintf("on %s as it is now (%.12s); all of it applied, and its agent is told what failed", branch, r.onto)
+		return fmt.Sprintf("on %s as it is now (%.12s); all edits applied, and the agent is told what failed", branch, r.onto)
 	}
-	return fmt.Sprintf("on %s as it is now (%.12s); all of it applied", branch, r.onto)
+	return fmt.Sprintf("on %s as it is now (%.12s); all edits applied", branch, r.onto)
 }
 
 // superseded is the proposal of a change that is being made anew on another base; nil of any other.

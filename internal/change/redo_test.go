@@ -267,7 +267,7 @@ func TestWhatNeedNotOrCannotBeDoneAgainIsRefusedWithAWayOn(t *testing.T) {
 		chg := h.ask(c)
 		refused(chg, "has not moved", "sallyport approve "+string(chg))
 		h.commits("page.txt", "two\n", "The same")
-		refused(chg, "has all that", "sallyport approve "+string(chg))
+		refused(chg, "has all edits of", "sallyport approve "+string(chg))
 		h.cage.play = writes("three\n")
 		landed := h.ask(c)
 		h.yes(c, landed)
@@ -280,7 +280,7 @@ func TestWhatNeedNotOrCannotBeDoneAgainIsRefusedWithAWayOn(t *testing.T) {
 		if err := c.Cancel(t.Context(), working, h.by(), ""); err != nil {
 			t.Fatal(err)
 		}
-		refused(working, "has offered nothing", "sallyport resume")
+		refused(working, "has no proposal that could be redone", "sallyport resume")
 	})
 }
 

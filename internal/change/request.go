@@ -137,7 +137,7 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 	r.Onto = ""
 	if r.IncludeDirty && !r.CheckedOut {
 		return problem.Errorf(problem.Usage, "git -C "+inert.Path(project.Top)+" switch "+inert.Path(r.Branch),
-			"--include-dirty takes the uncommitted work of the branch that is checked out, and %s is not", r.Branch)
+			"--include-dirty takes the uncommitted work of the branch that is checked out, and %s is not checked out", r.Branch)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (s *supervisor) chosen(stood checkpoint.Taken, paths []string, violating bo
 	show := "sallyport checkpoint show " + string(stood.Checkpoint.ID)
 	if violating {
 		if stood.Checkpoint.Status == checkpoint.Valid {
-			return nil, problem.Errorf(problem.Conflict, show, "%s breaks no rule: there is nothing to revert", s.row.ID)
+			return nil, problem.Errorf(problem.Conflict, show, "%s breaks no rule: there is nothing to restore", s.row.ID)
 		}
 		if stood.Whole {
 			return nil, nil
@@ -61,7 +61,7 @@ func (s *supervisor) chosen(stood checkpoint.Taken, paths []string, violating bo
 		}
 	}
 	if len(paths) == 0 {
-		return nil, problem.Errorf(problem.Usage, "sallyport rollback --help", "no file is named")
+		return nil, problem.Errorf(problem.Usage, "sallyport rollback --help", "name the files to restore")
 	}
 	return paths, nil
 }
@@ -107,24 +107,24 @@ func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to gi
 			done.Reverted = append(done.Reverted, path)
 		}
 	}
-	m := Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files went back, %d changes stay", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
+	m := Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files restored, %d changes kept", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
 	if len(done.Reverted) == 0 {
-		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID), "nothing of %s went back: what was named is as in the last valid checkpoint already", s.row.ID)
+		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID), "no file of %s was restored: the named files are as in the last valid checkpoint already", s.row.ID)
 	}
-	if err := s.amend(ctx, m, "put back", func(*store.Change) {}); err != nil {
+	if err := s.amend(ctx, m, "restored files", func(*store.Change) {}); err != nil {
 		return done, err
 	}
-	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("%s put %d of %d changed files back (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
+	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("%s restored %d of %d changed files from the last valid checkpoint (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
 	return done, nil
 }
 
 func (s *supervisor) startsAgain() error {
 	return problem.Errorf(problem.Unavailable, "sallyport change watch "+string(s.row.ID),
-		"the tree of %s could not be restored under its agent; the agent starts again on a new copy that holds it", s.row.ID)
+		"the files of %s could not be restored while its agent worked: sallyport starts the agent again, on a new copy that holds them", s.row.ID)
 }
 
-// RestoreTo makes an unlanded change's tree that of one of its checkpoints: under a running agent's
-// feet, on the copy that the next session gets, or as what a person is asked about.
+// RestoreTo makes an unlanded change's tree that of one of its checkpoints: while its agent
+// works, on the copy that the next session gets, or as what a person is asked about.
 func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.Actor) (checkpoint.Checkpoint, error) {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return checkpoint.Checkpoint{}, err
@@ -139,7 +139,7 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	}
 	if cp.Base != git.OID(row.Base) {
 		return checkpoint.Checkpoint{}, problem.Errorf(problem.Conflict, "sallyport checkpoint list "+string(row.ID),
-			"%s stands on an earlier commit of %s than %s does now: going back to it would take back what the branch has got since", cp.ID, row.Request.Branch, row.ID)
+			"%s was taken on an earlier commit of %s than %s stands on now: restoring it would undo what the branch got since", cp.ID, row.Request.Branch, row.ID)
 	}
 	if s := c.watching(cp.Change); s != nil {
 		return s.restoreTo(ctx, cp, by)
@@ -150,12 +150,12 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	case Paused, Blocked:
 		row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
 			row.From, row.Chosen, row.Rollbacks = string(cp.Commit), cp.ID, row.Rollbacks+1
-			return c.move(ctx, tx, row, Move{Event: Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "its agent starts again from " + string(cp.ID)})
+			return c.move(ctx, tx, row, Move{Event: Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "the agent starts again from " + string(cp.ID)})
 		})
 		return cp, err
 	}
 	return checkpoint.Checkpoint{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID),
-		"%s is %s: only a change that is worked on or waits for a person can go back to a checkpoint", row.ID, row.State)
+		"%s is %s: only a change that an agent works on, or that waits for a person, can be restored to a checkpoint", row.ID, row.State)
 }
 
 func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by audit.Actor) (taken checkpoint.Checkpoint, err error) {
@@ -184,7 +184,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 				return fmt.Errorf("the tree of %s is %.12s after it was restored to %s, which is %.12s", s.row.ID, left.Checkpoint.Tree, to.ID, to.Tree)
 			}
 			s.failed, taken = 0, left.Checkpoint
-			s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: by.Name + " put all files back to " + string(to.ID)})
+			s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: by.Name + " restored all files from " + string(to.ID)})
 			return nil
 		})
 	})
@@ -203,7 +203,7 @@ func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkp
 		return err
 	}
 	if len(o.edits) == 0 {
-		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing; there would be nothing to land", cp.ID)
+		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing, so there is nothing to land", cp.ID)
 	}
 	if why := o.marked(row); why != nil {
 		return why

@@ -79,7 +79,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
 			return err
 		} else if tried { // and was left as it stands
-			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed; there is nothing to resume", row.ID)
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed: there is nothing to resume", row.ID)
 		}
 		return c.takeUp(ctx, tx, &row, s, resumed, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
 	})
@@ -101,9 +101,9 @@ func takesUp(row store.Change) (Event, error) {
 	case Failed, Cancelled, Rejected:
 		return Again, nil
 	case AwaitingApproval:
-		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer; refuse it first, then resume", row.ID)
+		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer: refuse it, then resume it", row.ID)
 	}
-	return "", problem.Errorf(problem.Conflict, show, "%s is %s; there is nothing to resume", row.ID, row.State)
+	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State)
 }
 
 // takeUp moves a change back to work with a session that goes on from a tree, and why.

@@ -38,7 +38,7 @@ func (c *Controller) Rollback(ctx context.Context, change id.Change, by audit.Ac
 	case State(row.State) == RolledBack:
 		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", change, row.RevertedBy)
 	case State(row.State) != Finalized:
-		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s: only what was finalized can be rolled back", change, row.State)
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s: only a change that has landed can be rolled back", change, row.State)
 	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
 		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s landed nothing: there is nothing to roll back", change)
 	}
@@ -120,7 +120,7 @@ func (c *Controller) unmoved(ctx context.Context, host git.Dir, r request.Reques
 	in := "git -C " + inert.Path(r.Project.Top)
 	at, err := r.Project.Common(c.Ops).LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
 	if err != nil || at == "" {
-		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch), "%s changed on %s after %s landed: a later commit would be lost",
+		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch), "%s changed on %s after %s landed: rolling that back would undo a later commit too",
 			strings.Join(named, ", "), r.Branch, r.Reverts)
 	}
 	text, next := fmt.Sprintf("commit %.12s", at), in+" show "+string(at)
@@ -131,7 +131,7 @@ func (c *Controller) unmoved(ctx context.Context, host git.Dir, r request.Reques
 	if first != "" {
 		text, next = fmt.Sprintf("%s (commit %.12s)", first, at), "sallyport rollback "+string(first)
 	}
-	return problem.Errorf(problem.Refused, next, "%s changed on %s after %s landed: roll back %s first, or it would be lost",
+	return problem.Errorf(problem.Refused, next, "%[1]s changed on %[2]s after %[3]s landed: roll back %[4]s first, or the rollback would undo that too",
 		strings.Join(named, ", "), r.Branch, r.Reverts, text)
 }
 
@@ -181,7 +181,7 @@ func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) 
 	first := open[0]
 	if State(first.State) == AwaitingApproval {
 		return problem.Errorf(problem.Conflict, "sallyport approve "+string(first.ID),
-			"%s is being rolled back already: %s waits for your approval; to ask anew, first sallyport change cancel %s", r.Reverts, first.ID, first.ID)
+			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s", r.Reverts, first.ID, first.ID)
 	}
 	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID), "%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State)
 }

@@ -57,9 +57,9 @@ func (c *Controller) secretIn(ctx context.Context, next, what, words string) err
 	found, err := c.Secrets.Scan(ctx, "", strings.NewReader(words), int64(len(words)))
 	switch {
 	case err != nil:
-		return problem.Errorf(problem.Usage, next, "%s cannot be scanned for secrets: %w", what, err)
+		return problem.Errorf(problem.Usage, next, "%s could not be scanned for secrets: %w", what, err)
 	case len(found) > 0:
-		return problem.Errorf(problem.Usage, next, "%s holds a secret (%s, line %d), so it is not taken: what is asked and told is kept, shown and given to agents",
+		return problem.Errorf(problem.Usage, next, "%s holds a secret (%s, line %d) and is refused: sallyport keeps these words, shows them and gives them to agents",
 			what, found[0].Rule, max(found[0].Line, 1))
 	}
 	return nil
@@ -74,7 +74,7 @@ func exportable(cp checkpoint.Checkpoint) error {
 		return nil
 	}
 	return problem.Errorf(problem.Refused, "sallyport checkpoint diff "+string(cp.ID),
-		"%s is not known to be free of secrets, so it is not given out as a patch; its diff is shown without them", cp.ID)
+		"%s holds a secret, or could not be scanned for one, so sallyport gives out no patch of it; its diff is shown with secrets removed", cp.ID)
 }
 
 // showing is a difference to be shown or given out.

@@ -28,7 +28,7 @@ func (f *setupFailed) Error() string {
 		text += "; its last lines: " + last
 	}
 	if f.closed {
-		text += " (package registries were not in reach: --egress registries lets it)"
+		text += " (the setup could not reach package registries: --egress registries allows that)"
 	}
 	return text
 }

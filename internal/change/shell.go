@@ -35,7 +35,7 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	}
 	live := c.watching(change)
 	if at := State(row.State); live != nil && (at == Paused || at == Blocked) {
-		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s: everything in its sandbox is stopped, and a shell would be too", change, at)
+		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s: everything in its sandbox stands still, and so would a shell", change, at)
 	}
 	said := row
 	said.Reason = "" // it is about what the row came to
@@ -46,18 +46,18 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	}
 	env := t.env(change)
 	if live != nil && !keeps(ctx, live.process, t) {
-		t.say("this machine cannot keep your terminal from the agent (sallyport doctor): this is a throw-away copy, and nothing you change in it becomes part of the change")
+		t.say("this shell is on a throw-away copy, because this machine cannot protect your terminal from the agent (sallyport doctor); what you change here is not part of the change")
 		return c.shellOnCopy(ctx, row, env, t)
 	}
 	if live != nil {
-		t.say("this shell stands beside the agent: what you change in the workspace becomes part of " + string(change))
+		t.say("this shell runs beside the agent: what you change in the workspace becomes part of " + string(change))
 		code, err := attach(ctx, live.process, env, t)
 		if errors.Is(err, sandbox.ErrEnded) {
-			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s ended, and this shell with it: what it wrote until then is in the change", change)
+			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s ended, and this shell with it; what both wrote until then is in the change", change)
 		}
 		return code, err
 	}
-	t.say("no agent of " + string(change) + " works: this is a throw-away copy, and nothing you change in it becomes part of the change")
+	t.say("this shell is on a throw-away copy, because no agent of " + string(change) + " works now; what you change here is not part of the change")
 	return c.shellOnCopy(ctx, row, env, t)
 }
 

@@ -161,7 +161,7 @@ func TestALandingThatWaitsSaysForWhatAndCanBeCancelled(t *testing.T) {
 		waits := func() {
 			t.Helper()
 			d := h.is(c, waiting, change.Landing)
-			if !strings.Contains(d.Change.Reason, "trial of "+string(tried)) || d.Change.Attempts != 0 || d.Change.Next != "sallyport change show "+string(tried) {
+			if !strings.Contains(d.Change.Reason, string(tried)+" is on trial") || d.Change.Attempts != 0 || d.Change.Next != "sallyport change show "+string(tried) {
 				t.Errorf("it says %q after %d attempts, next %q", d.Change.Reason, d.Change.Attempts, d.Change.Next)
 			}
 		}

@@ -123,7 +123,7 @@ func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *o
 		return err
 	}
 	if last := all[len(all)-1]; last.ID != o.from.ID {
-		o.note = fmt.Sprintf("this is checkpoint %d of %d; what came after it is not part of it", o.from.Number, last.Number)
+		o.note = fmt.Sprintf("this is checkpoint %d of %d; what the agent did after it is not part of this card", o.from.Number, last.Number)
 	}
 	o.lastWord, err = session.LastWords(c.sessionDir(o.from.Session))
 	return err
@@ -240,7 +240,7 @@ const hostsOnCard = 5
 // reached says on a card what the person let a sandbox reach beside its model, and what else it asked for and was refused.
 func reached(granted []string, asked []session.Asked) (lines []string) {
 	for _, e := range granted {
-		lines = append(lines, "it could reach "+e)
+		lines = append(lines, "the agent's sandbox could reach "+e)
 	}
 	var hosts []string
 	times := map[string]int64{}
@@ -249,7 +249,7 @@ func reached(granted []string, asked []session.Asked) (lines []string) {
 			continue
 		}
 		if a.Host == "" && a.Method == "" { // so many were asked for that they are told together
-			lines = append(lines, fmt.Sprintf("%d requests to other hosts, or to its model, were refused", a.Count))
+			lines = append(lines, fmt.Sprintf("sallyport refused %d requests to other hosts, or to its model", a.Count))
 			continue
 		}
 		if a.Host == "" {
@@ -262,13 +262,13 @@ func reached(granted []string, asked []session.Asked) (lines []string) {
 	}
 	for i, h := range hosts {
 		if i == hostsOnCard {
-			return append(lines, fmt.Sprintf("and %d other hosts were refused", len(hosts)-hostsOnCard))
+			return append(lines, fmt.Sprintf("sallyport refused requests to %d other hosts", len(hosts)-hostsOnCard))
 		}
-		line := "it asked for " + h + " and was refused"
+		what := "a request"
 		if n := times[h]; n > 1 {
-			line += fmt.Sprintf(", %d times", n)
+			what = fmt.Sprintf("%d requests", n)
 		}
-		lines = append(lines, line)
+		lines = append(lines, "sallyport refused "+what+" to "+h)
 	}
 	return lines
 }

@@ -59,7 +59,7 @@ type supervisor struct {
 }
 
 // errOver says that the session ended before it could be asked.
-var errOver = problem.New(problem.Conflict, "the session has ended")
+var errOver = problem.New(problem.Conflict, "the agent's session has ended")
 
 // ask is something a person wants of a running session.
 type ask struct {
@@ -155,7 +155,7 @@ func (s *supervisor) wake(ctx context.Context) {
 		return
 	}
 	if err := s.shift(ctx, Move{Event: Resume, By: audit.Host, Reason: "the session ended"}); err != nil {
-		s.c.Log.Error("a session's end was not written", "change", s.row.ID, "error", err)
+		s.c.Log.Error("the end of a session was not recorded", "change", s.row.ID, "error", err)
 	}
 }
 
@@ -203,12 +203,12 @@ func (s *supervisor) look(ctx context.Context) {
 	if err == nil || ctx.Err() != nil || errors.Is(err, errOver) {
 		return
 	}
-	s.c.Log.Warn("a checkpoint was not taken; the next one is tried", "change", s.row.ID, "error", err)
+	s.c.Log.Warn("a checkpoint could not be taken; sallyport tries again at the next one", "change", s.row.ID, "error", err)
 	s.failed++
 	if s.failed >= failuresMax {
 		err = s.block(ctx, string(s.row.ID), fmt.Errorf("%d checkpoints in a row failed: %w", s.failed, err))
 		if err != nil {
-			s.c.Log.Error("an agent that cannot be checked was not stopped; it is ended", "change", s.row.ID, "error", err)
+			s.c.Log.Error("an agent whose work cannot be checked could not be paused, so it was ended", "change", s.row.ID, "error", err)
 			s.process.Kill()
 		}
 	}
@@ -421,12 +421,12 @@ func (s *supervisor) please(ctx context.Context, do func(ctx context.Context) er
 	case <-s.over:
 		return errOver
 	case <-ctx.Done():
-		return fmt.Errorf("the session did not answer: %w", context.Cause(ctx))
+		return fmt.Errorf("the agent's session did not answer: %w", context.Cause(ctx))
 	}
 	select {
 	case err := <-a.done:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("the session did not answer: %w", context.Cause(ctx))
+		return fmt.Errorf("the agent's session did not answer: %w", context.Cause(ctx))
 	}
 }

@@ -171,7 +171,7 @@ func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) 
 		promotion session.Promotion
 		other     string // what else the agent wrote beside the forbidden file
 		said      string // to who watches
-	}{{session.Atomic, "no such file", "all files went back"}, {session.Incremental, "harmless\n", "what broke a rule in ckpt-"}} {
+	}{{session.Atomic, "no such file", "sallyport restored all files"}, {session.Incremental, "harmless\n", "what broke a rule in ckpt-"}} {
 		t.Run(string(c.promotion), func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *home) {
 				h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow, Promotion: c.promotion})
@@ -306,7 +306,7 @@ func TestANamedFileGoesBackAlsoWhenAllThatStandsIsValid(t *testing.T) {
 				break
 			}
 		}
-		if !strings.Contains(told, "put 1 of ") {
+		if !strings.Contains(told, "restored 1 of ") {
 			t.Errorf("who watches was told %q", told)
 		}
 		if err != nil || !slices.Equal(done.Reverted, []string{"page.txt"}) || done.Kept != 1 || done.Checkpoint.Status != checkpoint.Valid {

@@ -19,7 +19,7 @@ import (
 func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Trial) error {
 	release, err := c.hold(t.Landing)
 	if err != nil { // going back needs no keeper
-		c.Log.Warn("no keeper watches the taking back", "change", row.ID, "error", err)
+		c.Log.Warn("no keeper watches this rollback", "change", row.ID, "error", err)
 		release = func() {}
 	}
 	defer release()
@@ -82,7 +82,7 @@ func (c *Controller) goneBack(ctx context.Context, row store.Change, t *trial.Tr
 		return err
 	}
 	if err := c.startAgain(ctx, row, *t); err != nil {
-		return fmt.Errorf("the old files are back, and the old version does not answer: %w", err)
+		return fmt.Errorf("sallyport restored the old files, but the old version does not answer: %w", err)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func notBack(l landing.Landing, err error) error {
 	case l.State == landing.Landed:
 		return nil
 	}
-	return problem.Errorf(problem.Refused, "", "the old files could not be restored: %s", l.Reason)
+	return problem.Errorf(problem.Refused, "", "sallyport could not restore the old files: %s", l.Reason)
 }
 
 // landingsOf returns the landing on trial and the one that takes it back, the zero one if there is none.
@@ -181,15 +181,15 @@ func (c *Controller) undoing(ctx context.Context, row store.Change, t *trial.Tri
 		Journal: func(l landing.Landing) error {
 			next := *t
 			next.Undoing = l.ID
-			return write(next, l, "began taking back", t.Reason, func(tx store.Tx) error { return tx.AddLanding(ctx, l) })
+			return write(next, l, "began to roll back", t.Reason, func(tx store.Tx) error { return tx.AddLanding(ctx, l) })
 		},
 		Again: func(l landing.Landing) error {
-			return write(*t, l, "began anew to take back", l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })
+			return write(*t, l, "began anew to roll back", l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })
 		},
 		Close: func(l landing.Landing) error {
-			next, verb := *t, "could not take back"
+			next, verb := *t, "could not roll back"
 			if l.State == landing.Landed {
-				next.Restored, verb = true, "took back"
+				next.Restored, verb = true, "restored the old files"
 			}
 			return write(next, l, verb, l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })
 		},
@@ -203,7 +203,7 @@ func (c *Controller) stuck(ctx context.Context, row store.Change, because error)
 	if p.Next == "" {
 		p.Next = "sallyport change show " + string(row.ID)
 	}
-	because = problem.Errorf(problem.Internal, p.Next, "it could not be rolled back and is tried again: %s (sallyport change cancel %s leaves it as it stands)", p.Text, row.ID)
+	because = problem.Errorf(problem.Internal, p.Next, "sallyport could not roll the change back, and tries again: %s (sallyport change cancel %s leaves the new files as they stand)", p.Text, row.ID)
 	if State(row.State) == RollbackFailed {
 		return because
 	}
@@ -229,7 +229,7 @@ func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row store.Chan
 			return "", err
 		}
 		if ok && l.Unfinished() {
-			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s has begun to land and cannot be cancelled: it is finished or taken back first", row.ID)
+			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s has begun to land and cannot be cancelled now: sallyport finishes the landing first, or rolls it back", row.ID)
 		}
 	}
 	if _, err := State(row.State).Next(event); err != nil {
@@ -274,9 +274,9 @@ func (w withdrawn) move(event Event, row store.Change) Move {
 		}
 		return Move{Event: Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: next}
 	}
-	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback: the new files remain", w.by.Name)
+	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback, and the new files remain", w.by.Name)
 	if w.reason != "" {
-		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback (%s): the new files remain", w.by.Name, w.reason)
+		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback (%s), and the new files remain", w.by.Name, w.reason)
 	}
 	return Move{Event: GivenUp, By: w.by, Verb: "stopped the rollback", Because: why}
 }
@@ -300,14 +300,14 @@ func (c *Controller) standDown(ctx context.Context, row store.Change) {
 		return err
 	})
 	if err != nil {
-		c.Log.Warn("whether a keeper watches could not be read", "change", row.ID, "error", err)
+		c.Log.Warn("sallyport could not read whether a keeper watches the change", "change", row.ID, "error", err)
 	}
 	if watched != "" {
 		c.disarm(watched)
 	}
 	if l.State == landing.Stranded {
 		if _, err := c.Lander.Clear(ctx, l); err != nil {
-			c.Log.Warn("what a landing has left in the repository stays for now; gc removes it", "landing", l.ID, "error", err)
+			c.Log.Warn("files of an unfinished landing are still in the repository; sallyport gc removes them", "landing", l.ID, "error", err)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (s *supervisor) askToPause(ctx context.Context) (goOn func()) {
 	}
 	next := fmt.Sprintf("ckpt-%03d", len(all)+1) // the rest of the id is known once it is taken
 	if a := s.run.Talk.Pause(ctx, next); !a.Acknowledged {
-		s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: "the agent did not answer the request to pause; it is stopped all the same"})
+		s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
 	}
 	return func() { s.run.Talk.Resume(next) }
 }
@@ -85,11 +85,11 @@ func (c *Controller) Tell(ctx context.Context, change id.Change, by audit.Actor,
 	}
 	switch text = strings.TrimSpace(text); {
 	case text == "":
-		return session.Delivery{}, problem.Errorf(problem.Usage, "sallyport change tell --help", "there is nothing to tell")
+		return session.Delivery{}, problem.Errorf(problem.Usage, "sallyport change tell --help", "the text is empty: there is nothing to tell the agent")
 	case len(text) > request.TextBytesMax:
 		return session.Delivery{}, problem.Errorf(problem.Usage, "sallyport change tell --help", "the text has %d bytes; %d is the limit", len(text), request.TextBytesMax)
 	case s.run.Talk == nil:
-		return session.Delivery{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s reads no messages; a program that does is started with run --messages", change)
+		return session.Delivery{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s reads no messages: only an agent with a name, or a COMMAND that was started with run --messages, does", change)
 	}
 	if err := c.secretIn(ctx, "sallyport change tell --help", "the text", text); err != nil {
 		return session.Delivery{}, err

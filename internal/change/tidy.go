@@ -24,7 +24,7 @@ func (c *Controller) tidy(ctx context.Context, row store.Change) {
 		return
 	}
 	if err := c.keepWork(ctx, row); err != nil {
-		c.Log.Warn("the work of a change could not be kept; its workspace stays", "change", row.ID, "error", err)
+		c.Log.Warn("the work of a change could not be recorded, so its workspace stays", "change", row.ID, "error", err)
 		return
 	}
 	if is, err := c.row(ctx, row.ID); err != nil || !State(is.State).Final() {
@@ -42,7 +42,7 @@ func (c *Controller) trim(ctx context.Context) {
 		c.Log.Warn("the cache of base layers could not be trimmed", "error", err)
 	}
 	if _, err := c.Workspaces.TrimStocks(ctx); err != nil && ctx.Err() == nil {
-		c.Log.Warn("what setups and checks left could not be trimmed", "error", err)
+		c.Log.Warn("the caches of setups and checks could not be trimmed", "error", err)
 	}
 }
 

@@ -472,7 +472,7 @@ func TestWhatDoesNotAnswerGoesBackAtOnceWithTheReason(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			s.set(func(s *service) { s.answers = no })
 			time.Sleep(4 * time.Second)
-			h.goneBack(c, chg, "it answered, and then did not: the probe did not pass: connection refused")
+			h.goneBack(c, chg, "the target answered at first, then stopped answering: the probe did not pass: connection refused")
 		})
 	})
 	t.Run("nobody is asked", func(t *testing.T) {
@@ -596,7 +596,7 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 			t.Fatal(err)
 		}
 		d = h.is(c, chg, change.Failed)
-		if !strings.Contains(d.Change.Reason, "(it is mended): the new files remain") || h.page() != "three\n" || c.Owes(t.Context()) {
+		if !strings.Contains(d.Change.Reason, "(it is mended), and the new files remain") || h.page() != "three\n" || c.Owes(t.Context()) {
 			t.Errorf("it says %q, page %q", d.Change.Reason, h.page())
 		}
 		if armed, _ := h.guard.still(); len(armed) != 0 {
@@ -624,7 +624,7 @@ func TestNothingLandsBesideATrial(t *testing.T) {
 		h.cage.play = writes("three\n")
 		second := h.land(c, nil)
 		time.Sleep(time.Minute)
-		if d := h.is(c, second, change.Landing); !strings.Contains(d.Change.Reason, "trial of "+string(first)) || d.Change.Attempts != 0 {
+		if d := h.is(c, second, change.Landing); !strings.Contains(d.Change.Reason, string(first)+" is on trial") || d.Change.Attempts != 0 {
 			t.Errorf("it says %q after %d attempts", d.Change.Reason, d.Change.Attempts)
 		}
 		if err := c.Confirm(t.Context(), first, h.by()); err != nil {
@@ -850,7 +850,7 @@ func TestAWayBackThatIsTriedAgainLeavesAnotherTrialAlone(t *testing.T) {
 		starts := len(s.started())
 		time.Sleep(100 * time.Second)
 		h.asked(c, other)
-		if d := h.is(c, chg, change.RollbackFailed); len(s.started()) != starts || !strings.Contains(d.Change.Reason, "it waits for the trial of "+string(other)) {
+		if d := h.is(c, chg, change.RollbackFailed); len(s.started()) != starts || !strings.Contains(d.Change.Reason, string(other)+" is on trial in this repository") {
 			t.Errorf("restarted %d times beside a trial; it says %q", len(s.started())-starts, d.Change.Reason)
 		}
 		if _, err := c.Rollback(t.Context(), other, h.by(), "no", request.Later); err != nil {

@@ -68,19 +68,19 @@ func (c *Controller) foretold(ctx context.Context, row store.Change, p proposal.
 	}
 	t := ahead.target
 	if t.Restart != "" {
-		then = append(then, "it restarts: "+t.Restart)
+		then = append(then, "sallyport restarts the target: "+t.Restart)
 	}
 	switch {
 	case t.Probe.Command != "":
-		then = append(then, "it must answer: "+t.Probe.Command)
+		then = append(then, "the target must answer: "+t.Probe.Command)
 	case t.Probe.HTTP != "":
-		then = append(then, "it must answer: GET "+t.Probe.HTTP)
+		then = append(then, "the target must answer: GET "+t.Probe.HTTP)
 	}
 	if ahead.unproven != "" {
 		then = append(then, ahead.unproven)
 	}
 	if ahead.length > 0 {
-		then = append(then, fmt.Sprintf("it is on trial for %s: a person confirms, or it goes back", ahead.length))
+		then = append(then, fmt.Sprintf("it is on trial for %s: confirm it, or sallyport rolls it back", ahead.length))
 	}
 	for i, line := range then {
 		then[i] = c.Secrets.Redact(line)
@@ -229,7 +229,7 @@ func (c *Controller) bringUp(ctx context.Context, row store.Change, t *trial.Tri
 // startAgain restarts the target of a trial and waits until it answers.
 func (c *Controller) startAgain(ctx context.Context, row store.Change, t trial.Trial) error {
 	if c.Targets == nil {
-		return problem.Errorf(problem.Internal, "", "nothing here can start what runs the code of %q", row.Request.Project.Top)
+		return problem.Errorf(problem.Internal, "", "this daemon cannot restart or probe what runs the code of %q", row.Request.Project.Top)
 	}
 	if t.Target.Restart != "" {
 		if err := c.Targets.Restart(ctx, t.Target, row.Request.Project, row.ID); err != nil {
@@ -245,7 +245,7 @@ func (c *Controller) inPlace(ctx context.Context, row store.Change) error {
 	p, branch := row.Request.Project, row.Request.Branch
 	site, err := c.Lander.Inspect(ctx, p, branch)
 	if err == nil && !site.CheckedOut {
-		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" switch "+inert.Path(branch), "%q is not checked out in %q any more, so the old version cannot be started there", branch, p.Top)
+		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" switch "+inert.Path(branch), "the branch %q is not checked out in %q any more, so the old version cannot be started there", branch, p.Top)
 	}
 	return err
 }
@@ -266,9 +266,9 @@ func (c *Controller) moveTrial(ctx context.Context, row store.Change, from trial
 
 // keepUnasked finalizes what answers and what nobody is to be asked about.
 func (c *Controller) keepUnasked(ctx context.Context, row store.Change, t trial.Trial) error {
-	reason := "it answers, and nobody was to be asked"
+	reason := "the target answers, and no confirmation was asked for"
 	if t.Target.None() {
-		reason = "nobody was to be asked"
+		reason = "no confirmation was asked for"
 	}
 	return c.settleTrial(ctx, row, trial.Confirmed, reason)
 }
@@ -361,7 +361,7 @@ func (c *Controller) heard(change id.Change) {
 		return c.append(ctx, tx, &store.Change{ID: change}, Move{By: audit.Host, Subject: string(t.Landing)}, "message 1 delivered", now())
 	})
 	if err != nil && ctx.Err() == nil {
-		c.Log.Warn("that message 1 was delivered could not be written: the deadline stays", "change", change, "error", err)
+		c.Log.Warn("the delivery of message 1 could not be recorded, so the deadline stays", "change", change, "error", err)
 	}
 	c.nudge(change)
 }
@@ -415,7 +415,7 @@ func (c *Controller) await(ctx context.Context, row store.Change, t trial.Trial,
 			return clock
 		case v.miss(at, t.Target.Probe):
 			stop()
-			return c.goBack(ctx, row, "it answered, and then did not: "+problem.Of(err).Text)
+			return c.goBack(ctx, row, "the target answered at first, then stopped answering: "+problem.Of(err).Text)
 		}
 	}
 }
@@ -445,7 +445,7 @@ func (c *Controller) comeUpHeld(ctx context.Context, row store.Change, t trial.T
 	}
 	release()
 	c.disarm(t.Landing)
-	return c.stuck(ctx, row, fmt.Errorf("the old files are back, and the old version does not answer: %w", err))
+	return c.stuck(ctx, row, fmt.Errorf("sallyport restored the old files, but the old version does not answer: %w", err))
 }
 
 func (c *Controller) listenFor(change id.Change) <-chan struct{} {

@@ -92,7 +92,7 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 	}
 	s.rounds.failure = ""
 	if end.Outcome != agent.TurnDone {
-		s.rounds.failure = "its last turn ended without a reason"
+		s.rounds.failure = "its last turn failed, and it gave no reason"
 		if end.Reason != "" {
 			s.rounds.failure = end.Reason
 		}
@@ -115,7 +115,7 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 	switch {
 	case ctx.Err() != nil || errors.Is(err, errOver) || s.again:
 	case err != nil:
-		s.c.Log.Warn("what stands at the end of a turn could not be looked at; the end of the session is", "change", s.row.ID, "error", err)
+		s.c.Log.Warn("the files could not be looked at when a turn ended; sallyport looks when the session ends", "change", s.row.ID, "error", err)
 		s.finish()
 	case taken.Checkpoint.Status == checkpoint.Invalid:
 		s.toldRules(ctx, taken.Checkpoint)
@@ -146,7 +146,7 @@ func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
 	}
 	host, judging, err := s.c.grounds(ctx, s.row)
 	if err != nil {
-		s.c.Log.Warn("the checks of a turn could not be found out; they run once the session has ended", "change", s.row.ID, "error", err)
+		s.c.Log.Warn("the checks could not be read when a turn ended; they run once the session has ended", "change", s.row.ID, "error", err)
 		s.finish()
 		return
 	}
@@ -189,7 +189,7 @@ func (s *supervisor) weigh(ctx context.Context, v verdict) {
 		s.c.remember(s.row.ID, v)
 		s.finish()
 	case s.lastRound():
-		v.why = fmt.Errorf("%w; the agent has had its %d rounds to mend it", v.why, s.rounds.max)
+		v.why = fmt.Errorf("%w; the agent had %d rounds to correct this, and they are over", v.why, s.rounds.max)
 		s.c.remember(s.row.ID, v)
 		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, failed(v)))
 		s.finish()

@@ -247,7 +247,7 @@ func TestAfterItsRoundsAnAgentIsToldNothingMore(t *testing.T) {
 				if n := len(p.checked()); n != c.want {
 					t.Errorf("%d checks ran, not %d", n, c.want)
 				}
-				if want := fmt.Sprintf(`the check "look" failed: it ended with status 1; the agent has had its %d rounds to mend it`, c.want); at.Change.Reason != want {
+				if want := fmt.Sprintf(`the check "look" failed: it ended with status 1; the agent had %d rounds to correct this, and they are over`, c.want); at.Change.Reason != want {
 					t.Errorf("%q", at.Change.Reason)
 				}
 				if page := h.kept(d, len(at.Checkpoints), chg, "page.txt"); page != fmt.Sprintf("wrong %d\n", c.want) {
@@ -567,7 +567,7 @@ func TestAnAgentWhoseTreeCannotGoBackUnderItIsToldWhyAndStartsAgain(t *testing.T
 			t.Errorf("it finds %q", is)
 		}
 		told := p.told()
-		if len(told) != 2 || !strings.Contains(told[1], `your files were returned to an earlier state`) || !strings.Contains(told[1], `"docs/new.md" breaks the rule forbidden_area`) {
+		if len(told) != 2 || !strings.Contains(told[1], `your files were restored to an earlier state`) || !strings.Contains(told[1], `"docs/new.md" breaks the rule forbidden_area`) {
 			t.Errorf("it was told %q", told)
 		}
 		if len(at.Sessions) != 2 {

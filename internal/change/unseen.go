@@ -59,7 +59,7 @@ func (c *Controller) unseenIn(row store.Change, u *unchecked, v verdict) error {
 	text := fmt.Sprintf("on %s as it is now the change does what its card did not show: %s: %s%s", row.Request.Branch, inert.Path(m.Path), m.Says, more)
 	if u.judging.Rules.Marks == policy.MarksRefuse {
 		return &unseen{*u, v, problem.Errorf(problem.Refused, redoing(row.ID),
-			"%s; the home's policy.yaml refuses such a change (marks: refuse); redo has it done again there; or take it as a branch and merge it: %s", text, asBranch(row))}
+			"%s; the home's policy.yaml refuses such a change (marks: refuse); redo the change to apply its edits there, or make a branch of it and merge it: %s", text, asBranch(row))}
 	}
 	return &unseen{*u, v, problem.Errorf(problem.Refused, "sallyport approval show "+string(row.ID), "%s; its card shows that now, and asks again", text)}
 }

@@ -46,9 +46,9 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 // wentBack says what was put back after an invalid checkpoint: what broke a rule, the rest being kept, or all.
 func wentBack(cp id.Checkpoint, kept bool) string {
 	if kept {
-		return "what broke a rule in " + string(cp) + " went back to the last valid checkpoint"
+		return "sallyport restored what broke a rule in " + string(cp) + " from the last valid checkpoint"
 	}
-	return "all files went back to the last valid checkpoint; what stood there is kept in " + string(cp)
+	return "sallyport restored all files from the last valid checkpoint; the files as they were are kept in " + string(cp)
 }
 
 // goesBack says whether an invalid tree goes back to the last valid one, and which paths of
@@ -94,7 +94,7 @@ func (s *supervisor) putBack(ctx context.Context, only []string, all bool) (kept
 	return false, s.remember(ctx)
 }
 
-// restore makes the tree under the standing session's feet that of a commit, proven by a new
+// restore makes the tree of the session, which stands, that of a commit, proven by a new
 // walk. If that cannot be done, or not be proven, the session ends and another one begins on a
 // new copy that holds that tree: the agent loses its run, nobody loses work.
 func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) error {
@@ -103,8 +103,8 @@ func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) err
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	s.c.Log.Warn("a tree could not be restored under a running agent; it starts again on a new copy", "change", s.row.ID, "error", err)
-	m := Move{By: audit.Host, Reason: "its tree could not be restored under it", Digests: map[string]string{"commit": string(to)}}
+	s.c.Log.Warn("the files could not be restored while an agent worked; the agent starts again on a new copy", "change", s.row.ID, "error", err)
+	m := Move{By: audit.Host, Reason: notRestored, Digests: map[string]string{"commit": string(to)}}
 	if err := s.amend(ctx, m, "started again", func(row *store.Change) { row.From = string(to) }); err != nil {
 		return err
 	}

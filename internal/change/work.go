@@ -54,7 +54,7 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 			}
 		}
 		if last.Attempt >= sessionsMax*(1+row.Resumes) {
-			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times; it is not started again", last.Attempt)
+			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "the agent was interrupted %d times, so sallyport does not start it again", last.Attempt)
 		}
 		err = c.runAgent(ctx, &row, ws, last, sessions)
 		if errors.Is(err, credential.ErrMissing) {
@@ -155,7 +155,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 		return c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
 	}
 	if err != nil { // it did not run, or not all of it is recorded: neither is an end to judge
-		s.Reason = "it did not run to its end"
+		s.Reason = "the session did not run to its end"
 		_ = c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
 		return fmt.Errorf("run the agent: %w", err)
 	}
@@ -196,7 +196,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 			return err
 		}
 		if fallen != nil {
-			m.Reason = refusal(row.ID, cp.Violations).Error() + "; what it had made before that and broke no rule is offered"
+			m.Reason = refusal(row.ID, cp.Violations).Error() + "; the last valid checkpoint before that is proposed instead"
 			cp, edits = *fallen, fallen.Total()
 		}
 	}
@@ -265,7 +265,7 @@ func unchanged(cp checkpoint.Checkpoint) string {
 	if files == 0 {
 		return "nothing to do: the agent changed nothing"
 	}
-	return fmt.Sprintf("nothing to do: the agent wrote only files that the repository ignores (%d; --include-ignored GLOB takes such files along)", files)
+	return fmt.Sprintf("nothing to do: the agent wrote only files that the repository ignores (%d of them; --include-ignored GLOB takes such files along)", files)
 }
 
 // refusal says which rules a checkpoint breaks: the first by name, and how many more.

@@ -146,7 +146,7 @@ func TestAnAgentWithoutItsKeyOrItsProgramIsRefusedBeforeAnyWork(t *testing.T) {
 	}{
 		"no key":         {"api", problem.Unavailable, "api has no key: $OUR_MODEL_KEY is not set", "OUR_MODEL_KEY=… sallyport run --agent api …"},
 		"no such agent":  {"claude", problem.Usage, `there is no agent "claude"; there are codex,`, "sallyport agent list"},
-		"no agent named": {"", problem.Usage, "nothing says who is to do it", "sallyport agent list"},
+		"no agent named": {"", problem.Usage, "no agent is named", "sallyport agent list"},
 	} {
 		run.Agent = test.agent
 		_, err := c.Run(t.Context(), run)

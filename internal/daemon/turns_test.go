@@ -134,7 +134,7 @@ func TestAnAgentThatNeverGetsItRightHasFiveRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := rest(t, c, ch.ID, nil)
-	if at.State != api.Failed || !strings.Contains(at.Reason, "the agent has had its 5 rounds to mend it") {
+	if at.State != api.Failed || !strings.Contains(at.Reason, "the agent had 5 rounds to correct this") {
 		t.Errorf("%s: %s\n%s", at.State, at.Reason, w.said())
 	}
 	if n := strings.Count(transcript(t, c, ch.ID), "told: "); n != 5 {

@@ -80,7 +80,7 @@ func (r *run) moveRef(ctx context.Context, file string, to, from git.OID, verb s
 
 // stale says that a person has committed since the landing was computed.
 func (d *desk) stale() error {
-	return problem.Errorf(problem.Refused, d.command("log "+inert.Path(d.l.Branch)), "%s has a new commit: %w", d.l.Branch, ErrStale)
+	return problem.Case(ErrStale, d.command("log "+inert.Path(d.l.Branch)), "the branch %s got a new commit while the landing was under way", d.l.Branch)
 }
 
 // lockRef takes git's own lock on the branch: a hard link to a file of the desk, which a recovery knows

@@ -2,7 +2,6 @@ package landing
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -39,7 +38,7 @@ func (s *step) untouched(f found, fileMode bool) bool {
 }
 
 func (s *site) dirty(next, format string, args ...any) error {
-	return problem.Errorf(problem.Refused, next, "%s: %w", fmt.Sprintf(format, args...), ErrDirty)
+	return problem.Case(ErrDirty, next, format, args...)
 }
 
 // clean looks at each edited path in the work tree and the index. Both must hold what head
@@ -76,9 +75,9 @@ func (s *site) checkedHere(x *git.Index, p string) error {
 	case !x.Entry(p).SkipWorktree:
 		return nil
 	case s.set["core.sparsecheckout"]:
-		return s.oddState(s.command("sparse-checkout add "+inert.Path(path.Dir(p))), "%s is left out by the sparse checkout of %q", inert.Path(p), s.Top)
+		return s.oddState(s.command("sparse-checkout add "+inert.Path(path.Dir(p))), "the change touches %s, which the sparse checkout of %q leaves out: add its folder", inert.Path(p), s.Top)
 	}
-	return s.oddState(s.command("update-index --no-skip-worktree "+inert.Path(p)), "%s is marked skip-worktree", inert.Path(p))
+	return s.oddState(s.command("update-index --no-skip-worktree "+inert.Path(p)), "the change touches %s, which git is told to leave alone (skip-worktree)", inert.Path(p))
 }
 
 // unreadable says why a path could not be looked at.
@@ -86,9 +85,9 @@ func (s *site) unreadable(p string, err error) error {
 	var way *inWay
 	switch {
 	case errors.As(err, &way):
-		return s.dirty("ls -ld "+inert.Path(s.Top+"/"+way.path), "%s is in the way of %s: it %s", inert.Path(way.path), inert.Path(p), way.why)
+		return s.dirty("ls -ld "+inert.Path(s.Top+"/"+way.path), "%[1]s is in the way of %[2]s: %[1]s %[3]s", inert.Path(way.path), inert.Path(p), way.why)
 	case errors.Is(err, errChanging):
-		return s.dirty(s.command("status"), "%s is being written to", inert.Path(p))
+		return s.dirty(s.command("status"), "some program is writing to %s", inert.Path(p))
 	}
 	return s.dirty("ls -l "+inert.Path(s.Top+"/"+p), "%s cannot be read (%v)", inert.Path(p), err)
 }
@@ -104,11 +103,11 @@ func (s *site) cleanLive(st *step, f found, edits []git.Edit) error {
 	case f.is(st.Old, s.work.fileMode):
 		st.Live = true
 	case !f.Exists:
-		return s.dirty(s.command("status -- "+inert.Path(p)), "%s was deleted in the work tree and that is not committed", inert.Path(p))
+		return s.dirty(s.command("status -- "+inert.Path(p)), "%s is deleted in the work tree, and that is not committed", inert.Path(p))
 	case st.Old.Absent():
-		return s.dirty("mv -i "+inert.Path(s.Top+"/"+p)+" "+inert.Path(s.Top+"/"+p+".mine"), "%s is an untracked file where a new one is to land", inert.Path(p))
+		return s.dirty("mv -i "+inert.Path(s.Top+"/"+p)+" "+inert.Path(s.Top+"/"+p+".mine"), "%s is an untracked file in the work tree, and a new file is to land there", inert.Path(p))
 	default:
-		return s.dirty(s.command("diff -- "+inert.Path(p)), "%s was changed in the work tree and that is not committed", inert.Path(p))
+		return s.dirty(s.command("diff -- "+inert.Path(p)), "%s has changes in the work tree that are not committed", inert.Path(p))
 	}
 	if st.adds() {
 		return s.cleanParents(p, edits)
@@ -124,7 +123,7 @@ func (s *site) cleanFolder(st *step, edits []git.Edit) error {
 		return nil
 	}
 	if !st.Old.Absent() || st.New.Absent() {
-		return s.dirty(s.command("status -- "+inert.Path(p)), "%s is a folder in the work tree and that is not committed", inert.Path(p))
+		return s.dirty(s.command("status -- "+inert.Path(p)), "%s is a folder in the work tree, and the branch has a file there", inert.Path(p))
 	}
 	st.Live = true
 	return s.vanishes(p, edits)
@@ -147,7 +146,7 @@ func (s *site) vanishes(dir string, edits []git.Edit) error {
 			}
 			continue
 		}
-		return s.dirty("ls -la "+inert.Path(s.Top+"/"+dir), "%s is untracked or ignored, and its folder is to become a file", inert.Path(p))
+		return s.dirty("ls -la "+inert.Path(s.Top+"/"+dir), "%s is untracked or ignored, and a file is to land in the place of its folder", inert.Path(p))
 	}
 	return nil
 }
@@ -171,7 +170,7 @@ func (s *site) cleanParents(p string, edits []git.Edit) error {
 		if err == nil && deleted(up, edits) {
 			return nil // it goes before the new path comes
 		}
-		return s.unreadable(p, &inWay{up, "is no folder"})
+		return s.unreadable(p, &inWay{up, "is not a folder"})
 	}
 	return nil
 }
@@ -181,7 +180,7 @@ func (s *site) cleanIndex(x *git.Index, st *step, edits []git.Edit) error {
 	p := inert.Path(st.Path)
 	switch {
 	case st.Staged.IntentToAdd:
-		return s.dirty(s.command("status -- "+p), "%s was announced with git add -N", p)
+		return s.dirty(s.command("status -- "+p), "%s is added with git add -N and not committed", p)
 	case st.Staged.Entry == st.New:
 		return nil
 	case st.Staged.Entry != st.Old:
@@ -204,7 +203,7 @@ func (s *site) cleanNeighbours(x *git.Index, p string, edits []git.Edit) error {
 	}
 	for _, n := range near {
 		if !deleted(n, edits) {
-			return s.dirty(s.command("diff --cached -- "+inert.Path(n)), "%s is staged and not committed, and %s is to land", inert.Path(n), inert.Path(p))
+			return s.dirty(s.command("diff --cached -- "+inert.Path(n)), "%s is staged and not committed, and %s is to land in its place", inert.Path(n), inert.Path(p))
 		}
 	}
 	return nil

@@ -153,8 +153,8 @@ func (s *site) drifted(made *Landing, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	return problem.Errorf(problem.Refused, s.command("log "+inert.Path(made.Branch)+" -- ")+listed(paths[:1]),
-		"%s changed on %s since the change began: %w", listed(paths), made.Branch, &Drift{paths})
+	return problem.Case(&Drift{paths}, s.command("log "+inert.Path(made.Branch)+" -- ")+listed(paths[:1]),
+		"%s changed on %s since the change began", listed(paths), made.Branch)
 }
 
 // file is e unless it is a folder, which stands for no entry of its own.
@@ -199,26 +199,26 @@ func (s *site) sound(edits []git.Edit) error {
 	}
 	for i, e := range edits {
 		if i > 0 && edits[i-1].Path == e.Path {
-			return refuse(e, "it is named twice")
+			return refuse(e, "the change names that path twice")
 		}
 		if e.Path == "" || path.Clean(e.Path) != e.Path || path.IsAbs(e.Path) || strings.ContainsRune(e.Path, 0) {
-			return refuse(e, "it is no path below the work tree")
+			return refuse(e, "that is no path below the work tree")
 		}
 		if !utf8.ValidString(e.Path) {
-			return refuse(e, "its name is not UTF-8")
+			return refuse(e, "that name is not UTF-8")
 		}
 		for part := range strings.SplitSeq(e.Path, "/") {
 			if part == ".." || strings.EqualFold(part, ".git") {
-				return refuse(e, "its name is reserved")
+				return refuse(e, "that name is reserved for git, or leads out of the work tree")
 			}
 		}
 		for _, side := range []git.Entry{e.Old, e.New} {
 			switch {
 			case side.Absent(), side.Mode == git.Symlink, regular(side.Mode):
 			case side.Mode == git.Submodule:
-				return refuse(e, "it is a submodule")
+				return refuse(e, "sallyport lands no submodule")
 			default:
-				return refuse(e, fmt.Sprintf("mode %q", side.Mode))
+				return refuse(e, fmt.Sprintf("git knows no file of mode %q", side.Mode))
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func (d *desk) unlockIndex() error {
 // checked reads the index and compares its checksum, once for as long as we hold its lock and do not write it.
 func (d *desk) checked() (*git.Index, error) {
 	if !d.ownLock() {
-		return nil, d.oddState(d.command("status"), "somebody has removed our lock on the index of %q", d.Top)
+		return nil, d.oddState(d.command("status"), "another program removed the lock that sallyport held on the index of %q", d.Top)
 	}
 	if d.fresh != nil {
 		return d.fresh, nil
@@ -97,7 +97,7 @@ func (d *desk) checked() (*git.Index, error) {
 		return nil, err
 	}
 	if err := x.Check(); err != nil {
-		return nil, d.oddState(d.command("status"), "the index of %q: %v", d.Top, err)
+		return nil, d.oddState(d.command("status"), "the index of %q cannot be read: %v", d.Top, err)
 	}
 	d.fresh, d.was = x, was
 	return x, nil
@@ -112,7 +112,7 @@ func (d *desk) stillClean() error {
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
 		if now := x.Entry(st.Path); now.Entry != st.Staged.Entry || now.IntentToAdd || now.SkipWorktree {
-			return d.dirty(d.command("diff --cached -- "+inert.Path(st.Path)), "%s was staged while the landing was under way", inert.Path(st.Path))
+			return d.dirty(d.command("diff --cached -- "+inert.Path(st.Path)), "somebody staged %s while the landing was under way", inert.Path(st.Path))
 		}
 		if err := d.cleanNeighbours(x, st.Path, d.l.Edits); st.Index && !st.deletes() && err != nil {
 			return err

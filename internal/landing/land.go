@@ -148,7 +148,7 @@ func (l *Lander) commit(ctx context.Context, d *desk) error {
 		return fmt.Errorf("bring the commit of %s to %q: %w", made.ID, made.Project.Top, err)
 	}
 	if made.Checked != "" && made.Checked != made.NewTree {
-		return fmt.Errorf("the commit of %s has the tree %.12s, and the checks ran on %.12s", made.ID, made.NewTree, made.Checked)
+		return fmt.Errorf("the commit of %s has the tree %.12s, but the checks ran on %.12s", made.ID, made.NewTree, made.Checked)
 	}
 	edits, err := host.Edits(ctx, made.Head, c.OID)
 	if err != nil {
@@ -271,7 +271,7 @@ func (r *run) verify(forward bool, only pick) error {
 			want = r.l.NewCommit
 		}
 		if tip, err := r.tip(r.l.Branch); err != nil || tip != want {
-			return errors.Join(err, fmt.Errorf("branch %s names %.12s instead of %.12s", r.l.Branch, tip, want))
+			return errors.Join(err, fmt.Errorf("the branch %s is at %.12s instead of %.12s", r.l.Branch, tip, want))
 		}
 	}
 	if !r.l.WorkTree || !r.locked { // without the index's lock, neither was touched

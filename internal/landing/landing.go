@@ -47,14 +47,15 @@ func (l Landing) Unfinished() bool {
 	return l.State == Journaled || l.State == Stranded && l.Ended == nil
 }
 
-// Errors of a landing that did not begin; each names the path or the state and the way out.
+// Classes of errors of a landing that did not begin. A person reads a case of one (problem.Case), which names the path or the state
+// and the way out.
 var (
-	ErrOddState = problem.New(problem.Refused, "the repository is in the middle of something") // merge, rebase, bisect, locked index …
-	ErrDrift    = problem.New(problem.Refused, "the branch has moved on at a changed path")    // head differs from base there
-	ErrDirty    = problem.New(problem.Refused, "a changed path has uncommitted work")
-	ErrBranch   = problem.New(problem.Refused, "the branch cannot be moved from here")            // another branch checked out, or elsewhere
+	ErrOddState = problem.New(problem.Refused, "nothing can land in the repository as it stands") // merge, rebase, bisect, locked index …
+	ErrDrift    = problem.New(problem.Refused, "the branch has changed a path of the change")     // head differs from base there
+	ErrDirty    = problem.New(problem.Refused, "a path of the change has uncommitted work")
+	ErrBranch   = problem.New(problem.Refused, "nothing can land on the branch as it stands")     // another branch checked out, or elsewhere
 	ErrStale    = problem.New(problem.Refused, "the branch moved after the landing was computed") // compute again
-	ErrBusy     = problem.New(problem.Unavailable, "another landing on this repository is under way")
+	ErrBusy     = problem.New(problem.Unavailable, "another landing in this repository is under way")
 )
 
 // Drift is ErrDrift with the paths.

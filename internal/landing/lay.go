@@ -314,7 +314,7 @@ func (d *desk) writeNote() error {
 	if err := d.create("note", raw, 0o600); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s is landing as %s; this lock goes when that is done or taken back.\n", d.l.Change, d.l.ID)
+	text := fmt.Sprintf("%s is landing as %s; sallyport removes this lock once the landing is done or rolled back.\n", d.l.Change, d.l.ID)
 	if err := d.create("lock", []byte(text), 0o644); err != nil {
 		return err
 	}

@@ -22,11 +22,11 @@ func locked(folder *os.File) error {
 	dir := inert.Path(folder.Name())
 	pid := holder(folder)
 	if pid <= 0 {
-		return problem.Errorf(problem.Unavailable, "cat /proc/locks", "%s is locked (flock) by a process that cannot be seen from here: %w", dir, ErrLocked)
+		return problem.Case(ErrLocked, "cat /proc/locks", "a process that cannot be seen from here holds a lock (flock) on %s", dir)
 	}
 	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // it may be gone by now
-	return problem.Errorf(problem.Unavailable, fmt.Sprintf("ps -f -p %d", pid),
-		"%s is locked (flock) by process %d (%q): %w", dir, pid, strings.TrimSpace(string(name)), ErrLocked)
+	return problem.Case(ErrLocked, fmt.Sprintf("ps -f -p %d", pid),
+		"process %d (%q) holds a lock (flock) on %s", pid, strings.TrimSpace(string(name)), dir)
 }
 
 // holder returns the process that holds a flock on an open file; 0 if none is told.

@@ -30,7 +30,7 @@ func Subject(text string) string {
 	if strings.HasPrefix(line, "---") { // where git ends a message
 		line = strings.TrimLeft(line, "- ")
 	}
-	return cut(oneLine(cmp.Or(line, "no words")), subjectMax)
+	return cut(oneLine(cmp.Or(line, "no description")), subjectMax)
 }
 
 // Reverting is the subject of a commit that takes back the one with subject.

@@ -82,7 +82,7 @@ func (d *desk) checkSlot(i int) error {
 }
 
 func (d *desk) edited(st *step) error {
-	return d.dirty(d.command("diff -- "+inert.Path(st.Path)), "%s was changed while the landing was under way", inert.Path(st.Path))
+	return d.dirty(d.command("diff -- "+inert.Path(st.Path)), "somebody changed %s while the landing was under way", inert.Path(st.Path))
 }
 
 // at runs do with the open folder of a step's path and its last name.
@@ -157,7 +157,7 @@ func (d *desk) expect(i int, back func() error) error {
 			d.out[i] = f
 			return nil
 		}
-		because = d.dirty("fuser -v "+inert.Path(d.Top+"/"+st.Path), "%s is open for writing in some program", inert.Path(st.Path))
+		because = d.dirty("fuser -v "+inert.Path(d.Top+"/"+st.Path), "some program has %s open for writing", inert.Path(st.Path))
 	}
 	if err != nil && !errors.Is(err, errChanging) {
 		return fmt.Errorf("look at what was %q: %w", st.Path, err)
@@ -230,7 +230,7 @@ func (d *desk) giveRooms(rooms []room, p string) error {
 			continue
 		}
 		if errors.Is(err, unix.EEXIST) {
-			return d.unreadable(p, &inWay{up, "is no folder"})
+			return d.unreadable(p, &inWay{up, "is not a folder"})
 		}
 		if err != nil {
 			return d.refused("add", up, err)
@@ -257,7 +257,7 @@ func (d *desk) dropRoom(r room) error {
 func (d *desk) refused(verb, p string, err error) error {
 	if errors.Is(err, unix.EINVAL) {
 		return problem.Errorf(problem.Refused, "findmnt -T "+inert.Path(d.Top),
-			"the file system of %q cannot let two names change places, so nothing can land there safely: %w", d.Top, err)
+			"the file system of %q cannot exchange two files in one step (renameat2), so nothing can land there safely: %w", d.Top, err)
 	}
 	return fmt.Errorf("%s %q in %q: %w", verb, p, d.Top, err)
 }
@@ -289,7 +289,7 @@ func (d *desk) backward(only pick) error {
 }
 
 func (d *desk) stays(st *step) {
-	text := inert.Path(st.Path) + " was changed meanwhile and stays as it is"
+	text := inert.Path(st.Path) + " was changed meanwhile, and stays as you have it"
 	if !slices.Contains(d.left, text) {
 		d.left = append(d.left, text)
 	}

@@ -131,7 +131,7 @@ func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
 	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil {
 		t.Fatal(err)
 	}
-	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "a.txt is open for writing") {
+	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "has a.txt open for writing") {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
 	if d := differ(look(t, r.Top), before); d != "" {
@@ -314,7 +314,7 @@ func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
 			if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 				t.Fatal(err)
 			}
-			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "removed our lock") {
+			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "removed the lock") {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
 			if d := differ(look(t, r.Top), before); d != "" {

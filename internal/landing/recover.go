@@ -33,7 +33,7 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 			}
 			r.left = append(r.left, reason(cause))
 		}
-		if err := r.moveRef(ctx, refOld, r.l.Head, r.l.NewCommit, "take back"); err != nil {
+		if err := r.moveRef(ctx, refOld, r.l.Head, r.l.NewCommit, "roll back"); err != nil {
 			return "", err
 		}
 		tip = r.l.Head
@@ -157,7 +157,7 @@ func (r *run) resume(ctx context.Context) error {
 		return err
 	}
 	if state == Undone {
-		r.wrapUp(state, errors.New("the host stopped in the middle of it"))
+		r.wrapUp(state, errors.New("sallyport stopped in the middle of the landing"))
 	} else {
 		r.wrapUp(state, nil)
 	}

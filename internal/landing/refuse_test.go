@@ -63,13 +63,13 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		{"split index", run("update-index --split-index"), landing.ErrOddState, "is split", "--no-split-index"},
 		{"split index by configuration", run("config core.splitIndex true", "update-index --split-index"), landing.ErrOddState, "core.splitIndex", "config core.splitIndex false; git"},
 		{"sparse index", run("sparse-checkout set --cone --sparse-index other"), landing.ErrOddState, "is sparse", "sparse-checkout reapply --no-sparse-index"},
-		{"touched path outside of a sparse checkout", run("sparse-checkout set --cone other"), landing.ErrOddState, "d2f/x is left out by the sparse checkout", "sparse-checkout add d2f"},
+		{"touched path outside of a sparse checkout", run("sparse-checkout set --cone other"), landing.ErrOddState, "touches d2f/x, which the sparse checkout", "sparse-checkout add d2f"},
 		{"reftable", func(t *testing.T, r repo, _ *landing.Order) {
 			if err := os.Mkdir(filepath.Join(r.GitDir, "reftable"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}, landing.ErrOddState, "in a reftable", "refs migrate"},
-		{"touched path skip-worktree", run("update-index --skip-worktree a"), landing.ErrOddState, "a is marked skip-worktree", "--no-skip-worktree a"},
+		{"touched path skip-worktree", run("update-index --skip-worktree a"), landing.ErrOddState, "touches a, which git is told to leave alone", "--no-skip-worktree a"},
 		{"no symlinks", run("config core.symlinks false"), landing.ErrOddState, "core.symlinks", "config core.symlinks true"},
 		{"another branch checked out", run("switch -q conflicting"), landing.ErrBranch, `"conflicting" checked out`, "switch main"},
 		{"branch checked out in another work tree too", func(t *testing.T, r repo, _ *landing.Order) {
@@ -104,15 +104,15 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			write("d2f/more", "m")(t, r, o)
 			run("add d2f", "commit -qm newer")(t, r, o)
 		}, landing.ErrDrift, "d2f/more changed on main", "log main"},
-		{"touched file edited", write("a", "mine\n"), landing.ErrDirty, "a was changed in the work tree", "diff -- a"},
-		{"touched file deleted", func(t *testing.T, r repo, _ *landing.Order) { os.Remove(filepath.Join(r.Top, "a")) }, landing.ErrDirty, "a was deleted", "status -- a"},
-		{"touched file's mode changed", func(t *testing.T, r repo, _ *landing.Order) { os.Chmod(filepath.Join(r.Top, "a"), 0o755) }, landing.ErrDirty, "a was changed", "diff -- a"},
+		{"touched file edited", write("a", "mine\n"), landing.ErrDirty, "a has changes in the work tree", "diff -- a"},
+		{"touched file deleted", func(t *testing.T, r repo, _ *landing.Order) { os.Remove(filepath.Join(r.Top, "a")) }, landing.ErrDirty, "a is deleted", "status -- a"},
+		{"touched file's mode changed", func(t *testing.T, r repo, _ *landing.Order) { os.Chmod(filepath.Join(r.Top, "a"), 0o755) }, landing.ErrDirty, "a has changes", "diff -- a"},
 		{"touched file staged", func(t *testing.T, r repo, o *landing.Order) {
 			write("a", "mine\n")(t, r, o)
 			run("add a")(t, r, o)
 			write("a", "a\n")(t, r, o)
 		}, landing.ErrDirty, "a has staged changes", "diff --cached -- a"},
-		{"file to be deleted was edited", write("gone", "mine\n"), landing.ErrDirty, "gone was changed", "diff -- gone"},
+		{"file to be deleted was edited", write("gone", "mine\n"), landing.ErrDirty, "gone has changes", "diff -- gone"},
 		{"untracked file in the way", write("new/n", "mine\n"), landing.ErrDirty, "new/n is an untracked file", "mv -i"},
 		{"ignored file in the way", func(t *testing.T, r repo, o *landing.Order) {
 			write(".git/info/exclude", "new\n")(t, r, o)
@@ -121,7 +121,7 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		{"announced with add -N", func(t *testing.T, r repo, o *landing.Order) {
 			write("new/n", "n\n")(t, r, o)
 			run("add -N new/n")(t, r, o)
-		}, landing.ErrDirty, "new/n was announced", "status -- new/n"},
+		}, landing.ErrDirty, "new/n is added with git add -N", "status -- new/n"},
 		{"untracked file where a folder is needed", write("new", "mine\n"), landing.ErrDirty, "new is in the way", "ls -ld"},
 		{"link where a folder is needed", func(t *testing.T, r repo, _ *landing.Order) {
 			os.Symlink(t.TempDir(), filepath.Join(r.Top, "new"))
@@ -142,7 +142,7 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		}, landing.ErrDirty, "d2f/mine is staged", "diff --cached"},
 		{"a path outside", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].Path = "../x" }, nil, `"../x" cannot land`, "status"},
 		{"a path in .git", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].Path = "dir/.GIT/config" }, nil, "cannot land", "status"},
-		{"a submodule", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].New.Mode = git.Submodule; o.Source = "" }, nil, "is a submodule", "status"},
+		{"a submodule", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].New.Mode = git.Submodule; o.Source = "" }, nil, "lands no submodule", "status"},
 		{"other bytes than were approved", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].New = o.Edits[1].Old }, nil, "not what was approved", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- attempt(&landing.Lander{Host: beside, Ops: ops}, orders[0], &journal{}) }()
 	<-entered
-	if err := attempt(&landing.Lander{Host: beside, Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) || !errors.Is(err, landing.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("by process %d (", os.Getpid())) {
+	if err := attempt(&landing.Lander{Host: beside, Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) || !errors.Is(err, landing.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d (", os.Getpid())) {
 		t.Fatalf("the second landing says %v, want busy, and who holds the lock", err)
 	}
 	second := make(chan error, 1)

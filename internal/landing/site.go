@@ -3,7 +3,6 @@ package landing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -121,7 +120,7 @@ func openSite(ctx context.Context, p git.Project) (*site, error) {
 		var err error
 		if *f.to, err = openFolder(f.path, p.ObjectFormat, p.UID); err != nil {
 			s.close()
-			return nil, problem.Errorf(problem.Unavailable, "git -C "+inert.Path(p.Top)+" status", "the repository %q: %w", p.Top, err)
+			return nil, problem.Errorf(problem.Unavailable, "git -C "+inert.Path(p.Top)+" status", "the repository %q cannot be opened: %w", p.Top, err)
 		}
 	}
 	s.ask(ctx)
@@ -160,7 +159,7 @@ func (s *site) reopen(ctx context.Context) error {
 func (s *site) command(words string) string { return "git -C " + inert.Path(s.Top) + " " + words }
 
 func (s *site) oddState(next, format string, args ...any) error {
-	return problem.Errorf(problem.Refused, next, "%s: %w", fmt.Sprintf(format, args...), ErrOddState)
+	return problem.Case(ErrOddState, next, format, args...)
 }
 
 // operations are what git leaves in a git directory while it waits for a person (SM-104).
@@ -178,11 +177,11 @@ var operations = []struct{ file, name, next string }{
 // odd refuses a repository in the middle of something, or of a kind that cannot be landed on, by name.
 func (s *site) odd() error {
 	if s.common.has("reftable") {
-		return s.oddState(s.command("refs migrate --ref-format=files"), "%q keeps its branches in a reftable, not in files", s.Top)
+		return s.oddState(s.command("refs migrate --ref-format=files"), "%q keeps its branches in a reftable, and sallyport lands only where git keeps them in files", s.Top)
 	}
 	for _, o := range operations {
 		if s.gitDir.has(o.file) {
-			return s.oddState(s.command(o.next), "%s is under way in %q", o.name, s.Top)
+			return s.oddState(s.command(o.next), "%s is under way in %q: finish it first", o.name, s.Top)
 		}
 	}
 	return nil
@@ -212,26 +211,26 @@ func (s *site) free(branch string, here bool) error {
 		return err
 	}
 	if here && now != branch {
-		return problem.Errorf(problem.Refused, s.command("switch "+inert.Path(branch)),
-			"%q has %q checked out, and the change is for %q: %w", s.Top, now, branch, ErrBranch)
+		return problem.Case(ErrBranch, s.command("switch "+inert.Path(branch)),
+			"%q has the branch %q checked out, and the change is for %q", s.Top, now, branch)
 	}
 	if !here && now == branch {
-		return problem.Errorf(problem.Refused, s.command("status"),
-			"%q was checked out in %q after the change began: %w", branch, s.Top, ErrBranch)
+		return problem.Case(ErrBranch, s.command("switch BRANCH"),
+			"the branch %q was checked out in %q after the change began: switch to another one, and approve again", branch, s.Top)
 	}
 	if at, err := s.elsewhere(branch); err != nil || at != "" {
 		if err != nil {
 			return err
 		}
-		return problem.Errorf(problem.Refused, s.command("worktree list"),
-			"%q is checked out or being rebased in another work tree (%q): %w", branch, at, ErrBranch)
+		return problem.Case(ErrBranch, s.command("worktree list"),
+			"the branch %q is checked out or being rebased in another work tree (%q)", branch, at)
 	}
 	text, err := s.common.small("refs/heads/" + branch)
 	if err != nil {
 		return err
 	}
 	if strings.HasPrefix(text, "ref:") {
-		return problem.Errorf(problem.Refused, s.command("branch --list"), "%q is another name of a branch: %w", branch, ErrBranch)
+		return problem.Case(ErrBranch, s.command("branch --list"), "%q is only another name of a branch (a symbolic ref): name that branch", branch)
 	}
 	return nil
 }
@@ -307,7 +306,7 @@ func (s *site) tip(branch string) (git.OID, error) {
 		return "", err
 	}
 	if oid == "" {
-		return "", problem.Errorf(problem.Refused, s.towardsCommit(branch), "branch %q of %q has no commit: %w", branch, s.Top, ErrBranch)
+		return "", problem.Case(ErrBranch, s.towardsCommit(branch), "the branch %q of %q has no commit", branch, s.Top)
 	}
 	return oid, nil
 }

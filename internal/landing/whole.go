@@ -64,14 +64,14 @@ func (s *site) plainTree() error {
 		return err
 	}
 	if !s.set["core.symlinks"] {
-		return s.oddState(s.command("config core.symlinks true"), "%q keeps links as plain files (core.symlinks)", s.Top)
+		return s.oddState(s.command("config core.symlinks true"), "%q keeps symbolic links as plain files (core.symlinks=false)", s.Top)
 	}
 	return nil
 }
 
 // lockedOut names the lock that a person's git holds, or has left behind.
 func (s *site) lockedOut(path string) error {
-	return s.oddState("rm -i "+inert.Path(path), "%q is locked by %q: another git is at work there, or was killed", s.Top, path)
+	return s.oddState("rm -i "+inert.Path(path), "the lock %[2]q is there: another git works in %[1]q, or was killed; if none does, remove the lock", s.Top, path)
 }
 
 // index reads the index; the file is what was read, zero if there is none.
@@ -83,18 +83,18 @@ func (s *site) index() (*git.Index, unix.Stat_t, error) {
 	}
 	x, err := git.ParseIndex(raw, s.ObjectFormat)
 	if err != nil {
-		return nil, st, s.oddState(s.command("status"), "the index of %q: %v", s.Top, err)
+		return nil, st, s.oddState(s.command("status"), "the index of %q cannot be read: %v", s.Top, err)
 	}
 	switch {
 	case x.Split && s.set["core.splitindex"]: // git would split it again
-		return nil, st, s.oddState(s.command("config core.splitIndex false")+"; "+s.command("update-index --no-split-index"), "the index of %q is split (core.splitIndex)", s.Top)
+		return nil, st, s.oddState(s.command("config core.splitIndex false")+"; "+s.command("update-index --no-split-index"), "the index of %q is split (core.splitIndex), and sallyport writes only a whole one", s.Top)
 	case x.Split:
-		return nil, st, s.oddState(s.command("update-index --no-split-index"), "the index of %q is split", s.Top)
+		return nil, st, s.oddState(s.command("update-index --no-split-index"), "the index of %q is split, and sallyport writes only a whole one", s.Top)
 	case x.Sparse:
-		return nil, st, s.oddState(s.command("sparse-checkout reapply --no-sparse-index"), "the index of %q is sparse", s.Top)
+		return nil, st, s.oddState(s.command("sparse-checkout reapply --no-sparse-index"), "the index of %q is sparse, and sallyport writes only a full one", s.Top)
 	}
 	if u := x.Unmerged(); len(u) > 0 {
-		return nil, st, s.oddState(s.command("status"), "%s has conflicts in %q", listed(u), s.Top)
+		return nil, st, s.oddState(s.command("status"), "%s has conflicts in %q that are not resolved", listed(u), s.Top)
 	}
 	return x, st, nil
 }
@@ -114,10 +114,10 @@ func (s *site) rawIndex(st *unix.Stat_t) ([]byte, error) {
 		return nil, fmt.Errorf("read the index of %q: %w", s.Top, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, s.oddState(s.command("status"), "the index of %q is no file", s.Top)
+		return nil, s.oddState(s.command("status"), "the index of %q is not a regular file", s.Top)
 	}
 	if st.Size > most {
-		return nil, s.oddState(s.command("status"), "the index of %q claims %d bytes; at most %d are read", s.Top, st.Size, most)
+		return nil, s.oddState(s.command("status"), "the index of %q has %d bytes; sallyport reads at most %d", s.Top, st.Size, most)
 	}
 	raw := make([]byte, st.Size)
 	if _, err := io.ReadFull(f, raw); err != nil {

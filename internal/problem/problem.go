@@ -44,6 +44,13 @@ func Errorf(kind Kind, next, format string, args ...any) error {
 	return &Problem{Kind: kind, Text: err.Error(), Next: next, err: err}
 }
 
+// Case returns one case of a class of problems: errors.Is finds the class, whose kind counts. The text is the case's alone, as the
+// class says less, and of another case; %w works as in Errorf.
+func Case(class error, next, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &Problem{Kind: KindOf(class), Text: err.Error(), Next: next, err: errors.Join(err, class)}
+}
+
 // Of returns the outermost problem in err's tree. Its text is err's own, so that
 // what callers wrapped around it is kept. An error without a problem is Internal, unless a full or read-only
 // disk is what it is about.

@@ -90,3 +90,18 @@ func TestADiskThatTakesNothingIsNamedWhoeverSaysIt(t *testing.T) {
 		}
 	}
 }
+
+// A class says of every case something that is true of few: an empty repository is no branch that cannot be moved.
+func TestACaseOfAClassIsToldInItsOwnWords(t *testing.T) {
+	err := problem.Case(errMoved, "git status", "%q has a new commit: %w", "main", io.EOF)
+	if p := problem.Of(err); p.Kind != problem.Conflict || p.Text != `"main" has a new commit: EOF` || p.Next != "git status" {
+		t.Errorf("%s %q, next %q", p.Kind, p.Text, p.Next)
+	}
+	if wrapped := fmt.Errorf("land: %w", err); !errors.Is(wrapped, errMoved) || !errors.Is(wrapped, io.EOF) {
+		t.Errorf("%v lost its class, or what it wraps", wrapped)
+	}
+	bare := problem.Case(fmt.Errorf("%w", errMoved), "", "it has gone")
+	if p := problem.Of(bare); p.Kind != problem.Conflict || p.Text != "it has gone" || p.Next != "" {
+		t.Errorf("%s %q, next %q", p.Kind, p.Text, p.Next)
+	}
+}

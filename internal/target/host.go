@@ -310,7 +310,7 @@ func (h Host) Wait(ctx context.Context, t Target, at Place) error {
 			misses++
 			late := now.Sub(began) >= t.Probe.Within
 			if answered && (misses >= missesMax || late) {
-				return fmt.Errorf("it answered, and then did not: %w", err)
+				return fmt.Errorf("the target answered at first, then stopped answering: %w", err)
 			}
 			if late {
 				return fmt.Errorf("the probe did not pass: %w", err)

@@ -353,8 +353,8 @@ func TestATargetCountsWhenItHasAnsweredForLongEnough(t *testing.T) {
 		"after a while":           {"xxxxxo", 50 * time.Millisecond, 10 * time.Second, "", 7, 1000},
 		"never":                   {"x", 50 * time.Millisecond, 200 * time.Millisecond, "the probe did not pass: GET http", 2, 1000},
 		"once more the old one":   {"oxo", 50 * time.Millisecond, 10 * time.Second, "", 4, 1000},
-		"answers and then dies":   {"ox", 10 * time.Second, 10 * time.Second, "it answered, and then did not: GET http", 4, 4},
-		"flaps":                   {flap, time.Second, 400 * time.Millisecond, "it answered, and then did not: GET http", 4, 1000},
+		"answers and then dies":   {"ox", 10 * time.Second, 10 * time.Second, "the target answered at first, then stopped answering: GET http", 4, 4},
+		"flaps":                   {flap, time.Second, 400 * time.Millisecond, "the target answered at first, then stopped answering: GET http", 4, 1000},
 		"begins at the very last": {"xxxxxxxxo", 100 * time.Millisecond, 100 * time.Millisecond, "the probe did not pass", 1, 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
