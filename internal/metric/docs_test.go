@@ -13,7 +13,7 @@ import (
 const (
 	docsPath   = "../../docs/metrics.md"
 	seriesHead = "| metric | type | unit | labels | meaning |\n|---|---|---|---|---|\n"
-	alertHead  = "| alert | raised over | of |\n|---|---|---|\n"
+	alertHead  = "| alert | raised when N is over | what N is |\n|---|---|---|\n"
 )
 
 // seriesTable is every metric that is registered, with the labels' values.
@@ -60,7 +60,7 @@ func alertTable() string {
 		for _, cut := range []string{"; the limit is %s", ", each over %s", ": %s, and the maximum is %s"} {
 			of = strings.TrimSuffix(of, cut)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Name, quantity(r.Limit, r.Unit), strings.ReplaceAll(of, "%s", "so much"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Name, quantity(r.Limit, r.Unit), strings.ReplaceAll(of, "%s", "N"))
 	}
 	return b.String()
 }
