@@ -83,11 +83,6 @@ func (c *Controller) landNow(ctx context.Context, row store.Change, p proposal.P
 	if err != nil {
 		return err
 	}
-	undo, err := c.ensured(ctx, row, p)
-	if err != nil {
-		return err
-	}
-	defer undo()
 	// Another home, or a person, may commit on other paths between computing and the lock.
 	for range staleMax {
 		var computed landing.Landing
@@ -415,7 +410,7 @@ func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Pro
 		return landing.Order{}, err
 	}
 	return landing.Order{
-		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut,
+		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, New: r.From != "",
 		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.author, Committer: made.committer, Signing: made.signing,
 		Message: made.message,
 	}, nil

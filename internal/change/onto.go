@@ -7,7 +7,6 @@ import (
 	"sallyport/internal/git"
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
-	"sallyport/internal/proposal"
 	"sallyport/internal/request"
 	"sallyport/internal/store"
 )
@@ -34,33 +33,6 @@ func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
 	}
 	r.From, r.Branch, r.Onto, r.CheckedOut = r.Branch, r.Onto, "", false
 	return nil
-}
-
-// ensured makes the branch that a change lands on, at the change's base, if it lands on a new one. undo removes it again if nothing
-// has landed on it; what stands on it by then is never removed.
-func (c *Controller) ensured(ctx context.Context, row store.Change, p proposal.Proposal) (undo func(), err error) {
-	undo = func() {}
-	r, dir := row.Request, row.Request.Project.Common(c.Ops)
-	if r.From == "" {
-		return undo, nil
-	}
-	there, err := dir.Branch(ctx, r.Branch)
-	if err != nil || there {
-		return undo, err
-	}
-	ref := "refs/heads/" + r.Branch
-	if err := dir.UpdateRefLog(ctx, "onto:create", ref, p.Base, "", "sallyport: branch for "+string(row.ID)); err != nil {
-		return undo, fmt.Errorf("make the branch %s: %w", r.Branch, err)
-	}
-	return func() {
-		ctx := context.WithoutCancel(ctx)
-		if at, err := dir.Resolve(ctx, ref); err != nil || at != p.Base {
-			return
-		}
-		if err := dir.UpdateRef(ctx, "onto:remove", ref, "", p.Base); err != nil {
-			c.Log.Warn("a branch that was made for a landing, which did not happen, was not removed", "branch", r.Branch, "error", err)
-		}
-	}, nil
 }
 
 // ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.

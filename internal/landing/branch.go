@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -64,17 +65,40 @@ func (r *run) moveRef(ctx context.Context, file string, to, from git.OID, verb s
 	if err != nil {
 		return err
 	}
-	if tip != from {
+	if tip != from || from == r.l.Head && !r.asComputed(tip) {
 		return r.stale()
 	}
 
-	message := "sallyport: " + verb + " " + string(r.l.Change)
-	if err := r.ops.Do("ref:log", func() error { return r.logRef(from, to, message) }); err != nil {
+	message, was := "sallyport: "+verb+" "+string(r.l.Change), from
+	if r.l.New {
+		was = git.OID(strings.Repeat("0", len(from))) // git's word for a branch that was not there
+	}
+	if err := r.ops.Do("ref:log", func() error { return r.logRef(was, to, message) }); err != nil {
 		return fmt.Errorf("write the reflog of %s: %w", r.l.Branch, err)
 	}
 	if err := r.ops.Do("ref:update", r.renameRef); err != nil {
 		return fmt.Errorf("move %s to %.12s: %w", r.l.Branch, to, err)
 	}
+	return nil
+}
+
+// asComputed reports whether the branch, whose commit is tip, is as it was when the landing was computed: also in not being there.
+func (d *desk) asComputed(tip git.OID) bool {
+	return tip == d.l.Head && (!d.l.New || d.absent(d.l.Branch))
+}
+
+// takeBack makes the branch what it was before it landed. One that was not there goes.
+func (r *run) takeBack(ctx context.Context) error {
+	if !r.l.New {
+		return r.moveRef(ctx, refOld, r.l.Head, r.l.NewCommit, "roll back")
+	}
+	if err := r.unlockRef(); err != nil {
+		return err
+	}
+	if err := r.Common(r.ops).UpdateRef(ctx, "ref:remove", r.ref(), "", r.l.NewCommit); err != nil {
+		return fmt.Errorf("remove %s again: %w", r.l.Branch, err)
+	}
+	r.ground = r.l.Head
 	return nil
 }
 

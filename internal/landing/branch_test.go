@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/disk"
 	"sallyport/internal/landing"
 	"sallyport/internal/problem"
 )
@@ -158,4 +159,69 @@ func TestABranchIsMovedAsGitMovesIt(t *testing.T) {
 			gitIn(t, r.Top, "", "branch", "-qD", c.branch)
 		})
 	}
+}
+
+// TestABranchThatIsToBeMadeIsMadeByItsLanding, and by nothing else: it is there with what lands, or not at all.
+func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
+	order := func(t *testing.T) (repo, landing.Order) {
+		r, o := plain(t)
+		o.Branch, o.WorkTree, o.New = "team/new", false, true
+		return r, o
+	}
+	there := func(r repo) string {
+		at, _ := tryGit(r.Top, "", "rev-parse", "-q", "--verify", "refs/heads/team/new")
+		return strings.TrimSpace(at)
+	}
+	t.Run("it lands", func(t *testing.T) {
+		r, o := order(t)
+		done := r.land(t, o)
+		if at := there(r); at != string(done.NewCommit) || !done.New || gitIn(t, r.Top, "", "rev-parse", at+"^") != string(o.Base) {
+			t.Errorf("it is at %q, and %+v landed", at, done)
+		}
+		if raw, _ := os.ReadFile(filepath.Join(r.CommonDir, "logs/refs/heads/team/new")); !strings.HasPrefix(string(raw), strings.Repeat("0", 40)+" "+string(done.NewCommit)) {
+			t.Errorf("its reflog: %q", raw)
+		}
+	})
+	t.Run("taken back", func(t *testing.T) {
+		r, o := order(t)
+		before := look(t, r.Top)
+		j := &journal{}
+		l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(name string, run func() error) error {
+			if err := run(); err != nil || name != "ref:update" {
+				return err
+			}
+			return errors.New("the disk is gone")
+		}}}
+		if err := attempt(l, o, j); err != nil {
+			t.Fatal(err)
+		}
+		if j.row.State != landing.Undone || there(r) != "" {
+			t.Errorf("%s %q, it is at %q", j.row.State, j.row.Reason, there(r))
+		}
+		if d := differ(look(t, r.Top), before); d != "" {
+			t.Error(d)
+		}
+	})
+	for name, at := range map[string]string{"git:import": "begun", "ref:lock": "locked"} {
+		t.Run("a person makes it when ours has "+at, func(t *testing.T) {
+			r, o := order(t)
+			l := &landing.Lander{Host: beside, Ops: meddle(name, true, func() {
+				put(t, filepath.Join(r.CommonDir, "refs/heads/team/new"), string(o.Base)+"\n", 0o644)
+			})}
+			if err := attempt(l, o, &journal{}); !errors.Is(err, landing.ErrStale) || there(r) != string(o.Base) {
+				t.Errorf("%v, it is at %q", err, there(r))
+			}
+			o.Landing += "b"
+			if done := r.land(t, o); done.New || there(r) != string(done.NewCommit) {
+				t.Errorf("%+v, it is at %q", done, there(r))
+			}
+		})
+	}
+	t.Run("another branch is in its way", func(t *testing.T) {
+		r, o := order(t)
+		gitIn(t, r.Top, "", "branch", "team")
+		if err := attempt(&landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), "none can stand below it") {
+			t.Errorf("%v", err)
+		}
+	})
 }

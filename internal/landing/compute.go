@@ -26,6 +26,11 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 		ID: o.Landing, Change: o.Change, Project: o.Project, Branch: o.Branch, WorkTree: o.WorkTree,
 		Message: o.Message, Signing: o.Signing, Author: o.Author, Committer: o.Committer, Started: time.Now().UTC(),
 	}
+	if o.New {
+		if made.New, err = s.toMake(ctx, o.Branch, o.Base); err != nil {
+			return Landing{}, err
+		}
+	}
 	head, x, err := s.look(ctx, o.Branch, o.WorkTree, l.wait(waitForGit))
 	if err != nil {
 		return Landing{}, err

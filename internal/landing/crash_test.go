@@ -109,6 +109,11 @@ func TestACrashAnywhereLeavesOldOrNewExactly(t *testing.T) {
 			o.WorkTree = false
 			return o
 		},
+		"a branch that is to be made": func(r repo, o landing.Order) landing.Order {
+			gitIn(t, r.Top, "", "stash", "-q")
+			o.Branch, o.WorkTree, o.New = "team/new", false, true
+			return o
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := makeWorld(t, order)
@@ -120,7 +125,7 @@ func TestACrashAnywhereLeavesOldOrNewExactly(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if raw, err := os.ReadFile(filepath.Join(r.CommonDir, "refs/heads/main.lock")); err == nil {
+				if raw, err := os.ReadFile(filepath.Join(r.CommonDir, "refs/heads", o.Branch+".lock")); err == nil {
 					if locked++; strings.TrimSpace(string(raw)) != string(j.row.NewCommit) {
 						t.Errorf("a lock on the branch that says %q", raw)
 					}

@@ -91,11 +91,16 @@ func (l *Lander) begin(ctx context.Context, d *desk) error {
 	if err := d.configure(); err != nil {
 		return err
 	}
+	if made.New {
+		if _, err := d.toMake(ctx, made.Branch, made.Head); err != nil {
+			return err
+		}
+	}
 	head, x, err := d.look(ctx, made.Branch, made.WorkTree, l.wait(waitForGit))
 	if err != nil {
 		return err
 	}
-	if head != made.Head {
+	if !d.asComputed(head) {
 		return d.stale()
 	}
 	if err := d.sound(made.Edits); err != nil {
@@ -219,7 +224,7 @@ func (r *run) carryOut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if head != l.Head {
+	if !r.asComputed(head) {
 		return r.stale()
 	}
 	if l.WorkTree {

@@ -26,6 +26,7 @@ type Landing struct {
 	Project   git.Project   `json:"project"`
 	Branch    string        `json:"branch"`            // short name
 	WorkTree  bool          `json:"work_tree"`         // the branch is checked out in Project.Top
+	New       bool          `json:"new,omitempty"`     // the branch is not there before it has landed; Head is what it stands on
 	Head      git.OID       `json:"head"`              // of the branch when it was computed; the compare of compare-and-set
 	Edits     []git.Edit    `json:"edits"`             // relative to Head; path by path
 	Skip      []string      `json:"skip"`              // approved paths that already were as approved
@@ -71,6 +72,7 @@ type Order struct {
 	Project   git.Project
 	Branch    string
 	WorkTree  bool // expect the branch to be checked out at Project.Top
+	New       bool // a branch that is not there is made, on Base
 	Base      git.OID
 	Edits     []git.Edit   // approved, relative to Base
 	Source    git.OID      // commit with the approved tree, in the host's repository

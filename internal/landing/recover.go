@@ -33,7 +33,7 @@ func (r *run) settle(ctx context.Context, onwards bool) (State, error) {
 			}
 			r.left = append(r.left, reason(cause))
 		}
-		if err := r.moveRef(ctx, refOld, r.l.Head, r.l.NewCommit, "roll back"); err != nil {
+		if err := r.takeBack(ctx); err != nil {
 			return "", err
 		}
 		tip = r.l.Head
@@ -117,6 +117,9 @@ func (l *Lander) Recover(ctx context.Context, open Landing, steps Steps) (Landin
 		return l.gone(open, steps, err)
 	}
 	ctx = context.WithoutCancel(ctx)
+	if open.New {
+		s.ground = open.Head
+	}
 	d := &desk{site: s, ops: l.Ops, l: &open}
 	defer d.end()
 	r := run{Lander: l, desk: d}

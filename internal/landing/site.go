@@ -107,6 +107,7 @@ type site struct {
 	common  *folder
 	objects *git.Session    // of the common git directory
 	set     map[string]bool // of configure
+	ground  git.OID         // what a branch that is not there yet will stand on; "" = it has to be there
 	asked   chan answer     // by ask
 }
 
@@ -299,11 +300,26 @@ func (s *site) absent(branch string) bool {
 	return err == nil && oid == ""
 }
 
-// tip returns the commit that branch names.
+// toMake reports whether a branch is still to be made, and has it stand on a commit until then.
+func (s *site) toMake(ctx context.Context, branch string, on git.OID) (bool, error) {
+	there, err := s.Common(disk.Ops{}).Branch(ctx, branch)
+	if err != nil {
+		return false, problem.Errorf(problem.Refused, s.command("branch --list"), "%q cannot be made in %q: %w: %w", branch, s.Top, err, ErrBranch)
+	}
+	if !there {
+		s.ground = on
+	}
+	return !there, nil
+}
+
+// tip returns the commit that branch names, or will stand on.
 func (s *site) tip(branch string) (git.OID, error) {
 	oid, err := s.objects.Resolve("refs/heads/" + branch + "^{commit}")
 	if err != nil {
 		return "", err
+	}
+	if oid == "" && s.ground != "" && s.absent(branch) {
+		return s.ground, nil
 	}
 	if oid == "" {
 		return "", problem.Case(ErrBranch, s.towardsCommit(branch), "the branch %q of %q has no commit", branch, s.Top)
