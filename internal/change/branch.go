@@ -27,6 +27,10 @@ func (c *Controller) Branch(ctx context.Context, change id.Change, name string, 
 	if err := c.Owner.MayDecide(by); err != nil {
 		return Branched{}, err
 	}
+	name, err := git.Short(name)
+	if err != nil {
+		return Branched{}, problem.Errorf(problem.Usage, "sallyport change branch --help", "%w", err)
+	}
 	d, err := c.Show(ctx, change)
 	if err != nil {
 		return Branched{}, err

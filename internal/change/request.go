@@ -126,6 +126,11 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 		return err
 	}
 	r.Project = project
+	for flag, name := range map[string]*string{"--branch": &r.Branch, "--onto": &r.Onto} {
+		if *name, err = git.Short(*name); err != nil {
+			return problem.Errorf(problem.Usage, "git -C "+inert.Path(project.Top)+" branch --list", "%s: %w", flag, err)
+		}
+	}
 	site, err := c.Lander.Inspect(ctx, project, r.Branch)
 	if err != nil {
 		return err

@@ -108,6 +108,15 @@ func (d Dir) Take(ctx context.Context, op string, from Dir, list string) (pack s
 	return pack, err
 }
 
+// Short is the short name of a branch that a person gives short or in full. A full name of what is no branch is an error.
+func Short(name string) (string, error) {
+	short, branch := strings.CutPrefix(name, "refs/heads/")
+	if !branch && strings.HasPrefix(name, "refs/") {
+		return "", fmt.Errorf("%q names no branch; the full name of one begins with refs/heads/", name)
+	}
+	return short, nil
+}
+
 // Branch reports whether there is a branch of that short name. A name that none can have beside those that are there is an error.
 func (d Dir) Branch(ctx context.Context, name string) (bool, error) {
 	ref := "refs/heads/" + name
