@@ -235,7 +235,7 @@ func (c *Controller) outcome(ctx context.Context, row store.Change, l landing.La
 		c.tidy(c.lasting(), fresh)
 	}
 	if State(fresh.State) == RollbackFailed {
-		return stranded(row.ID, l.Reason)
+		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
 	}
 	return nil
 }

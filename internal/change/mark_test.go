@@ -51,7 +51,15 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 		}
 		h.is(c, chg, change.Finalized)
 		// What goes back was there before: it needs no word.
-		h.is(c, h.undo(c, chg, request.Yes), change.Finalized)
+		h.cage.play = func(_ int, tree string, _ <-chan struct{}) int {
+			if os.Remove(filepath.Join(tree, ".envrc")) != nil {
+				return 1
+			}
+			return 0
+		}
+		away := h.ask(c)
+		h.yes(c, away)
+		h.is(c, h.undo(c, away, request.Yes), change.Finalized)
 	})
 }
 

@@ -274,7 +274,16 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *store.Change,
 		because = err
 	}
 	switch State(row.State) {
-	case InTrial, RollbackFailed: // nothing but their end ends them
+	case InTrial: // nothing but its end ends it
+		return c.again(ctx, tx, row, because)
+	case RollbackFailed: // nor this, but a person's word, which whatever stands in the way is told with
+		_, tried, err := tx.Trial(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		if !tried && !waits(because) {
+			because = stranded(row.ID, problem.Of(because).Text)
+		}
 		return c.again(ctx, tx, row, because)
 	case Landing:
 		return c.notLanded(ctx, tx, row, because)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"sallyport/internal/agent"
 	"sallyport/internal/approval"
@@ -19,6 +20,7 @@ import (
 	"sallyport/internal/problem"
 	"sallyport/internal/request"
 	"sallyport/internal/sandbox"
+	"sallyport/internal/session"
 )
 
 // pages is a file of nine lines with some of them said otherwise.
@@ -190,6 +192,33 @@ func TestAProgramThatCannotBeToldBeginsAnewOnTheBranchAsItIs(t *testing.T) {
 	})
 }
 
+// What was valid on the old base would take back what the branch has got since.
+func TestAProgramThatBeginsAnewGoesBackToItsNewBaseAndNotToItsOldWork(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.commits("page.txt", pages(), "nine lines")
+		h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow})
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("page.txt", pages("5", "agent"))
+		}, func(s *scene, after func(time.Duration) bool) {
+			s.write("docs/new.md", "forbidden\n")
+			after(40 * time.Second)
+			if got := s.read("page.txt"); got != pages("5", "ann") {
+				t.Errorf("it goes back to\n%s", got)
+			}
+			s.write("new", "agent\n")
+		})
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		h.is(c, chg, change.AwaitingApproval)
+		h.commits("page.txt", pages("5", "ann"), "Mine")
+		h.redo(c, chg)
+		time.Sleep(3 * time.Minute)
+		if d := h.is(c, chg, change.AwaitingApproval); !slices.Contains(statuses(d), "interval invalid") {
+			t.Errorf("its checkpoints are %q", statuses(d))
+		}
+	})
+}
+
 func TestAnAgentIsToldWhichCheckFailedOnWhatWouldLand(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		heard := make(chan string, 10)
@@ -309,6 +338,9 @@ func TestASessionThatIsResumedAfterARedoKeepsWhatTheBranchHasGot(t *testing.T) {
 		h.commits("page.txt", pages("5", "ann"), "Mine")
 		h.redo(c, chg)
 		d := h.is(c, chg, change.Working)
+		if all, err := c.Approvals(t.Context(), true); err != nil || len(all) > 0 {
+			t.Errorf("what was asked before is still asked: %+v, %v", all, err)
+		}
 		if err := c.Cancel(t.Context(), chg, h.by(), ""); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/change"
+	"sallyport/internal/deadman"
 	"sallyport/internal/disk"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
@@ -100,6 +101,13 @@ func (h *home) spoil(path, text string) (mend func()) {
 func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		o := h.odd()
+		var broken atomic.Bool
+		h.parts.Lander.Ops = disk.Ops{Around: func(op string, do func() error) error {
+			if op == "git:import" && broken.Load() {
+				return errors.New("input/output error")
+			}
+			return do()
+		}}
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
@@ -114,6 +122,7 @@ func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.
 			{"home cannot be read", fails("home")},
 			{"target cannot be read", fails("target")},
 			{"arm the keeper: keeper cannot be read", fails("keeper")},
+			{"input/output error", func() func() { broken.Store(true); return func() { broken.Store(false) } }},
 			{"/repo", func() func() { return h.aside("") }},
 			{"/repo/.git", func() func() { return h.aside(".git") }},
 			{"/repo/.git", func() func() { return h.aside(".git/objects") }},
@@ -135,9 +144,13 @@ func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.
 			}
 			mend()
 			time.Sleep(time.Hour)
-			h.is(c, chg, change.AwaitingApproval)
-			if now := h.git("for-each-ref"); strings.Contains(now, "/landings/") {
-				t.Errorf("of %q the tries have left\n%s", of.says, now)
+			d = h.is(c, chg, change.AwaitingApproval)
+			host, err := h.parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left, err := host.Refs(t.Context(), "refs/sallyport/"+string(chg)+"/landings/"); err != nil || len(left) > 0 {
+				t.Errorf("of %q the tries have left %v, %v", of.says, left, err)
 			}
 		}
 		if armed, disarmed := h.guard.told(); armed > disarmed {
@@ -227,5 +240,34 @@ func TestALandingThatCanBeBroughtToNoEndIsLeftByAPerson(t *testing.T) {
 		other := h.ask(c)
 		h.yes(c, other)
 		h.is(c, other, change.Finalized)
+	})
+}
+
+// What stands in the journal and can neither be closed nor taken back is said aloud, holds up nobody, and is tried again.
+func TestALandingWhoseEndCannotBeWrittenIsToldOfAndTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		var broken atomic.Bool
+		h.parts.Clock = func() (deadman.Moment, error) {
+			if broken.Load() {
+				return deadman.Moment{}, errors.New("no clock")
+			}
+			return deadman.Now()
+		}
+		h.parts.Lander.Ops = disk.Ops{Around: func(op string, do func() error) error {
+			broken.CompareAndSwap(false, op == "ref:update")
+			return do()
+		}}
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		h.yes(c, chg)
+		time.Sleep(time.Minute)
+		d := h.is(c, chg, change.RollbackFailed)
+		if !strings.Contains(d.Change.Reason, "no clock") || !strings.Contains(d.Change.Reason, "sallyport change cancel "+string(chg)) || d.Landing.State != landing.Stranded {
+			t.Errorf("its landing is %s, and it says %q", d.Landing.State, d.Change.Reason)
+		}
+		broken.Store(false)
+		time.Sleep(10 * time.Minute)
+		h.is(c, chg, change.Finalized)
 	})
 }

@@ -94,7 +94,7 @@ func TestAShortDiffIsShownWithTheCardAndNoLineOfItIsTakenForOurs(t *testing.T) {
 
 	d.stream = strings.Repeat("+line\n", diffAtOnce+1)
 	s = d.sit(t, "approve", "chg-00000001")
-	if shown := s.see(`\[a\]pprove exactly this`); strings.Contains(shown, "| +line") {
+	if shown := s.see(`\[a\]pprove exactly this`); strings.Contains(shown, "+line") {
 		t.Errorf("a long diff is shown unasked: %q", shown)
 	}
 	s.press("l\n")

@@ -52,6 +52,9 @@ func TestTheBeginningOfAnIDIsEnoughWhereOnlyOneBeginsSo(t *testing.T) {
 			t.Errorf("%s: %+v", word, got)
 		}
 	}
+	if got := d.cli("change", "show", "ab"); got.code != exitUsage {
+		t.Errorf("two letters are no beginning: %+v", got)
+	}
 	if got := d.cli("change", "pause", "zz0"); got.code != exitUsage || !strings.Contains(got.err, `"zz0" begins 2 ids: chg-zz000002, chg-zz000003`) {
 		t.Errorf("two begin so: %+v", got)
 	}

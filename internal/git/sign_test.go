@@ -156,7 +156,6 @@ func TestNoProgramThatARepositoryNamesSigns(t *testing.T) {
 func TestNoProgramOfAnotherWorkTreesConfigurationSigns(t *testing.T) {
 	main, home, config := signed(t)
 	trap, side := filepath.Join(t.TempDir(), "ran"), filepath.Join(t.TempDir(), "side")
-	config("--global", "--unset", "user.signingkey")
 	config("extensions.worktreeConfig", "true")
 	for _, args := range [][]string{
 		{"-c", "commit.gpgsign=false", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "base"},
@@ -173,13 +172,36 @@ func TestNoProgramOfAnotherWorkTreesConfigurationSigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	who := git.Person{Author: git.Signature{Name: "a", Email: "a@b"}, Committer: git.Signature{Name: "a", Email: "a@b"}}
-	config("--worktree", "gpg.ssh.defaultKeyCommand", "touch "+trap)
-	if s, err := p.Signing(t.Context(), home); err == nil {
-		if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err == nil {
-			t.Error("it was signed without a key")
+	signs := func(by string, able bool) {
+		t.Helper()
+		s, err := p.Signing(t.Context(), home)
+		if err != nil || s == nil {
+			t.Fatalf("%s: %+v, %v", by, s, err)
+		}
+		if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); (err == nil) != able {
+			t.Errorf("%s: %v", by, err)
+		}
+		if _, err := os.Stat(trap); err == nil {
+			t.Errorf("%s: a program that the repository names ran", by)
 		}
 	}
-	if _, err := os.Stat(trap); err == nil {
-		t.Error("it ran")
+	program := filepath.Join(t.TempDir(), "evil")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+trap+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config("--worktree", "gpg.ssh.program", program)
+	config("--worktree", "gpg.ssh.defaultKeyCommand", program)
+	signs("with a key of its owner's", true)
+
+	config("--global", "--unset", "user.signingkey")
+	config("--global", "gpg.ssh.defaultKeyCommand", "touch "+filepath.Join(home, "asked"))
+	signs("with a command of its owner's that names no key", false)
+	if _, err := os.Stat(filepath.Join(home, "asked")); err != nil {
+		t.Error("its owner's command did not run")
+	}
+
+	config("--global", "--unset", "gpg.ssh.defaultKeyCommand")
+	if s, err := p.Signing(t.Context(), home); err == nil {
+		t.Errorf("without a key of its owner's: %+v", s)
 	}
 }

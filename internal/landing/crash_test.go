@@ -21,6 +21,7 @@ import (
 // world is one repository, made once and copied for each try.
 type world struct {
 	template string
+	made     repo // the template's
 	order    landing.Order
 	old, new picture
 }
@@ -33,7 +34,7 @@ func makeWorld(t *testing.T, order func(repo, landing.Order) landing.Order) *wor
 		t.Fatal(err)
 	}
 	r, o := rich(t, w.template)
-	w.order = order(r, o)
+	w.made, w.order = r, order(r, o)
 	r, o = w.copy(t)
 	w.old = look(t, r.Top)
 	r.land(t, o)
@@ -49,7 +50,11 @@ func (w *world) copy(t *testing.T) (repo, landing.Order) {
 		t.Fatalf("cp: %v\n%s", err, out)
 	}
 	_, _ = tryGit(top, "", "update-index", "--refresh") // stat data of the copy; it fails for what is dirty
-	r, o := openRepo(t, top), w.order
+	p := w.made.Project                                 // as git would find it: that takes as long as a landing
+	for _, path := range []*string{&p.Top, &p.GitDir, &p.CommonDir} {
+		*path = strings.Replace(*path, w.template, top, 1)
+	}
+	r, o := repo{p, p.Common(disk.Ops{})}, w.order
 	o.Project = r.Project
 	return r, o
 }

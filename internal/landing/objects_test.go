@@ -31,7 +31,7 @@ func TestAKillInsideGitLeavesNothingAmongThePersonsObjects(t *testing.T) {
 		t.Run(fmt.Sprint(at.call, at.when), func(t *testing.T) {
 			r, o := plain(t)
 			wrapped, path := t.TempDir(), os.Getenv("PATH")
-			c := &disktest.Crash{At: indexOf(t, &world{template: r.Top, order: o}, "git:import"), After: true}
+			c := &disktest.Crash{At: indexOf(t, &world{template: r.Top, made: r, order: o}, "git:import"), After: true}
 			put(t, filepath.Join(wrapped, "git"), fmt.Sprintf(`#!/bin/sh
 for w in "$@"; do [ "$w" != index-pack ] || exec %s -f -qq -o /dev/null -e trace=%s -e inject=%[2]s:signal=SIGKILL:when=%d %s "$@"; done
 exec %[4]s "$@"
@@ -84,7 +84,7 @@ func halfMade(t *testing.T, r repo) (left []string) {
 // TestAPackThatWasGivenHalfGoesWithItsFolder: the power goes between its first name and its last.
 func TestAPackThatWasGivenHalfGoesWithItsFolder(t *testing.T) {
 	r, o := plain(t)
-	c := &disktest.Crash{At: indexOf(t, &world{template: r.Top, order: o}, "git:link")}
+	c := &disktest.Crash{At: indexOf(t, &world{template: r.Top, made: r, order: o}, "git:link")}
 	if crashed, err := disktest.Run(func() error {
 		return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{})
 	}); err != nil || !crashed {
@@ -108,5 +108,33 @@ func TestAPackThatWasGivenHalfGoesWithItsFolder(t *testing.T) {
 	}
 	if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
+// TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain: no ref of theirs holds it until then.
+func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.T) {
+	for _, when := range []string{"journal", "desk:commit"} {
+		t.Run(when, func(t *testing.T) {
+			r, o := plain(t)
+			gitIn(t, r.Top, "", "update-ref", "refs/heads/approved", string(o.Source)) // what the host holds: here it borrows
+			collect := func() { gitIn(t, r.Top, "", "gc", "-q", "--prune=now") }
+			l := &landing.Lander{Host: beside}
+			if when != "journal" {
+				l.Ops = meddle(when, true, collect)
+			}
+			computed, err := l.Compute(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := &journal{}
+			steps := j.steps()
+			if journaled := steps.Journal; when == "journal" {
+				steps.Journal = func(l landing.Landing) error { collect(); return journaled(l) }
+			}
+			if done, err := l.Land(t.Context(), computed, steps); err != nil || done.State != landing.Landed {
+				t.Fatalf("%s %q, %v", done.State, done.Reason, err)
+			}
+			gitIn(t, r.Top, "", "fsck", "--strict")
+		})
 	}
 }

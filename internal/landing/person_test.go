@@ -265,11 +265,11 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 		for _, op := range []string{"ref:update", "tree:replace", "tree:add", "index:swap"} {
 			t.Run(name+" after "+op, func(t *testing.T) {
 				w := &world{template: t.TempDir()}
-				_, o := rich(t, w.template)
+				made, o := rich(t, w.template)
 				for _, words := range []string{"add -A", "commit -qm clean"} { // a reset takes what is uncommitted with it
 					gitIn(t, w.template, "", strings.Fields(words)...)
 				}
-				w.order = o
+				w.made, w.order = made, o
 				at := indexOf(t, w, op)
 				r, o := w.copy(t)
 				j := &journal{}

@@ -38,12 +38,12 @@ func commits(t *testing.T, p git.Project, n int) git.OID {
 		t.Fatal(err)
 	}
 	branch := wt.Git(t, p.Top, "symbolic-ref", "HEAD")
-	from := "from " + branch + "^0\n"
+	from, words := "from "+branch+"^0\n", fmt.Sprint(time.Now().UnixNano()) // no two are one commit
 	var stream strings.Builder
 	for i := range n {
 		text := string(old) + strings.Repeat("1\n", i+1)
 		fmt.Fprintf(&stream, "commit %s\ncommitter P <p@example.org> %d +0000\ndata %d\n%s\n%sM 100644 inline count\ndata %d\n%s\n",
-			branch, time.Now().Unix(), len(branch), branch, from, len(text), text)
+			branch, time.Now().Unix(), len(words), words, from, len(text), text)
 		from = ""
 	}
 	cmd := exec.Command("git", "fast-import", "--quiet")
@@ -130,6 +130,7 @@ func TestABaseOutlivesWhatBecomesOfTheProject(t *testing.T) {
 		}
 		wt.Files(t, p.Top, map[string]string{"stashed": "the project has it, and will not keep it"})
 		wt.Git(t, p.Top, "hash-object", "-w", "stashed")
+		wt.Git(t, p.Top, "repack", "-q", "-a", "-d", "-k") // git would not write again what is in a pack
 		made, err := m.Host(p).Import(t.Context(), "test:import", git.Import{
 			Ref: workspace.RefRoot(change) + "checkpoints/1", From: head, Parents: []git.OID{head},
 			Writes: []git.Write{{Path: "own", Mode: git.File, Data: workspace.Text("the project has it, and will not keep it")}},
