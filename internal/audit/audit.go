@@ -38,7 +38,7 @@ func (e Entry) Sum() string {
 	e.At = e.At.UTC().Truncate(time.Millisecond)
 	raw, err := json.Marshal(e) // maps are marshalled in key order
 	if err != nil {
-		panic("audit entry cannot be marshalled: " + err.Error()) // strings, ints and a time always can
+		panic("audit entry cannot be encoded: " + err.Error()) // strings, ints and a time always can
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])

@@ -110,7 +110,7 @@ func (v *Verifier) place(seq int64) bool {
 	case seq > expected:
 		v.Fault(expected, "%s missing", span(expected, seq-1))
 	case seq < expected:
-		v.Fault(seq, "entry %d is where entry %d must be", seq, expected)
+		v.Fault(seq, "entry %d stands where entry %d belongs", seq, expected)
 	}
 	return seq == expected
 }
@@ -118,7 +118,7 @@ func (v *Verifier) place(seq int64) bool {
 // compare holds an entry against what was written down beside the database.
 func (v *Verifier) compare(e Entry) {
 	if x := v.expected; x != nil && x.Seq == e.Seq && x.Hash != e.Hash {
-		v.Fault(e.Seq, "entry %d is not the one that was expected: it, or what is before it, was replaced", e.Seq)
+		v.Fault(e.Seq, "entry %d is not the expected one: somebody replaced it, or an entry before it", e.Seq)
 	}
 	for _, m := range v.marks[e.Seq] {
 		if m.Hash == e.Hash {
@@ -142,7 +142,7 @@ func (v *Verifier) End() Report {
 		v.Fault(v.next, "%s missing at the end", span(v.next, x.Seq))
 	}
 	if v.top == 0 && v.report.Entries > 0 {
-		v.Fault(last, "behind entry %d others may be missing: the head record is gone", last)
+		v.Fault(last, "entries after %d may be missing: the head record is gone", last)
 	}
 	v.report.Newer = max(last-v.top, 0)
 	if v.report.Faults == nil {

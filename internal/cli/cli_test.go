@@ -61,7 +61,7 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"deterministic command": {[]string{"run", "--request", "x", "--execution-mode", "deterministic", "--", "true"}, "--execution-mode deterministic is refused", "sallyport run --help"},
 		"mode that is none":     {[]string{"run", "--request", "x", "--execution-mode", "both", "--", "true"}, `"both"`, "sallyport run --help"},
 		"messages to a script":  {[]string{"run", "--request", "x", "--messages", "--replay", os.Args[0]}, "--replay", "sallyport run --help"},
-		"plan that is not":      {[]string{"run", "--request", "x", "--plan", "/nowhere/p", "--", "true"}, "there is no plan /nowhere/p", "${EDITOR:-vi} /nowhere/p"},
+		"plan that is not":      {[]string{"run", "--request", "x", "--plan", "/nowhere/p", "--", "true"}, "the plan /nowhere/p does not exist", "${EDITOR:-vi} /nowhere/p"},
 		"deterministic resume":  {[]string{"resume", "sh-1a2b3", "--execution-mode", "deterministic"}, "--execution-mode deterministic is refused", "sallyport resume --help"},
 		"change to resume":      {[]string{"resume", "chg-00000001"}, `"chg-00000001" is a change`, "sallyport change resume chg-00000001"},
 		"nobody to resume":      {[]string{"resume", "me"}, `"me" is not the identity`, "sallyport change list"},

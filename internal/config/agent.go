@@ -51,7 +51,7 @@ func (n *AgentName) parse(text string) error {
 	if slices.Contains(Agents, text) || len(text) <= argumentBytesMax && match(acpForm, text) {
 		return nil
 	}
-	return fmt.Errorf("%q is no agent; there are %s, and acp:COMMAND", text, strings.Join(Agents, ", "))
+	return fmt.Errorf("%q is no agent; write one of %s, or acp:COMMAND", text, strings.Join(Agents, ", "))
 }
 
 func (n *KnownAgent) parse(text string) error {
@@ -143,7 +143,7 @@ func (v *Variable) parse(text string) error {
 		return err
 	}
 	if slices.Contains(ours, strings.ToUpper(text)) {
-		return fmt.Errorf("%s is set by the host inside a sandbox", text)
+		return fmt.Errorf("the host sets %s itself inside a sandbox", text)
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func (v *Variable) named(text string) error {
 	}
 	upper := strings.ToUpper(text)
 	if slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(upper, end) }) {
-		return fmt.Errorf("%s names a key, and none enters a sandbox: the model's key is named by key:, and added outside", text)
+		return fmt.Errorf("%s names a key, and no key enters a sandbox: name the model's key by key:, and the host adds it outside", text)
 	}
 	return nil
 }

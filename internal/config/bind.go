@@ -86,7 +86,7 @@ func (b *binder) structure(n ast.Node, path string, v reflect.Value) {
 		}
 		f, known := all[key.Value]
 		if !known {
-			b.note(key, at, "there is no such key; there are %s", strings.Join(keys, ", "))
+			b.note(key, at, "there is no such key; the keys here are %s", strings.Join(keys, ", "))
 			continue
 		}
 		b.value(entry.Key, entry.Value, at, f)
@@ -323,7 +323,7 @@ type foreign struct{ b *binder }
 
 func (f foreign) Visit(n ast.Node) ast.Visitor {
 	if what := yamltext.Foreign(n); what != "" {
-		f.b.note(n, "", "%s is not taken here; write the value itself, in quotes if it begins so", what)
+		f.b.note(n, "", "%s does not work here; write the value itself, in quotes if it begins so", what)
 		return nil
 	}
 	return f

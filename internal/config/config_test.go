@@ -102,7 +102,7 @@ func TestARepositoryCanOnlyBeStricter(t *testing.T) {
 
 func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 	for name, test := range map[string]struct{ file, data, want string }{
-		"an unknown key":                  {"policy", "# c\nforbiden_areas: [x]\n", "policy.yaml:2:1: forbiden_areas: there is no such key; there are allowed_areas,"},
+		"an unknown key":                  {"policy", "# c\nforbiden_areas: [x]\n", "policy.yaml:2:1: forbiden_areas: there is no such key; the keys here are allowed_areas,"},
 		"an unknown key below":            {"sallyport", "limits:\n  memry: 1\n", "sallyport.yaml:2:3: limits.memry: there is no such key"},
 		"an ill-typed list":               {"policy", "allowed_areas: src\n", "policy.yaml:1:16: allowed_areas: it must be a list, and is text"},
 		"an ill-typed entry":              {"policy", "allowed_areas:\n  - src\n  - [a]\n", "policy.yaml:3:5: allowed_areas[1]: it must be text, and is a list"},
@@ -126,11 +126,11 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"an empty command":                {"repository", "checks: ['  ']\n", "checks[0]: the command is empty"},
 		"a name for a commit":             {"sallyport", "commits: {author_name: 'a <b>'}\n", "commits.author_name: \"a <b>\" cannot stand in a commit"},
 		"a repeated key":                  {"policy", "paths_max: 1\npaths_max: 2\n", "policy.yaml:2:1: mapping key \"paths_max\" already defined"},
-		"an anchor":                       {"policy", "allowed_areas: &a [x]\nforbidden_areas: *a\n", "an anchor (&) is not taken here"},
-		"a merge key":                     {"policy", "<<: {paths_max: 1}\n", "a merge key (<<) is not taken here"},
-		"a tag":                           {"policy", "paths_max: !!int 1\n", "a tag (!) is not taken here"},
-		"a directive":                     {"policy", "%YAML 1.2\n---\npaths_max: 1\n", "a directive (%) is not taken here"},
-		"a second document":               {"policy", "paths_max: 1\n---\npaths_max: 2\n", "a second document"},
+		"an anchor":                       {"policy", "allowed_areas: &a [x]\nforbidden_areas: *a\n", "an anchor (&) does not work here"},
+		"a merge key":                     {"policy", "<<: {paths_max: 1}\n", "a merge key (<<) does not work here"},
+		"a tag":                           {"policy", "paths_max: !!int 1\n", "a tag (!) does not work here"},
+		"a directive":                     {"policy", "%YAML 1.2\n---\npaths_max: 1\n", "a directive (%) does not work here"},
+		"a second document":               {"policy", "paths_max: 1\n---\npaths_max: 2\n", "a second YAML document"},
 		"not YAML":                        {"policy", "a: b: c\n", "policy.yaml:1:4: "},
 		"a list at the top":               {"policy", "- a\n", "policy.yaml:1:1: it must hold keys, and is a list"},
 		"not UTF-8":                       {"policy", "# ok\n# \xff\n", "policy.yaml:2:3: it is not UTF-8"},
@@ -150,14 +150,14 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a look too often":                {"repository", "interactive: {watchdog_poll_interval_ms: 99}\n", "interactive.watchdog_poll_interval_ms: it must lie between 100 and 60000"},
 		"no changes at all":               {"repository", "interactive: {max_uncommitted_changes: 0}\n", "interactive.max_uncommitted_changes: it must lie between 1 and 10000"},
 		"a shadow without room":           {"repository", "interactive: {shadow_workspace: {max_shadow_size_mb: 0}}\n", "interactive.shadow_workspace.max_shadow_size_mb: it must lie between 1 and 1048576"},
-		"an unknown key of a plan":        {"plan", "allowed: [src]\n", "plan.yaml:1:1: allowed: there is no such key; there are allowed_areas, forbidden_areas"},
+		"an unknown key of a plan":        {"plan", "allowed: [src]\n", "plan.yaml:1:1: allowed: there is no such key; the keys here are allowed_areas, forbidden_areas"},
 		"a plan that bounds nothing":      {"plan", "allowed_areas: []\n", "plan.yaml names no allowed_areas and no forbidden_areas"},
 		"a plan that is too large":        {"plan", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
 		"a target without a repository":   {"sallyport", "targets:\n  - restart: x\n", "sallyport.yaml:2:12: targets[0]: repository is missing"},
 		"a target twice":                  {"sallyport", "targets: [{repository: /r, restart: x}, {repository: /r/, restart: y}]\n", `targets[1]: "/r" has a target already`},
 		"a target with nothing to try":    {"sallyport", "targets: [{repository: /r, trial: 1m}]\n", "targets[0]: it has neither restart nor probe"},
 		"a proposal of nothing":           {"repository", "target: {}\n", "target: it has neither restart nor probe"},
-		"a time for no restart":           {"repository", "target: {probe: {command: x}, restart_within: 1m}\n", "target: restart_within is set, and restart is not"},
+		"a time for no restart":           {"repository", "target: {probe: {command: x}, restart_within: 1m}\n", "target: restart_within is set without restart"},
 		"a restart that may last":         {"repository", "target: {restart: x, restart_within: 11m}\n", "target.restart_within: it must lie between 1s and 10m"},
 		"a probe that asks twice":         {"repository", "target: {probe: {command: x, http: 'http://localhost'}}\n", "target.probe: command and http are both set"},
 		"a probe that asks nothing":       {"repository", "target: {restart: x, probe: {every: 1s}}\n", "target.probe: neither command nor http is set"},
@@ -170,16 +170,16 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a trial too long":                {"repository", "target: {restart: x, trial: 10m1s}\n", "target.trial: it must lie between 10s and 10m0s, or be 0s"},
 		"a probe elsewhere":               {"repository", "target: {probe: {http: 'http://192.0.2.1/'}}\n", `target: probe.http "http://192.0.2.1/" does not name this machine`},
 		"a probe with a password":         {"sallyport", "targets: [{repository: /r, probe: {http: 'http://me:hunter2@localhost/'}}]\n", "targets[0].probe.http: an address with a name or a password is not taken"},
-		"an agent that there is not":      {"sallyport", "agents:\n  claude: {}\n", "sallyport.yaml:2:3: agents.claude: \"claude\" is no agent; there are codex, "},
-		"an unknown key of an agent":      {"sallyport", "agents:\n  pi:\n    modell: x\n", "sallyport.yaml:3:5: agents.pi.modell: there is no such key; there are model, wire,"},
+		"an agent that there is not":      {"sallyport", "agents:\n  claude: {}\n", "sallyport.yaml:2:3: agents.claude: \"claude\" is no agent; write one of codex, "},
+		"an unknown key of an agent":      {"sallyport", "agents:\n  pi:\n    modell: x\n", "sallyport.yaml:3:5: agents.pi.modell: there is no such key; the keys here are model, wire,"},
 		"a key itself":                    {"sallyport", "agents:\n  pi: {key: sk-ant-abcdef}\n", "sallyport.yaml:2:13: agents.pi.key: a key itself cannot stand in a file"},
 		"a key of digits":                 {"sallyport", "agents:\n  pi: {key: 1234567890}\n", "agents.pi.key: it must be text, and is a number"},
 		"a key in a relative file":        {"sallyport", "agents: {pi: {key: 'file:key'}}\n", "agents.pi.key: file: must be followed by the absolute path"},
-		"a key inside":                    {"sallyport", "agents: {pi: {env: {ANTHROPIC_API_KEY: x}}}\n", "agents.pi.env.ANTHROPIC_API_KEY: ANTHROPIC_API_KEY names a key, and none enters a sandbox"},
+		"a key inside":                    {"sallyport", "agents: {pi: {env: {ANTHROPIC_API_KEY: x}}}\n", "agents.pi.env.ANTHROPIC_API_KEY: ANTHROPIC_API_KEY names a key, and no key enters a sandbox"},
 		"a key inside, by reference":      {"sallyport", "agents: {pi: {env: {A: $ANTHROPIC_API_KEY}}}\n", "agents.pi.env.A: what begins with $ must be $NAME, a variable of your environment: ANTHROPIC_API_KEY names a key"},
 		"a key inside, in another word":   {"sallyport", "agents: {pi: {env: {A: $GH_PAT}}}\n", "GH_PAT names a key"},
 		"a reference that is none":        {"sallyport", "agents: {pi: {env: {A: $B/c}}}\n", "agents.pi.env.A: what begins with $ must be $NAME"},
-		"a variable of the host's":        {"sallyport", "agents: {pi: {env: {https_proxy: x}}}\n", "https_proxy is set by the host inside a sandbox"},
+		"a variable of the host's":        {"sallyport", "agents: {pi: {env: {https_proxy: x}}}\n", "the host sets https_proxy itself inside a sandbox"},
 		"a base with a password":          {"sallyport", "agents: {pi: {base: 'https://me:hunter2@x.example'}}\n", "agents.pi.base: a name or a password cannot stand in it"},
 		"a base in the clear":             {"sallyport", "agents: {pi: {base: 'http://x.example'}}\n", "agents.pi.base: http:// is taken only for this machine and a private network"},
 		"a price in words":                {"sallyport", "agents: {pi: {price: {input: cheap}}}\n", "agents.pi.price.input: it must be a number, and is text"},
@@ -188,7 +188,7 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"too many rounds":                 {"sallyport", "agents: {pi: {rounds: 21}}\n", "agents.pi.rounds: it must lie between 1 and 20"},
 		"an address to reach":             {"sallyport", "egress: [10.0.0.1]\n", `sallyport.yaml:1:10: egress[0]: "10.0.0.1" is no host`},
 		"a rule without a host":           {"sallyport", "egress:\n  - methods: [GET]\n", "egress[0]: host is missing"},
-		"an unknown key of a rule":        {"sallyport", "egress:\n  - {host: a.org, verbs: [GET]}\n", "egress[0].verbs: there is no such key; there are host, ports, methods, paths"},
+		"an unknown key of a rule":        {"sallyport", "egress:\n  - {host: a.org, verbs: [GET]}\n", "egress[0].verbs: there is no such key; the keys here are host, ports, methods, paths"},
 		"a port too high":                 {"sallyport", "egress: [{host: a.org, ports: [70000]}]\n", "egress[0].ports[0]: it must lie between 1 and 65535"},
 		"a command as a repository's":     {"repository", "agent: 'acp:evil'\n", `.sallyport.yaml:1:8: agent: "acp:evil" is not one of codex, `},
 		"a way out of a repository's own": {"repository", "egress: [registries]\n", ".sallyport.yaml:1:1: egress: there is no such key"},
@@ -458,7 +458,7 @@ func FuzzNoFileHangsOrPanics(f *testing.F) {
 func TestAPlanThatIsNotThereIsNoEmptyPlan(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "plan.yaml")
-	if _, err := config.LoadPlan(name); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "there is no plan") {
+	if _, err := config.LoadPlan(name); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("got %v", err)
 	}
 	if err := os.WriteFile(name, []byte("allowed_areas: [src]\nforbidden_areas: [src/gen, vendor]\n"), 0o600); err != nil {
@@ -491,7 +491,7 @@ func TestOnlyTheExecutionModeIsReadFromAState(t *testing.T) {
 		"a mode without value": {"---\nexecution_mode:\n---\n", "", "it has no value"},
 		"no front matter":      {"# x\n", "", "has no front matter"},
 		"no end":               {"---\nexecution_mode: interactive\n", "", "has no front matter"},
-		"an anchor":            {"---\nx: &a b\nexecution_mode: interactive\n---\n", "", "an anchor (&) is not taken here"},
+		"an anchor":            {"---\nx: &a b\nexecution_mode: interactive\n---\n", "", "an anchor (&) does not work here"},
 	} {
 		mode, err := config.ParseState("state.md", []byte(test.data))
 		if mode != test.mode || (err == nil) != (test.want == "") || err != nil && (problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), test.want)) {

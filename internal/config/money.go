@@ -28,7 +28,7 @@ func (m *Money) parse(text string) error {
 		return fmt.Errorf("%q is too large", text)
 	}
 	if n == 0 {
-		return fmt.Errorf("%q is nothing; leave the key out", text)
+		return fmt.Errorf("%q allows nothing; leave the key out to set no limit", text)
 	}
 	*m = Money(n)
 	return nil

@@ -88,7 +88,7 @@ func (b *binder) document(data []byte) ast.Node {
 		}
 		ast.Walk(foreign{b}, doc.Body)
 		if body != nil {
-			b.note(doc.Body, "", "there is a second document in the file; one is taken")
+			b.note(doc.Body, "", "the file holds a second YAML document, and may hold one only")
 		}
 		body = doc.Body
 	}

@@ -19,7 +19,7 @@ func ParsePlan(name string, data []byte) (Plan, error) {
 		return Plan{}, err
 	}
 	if len(p.AllowedAreas)+len(p.ForbiddenAreas) == 0 {
-		return Plan{}, problem.Errorf(problem.Usage, edit(name), "%s names no allowed_areas and no forbidden_areas; a plan needs one of both", inert.Path(name))
+		return Plan{}, problem.Errorf(problem.Usage, edit(name), "%s names no allowed_areas and no forbidden_areas; a plan needs one of the two", inert.Path(name))
 	}
 	return p, nil
 }
@@ -31,7 +31,7 @@ func LoadPlan(name string) (Plan, error) {
 		return Plan{}, err
 	}
 	if data == nil {
-		return Plan{}, problem.Errorf(problem.Usage, edit(name), "there is no plan %s", inert.Path(name))
+		return Plan{}, problem.Errorf(problem.Usage, edit(name), "the plan %s does not exist", inert.Path(name))
 	}
 	return ParsePlan(name, data)
 }

@@ -60,19 +60,19 @@ type Probe struct {
 func (p Probe) fits() error {
 	switch {
 	case p.Command != "" && p.HTTP != "":
-		return errors.New("command and http are both set; one of them asks")
+		return errors.New("command and http are both set; leave one of them out")
 	case p.Command == "" && p.HTTP == "":
-		return errors.New("neither command nor http is set, so nothing asks")
+		return errors.New("neither command nor http is set; set one of them")
 	}
 	return nil
 }
 
 func (t Target) fits() error {
 	if t.Restart == "" && t.Probe == (Probe{}) {
-		return errors.New("it has neither restart nor probe, so there is nothing to try")
+		return errors.New("it has neither restart nor probe; set one of them")
 	}
 	if t.Restart == "" && t.RestartWithin != 0 {
-		return errors.New("restart_within is set, and restart is not")
+		return errors.New("restart_within is set without restart")
 	}
 	return nil
 }

@@ -19,11 +19,11 @@ const (
 )
 
 const (
-	whyNoJSON   = "what it asks its model is no JSON in UTF-8, and cannot be looked at"
-	whyAskDeep  = "what it asks its model is too deep to be looked at"
-	whyPacked   = "what it asks its model is packed, and cannot be looked at"
-	whyLater    = "it asks its model to work on after the answer, when nobody counts"
-	whyAskReach = "it asks the model's endpoint itself to reach elsewhere: "
+	whyNoJSON   = "its request to the model is no JSON in UTF-8, so the host cannot read what it asks"
+	whyAskDeep  = "its request to the model is nested too deeply for the host to read"
+	whyPacked   = "its request to the model is compressed, so the host cannot read what it asks"
+	whyLater    = "it asks the model to go on working after its answer, where the host cannot count the usage"
+	whyAskReach = "it asks the model's endpoint to reach the network for it: "
 )
 
 // errAsked refuses a request by what it asks; its text is the reason.

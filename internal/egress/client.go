@@ -79,8 +79,8 @@ func (c *client) next() bool {
 }
 
 const (
-	whySent = "this session has sent as much as it may"
-	whyBody = "it sends more than one request may"
+	whySent = "this session has reached its limit of bytes sent"
+	whyBody = "its body is larger than the limit of one request"
 )
 
 // unread answers a head that could not be read to its end.
@@ -91,9 +91,9 @@ func (c *client) unread(err error) bool {
 	}
 	switch {
 	case errors.Is(err, errHeadLong):
-		a = a.refuse(http.StatusRequestHeaderFieldsTooLarge, "its head is longer than it may be")
+		a = a.refuse(http.StatusRequestHeaderFieldsTooLarge, "its headers are longer than the limit")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		a = a.refuse(http.StatusRequestTimeout, "its head took too long")
+		a = a.refuse(http.StatusRequestTimeout, "its headers took too long to come")
 	default:
 		return false
 	}
@@ -163,7 +163,7 @@ func (a Answer) next() string {
 	case a.Status != http.StatusForbidden || a.Route != nil:
 		return ""
 	case a.Why == whySent:
-		return "Nothing more leaves this session; what it has done so far is kept."
+		return "The host lets nothing more out of this session. Its work so far is kept."
 	}
 	if host, why := hostName(a.Host); why == "" {
 		return fmt.Sprintf("The owner can allow a host under egress: in sallyport.yaml, or with --egress %s.", host)

@@ -66,7 +66,7 @@ func (c Config) decide(raw []byte, tunnel *Answer) Answer {
 	case h.method == "CONNECT" && tunnel == nil:
 		return c.connect(a)
 	case h.method == "CONNECT":
-		return a.refuse(http.StatusBadRequest, "it asks for a tunnel in a tunnel")
+		return a.refuse(http.StatusBadRequest, "it asks for a tunnel inside a tunnel")
 	case strings.HasPrefix(h.target, "/"):
 		if h.hosts > 1 {
 			return a.refuse(http.StatusBadRequest, "it has several Host headers")
@@ -117,7 +117,7 @@ func (c Config) connect(a Answer) Answer {
 	case found == nil:
 		return a.refuse(http.StatusForbidden, c.closed(a.Host))
 	case c.CA == nil:
-		return a.refuse(http.StatusForbidden, "its rule has methods or paths, and nothing here can look into TLS")
+		return a.refuse(http.StatusForbidden, "its rule names methods or paths, and the host cannot read TLS here to judge them")
 	}
 	a.Rule, a.From = found.Host, found.From
 	return a
@@ -146,7 +146,7 @@ func (c Config) absolute(a Answer) Answer {
 	}
 	a.Host = rest[:at]
 	if lower(scheme) != "http" {
-		return a.refuse(http.StatusBadRequest, "only http:// is asked in this way; for https:// a client asks for a tunnel (CONNECT)")
+		return a.refuse(http.StatusBadRequest, "a whole URL can be asked for over http:// only; for https:// a client asks for a tunnel (CONNECT)")
 	}
 	if strings.HasPrefix(rest[at:], "?") {
 		rest = rest[:at] + "/" + rest[at:]
@@ -194,9 +194,9 @@ func (c Config) forward(a Answer, usual uint16) Answer {
 	a.Way = Forward
 	switch {
 	case never(a.Method):
-		return a.refuse(http.StatusForbidden, "no rule allows this method: it asks a host to send back what it got, or for a tunnel")
+		return a.refuse(http.StatusForbidden, "no rule can allow this method: TRACE and TRACK send headers back, and CONNECT is for a tunnel")
 	case a.head.upgrade:
-		return a.refuse(http.StatusForbidden, "it asks to go over to another protocol")
+		return a.refuse(http.StatusForbidden, "it asks to switch to another protocol (Upgrade), which no rule allows")
 	}
 	known := false
 	for _, r := range c.Rules {
@@ -234,7 +234,7 @@ func (c Config) route(a Answer, target string) Answer {
 		}
 	}
 	if a.Route == nil {
-		return a.refuse(http.StatusNotFound, "there is nothing here; this is a proxy, and the only way out of the sandbox")
+		return a.refuse(http.StatusNotFound, "this address serves nothing by itself: it is the sandbox's proxy, its only way out")
 	}
 	a.Host, a.Port = a.Route.at()
 	a.Path = path[1+len(name):]
@@ -246,9 +246,9 @@ func (c Config) route(a Answer, target string) Answer {
 	case why != "":
 		return a.refuse(http.StatusBadRequest, why)
 	case strings.Contains(a.Path, "%"): // the same path in other letters would be counted, or judged, as another
-		return a.refuse(http.StatusForbidden, "the path is written with escapes")
+		return a.refuse(http.StatusForbidden, "its path has percent escapes, which a route does not allow")
 	case a.head.upgrade:
-		return a.refuse(http.StatusForbidden, "it asks to go over to another protocol")
+		return a.refuse(http.StatusForbidden, "it asks to switch to another protocol (Upgrade), which no rule allows")
 	case !oneOf(a.Method, a.Route.Methods) || !under(clean, a.Route.Paths) || !a.Route.only(a.Method, clean):
 		return a.refuse(http.StatusForbidden, "the route does not allow this method and path")
 	}

@@ -19,11 +19,11 @@ import (
 )
 
 var (
-	errIdle = errors.New("nothing moved for too long")
+	errIdle = errors.New("no byte came or went for too long")
 	errGone = errors.New(whyGone)
 )
 
-const whyGone = "the program that asked went away"
+const whyGone = "the program that asked closed its connection"
 
 // exchange is one request and its answer.
 type exchange struct {
@@ -195,9 +195,9 @@ func (r Route) below(path, query string) (*url.URL, string) {
 func (x *exchange) acceptable(resp *http.Response) Answer {
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols:
-		return x.a.refuse(http.StatusBadGateway, "it wants to go over to another protocol")
+		return x.a.refuse(http.StatusBadGateway, "the endpoint answered that it switches to another protocol")
 	case x.a.Route != nil && resp.StatusCode/100 == 3 && resp.StatusCode != http.StatusNotModified:
-		return x.a.refuse(http.StatusBadGateway, fmt.Sprintf("the endpoint redirects (%d), and a credential is not sent elsewhere; its base URL should be the one that it redirects to", resp.StatusCode))
+		return x.a.refuse(http.StatusBadGateway, fmt.Sprintf("the endpoint redirects (%d), and the host sends a credential nowhere else; set base: to the URL that it redirects to", resp.StatusCode))
 	case x.a.Route != nil:
 		if why := readable(resp); why != "" {
 			return x.a.refuse(http.StatusBadGateway, why)
@@ -221,7 +221,7 @@ func (x *exchange) failure(err error) Answer {
 	case errors.Is(cause, errGone):
 		return x.a.refuse(http.StatusBadGateway, whyGone)
 	case why != nil && !errors.Is(why, errStopped):
-		return x.a.refuse(http.StatusBadRequest, "its body is not what its head says")
+		return x.a.refuse(http.StatusBadRequest, "its body does not fit its headers")
 	}
 	return x.a.refuse(http.StatusBadGateway, because(err))
 }
@@ -244,7 +244,7 @@ func because(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "this session ends"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
-		return "there is no way to it from this machine"
+		return "this machine has no route to it"
 	}
 	return "the connection to it broke"
 }

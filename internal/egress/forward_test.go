@@ -136,7 +136,7 @@ func TestABodyGoesUpAsItIsAndWithoutTrailers(t *testing.T) {
 		"a chunk that is none": head + "Transfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n",
 		"endless trailers":     head + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 20) + "\r\n",
 	} {
-		if resp, body := w.send(broken); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "its body is not what its head says") {
+		if resp, body := w.send(broken); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "its body does not fit its headers") {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 		}
 	}

@@ -61,11 +61,11 @@ func readHead(r *bufio.Reader, limit int) ([]byte, error) {
 func parseHead(raw []byte) (h head, why string) {
 	lines := strings.Split(string(raw), "\r\n")
 	if n := len(lines); n < 3 || lines[n-1] != "" || lines[n-2] != "" {
-		return h, "its head does not end in an empty line"
+		return h, "its headers do not end in an empty line"
 	}
 	for _, line := range lines {
 		if strings.ContainsAny(line, "\r\n\x00") {
-			return h, "its head has a line break or a zero byte where none may be"
+			return h, "its headers have a line break or a zero byte where none may be"
 		}
 	}
 	parts := strings.Split(lines[0], " ")
@@ -95,7 +95,7 @@ func (h *head) parseFields(lines []string) string {
 	for _, line := range lines {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || !token(name) {
-			return "one of its headers is none"
+			return "one of its headers is malformed"
 		}
 		value = strings.Trim(value, " \t")
 		for i := range len(value) {
@@ -119,14 +119,14 @@ func (h *head) frame() string {
 		switch strings.ReplaceAll(lower(name), "_", "-") {
 		case "content-length", "transfer-encoding", "host", "connection", "upgrade":
 			if strings.Contains(name, "_") {
-				return "one of its headers is spelt like another that says where it ends"
+				return "one of its headers is spelled with _ where a header that frames the request has -"
 			}
 		}
 	}
 	lengths, codings := h.header["Content-Length"], h.header["Transfer-Encoding"]
 	switch {
 	case len(lengths)+len(codings) > 1:
-		return "it says more than once where its body ends"
+		return "its headers say more than once where its body ends"
 	case len(codings) == 1:
 		if h.minor == 0 || lower(codings[0]) != "chunked" {
 			return "its Transfer-Encoding is not chunked"
@@ -152,7 +152,7 @@ func (h *head) frame() string {
 	}
 	if expect := h.header["Expect"]; len(expect) > 0 {
 		if len(expect) > 1 || lower(expect[0]) != "100-continue" {
-			return "it expects what no server does"
+			return "its Expect header asks for something other than 100-continue"
 		}
 		h.expects = h.minor == 1
 	}

@@ -39,8 +39,8 @@ func TestEachLimitIsToldByName(t *testing.T) {
 		status int
 		why    string
 	}{
-		"a long head":           {Limits{HeaderBytes: 2000}, "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nA: " + body + "\r\n\r\n", 431, "its head is longer than it may be"},
-		"a head without end":    {Limits{HeaderBytes: 2000}, body, 431, "its head is longer than it may be"},
+		"a long head":           {Limits{HeaderBytes: 2000}, "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nA: " + body + "\r\n\r\n", 431, "its headers are longer than the limit"},
+		"a head without end":    {Limits{HeaderBytes: 2000}, body, 431, "its headers are longer than the limit"},
 		"many headers":          {Limits{}, "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n" + strings.Repeat("A: b\r\n", headersMax) + "\r\n", 400, "it has more than 128 headers"},
 		"a long path":           {Limits{}, "GET http://example.com/" + strings.Repeat("x", pathBytesMax) + " HTTP/1.1\r\nHost: example.com\r\n\r\n", 400, "its path is longer than 16 KiB"},
 		"a long body":           {Limits{RequestBytes: 1000}, fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, size, body), 413, whyBody},

@@ -37,7 +37,7 @@ func hostName(raw string) (name, why string) {
 		return "", "an address is no name; only names are allowed"
 	}
 	if len(labels) < 2 {
-		return "", "a name without a dot is one of this machine or its network"
+		return "", "a name without a dot belongs to this machine or its network"
 	}
 	return name, ""
 }

@@ -41,13 +41,13 @@ func (n *names) lookup(ctx context.Context, a Answer) ([]netip.Addr, Answer) {
 	}
 	n.mu.Unlock()
 	if p == nil {
-		return nil, a.refuse(http.StatusForbidden, "this session has asked for too many names")
+		return nil, a.refuse(http.StatusForbidden, "this session has looked up too many names")
 	}
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		return nil, a.refuse(http.StatusBadGateway, "it took too long")
+		return nil, a.refuse(http.StatusBadGateway, "the name server took too long")
 	}
 	if !p.asked {
 		ctx, cancel := context.WithTimeout(ctx, n.limits.DialTime)

@@ -52,7 +52,7 @@ func (r Rule) wrong(format string, args ...any) error {
 	if from == "" {
 		from = "sallyport.yaml"
 	}
-	return problem.Errorf(problem.Usage, "write a name such as registry.npmjs.org or *.example.org", "egress of %q (%s): "+format, append([]any{r.Host, from}, args...)...)
+	return problem.Errorf(problem.Usage, "sallyport run --help", "egress of %q (%s): "+format+"; write a name such as registry.npmjs.org or *.example.org", append([]any{r.Host, from}, args...)...)
 }
 
 func badScope(methods, paths []string) string {
@@ -114,7 +114,7 @@ func (r Route) checked() (Route, error) {
 	case len(r.Methods) > itemsMax || len(r.Paths) > itemsMax || len(r.Only) > itemsMax:
 		return r, r.wrong("it has more than %d methods or paths", itemsMax)
 	case r.Header != "" && (!token(r.Header) || r.Value.Empty()):
-		return r, r.wrong("it has a header without a credential, or a header that is none")
+		return r, r.wrong("it has a header without a credential, or a malformed header")
 	case strings.ContainsFunc(r.Value.Reveal(), func(c rune) bool { return c < ' ' || c >= 0x7f }):
 		return r, r.wrong("its credential has a character that no header may have, such as a line break")
 	case !oneOf(r.Wire, []string{"", wireResponses, wireChat, wireMessages, wireGemini}):
@@ -127,13 +127,13 @@ func (r Route) checked() (Route, error) {
 }
 
 func (r Route) wrong(format string, args ...any) error {
-	return problem.Errorf(problem.Usage, "write its base as https://api.example.org/v1", "the route %q: "+format, append([]any{r.Name}, args...)...)
+	return problem.Errorf(problem.Usage, "sallyport agent list", "the route %q: "+format+"; write its base as https://api.example.org/v1", append([]any{r.Name}, args...)...)
 }
 
 // checked returns the configuration in its one spelling.
 func (c Config) checked() (Config, error) {
 	if len(c.Rules) > rulesMax || len(c.Routes) > routesMax {
-		return c, problem.Errorf(problem.Usage, "write fewer hosts, or *.example.org for many", "a session may have %d egress rules and %d routes", rulesMax, routesMax)
+		return c, problem.Errorf(problem.Usage, "sallyport run --help", "a session may have %d egress rules and %d routes; write fewer hosts, or *.example.org for many", rulesMax, routesMax)
 	}
 	var err error
 	c.Rules, c.Routes = slices.Clone(c.Rules), slices.Clone(c.Routes)

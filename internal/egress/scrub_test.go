@@ -157,12 +157,12 @@ func TestWhatCannotBeSearchedForAKeyIsNotPassedOn(t *testing.T) {
 	}{
 		"as it is":       {"", ""},
 		"said to be so":  {"Content-Encoding: identity\r\n", ""},
-		"brotli":         {"Content-Encoding: br\r\n", "packed (br)"},
-		"zstd":           {"Content-Encoding: zstd\r\n", "packed (zstd)"},
-		"deflate":        {"Content-Encoding: deflate\r\n", "packed (deflate)"},
-		"twice":          {"Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n", "packed (gzip,gzip)"},
+		"brotli":         {"Content-Encoding: br\r\n", "compressed its answer (br)"},
+		"zstd":           {"Content-Encoding: zstd\r\n", "compressed its answer (zstd)"},
+		"deflate":        {"Content-Encoding: deflate\r\n", "compressed its answer (deflate)"},
+		"twice":          {"Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n", "compressed its answer (gzip,gzip)"},
 		"of its own":     {"Content-Encoding: \x7f\xff\r\n", ""},
-		"a set of parts": {"Content-Type: multipart/byteranges; boundary=x\r\n", "a part, which was not asked for"},
+		"a set of parts": {"Content-Type: multipart/byteranges; boundary=x\r\n", "a part of what was asked for"},
 	} {
 		addr, _ := raw(t, "HTTP/1.1 200 OK\r\n"+c.head+"Content-Length: 20\r\n\r\n"+theKey)
 		w := open(t, func(w *world) { w.cfg.Routes = []Route{modelRoute(t, "http://"+addr)} })
@@ -177,7 +177,7 @@ func TestWhatCannotBeSearchedForAKeyIsNotPassedOn(t *testing.T) {
 	}
 	part, _ := raw(t, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 5-19/20\r\nContent-Length: 15\r\n\r\n"+theKey[5:])
 	s := packed(t, "text/plain", "it was "+theKey)
-	for base, want := range map[string]string{"http://" + part: "a part, which was not asked for", s.URL: "it was " + strings.Repeat("*", len(theKey))} {
+	for base, want := range map[string]string{"http://" + part: "a part of what was asked for", s.URL: "it was " + strings.Repeat("*", len(theKey))} {
 		w := open(t, func(w *world) { w.cfg.Routes = []Route{modelRoute(t, base)} })
 		if _, body := w.send(get("/model/models", Inside)); !strings.Contains(body, want) || strings.Contains(body, theKey[5:]) {
 			t.Errorf("%q", body)

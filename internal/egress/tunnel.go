@@ -53,13 +53,13 @@ func (c *client) open(a Answer) {
 	}
 	c.decided(a, Allowed)
 	if c.splice(first, up) {
-		c.decided(a.refuse(http.StatusForbidden, "it was cut off: "+whyBody), Refused)
+		c.decided(a.refuse(http.StatusForbidden, "the host cut the tunnel off: "+whyBody), Refused)
 	}
 }
 
 var (
-	errHelloLate  = errors.New("nothing that begins TLS came in time")
-	errHelloShort = errors.New("the program went away before it said anything")
+	errHelloLate  = errors.New("no TLS hello came in time")
+	errHelloShort = errors.New("the program closed the tunnel before it sent anything")
 	errHelloLong  = errors.New("its TLS hello is too long")
 )
 
@@ -115,7 +115,7 @@ func (r replayed) Read(p []byte) (int, error) { return r.r.Read(p) }
 func (c *client) inspect(a Answer, first []byte) {
 	leaf, err := c.cfg.CA.leaf(a.Host)
 	if err != nil {
-		c.decided(a.refuse(http.StatusBadGateway, "no certificate could be made"), Failed)
+		c.decided(a.refuse(http.StatusBadGateway, "the host could not make a certificate for it"), Failed)
 		return
 	}
 	conn := replayed{patient{c.conn, c.cfg.Limits.Idle}, io.MultiReader(bytes.NewReader(first), c.r)}

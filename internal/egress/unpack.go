@@ -26,7 +26,7 @@ func wholeOnly(h http.Header) {
 func readable(resp *http.Response) (why string) {
 	kind := lower(resp.Header.Get("Content-Type"))
 	if resp.StatusCode == http.StatusPartialContent || strings.HasPrefix(strings.TrimSpace(kind), "multipart/byteranges") {
-		return "the endpoint answered with a part, which was not asked for"
+		return "the endpoint answered with a part of what was asked for, and nobody asked for a part"
 	}
 	switch coding := lower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ","))); coding {
 	case "", "identity":
@@ -36,7 +36,7 @@ func readable(resp *http.Response) (why string) {
 		resp.ContentLength = -1
 		resp.Body = &unpacking{packed: resp.Body}
 	default:
-		return "the endpoint answered packed (" + plain(cut(coding, 32)) + "), which was not asked for; what is packed is not searched for the credential"
+		return "the endpoint compressed its answer (" + plain(cut(coding, 32)) + "), which nobody asked for; the host cannot search it for the credential"
 	}
 	return ""
 }

@@ -63,5 +63,5 @@ func (p Project) plain(path string) error {
 	if err != nil || info.Mode().IsRegular() || info.IsDir() {
 		return nil // what is not there, or cannot be looked at, does not make git wait
 	}
-	return problem.Errorf(problem.Refused, "ls -l "+inert.Path(path), "%q is no file (%s): git would wait on it", path, info.Mode().Type())
+	return problem.Errorf(problem.Refused, "ls -l "+inert.Path(path), "%q is no regular file (%s), and git would wait on it for ever", path, info.Mode().Type())
 }

@@ -52,7 +52,7 @@ func Open(ctx context.Context, folder string) (Project, error) {
 	}
 	if _, err := os.Lstat(filepath.Join(p.Top, ".git")); err != nil {
 		return Project{}, problem.Errorf(problem.Usage, "git -C "+inert.Path(abs)+" config --unset core.worktree",
-			"%q has its work tree at %q by its configuration (core.worktree), not where its .git lies", abs, p.Top)
+			"the configuration of %q (core.worktree) puts its work tree at %q, not beside its .git", abs, p.Top)
 	}
 	if !filepath.IsAbs(p.CommonDir) {
 		p.CommonDir = filepath.Join(abs, p.CommonDir)
@@ -75,7 +75,7 @@ func unfound(abs string, because error) error {
 	for at := abs; ; at = filepath.Dir(at) {
 		dot := filepath.Join(at, ".git")
 		if _, err := os.Lstat(dot); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return problem.Errorf(problem.Refused, "ls -la "+inert.Path(dot), "%q is there, and git cannot use it as a repository: %w", dot, because)
+			return problem.Errorf(problem.Refused, "ls -la "+inert.Path(dot), "%q exists, but git cannot use it as a repository: %w", dot, because)
 		}
 		if at == filepath.Dir(at) {
 			return problem.Errorf(problem.Usage, "git init "+inert.Path(abs), "%q is not in a git repository", abs)

@@ -123,7 +123,7 @@ func (d Dir) Branch(ctx context.Context, name string) (bool, error) {
 	_, err := d.Run(ctx, Cmd{Args: []string{"check-ref-format", ref}})
 	var f *Failure
 	if errors.As(err, &f) || strings.HasPrefix(name, "-") || name == "HEAD" {
-		return false, errors.New("it is no name for a branch")
+		return false, errors.New("git allows no branch of this name")
 	}
 	if err != nil {
 		return false, err
@@ -135,7 +135,7 @@ func (d Dir) Branch(ctx context.Context, name string) (bool, error) {
 		}
 		at += i + 1
 		if above, err := d.Resolve(ctx, "refs/heads/"+name[:at-1]); err != nil || above != "" {
-			return false, errors.Join(err, fmt.Errorf("there is a branch %q, and none can stand below it", name[:at-1]))
+			return false, errors.Join(err, fmt.Errorf("there is a branch %q, and git allows no branch below it", name[:at-1]))
 		}
 	}
 	refs, err := d.Refs(ctx, ref)
@@ -148,7 +148,7 @@ func (d Dir) Branch(ctx context.Context, name string) (bool, error) {
 	if len(refs) == 0 {
 		return false, d.free(ctx, name)
 	}
-	return false, fmt.Errorf("there are branches below %q, and none can stand above them", name)
+	return false, fmt.Errorf("there are branches below %q, and git allows no branch above them", name)
 }
 
 // free refuses a name that no branch has and that is taken all the same: by a link to a branch that is not there, or by a work tree whose
@@ -158,13 +158,13 @@ func (d Dir) free(ctx context.Context, name string) error {
 	to, err := d.Run(ctx, Cmd{Args: []string{"symbolic-ref", "--quiet", ref}})
 	var f *Failure
 	if err == nil {
-		return fmt.Errorf("it is another name of %q, which is not there", strings.TrimSpace(string(to)))
+		return fmt.Errorf("it is a symbolic name for %q, which does not exist", strings.TrimSpace(string(to)))
 	} else if !errors.As(err, &f) || f.Code != 1 {
 		return err
 	}
 	trees, err := d.Run(ctx, Cmd{Args: []string{"worktree", "list", "--porcelain", "-z"}})
 	if err == nil && slices.Contains(strings.Split(string(trees), "\x00"), "branch "+ref) {
-		err = errors.New("a work tree has it checked out, and no commit on it yet")
+		err = errors.New("a work tree has checked it out, and it has no commit yet")
 	}
 	return err
 }

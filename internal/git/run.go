@@ -156,7 +156,7 @@ func (d Dir) Run(ctx context.Context, c Cmd) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("git %s: %w", c.Args[0], context.Cause(ctx))
 		}
-		whole, done := context.WithTimeoutCause(context.WithoutCancel(ctx), shortMax, fmt.Errorf("it did not end within %s", shortMax))
+		whole, done := context.WithTimeoutCause(context.WithoutCancel(ctx), shortMax, fmt.Errorf("git did not end within %s", shortMax))
 		defer done()
 		ctx = whole
 	}
@@ -196,7 +196,7 @@ func (d Dir) finish(ctx context.Context, verb string, err error, stderr *tail) e
 		return problem.Errorf(problem.Unavailable, "sallyport doctor", "git is not installed: %w", err)
 	}
 	if _, gone := os.Stat(d.Path); errors.Is(gone, fs.ErrNotExist) { // else the program would be blamed
-		return problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(d.Path), "the repository %q is not there: %w", d.Path, gone)
+		return problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(d.Path), "the repository %q does not exist: %w", d.Path, gone)
 	}
 	return fmt.Errorf("git %s: %w", verb, err)
 }
@@ -222,14 +222,14 @@ func Version(ctx context.Context) (string, error) {
 	cmd.Env = environment(nil)
 	out, err := cmd.Output()
 	if err != nil {
-		return "", problem.Errorf(problem.Unavailable, "apt-get install git", "git does not run here: %w", err)
+		return "", problem.Errorf(problem.Unavailable, "sudo apt-get install git", "git is here but does not run: %w", err)
 	}
 	fields := strings.Fields(string(out))
 	if len(fields) < 3 || fields[0] != "git" {
-		return "", problem.Errorf(problem.Unavailable, "apt-get install git", "git does not say its version: %q", out)
+		return "", problem.Errorf(problem.Unavailable, "sudo apt-get install git", "git does not say its version: %q", out)
 	}
 	if older(fields[2], VersionMin) {
-		return fields[2], problem.Errorf(problem.Unavailable, "apt-get install git", "git %s is too old: %s or newer is needed", fields[2], VersionMin)
+		return fields[2], problem.Errorf(problem.Unavailable, "sudo apt-get install git", "git %s is too old: %s or newer is needed", fields[2], VersionMin)
 	}
 	return fields[2], nil
 }

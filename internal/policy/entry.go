@@ -15,7 +15,7 @@ func (v *validator) entry(c Change) {
 		return
 	}
 	if c.New.Mode == git.Submodule || c.Old.Mode == git.Submodule {
-		v.add(c.Path, SubmoduleChange, Error, "a submodule is added, moved or removed here", undo(c)+"; submodules are changed by a person")
+		v.add(c.Path, SubmoduleChange, Error, "a submodule is added, moved or removed here", undo(c)+"; only a person changes a submodule")
 	}
 	if c.New.Absent() {
 		return
@@ -44,7 +44,7 @@ func (v *validator) fact(c Change) {
 		v.add(c.Path, SetID, Critical, "it has the setuid or setgid bit", "take the bit away: chmod ug-s")
 	}
 	if f.Unreadable != "" {
-		v.add(c.Path, Unreadable, Error, "it cannot be read, so it cannot be judged: "+f.Unreadable, "make it readable, or remove it")
+		v.add(c.Path, Unreadable, Error, "the host cannot read it, so it cannot judge it: "+f.Unreadable, "make it readable, or remove it")
 	}
 }
 

@@ -24,7 +24,7 @@ func Hides(text string) bool { return hiddenIn("", text) != "" }
 // hiddenIn says what a reader does not see in the lines that were added. A binary has no reader.
 func hiddenIn(old, new string) string {
 	if new == TooLong {
-		return "it is too large to be looked through for what a reader does not see"
+		return "it is too large for the host to look for what a reader does not see"
 	}
 	if Binary(new) || !suspicious(new) {
 		return ""
@@ -73,7 +73,7 @@ func unseen(line string) string {
 			blanks += 8
 		default:
 			if blanks > blanksMax {
-				return fmt.Sprintf("a line added to it goes on behind %d blanks, where few look", blanks)
+				return fmt.Sprintf("a line added to it has text behind %d blanks, where few look", blanks)
 			}
 			blanks = 0
 		}
@@ -85,7 +85,7 @@ func unseen(line string) string {
 		case r == '\u2028' || r == '\u2029':
 			return fmt.Sprintf("a line added to it holds %U, which ends a line for some programs and none for a reader", r)
 		case invisible(r) && !joins(r, last, line[i+utf8.RuneLen(r):]):
-			return fmt.Sprintf("a line added to it holds %U, which nobody sees", r)
+			return fmt.Sprintf("a line added to it holds %U, which is invisible", r)
 		}
 		last = r
 	}
@@ -176,7 +176,7 @@ func (n *neighbours) twin(p string) string {
 			return "its name mixes Latin letters with " + script + " ones that look the same"
 		}
 		if other := n.like(folder, part); other != "" {
-			return fmt.Sprintf("its name looks like %q beside it, and is another", other)
+			return fmt.Sprintf("its name looks the same as %q beside it, and is another name", other)
 		}
 		if r := unseenIn(part); r != 0 {
 			return fmt.Sprintf("its name holds %U, which nobody sees", r)

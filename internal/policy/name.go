@@ -26,7 +26,7 @@ func (v *validator) name(c Change) {
 	}
 	for _, part := range parts(c.Path) {
 		if isGitDir(part) {
-			v.add(c.Path, GitDir, Critical, fmt.Sprintf("%s is a spelling of .git on some file system", inert.Path(part)), "remove it; the repository's own history is out of reach")
+			v.add(c.Path, GitDir, Critical, fmt.Sprintf("%s is a spelling of .git on some file system", inert.Path(part)), "remove it; a change cannot touch the repository's own .git")
 			break
 		}
 	}

@@ -29,7 +29,7 @@ func (v *validator) parents(c Change) {
 		case "":
 			continue
 		case SymlinkedParent:
-			v.add(c.Path, SymlinkedParent, Critical, fmt.Sprintf("it leads through the symbolic link %s", inert.Path(folder)), "use the path the link stands for")
+			v.add(c.Path, SymlinkedParent, Critical, fmt.Sprintf("it leads through the symbolic link %s", inert.Path(folder)), "use the path that the link points to")
 		case SubmoduleChange:
 			v.add(c.Path, SubmoduleChange, Error, fmt.Sprintf("it is inside the submodule %s", inert.Path(folder)), "change the submodule in its own repository")
 		default:

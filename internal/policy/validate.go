@@ -57,7 +57,7 @@ func newValidator(in Input) *validator {
 		v.at[c.Path] = c
 	}
 	if in.Base == nil || in.Names == nil {
-		v.add("", Rule, Critical, "the base was not there to compare with", "sallyport doctor")
+		v.add("", Rule, Critical, "the host could not read the base to compare with it", "sallyport doctor")
 		v.in.Base = func(string) (git.Entry, bool) { return git.Entry{}, false }
 		v.in.Names = func(string) []string { return nil }
 	}
@@ -71,7 +71,7 @@ func newValidator(in Input) *validator {
 			v.executable = append(v.executable, v.globs("allow_executable", list))
 		}
 	default:
-		v.add("", Rule, Error, fmt.Sprintf("executables is %q, which is not a rule", v.rules.Executables), "write review or refuse in policy.yaml")
+		v.add("", Rule, Error, fmt.Sprintf("executables: is %q, and must be review or refuse", v.rules.Executables), "write review or refuse in policy.yaml")
 	}
 	v.forbidden = v.globs("forbidden_areas", v.rules.ForbiddenAreas)
 	v.protected = v.globs("protected_areas", v.rules.ProtectedAreas)
@@ -144,7 +144,7 @@ func (v *validator) area(c Change) {
 		v.add(c.Path, ProtectedArea, Critical, fmt.Sprintf("%q is protected: no agent's change lands there", g), undo(c))
 	}
 	if len(v.in.Plan.Allow) > 0 && !v.planAllow.allow(c.Path) {
-		v.add(c.Path, PlanAllow, Error, "it is outside what this change may touch", undo(c)+", or ask again with an --allow that names it")
+		v.add(c.Path, PlanAllow, Error, "it is outside what this change may touch", undo(c)+", or start the change again with an --allow that names it")
 	}
 	if g, ok := v.planForbid.forbid(c.Path); ok {
 		v.add(c.Path, PlanForbid, Error, fmt.Sprintf("this change may not touch %q", g), undo(c))

@@ -283,7 +283,7 @@ func (p Person) ownInterpreter(path, real string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the first line of %q, which is the repository's, asks for %q, which is in none of your PATH's folders and is not shown for it", path, words[0])
+	return fmt.Errorf("the first line of %q, a file of the repository, asks for %q; a sandbox shows an interpreter for it only if it lies in a folder of your PATH", path, words[0])
 }
 
 // interpreter returns the words after #! of a script; none if it is no script.

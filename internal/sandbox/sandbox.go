@@ -118,7 +118,7 @@ type Exit struct {
 var ErrEnded = errors.New("the sandbox has ended")
 
 // ErrShared says that on this machine a sandbox's own program could read what passes a terminal beside it.
-var ErrShared = problem.New(problem.Unavailable, "this machine cannot keep a terminal from the program beside it")
+var ErrShared = problem.New(problem.Unavailable, "this machine cannot keep a person's terminal out of reach of the agent beside it")
 
 // Process is a running sandbox.
 type Process interface {

@@ -48,16 +48,16 @@ func (p Person) Share(path string) (Bind, error) {
 		case p.holdsHome(place):
 			return refuse("it is a home folder or holds one")
 		case p.Top != "" && Below(p.Top, place):
-			return refuse("it holds the repository itself, and the agent works on a copy")
+			return refuse("it holds the repository itself, and an agent may see only its copy")
 		}
 		for _, no := range []string{"/proc", "/sys", "/dev", "/run", "/var/run", "/boot", "/etc"} {
 			if Below(place, no) {
-				return refuse("nothing of " + no + " is shown")
+				return refuse("a sandbox shows nothing of the host's " + no)
 			}
 		}
 		for _, no := range []string{Mountpoint, Home, "/.sallyport", "/tmp", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/home", "/var"} {
 			if place == no {
-				return refuse("it stands for something else inside, or holds what others own")
+				return refuse("the sandbox has a folder of its own there, or the folder holds what belongs to others")
 			}
 		}
 	}

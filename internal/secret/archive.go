@@ -101,10 +101,10 @@ func (j *job) unpack(name string, content []byte, depth int) error {
 		return nil
 	}
 	if kind == sealed {
-		return j.fail("it is an archive of a kind that cannot be looked into")
+		return j.fail("it is an archive of a kind that the scan cannot open")
 	}
 	if depth > j.scanner.cfg.Unpack.DepthMax {
-		return j.fail("it has archives within archives more than %d deep", max(j.scanner.cfg.Unpack.DepthMax, 0))
+		return j.fail("it nests archives more than %d deep", max(j.scanner.cfg.Unpack.DepthMax, 0))
 	}
 	var err error
 	switch kind {
@@ -131,7 +131,7 @@ func (j *job) unpack(name string, content []byte, depth int) error {
 	case err == nil || errors.As(err, &already) || j.ctx.Err() != nil:
 		return err
 	}
-	return &NotScanned{File: j.file, Reason: "it is a " + string(kind) + " archive that cannot be read", cause: err}
+	return &NotScanned{File: j.file, Reason: "it is a " + string(kind) + " archive that the scan cannot read", cause: err}
 }
 
 // innerName is a compressed file's name without the compression's ending.

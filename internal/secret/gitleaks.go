@@ -53,10 +53,10 @@ func loadRules(toml []byte, trusted bool) (cfg config.Config, loose bool, err er
 	}
 	own, err := parse(toml)
 	if err != nil {
-		return cfg, false, badToml("it is not TOML of the kind that gitleaks reads")
+		return cfg, false, badToml("it is not TOML that gitleaks can read")
 	}
 	if own.Extend.Path != "" || own.Extend.URL != "" {
-		return cfg, false, badToml("it extends another file, which is not read here; only useDefault is known")
+		return cfg, false, badToml("it extends another file, which sallyport does not read; only useDefault works")
 	}
 	if len(own.Rules) > tomlRulesMax {
 		return cfg, false, badToml("it has more than %d rules", tomlRulesMax)

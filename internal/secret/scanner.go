@@ -168,7 +168,7 @@ func (s *Scanner) ScanBlob(ctx context.Context, b Blob) (fs []Finding, err error
 		}
 	}
 	key, keep := s.key(b) // before it is looked at: what is held by its end may be more
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.TimeMax, fmt.Errorf("it took longer than %s: %w", s.cfg.TimeMax, context.DeadlineExceeded))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.TimeMax, fmt.Errorf("the scan took longer than %s: %w", s.cfg.TimeMax, context.DeadlineExceeded))
 	defer cancel()
 	scan := job{scanner: s, ctx: ctx}
 	if scan.file, err = scan.path(b.Path); err == nil {
@@ -355,7 +355,7 @@ func (s *Scanner) inspectPart(ctx context.Context, path, text string, parts []st
 	return hits, err
 }
 
-var errTooDeep = errors.New("it decodes to too much")
+var errTooDeep = errors.New("its encoded parts are larger than the limit")
 
 // once drops what is said twice, and the word of a general rule or of the library on a secret that a rule of ours names too.
 func once(hits []hit) []hit {

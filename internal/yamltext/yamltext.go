@@ -27,7 +27,7 @@ func Unreadable(data []byte, bytesMax, depthMax int) (why string, at int) {
 		case r == 0xfeff && i == 0:
 			return "it begins with a byte order mark; save it without", i
 		case r < ' ' || r == 0x7f || inert.Bidi(r):
-			return fmt.Sprintf("it holds %U, which is not shown", r), i
+			return fmt.Sprintf("it holds %U, an invisible character", r), i
 		case r == '[' || r == '{':
 			depth++
 		case (r == ']' || r == '}') && depth > 0:

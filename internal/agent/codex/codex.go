@@ -34,7 +34,7 @@ func (Driver) Capabilities() agent.Capabilities {
 // Program is the adapter, which starts codex where the person has it.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if w := task.Settings.Wire; w != "" && w != agent.Responses && task.Agent == Name {
-		return agent.Program{}, problem.Errorf(problem.Usage, "leave wire: out of agents: "+Name+": in sallyport.yaml", "codex speaks %s and nothing else, but wire: of its settings says %q", agent.Responses, w)
+		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "codex speaks %s and nothing else, but wire: below agents: %s: in sallyport.yaml says %q; leave it out", agent.Responses, Name, w)
 	}
 	return agent.Adapt(Name, task, nil, nil)
 }

@@ -58,7 +58,7 @@ func TestAWireThatCodexDoesNotSpeakIsRefused(t *testing.T) {
 	want := task(t)
 	want.Settings = agent.Settings{Wire: agent.Chat, Base: "http://127.0.0.1:11434/v1"}
 	_, err := codex.New().Program(want)
-	if problem.KindOf(err) != problem.Usage || !strings.Contains(problem.Of(err).Next, "sallyport.yaml") {
+	if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "in sallyport.yaml") {
 		t.Errorf("%v", err)
 	}
 	want.Settings.Wire = agent.Responses

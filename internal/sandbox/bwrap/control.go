@@ -152,7 +152,7 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 	pid := from.pid
 	if protocol != sandbox.Protocol {
 		return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
-			"the program was replaced while the daemon ran: it speaks version %d to its sandboxes, not %d", protocol, sandbox.Protocol)
+			"somebody replaced the program while its daemon runs: the new one speaks version %d inside a sandbox, the daemon version %d", protocol, sandbox.Protocol)
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -169,7 +169,7 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 		p.mu.Unlock()
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // gone already is as good
 		file.Close()
-		return errors.New("an init said hello too late")
+		return errors.New("the sandbox started after the host had stopped waiting for it")
 	}
 	p.init, p.initPID = file, pid
 	_, unseen := readNames("/proc/" + strconv.Itoa(pid) + "/fd") // init hides from its like: who sees it sees all

@@ -51,7 +51,7 @@ var _ sandbox.Driver = (*Driver)(nil)
 // bubblewrap returns the path of bwrap.
 func (d *Driver) bubblewrap() (string, error) {
 	missing := problem.Errorf(problem.Unavailable, "sudo apt-get install bubblewrap",
-		"bubblewrap (bwrap) is not installed; nothing is run without it")
+		"bubblewrap (bwrap) is not installed, and sallyport runs nothing without it")
 	if d.config.Path == "" {
 		path, err := exec.LookPath("bwrap")
 		if err != nil || !filepath.IsAbs(path) {
@@ -175,12 +175,12 @@ func checkTarget(b sandbox.Bind) error {
 	}
 	for _, r := range reserved {
 		if target == r {
-			return fmt.Errorf("%q cannot be covered", target)
+			return fmt.Errorf("the sandbox cannot hide %q", target)
 		}
 	}
 	for _, r := range []string{"/proc", "/sys", "/dev", "/.sallyport"} {
 		if strings.HasPrefix(target, r+"/") && !strings.HasPrefix(target, sandbox.ObjectsRoot+"/") && !slices.Contains(ours, target) {
-			return fmt.Errorf("nothing can be shown below %q", r)
+			return fmt.Errorf("the sandbox can show nothing below %q", r)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func (d *Driver) hand(spec sandbox.Spec) error {
 		switch {
 		case err != nil:
 		case st.Mode&unix.S_IFMT != h.kind:
-			err = fmt.Errorf("it is no %s", h.what)
+			err = fmt.Errorf("the file is no %s", h.what)
 		case st.Uid == spec.Owner.UID:
 		case os.Geteuid() != 0 || st.Uid != 0:
 			err = fmt.Errorf("it belongs to uid %d", st.Uid)

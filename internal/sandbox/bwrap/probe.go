@@ -36,7 +36,7 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	detail, fix := userNamespaces()
 	r.Checks = append(r.Checks, sandbox.Check{Name: "user namespaces", OK: fix == "", Detail: detail, Fix: fix})
 	if fix != "" {
-		return r, problem.Errorf(problem.Unavailable, fix, "user namespaces are off (%s); nothing is run without them", detail)
+		return r, problem.Errorf(problem.Unavailable, fix, "user namespaces are off (%s), and sallyport runs nothing without them", detail)
 	}
 	l := d.groupLayout()
 	if l.unified != "" {
@@ -46,8 +46,8 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	r.Checks = append(r.Checks,
 		sandbox.Check{Name: "freezer", OK: true, Detail: r.Freezer},
 		checkProcesses(l.kind.pids),
-		sandbox.Check{Name: "descriptor limit", OK: true, Detail: "RLIMIT_NOFILE, and counted ten times a second"},
-		sandbox.Check{Name: "output and time limits", OK: true, Detail: "by the daemon"},
+		sandbox.Check{Name: "descriptor limit", OK: true, Detail: "by RLIMIT_NOFILE; the host also counts ten times a second"},
+		sandbox.Check{Name: "output and time limits", OK: true, Detail: "the daemon holds them"},
 		checkApart(sandbox.LandlockVersion()),
 		d.checkRunner(),
 		checkGit(ctx))
@@ -64,9 +64,9 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 func checkMemory(kind string, sees bool) sandbox.Check {
 	detail := kind + ", files in /tmp and /dev/shm included"
 	if kind == rlimitWatch {
-		detail += ": counted ten times a second; not counted: what the kernel keeps for pipes and sockets"
+		detail += "; the host counts ten times a second, without what the kernel keeps for pipes and sockets"
 		if !sees {
-			detail += ", and files in memory that have no name"
+			detail += " and without files in memory that have no name"
 		}
 	}
 	return sandbox.Check{Name: "memory limit", OK: true, Detail: detail}
@@ -75,7 +75,7 @@ func checkMemory(kind string, sees bool) sandbox.Check {
 func checkProcesses(kind string) sandbox.Check {
 	detail := kind + " and RLIMIT_NPROC, threads included"
 	if kind == rlimitWatch {
-		detail = "RLIMIT_NPROC, threads included, and counted ten times a second; a burst that is over before that is told only if the program says so"
+		detail = "RLIMIT_NPROC, threads included; the host also counts ten times a second, and hears of a shorter burst only from the program"
 	}
 	return sandbox.Check{Name: "process limit", OK: true, Detail: detail}
 }
@@ -87,16 +87,16 @@ func checkDisk(sees bool) sandbox.Check {
 		detail = "blocks and files of the workspace; not counted: open files without a name, which uid " + strconv.Itoa(os.Geteuid()) + " may not look at"
 	}
 	if os.Geteuid() != 0 {
-		detail += "; not counted: what is in folders that an agent closed to itself, and files without a name that are mapped and closed"
+		detail += "; not counted: what lies in folders that an agent cannot read itself, and unnamed files that are mapped and closed"
 	}
 	return sandbox.Check{Name: "disk limit", OK: true, Detail: detail}
 }
 
 // checkApart says whether a person's shell may stand beside an agent. Without it nothing else is weaker.
 func checkApart(landlock int) sandbox.Check {
-	detail := "an agent cannot look into it, by Landlock version " + strconv.Itoa(landlock)
+	detail := "a person's shell is kept from the agent beside it by Landlock version " + strconv.Itoa(landlock)
 	if landlock < sandbox.LandlockMin {
-		detail = "not beside an agent, on a copy only: Landlock " + strconv.Itoa(sandbox.LandlockMin) + " or later is not on here (the kernel's lsm= names it)"
+		detail = "a shell opens on a copy, not beside the agent: this kernel has no Landlock version " + strconv.Itoa(sandbox.LandlockMin) + " or later (its boot option lsm= turns it on)"
 	}
 	return sandbox.Check{Name: "change shell", OK: true, Detail: detail}
 }

@@ -116,7 +116,7 @@ func (p *process) finish(waited error) {
 	var never error
 	// What has written has run, and so has what broke a limit of its own; init may have been ended before it could say so.
 	if broke := p.exit.Limit; p.output.Load() == 0 && (broke == nil || broke.Name == sandbox.Time) {
-		never = errors.New("it ended before its program ran")
+		never = errors.New("the sandbox ended before its program ran")
 	}
 	p.failStart(never)
 	p.mu.Lock()
@@ -169,12 +169,12 @@ func (p *process) judge() sandbox.Exit {
 	case p.ended == nil: // init itself came to its end
 	case p.groups.kind.memory == rlimitWatch && p.starved():
 		// What it asked for at once was never there to be counted.
-		exit.Limit = p.memoryLimit("more was refused, as stderr says")
+		exit.Limit = p.memoryLimit("the kernel refused more, as stderr says")
 	case p.groups.kind.pids != rlimitWatch:
 		exit.Limit = p.descriptorsBroken()
 	case p.stderr.holds("cannot fork") || p.stderr.holds("fork: "+unix.EAGAIN.Error()):
 		// A storm that was over before anyone looked; the kernel keeps no count of it.
-		exit.Limit = p.processesLimit("more were refused, as stderr says")
+		exit.Limit = p.processesLimit("the kernel refused more, as stderr says")
 	default:
 		exit.Limit = p.descriptorsBroken()
 	}
@@ -188,7 +188,7 @@ func (p *process) descriptorsBroken() *sandbox.Limit {
 		return nil
 	}
 	return &sandbox.Limit{
-		Name: sandbox.Descriptors, Value: strconv.Itoa(p.limits.DescriptorsMax) + " per process", Observed: "more were refused, as stderr says",
+		Name: sandbox.Descriptors, Value: strconv.Itoa(p.limits.DescriptorsMax) + " per process", Observed: "the kernel refused more, as stderr says",
 	}
 }
 
@@ -202,7 +202,7 @@ func (p *process) memoryLimit(observed string) *sandbox.Limit {
 }
 
 // outOf says what was used when the kernel killed.
-func outOf(peak int64) string { return sandbox.Bytes(peak) + ", and more was asked for" }
+func outOf(peak int64) string { return sandbox.Bytes(peak) + ", and the program asked for more" }
 
 func (p *process) processesLimit(observed string) *sandbox.Limit {
 	return &sandbox.Limit{Name: sandbox.Processes, Value: strconv.Itoa(p.limits.ProcessesMax), Observed: observed}

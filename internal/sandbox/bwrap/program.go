@@ -113,9 +113,9 @@ func (d *Driver) checkRunner() sandbox.Check {
 		c.Detail, c.Fix = runnerName+" is not beside this program: sandboxes start more slowly", "make build"
 	case why != nil:
 		p := problem.Of(why)
-		c.Detail, c.Fix = p.Text+": it is not used, and sandboxes start more slowly", p.Next
+		c.Detail, c.Fix = p.Text+": sallyport does not use it, and sandboxes start more slowly", p.Next
 	case d.small.sum == "":
-		c.Detail = "this program itself: it was built alone, and sandboxes start more slowly"
+		c.Detail = "sallyport itself, because it was built without sallyport-runner: sandboxes start more slowly"
 	}
 	return c
 }

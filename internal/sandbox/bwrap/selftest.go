@@ -222,7 +222,7 @@ func weaker(tried []sandbox.Tried) error {
 		return nil
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport doctor --self-test",
-		"the sandbox is weaker than it must be: a program in it can %s; nothing is run", strings.Join(names, "; "))
+		"the sandbox is weaker than it must be: a program in it can %s; sallyport runs nothing in it", strings.Join(names, "; "))
 }
 
 // onScratch runs do with a folder of its own, which is removed afterwards, and the probe's identity.

@@ -56,7 +56,7 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*process, error)
 	select {
 	case err = <-p.started:
 	case <-time.After(startPatience):
-		err = errors.New("it did not come up in time")
+		err = errors.New("the sandbox did not start in time")
 	}
 	if err == nil {
 		return p, nil

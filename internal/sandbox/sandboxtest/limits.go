@@ -36,7 +36,7 @@ func overs() []over {
 	const sized = `^[0-9.]+ MiB`
 	processes := sandbox.Limits{ProcessesMax: 40}
 	const tasks = `^([0-9]+ at one time|more, of which [0-9]+ were refused)$`
-	const storm = `^([0-9]+ at one time|more, of which [0-9]+ were refused|more were refused, as stderr says)$` // over before anyone looked
+	const storm = `^([0-9]+ at one time|more, of which [0-9]+ were refused|the kernel refused more, as stderr says)$` // over before anyone looked
 	disk := sandbox.Limits{DiskBytes: 8 << 20}
 	files := sandbox.Limits{FilesMax: 300}
 	descriptors := sandbox.Limits{DescriptorsMax: 50}
@@ -104,7 +104,7 @@ func overs() []over {
 			script: python("f=[]", "try:", ` while True: f.append(open("/dev/null"))`, "except OSError: "+stay)},
 		{how: "opens without end, and hides", told: true, limit: sandbox.Descriptors, value: "50 per process", observed: opened, limits: descriptors,
 			script: python("libc.prctl(4,0,0,0,0)", "f=[]", "try:", ` while True: f.append(open("/dev/null"))`, "except OSError: "+stay)},
-		{how: "dies of it", limit: sandbox.Descriptors, value: "50 per process", observed: "^(51 in one process|more were refused, as stderr says)$", limits: descriptors,
+		{how: "dies of it", limit: sandbox.Descriptors, value: "50 per process", observed: "^(51 in one process|the kernel refused more, as stderr says)$", limits: descriptors,
 			script: python(`f=[open("/dev/null") for i in range(100)]`)},
 	}
 }

@@ -63,7 +63,7 @@ func (t *tx) AddApproval(ctx context.Context, a approval.Approval) error {
 		a.ID, a.Change, a.Kind, a.Proposal, a.Digest, ms(a.Asked), a.Decision, by, at, a.Via, a.Reason, a.Message, a.Unsigned)
 	switch {
 	case duplicate(err):
-		return problem.Errorf(problem.Conflict, "sallyport approval list", "%s: change %q waits for an answer already: %w", what, a.Change, err)
+		return problem.Errorf(problem.Conflict, "sallyport approval list", "%s: a person has been asked about change %q already: %w", what, a.Change, err)
 	case orphan(err):
 		return problem.Errorf(problem.NotFound, "sallyport change list", "%s: there is no proposal %d of a change %q", what, a.Proposal, a.Change)
 	case err != nil:
@@ -108,7 +108,7 @@ func (t *tx) LatestApproval(ctx context.Context, change id.Change) (approval.App
 	}
 	if len(all) == 0 {
 		return approval.Approval{}, problem.Errorf(problem.NotFound, "sallyport change show "+string(change),
-			"nobody was asked about change %q yet", change)
+			"change %q has not asked for an approval yet", change)
 	}
 	return all[0], nil
 }

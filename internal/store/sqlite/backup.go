@@ -151,7 +151,7 @@ func (db *DB) fallBack(ctx context.Context, path string, schema int64, cause err
 	}
 	if err != nil {
 		return problem.Errorf(problem.Unavailable, fmt.Sprintf("cp %s %s && rm -f %s %s", quote(path), quote(db.path), quote(db.path+"-wal"), quote(db.path+"-shm")),
-			"%w; the database could not be put back either (%w): its copy from before is %q", cause, err, path)
+			"%w; sallyport could not put the database back either (%w); its copy from before is %q", cause, err, path)
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport version",
 		"%w; the database is as it was, and so is its copy %q: run the version that you had before", cause, path)

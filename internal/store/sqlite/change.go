@@ -137,7 +137,7 @@ func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error 
 			"change %q is %s, not %s: %w", c.ID, now.State, from, store.ErrMoved)
 	}
 	return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID),
-		"change %q was taken over by another worker: %w", c.ID, store.ErrMoved)
+		"another worker has taken change %q over: %w", c.ID, store.ErrMoved)
 }
 
 // claimable finds the change that is due longest and free, in one pass over an index that

@@ -32,7 +32,7 @@ func explain(path string, err error) error {
 			"another process holds the database %q (%w)", path, err)
 	case code == lib.SQLITE_NOTADB, code == lib.SQLITE_CORRUPT:
 		return problem.Errorf(problem.Unavailable, "ls -l "+quote(folder),
-			"%q is damaged or no database of ours: put a copy of it back (%w)", path, err)
+			"%q is damaged, or no database of sallyport's: put a copy of it in its place (%w)", path, err)
 	case code == lib.SQLITE_IOERR:
 		return problem.Errorf(problem.Unavailable, "dmesg | tail",
 			"the disk under the database %q could not be read or written (%w)", path, err)

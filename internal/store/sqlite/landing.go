@@ -42,7 +42,7 @@ func (t *tx) AddLanding(ctx context.Context, l landing.Landing) error {
 func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
 	what := fmt.Sprintf("close landing %q as %s", l.ID, l.State)
 	if l.State == landing.Journaled {
-		return problem.Errorf(problem.Internal, "", "%s: that is no way to close it", what)
+		return problem.Errorf(problem.Internal, "", "%s: a landing does not end in that state", what)
 	}
 	var ended sql.NullInt64
 	if l.Ended != nil {

@@ -43,7 +43,7 @@ func (db *DB) migrate(ctx context.Context, found int64) error {
 	copied := ""
 	if found > 0 {
 		if copied, err = db.backup(ctx, found); err != nil {
-			return fmt.Errorf("the database was not migrated from schema %d to %d, for it could not be copied before: %w", found, known, err)
+			return fmt.Errorf("the host did not migrate the database from schema %d to %d, because it could not copy it first: %w", found, known, err)
 		}
 	}
 	if err := db.climb(ctx, provider, found, known); err != nil {
@@ -76,7 +76,7 @@ func (db *DB) climb(ctx context.Context, provider *goose.Provider, at, known int
 func (db *DB) tooNew(found, known int64) error {
 	way := ""
 	if path := db.lastBackup(known); path != "" {
-		way = fmt.Sprintf("; or put %q in its place, which was copied before the upgrade", path)
+		way = fmt.Sprintf("; or put the copy %q from before the upgrade in its place", path)
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport version",
 		"the database %q was written by a newer sallyport (schema %d; this program knows %d): run that version, or one after it, on this home%s",

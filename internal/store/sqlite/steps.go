@@ -33,7 +33,7 @@ func (t *tx) PutSession(ctx context.Context, s session.Session) error {
 		return ofChange(what, s.Change, err)
 	}
 	if n == 0 {
-		return problem.Errorf(problem.Conflict, "sallyport change show "+string(s.Change), "session %q is another change's", s.ID)
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(s.Change), "session %q belongs to another change", s.ID)
 	}
 	return nil
 }

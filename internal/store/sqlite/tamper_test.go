@@ -142,7 +142,7 @@ var tampering = map[string]struct {
 	}, 3, "altered"},
 	"one put before all": {func(f forger) {
 		f.do(`INSERT INTO audit SELECT -7, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, '', hash FROM audit WHERE seq = 1`)
-	}, -7, "is where entry 1 must be"},
+	}, -7, "stands where entry 1 belongs"},
 	"one hashed anew": {func(f forger) {
 		e := f.all[2]
 		e.Actor.Name = "mallory"

@@ -107,7 +107,7 @@ func (t *tx) trials(ctx context.Context, where string, args ...any) ([]trial.Tri
 func (t *tx) MoveTrial(ctx context.Context, from trial.Handshake, r trial.Trial) error {
 	what := fmt.Sprintf("move the trial of %q from %s to %s", r.Change, from, r.Handshake)
 	if r.Handshake.Decided() && from != r.Handshake {
-		return problem.Errorf(problem.Internal, "", "%s: that is a decision", what)
+		return problem.Errorf(problem.Internal, "", "%s: this state needs a decision", what)
 	}
 	raw, err := encode(r)
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *tx) MoveTrial(ctx context.Context, from trial.Handshake, r trial.Trial)
 func (t *tx) DecideTrial(ctx context.Context, change id.Change, to trial.Handshake, by audit.Actor, at time.Time, reason string) error {
 	what := fmt.Sprintf("decide the trial of %q: %s", change, to)
 	if !to.Decided() {
-		return problem.Errorf(problem.Internal, "", "%s: that is no decision", what)
+		return problem.Errorf(problem.Internal, "", "%s: this state is no decision", what)
 	}
 	actor, err := encode(by)
 	if err != nil {
