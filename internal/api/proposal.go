@@ -43,6 +43,7 @@ type Card struct {
 	Note       string        `json:"note,omitempty"`
 	Then       []string      `json:"then,omitempty"`      // what happens on the host once it has landed
 	Network    []string      `json:"network,omitempty"`   // what the person let its sandbox reach, and what it was refused
+	Setup      []string      `json:"setup,omitempty"`     // what its setup wrote and nobody finds
 	Made       string        `json:"made,omitempty"`      // the command or the agent that made it
 	Used       string        `json:"used,omitempty"`      // what models used for it
 	Subject    string        `json:"subject,omitempty"`   // of the commit, unless who approves says another

@@ -58,11 +58,12 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 		return err
 	}
 	row.Base = string(base)
-	if err := c.equipped(ctx, row, judging); err != nil {
+	said, err := c.equipped(ctx, row, judging)
+	if err != nil {
 		return err
 	}
 	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Digests: map[string]string{"base": row.Base}})
+		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
@@ -94,11 +95,11 @@ func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head
 	}
 }
 
-// equipped makes the workspace of a change with what its setup leaves on the base.
-func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) error {
+// equipped makes the workspace of a change with what its setup leaves on the base, and says what of that is not there.
+func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) (said string, err error) {
 	setup, release, err := c.setUp(ctx, row, j, git.OID(row.Base))
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer release()
 	spec := c.spec(row)
@@ -106,10 +107,10 @@ func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) 
 		spec.Setup = setup.ID.String()
 	}
 	if _, err := c.Workspaces.Prepare(ctx, spec); err != nil {
-		return fmt.Errorf("prepare the workspace: %w", err)
+		return "", fmt.Errorf("prepare the workspace: %w", err)
 	}
 	c.warm(row, j)
-	return nil
+	return lost(setup.Note), nil
 }
 
 // grounds are the host's repository of a row's project and what judges the row, as it stands at its base.

@@ -233,7 +233,8 @@ func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
 	if err := workspace.DropRefs(ctx, host, refs); err != nil {
 		return err
 	}
-	if err := c.equipped(ctx, row, judging); err != nil {
+	said, err := c.equipped(ctx, row, judging)
+	if err != nil {
 		return err
 	}
 	if row.From != "" {
@@ -255,7 +256,7 @@ func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
 		}
 	}
 	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Digests: map[string]string{"base": row.Base}})
+		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }

@@ -159,6 +159,36 @@ func (c *Controller) setupAgain(ctx context.Context, row store.Change, own bool,
 	return problem.Errorf(problem.Refused, redoing(row.ID), "%w. %s", failed, mended)
 }
 
+// lost says which files a setup wrote that agent and checks do not find, for they could become part of a change; "" if there are none.
+func lost(n workspace.StockNote) string {
+	if n.Lost == 0 {
+		return ""
+	}
+	const named = 5
+	shown := n.LeftOut[:min(len(n.LeftOut), named)]
+	text := fmt.Sprintf("the setup %q wrote %s not ignored by git; agent and checks do not find what it wrote there: %s", n.Commands, counted(n.Lost, "path"), strings.Join(shown, ", "))
+	if more := n.Lost - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// lostBy is lost of the setup that a change's workspace shows.
+func (c *Controller) lostBy(ctx context.Context, row store.Change) ([]string, error) {
+	w, err := c.Workspaces.Open(ctx, c.spec(row))
+	if problem.KindOf(err) == problem.NotFound { // of a revert, or it has been removed
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Workspaces.StockOf(w)
+	if said := lost(s.Note); said != "" && err == nil {
+		return []string{c.Secrets.Redact(said)}, nil
+	}
+	return nil, err
+}
+
 // registries is the word for package registries among what a person lets a change reach.
 const registries = "registries"
 

@@ -64,6 +64,9 @@ func (k *kitchen) cook(spec sandbox.Spec) int {
 		putIn(k.t, filepath.Join(spec.Cache.Upper, "by-"+what), "")
 	}
 	putIn(k.t, filepath.Join(spec.Tree.Upper, "node_modules", "by-"+what), "")
+	if what == "setup" && k.fail == "stray" {
+		putIn(k.t, filepath.Join(spec.Tree.Upper, "stray.txt"), "")
+	}
 	if k.fail != "" && strings.Contains(strings.Join(spec.Argv, " "), k.fail) {
 		_, _ = spec.Stdout.Write([]byte("first\n404 not found\n"))
 		return 1
@@ -193,6 +196,25 @@ func TestWhatAProposalDependsOnIsSetUpForItsOwnChecksAlone(t *testing.T) {
 		k.fail = ""
 		_, runs = k.order(c, "npm ci")
 		k.wantRuns("the next one", runs, "agent [by-setup by-warm] [by-setup]", "check [by-setup by-warm] [by-setup]")
+	})
+}
+
+// What a setup writes where git does not ignore it reaches nobody, and whoever follows the change or reads its card is told.
+func TestWhatASetupWroteInVainStandsOnTheCard(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		k.fail = "stray"
+		c, _ := h.daemon()
+		for range 2 { // made, and found
+			chg, _ := k.order(c, "npm ci")
+			const want = `the setup ["npm ci"] wrote 1 path not ignored by git; agent and checks do not find what it wrote there: stray.txt`
+			if got := h.is(c, chg, change.AwaitingApproval).Proposal.Card.Setup; !slices.Equal(got, []string{want}) {
+				t.Errorf("its card says %q", got)
+			}
+			if got := h.reasons(c, chg, "prepared"); !slices.Equal(got, []string{"prepared: " + want}) {
+				t.Errorf("prepared: %q", got)
+			}
+		}
 	})
 }
 

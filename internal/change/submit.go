@@ -202,6 +202,9 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
 	p.Card.Made = c.Secrets.Redact(madeBy(row.Request))
+	if p.Card.Setup, err = c.lostBy(ctx, row); err != nil {
+		return p, err
+	}
 	if p.Card.Then, err = c.foretold(ctx, row, p); err != nil {
 		return p, err
 	}

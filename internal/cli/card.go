@@ -61,6 +61,7 @@ func (s sheet) card(change string, p api.Proposal) {
 	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
 	s.list("once it has landed", c.Then, s.yellow("!"))
 	s.list("on the network", c.Network, s.yellow("!"))
+	s.list("of its setup", c.Setup, s.yellow("!"))
 	if c.Subject != "" {
 		s.line("")
 		s.rows("it lands as: ", "  ", s.bold(inert.Line(c.Subject)))

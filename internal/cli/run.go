@@ -86,7 +86,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVar(&f.wish.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
 	flags.StringArrayVar(&f.wish.Forbid, "forbid", nil, "`GLOB` of paths that may not change; repeatable")
 	flags.StringArrayVar(&f.wish.Checks, "check", nil, "shell `COMMAND` that must succeed on the proposed tree, in a sandbox; repeatable")
-	flags.StringArrayVar(&f.wish.Setup, "setup", nil, "shell `COMMAND` that installs what the project needs, such as 'npm ci'; it runs in a sandbox that reaches package registries, once for each lock file; agent and checks find what it leaves in ignored paths and caches; repeatable")
+	flags.StringArrayVar(&f.wish.Setup, "setup", nil, "shell `COMMAND` that installs what the project needs, such as 'npm ci'; it runs in a sandbox that reaches package registries, once for each lock file; agent and checks find what it leaves at paths that git ignores, and in the caches of Go, pip, Cargo, Maven, Gradle, NuGet, Composer and ~/.cache, but nothing else of its home folder; repeatable")
 	flags.StringArrayVar(&f.wish.Shares, "share", nil, "`DIR` that the program may read; repeatable")
 	flags.StringArrayVar(&f.wish.Profiles, "profile", nil, "tool chain `NAME` whose module cache the program may read: go, node, python; repeatable")
 	flags.BoolVar(&f.wish.IncludeDirty, "include-dirty", false, "take your uncommitted changes along into the copy")

@@ -94,6 +94,14 @@ func (w Way) env() (env []string) {
 // usual is PATH inside after what is the person's own.
 var usual = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
+// kept has tools that keep what they fetch below the home folder, which goes with its sandbox, keep it among the caches: there what a
+// setup fetched is found by agent and checks. A profile may say otherwise.
+var kept = []string{
+	"XDG_CACHE_HOME=" + sandbox.Caches, "GOMODCACHE=" + sandbox.Caches + "/go-mod", "CARGO_HOME=" + sandbox.Caches + "/cargo",
+	"GRADLE_USER_HOME=" + sandbox.Caches + "/gradle", "MAVEN_OPTS=-Dmaven.repo.local=" + sandbox.Caches + "/m2",
+	"NUGET_PACKAGES=" + sandbox.Caches + "/nuget", "COMPOSER_CACHE_DIR=" + sandbox.Caches + "/composer",
+}
+
 // Environment returns a spec with everything but a tree and a program: binds,
 // limits and the whole environment. Nothing of the person's own environment goes in.
 //
@@ -118,6 +126,9 @@ func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
 		"HOME=" + sandbox.Home, "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "TERM=dumb", "LANG=C.UTF-8", "TMPDIR=/tmp",
 	}
 	env = append(env, s.Way.env()...)
+	if s.Caches && s.SetUp {
+		env = append(env, kept...)
+	}
 	var dirs []string
 	for _, name := range s.profiles() {
 		profile, err := person.Profile(name)

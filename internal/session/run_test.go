@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -290,5 +291,21 @@ func TestTheEnvironmentIsMadeNotInherited(t *testing.T) {
 	}
 	if _, err := session.Environment(t.Context(), session.Surroundings{Home: filepath.Dir(top), Shares: []string{"/"}}); problem.KindOf(err) != problem.Refused {
 		t.Error(err)
+	}
+}
+
+// What a setup fetches into a cache of its home folder is found by agent and checks: the caches of all three are the one folder that is kept.
+func TestToolsKeepWhatASetupFetchesAmongTheCaches(t *testing.T) {
+	for name, in := range map[string]session.Surroundings{"no caches": {SetUp: true}, "no setup": {Caches: true}, "both": {Caches: true, SetUp: true}, "with a profile": {Caches: true, SetUp: true, Profiles: []string{"go"}}} {
+		in.Path = "/usr/bin"
+		spec, err := session.Environment(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"XDG_CACHE_HOME=/var/cache/agent", "CARGO_HOME=/var/cache/agent/cargo", "GOMODCACHE=/var/cache/agent/go-mod", "MAVEN_OPTS=-Dmaven.repo.local=/var/cache/agent/m2"} {
+			if has := slices.Contains(spec.Env, want); has != (in.Caches && in.SetUp) {
+				t.Errorf("%s: %s: %v", name, want, has)
+			}
+		}
 	}
 }

@@ -142,7 +142,7 @@ func cardOf(c proposal.Card) api.Card {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail), With: text(k.With)}
 		}),
 		ChecksOn: groundOf(c.ChecksOn), Moved: movedOf(c.Moved),
-		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Made: text(c.Made), Used: text(c.Used),
+		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Setup: texts(c.Setup), Made: text(c.Made), Used: text(c.Used),
 		Subject: text(c.Subject), CommitBy: text(c.CommitBy), AgentSays: text(c.AgentSays),
 	}
 }

@@ -61,6 +61,7 @@ type StockNote struct {
 	// Roots are the highest paths that hold what the commands left and nothing of the tree.
 	Roots   []string `json:"roots,omitempty"`
 	LeftOut []string `json:"left_out,omitempty"` // paths that the commands wrote and the base does not ignore, at most leftOutMax
+	Lost    int      `json:"lost,omitempty"`     // how many there were
 }
 
 // leftOutMax is how many paths a note names.
@@ -286,7 +287,10 @@ func (r Room) Take(ctx context.Context, w Workspace) error {
 	}
 	new = slices.DeleteFunc(new, func(p string) bool { return !ignored[p] })
 	for _, f := range seen.found {
-		if !ignored[f.Path] && len(r.note.LeftOut) < leftOutMax {
+		if ignored[f.Path] {
+			continue
+		}
+		if r.note.Lost++; len(r.note.LeftOut) < leftOutMax {
 			r.note.LeftOut = append(r.note.LeftOut, f.Path)
 		}
 	}
