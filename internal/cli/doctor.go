@@ -48,6 +48,7 @@ worked. What it says of a repository does not change the status.`,
 				return err
 			}
 			report := a.examine(cmd.Context(), home, dir)
+			unrepeated(report.Checks, tries)
 			code := exitDone
 			for _, c := range report.Checks {
 				if c.Needed && !c.OK {
@@ -65,6 +66,16 @@ worked. What it says of a repository does not change the status.`,
 	cmd.Flags().StringVar(&repo, "repo", "", "look at the repository that holds `DIR` (default: where you stand)")
 	cmd.Flags().BoolVar(&tries, "self-test", false, "show everything that was tried in a sandbox, and how it failed")
 	return cmd
+}
+
+// unrepeated replaces a fix that is the command which has just been run, by one that shows what the kernel has refused: errors of
+// sandboxes name the doctor. tries says that the self-test was asked for.
+func unrepeated(checks []api.Check, tries bool) {
+	for i, c := range checks {
+		if c.Fix == "sallyport doctor" || tries && c.Fix == "sallyport doctor --self-test" {
+			checks[i].Fix = "sudo dmesg | tail"
+		}
+	}
 }
 
 // tries are what must not work in a sandbox, a line each.

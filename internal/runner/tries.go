@@ -149,7 +149,7 @@ func writeOutside(sandbox.Aims) error {
 	if writable("/etc/passwd") == nil {
 		return nil
 	}
-	return errors.New("every place refused")
+	return errors.New("every place refused the write")
 }
 
 func writeAllowed() error {
@@ -167,7 +167,7 @@ func writeAllowed() error {
 
 // kernelFiles are opened, never written.
 func kernelFiles(sandbox.Aims) error {
-	err := errors.New("none is there")
+	err := errors.New("none of these files is there")
 	for _, path := range []string{"/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/proc/sys/kernel/modprobe", "/sys/kernel/uevent_helper", "/sys/power/state"} {
 		if err = writable(path); err == nil {
 			return nil
@@ -216,7 +216,7 @@ func inherited(a sandbox.Aims) error {
 			return nil
 		}
 	}
-	return errors.New("none came along")
+	return errors.New("no descriptor of the host came along")
 }
 
 // status reads this process's rights as the kernel shows them.
@@ -251,7 +251,7 @@ func holdRight(sandbox.Aims) error {
 	if os.Getuid() == 0 || os.Geteuid() == 0 {
 		return nil
 	}
-	return errors.New("no capability, no new privileges, filtered, not root")
+	return errors.New("it has no capability, gains no privileges, is filtered and is not root")
 }
 
 // gainRights works if the kernel would give a set-uid program its owner's rights.
