@@ -12,7 +12,7 @@ import (
 // template is a value that something else is put in the place of.
 var template = onDemand(`^(?:\$|%[A-Za-z(_]|#\{|@[A-Za-z_.-]+@|@[A-Za-z]+\(|\{\{?|<|\[|\(|&|env[:.(]|ENC\[|!(?:vault|Ref|Sub|GetAtt|secret|env_var)|vault[:/]|op://|ssm[:/]|secretsmanager:|arn:|file:|https?:|data:|ref\+|process\.|os\.|sys\.|self\.|this\.|String\.|config\.|settings\.|System\.|/[A-Za-z_.~]|\./|~/|\\)|[{<%]%|\{\{|\$\{|\$\(|%>|[>}]$|\.\.\.|…`)
 
-// filler are words that stand where a secret would: one of them anywhere in a value, and it is an example's.
+// filler are words that stand where a secret would. A value that holds one may be an example's: filled decides.
 var filler = onDemand(`(?i)example|changeme|change[_-]?(?:me|this|it)|placeholder|your[_-]?|_here|dummy|sample|redacted|removed|masked|xxxx|\*\*\*|todo|replace|insert|fake|not[_-]?(?:a[_-]?)?(?:real|secret|used|set)|passw(?:or)?d|passphrase|passcode|secret[_-]?(?:key|value|name)?$|undefined|mypass|default|invalid|wrong|mock|foobar|foo[_-]?bar|deadbeef|lorem|1234567|abcdef|abc123|qwerty|letmein|hunter2|correct[_-]?horse|test`)
 
 // known are words that are no secret though a login needs one: with a few digits or signs behind it or not.
@@ -23,7 +23,7 @@ var hashed = onDemand(`^(?:\$(?:[0-9][a-z]?|2[abxy]?|apr1|argon2[a-z]*|pbkdf2[a-
 
 // placeholding says whether a value stands for another, or is an example's.
 func placeholding(value string) bool {
-	return template().MatchString(value) || filler().MatchString(value) || knownWord().MatchString(value) || hashed().MatchString(value) || dull(value)
+	return template().MatchString(value) || filled(value) || knownWord().MatchString(value) || hashed().MatchString(value) || dull(value)
 }
 
 // innocentWord is of what can be a word that a person chose.
@@ -85,13 +85,17 @@ func innocentArgument(_, value string) bool {
 	return placeholding(value) || !graphic(value) || named(value) || strings.HasPrefix(value, "-") || strings.ContainsAny(value, "(){}[]<>\\") || !strong(value)
 }
 
-// innocentAssignment is of what stands behind the name of a secret or a key that a machine draws.
+// spoken are words that programs put into the names of what holds a secret; what is left beside them was drawn, or was not.
+var spoken = onDemand(`(?i)private|public|secret|certificate|credential|password|token|key|test|mock|fake|default|invalid|wrong|example|sample|dummy`)
+
+// innocentAssignment is of what stands behind the name of a secret or a key that a machine draws. Vendors write EXAMPLE, in
+// capitals, into those of their documents.
 func innocentAssignment(match, value string) bool {
 	low := strings.ToLower(match[:len(match)-len(value)])
-	if strings.Contains(low, "public") || innocentToken(match, value) || placeholding(value) || codeLike().MatchString(value) {
+	if strings.Contains(low, "public") || strings.Contains(value, "EXAMPLE") || innocentToken(match, value) || placeholding(value) || codeLike().MatchString(value) {
 		return true
 	}
-	return !drawn(value)
+	return !drawn(spoken().ReplaceAllString(value, ""))
 }
 
 // graphic says whether a value is one word of printable characters.

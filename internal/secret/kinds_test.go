@@ -225,6 +225,21 @@ func TestEveryKindOfSecretIsFoundAndTakenOut(t *testing.T) {
 	}
 }
 
+// A word that stands in examples does not make one of what a person chose.
+func TestAPasswordThatHoldsAWordOfExamplesIsFound(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 9))
+	for _, word := range []string{"test", "Test", "default", "invalid", "sample", "dummy", "todo", "passwd", "abcdef", "1234567", "changeme", "example", "qwerty", "your_", "insert", "mock"} {
+		drawn := random(rnd, alnum, 4) + "9k" + random(rnd, alnum, 4)
+		for _, password := range []string{word + drawn, drawn + word, drawn[:5] + word + drawn[5:], word + "-" + drawn + "!"} {
+			for _, text := range []string{`password = "` + password + `"`, "DB_PASSWORD=" + password, `{"password": "` + password + `"}`, "https:/" + "/ann:" + password + "@db.corp.lan/x"} {
+				if fs := scan(t, "src/app.txt", "line one\n"+text+"\nline three\n"); len(fs) == 0 {
+					t.Errorf("%q is taken for an example", text)
+				}
+			}
+		}
+	}
+}
+
 // What looks like a secret and is none: places for one, reads of one, hashes, types, words of documents and programs.
 func TestWhatOnlyLooksLikeASecretIsLeftAlone(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 8))
@@ -256,6 +271,10 @@ func TestWhatOnlyLooksLikeASecretIsLeftAlone(t *testing.T) {
 		"commit " + random(rnd, hexa, 40), "sha256:" + random(rnd, hexa, 64), `"integrity": "sha512-` + random(rnd, std64, 86) + `=="`, "h1:" + random(rnd, std64, 43) + "=", "etag: \"" + random(rnd, hexa, 32) + "\"",
 		"publicKeyToken=" + random(rnd, hexa, 16), "public_key: \"" + random(rnd, hexa, 64) + "\"", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + random(rnd, std64, 43), "id: 12345678:AB" + random(rnd, alnum, 20),
 		"10.0.0.1:5432:up:2", "12:30:45:5432", "a:b:5432: c", "MTIzNDU2Nzg5MDEyMzQ1Njc4.png.gz", "https:/" + "/abc.ingest.sentry.io/12", "X-Amz-Signature=<signature>", "?sig={signature}", "&token=TOKEN",
+		// Filler from end to end.
+		`password = "my-test-password-1"`, "DB_PASSWORD=test_password_2024", `password: "ThisIsATestPassword!"`, "PASSWORD=default-admin-pass1", `passwd = "invalid_password_99"`, "APP_PASSWORD=Test1234!", `pass := "WrongPass123"`,
+		"https:/" + "/admin:changeme123@db.example.com/", "--password=Replace-Me-1", "POSTGRES_PASSWORD=postgres-test-01", `Password: "fakePassword42"`, "requirepass foobared-test1", `"SessionToken": "AQoEXAMPLEH4` + random(rnd, alnum, 40) + `"`,
+		`PrivateKey: testRSA2048PrivateKey,`, `password = "0000-1111-test"`, `Password: "xxxx-xxxx-xxxx1"`,
 		// Documents.
 		"The password is stored in the keychain; see login.", "Set `password` to the value of `DB_PASSWORD`.", "--password: the password to use (default: prompt)", "password: The password of the user",
 		"IDENTIFIED BY 'password'", "requirepass foobared", "Basic dXNlcjpwYXNzd29yZA==", "token is required, secret is not", "machine learning password manager", "default password is admin",
