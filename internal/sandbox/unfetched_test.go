@@ -16,8 +16,8 @@ func TestWhatACheckCouldNotFetchNamesTheSetupThatFetchesIt(t *testing.T) {
 		{"npm, with a registry out of reach", "npm error code EAI_AGAIN\nnpm error request to https://registry.npmjs.org/left-pad failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org\n", "npm ci"},
 		{"pip, told to ask no index", "ERROR: Could not find a version that satisfies the requirement flask (from versions: none)\nERROR: No matching distribution found for flask\n", "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"},
 		{"pip, with an index out of reach", "WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after connection broken by 'NewConnectionError'", "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"},
-		{"cargo, with an index out of reach", "error: failed to get `itoa` as a dependency of package `c v0.1.0`\n\nCaused by:\n  [6] Could not resolve hostname (Could not resolve host: index.crates.io)\n", "CARGO_HOME=target/cargo cargo fetch"},
-		{"cargo, told to be offline", "error: no matching package named `itoa` found\nAs a reminder, you're using offline mode (--offline) which can sometimes cause surprising resolution failures\n", "CARGO_HOME=target/cargo cargo fetch"},
+		{"cargo, with an index out of reach", "error: failed to get `itoa` as a dependency of package `c v0.1.0`\n\nCaused by:\n  [6] Could not resolve hostname (Could not resolve host: index.crates.io)\n", "cargo fetch"},
+		{"cargo, told to be offline", "error: no matching package named `itoa` found\nAs a reminder, you're using offline mode (--offline) which can sometimes cause surprising resolution failures\n", "cargo fetch"},
 
 		{"nothing", "", ""},
 		{"a test that fails", "--- FAIL: TestFetch (0.00s)\n    fetch_test.go:9: got 404 from the registry, wanted 200\nFAIL\n", ""},

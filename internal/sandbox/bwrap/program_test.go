@@ -155,7 +155,7 @@ func TestAProgramThatWasBuiltAloneUsesNoRunner(t *testing.T) {
 	needBwrap(t)
 	p := newPair(t, nil)
 	d := p.driver(t, "")
-	if c := runnerLine(t, d); !c.OK || !strings.Contains(c.Detail, "this program itself") {
+	if c := runnerLine(t, d); !c.OK || !strings.Contains(c.Detail, "sallyport itself") {
 		t.Errorf("%+v", c)
 	}
 	if inside(t, d) != sum(t, p.self) {
