@@ -29,8 +29,12 @@ func (s sheet) hung(first, rest, text string) {
 // rows writes text that others chose, so that nothing of it begins where only our own words do: the first
 // row comes after first, every other after rest, and none is longer than the terminal is wide. Both
 // prefixes are as wide as rest; colours take no room. Text is harmless already, as inert leaves it.
-// A word that fits into a row is not broken.
-func (s sheet) rows(first, rest, text string) { s.broken(first, rest, text, fold) }
+// A word that fits into a row is not broken. Of no text there is no row.
+func (s sheet) rows(first, rest, text string) {
+	if strings.Trim(text, " \n") != "" {
+		s.broken(first, rest, text, fold)
+	}
+}
 
 // broken is rows with the rule by which a line is broken.
 func (s sheet) broken(first, rest, text string, cut func(line string, room int) (row, rest string)) {

@@ -46,6 +46,16 @@ func TestWordsOfOthersBeginNoRowOfTheTerminal(t *testing.T) {
 	}
 }
 
+func TestOfWhatPrintedNothingThereIsNoRow(t *testing.T) {
+	var b strings.Builder
+	sheet{w: &b, width: 80}.card("chg-00000001", api.Proposal{Card: api.Card{Subject: "s", Checks: []api.CheckResult{{Command: "false", Why: "it ended with status 1", Tail: " \n"}}}})
+	for line := range strings.Lines(b.String()) {
+		if mark := strings.TrimSpace(line); mark == "|" || mark == "" && line != "\n" {
+			t.Errorf("a row with nothing in it: %q in\n%s", line, b.String())
+		}
+	}
+}
+
 // On a terminal no row begins with what an agent, or a long name in a line of ours, put there.
 func TestWhatGoesOnInTheNextRowIsMarked(t *testing.T) {
 	for _, width := range []int{20, 47, 80} {

@@ -15,7 +15,7 @@ func (v *validator) entry(c Change) {
 		return
 	}
 	if c.New.Mode == git.Submodule || c.Old.Mode == git.Submodule {
-		v.add(c.Path, SubmoduleChange, Error, "a submodule is added, moved or removed here", undo(c)+"; only a person changes a submodule")
+		v.submodule(c)
 	}
 	if c.New.Absent() {
 		return
@@ -28,6 +28,32 @@ func (v *validator) entry(c Change) {
 		v.symlink(c)
 	default:
 		v.add(c.Path, ModeChange, Error, fmt.Sprintf("mode %q is not one of a file, an executable or a link", c.New.Mode), undo(c))
+	}
+}
+
+// submodule judges a path that is or was one. What is written inside its folder takes its place in the tree.
+func (v *validator) submodule(c Change) {
+	const way = "; what is in a submodule is changed in its own repository, and only a person has this one point to it"
+	inside := ""
+	if c.New.Absent() {
+		for _, other := range v.changes {
+			if strings.HasPrefix(other.Path, c.Path+"/") && !other.gone() {
+				inside = other.Path
+				break
+			}
+		}
+	}
+	switch {
+	case inside != "":
+		v.add(c.Path, SubmoduleChange, Error, fmt.Sprintf("it is a submodule, and files were written inside its folder, such as %s", inert.Path(inside)), "remove them"+way)
+	case c.Old.Mode != git.Submodule:
+		v.add(c.Path, SubmoduleChange, Error, "a submodule is added here", undo(c)+way)
+	case c.New.Absent():
+		v.add(c.Path, SubmoduleChange, Error, "the submodule is removed", undo(c)+way)
+	case c.New.Mode == git.Submodule:
+		v.add(c.Path, SubmoduleChange, Error, "the submodule points to another commit", undo(c)+way)
+	default:
+		v.add(c.Path, SubmoduleChange, Error, "the submodule is replaced by a file or a link", undo(c)+way)
 	}
 }
 

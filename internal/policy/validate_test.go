@@ -242,3 +242,22 @@ func TestWorstIsTheLoudest(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// What happened to a submodule is said: files inside its folder are neither its removal nor a move.
+func TestAViolationSaysWhatBecameOfASubmodule(t *testing.T) {
+	is, none := entry(git.Submodule, "1"), git.Entry{}
+	b := base()
+	b["sub"] = is
+	for want, changes := range map[string][]policy.Change{
+		"it is a submodule, and files were written inside its folder, such as sub/x": {change("sub", is, none), added("sub/x")},
+		"the submodule is removed":                      {change("sub", is, none), added("subs/x")},
+		"the submodule points to another commit":        {change("sub", is, entry(git.Submodule, "2"))},
+		"the submodule is replaced by a file or a link": {change("sub", is, file("3"))},
+		"a submodule is added here":                     {change("new", none, entry(git.Submodule, "4"))},
+	} {
+		all := policy.Validate(b.input(policy.Default(), changes...))
+		if len(all) != 1 || all[0].Constraint != policy.SubmoduleChange || all[0].Message != want || !strings.Contains(all[0].Suggestion, "is changed in its own repository") {
+			t.Errorf("%+v, want %q", all, want)
+		}
+	}
+}
