@@ -116,8 +116,14 @@ func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.
 	for _, when := range []string{"journal", "desk:commit"} {
 		t.Run(when, func(t *testing.T) {
 			r, o := plain(t)
-			gitIn(t, r.Top, "", "update-ref", "refs/heads/approved", string(o.Source)) // what the host holds: here it borrows
-			collect := func() { gitIn(t, r.Top, "", "gc", "-q", "--prune=now") }
+			collect := func() {
+				host, err := beside(t.Context(), r.Project)
+				if err != nil {
+					t.Fatal(err)
+				}
+				gitIn(t, host.Path, "", "repack", "-a", "-d", "-q") // what lands is the host's own, here too
+				gitIn(t, r.Top, "", "gc", "-q", "--prune=now")
+			}
 			l := &landing.Lander{Host: beside}
 			if when != "journal" {
 				l.Ops = meddle(when, true, collect)

@@ -248,8 +248,17 @@ func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
 	p, head := wt.Project(t, base)
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
+			made := filepath.Join(t.TempDir(), "state")
+			if _, err := workspace.New(workspace.Config{Root: made}).Repository(t.Context(), p, head); err != nil {
+				t.Fatal(err)
+			}
 			disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
 				root := filepath.Join(t.TempDir(), "state")
+				if strategy == workspace.Copy { // one loop over how the host's repository is made is enough
+					if err := os.CopyFS(root, os.DirFS(made)); err != nil {
+						t.Fatal(err)
+					}
+				}
 				spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
 				weak := workspace.New(workspace.Config{Root: root, Ops: c.Ops(), Strategy: strategy})
 				_, err := disktest.Run(func() error {
