@@ -15,7 +15,7 @@ help: ## list what can be made
 setup: ## install what running needs (bubblewrap, git)
 	@scripts/setup run
 
-setup-test: ## install what the tests need as well (gcc for the race detector, strace, ssh-keygen)
+setup-test: ## install what the tests need as well (gcc for the race detector, strace, ssh-keygen, gpg)
 	@scripts/setup test
 
 agents: ## install the real agents that the tests run into a cache; AGENTS='opencode qwen' for those that they may skip

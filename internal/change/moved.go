@@ -153,7 +153,7 @@ func (c *Controller) judgeResult(ctx context.Context, row store.Change, u *unche
 // lookAtResult computes the marks of what a landing would result in, runs the checks there, and remembers both.
 func (c *Controller) lookAtResult(ctx context.Context, row store.Change, u *unchecked) (v verdict, err error) {
 	v = verdict{tree: u.tree, policy: u.policy}
-	if v.fresh, v.proposed, err = resultMarks(ctx, row, u); err != nil {
+	if v.fresh, v.proposed, err = c.resultMarks(ctx, row, u); err != nil {
 		return v, err
 	}
 	if len(checks(row, u.judging)) > 0 {

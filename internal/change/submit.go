@@ -92,7 +92,7 @@ func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OI
 	}
 	var named []git.Named
 	if row.Request.Kind != request.Revert { // nothing in the configuration may hold what goes back
-		if named, err = row.Request.Project.Named(ctx, row.Request.Home); err != nil {
+		if named, err = row.Request.Project.Named(ctx, c.configHome(row)); err != nil {
 			return offer{}, err
 		}
 	}

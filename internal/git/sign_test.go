@@ -205,3 +205,78 @@ func TestNoProgramOfAnotherWorkTreesConfigurationSigns(t *testing.T) {
 		t.Errorf("without a key of its owner's: %+v", s)
 	}
 }
+
+// sealed is a repository whose owner signs with OpenPGP, by a key that nobody else has.
+func sealed(t *testing.T) (p git.Project, home string, config func(args ...string)) {
+	t.Helper()
+	needs(t, "gpg", "gpgconf", "gpg-agent")
+	p, _, _ = repository(t)
+	home, err := os.MkdirTemp("/tmp", "gpg") // the agent's socket has a short name only
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		owned(t, home, "gpgconf", "--kill", "gpg-agent")
+		os.RemoveAll(home)
+	})
+	t.Setenv("GNUPGHOME", "") // that of who runs the tests
+	owned(t, home, "gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "Ann <ann@example.org>", "ed25519", "sign", "never")
+	config = func(args ...string) { owned(t, home, append([]string{"git", "-C", p.Top, "config"}, args...)...) }
+	config("--global", "commit.gpgsign", "true")
+	return p, home, config
+}
+
+func TestACommitIsSignedWithOpenPGP(t *testing.T) {
+	p, home, config := sealed(t)
+	at := git.Signature{Name: "Ann", Email: "ann@example.org", At: time.Unix(1700000000, 0)}
+	who := git.Person{Author: at, Committer: at}
+	s, err := p.Signing(t.Context(), home)
+	if err != nil || s == nil || s.Format != "openpgp" {
+		t.Fatalf("signing: %+v, %v", s, err)
+	}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err != nil {
+		t.Fatalf("a try: %v", err)
+	}
+	in := git.Import{Ref: "refs/sallyport/x/landings/1", Message: "words\n", Author: at, Committer: at}
+	c, err := p.Common(disk.Ops{}).Import(t.Context(), "import", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := p.Sign(t.Context(), disk.Ops{}, *s, c, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := body(t, p, made); !strings.Contains(text, "\ngpgsig -----BEGIN PGP SIGNATURE-----\n") {
+		t.Errorf("it is not signed:\n%s", text)
+	}
+	owned(t, home, "git", "-C", p.Top, "verify-commit", string(made))
+
+	config("--global", "user.signingkey", "nobody@example.org")
+	if s, err = p.Signing(t.Context(), home); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err == nil {
+		t.Error("it was signed with a key that is not there")
+	}
+}
+
+// What cannot be done is said when it is tried, before anybody is asked.
+func TestAFormatThatCannotSignIsSaidAtTheTry(t *testing.T) {
+	p, home, config := repository(t)
+	config("--global", "commit.gpgsign", "true")
+	config("--global", "gpg.format", "sigstore")
+	if s, err := p.Signing(t.Context(), home); err == nil || !strings.Contains(err.Error(), `"sigstore"`) {
+		t.Errorf("a format that git has not: %+v, %v", s, err)
+	}
+
+	config("--global", "gpg.format", "x509")
+	config("--global", "gpg.x509.program", filepath.Join(home, "gpgsm"))
+	s, err := p.Signing(t.Context(), home)
+	if err != nil || s.Format != "x509" {
+		t.Fatalf("signing: %+v, %v", s, err)
+	}
+	who := git.Person{Author: git.Signature{Name: "a", Email: "a@b"}, Committer: git.Signature{Name: "a", Email: "a@b"}}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err == nil || !strings.Contains(err.Error(), "gpgsm") {
+		t.Errorf("without its program: %v", err)
+	}
+}
