@@ -196,11 +196,11 @@ func (n Name) whose() string {
 	_, of, _ := strings.Cut(string(n), "_per_")
 	switch of {
 	case "change":
-		return "of this change"
+		return "for this change"
 	case "hour":
-		return "of all agents for an hour"
+		return "for all agents in an hour"
 	}
-	return "of all agents for a day"
+	return "for all agents in a day"
 }
 
 // Limits are the home's budgets; 0 bounds nothing.
@@ -249,7 +249,7 @@ func (l Limits) Check(s State) error {
 			if b.Name.OfChange() {
 				what = ErrChangeUsedUp
 			}
-			return problem.Errorf(problem.AgentFailed, "", "%w: %s %s, and %s used (%s below budgets: in sallyport.yaml)",
+			return problem.Errorf(problem.AgentFailed, "", "%w: it is %s %s, and %s used (raise %s below budgets: in sallyport.yaml)",
 				what, b.Name.quantity(b.Limit), b.Name.whose(), b.Name.was(b.Used), b.Name)
 		}
 	}

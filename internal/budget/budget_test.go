@@ -52,13 +52,13 @@ func TestABudgetIsUsedUpWhenNothingIsLeftAndSaysWhich(t *testing.T) {
 	}{
 		"no budgets":       {budget.Limits{}, ""},
 		"all larger":       {budget.Limits{1001, 20_001, 3_000_001, 101, 2_500_001, 30_000_001}, ""},
-		"change, tokens":   {budget.Limits{TokensPerChange: 1000}, "the budget is used up: 1,000 tokens of this change, and 1,000 were used (tokens_per_change below budgets: in sallyport.yaml)"},
-		"hour, tokens":     {budget.Limits{TokensPerHour: 19_999}, "the budget is used up: 19,999 tokens of all agents for an hour, and 20,000 were used (tokens_per_hour below budgets: in sallyport.yaml)"},
-		"day, tokens":      {budget.Limits{TokensPerDay: 3_000_000}, "the budget is used up: 3,000,000 tokens of all agents for a day, and 3,000,000 were used (tokens_per_day below budgets: in sallyport.yaml)"},
-		"change, cost":     {budget.Limits{CostPerChange: 100}, "the budget is used up: 0.0001 of this change, and 0.0001 was used (cost_per_change below budgets: in sallyport.yaml)"},
-		"hour, cost":       {budget.Limits{CostPerHour: 2_000_000}, "the budget is used up: 2.00 of all agents for an hour, and 2.50 was used (cost_per_hour below budgets: in sallyport.yaml)"},
-		"day, cost":        {budget.Limits{CostPerDay: 1}, "the budget is used up: 0.000001 of all agents for a day, and 30.00 was used (cost_per_day below budgets: in sallyport.yaml)"},
-		"the first of two": {budget.Limits{TokensPerDay: 1, CostPerChange: 1}, "the budget is used up: 1 tokens of all agents for a day, and 3,000,000 were used (tokens_per_day below budgets: in sallyport.yaml)"},
+		"change, tokens":   {budget.Limits{TokensPerChange: 1000}, "the budget is used up: it is 1,000 tokens for this change, and 1,000 were used (raise tokens_per_change below budgets: in sallyport.yaml)"},
+		"hour, tokens":     {budget.Limits{TokensPerHour: 19_999}, "the budget is used up: it is 19,999 tokens for all agents in an hour, and 20,000 were used (raise tokens_per_hour below budgets: in sallyport.yaml)"},
+		"day, tokens":      {budget.Limits{TokensPerDay: 3_000_000}, "the budget is used up: it is 3,000,000 tokens for all agents in a day, and 3,000,000 were used (raise tokens_per_day below budgets: in sallyport.yaml)"},
+		"change, cost":     {budget.Limits{CostPerChange: 100}, "the budget is used up: it is 0.0001 for this change, and 0.0001 was used (raise cost_per_change below budgets: in sallyport.yaml)"},
+		"hour, cost":       {budget.Limits{CostPerHour: 2_000_000}, "the budget is used up: it is 2.00 for all agents in an hour, and 2.50 was used (raise cost_per_hour below budgets: in sallyport.yaml)"},
+		"day, cost":        {budget.Limits{CostPerDay: 1}, "the budget is used up: it is 0.000001 for all agents in a day, and 30.00 was used (raise cost_per_day below budgets: in sallyport.yaml)"},
+		"the first of two": {budget.Limits{TokensPerDay: 1, CostPerChange: 1}, "the budget is used up: it is 1 tokens for all agents in a day, and 3,000,000 were used (raise tokens_per_day below budgets: in sallyport.yaml)"},
 	} {
 		err := test.limits.Check(state)
 		if test.want == "" && err == nil {

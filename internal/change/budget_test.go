@@ -123,7 +123,7 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		at := h.is(d, chg, change.Blocked)
 		resume := "sallyport change resume " + string(chg)
-		for _, want := range []string{"1,000 tokens of this change", "1,200 were used", "tokens_per_change below budgets: in sallyport.yaml", resume} {
+		for _, want := range []string{"1,000 tokens for this change", "1,200 were used", "tokens_per_change below budgets: in sallyport.yaml", resume} {
 			if !strings.Contains(at.Change.Reason, want) {
 				t.Errorf("%q does not say %q", at.Change.Reason, want)
 			}
@@ -174,7 +174,7 @@ func TestABudgetOutlivesTheDaemonAndIsLookedAtBeforeAnAgentStarts(t *testing.T) 
 		h.is(d, chg, change.Blocked)
 		other := h.ask(d)
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, other, change.Blocked); !strings.Contains(at.Change.Reason, "1,000 tokens of all agents for an hour, and 1,000 were used") || len(at.Sessions) != 0 {
+		if at := h.is(d, other, change.Blocked); !strings.Contains(at.Change.Reason, "1,000 tokens for all agents in an hour, and 1,000 were used") || len(at.Sessions) != 0 {
 			t.Errorf("%d sessions, %q", len(at.Sessions), at.Change.Reason)
 		}
 		time.Sleep(59 * time.Minute)

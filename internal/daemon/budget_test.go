@@ -53,7 +53,7 @@ func TestABudgetUsedUpInTheMiddleIsRaisedAndTheWorkLands(t *testing.T) {
 				}
 				return at
 			}
-			at := blocked("2,000 tokens of this change, and 2,050 were used (tokens_per_change below budgets: in sallyport.yaml)")
+			at := blocked("2,000 tokens for this change, and 2,050 were used (raise tokens_per_change below budgets: in sallyport.yaml)")
 			if len(at.Usage) != 1 || at.Usage[0] != (api.Usage{Model: "test-model", Requests: 2, Input: 1700, Cached: 300, Output: 50, Cost: 2550 + 30 + 1000}) {
 				t.Errorf("used %+v", at.Usage)
 			}
