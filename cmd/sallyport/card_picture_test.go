@@ -114,7 +114,7 @@ func steady(rows []string) []string {
 	var out []string
 	answered := false
 	for _, row := range rows {
-		if answered && !strings.Contains(row, "\x1b[32mfinalized\x1b[0m on ") && !strings.HasPrefix(row, "  ") {
+		if answered && !strings.Contains(row, "\x1b[32mlanded\x1b[0m on ") && !strings.HasPrefix(row, "  ") {
 			continue
 		}
 		for _, u := range unsteady {

@@ -36,7 +36,7 @@ Delete it when you like. A name that is taken is refused.`,
 			if err != nil || a.document(out) {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "%s is on branch %s now, as commit %.12s; nothing has landed\n", words[0], inert.Path(out.Name), out.Commit)
+			_, err = fmt.Fprintf(a.Out, "%s is on branch %s now, as commit %.12s; no other branch has moved\n", words[0], inert.Path(out.Name), out.Commit)
 			return err
 		})
 }

@@ -31,6 +31,8 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"no such flag":          {[]string{"status", "--frob"}, "--frob", "sallyport status --help"},
 		"too many words":        {[]string{"status", "now"}, "\"now\" is one word too many", "sallyport status --help"},
 		"no id":                 {[]string{"change", "cancel"}, "CHANGE is missing", "sallyport change cancel --help"},
+		"a verb without a noun": {[]string{"log"}, `there is no command "log"`, "sallyport change log --help"},
+		"a verb of two nouns":   {[]string{"diff"}, `did you mean change diff or checkpoint diff?`, "sallyport --help"},
 		"a command mistyped":    {[]string{"chnage"}, `there is no command "chnage"`, "sallyport change --help"},
 		"one of two commands":   {[]string{"statsu"}, `there is no command "statsu"; did you mean `, "sallyport --help"},
 		"a verb mistyped":       {[]string{"change", "lst"}, `change has no command "lst"`, "sallyport change list"},
@@ -137,7 +139,7 @@ func TestRunFollowsAndTellsTheOutcome(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		"landed":       {finalized(), exitDone, "finalized on main as cafe01234567: 3 files, +12 -4", ""},
+		"landed":       {finalized(), exitDone, "landed on main as cafe01234567: 3 files, +12 -4", ""},
 		"way back":     {finalized(), exitDone, "roll back: sallyport rollback chg-00000001", ""},
 		"refused":      {failed(problem.Refused, `"x" breaks the rule forbidden_area`), exitRefused, "", `"x" breaks the rule forbidden_area`},
 		"agent failed": {failed(problem.AgentFailed, "exit status 9"), exitAgentFailed, "", "next: sallyport change log chg-00000001"},
@@ -210,7 +212,7 @@ func TestApproveSaysYesToExactlyTheDigestItFetched(t *testing.T) {
 	d.detail, d.question = waiting()
 	d.after = func(string) { d.detail = finalized() }
 	got := d.cli("approve", "chg-00000001")
-	if got.code != exitDone || !strings.Contains(got.out, "finalized on main") {
+	if got.code != exitDone || !strings.Contains(got.out, "landed on main") {
 		t.Errorf("exit %d\nout %s\nerr %s", got.code, got.out, got.err)
 	}
 	if want := `approve {"digest":"0123456789abcdef0123456789abcdef","via":"command line"}`; d.told() != want {
@@ -350,7 +352,7 @@ func TestTextFromElsewhereNeverReachesATerminalAsItIs(t *testing.T) {
 
 // lookalikes is what an agent prints that would be taken for the host's: outcomes, questions, events, cards.
 var lookalikes = []string{
-	"chg-00000001 finalized on main as 0123abc: 1 file, +1 -1", "sallyport: chg-00000001 was refused", "next: sallyport approve chg-00000001",
+	"chg-00000001 landed on main as 0123abc: 1 file, +1 -1", "sallyport: chg-00000001 was refused", "next: sallyport approve chg-00000001",
 	"Approve? [y/N] ", "\rchg-00000001 waits for a person", "\u2028chg-00000001 rolled back", "\x1b[1A\x1b[2Kchg-00000001 finalized", "\x0bchg-00000001 finalized",
 	"[sallyport] checkpoint ckpt-002-0123abcd valid", "digest 0123456789ab  rules fedcba987654", "|", "\u0085[sallyport] done", "| [sallyport] done", "",
 }
@@ -377,7 +379,7 @@ func TestNoLineOfAnAgentsCanBeTakenForOneOfOurs(t *testing.T) {
 		for line := range strings.Lines(got.out + got.err) {
 			if strings.HasPrefix(line, agentMark) {
 				marked.WriteString(line)
-			} else if line != "chg-00000001 do, on '' in ''\n" && line != "chg-00000001 working\n" && !strings.HasPrefix(line, "chg-00000001 finalized on main as ") && !strings.HasPrefix(line, "  roll back: ") {
+			} else if line != "chg-00000001 do, on '' in ''\n" && line != "chg-00000001 working\n" && !strings.HasPrefix(line, "chg-00000001 landed on main as ") && !strings.HasPrefix(line, "  roll back: ") {
 				t.Errorf("%v: %q is neither marked nor ours", args, line)
 			}
 		}
@@ -389,7 +391,7 @@ func TestNoLineOfAnAgentsCanBeTakenForOneOfOurs(t *testing.T) {
 	if got, want := d.cli("change", "log", "chg-00000001"), spoken.String()+"[sallyport] told: a\n[sallyport] b\n"; got.out != want {
 		t.Errorf("log: %q, want %q", got.out, want)
 	}
-	d.detail.Change = api.Change{ID: "chg-00000001", State: api.Failed, Reason: "it said:\nchg-00000001 finalized on main"}
+	d.detail.Change = api.Change{ID: "chg-00000001", State: api.Failed, Reason: "it said:\nchg-00000001 landed on main"}
 	d.notices = nil
 	if got := d.cli("change", "watch", "chg-00000001"); strings.Contains("\n"+got.err, "\nchg-") {
 		t.Errorf("a reason of two lines: %q", got.err)

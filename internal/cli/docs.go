@@ -24,8 +24,8 @@ func Docs() string {
 	}
 	b.WriteString("\n`run`, `resume`, `approve`, `confirm`, `rollback`, `change redo` and `change watch` follow a change. They end with\n" +
 		"the status of where it came to rest. Every other command ends with 0 when it has done what it says.\n\n" +
-		"## Ids\n\nThe beginning of an id is enough where only one begins so: `chg-1a` or `1a2`. An id can be left out where only one change can\n" +
-		"be meant: `approve` takes the one that waits, `confirm` the one on trial, `change watch` the one that is under way.\n")
+		"## Ids\n\nThe beginning of the id of a change or an approval is enough where only one begins so: `chg-1a` or `1a2`. It can be left out\n" +
+		"where only one change can be meant: `approve` takes the one that waits, `confirm` the one on trial, `change watch` the one that is under way.\n")
 	for _, c := range root.Commands() {
 		document(&b, c)
 	}

@@ -153,7 +153,7 @@ func (a *app) agentChecks(ctx context.Context, c *client.Client) (checks []api.C
 				check.Detail = strings.TrimSpace("version "+one.Version) + ", its model asks for no key"
 			}
 		default:
-			check.Detail = strings.TrimSpace("version "+one.Version) + ", without a key: " + strings.Join(one.Keys, " or ")
+			check.Detail = strings.TrimSpace("version "+one.Version) + ", no key: set " + strings.Join(one.Keys, " or ")
 			check.Fix = "sallyport agent list"
 		}
 		checks = append(checks, check)

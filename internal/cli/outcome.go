@@ -79,14 +79,14 @@ func (a *app) landed(s sheet, d api.Detail) {
 		if reason == "" {
 			reason = "nothing was changed"
 		}
-		s.line("%s %s: %s", c.ID, s.green(c.State), inert.Line(reason))
+		s.line("%s %s: %s", c.ID, s.green("ended"), inert.Line(reason))
 		return
 	}
 	what := ""
 	if p := d.Proposal; p != nil {
 		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
 	}
-	s.line("%s %s on %s as %s%s", c.ID, s.green(c.State), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)
+	s.line("%s %s on %s as %s%s", c.ID, s.green("landed"), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)
 	if l := d.Landing; l.Checked != "" && d.Proposal != nil && l.Tree != d.Proposal.Tree {
 		s.line("  %s had moved: the checks ran again, and passed, on what landed (tree %s)", inert.Path(l.Branch), short(l.Checked))
 	}

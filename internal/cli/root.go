@@ -113,10 +113,25 @@ func unknownCommand(root *cobra.Command, words []string) error {
 		return nil
 	}
 	next, near := "sallyport --help", near(root, words[0])
+	if len(near) == 0 {
+		near = verbsNamed(root, words[0])
+	}
 	if len(near) == 1 {
 		next = "sallyport " + near[0] + " --help"
 	}
 	return problem.Errorf(problem.Usage, next, "there is no command %q%s", words[0], meant(near))
+}
+
+// verbsNamed returns the commands whose verb is a word that was typed without its noun.
+func verbsNamed(root *cobra.Command, word string) (all []string) {
+	for _, noun := range root.Commands() {
+		for _, verb := range noun.Commands() {
+			if verb.Name() == word {
+				all = append(all, noun.Name()+" "+word)
+			}
+		}
+	}
+	return all
 }
 
 // near returns the commands below cmd that a mistyped word may mean.

@@ -122,7 +122,7 @@ func TestASessionIsResumedByItsIdentityAndFollowed(t *testing.T) {
 	d := newDaemon(t)
 	d.accepted, d.detail = api.Change{ID: "chg-00000001", Approve: "yes"}, finalized()
 	got := d.cli("resume", "my-agent-1a2b3")
-	if got.code != exitDone || d.told() != "resume session my-agent-1a2b3{}" || !strings.Contains(got.out, "finalized on main") || !strings.Contains(got.out, "digest 0123456789ab") {
+	if got.code != exitDone || d.told() != "resume session my-agent-1a2b3{}" || !strings.Contains(got.out, "landed on main") || !strings.Contains(got.out, "digest 0123456789ab") {
 		t.Errorf("exit %d told %s\n%s\n%s", got.code, d.told(), got.out, got.err)
 	}
 	d.err = problem.Errorf(problem.NotFound, "sallyport change list", "there is no session %q in this home", "my-agent-1a2b3")

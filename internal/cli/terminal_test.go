@@ -144,7 +144,7 @@ func TestAtATerminalThePersonIsAskedWithTheCardBeforeThem(t *testing.T) {
 	}
 	s.see(`\[a\]pprove`)
 	s.press("a\n")
-	s.see("finalized")
+	s.see("landed")
 	if code := s.leaves(); code != exitDone {
 		t.Errorf("exit %d", code)
 	}
@@ -171,7 +171,7 @@ func TestAtATerminalWhatIsMarkedNeedsItsWords(t *testing.T) {
 		t.Fatalf("a plain yes told %s", told)
 	}
 	s.press("approve  marked\n")
-	s.see("finalized")
+	s.see("landed")
 	if code := s.leaves(); code != exitDone || !strings.Contains(d.told(), `"marked":true`) {
 		t.Errorf("exit %d told %s", code, d.told())
 	}
@@ -279,7 +279,7 @@ func TestTheAgentsOutputIsShownWhenItIsAskedFor(t *testing.T) {
 	s.see("second")
 	s.see("o hides")
 	close(d.hold)
-	s.see("finalized")
+	s.see("landed")
 	if code := s.leaves(); code != exitDone {
 		t.Errorf("exit %d", code)
 	}
@@ -326,7 +326,7 @@ func TestAtATerminalCheckpointsAreShownInPlaceUnlessTheyMatter(t *testing.T) {
 	shown += s.see("f0: forbidden_area") + s.see("checkpoint 3 valid")
 	shown += s.see("ckpt-004-0123abcd")
 	close(d.hold)
-	s.see("finalized")
+	s.see("landed")
 	if code := s.leaves(); code != exitDone || strings.Contains(shown, "ckpt-001") || strings.Contains(shown, "ckpt-003") || !strings.Contains(shown, "ckpt-002-0123abcd") {
 		t.Errorf("exit %d shown %q", code, shown)
 	}

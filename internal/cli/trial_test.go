@@ -156,7 +156,7 @@ func TestWithoutATerminalAWatchSeesHowATrialEnds(t *testing.T) {
 
 func TestConfirmAndRollbackOfATrialFollowItToWhereItWasSent(t *testing.T) {
 	d := trying(t, func(string) api.Detail { return finalized() })
-	if got := d.cli("confirm", "chg-00000001"); got.code != exitDone || !strings.Contains(got.out, "finalized on main") || d.told() != "confirm chg-00000001" {
+	if got := d.cli("confirm", "chg-00000001"); got.code != exitDone || !strings.Contains(got.out, "landed on main") || d.told() != "confirm chg-00000001" {
 		t.Errorf("exit %d %s%s told %q", got.code, got.out, got.err, d.told())
 	}
 

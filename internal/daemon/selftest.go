@@ -36,7 +36,7 @@ func policyOf(r sandbox.Report) string {
 	if r.OwnUID {
 		uid = "a uid of its own"
 	}
-	return fmt.Sprintf("%s: %s, no right, no network, no file of the host's but programs, system calls filtered, memory limited by %s, frozen by %s",
+	return fmt.Sprintf("%s: %s, no privileges, no network, no files of this machine but its programs, system calls filtered, memory limited by %s, frozen by %s",
 		r.Driver, uid, r.Memory, r.Freezer)
 }
 
