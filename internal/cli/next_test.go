@@ -16,6 +16,7 @@ import (
 // out of is looked for in the source: every text that begins as a command does.
 func TestEveryCommandThatIsNamedInATextExists(t *testing.T) {
 	word := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	sentence := regexp.MustCompile(`^sallyport (has|is|was|can|cannot|could|does|did|rolls|rolled|keeps|kept|stops|tries|looks|waits|needs) `) // it is who does it
 	root := (&app{}).root()
 	strict(root)
 	seen := 0
@@ -28,7 +29,7 @@ func TestEveryCommandThatIsNamedInATextExists(t *testing.T) {
 			}
 			path = append(path, w)
 		}
-		if len(path) == 0 || path[0] == "runner" || at.text == "sallyport policy 3" || strings.HasPrefix(at.text, "sallyport egress (") { // no command lines
+		if len(path) == 0 || path[0] == "runner" || at.text == "sallyport policy 3" || strings.HasPrefix(at.text, "sallyport egress (") || sentence.MatchString(at.text) { // no command lines
 			continue
 		}
 		seen++
