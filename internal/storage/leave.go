@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/audit"
 	"sallyport/internal/change"
@@ -21,7 +25,7 @@ import (
 
 // Piece is one thing that sallyport has left and that goes when it is uninstalled.
 type Piece struct {
-	What   string // ref, desk, objects, folder, file, socket, control group
+	What   string // ref, desk, objects, folder, file, socket, folder of sockets, control group
 	Path   string // absolute; of a ref: the git directory and the ref
 	Bytes  int64  // of disk; 0 where it has no size of its own
 	Remove func(ctx context.Context) error
@@ -170,6 +174,9 @@ func (s *Steward) Machine(ctx context.Context) []Piece {
 				return err
 			}})
 		}
+		if above, folder, err := workspace.Look(runtime); err == nil && folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
+			pieces = append(pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
+		}
 	}
 	if s.Groups != nil {
 		for _, group := range s.Groups.Left() {
@@ -180,6 +187,21 @@ func (s *Steward) Machine(ctx context.Context) []Piece {
 		}
 	}
 	return pieces
+}
+
+// onlyOurs reports whether a folder of sockets holds none of another home's.
+func onlyOurs(runtime, ours string) bool {
+	entries, err := os.ReadDir(runtime)
+	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ours })
+}
+
+// removeEmpty removes a folder of sockets, unless a daemon has come to it meanwhile.
+func (s *Steward) removeEmpty(runtime string) error {
+	err := s.Ops.Do("sweep:runtime", func() error { return os.Remove(runtime) })
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
 }
 
 // hashOf is the name of the folder that a socket lies in.
