@@ -40,22 +40,14 @@ var badInput = []bad{
 		before: func(p *person) { p.git("update-ref", "-d", "refs/heads/main") },
 	},
 	{
-		name: "files that git converts", none: true, exit: 4, names: []string{".gitattributes", "filter"}, next: "git",
+		name: "attributes that cannot be told", none: true, exit: 4, names: []string{".gitattributes", "NUL"}, next: "git",
 		before: func(p *person) {
-			p.write(".gitattributes", "*.bin filter=lfs\n")
+			p.write(".gitattributes", "*.bin\x00 filter=lfs\n")
 			p.git("add", "-A")
-			p.git("commit", "-q", "-m", "lfs")
+			p.git("commit", "-q", "-m", "attributes")
 		},
 	},
 
-	{
-		name: "files whose ends of line git converts", none: true, exit: 4, names: []string{".gitattributes", "eol=crlf"}, next: "git",
-		before: func(p *person) {
-			p.write(".gitattributes", "*.bat eol=crlf\n")
-			p.git("add", "-A")
-			p.git("commit", "-q", "-m", "crlf")
-		},
-	},
 	{
 		name: "a policy that cannot be read", none: true, exit: 2, names: []string{".sallyport.yaml"}, next: "",
 		before: func(p *person) {

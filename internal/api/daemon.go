@@ -44,13 +44,15 @@ type Check struct {
 
 	Refused bool `json:"refused,omitempty"` // a repository in which no change can be made as it stands
 	Ignored bool `json:"ignored,omitempty"` // what a repository says and does not count
+	Limited bool `json:"limited,omitempty"` // files of a repository that no change may touch
 }
 
 // Repository is one in which changes can be made.
 type Repository struct {
-	Top     string   `json:"top"`
-	Branch  string   `json:"branch"`
-	Ignored []string `json:"ignored,omitempty"` // what it says that does not count, and how it would
+	Top      string   `json:"top"`
+	Branch   string   `json:"branch"`
+	Converts []string `json:"converts,omitempty"` // what in it makes git convert files: a change to one of those is refused
+	Ignored  []string `json:"ignored,omitempty"`  // what it says that does not count, and how it would
 }
 
 // Doctor is what works on this machine, for this home.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"sallyport/internal/conversion"
 	"sallyport/internal/git"
 	"sallyport/internal/inert"
 	"sallyport/internal/landing"
@@ -62,7 +63,11 @@ func (c *Controller) startsFrom(ctx context.Context, row store.Change) (git.OID,
 	if !r.IncludeDirty {
 		return head, nil
 	}
-	base, err := c.Workspaces.IncludeDirty(ctx, r.Project, row.ID, head, r.At, c.withoutSecrets(ctx, r, head))
+	converts, err := conversion.Read(ctx, r.Project, c.configHome(row))
+	if err != nil {
+		return "", err
+	}
+	base, err := c.Workspaces.IncludeDirty(ctx, r.Project, row.ID, head, r.At, converts, c.withoutSecrets(ctx, r, head))
 	if err != nil {
 		return "", fmt.Errorf("take the uncommitted changes along: %w", err)
 	}

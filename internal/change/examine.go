@@ -5,13 +5,15 @@ import (
 
 	"sallyport/internal/git"
 	"sallyport/internal/request"
+	"sallyport/internal/store"
 )
 
 // Examined is a repository in which changes can be made.
 type Examined struct {
-	Top     string
-	Branch  string
-	Ignored []string // what the repository says that does not count, and how it would
+	Top      string
+	Branch   string
+	Converts []string // what in it makes git convert files: a change to one of those is refused
+	Ignored  []string // what the repository says that does not count, and how it would
 }
 
 // Examine looks at the repository that a folder lies in as a request there would, and writes nothing. Errors: what a request
@@ -21,12 +23,19 @@ func (c *Controller) Examine(ctx context.Context, folder string) (Examined, erro
 	if err := c.locate(ctx, &r); err != nil {
 		return Examined{}, err
 	}
-	judging, err := c.fits(ctx, r)
+	if err := r.Project.Plain(); err != nil {
+		return Examined{}, err
+	}
+	converts, err := c.fit(ctx, store.Change{Request: r}, r.Head)
+	if err != nil {
+		return Examined{}, err
+	}
+	judging, err := c.rules(ctx, r.Project, r.Project.Common(c.Ops), r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
 
-	x := Examined{Top: r.Project.Top, Branch: r.Branch}
+	x := Examined{Top: r.Project.Top, Branch: r.Branch, Converts: converts}
 	if judging.SecretNote != "" {
 		x.Ignored = append(x.Ignored, judging.SecretNote)
 	}
@@ -46,7 +55,7 @@ func (c *Controller) fits(ctx context.Context, r request.Request) (Judging, erro
 		return Judging{}, err
 	}
 	theirs := r.Project.Common(c.Ops)
-	if err := c.Workspaces.Fit(ctx, theirs, r.Project, r.Head); err != nil {
+	if _, err := c.fit(ctx, store.Change{Request: r}, r.Head); err != nil {
 		return Judging{}, err
 	}
 	return c.rules(ctx, r.Project, theirs, r.Head)

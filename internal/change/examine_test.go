@@ -26,8 +26,7 @@ func TestARepositoryIsExaminedAsARequestThereWouldBe(t *testing.T) {
 		"a merge is under way": {func(h *home) { h.git("update-ref", "MERGE_HEAD", "HEAD") }, "a merge is under way", nil},
 		"no branch":            {func(h *home) { h.git("switch", "-q", "--detach") }, "no branch is checked out", nil},
 		"no commit":            {func(h *home) { h.git("switch", "-q", "--orphan", "new") }, "no commit", nil},
-		"a filter":             {func(h *home) { h.commits(".gitattributes", "*.bin filter=lfs\n", "lfs") }, `the attribute "filter=lfs"`, nil},
-		"files that convert":   {func(h *home) { h.git("config", "core.autocrlf", "true") }, "core.autocrlf=true", nil},
+		"what cannot be told":  {func(h *home) { h.git("config", "core.attributesFile", "mine") }, "core.attributesFile", nil},
 		"links as plain files": {func(h *home) { h.git("config", "core.symlinks", "false") }, "keeps symbolic links as plain files", nil},
 		"a split index":        {func(h *home) { h.git("update-index", "--split-index") }, "is split", nil},
 		"rules that do not load": {func(h *home) {

@@ -331,7 +331,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 	}
 	o.note = "the rules have changed since this was approved"
 	if row.Request.Kind == request.Edit {
-		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets, c.Rules.Load)
+		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets, c.loading(row, o.base))
 		if err != nil {
 			return err
 		}
@@ -412,7 +412,7 @@ func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Pro
 	return landing.Order{
 		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, New: r.From != "",
 		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.author, Committer: made.committer, Signing: made.signing,
-		Message: made.message,
+		Message: made.message, Home: c.configHome(row),
 	}, nil
 }
 

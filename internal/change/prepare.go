@@ -16,11 +16,10 @@ import (
 )
 
 // accept looks at the base as a whole before anything is kept or copied: what cannot
-// be worked on is refused by name (filters, partial clones).
+// be worked on is refused by name (a partial clone, one that is too large).
 func (c *Controller) accept(ctx context.Context, row store.Change) error {
 	if row.Request.Kind == request.Edit {
-		theirs := row.Request.Project.Common(c.Ops)
-		if err := c.Workspaces.Fit(ctx, theirs, row.Request.Project, row.Request.Head); err != nil {
+		if _, err := c.fit(ctx, row, row.Request.Head); err != nil {
 			return err
 		}
 	}

@@ -141,7 +141,7 @@ func (c *Controller) insteadOfRedo(row store.Change, last session.Session) strin
 
 // fitOnto refuses, by name, a commit that nothing can be worked on at.
 func (c *Controller) fitOnto(ctx context.Context, row store.Change, head git.OID) error {
-	if err := c.Workspaces.Fit(ctx, row.Request.Project.Common(c.Ops), row.Request.Project, head); err != nil {
+	if _, err := c.fit(ctx, row, head); err != nil {
 		return err
 	}
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, head)

@@ -60,7 +60,7 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 		return Receipt{}, err
 	}
 	if r.CheckedOut {
-		dirty, err := c.Workspaces.Dirty(ctx, r.Project, r.Head)
+		dirty, err := c.dirty(ctx, r)
 		if err != nil {
 			return Receipt{}, err
 		}

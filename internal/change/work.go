@@ -320,7 +320,7 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		Plan: plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
 		Floor:          mode.Floor, Unjudged: t.live && mode.Unvalidated && t.why != checkpoint.TurnEnded,
-		Load: c.Rules.Load, Meter: c.Meter,
+		Load: c.loading(row, ws.Spec.Base), Meter: c.Meter,
 	})
 	if err != nil {
 		return checkpoint.Taken{}, err

@@ -253,6 +253,8 @@ func (a *app) checkLines(s sheet, all []api.Check) {
 			mark = s.red("STUCK  ")
 		case c.Refused:
 			mark = s.red("REFUSED")
+		case c.Limited:
+			mark = s.yellow("limited")
 		case c.Ignored:
 			mark = s.yellow("ignored")
 		case !c.OK:

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"sallyport/internal/api"
 	"sallyport/internal/client"
@@ -20,11 +22,22 @@ func repositoryChecks(ctx context.Context, c *client.Client, dir string) []api.C
 	}
 
 	checks := []api.Check{{Name: name, OK: true, Detail: "changes can be made in " + inert.Path(r.Top) + " on " + inert.Path(r.Branch)}}
+	if len(r.Converts) > 0 {
+		shown := strings.Join(r.Converts[:min(len(r.Converts), convertsShown)], ", ")
+		if more := len(r.Converts) - convertsShown; more > 0 {
+			shown += fmt.Sprintf(" and %d more", more)
+		}
+		checks = append(checks, api.Check{Name: name, Limited: true, Detail: "git converts files here (" + shown +
+			"): the agent sees what git stores, and a change to such a file is refused"})
+	}
 	for _, text := range r.Ignored {
 		checks = append(checks, api.Check{Name: name, Ignored: true, Detail: text})
 	}
 	return checks
 }
+
+// convertsShown is how much of what converts files is named.
+const convertsShown = 5
 
 // repositoryHere is the folder that a person names, or in which they stand if a repository is there; "" if there is none.
 func (a *app) repositoryHere(named string) (string, error) {

@@ -63,6 +63,27 @@ func (p Project) settings(ctx context.Context, home, keys string) (map[string]st
 	return set, nil
 }
 
+// Settings returns what the configuration of the repository, of its owner and of the system says of the keys that match, by key in
+// small letters, and the owner's home folder. It reads only, for as long as Person does; what we say ourselves is left out.
+func (p Project) Settings(ctx context.Context, home, keys string) (map[string]string, string, error) {
+	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
+	defer done()
+	home = p.home(home)
+	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Args: []string{"config", "--null", "--show-scope", "--get-regexp", keys}, Home: home})
+	var failed *Failure
+	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
+		return nil, home, err
+	}
+	set := map[string]string{}
+	records := strings.Split(string(out), "\x00")
+	for i := 0; i+1 < len(records); i += 2 {
+		if key, value, _ := strings.Cut(records[i+1], "\n"); records[i] != "command" {
+			set[strings.ToLower(key)] = value
+		}
+	}
+	return set, home, nil
+}
+
 // home is the owner's home folder: as said, or as the system says.
 func (p Project) home(said string) string {
 	if filepath.IsAbs(said) {

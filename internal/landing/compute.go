@@ -15,7 +15,7 @@ import (
 )
 
 // Compute says what landing an order would do now. It reads only, and names every refusal:
-// ErrOddState, ErrBranch, ErrDrift, ErrDirty, each with the thing and a command to run.
+// ErrOddState, ErrBranch, ErrDrift, ErrConverts, ErrDirty, each with the thing and a command to run.
 func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	s, err := openSite(ctx, o.Project)
 	if err != nil {
@@ -24,7 +24,7 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	defer s.close()
 	made := Landing{
 		ID: o.Landing, Change: o.Change, Project: o.Project, Branch: o.Branch, WorkTree: o.WorkTree,
-		Message: o.Message, Signing: o.Signing, Author: o.Author, Committer: o.Committer, Started: time.Now().UTC(),
+		Message: o.Message, Signing: o.Signing, Author: o.Author, Committer: o.Committer, Home: o.Home, Started: time.Now().UTC(),
 	}
 	if o.New {
 		if made.New, err = s.toMake(ctx, o.Branch, o.Base); err != nil {
@@ -40,6 +40,9 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 		return Landing{}, err
 	}
 	if err := l.approved(ctx, o); err != nil {
+		return Landing{}, err
+	}
+	if err := l.asStored(ctx, s, &made); err != nil {
 		return Landing{}, err
 	}
 	if !o.WorkTree || len(made.Edits) == 0 {

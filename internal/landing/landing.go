@@ -37,6 +37,7 @@ type Landing struct {
 	Author    git.Signature `json:"author"`
 	Committer git.Signature `json:"committer"`
 	Signing   *git.Signing  `json:"-"`       // how the commit is signed, before the row is written; nil = it is not
+	Home      string        `json:"-"`       // whose configuration of git counts, before the row is written; "" = the owner's
 	Staging   string        `json:"staging"` // folder on the work tree's file system that holds replaced and coming files
 	Started   time.Time     `json:"started"`
 	Ended     *time.Time    `json:"ended,omitempty"`
@@ -53,6 +54,7 @@ func (l Landing) Unfinished() bool {
 var (
 	ErrOddState = problem.New(problem.Refused, "nothing can land in the repository as it stands") // merge, rebase, bisect, locked index …
 	ErrDrift    = problem.New(problem.Refused, "the branch has changed a path of the change")     // head differs from base there
+	ErrConverts = problem.New(problem.Refused, "what lands would not be what a checkout holds")
 	ErrDirty    = problem.New(problem.Refused, "a path of the change has uncommitted work")
 	ErrBranch   = problem.New(problem.Refused, "nothing can land on the branch as it stands")     // another branch checked out, or elsewhere
 	ErrStale    = problem.New(problem.Refused, "the branch moved after the landing was computed") // compute again
@@ -80,4 +82,5 @@ type Order struct {
 	Message   string
 	Author    git.Signature
 	Committer git.Signature
+	Home      string // folder whose git configuration counts; "" = that of the repository's owner
 }

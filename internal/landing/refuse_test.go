@@ -71,6 +71,9 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		}, landing.ErrOddState, "in a reftable", "refs migrate"},
 		{"touched path skip-worktree", run("update-index --skip-worktree a"), landing.ErrOddState, "touches a, which git is told to leave alone", "--no-skip-worktree a"},
 		{"no symlinks", run("config core.symlinks false"), landing.ErrOddState, "core.symlinks", "config core.symlinks true"},
+		{"touched path converted", write(".git/info/attributes", "a filter=x\n"), landing.ErrConverts, "a cannot land: git converts it between its store and the checkout (filter=x in .git/info/attributes)", "change branch"},
+		{"touched path converted by what is not committed", write(".gitattributes", "d2f/* working-tree-encoding=UTF-16\n"), landing.ErrConverts, "d2f/x cannot land: git converts it", "change branch"},
+		{"touched path converted by configuration", run("config core.autocrlf true"), landing.ErrConverts, "core.autocrlf=true in git config", "change branch"},
 		{"another branch checked out", run("switch -q conflicting"), landing.ErrBranch, `"conflicting" checked out`, "switch main"},
 		{"branch checked out in another work tree too", func(t *testing.T, r repo, _ *landing.Order) {
 			gitIn(t, r.Top, "", "worktree", "add", "-q", "--force", filepath.Join(t.TempDir(), "w"), "main")
@@ -316,7 +319,7 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 }
 
 func TestNoHookAndNoFilterOfTheRepositoryRuns(t *testing.T) {
-	r := testRepo(t, map[string]blob{"a": text("1\n"), ".gitattributes": text("a text\n")})
+	r := testRepo(t, map[string]blob{"a": text("1\n"), "c": text("1\n"), ".gitattributes": text("a text\n")})
 	o := r.order(t, map[string]blob{"a": text("2 $Id$\r\n"), "b": text("n")})
 	ran := filepath.Join(t.TempDir(), "ran")
 	script := fmt.Sprintf("#!/bin/sh\necho $0 >> %s\ncat\n", ran)
@@ -329,7 +332,7 @@ func TestNoHookAndNoFilterOfTheRepositoryRuns(t *testing.T) {
 		gitIn(t, r.Top, "", "config", key, tool)
 	}
 	gitIn(t, r.Top, "", "config", "commit.gpgSign", "true")
-	put(t, filepath.Join(r.GitDir, "info/attributes"), "* filter=x ident\n", 0o644)
+	put(t, filepath.Join(r.GitDir, "info/attributes"), "* filter=x ident\n[ab] !filter !ident\n", 0o644)
 	done := r.land(t, o)
 	r.land(t, r.back(t, done))
 	if raw, err := os.ReadFile(ran); err == nil {

@@ -217,7 +217,10 @@ func (f *folder) names(p string) ([]os.DirEntry, error) {
 	return dir.ReadDir(-1)
 }
 
-// small reads a regular file of at most 64 KiB below f; "" if there is none, or a folder.
+// smallMax is how much of a file is read whole.
+const smallMax = 64 << 10
+
+// small reads a regular file of at most smallMax bytes below f; "" if there is none, or a folder.
 func (f *folder) small(p string) (string, error) {
 	fd, err := f.open(p, unix.O_RDONLY|unix.O_NONBLOCK)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -235,7 +238,7 @@ func (f *folder) small(p string) (string, error) {
 	if err != nil || !st.Mode().IsRegular() {
 		return "", fmt.Errorf("read %q: it is no file", path.Join(f.Name(), p))
 	}
-	raw, err := io.ReadAll(io.LimitReader(r, 64<<10))
+	raw, err := io.ReadAll(io.LimitReader(r, smallMax))
 	return string(raw), err
 }
 

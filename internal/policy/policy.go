@@ -96,6 +96,7 @@ const (
 	NewExecutable   = "executable"       // a new executable where policy refuses them (SV-067)
 	ModeChange      = "mode"             // a mode git does not know
 	SubmoduleChange = "submodule"        // a submodule entry added, moved or removed, or a path inside one
+	Converted       = "converted"        // git converts it between its store and the checkout, or would no longer
 	Unreadable      = "unreadable"       // could not be read, so could not be judged
 	FileBytes       = "file_bytes"       // larger than file_bytes_max
 	ChangeBytes     = "change_bytes"     // more than change_bytes_max in all (SV-066)

@@ -61,7 +61,7 @@ func (s *Server) examine(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.Repository{Top: x.Top, Branch: x.Branch, Ignored: texts(x.Ignored)}, nil
+	return api.Repository{Top: x.Top, Branch: x.Branch, Converts: texts(x.Converts), Ignored: texts(x.Ignored)}, nil
 }
 
 // folderOf takes the absolute path of a folder; next is what to run for one that is none.

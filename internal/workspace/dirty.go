@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/conversion"
 	"sallyport/internal/git"
 	"sallyport/internal/id"
 	"sallyport/internal/problem"
@@ -22,10 +24,10 @@ import (
 const IncludeDirtyMax = 50_000
 
 // Dirty returns the person's uncommitted paths against head: staged, unstaged, untracked
-// and not ignored; in path order. Nothing of theirs is written, and nothing that their
+// and not ignored; in path order. A file that differs only as git's conversions make it differ is none of them. Nothing of theirs is written, and nothing that their
 // repository configures runs.
-func (m *Manager) Dirty(ctx context.Context, project git.Project, head git.OID) ([]string, error) {
-	d, err := m.dirty(ctx, project, head)
+func (m *Manager) Dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) ([]string, error) {
+	d, err := m.dirty(ctx, project, head, converts)
 	if err != nil {
 		return nil, fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
 	}
@@ -38,11 +40,15 @@ func (m *Manager) Dirty(ctx context.Context, project git.Project, head git.OID) 
 // copied before look has seen what it would be.
 //
 // Errors: problem.Refused naming a path that cannot be taken along; look's own.
-func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time,
+func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time, converts conversion.Settings,
 	look func(host git.Dir, writes []git.Write) error) (git.OID, error) {
-	d, err := m.dirty(ctx, project, head)
+	d, err := m.dirty(ctx, project, head, converts)
 	if err != nil {
 		return "", fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(d.converted)) {
+		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status -- "+shellWord(path),
+			"%q cannot be taken along: git converts it between its store and the checkout (%s); commit it, or stash it", path, d.converted[path])
 	}
 	paths := d.paths()
 	if len(paths) == 0 {
@@ -145,6 +151,9 @@ func Text(s string) func() (io.ReadCloser, int64, error) {
 type uncommitted struct {
 	changed  map[string]bool // staged or not
 	unstaged map[string]bool // taken out of the index: stays out even if a file is there
+	staged   map[string]bool
+
+	converted map[string]string // what git would store in other bytes, or may: why
 }
 
 func (u uncommitted) paths() []string {
@@ -157,8 +166,8 @@ func (u uncommitted) paths() []string {
 }
 
 // dirty compares with a private copy of the index, in our own git directory.
-func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID) (uncommitted, error) {
-	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}}
+func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
+	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{}}
 	host, err := m.Repository(ctx, project, head)
 	if err != nil {
 		return u, err
@@ -178,7 +187,14 @@ func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID) 
 	if err != nil {
 		return u, err
 	}
-	return u, u.compare(ctx, host, project.Top, private, head)
+	raw, at, err := theirIndex(private) // before it is refreshed: what it remembers of files is theirs
+	if err != nil {
+		return u, err
+	}
+	if err := u.compare(ctx, host, project.Top, private, head); err != nil {
+		return u, err
+	}
+	return u, u.convert(ctx, host, project, head, converts, raw, at)
 }
 
 // indexMax is the size of the largest index that is read: several million files.
@@ -239,7 +255,7 @@ func (u uncommitted) compare(ctx context.Context, host git.Dir, top, index strin
 		return err
 	}
 	for i := 0; i+1 < len(staged); i += 2 {
-		u.changed[staged[i+1]] = true
+		u.changed[staged[i+1]], u.staged[staged[i+1]] = true, true
 		u.unstaged[staged[i+1]] = strings.HasSuffix(staged[i], " D")
 	}
 	worked, err := run("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all")

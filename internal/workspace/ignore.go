@@ -77,7 +77,7 @@ func agentsGit(dir string) LeftOver {
 			continue
 		}
 		_ = names(fd, func(name string) error {
-			if in == "info" && name == "refs" { // of its git's own upkeep
+			if in == "info" && (name == "refs" || name == "attributes" && ours(top)) { // of its git's own upkeep, and of ours
 				return nil
 			}
 			var st unix.Stat_t
@@ -92,6 +92,17 @@ func agentsGit(dir string) LeftOver {
 		unix.Close(fd)
 	}
 	return left
+}
+
+// ours reports whether the attributes of an agent's git are those that it was given.
+func ours(top int) bool {
+	f, _, err := theirBytes(top, "info/attributes")
+	if f == nil || err != nil {
+		return false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, int64(len(ownAttributes)+1)))
+	return err == nil && string(text) == ownAttributes
 }
 
 // agentsGitMax bounds what is counted below the agent's own git directory.

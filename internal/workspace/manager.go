@@ -77,7 +77,7 @@ type Manager struct {
 	busy lock.Keyed[string] // names that are being made
 
 	fitMu sync.Mutex
-	fit   map[git.OID]bool // trees found fit in this process's life
+	fit   map[git.OID][]string // of trees found fit in this process's life: what converts files there
 
 	pinMu sync.Mutex
 	pins  map[git.OID]int // layers that somebody holds whom no record names yet
@@ -95,7 +95,7 @@ func New(c Config) *Manager {
 	}
 	return &Manager{
 		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(), history: c.History,
-		fit: map[git.OID]bool{}, pins: map[git.OID]int{}, stockPins: map[string]int{},
+		fit: map[git.OID][]string{}, pins: map[git.OID]int{}, stockPins: map[string]int{},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/conversion"
 	"sallyport/internal/git"
 	"sallyport/internal/problem"
 	"sallyport/internal/workspace"
@@ -72,7 +73,7 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	plantTraps(t, top)
 	before := photo(t, top)
 	want := []string{"a", "b", "c", "d", "deep/er/u", "e", "new\nline", "staged", "x.o"}
-	got, err := m.Dirty(t.Context(), p, head)
+	got, err := m.Dirty(t.Context(), p, head, conversion.Settings{})
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("dirty %q, %v; want %q", got, err, want)
 	}
@@ -83,7 +84,7 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := errors.New("not this")
-	_, err = m.IncludeDirty(t.Context(), p, change, head, at, func(_ git.Dir, writes []git.Write) error {
+	_, err = m.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, func(_ git.Dir, writes []git.Write) error {
 		if len(writes) != len(want) {
 			t.Errorf("looked at %d paths", len(writes))
 		}
@@ -92,11 +93,11 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	if refs, rerr := host.Refs(t.Context(), workspace.BaseRef(change)); !errors.Is(err, refused) || rerr != nil || len(refs) != 0 {
 		t.Errorf("what was refused is kept: %v, %v, %v", refs, err, rerr)
 	}
-	made, err := m.IncludeDirty(t.Context(), p, change, head, at, anything)
+	made, err := m.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := m.IncludeDirty(t.Context(), p, change, head, at, anything)
+	again, err := m.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
 	if err != nil || again != made {
 		t.Errorf("made again: %s and %s, %v", made, again, err)
 	}
@@ -154,7 +155,7 @@ func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
 	wt.Git(t, filepath.Join(p.Top, "inner"), "init", "-q")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "add", ".")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "commit", "-qm", "x")
-	_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), anything)
+	_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "inner") {
 		t.Errorf("error is %v", err)
 	}
@@ -163,7 +164,7 @@ func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
 func TestNothingUncommittedIsTheHeadItself(t *testing.T) {
 	m := manager(t)
 	p, head := wt.Project(t, base)
-	got, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), anything)
+	got, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
 	if err != nil || got != head {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -171,3 +172,57 @@ func TestNothingUncommittedIsTheHeadItself(t *testing.T) {
 
 // anything lets all be taken along.
 func anything(git.Dir, []git.Write) error { return nil }
+
+// A checkout that git has converted is not uncommitted work; what is edited there is, and is not taken along in bytes that git would
+// not store. Nothing of the person's runs to tell.
+func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
+	m := manager(t)
+	p, _ := wt.Project(t, map[string]string{
+		".gitattributes": "*.bat text eol=crlf\n*.id ident\n*.bin filter=trap\n", "a.bat": "one\ntwo\n", "b.bat": "one\n", "c.id": "$Id$\n", "d.bin": "pointer\n", "e.bin": "pointer\n", "f.bin": "pointer\n", "g": "1\n",
+	})
+	top, head := p.Top, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+	wt.Git(t, top, "config", "filter.trap.smudge", "sed s/pointer/smudged/")
+	wt.Git(t, top, "config", "filter.trap.clean", "sed s/smudged/pointer/")
+	for _, f := range []string{"a.bat", "b.bat", "c.id", "d.bin", "e.bin", "f.bin"} {
+		if err := os.Remove(filepath.Join(top, f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wt.Git(t, top, "checkout", "-q", "--", ".")
+	long := time.Now().Add(-time.Hour)
+	for _, f := range []string{"a.bat", "b.bat", "c.id", "d.bin", "e.bin"} {
+		if err := os.Chtimes(filepath.Join(top, f), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wt.Git(t, top, "update-index", "-q", "--refresh")
+	if text, err := os.ReadFile(filepath.Join(top, "d.bin")); err != nil || string(text) != "smudged\n" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	plantTraps(t, top)
+	wt.Files(t, top, map[string]string{".git/info/attributes": ""}) // its traps stay on *.bin alone
+	s, err := conversion.Read(t.Context(), p, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, c := range []struct {
+		write   map[string]string
+		dirty   []string
+		refused string // by --include-dirty; "" = taken along
+	}{
+		{map[string]string{"g": "2\n"}, []string{"g"}, "f.bin"}, // which git may not have looked at since it was written
+		{map[string]string{"b.bat": "one\r\nmine\r\n"}, []string{"b.bat", "g"}, "b.bat"},
+		{map[string]string{"e.bin": "mine\n"}, []string{"b.bat", "e.bin", "g"}, "b.bat"},
+	} {
+		wt.Files(t, top, c.write)
+		got, err := m.Dirty(t.Context(), p, head, s)
+		if err != nil || !slices.Equal(got, c.dirty) {
+			t.Errorf("dirty %q, %v; want %q", got, err, c.dirty)
+		}
+		_, err = m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+		if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("error is %v", err)
+		}
+	}
+}

@@ -59,6 +59,7 @@ func (m *Manager) toy(dir string, host git.Dir, spec Spec, commit git.OID) error
 		{"config", fmt.Sprintf(toyConfig, version, extensions)},
 		{"objects/info/alternates", shownObjects + "\n"},
 		{"shallow", string(shallow)},
+		{"info/attributes", ownAttributes}, // the files are the bytes that git stores
 	} {
 		if f.text == "" {
 			continue

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"sallyport/internal/conversion"
 	"sallyport/internal/git"
 	"sallyport/internal/workspace"
 	wt "sallyport/internal/workspace/workspacetest"
@@ -59,10 +60,10 @@ func TestAPersonWhoCommitsAndPacksMeanwhileHasEveryBaseCopied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Fit(t.Context(), host, p, head); err != nil {
+		if _, err := m.Fit(t.Context(), host, p, head); err != nil {
 			t.Error(err)
 		}
-		if _, err := m.Dirty(t.Context(), p, head); err != nil {
+		if _, err := m.Dirty(t.Context(), p, head, conversion.Settings{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -46,19 +46,3 @@ func FuzzPlainPathsStayBelow(f *testing.F) {
 		}
 	})
 }
-
-// FuzzAttributesAreReadConservatively holds that no line hides an attribute that converts.
-func FuzzAttributesAreReadConservatively(f *testing.F) {
-	for _, line := range []string{"*.x filter=lfs", "\"a b\" filter=lfs", "\"a\\\" b\" ident", "# filter=lfs", "*.x\tfilter=lfs", "\"open filter=lfs", "[attr]m filter=lfs"} {
-		f.Add(line)
-	}
-	f.Fuzz(func(t *testing.T, line string) {
-		if strings.ContainsAny(line, "\n") {
-			return
-		}
-		attributesOf(line) // never panics, whatever a repository holds
-		if !strings.HasPrefix(strings.TrimSpace(line), "#") && fitAttributes("cat f", "f", "x "+line+" filter=lfs") == nil {
-			t.Errorf("%q hides a filter", line)
-		}
-	})
-}

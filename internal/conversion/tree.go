@@ -1,0 +1,76 @@
+package conversion
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+
+	"sallyport/internal/git"
+	"sallyport/internal/inert"
+	"sallyport/internal/problem"
+)
+
+// FileName is what a file of attributes is called in a tree.
+const FileName = ".gitattributes"
+
+// filesMax is how many of them are read.
+const filesMax = 10_000
+
+// blobs is where the .gitattributes of a tree are: by folder, "" = the top.
+type blobs map[string]git.OID
+
+// set reads the files of attributes of a tree, and joins them with the settings.
+func (s Settings) set(ctx context.Context, host git.Dir, in blobs) (*Set, error) {
+	made := &Set{above: s.above, below: s.below, config: s.config, tree: map[string]file{}, matcher: &matcher{fold: s.fold, steps: stepsMax}}
+	if len(in) > filesMax {
+		return nil, unclear(fmt.Sprintf("there are more than %d files %s", filesMax, FileName))
+	}
+	var folders []string
+	var oids []git.OID
+	for folder, oid := range in {
+		folders, oids = append(folders, folder), append(oids, oid)
+	}
+	i := 0
+	err := host.Blobs(ctx, oids, func(_ git.OID, size int64, r io.Reader) error {
+		name := path.Join(folders[i], FileName)
+		if size > fileMax {
+			return unclear(fmt.Sprintf("%s has %d bytes; at most %d are read", inert.Path(name), size, fileMax))
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return fmt.Errorf("read %q: %w", name, err)
+		}
+		f, err := parse(Source{Name: name, Folder: folders[i], Text: string(text), Macros: folders[i] == ""})
+		if err != nil {
+			return unclear(err.Error())
+		}
+		made.tree[folders[i]] = f
+		i++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for folder, text := range s.live {
+		f, err := parse(Source{Name: path.Join(folder, FileName), Folder: folder, Text: text, Macros: folder == ""})
+		if err != nil {
+			return nil, unclear(err.Error())
+		}
+		made.tree[folder] = f
+	}
+	made.learn()
+	return made, nil
+}
+
+// Unclear says that what git would convert cannot be told. Nothing lands then.
+type Unclear struct{ error }
+
+func (u Unclear) Unwrap() error { return u.error }
+
+func unclear(text string) error {
+	return Unclear{problem.Errorf(problem.Refused, "sallyport doctor", "what git converts cannot be told: %s", text)}
+}
+
+// regular reports whether git may convert what is there: links and folders it leaves alone.
+func regular(e git.Entry) bool { return e.Mode == git.File || e.Mode == git.Executable }
