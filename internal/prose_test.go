@@ -1,8 +1,12 @@
 package internal_test
 
 import (
+	"go/ast"
+	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,4 +44,87 @@ func TestNoLineOfTheDocsIsTooWideToRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// told are the packages whose texts a person reads of a change: its errors, notices, reasons and audit.
+var told = []string{"approval", "change", "checkpoint", "landing", "lock", "proposal", "request", "session", "target", "trial"}
+
+// riddles are words that do not say who does what, or that name only a state.
+var riddles = []struct {
+	words *regexp.Regexp
+	write string
+}{
+	{regexp.MustCompile(`(?i)\b(put|puts|take|takes|taken|taking|took|go|goes|going|went|gave)( [\w%]+){0,3} back\b`),
+		`"sallyport rolls it back", or "ann restored the file"`},
+	{regexp.MustCompile(`\b(rejected|rejects|reject)\b`), `"refused"`},
+	{regexp.MustCompile(`\bfinalized\b`), `"landed"`},
+	{regexp.MustCompile(`\bunder (it|its|their) `), `who was at work when it happened`},
+}
+
+func TestAMessageSaysWhoDoesWhat(t *testing.T) {
+	texts := 0
+	eachText(t, told, func(at token.Position, text string) {
+		if !strings.Contains(text, " ") || text == "taken back" { // the event of that name is in rows
+			return
+		}
+		texts++
+		for _, r := range riddles {
+			if r.words.MatchString(text) {
+				t.Errorf("%s: %q: write %s", at, text, r.write)
+			}
+		}
+	})
+	if texts < 400 {
+		t.Fatalf("only %d texts were found", texts)
+	}
+}
+
+// classed matches the name of a class of errors, appends a format that ends with the class's text.
+var (
+	classed = regexp.MustCompile(`^(Err|err)[A-Z]`)
+	appends = regexp.MustCompile(`: %w$`)
+)
+
+// The text of a class is true of few of its cases: a broken index is no merge that is under way.
+func TestNoMessageEndsWithTheTextOfItsClass(t *testing.T) {
+	calls := 0
+	eachFile(t, []string{".", "../cmd"}, func(set *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || name(call.Fun) != "Errorf" || owner(call.Fun) != "problem" || len(call.Args) < 4 {
+				return true
+			}
+			calls++
+			format, ok := call.Args[2].(*ast.BasicLit)
+			if !ok {
+				return true
+			}
+			text, _ := strconv.Unquote(format.Value)
+			if last := name(call.Args[len(call.Args)-1]); appends.MatchString(text) && classed.MatchString(last) {
+				t.Errorf("%s: %q ends with the text of %s, which is not this case's: write problem.Case", set.Position(call.Pos()), text, last)
+			}
+			return true
+		})
+	})
+	if calls < 200 {
+		t.Fatalf("only %d calls were found", calls)
+	}
+}
+
+// name is the last name of an expression, owner the one before it; "" if it has none.
+func name(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+func owner(e ast.Expr) string {
+	if s, ok := e.(*ast.SelectorExpr); ok {
+		return name(s.X)
+	}
+	return ""
 }

@@ -21,13 +21,13 @@ const (
 )
 
 // ErrDecided refuses a second decision.
-var ErrDecided = problem.New(problem.Conflict, "it was decided already")
+var ErrDecided = problem.New(problem.Conflict, "the approval was decided already")
 
 // ErrMarked refuses a yes that does not say that it covers what is marked.
-var ErrMarked = problem.New(problem.Refused, "it holds what needs a word of its own")
+var ErrMarked = problem.New(problem.Refused, "the card has marks that this yes does not cover")
 
 // ErrSaid answers somebody who repeats what they decided: it holds, and nothing happens again.
-var ErrSaid = problem.New(problem.Conflict, "it was decided so already")
+var ErrSaid = problem.New(problem.Conflict, "the same was decided already")
 
 // Approval is a durable request for a human decision. It waits until answered (SM-911).
 type Approval struct {

@@ -47,7 +47,7 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 		return fmt.Errorf("approve %s: %w", s.ID, err)
 	}
 	if len(s.Message) > request.MessageBytesMax || !utf8.ValidString(s.Message) {
-		return problem.Errorf(problem.Usage, "sallyport approve --help", "approve %s: the message is no text of at most %d bytes", s.ID, request.MessageBytesMax)
+		return problem.Errorf(problem.Usage, "sallyport approve --help", "approve %s: the message has more than %d bytes, or is not UTF-8", s.ID, request.MessageBytesMax)
 	}
 	a, err := tx.Approval(ctx, s.ID)
 	if err != nil {
@@ -64,7 +64,7 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 	}
 	switch current := s.Current; {
 	case current.Change != a.Change:
-		return fmt.Errorf("approve %s: it is about %s, not %s", s.ID, a.Change, current.Change)
+		return fmt.Errorf("approve %s: that approval is about %s, not about %s", s.ID, a.Change, current.Change)
 	case a.Digest != s.Read:
 		return superseded(a, s.Read)
 	case current.Digest != a.Digest || current.Number != a.Proposal:
@@ -117,7 +117,7 @@ func (a Approval) undecided() error {
 		if a.By != nil {
 			who = a.By.Name
 		}
-		return problem.Errorf(problem.Conflict, "sallyport approval show "+string(a.ID), "%s was %s by %s at %s: %w", a.ID, a.Decision, who, a.when(), ErrDecided)
+		return problem.Case(ErrDecided, "sallyport approval show "+string(a.ID), "%s %s %s already, at %s", who, a.Decision, a.ID, a.when())
 	}
 	return fmt.Errorf("%s has the unknown decision %q: %w", a.ID, a.Decision, ErrDecided)
 }
@@ -136,5 +136,9 @@ func (a Approval) when() string {
 
 // superseded refuses an answer to a card that is not, or no longer, what would land.
 func superseded(a Approval, read proposal.Digest) error {
-	return problem.Errorf(problem.Conflict, "sallyport approval show "+string(a.Change), "%s at %.8s: %w", a.ID, string(read), proposal.ErrSuperseded)
+	next := "sallyport approval show " + string(a.Change)
+	if a.Decision == Void {
+		return problem.Case(proposal.ErrSuperseded, next, "%s is void: %s", a.ID, a.Reason)
+	}
+	return problem.Case(proposal.ErrSuperseded, next, "%s asks about another card than the one that you read (%.8s)", a.ID, string(read))
 }

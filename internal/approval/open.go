@@ -28,7 +28,7 @@ func Open(ctx context.Context, tx Tx, fresh id.Approval, p proposal.Proposal, at
 		return old, nil
 	}
 	if open {
-		if err := void(ctx, tx, old, "replaced by "+string(fresh), at); err != nil {
+		if err := void(ctx, tx, old, string(fresh)+" replaced this card", at); err != nil {
 			return Approval{}, err
 		}
 	}

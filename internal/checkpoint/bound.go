@@ -62,7 +62,7 @@ func shortened(all []policy.Violation) []policy.Violation {
 	}
 	return append(out, policy.Violation{
 		Constraint: policy.Rule, Severity: policy.Worst(all),
-		Message: fmt.Sprintf("%d more violations are not named one by one", len(all)-len(out)), Suggestion: "mend these first",
+		Message: fmt.Sprintf("%d more violations are not listed", len(all)-len(out)), Suggestion: "correct the listed ones first",
 	})
 }
 

@@ -24,7 +24,7 @@ func TestARecordNamesAFewOfVeryManyAndCountsAll(t *testing.T) {
 		t.Errorf("%s, %d of %d named", c.Status, len(c.FilesChanged), c.Total())
 	}
 	last := c.Violations[len(c.Violations)-1]
-	if len(c.Violations) != 1001 || last.Message != "502 more violations are not named one by one" || last.Severity != c.Severity {
+	if len(c.Violations) != 1001 || last.Message != "502 more violations are not listed" || last.Severity != c.Severity {
 		t.Errorf("%d violations, the last is %+v", len(c.Violations), last)
 	}
 	if !slices.ContainsFunc(c.Violations, func(v policy.Violation) bool { return v.Constraint == policy.Symlink && v.File == "zlink" }) {

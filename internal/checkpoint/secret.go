@@ -55,7 +55,7 @@ type looked struct {
 func (s *search) changes(ctx context.Context, changes []policy.Change) ([]policy.Secret, error) {
 	var all []*looked
 	var out []policy.Secret
-	scans, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("all files together took longer than %s: %w", s.within, context.DeadlineExceeded))
+	scans, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("the scan of all files took longer than %s: %w", s.within, context.DeadlineExceeded))
 	defer cancel()
 	at := map[git.OID][]*looked{}
 	var read []git.OID
@@ -184,7 +184,7 @@ func (s *search) report(l *looked) []policy.Secret {
 	case errors.As(l.err, &not):
 		out = append(out, policy.Secret{File: path, Failed: not.Reason, Inside: strings.TrimPrefix(strings.TrimPrefix(not.File, shown), "!")})
 	case l.err != nil:
-		out = append(out, policy.Secret{File: path, Failed: "it could not be read"})
+		out = append(out, policy.Secret{File: path, Failed: "the file could not be read"})
 	}
 	return out
 }

@@ -346,7 +346,7 @@ func (s *snapshot) unnamed(named []policy.Violation) []policy.Violation {
 		}
 		out = append(out, policy.Violation{
 			File: written(f.Path), Constraint: policy.Unreadable, Severity: policy.Error,
-			Message: "it is not in the checkpoint, so it cannot be judged", Suggestion: "remove it, or make it smaller",
+			Message: "this path could not be recorded in the checkpoint, so no rule can judge it", Suggestion: "remove the file, or make it smaller",
 		})
 	}
 	return out

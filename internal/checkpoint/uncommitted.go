@@ -20,7 +20,7 @@ func Uncommitted(ctx context.Context, host git.Dir, head git.OID, writes []git.W
 	}
 	defer browser.Close()
 	s := searching(host, scanner, 0)
-	scans, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("all files together took longer than %s: %w", s.within, context.DeadlineExceeded))
+	scans, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("the scan of all files took longer than %s: %w", s.within, context.DeadlineExceeded))
 	defer cancel()
 	in := policy.Input{Rules: policy.Rules{AllowSecretPaths: rules.AllowSecretPaths}, Base: browser.Entry, Names: browser.Names}
 	for _, w := range writes {

@@ -169,7 +169,7 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a trial too short":               {"repository", "target: {restart: x, trial: 9s}\n", "target.trial: it must lie between 10s and 10m0s, or be 0s"},
 		"a trial too long":                {"repository", "target: {restart: x, trial: 10m1s}\n", "target.trial: it must lie between 10s and 10m0s, or be 0s"},
 		"a probe elsewhere":               {"repository", "target: {probe: {http: 'http://192.0.2.1/'}}\n", `target: probe.http "http://192.0.2.1/" does not name this machine`},
-		"a probe with a password":         {"sallyport", "targets: [{repository: /r, probe: {http: 'http://me:hunter2@localhost/'}}]\n", "targets[0].probe.http: an address with a name or a password is not taken"},
+		"a probe with a password":         {"sallyport", "targets: [{repository: /r, probe: {http: 'http://me:hunter2@localhost/'}}]\n", "targets[0].probe.http: the address holds a user name or a password"},
 		"an agent that there is not":      {"sallyport", "agents:\n  claude: {}\n", "sallyport.yaml:2:3: agents.claude: \"claude\" is no agent; write one of codex, "},
 		"an unknown key of an agent":      {"sallyport", "agents:\n  pi:\n    modell: x\n", "sallyport.yaml:3:5: agents.pi.modell: there is no such key; the keys here are model, wire,"},
 		"a key itself":                    {"sallyport", "agents:\n  pi: {key: sk-ant-abcdef}\n", "sallyport.yaml:2:13: agents.pi.key: a key itself cannot stand in a file"},

@@ -83,7 +83,7 @@ func (a Armed) check(now Moment) error {
 	case left <= 0 || left > LifeMax:
 		return fmt.Errorf("the deadline %s is not within the next %s", a.Due.At(), LifeMax)
 	case a.Daemon.PID <= 0:
-		return fmt.Errorf("%d is no process", a.Daemon.PID)
+		return fmt.Errorf("%d is not the number of a process", a.Daemon.PID)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // ErrNoKeeper says that there is no keeper to start.
-var ErrNoKeeper = errors.New("sallyport-keeper is not there")
+var ErrNoKeeper = errors.New("the program sallyport-keeper is missing")
 
 // Beside returns the keeper that lies next to this program; ErrNoKeeper, naming where it was sought.
 func Beside() (string, error) {
@@ -43,7 +43,7 @@ func found(keeper string) (string, error) {
 		return "", fmt.Errorf("%w: %w", ErrNoKeeper, err)
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return "", fmt.Errorf("%w: %q is no program", ErrNoKeeper, keeper)
+		return "", fmt.Errorf("%w: %q is not an executable file", ErrNoKeeper, keeper)
 	}
 	return keeper, nil
 }
@@ -85,7 +85,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 			quiet() // whoever started us has heard; nothing of theirs stays open
 		})
 	default:
-		fmt.Fprintln(stderr, "usage: sallyport-keeper start|watch /ABSOLUTE/RECORD.json\n\nStarted by sallyport before it changes a repository; not for people.")
+		fmt.Fprintln(stderr, "usage: sallyport-keeper start|watch /ABSOLUTE/RECORD.json\n\nsallyport starts this program before it changes a repository; you need not run it.")
 		return 2
 	}
 	if err != nil {

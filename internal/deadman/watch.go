@@ -46,7 +46,7 @@ func Watch(ctx context.Context, w Watcher) error {
 			return err
 		}
 		if attempt > AttemptsMax {
-			return fmt.Errorf("after firing %d times, still armed: %w", AttemptsMax, ErrGaveUp)
+			return fmt.Errorf("fired %d times, and the rollback is not done: %w", AttemptsMax, ErrGaveUp)
 		}
 		w.Tell("fired", attempt, why)
 		if w.Alive(a.Daemon) {
@@ -86,7 +86,7 @@ func (w Watcher) rouse(ctx context.Context, a Armed, attempt int) (gone bool, er
 	if err != nil || gone || again || !w.Alive(a.Daemon) {
 		return gone, err
 	}
-	w.Tell("ended", attempt, fmt.Sprintf("the daemon (process %d) lives and does nothing", a.Daemon.PID))
+	w.Tell("ended", attempt, fmt.Sprintf("the daemon (process %d) did nothing in time, so the keeper ends it", a.Daemon.PID))
 	if err := w.End(a.Daemon); err != nil {
 		w.Tell("failed", attempt, err.Error())
 	}

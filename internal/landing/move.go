@@ -167,7 +167,7 @@ func (d *desk) expect(i int, back func() error) error {
 		d.done[i] = false
 	}
 	if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("put %q back: %w", st.Path, err)
+		return fmt.Errorf("restore %q: %w", st.Path, err)
 	}
 	return because
 }

@@ -304,7 +304,7 @@ func (s *site) absent(branch string) bool {
 func (s *site) toMake(ctx context.Context, branch string, on git.OID) (bool, error) {
 	there, err := s.Common(disk.Ops{}).Branch(ctx, branch)
 	if err != nil {
-		return false, problem.Errorf(problem.Refused, s.command("branch --list"), "%q cannot be made in %q: %w: %w", branch, s.Top, err, ErrBranch)
+		return false, problem.Case(ErrBranch, s.command("branch --list"), "the branch %q cannot be made in %q: %w", branch, s.Top, err)
 	}
 	if !there {
 		s.ground = on

@@ -30,7 +30,7 @@ type Held struct {
 func Folder(path string) (*Held, error) {
 	fd, err := open(path)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, problem.Errorf(problem.NotFound, "ls -ld "+quote(path), "%q is no folder that could be locked: %w", path, err)
+		return nil, problem.Errorf(problem.NotFound, "ls -ld "+quote(path), "%q is not a folder: %w", path, err)
 	}
 	if err != nil {
 		return nil, problem.Errorf(problem.Unavailable, "ls -ld "+quote(path), "lock folder %q: %w", path, err)
@@ -46,9 +46,9 @@ func Folder(path string) (*Held, error) {
 	}
 	pid, name := holder(fd)
 	if pid == 0 {
-		return nil, problem.Errorf(problem.Unavailable, "lslocks", "folder %q is in use: %w", path, ErrHeld)
+		return nil, problem.Case(ErrHeld, "lslocks", "another process uses the folder %q", path)
 	}
-	return nil, problem.Errorf(problem.Unavailable, fmt.Sprintf("ps -fp %d", pid), "folder %q is in use by process %d (%s): %w", path, pid, name, ErrHeld)
+	return nil, problem.Case(ErrHeld, fmt.Sprintf("ps -fp %d", pid), "the folder %q is in use by process %d (%s)", path, pid, name)
 }
 
 // Path returns the folder as it was named.
@@ -119,7 +119,7 @@ func listed(want string) (pid int, name string) {
 func command(pid int) string {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {
-		return "ended meanwhile"
+		return "it has ended meanwhile"
 	}
 	return strconv.QuoteToASCII(strings.TrimSuffix(string(raw), "\n"))
 }

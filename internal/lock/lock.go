@@ -10,7 +10,7 @@ import (
 )
 
 // ErrLost is returned to a holder whose lease was taken over: it may write nothing more.
-var ErrLost = problem.New(problem.Conflict, "the lease was lost")
+var ErrLost = problem.New(problem.Conflict, "another holder has the lease by now")
 
 // Lease is a lock with a lifetime. Fence grows with every taking.
 type Lease struct {

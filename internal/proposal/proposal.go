@@ -21,7 +21,7 @@ import (
 type Digest string
 
 // ErrSuperseded refuses a decision on something that has changed since it was read.
-var ErrSuperseded = problem.New(problem.Conflict, "the proposal has changed since it was shown")
+var ErrSuperseded = problem.New(problem.Conflict, "the card has changed since it was shown")
 
 // Proposal is what a person is asked about.
 type Proposal struct {

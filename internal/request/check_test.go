@@ -19,9 +19,9 @@ func TestWhoDoesItIsOneOfThem(t *testing.T) {
 		"any other agent":             {func(r *request.Request) { r.Agent = "acp:x --y" }, ""},
 		"the repository's":            {func(r *request.Request) { r.Model = "gpt-5" }, ""},
 		"a command without one":       {func(r *request.Request) { r.Agent = "command" }, "give a COMMAND after --"},
-		"an agent and a command":      {func(r *request.Request) { r.Agent, r.Argv = "pi", []string{"true"} }, `--agent "pi" does it`},
-		"an agent and a script":       {func(r *request.Request) { r.Agent, r.Script = "acp:x", []byte("x") }, `--agent "acp:x" does it`},
-		"a command that has a model":  {func(r *request.Request) { r.Agent, r.Argv, r.Model = "command", []string{"true"}, "m" }, `--model "m" is for an agent`},
+		"an agent and a command":      {func(r *request.Request) { r.Agent, r.Argv = "pi", []string{"true"} }, `--agent "pi" does the work`},
+		"an agent and a script":       {func(r *request.Request) { r.Agent, r.Script = "acp:x", []byte("x") }, `--agent "acp:x" does the work`},
+		"a command that has a model":  {func(r *request.Request) { r.Agent, r.Argv, r.Model = "command", []string{"true"}, "m" }, `--model "m" is for a named agent`},
 		"an empty host":               {func(r *request.Request) { r.Agent, r.Egress = "pi", []string{" "} }, `--egress " " is empty`},
 		"more hosts than may be said": {func(r *request.Request) { r.Agent, r.Egress = "pi", make([]string, request.ListMax+1) }, "--egress is given 257 times"},
 	} {

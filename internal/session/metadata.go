@@ -20,10 +20,10 @@ func ReadMetadata(dir string) (Metadata, error) {
 	path := filepath.Join(dir, metadataName)
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Metadata{}, problem.Errorf(problem.NotFound, "sallyport change list", "the session %s left no state to resume from", filepath.Base(dir))
+		return Metadata{}, problem.Errorf(problem.NotFound, "sallyport change list", "the session %s has left nothing to resume from", filepath.Base(dir))
 	}
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > metadataBytesMax) {
-		err = fmt.Errorf("%s is no file of at most %d bytes", metadataName, metadataBytesMax)
+		err = fmt.Errorf("%s is not a regular file of at most %d bytes", metadataName, metadataBytesMax)
 	}
 	var m Metadata
 	var raw []byte

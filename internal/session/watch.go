@@ -131,7 +131,7 @@ func (w *Watch) open() error {
 		}
 	}
 	if w.fd, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK); err != nil {
-		return problem.Errorf(problem.Unavailable, "sysctl fs.inotify", "the kernel gives no more watches (inotify): %w", err)
+		return problem.Errorf(problem.Unavailable, "sysctl fs.inotify", "the kernel allows no more watches of files (inotify): %w", err)
 	}
 	w.file = os.NewFile(uintptr(w.fd), "inotify")
 	if w.log, err = openWatchLog(w.watched); err != nil {

@@ -160,7 +160,7 @@ func (w *Watch) remember(f *folder, name string) {
 		return
 	}
 	if w.known >= changedBytesMax {
-		w.unwell(tooMany, "files in folders that are renamed, of more than are remembered")
+		w.unwell(tooMany, "files in renamed folders, more of them than the watch remembers")
 		return
 	}
 	if f.fresh == nil {

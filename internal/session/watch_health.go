@@ -119,9 +119,9 @@ func (w *Watch) check(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-w.done:
-		return errors.New("it has ended")
+		return errors.New("the watch has ended")
 	case <-deadline.C:
-		return problem.Errorf(problem.Unavailable, "sallyport doctor", "a new file was not heard of within %s (%s)", checkMax, w.Kind())
+		return problem.Errorf(problem.Unavailable, "sallyport doctor", "the kernel did not report a new test file within %s (%s)", checkMax, w.Kind())
 	}
 }
 
@@ -138,7 +138,7 @@ func (w *Watch) listen(folder string, heard chan struct{}) (int32, error) {
 	}
 	wd, err := unix.InotifyAddWatch(w.fd, folder, unix.IN_CREATE|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
 	if err != nil {
-		return 0, problem.Errorf(problem.Unavailable, "sysctl fs.inotify", "the kernel gives no more watches (inotify): %w", err)
+		return 0, problem.Errorf(problem.Unavailable, "sysctl fs.inotify", "the kernel allows no more watches of files (inotify): %w", err)
 	}
 	w.probes[int32(wd)] = heard
 	return int32(wd), nil

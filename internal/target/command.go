@@ -43,9 +43,9 @@ type Command struct {
 
 // The ways in which a command comes to no good end; Run's errors wrap one of them, or say why it could not be started.
 var (
-	errExit  = errors.New("it ended badly")
-	errTime  = errors.New("it took too long")
-	errFlood = errors.New("it wrote too much")
+	errExit  = errors.New("the command failed")
+	errTime  = errors.New("the command took too long")
+	errFlood = errors.New("the command wrote too much")
 )
 
 // Run runs the command to its end, in a session of its own. It returns ctx's cause if ctx ends first; then, and at the end
@@ -57,7 +57,7 @@ func (c Command) Run(ctx context.Context) error {
 	runtime.LockOSThread() // whose end is the parent's death for Pdeathsig
 	defer runtime.UnlockOSThread()
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("keep our descriptors to ourselves: %w", err)
+		return fmt.Errorf("close the descriptors of the daemon for the command: %w", err)
 	}
 	words := shell
 	if c.Note != nil {
@@ -73,7 +73,7 @@ func (c Command) Run(ctx context.Context) error {
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: c.As, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start it: %w", err)
+		return fmt.Errorf("start the command: %w", err)
 	}
 	over := make(chan error, 1)
 	go func() { over <- ended(cmd.Process.Pid) }() // ends with the command

@@ -154,7 +154,7 @@ func command(t Target, words string, at Place) (Command, error) {
 	if t.Proposed && os.Geteuid() == 0 && at.Project.UID != 0 { // never as root what a stranger's file says
 		as, home, name, err := owner(at.Project)
 		if err != nil {
-			return Command{}, problem.Errorf(problem.Unavailable, "id "+strconv.Itoa(int(at.Project.UID)), "run it as the owner of %q: %w", at.Project.Top, err)
+			return Command{}, problem.Errorf(problem.Unavailable, "id "+strconv.Itoa(int(at.Project.UID)), "run the command as the owner of %q: %w", at.Project.Top, err)
 		}
 		c.As = as
 		c.Env = environment(map[string]string{"HOME": home, "USER": name, "XDG_RUNTIME_DIR": "/run/user/" + strconv.Itoa(int(at.Project.UID))})
@@ -238,7 +238,7 @@ func (h Host) askCommand(ctx context.Context, t Target, at Place) error {
 	}
 	out, err := Memory()
 	if err != nil {
-		return problem.Errorf(problem.Unavailable, "free -m", "make room for the output of the probe: %w", err)
+		return problem.Errorf(problem.Unavailable, "free -m", "make a file in memory for the output of the probe: %w", err)
 	}
 	defer func() { _ = out.Close() }() // nothing of it stays
 	cmd.Out, cmd.Limit = out, t.Probe.Timeout

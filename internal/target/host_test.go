@@ -153,7 +153,7 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 		"no such program": {"exec ./no-such-program-at-all", "exit status 127", 0},
 		"too long":        {"echo waiting; sleep 60", "it did not end within 300ms: waiting", 300 * time.Millisecond},
 		"too much output": {"head -c 17000000 /dev/zero; sleep 60", "more than 16 MiB", 0},
-		"no words":        {"exit 1", "the restart failed: exit 1: it ended badly: exit status 1", 0},
+		"no words":        {"exit 1", "the restart failed: exit 1: the command failed: exit status 1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, at := aHost(t)
@@ -234,7 +234,7 @@ func TestAProbeByCommandLeavesNothingBehind(t *testing.T) {
 	pid := pidIn(t, filepath.Join(at.Project.Top, "pid"))
 	until(t, "what it started runs on", func() bool { return !runs(pid) })
 	probe.Probe = target.Probe{Command: "echo not yet >&2; exit 7"}
-	refused(t, h.Ask(t.Context(), probe, at), "the probe did not pass: echo not yet >&2; exit 7: it ended badly: exit status 7: not yet")
+	refused(t, h.Ask(t.Context(), probe, at), "the probe did not pass: echo not yet >&2; exit 7: the command failed: exit status 7: not yet")
 	probe.Probe = target.Probe{Command: "sleep 60", Timeout: 200 * time.Millisecond}
 	refused(t, h.Ask(t.Context(), probe, at), "it did not end within 200ms")
 	probe.Probe = target.Probe{Command: "head -c 3000000 /dev/zero || exit 9"}
@@ -311,7 +311,7 @@ func TestOneTryOfAProbeByHTTP(t *testing.T) {
 func TestAProposedProbeDoesNotLeaveTheMachine(t *testing.T) {
 	h, at := aHost(t)
 	probe := target.Target{Proposed: true, Probe: target.Probe{HTTP: "http://192.0.2.1:9/", Timeout: 5 * time.Second}}
-	refused(t, h.Ask(t.Context(), probe, at), "it leads away from this machine")
+	refused(t, h.Ask(t.Context(), probe, at), "the address leads to another machine")
 	for url, want := range map[string]bool{
 		"http://localhost:1": true, "http://127.0.0.1/x": true, "http://127.9.9.9": true, "http://[::1]:80/": true, "http://[::ffff:127.0.0.1]/": true,
 		"http://127.0.0.1.example.org/": false, "http://example.org": false, "http://10.0.0.1": false, "http://0.0.0.0": false, "http://localhost.example.org": false, "http://2130706433/": false,

@@ -26,17 +26,17 @@ func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case len(text) > URLBytesMax:
-		return fmt.Errorf("the address has %d bytes; %d is the limit", len(text), URLBytesMax)
+		return fmt.Errorf("the address has %d bytes; at most %d are allowed", len(text), URLBytesMax)
 	case err != nil || u.Scheme != "http" || u.Opaque != "" || u.Hostname() == "":
-		return errors.New("it is not an address like http://127.0.0.1:8080/health")
+		return errors.New("that is not an address like http://127.0.0.1:8080/health")
 	case u.User != nil:
-		return errors.New("an address with a name or a password is not taken: use a command")
+		return errors.New("the address holds a user name or a password: probe with a command instead")
 	case u.Fragment != "" || strings.ContainsAny(text, "# "):
-		return errors.New("an address with a space or a # is not taken")
+		return errors.New("the address holds a space or a #")
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return fmt.Errorf("%q is no port", port)
+			return fmt.Errorf("%q is not a port", port)
 		}
 	}
 	return nil
@@ -56,7 +56,7 @@ func Loopback(text string) bool {
 }
 
 // errFar refuses a connection that leaves the machine.
-var errFar = errors.New("it leads away from this machine")
+var errFar = errors.New("the address leads to another machine, and a probe that a repository proposes may ask only this one")
 
 // near refuses to connect to what is no address of this machine's own, whatever a name led to.
 func near(_, address string, _ syscall.RawConn) error {

@@ -49,7 +49,7 @@ func endInterrupted(folder string, at Place) error {
 			}
 			time.Sleep(endPause)
 		}
-		return fmt.Errorf("an earlier restart (session %d) does not end", session)
+		return fmt.Errorf("an earlier restart (process session %d) is still running and cannot be ended", session)
 	}
 	return os.Remove(file)
 }

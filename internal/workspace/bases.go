@@ -78,7 +78,7 @@ func viewPacks(host git.Dir, base git.OID) ([]string, error) {
 // Errors: problem.NotFound if neither has it.
 func (m *Manager) hold(ctx context.Context, host git.Dir, project git.Project, commit git.OID) error {
 	if !commit.Valid() {
-		return fmt.Errorf("%q is no commit", commit)
+		return fmt.Errorf("%q is not the id of a commit", commit)
 	}
 	if st, err := os.Stat(view(host, commit)); err == nil {
 		if time.Since(st.ModTime()) < usedStep {
@@ -99,7 +99,7 @@ func (m *Manager) hold(ctx context.Context, host git.Dir, project git.Project, c
 		return err
 	}
 	if !there {
-		return problem.Errorf(problem.NotFound, "git -C "+inert.Path(project.Top)+" reflog", "commit %.12s is not in %q any more", commit, project.Top)
+		return problem.Errorf(problem.NotFound, "git -C "+inert.Path(project.Top)+" reflog", "the commit %.12s is not in %q any more", commit, project.Top)
 	}
 	depth := m.history
 	if partial, err := promised(project); err != nil || partial {

@@ -55,7 +55,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 		return head, nil
 	}
 	if len(paths) > IncludeDirtyMax {
-		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status", "%s has %d uncommitted paths; at most %d can be taken along", project.Top, len(paths), IncludeDirtyMax)
+		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status", "%s has %d uncommitted paths; --include-dirty takes at most %d along", project.Top, len(paths), IncludeDirtyMax)
 	}
 	top, err := openReal(project.Top)
 	if err != nil {
@@ -91,10 +91,10 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 func theirFile(name string, top int, path string) (git.Write, error) {
 	w := git.Write{Path: path}
 	refuse := func(why string) (git.Write, error) {
-		return w, problem.Errorf(problem.Refused, "git -C "+shellWord(name)+" status -- "+shellWord(path), "%q cannot be taken along: %s", path, why)
+		return w, problem.Errorf(problem.Refused, "git -C "+shellWord(name)+" status -- "+shellWord(path), "--include-dirty cannot take %q along: %s", path, why)
 	}
 	if strings.HasSuffix(path, "/") {
-		return refuse("it is a git repository of its own")
+		return refuse("that is a git repository of its own")
 	}
 	fd, err := openAt(top, path, unix.O_PATH)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -135,7 +135,7 @@ func theirFile(name string, top int, path string) (git.Write, error) {
 		w.Mode, w.Data = git.Symlink, Text(target)
 	case unix.S_IFDIR: // a folder in the place of a file: what is in it is listed by itself
 	default:
-		return refuse("it is a " + special(st.Mode))
+		return refuse("that is a " + special(st.Mode))
 	}
 	return w, nil
 }
@@ -245,7 +245,7 @@ func (u uncommitted) compare(ctx context.Context, host git.Dir, top, index strin
 		var failed *git.Failure
 		if !errors.As(err, &failed) || failed.Code != 1 { // 1: some files are not up to date, which is what we ask
 			if failed != nil && strings.Contains(failed.Stderr, "sharedindex") {
-				return problem.Errorf(problem.Refused, "git -C "+shellWord(top)+" update-index --no-split-index", "the index of %s is split", top)
+				return problem.Errorf(problem.Refused, "git -C "+shellWord(top)+" update-index --no-split-index", "the index of %s is split, and sallyport reads only a whole one", top)
 			}
 			return err
 		}

@@ -22,7 +22,7 @@ import (
 func (m *Manager) split(ctx context.Context, w Workspace, found []finding) (Diff, error) {
 	for _, glob := range w.Spec.IncludeIgnored {
 		if !doublestar.ValidatePattern(glob) {
-			return Diff{}, problem.Errorf(problem.Usage, "sallyport run --help", "%q is no glob", glob)
+			return Diff{}, problem.Errorf(problem.Usage, "sallyport run --help", "%q is not a valid glob", glob)
 		}
 	}
 	var fresh []string

@@ -45,7 +45,7 @@ func (m *Manager) Propose(ctx context.Context, host git.Dir, change id.Change, c
 func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, branch string, commit, base git.OID) error {
 	list := "git -C " + shellWord(project.Top) + " branch --list"
 	if !plainBranch(branch) {
-		return problem.Errorf(problem.Usage, "sallyport change branch --help", "%q is no name of a branch", branch)
+		return problem.Errorf(problem.Usage, "sallyport change branch --help", "%q is not a valid name of a branch", branch)
 	}
 	theirs, ref := project.Common(m.ops), "refs/heads/"+branch
 	there, err := theirs.Refs(ctx, ref)
@@ -56,7 +56,7 @@ func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, b
 		return problem.Errorf(problem.Conflict, list, "there is a branch %q in %q already", branch, project.Top)
 	}
 	if _, err := theirs.Branch(ctx, branch); err != nil {
-		return problem.Errorf(problem.Conflict, list, "%q cannot be made in %q: %w", branch, project.Top, err)
+		return problem.Errorf(problem.Conflict, list, "the branch %q cannot be made in %q: %w", branch, project.Top, err)
 	}
 	out, err := host.Run(ctx, git.Cmd{Args: []string{"rev-parse", string(base), string(base) + "^@"}})
 	if err != nil {
@@ -71,7 +71,7 @@ func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, b
 		}
 	}
 	if len(have) == 0 {
-		return problem.Errorf(problem.Refused, "sallyport change export --help", "its base %.12s is not in %q any more", base, project.Top)
+		return problem.Errorf(problem.Refused, "sallyport change export --help", "the base of the change, %.12s, is not in %q any more, so no branch can begin there; a patch can still be exported", base, project.Top)
 	}
 	if err := theirs.Receive(ctx, "branch:objects", host, commit, have); err != nil {
 		return err

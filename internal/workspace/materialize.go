@@ -79,7 +79,7 @@ type showing struct {
 }
 
 // errNoWhiteouts says that a deletion cannot be written into an upper folder here.
-var errNoWhiteouts = errors.New("whiteouts cannot be made here")
+var errNoWhiteouts = errors.New("whiteouts cannot be made on this file system")
 
 func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID) (Workspace, error) {
 	commit := s.commit

@@ -40,7 +40,7 @@ func (m *Manager) Renew(ctx context.Context, spec Spec, host git.Dir, from git.O
 		}
 		err = m.lay(ctx, s, l)
 		if errors.Is(err, errNoWhiteouts) {
-			return problem.Errorf(problem.Unavailable, "sallyport doctor", "the file system of %s holds no deletions over a base: %w", m.root, err)
+			return problem.Errorf(problem.Unavailable, "sallyport doctor", "the file system of %s cannot record deletions in an overlay (whiteouts): %w", m.root, err)
 		}
 		if err != nil {
 			return err

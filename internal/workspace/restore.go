@@ -17,7 +17,7 @@ import (
 
 // ErrNotRestored says that a workspace was written and, looked at again, is not what it should be.
 // The way on is a new one: Renew.
-var ErrNotRestored = problem.New(problem.Conflict, "the workspace is not as it was at that commit")
+var ErrNotRestored = problem.New(problem.Conflict, "the workspace does not hold the files that were to be restored")
 
 // Restore makes a workspace hold what the commit to of the host's repository holds: at every
 // path, or with only at the named ones (files, or folders with all below them). A path
@@ -150,7 +150,7 @@ func checkOnly(host git.Dir, to git.OID, only []string) error {
 	for _, p := range only {
 		for part := range strings.SplitSeq(p, "/") {
 			if part == "" || part == "." || part == ".." || strings.ContainsRune(part, 0) {
-				return problem.Errorf(problem.Usage, host.Command("ls-tree -r --name-only "+string(to)), "%q is no path of a file or folder below the top", p)
+				return problem.Errorf(problem.Usage, host.Command("ls-tree -r --name-only "+string(to)), "%q is not a path of a file or folder in the repository", p)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func covers(only []string, p string) bool {
 func showable(host git.Dir, edits []git.Edit, commit git.OID) error {
 	for _, e := range edits {
 		if e.New.Mode == git.Submodule || !plainPath(e.Path) {
-			return problem.Errorf(problem.Refused, host.Command("show "+string(commit)), "%q is a submodule or no plain path, which cannot be shown", e.Path)
+			return problem.Errorf(problem.Refused, host.Command("show "+string(commit)), "%q is a submodule, or not a plain path, so no workspace can hold it", e.Path)
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func showable(host git.Dir, edits []git.Edit, commit git.OID) error {
 func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
 	if view == nil {
 		if w.Strategy == Overlay {
-			return -1, errors.New("an overlay that no sandbox shows cannot be written; it is renewed")
+			return -1, errors.New("no sandbox shows the overlay, so nothing can be written there; the workspace is made anew")
 		}
 		home, err := openTop(w.path)
 		if err != nil {
@@ -199,7 +199,7 @@ func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
 			return -1, fmt.Errorf("look at the view: %w", err)
 		}
 		if fs.Type != unix.OVERLAYFS_SUPER_MAGIC {
-			return -1, errors.New("the view is no overlay: what is written below one is lost without an error")
+			return -1, errors.New("the view is not an overlay, and writes below one would be lost")
 		}
 	}
 	return m.openRight(func() (int, error) { return reopenRight(int(view.Fd())) })

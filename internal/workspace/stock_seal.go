@@ -108,7 +108,7 @@ func (s sealer) file(dir int, name, at string, st *unix.Stat_t) error {
 
 func (s sealer) folder(dir int, name, at string, depth int, st *unix.Stat_t) error {
 	if depth > sandbox.FoldersMax+2 {
-		return errors.New("more folders in each other than a sandbox may make")
+		return errors.New("folders are nested deeper than a sandbox may make them")
 	}
 	fd, restore, err := openFolder(dir, name)
 	if err != nil {

@@ -36,7 +36,7 @@ func (w *walker) upperEntry(dir int, below *Base, at place, name string, st *uni
 			return nil
 		}
 		if marks.metacopy {
-			return fmt.Errorf("%q has its content elsewhere (metacopy), which no mount of ours allows", at.join(name))
+			return fmt.Errorf("%q has its content elsewhere (metacopy), which no mount of sallyport's allows", at.join(name))
 		}
 		if marks.whiteout && at.marked && st.Size == 0 {
 			return w.gone(below, at, name)
@@ -72,7 +72,7 @@ func (w *walker) upperFolder(dir int, below *Base, at place, name string) error 
 			return nil
 		}
 		if marks.redirect {
-			return fmt.Errorf("%q is shown elsewhere (redirect), which no mount of ours allows", inner.path)
+			return fmt.Errorf("%q is shown elsewhere (redirect), which no mount of sallyport's allows", inner.path)
 		}
 		inner.hidden = at.hidden || marks.opaque == "y"
 		inner.marked = marks.opaque == "x"

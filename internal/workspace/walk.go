@@ -155,7 +155,7 @@ func (w *walker) folder(dir int, below *Base, at place) error {
 func (w *walker) enter(dir int, below *Base, at place, name string, do func(fd int, at place) error) error {
 	inner := place{path: at.join(name), depth: at.depth + 1}
 	if inner.depth > w.limits.Depth {
-		w.unreadable(below, at, name, fmt.Sprintf("more than %d folders in each other", w.limits.Depth))
+		w.unreadable(below, at, name, fmt.Sprintf("folders nested more than %d deep", w.limits.Depth))
 		return nil
 	}
 	if len(inner.path) > pathMax {

@@ -165,6 +165,6 @@ func (t *tx) Decide(ctx context.Context, a approval.Approval) error {
 	if now.Decision == approval.Pending {
 		return fmt.Errorf("%s, which is bound to %.12s, not %.12s: %w", what, now.Digest, a.Digest, proposal.ErrSuperseded)
 	}
-	return problem.Errorf(problem.Conflict, "sallyport approval show "+string(a.ID),
-		"approval %q is %s: %w", a.ID, now.Decision, approval.ErrDecided)
+	return problem.Case(approval.ErrDecided, "sallyport approval show "+string(a.ID),
+		"the approval %q is %s already", a.ID, now.Decision)
 }

@@ -133,11 +133,11 @@ func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error 
 		return err
 	}
 	if now.State != from {
-		return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID),
-			"change %q is %s, not %s: %w", c.ID, now.State, from, store.ErrMoved)
+		return problem.Case(store.ErrMoved, "sallyport change show "+string(c.ID),
+			"the change %q is %s by now, not %s", c.ID, now.State, from)
 	}
-	return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID),
-		"another worker has taken change %q over: %w", c.ID, store.ErrMoved)
+	return problem.Case(store.ErrMoved, "sallyport change show "+string(c.ID),
+		"another worker has taken over the change %q", c.ID)
 }
 
 // claimable finds the change that is due longest and free, in one pass over an index that

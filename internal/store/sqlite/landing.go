@@ -54,7 +54,7 @@ func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if n == 0 {
-		return problem.Errorf(problem.Conflict, "sallyport change show "+string(l.Change), "%s: it is not open: %w", what, store.ErrMoved)
+		return problem.Case(store.ErrMoved, "sallyport change show "+string(l.Change), "%s: the landing is not open any more", what)
 	}
 	return nil
 }
