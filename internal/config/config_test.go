@@ -124,7 +124,7 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a bad glob":                      {"policy", "forbidden_areas: ['a[']\n", "forbidden_areas[0]: glob \"a[\" is not well-formed"},
 		"a relative share":                {"sallyport", "shares: [opt]\n", "shares[0]: \"opt\" is not an absolute path"},
 		"an empty command":                {"repository", "checks: ['  ']\n", "checks[0]: the command is empty"},
-		"a name for a commit":             {"sallyport", "commits: {author_name: 'a <b>'}\n", "commits.author_name: \"a <b>\" cannot stand in a commit"},
+		"a name for a commit":             {"sallyport", "commits: {author_name: 'a <b>'}\n", "commits.author_name: \"a <b>\" is no name that a commit can hold"},
 		"a repeated key":                  {"policy", "paths_max: 1\npaths_max: 2\n", "policy.yaml:2:1: mapping key \"paths_max\" already defined"},
 		"an anchor":                       {"policy", "allowed_areas: &a [x]\nforbidden_areas: *a\n", "an anchor (&) does not work here"},
 		"a merge key":                     {"policy", "<<: {paths_max: 1}\n", "a merge key (<<) does not work here"},

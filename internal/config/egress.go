@@ -32,7 +32,7 @@ func (h *Host) parse(text string) error {
 	if len(text) <= hostMax && match(hostForm, text) {
 		return nil
 	}
-	return fmt.Errorf("%q is no host: write its name in small letters, such as example.org, or *.example.org for all below it; an address is not taken, and a port is named by an entry of egress: in sallyport.yaml", text)
+	return fmt.Errorf("%q is no host: write its name in small letters, such as example.org, or *.example.org for all below it; an address is not allowed, and an entry of egress: in sallyport.yaml names a port", text)
 }
 
 func (m *Method) parse(text string) error {
@@ -43,7 +43,7 @@ func (m *Method) parse(text string) error {
 func (p *URLPath) parse(text string) error {
 	*p = URLPath(text)
 	if len(text) > urlPathMax || !match(urlPathForm, text) || strings.Contains(text, "//") || strings.Contains(text+"/", "/./") || strings.Contains(text+"/", "/../") {
-		return fmt.Errorf("%q is no prefix of a path, such as /v1/packages", text)
+		return fmt.Errorf("%q is no prefix of a path; write it like /v1/packages", text)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ type Reach struct {
 
 func (r Reach) fits() error {
 	if r.Host == "" {
-		return errors.New("host is missing: it names what may be reached")
+		return errors.New("host is missing: write the name of what may be reached")
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (m *Marks) parse(text string) error {
 func (s *Sum) parse(text string) error {
 	*s = Sum(text)
 	if !compiled()["sum"].MatchString(text) {
-		return fmt.Errorf("%q is no digest: 64 hexadecimal digits", text)
+		return fmt.Errorf("%q is no digest; a digest has 64 hexadecimal digits", text)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (s *Sum) parse(text string) error {
 func (n *Name) parse(text string) error {
 	*n = Name(text)
 	if !compiled()["name"].MatchString(text) || inert.Line(text) != text || strings.TrimSpace(text) != text {
-		return fmt.Errorf("%q cannot stand in a commit as a name", text)
+		return fmt.Errorf("%q is no name that a commit can hold", text)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (n *Name) parse(text string) error {
 func (e *Email) parse(text string) error {
 	*e = Email(text)
 	if !compiled()["email"].MatchString(text) || inert.Line(text) != text {
-		return fmt.Errorf("%q cannot stand in a commit as an e-mail address", text)
+		return fmt.Errorf("%q is no e-mail address that a commit can hold", text)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (p Project) Signing(ctx context.Context, home string) (*Signing, error) {
 		switch value := set[name]; {
 		case value == "":
 		case !own[name]:
-			return nil, fmt.Errorf("%s stands in the repository's own configuration, and a program that a repository names is not run: move it to yours (git config --global %s …)", name, name)
+			return nil, fmt.Errorf("the repository's own configuration sets %s, and the host runs no program that a repository names: set it in yours (git config --global %s …)", name, name)
 		case name == "gpg.ssh.defaultkeycommand":
 			s.command = value
 		default:

@@ -151,7 +151,7 @@ func replace(r agent.Replace) error {
 	}
 	text := string(raw)
 	if n := strings.Count(text, r.Old); n != 1 {
-		return fmt.Errorf("%s holds the old text %d times; once is wanted", r.Path, n)
+		return fmt.Errorf("%s holds the old text %d times; it must hold it once", r.Path, n)
 	}
 	info, err := os.Stat(r.Path)
 	if err != nil {

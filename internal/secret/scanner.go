@@ -277,7 +277,7 @@ func (j *job) blob(b Blob) error {
 	case int64(len(content)) > j.scanner.cfg.BytesMax:
 		return j.fail("it has more than %d bytes", j.scanner.cfg.BytesMax)
 	case b.Size >= 0 && int64(len(content)) != b.Size:
-		return j.fail("it has %d bytes, not the %d it should have", len(content), b.Size)
+		return j.fail("it has %d bytes, and the walk saw %d", len(content), b.Size)
 	}
 	return j.content(b, content)
 }

@@ -108,7 +108,7 @@ func bounded(text []byte) error {
 	for _, t := range lexer.Tokenize(string(text)) {
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType, token.DirectiveType:
-			return problem.Errorf(problem.Usage, next, "the replay script is not valid: line %d: an anchor, alias, merge key, tag or directive is not taken", t.Position.Line)
+			return problem.Errorf(problem.Usage, next, "the replay script is not valid: line %d: an anchor, alias, merge key, tag or directive is not allowed", t.Position.Line)
 		}
 	}
 	return nil
@@ -187,21 +187,21 @@ func (s step) check() (agent.Step, error) {
 	if s.Timeout != "" {
 		limit, err := time.ParseDuration(s.Timeout)
 		if err != nil || limit <= 0 || limit > timeoutMax {
-			return out, fmt.Errorf("has timeout: %q; a time up to %s is wanted, such as 90s", s.Timeout, timeoutMax)
+			return out, fmt.Errorf("has timeout: %q; write a time up to %s, such as 90s", s.Timeout, timeoutMax)
 		}
 		out.Timeout = limit
 	}
 	switch {
 	case verbs != 1:
-		return out, fmt.Errorf("has %d verbs; one of say, run, write, replace, delete, rename, await is wanted", verbs)
+		return out, fmt.Errorf("has %d verbs; write one of say, run, write, replace, delete, rename, await", verbs)
 	case s.Await != nil && *s.Await != agent.AwaitViolation && *s.Await != agent.AwaitTell:
-		return out, fmt.Errorf("has await: %q; %s or %s is wanted", *s.Await, agent.AwaitViolation, agent.AwaitTell)
+		return out, fmt.Errorf("has await: %q; write %s or %s", *s.Await, agent.AwaitViolation, agent.AwaitTell)
 	case s.Timeout != "" && s.Await == nil:
 		return out, fmt.Errorf("has timeout without await")
 	case s.When != "" && s.When != agent.Failed && s.When != agent.Passed:
-		return out, fmt.Errorf("has when: %q; failed or passed is wanted", s.When)
+		return out, fmt.Errorf("has when: %q; write failed or passed", s.When)
 	case s.Expect != "" && s.Expect != agent.Pass && s.Expect != agent.Fail:
-		return out, fmt.Errorf("has expect: %q; pass or fail is wanted", s.Expect)
+		return out, fmt.Errorf("has expect: %q; write pass or fail", s.Expect)
 	case s.Expect != "" && s.Run == nil:
 		return out, fmt.Errorf("has expect without run")
 	}
