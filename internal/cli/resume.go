@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/internal/api"
+	"sallyport/internal/client"
 	"sallyport/internal/id"
 	"sallyport/internal/inert"
 	"sallyport/internal/problem"
@@ -52,31 +53,73 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 			if err := executionMode(mode, "sallyport resume --help"); err != nil {
 				return err
 			}
-			ctx := cmd.Context()
-			c, err := a.connect(ctx)
-			if err != nil {
-				return err
-			}
-			w, err := c.WantedBy(ctx, words[0])
-			if err != nil {
-				return err
-			}
-			change, err := c.ResumeSession(ctx, words[0], api.Resume{ExecutionMode: mode, Keys: a.keysFrom(w)})
-			if err != nil {
-				return err
-			}
-			a.accepted(change)
-			approve := change.Approve // what was approved beforehand stays so
-			if approve != "yes" {
-				if approve, err = a.approveMode(""); err != nil {
-					return err
-				}
-			}
-			return a.see(ctx, c, change.ID, a.manner(approve, output))
+			return a.takenUp(cmd.Context(), words[0], "", output, func(c *client.Client, keys api.Keys) (api.Change, error) {
+				return c.ResumeSession(cmd.Context(), words[0], api.Resume{ExecutionMode: mode, Keys: keys})
+			})
 		})
 	cmd.Flags().StringVar(&mode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
 	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")
 	return cmd
+}
+
+func (a *app) changeRedo() *cobra.Command {
+	var approve string
+	var output bool
+	cmd := a.cmd("redo CHANGE", "apply a change to its branch as it is now, and ask again",
+		`Applies the edits of a change to the branch as it is now. Use it when the branch has moved or a
+check failed, for a change that waits for approval or has ended without landing.
+
+If all edits fit, the checks run and a new card follows. If not, or if a check has failed, the agent
+goes on there and is told why. A program that reads no messages runs again from the beginning.
+
+If its agent had not begun, because the setup failed or something else stood in its way, it begins
+now, the setup included.
+
+Nothing lands without your yes to the new card, and the old card is void. What was there before is
+kept: "sallyport checkpoint list CHANGE" shows it. It follows the change, as run does.
+
+Exit status: 0 when it has landed, 3 when it waits for you; else that of where it came to rest.`,
+		"  sallyport change redo chg-1a2b3c4d\n  sallyport change redo chg-1a2b3c4d --approve later", oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			if approve == "yes" {
+				return problem.Errorf(problem.Usage, "sallyport change redo --help", "what is done again is shown first: --approve yes is none of ask, later")
+			}
+			mode, err := a.approveMode(approve)
+			if err != nil {
+				return err
+			}
+			return a.takenUp(cmd.Context(), words[0], mode, output, func(c *client.Client, keys api.Keys) (api.Change, error) {
+				return c.Redo(cmd.Context(), words[0], api.Redo{Keys: keys})
+			})
+		})
+	cmd.Flags().StringVar(&approve, "approve", "", "`MODE`: ask (the default at a terminal) or later")
+	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")
+	return cmd
+}
+
+// takenUp has a change taken up again, with the key of its agent if this environment has it, and follows it. Without a mode what was
+// approved beforehand stays so.
+func (a *app) takenUp(ctx context.Context, ref, mode string, output bool, take func(*client.Client, api.Keys) (api.Change, error)) error {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := c.WantedBy(ctx, ref)
+	if err != nil {
+		return err
+	}
+	change, err := take(c, a.keysFrom(w))
+	if err != nil {
+		return err
+	}
+	a.accepted(change)
+	if mode == "" && change.Approve == "yes" {
+		mode = "yes"
+	}
+	if mode, err = a.approveMode(mode); err != nil {
+		return err
+	}
+	return a.see(ctx, c, change.ID, a.manner(mode, output))
 }
 
 // again is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
@@ -105,65 +148,10 @@ func (a *app) hint(d api.Detail) {
 	}
 }
 
-func (a *app) changeTell() *cobra.Command {
-	cmd := a.cmd("tell CHANGE TEXT…", "tell a working agent something, in the middle of its work",
-		`Sends TEXT to the agent of a change while it works. An agent with a name hears it in the middle of
-its work or when its turn ends; docs/agents.md says which. A command hears it only if it was
-started with run --messages, on its standard input.
-
-It waits a few seconds, and says whether TEXT arrived, whether it was acknowledged and what was
-answered. Flags of this command come before CHANGE.
-
-Exit status: 0 if TEXT arrived, 1 if it did not.`,
-		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one
-  sallyport change tell --json chg-1a2b3c4d 'Leave the parser alone'`,
-		func(words []string) error {
-			if len(words) == 0 {
-				return exactly("CHANGE", "TEXT…")(words)
-			}
-			if _, err := id.ParseChange(words[0]); err != nil {
-				return err
-			}
-			if strings.TrimSpace(strings.Join(words[1:], " ")) == "" {
-				return problem.Errorf(problem.Usage, "sallyport change tell --help", "TEXT is missing: it is what the agent of %s is told", words[0])
-			}
-			return nil
-		}, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if !a.json && onTerminal(a.Err) {
-				fmt.Fprintln(a.Err, "waiting a few seconds for an answer")
-			}
-			d, err := c.Tell(cmd.Context(), words[0], strings.Join(words[1:], " "))
-			if err != nil {
-				return err
-			}
-			if !d.Delivered {
-				return problem.Errorf(problem.Conflict, "sallyport change log "+words[0],
-					"the message did not reach the agent of %s: its program does not read its standard input", words[0])
-			}
-			if !a.document(d) {
-				a.delivered(words[0], d)
-			}
-			return nil
-		})
-	cmd.Flags().SetInterspersed(false) // TEXT may begin with a dash
-	return cmd
-}
-
-func (a *app) delivered(change string, d api.Delivery) {
-	s := a.sheet(a.Out)
-	if d.Acknowledged {
-		s.line("%s delivered, %s", change, s.green("acknowledged"))
-	} else {
-		s.line("%s delivered, %s", change, s.yellow("not acknowledged"))
+// mayRedo names the way on for a change that does not fit its branch as it is now.
+func (a *app) mayRedo(s sheet, p *api.Proposal) {
+	if p == nil || p.Card.Kind != "edit" || p.Card.Moved == nil || len(p.Card.Drift) == 0 && p.Card.ChecksOn == nil {
+		return
 	}
-	if text := strings.TrimSpace(d.AgentResponse); text != "" {
-		s.line("the agent says, in its own words, which nobody checked:")
-		for line := range strings.Lines(inert.Block(text, 8<<10)) {
-			s.line("  > %s", strings.TrimRight(line, "\n"))
-		}
-	}
+	s.line("  redo:    %s", a.command("sallyport change redo "+p.Change))
 }
