@@ -24,6 +24,16 @@ func (h *home) yes(c *change.Controller, chg id.Change) {
 	synctest.Wait()
 }
 
+// landed is a daemon that has landed one change.
+func (h *home) landed() (c *change.Controller, end func(), chg id.Change) {
+	h.t.Helper()
+	h.cage.play = writes("two\n")
+	c, end = h.daemon()
+	chg = h.ask(c)
+	h.yes(c, chg)
+	return c, end, chg
+}
+
 // undo asks for the rollback of a change.
 func (h *home) undo(c *change.Controller, chg id.Change, mode request.Approve) id.Change {
 	h.t.Helper()
@@ -55,10 +65,7 @@ func (h *home) twin(end func(), of id.Change) (twin id.Change, c *change.Control
 
 func TestASecondRollbackOfWhatIsBeingRolledBackIsRefusedAndNamesTheFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		h.yes(c, chg)
+		c, _, chg := h.landed()
 		first := h.undo(c, chg, request.Later)
 		_, err := c.Rollback(t.Context(), chg, h.by(), "", request.Yes)
 		if p := problem.Of(err); err == nil || p.Kind != problem.Conflict || p.Next != "sallyport approve "+string(first) || !strings.Contains(p.Text, string(first)) {
@@ -75,10 +82,7 @@ func TestASecondRollbackOfWhatIsBeingRolledBackIsRefusedAndNamesTheFirst(t *test
 // A rollback can be asked for while the first one waits only by an earlier sallyport's database.
 func TestOfTwoRollbacksOneIsDoneAndTheOtherEndsWithAnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, end := h.daemon()
-		chg := h.ask(c)
-		h.yes(c, chg)
+		c, end, chg := h.landed()
 		first := h.undo(c, chg, request.Later)
 		second, c, _ := h.twin(end, first)
 		h.is(c, second, change.AwaitingApproval)
@@ -97,10 +101,7 @@ func TestOfTwoRollbacksOneIsDoneAndTheOtherEndsWithAnAnswer(t *testing.T) {
 // As an earlier sallyport left it: approved, and landing, when the other had landed already.
 func TestARollbackOfWhatIsRolledBackEndsWhereverItStands(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, end := h.daemon()
-		chg := h.ask(c)
-		h.yes(c, chg)
+		c, end, chg := h.landed()
 		first := h.undo(c, chg, request.Later)
 		h.yes(c, first)
 		h.is(c, first, change.Finalized)
