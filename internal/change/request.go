@@ -20,7 +20,7 @@ import (
 // Request accepts a wish: on return it has a row and will end in a visible outcome.
 //
 // What makes it impossible is said now, before anything is written: a folder that is no
-// repository, one in the middle of a merge or whose files are converted, a branch that is not
+// repository, one in the middle of a merge, a branch that is not
 // there, an agent that is not installed, a share or profile that cannot be shown, rules that
 // cannot be read. Errors name the thing; their kinds are usage, not_found, refused, unavailable.
 //

@@ -156,16 +156,16 @@ func read(path string, owner uint32) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0) // a repository could name any device of ours
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return "", nil
 	}
 	if err != nil {
 		return refuse(err)
 	}
-	defer f.Close()
+	defer unix.Close(fd)
 	var st unix.Stat_t
-	switch err := unix.Fstat(int(f.Fd()), &st); {
+	switch err := unix.Fstat(fd, &st); {
 	case err != nil:
 		return refuse(err)
 	case st.Mode&unix.S_IFMT == unix.S_IFCHR: // /dev/null
@@ -175,6 +175,11 @@ func read(path string, owner uint32) (string, error) {
 	case st.Uid != owner && st.Mode&0o004 == 0: // a repository could name any file of ours
 		return refuse("it belongs to somebody else")
 	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return refuse(err)
+	}
+	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, fileMax))
 	if err != nil {
 		return refuse(err)
