@@ -115,7 +115,7 @@ func TestAMissingKeyIsSaidWithTheVariableAndTheCommand(t *testing.T) {
 	c := change.New(h.parts)
 	r := request.Request{By: h.by(), Text: "x", Agent: "pi", Project: git.Project{Top: h.repo}, Approve: request.Later}
 	_, err := c.Request(t.Context(), r, nil)
-	if !errors.Is(err, credential.ErrMissing) || !strings.Contains(err.Error(), "$ANTHROPIC_API_KEY or $OPENAI_API_KEY is not set") || problem.Of(err).Next != "ANTHROPIC_API_KEY=… sallyport run --agent pi …" {
+	if !errors.Is(err, credential.ErrMissing) || !strings.Contains(err.Error(), "$ANTHROPIC_API_KEY or $OPENAI_API_KEY is set neither in your shell nor where the daemon was started") || problem.Of(err).Next != "ANTHROPIC_API_KEY=… sallyport run --agent pi …" {
 		t.Errorf("%v (next %q)", err, problem.Of(err).Next)
 	}
 	r.Agent = "codex"

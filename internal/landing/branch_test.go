@@ -220,7 +220,7 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 	t.Run("another branch is in its way", func(t *testing.T) {
 		r, o := order(t)
 		gitIn(t, r.Top, "", "branch", "team")
-		if err := attempt(&landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), "none can stand below it") {
+		if err := attempt(&landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), "no branch below it") {
 			t.Errorf("%v", err)
 		}
 	})
