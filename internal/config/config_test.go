@@ -370,7 +370,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 		Retention: config.Retention{
 			Refs: config.Duration(720 * time.Hour), Transcripts: config.Duration(720 * time.Hour), Exports: config.Duration(720 * time.Hour), Grace: config.Duration(time.Hour),
 		},
-		Layers: config.Layers{Quota: 10 << 30, Keep: config.Duration(14 * 24 * time.Hour)},
+		Layers: config.Layers{Quota: 10 << 30, Keep: config.Duration(14 * 24 * time.Hour), History: 10_000},
 		Interactive: config.Supervision{
 			Strategy: "direct_worktree", WatchdogPollIntervalMS: 2000, CheckpointIntervalMS: 30000, MaxUncommittedChanges: 50,
 			ValidationOnCheckpoint: new(true), RevertOnViolation: new(false), ViolationSeverity: "warning", PauseResumeProtocol: "signal",

@@ -61,6 +61,7 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #layers:
 #  quota: 10GiB        # all together; the one that was used longest ago goes first
 #  keep: 14d           # after the last use
+#  history: 10000      # commits at most that are copied with a base; it counts where a history is copied anew
 
 # How agents run that can do both: deterministic (through the host's tools) or interactive (on
 # the files of a copy, watched). A plain command is always interactive.

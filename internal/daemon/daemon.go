@@ -162,7 +162,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	cache := d.settings.Sallyport.Layers
 	d.spaces = workspace.New(workspace.Config{
 		Root: state, Ops: d.Ops, Strategy: strategy,
-		Cache: workspace.Cache{Keep: time.Duration(cache.Keep), QuotaBytes: int64(cache.Quota)},
+		Cache: workspace.Cache{Keep: time.Duration(cache.Keep), QuotaBytes: int64(cache.Quota)}, History: cache.History,
 	})
 	if err := d.sweep(ctx, state); err != nil {
 		return errors.Join(err, d.db.Close())
