@@ -87,35 +87,24 @@ func (d *desk) asComputed(tip git.OID) bool {
 	return tip == d.l.Head && (!d.l.New || d.absent(d.l.Branch))
 }
 
-// takeBack makes the branch what it was before it landed. One that was not there goes.
-func (r *run) takeBack(ctx context.Context) error {
-	if !r.l.New {
-		return r.moveRef(ctx, refOld, r.l.Head, r.l.NewCommit, "roll back")
-	}
-	if err := r.unlockRef(); err != nil {
-		return err
-	}
-	if err := r.Common(r.ops).UpdateRef(ctx, "ref:remove", r.ref(), "", r.l.NewCommit); err != nil {
-		return fmt.Errorf("remove %s again: %w", r.l.Branch, err)
-	}
-	r.ground = r.l.Head
-	return nil
-}
-
 // stale says that a person has committed since the landing was computed.
 func (d *desk) stale() error {
 	return problem.Case(ErrStale, d.command("log "+inert.Path(d.l.Branch)), "the branch %s got a new commit while the landing was under way", d.l.Branch)
 }
 
-// lockRef takes git's own lock on the branch: a hard link to a file of the desk, which a recovery knows
-// by its inode, and which says at every instant what it is for.
+// lockRef takes git's own lock on the branch, which says at every instant what it is for.
 func (r *run) lockRef(ctx context.Context, file string) error {
 	if err := r.unlockRef(); err != nil { // of an earlier try, in the other direction
 		return err
 	}
+	return r.takeLock(ctx, "ref:lock", file, r.refLock())
+}
+
+// takeLock takes a lock of git's: a hard link to a file of the desk, which a recovery knows by its inode.
+func (r *run) takeLock(ctx context.Context, op, file, lock string) error {
 	took, err := poll(ctx, r.wait(waitForGit), func() (bool, error) {
-		err := r.ops.Do("ref:lock", func() error {
-			fd, name, err := r.common.makeWay(r.refLock(), r.UID, r.GID)
+		err := r.ops.Do(op, func() error {
+			fd, name, err := r.common.makeWay(lock, r.UID, r.GID)
 			if err != nil {
 				return err
 			}
@@ -131,14 +120,18 @@ func (r *run) lockRef(ctx context.Context, file string) error {
 		return fmt.Errorf("lock %s of %q: %w", r.l.Branch, r.Top, err)
 	}
 	if !took {
-		return r.lockedOut(path.Join(r.CommonDir, r.refLock()))
+		return r.lockedOut(path.Join(r.CommonDir, lock))
 	}
 	return nil
 }
 
-// unlockRef removes the branch's lock if it is ours.
+// unlockRef removes the lock on the packed branches, and the branch's own, if they are ours.
 func (d *desk) unlockRef() error {
-	if err := d.unlock("ref:unlock", d.common, d.refLock(), refNew, refOld); err != nil {
+	err := d.unlock("packed:unlock", d.common, packedLock, refPacked)
+	if err == nil {
+		err = d.unlock("ref:unlock", d.common, d.refLock(), refNew, refOld)
+	}
+	if err != nil {
 		return fmt.Errorf("unlock %s of %q: %w", d.l.Branch, d.Top, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/disk"
+	"sallyport/internal/disk/disktest"
 	"sallyport/internal/landing"
 	"sallyport/internal/problem"
 )
@@ -182,24 +183,53 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 			t.Errorf("its reflog: %q", raw)
 		}
 	})
-	t.Run("taken back", func(t *testing.T) {
-		r, o := order(t)
-		before := look(t, r.Top)
-		j := &journal{}
-		l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(name string, run func() error) error {
-			if err := run(); err != nil || name != "ref:update" {
-				return err
+	for name, packs := range map[string][]string{"loose": nil, "packed": {"pack-refs", "--all", "--prune"}, "both": {"pack-refs", "--all", "--no-prune"}} {
+		t.Run("taken back when it is "+name, func(t *testing.T) {
+			r, o := order(t)
+			gitIn(t, r.Top, "", "tag", "-a", "-m", "peeled", "team")
+			before := look(t, r.Top)
+			j := &journal{}
+			l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, func() {
+				if packs != nil {
+					gitIn(t, r.Top, "", packs...)
+				}
+			})}
+			if err := attempt(l, o, j); err != nil {
+				t.Fatal(err)
 			}
-			return errors.New("the disk is gone")
-		}}}
+			if j.row.State != landing.Undone || there(r) != "" {
+				t.Errorf("%s %q, it is at %q", j.row.State, j.row.Reason, there(r))
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if out, err := tryGit(r.Top, "", "fsck", "--strict"); err != nil {
+				t.Errorf("fsck: %s", out)
+			}
+			for _, gone := range []string{"refs/heads/team", "logs/refs/heads/team"} {
+				if _, err := os.Stat(filepath.Join(r.CommonDir, gone)); err == nil {
+					t.Errorf("%s is left", gone)
+				}
+			}
+		})
+	}
+	t.Run("a person packs their branches when it is to be taken back", func(t *testing.T) {
+		r, o := order(t)
+		lock := filepath.Join(r.CommonDir, "packed-refs.lock")
+		j := &journal{}
+		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, func() { put(t, lock, "", 0o644) }), Wait: 30 * time.Millisecond}
 		if err := attempt(l, o, j); err != nil {
 			t.Fatal(err)
 		}
-		if j.row.State != landing.Undone || there(r) != "" {
-			t.Errorf("%s %q, it is at %q", j.row.State, j.row.Reason, there(r))
+		if j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, lock) {
+			t.Errorf("%s %q", j.row.State, j.row.Reason)
 		}
-		if d := differ(look(t, r.Top), before); d != "" {
-			t.Error(d)
+		if err := os.Remove(lock); err != nil {
+			t.Error("their lock was removed")
+		}
+		recoverAll(t, j, disk.Ops{})
+		if left := residue(t, r); len(left) > 0 || j.row.State != landing.Landed {
+			t.Errorf("%s, left behind: %q", j.row.State, left)
 		}
 	})
 	for name, at := range map[string]string{"git:import": "begun", "ref:lock": "locked"} {

@@ -152,6 +152,56 @@ func TestACrashAnywhereLeavesOldOrNewExactly(t *testing.T) {
 	}
 }
 
+// TestACrashWhileANewBranchIsTakenBackLeavesNoLockBehind: its landing fails once the branch is there, and is killed before each step
+// of the way back. A person's git has packed the branch meanwhile, beside another name that peels.
+func TestACrashWhileANewBranchIsTakenBackLeavesNoLockBehind(t *testing.T) {
+	w := makeWorld(t, func(r repo, o landing.Order) landing.Order {
+		gitIn(t, r.Top, "", "stash", "-q")
+		gitIn(t, r.Top, "", "tag", "-a", "-m", "peeled", "team")
+		o.Branch, o.WorkTree, o.New = "team/new", false, true
+		return o
+	})
+	locks := map[string]bool{}
+	for at := indexOf(t, w, "ref:update") + 1; ; at++ {
+		r, o := w.copy(t)
+		c, j := &disktest.Crash{At: at}, &journal{}
+		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(c, func() { gitIn(t, r.Top, "", "pack-refs", "--all", "--no-prune") })}
+		crashed, err := disktest.Run(func() error { return attempt(l, o, j) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lock := range []string{"refs/heads/team/new.lock", "packed-refs.lock"} {
+			if _, err := os.Stat(filepath.Join(r.CommonDir, lock)); err == nil {
+				locks[lock] = true
+			}
+		}
+		recoverAll(t, j, disk.Ops{})
+		w.judge(t, r, j)
+		if t.Failed() {
+			t.Fatalf("crashed before the last of %q", c.Seen())
+		}
+		if crashed {
+			continue
+		}
+		if j.row.State != landing.Undone || len(locks) != 2 {
+			t.Errorf("%s, and locks that a crash left: %v; want what was taken back, and both", j.row.State, locks)
+		}
+		return
+	}
+}
+
+// failingAfterTheBranch are the operations of a crash, on a disk that fails once the branch is there, and something has happened to it.
+func failingAfterTheBranch(c *disktest.Crash, happens func()) disk.Ops {
+	around := c.Ops().Around
+	return disk.Ops{Around: func(op string, do func() error) error {
+		if err := around(op, do); err != nil || op != "ref:update" {
+			return err
+		}
+		happens()
+		return errors.New("the disk is gone")
+	}}
+}
+
 // TestACrashWhileClosingIsRecoveredToTheSameEnd loses the database instead of the disk.
 func TestACrashWhileClosingIsRecoveredToTheSameEnd(t *testing.T) {
 	w := makeWorld(t, forwardOrder)

@@ -35,6 +35,9 @@
 //	disk:sync       the same, on the platter                           landed
 //	Steps.Close     the row says so                                    –
 //
+// The way back is the same in the other direction. A branch that the landing has made goes under the same lock, and under
+// packed-refs.lock, a hard link to desk/ref-packed: packed:swap takes it out of packed-refs, and ref:remove, the last, removes it.
+//
 // Which paths were done is not written down anywhere: a slot tells it, because the rename that
 // does a path is the one that fills, empties or exchanges its slot.
 //
