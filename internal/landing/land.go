@@ -231,6 +231,9 @@ func (r *run) carryOut(ctx context.Context) error {
 		if err := r.stillClean(); err != nil {
 			return err
 		}
+		if err := r.asStored(ctx, r.site, l); err != nil { // a person may have come to convert them meanwhile
+			return err
+		}
 	}
 	if err := r.moveRef(ctx, refNew, l.NewCommit, l.Head, "land"); err != nil {
 		return err

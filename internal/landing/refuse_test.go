@@ -73,6 +73,21 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		{"no symlinks", run("config core.symlinks false"), landing.ErrOddState, "core.symlinks", "config core.symlinks true"},
 		{"touched path converted", write(".git/info/attributes", "a filter=x\n"), landing.ErrConverts, "a cannot land: git converts it between its store and the checkout (filter=x in .git/info/attributes)", "change branch"},
 		{"touched path converted by what is not committed", write(".gitattributes", "d2f/* working-tree-encoding=UTF-16\n"), landing.ErrConverts, "d2f/x cannot land: git converts it", "change branch"},
+		{"touched path converted by what the branch got", func(t *testing.T, r repo, o *landing.Order) {
+			write(".gitattributes", "dir/* filter=x\n")(t, r, o)
+			run("add .gitattributes", "commit -qm newer")(t, r, o)
+		}, landing.ErrConverts, "dir/f cannot land: git converts it between its store and the checkout (filter=x in .gitattributes)", "change branch"},
+		{"touched path converted in a sparse checkout", func(t *testing.T, r repo, o *landing.Order) {
+			run("sparse-checkout set --no-cone /a /dir/f /new /d2f /gone")(t, r, o)
+			write(".gitattributes", "dir/* eol=crlf\n")(t, r, o)
+		}, landing.ErrConverts, "dir/f cannot land: git converts it", "change branch"},
+		{"touched path converted by a file that a sparse checkout leaves out", func(t *testing.T, r repo, o *landing.Order) {
+			write(".gitattributes", "dir/* eol=crlf\n")(t, r, o)
+			run("add .gitattributes", "commit -qm newer", "sparse-checkout set --no-cone /a /dir/f /new /d2f /gone")(t, r, o)
+			if _, err := os.Stat(filepath.Join(r.Top, ".gitattributes")); err == nil {
+				t.Fatal(".gitattributes is checked out")
+			}
+		}, landing.ErrConverts, "dir/f cannot land: git converts it", "change branch"},
 		{"touched path converted by configuration", run("config core.autocrlf true"), landing.ErrConverts, "core.autocrlf=true in git config", "change branch"},
 		{"another branch checked out", run("switch -q conflicting"), landing.ErrBranch, `"conflicting" checked out`, "switch main"},
 		{"branch checked out in another work tree too", func(t *testing.T, r repo, _ *landing.Order) {
@@ -226,6 +241,33 @@ func TestWhatChangesBetweenComputeAndLandIsRefusedToo(t *testing.T) {
 			}
 			if d := differTree(walk(t, r.Top), before); len(d) > 0 {
 				t.Errorf("refusing changed the repository: %q", d)
+			}
+		})
+	}
+}
+
+// TestWhatComesToBeConvertedWhileALandingIsUnderWayIsRefused: the index would call a file clean that their git would not have written.
+func TestWhatComesToBeConvertedWhileALandingIsUnderWayIsRefused(t *testing.T) {
+	for name, do := range map[string]func(repo){
+		"index:lock": func(r repo) { put(t, filepath.Join(r.Top, ".gitattributes"), "a eol=crlf\n", 0o644) },
+		"git:import": func(r repo) { gitIn(t, r.Top, "", "config", "core.autocrlf", "true") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			var before picture
+			j := &journal{}
+			l := &landing.Lander{Host: beside, Ops: meddle(name, true, func() { do(r); before = look(t, r.Top) })}
+			if err := attempt(l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "a cannot land: git converts it") {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
 			}
 		})
 	}

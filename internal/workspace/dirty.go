@@ -50,6 +50,10 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status -- "+shellWord(path),
 			"%q cannot be taken along: git converts it between its store and the checkout (%s); commit it, or stash it", path, d.converted[path])
 	}
+	for _, path := range slices.Sorted(maps.Keys(d.untold)) {
+		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status -- "+shellWord(path),
+			"whether %q is changed cannot be told yet: git converts it (%s), and it was written at the same time as git's index; let your git look at it, and try again", path, d.untold[path])
+	}
 	paths := d.paths()
 	if len(paths) == 0 {
 		return head, nil
@@ -154,6 +158,7 @@ type uncommitted struct {
 	staged   map[string]bool
 
 	converted map[string]string // what git would store in other bytes, or may: why
+	untold    map[string]string // what was written together with the index, so that only git's own filter could tell: why
 }
 
 func (u uncommitted) paths() []string {
@@ -167,7 +172,7 @@ func (u uncommitted) paths() []string {
 
 // dirty compares with a private copy of the index, in our own git directory.
 func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
-	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{}}
+	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{}, untold: map[string]string{}}
 	host, err := m.Repository(ctx, project, head)
 	if err != nil {
 		return u, err

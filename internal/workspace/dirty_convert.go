@@ -69,8 +69,7 @@ func (u uncommitted) convert(ctx context.Context, host git.Dir, project git.Proj
 		entry := index.Entry(p)
 		same, sure := false, true
 		if does[i].Foreign() || st.Size > convertedMax {
-			same = entry.Stat.MtimeSec == uint32(st.Mtim.Sec) && entry.Stat.Size == uint32(st.Size) && entry.Stat.Ino == uint32(st.Ino)
-			sure = same && st.Mtim.Sec < written.Unix()
+			same, sure = remembered(entry.Stat, st, written)
 		} else {
 			b, err := io.ReadAll(io.LimitReader(f, convertedMax))
 			if err != nil {
@@ -89,11 +88,23 @@ func (u uncommitted) convert(ctx context.Context, host git.Dir, project git.Proj
 		if same && !u.staged[p] {
 			delete(u.changed, p)
 		}
-		if !sure || u.staged[p] && does[i].Foreign() {
+		switch {
+		case same && !sure && !u.staged[p]:
+			u.untold[p] = does[i].Why
+		case !sure || u.staged[p] && does[i].Foreign():
 			u.converted[p] = does[i].Why
 		}
 	}
 	return nil
+}
+
+// remembered reports whether a file is the one that an index of a time remembers, and whether a later write would show: not if
+// both were written at once. git compares seconds; finer clocks are asked where both have one.
+func remembered(was git.Stat, st unix.Stat_t, written time.Time) (same, sure bool) {
+	same = was.MtimeSec == uint32(st.Mtim.Sec) && was.Size == uint32(st.Size) && was.Ino == uint32(st.Ino)
+	exact := was.MtimeNsec != 0 && was.MtimeNsec == uint32(st.Mtim.Nsec) && was.CtimeSec == uint32(st.Ctim.Sec) && was.CtimeNsec == uint32(st.Ctim.Nsec)
+	earlier := st.Mtim.Sec < written.Unix() || exact && time.Unix(st.Mtim.Unix()).Before(written)
+	return same, same && earlier
 }
 
 // attributes reads the files of attributes that are not committed: by folder, "" = the top.

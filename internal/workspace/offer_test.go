@@ -211,7 +211,7 @@ func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
 		dirty   []string
 		refused string // by --include-dirty; "" = taken along
 	}{
-		{map[string]string{"g": "2\n"}, []string{"g"}, "f.bin"}, // which git may not have looked at since it was written
+		{map[string]string{"g": "2\n"}, []string{"g"}, ""},
 		{map[string]string{"b.bat": "one\r\nmine\r\n"}, []string{"b.bat", "g"}, "b.bat"},
 		{map[string]string{"e.bin": "mine\n"}, []string{"b.bat", "e.bin", "g"}, "b.bat"},
 	} {
@@ -221,8 +221,51 @@ func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
 			t.Errorf("dirty %q, %v; want %q", got, err, c.dirty)
 		}
 		_, err = m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
-		if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), c.refused) {
+		if c.refused == "" && err != nil || c.refused != "" && (problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("error is %v", err)
 		}
+	}
+}
+
+// A file that a filter made in the same moment as the index was written may have been written again since: only git, which runs the
+// filter, can tell. It is no uncommitted work, and the command that is named makes it sure.
+func TestAFilteredFileAsNewAsTheIndexIsToldByTheNamedCommand(t *testing.T) {
+	m := manager(t)
+	p, _ := wt.Project(t, map[string]string{".gitattributes": "*.bin filter=large\n", "a.bin": "pointer\n", "g": "1\n"})
+	top, head := p.Top, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+	wt.Git(t, top, "config", "filter.large.smudge", "sed s/pointer/smudged/")
+	wt.Git(t, top, "config", "filter.large.clean", "sed s/smudged/pointer/")
+	if err := os.Remove(filepath.Join(top, "a.bin")); err != nil {
+		t.Fatal(err)
+	}
+	wt.Git(t, top, "checkout", "-q", "--", ".")
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(top, "a.bin"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	wt.Git(t, top, "update-index", "-q", "--refresh")
+	if err := os.Chtimes(filepath.Join(top, ".git/index"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	wt.Files(t, top, map[string]string{"g": "2\n"})
+	s, err := conversion.Read(t.Context(), p, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func() error {
+		_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+		return err
+	}
+
+	if got, err := m.Dirty(t.Context(), p, head, s); err != nil || !slices.Equal(got, []string{"g"}) {
+		t.Errorf("dirty %q, %v", got, err)
+	}
+	refused := problem.Of(take())
+	if want := "git -C " + top + " status -- a.bin"; refused.Kind != problem.Refused || !strings.Contains(refused.Text, `"a.bin" is changed cannot be told yet`) || refused.Next != want {
+		t.Fatalf("%+v; want next %q", refused, want)
+	}
+	wt.Git(t, top, strings.Fields(refused.Next)[3:]...)
+	if err := take(); err != nil {
+		t.Errorf("after %s: %v", refused.Next, err)
 	}
 }
