@@ -60,7 +60,7 @@ func TestASecretMakesACheckpointInvalidAndIsNotShown(t *testing.T) {
 		"a link to a secret's place": {ops: []wt.Op{wt.Symlink("l", ".ssh/id_rsa")}, want: []string{"l secret", "l symlink"}, say: "path .ssh/"},
 		"in a name":                  {ops: []wt.Op{wt.Write("x/"+awsKey+".txt", "1")}, want: []string{"x/[secret: aws-access-key].txt secret"}, say: "in its name"},
 		"in a name that goes":        {ops: []wt.Op{wt.Write("x/"+awsKey+".txt", "1"), wt.Rename("x/"+awsKey+".txt", "x/"+awsKey)}, want: []string{"x/[secret: aws-access-key] secret"}},
-		"a sealed archive":           {ops: []wt.Op{wt.Write("a.7z", "7z\xbc\xaf\x27\x1c\x00\x04 and more")}, want: []string{"a.7z not_scanned"}, say: "not scanned"},
+		"a sealed archive":           {ops: []wt.Op{wt.Write("a.7z", "7z\xbc\xaf\x27\x1c\x00\x04 and more")}, want: []string{"a.7z not_scanned"}, say: "could not scan it"},
 		"an archive that is broken":  {ops: []wt.Op{wt.Write("a.zip", "PK\x03\x04 and no more")}, want: []string{"a.zip not_scanned"}},
 		"too large to be scanned":    {ops: []wt.Op{wt.Exec("truncate -s 33M big.bin")}, want: []string{"big.bin not_scanned"}, say: "the limit is"},
 

@@ -43,7 +43,7 @@ func commits(t *testing.T, p git.Project, n int) git.OID {
 	for i := range n {
 		text := string(old) + strings.Repeat("1\n", i+1)
 		fmt.Fprintf(&stream, "commit %s\ncommitter P <p@example.org> %d +0000\ndata %d\n%s\n%sM 100644 inline count\ndata %d\n%s\n",
-			branch, time.Now().Unix(), len(words), words, from, len(text), text)
+			branch, 1_700_000_000+len(old)+i, len(words), words, from, len(text), text)
 		from = ""
 	}
 	cmd := exec.Command("git", "fast-import", "--quiet")

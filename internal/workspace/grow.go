@@ -171,7 +171,9 @@ func (m *Manager) within(ctx context.Context, host git.Dir, near git.OID) (cut [
 	return cut, func(c git.OID) bool { return held[c] }, nil
 }
 
-// ends are the commits of p where what is copied ends: a parent is neither copied now nor held, or the source does not have it.
+// ends are the commits where what is copied ends: a parent is neither copied now nor held, or the source does not have it.
+// A merge of which one side goes on keeps its other sides too: git can only cut all of its parents, so each missing one is
+// copied as well, and history ends there.
 func (g copying) ends(p past, held func(git.OID) bool) (ends []git.OID, err error) {
 	shallow, err := readPlain(filepath.Join(g.source.Path, "shallow"))
 	if err != nil {
@@ -183,11 +185,19 @@ func (g copying) ends(p past, held func(git.OID) bool) (ends []git.OID, err erro
 			ends = append(ends, c)
 		}
 	}
+
+	there := func(c git.OID) bool {
+		_, copied := p.parents[c]
+		return copied || held(c)
+	}
 	for _, c := range p.order {
-		if slices.ContainsFunc(p.parents[c], func(parent git.OID) bool {
-			_, copied := p.parents[parent]
-			return !copied && !held(parent)
-		}) {
+		parents := p.parents[c]
+		missing := slices.DeleteFunc(slices.Clone(parents), there)
+		switch {
+		case len(missing) == 0:
+		case len(missing) < len(parents) && g.depth > 1: // of a partial clone only the base is copied
+			ends = append(ends, missing...)
+		default:
 			ends = append(ends, c)
 		}
 	}
