@@ -122,7 +122,7 @@ func (a *app) examine(ctx context.Context, home, dir string) api.Doctor {
 	}
 	report.Checks = merged(append(append(checks, daemon), report.Checks...))
 	if err == nil && dir != "" {
-		report.Checks = append(report.Checks, repositoryChecks(ctx, c, dir)...)
+		report.Checks = append(report.Checks, a.repositoryChecks(ctx, c, dir)...)
 	}
 	return report
 }

@@ -13,7 +13,7 @@ import (
 
 // repositoryChecks say whether changes can be made in the repository that a folder lies in, and what of its own words does
 // not count.
-func repositoryChecks(ctx context.Context, c *client.Client, dir string) []api.Check {
+func (a *app) repositoryChecks(ctx context.Context, c *client.Client, dir string) []api.Check {
 	const name = "repository"
 	r, err := c.Repository(ctx, dir)
 	if err != nil {
@@ -30,6 +30,7 @@ func repositoryChecks(ctx context.Context, c *client.Client, dir string) []api.C
 		checks = append(checks, api.Check{Name: name, Limited: true, Detail: "git converts files here (" + shown +
 			"): the agent sees what git stores, and a change to such a file is refused"})
 	}
+	checks = append(checks, a.unseenSettings()...)
 	for _, text := range r.Ignored {
 		checks = append(checks, api.Check{Name: name, Ignored: true, Detail: text})
 	}
@@ -59,7 +60,7 @@ func (a *app) foreseen(ctx context.Context, dir string) []api.Check {
 		return []api.Check{{Name: "daemon", Detail: "whether changes can be made here is not known: " + p.Text, Fix: p.Next}}
 	}
 	odd := []api.Check{}
-	for _, check := range repositoryChecks(ctx, c, dir) {
+	for _, check := range a.repositoryChecks(ctx, c, dir) {
 		if !check.OK {
 			odd = append(odd, check)
 		}
