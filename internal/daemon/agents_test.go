@@ -144,7 +144,7 @@ func TestAnAgentWithoutItsKeyOrItsProgramIsRefusedBeforeAnyWork(t *testing.T) {
 		text  string
 		next  string
 	}{
-		"no key":         {"api", problem.Unavailable, "api has no key: $OUR_MODEL_KEY is not set", "OUR_MODEL_KEY=… sallyport run --agent api …"},
+		"no key":         {"api", problem.Unavailable, "api has no key: $OUR_MODEL_KEY is set neither in your shell nor where the daemon was started", "OUR_MODEL_KEY=… sallyport run --agent api …"},
 		"no such agent":  {"claude", problem.Usage, `there is no agent "claude"; there are codex,`, "sallyport agent list"},
 		"no agent named": {"", problem.Usage, "no agent is named", "sallyport agent list"},
 	} {
@@ -181,7 +181,7 @@ func TestATryOfAnAgentSaysInOneLineWhatIsWrong(t *testing.T) {
 		{name: "it works", home: model.URL, turn: modeltest.Say("ready"), text: "api works"},
 		{name: "the key is refused", home: model.URL, turn: modeltest.Turn{Status: 401, Message: "invalid x-api-key", Times: 9}, problem: "key_refused", text: "its model refuses the key"},
 		{name: "the model is unknown", home: model.URL, turn: modeltest.Turn{Status: 404, Message: "model: test-model not found", Times: 9}, problem: "model_unknown", text: "its endpoint does not know the model"},
-		{name: "no key", home: "https://models.example.org", change: func(r *api.TestAgent) { r.Keys = nil }, problem: "no_key", text: "api has no key: $ANTHROPIC_API_KEY is not set"},
+		{name: "no key", home: "https://models.example.org", change: func(r *api.TestAgent) { r.Keys = nil }, problem: "no_key", text: "api has no key: $ANTHROPIC_API_KEY is set neither in your shell nor where the daemon was started"},
 		{name: "not installed", home: model.URL, change: func(r *api.TestAgent) { r.Agent, r.Keys, r.Path = "acp:no-such-agent-here", nil, "/nowhere" }, problem: "not_installed", text: "is not on this machine"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -226,7 +226,7 @@ func TestATrialEndsAsItsRowSaysWhereverItsDaemonDies(t *testing.T) {
 	nothing := func(context.Context, *client.Client) error { return nil }
 	t.Run("going back", func(t *testing.T) {
 		w.crashTrial(t, "tried", func() { w.afresh(t, "", 0) }, nothing,
-			[]string{"db:began_taking_back", "tree:replace", "db:took_back", "target:restart", "db:rolled_back"})
+			[]string{"db:began_to_roll_back", "tree:replace", "db:restored_the_old_files", "target:restart", "db:rolled_back"})
 	})
 	minute := func() { w.afresh(t, "", time.Minute) }
 	t.Run("confirmed", func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestATrialEndsAsItsRowSaysWhereverItsDaemonDies(t *testing.T) {
 		w.crashTrial(t, "tried", minute, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Rollback(ctx, w.change, api.Rollback{Reason: "no", Approve: "later"})
 			return err
-		}, []string{"db:rollback_decided", "db:began_taking_back"})
+		}, []string{"db:rollback_decided", "db:began_to_roll_back"})
 	})
 }
 

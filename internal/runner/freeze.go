@@ -23,7 +23,7 @@ func (k *king) freeze(within time.Duration) {
 		k.resting = map[int]bool{}
 		if pids, err := processes(); err == nil {
 			for _, pid := range pids {
-				if still(pid) {
+				if still(pid) || toStop(pid) {
 					k.resting[pid] = true
 				}
 			}
@@ -101,6 +101,21 @@ func still(pid int) bool {
 		}
 	}
 	return true
+}
+
+// toStop reports whether a process has been sent SIGSTOP and has had no turn to obey since. Asked before we send our own.
+func toStop(pid int) bool {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(raw)) {
+		if mask, ok := strings.CutPrefix(line, "ShdPnd:"); ok {
+			pending, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			return err == nil && pending&(1<<(unix.SIGSTOP-1)) != 0
+		}
+	}
+	return false
 }
 
 // thaw lets all run again but what the agent itself had stopped.

@@ -207,7 +207,7 @@ func TestLimitsAreToldByName(t *testing.T) {
 	w := prepare(t, m, base)
 	wt.Edit(t, w, wt.Write("a/b/c/d/e", "1"))
 	d := walk(t, m, w)
-	if len(d.Changes) != 1 || d.Changes[0].Path != "a/b/c/d" || !strings.Contains(d.Changes[0].Fact.Unreadable, "3 folders") {
+	if len(d.Changes) != 1 || d.Changes[0].Path != "a/b/c/d" || !strings.Contains(d.Changes[0].Fact.Unreadable, "more than 3 deep") {
 		t.Errorf("found %+v", d.Changes)
 	}
 	wt.Edit(t, w, wt.Exec("for i in 1 2 3 4 5 6 7 8 9 10; do echo >$i; done"))

@@ -158,7 +158,8 @@ func testFreezeTwice(t *testing.T, s Setup) {
 	t.Run("what the program had stopped stays stopped", func(t *testing.T) {
 		// The first writer is stopped by the program itself, and goes on when the program says so.
 		spec := s.Spec(t, "(while :; do echo x >> w; done) & w=$!; (while :; do echo x >> v; done) &"+
-			" until test -e stop; do sleep 0.01; done; kill -STOP $w; touch stopped;"+
+			" until test -e stop; do sleep 0.01; done; kill -STOP $w;"+
+			" until grep -q '^State:.T' /proc/$w/status; do sleep 0.01; done; touch stopped;"+
 			" until test -e go; do sleep 0.01; done; kill -CONT $w; touch gone; wait")
 		p := s.start(t, spec)
 		put := func(name string) { // by the program's own hand: nobody else writes to its tree
