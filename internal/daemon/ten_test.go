@@ -109,9 +109,13 @@ func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
 		}
 		return all, running
 	}
-	await(t, "two to run and one to wait", func() (bool, error) {
+	await(t, "two to run and one to wait", func() (bool, error) { // a place is taken before its session is written
 		s, err := c.Stats(t.Context(), "")
-		return err == nil && s.Running == 2 && s.Waiting == 1, err
+		if err != nil || s.Running != 2 || s.Waiting != 1 {
+			return false, err
+		}
+		_, running := sessions()
+		return len(running) == 2, nil
 	})
 	all, running := sessions()
 	if all != 2 || len(running) != 2 {
