@@ -28,11 +28,16 @@ func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
 			return err
 		}
 		if site.CheckedOut {
-			return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto needs a branch that is not checked out, and %q is checked out in %q", r.Onto, r.Project.Top)
+			return notBeside(r, "")
 		}
 	}
 	r.From, r.Branch, r.Onto, r.CheckedOut = r.Branch, r.Onto, "", false
 	return nil
+}
+
+// notBeside refuses to land beside the person's files on the branch that they have checked out.
+func notBeside(r *request.Request, wayOut string) error {
+	return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto needs a branch that is not checked out, and %q is checked out in %q%s", r.Onto, r.Project.Top, wayOut)
 }
 
 // ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.

@@ -139,6 +139,9 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 	if r.Onto != "" && r.Onto != r.Branch {
 		return c.elsewhere(ctx, r)
 	}
+	if r.Onto != "" && r.CheckedOut {
+		return notBeside(r, ": to land there, leave --onto out")
+	}
 	r.Onto = ""
 	if r.IncludeDirty && !r.CheckedOut {
 		return problem.Errorf(problem.Usage, "git -C "+inert.Path(project.Top)+" switch "+inert.Path(r.Branch),
