@@ -76,10 +76,15 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"approve no landing":    {[]string{"rollback", "chg-00000001", "--smart", "--approve", "yes"}, "--approve", "sallyport rollback --help"},
 		"reason for no landing": {[]string{"rollback", "--checkpoint", "ckpt-001-0123abcd", "--reason", "x"}, "--reason", "sallyport rollback --help"},
 		"change for checkpoint": {[]string{"rollback", "--checkpoint", "chg-00000001"}, "chg-00000001", "sallyport checkpoint list chg-00000001"},
-		"no file to return":     {[]string{"rollback", "chg-00000001", "--file", ""}, "names no file", "sallyport rollback --help"},
+		"no file to return":     {[]string{"rollback", "chg-00000001", "--file", ""}, `--file "" has no value`, "sallyport rollback --help"},
 		"smart without change":  {[]string{"rollback", "--smart"}, "CHANGE", "sallyport rollback --help"},
 		"nothing to tell":       {[]string{"change", "tell", "chg-00000001"}, "TEXT is missing", "sallyport change tell --help"},
 		"nobody to tell":        {[]string{"change", "tell"}, "CHANGE", "sallyport change tell --help"},
+		"entry that is none":    {[]string{"audit", "list", "--after", "x"}, `--after "x" is not a whole number`, "sallyport audit list --help"},
+		"time behind request":   {[]string{"run", "do it", "--timeout", "soon"}, `--timeout "soon" is not a length of time`, "sallyport run --help"},
+		"entries below none":    {[]string{"audit", "list", "--after", "-1"}, "--after -1 is too small", "sallyport audit list --help"},
+		"list of none":          {[]string{"change", "list", "--limit", "0"}, "--limit 0 is too small", "sallyport change list --help"},
+		"list below none":       {[]string{"change", "list", "--limit", "-1"}, "--limit -1 is too small", "sallyport change list --help"},
 		"short digest":          {[]string{"approve", "chg-00000001", "--digest", "01"}, "8 characters", "sallyport approval show chg-00000001"},
 	} {
 		got := d.cli(tc.args...)

@@ -64,7 +64,7 @@ func usage(cmd *cobra.Command, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s", strings.TrimSpace(err.Error()))
+	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s", plain(err))
 }
 
 // checked remembers that results could not be written: a full disk is no success.
@@ -208,7 +208,10 @@ func (a *app) connect(ctx context.Context) (*client.Client, error) {
 func (a *app) cmd(use, brief, long, example string, args func([]string) error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: brief, Long: long, Example: example, ValidArgsFunction: a.completes(use),
-		Args: func(_ *cobra.Command, words []string) error {
+		Args: func(cmd *cobra.Command, words []string) error {
+			if err := given(cmd, words); err != nil {
+				return err
+			}
 			if args == nil || unnamed(use, words) {
 				return nil
 			}

@@ -94,9 +94,6 @@ func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 			return problem.Errorf(problem.Usage, next, "--%s is only for a change that has landed; %s is for one that has not", name, given[0])
 		}
 	}
-	if slices.Contains(f.files, "") {
-		return problem.Errorf(problem.Usage, next, "--file \"\" names no file")
-	}
 	if f.list {
 		return exactly()(words)
 	}

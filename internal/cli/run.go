@@ -193,7 +193,10 @@ func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []s
 	}
 	f.wish.Text = args[0]
 	if err := flags.Parse(args[1:]); err != nil {
-		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "%s (a COMMAND comes after --, and what you want before it in --request)", err)
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "%s (a COMMAND comes after --, and what you want before it in --request)", plain(err))
+	}
+	if err := given(cmd, flags.Args()); err != nil {
+		return nil, err
 	}
 	rest, dash := flags.Args(), flags.ArgsLenAtDash()
 	switch {
