@@ -54,9 +54,14 @@ func (c *Controller) loading(row store.Change, base git.OID) checkpoint.Loading 
 		for _, r := range refused {
 			violations = append(violations, policy.Violation{
 				File: r.Path, Constraint: policy.Converted, Severity: policy.Error, Message: r.Why,
-				Suggestion: "leave it as it is in the base; a person changes it with their own git",
+				Suggestion: "leave it as it is in the base; a person takes it over with their own git: " + byOwnGit(row),
 			})
 		}
 		return violations, err
 	}
+}
+
+// byOwnGit is the command that has a person's own git take over what a change did, also one that has nothing to approve.
+func byOwnGit(row store.Change) string {
+	return "sallyport change export " + string(row.ID) + " | " + git.Dir{Path: row.Request.Project.Top}.Command("apply --index")
 }

@@ -93,7 +93,7 @@ func (c *Controller) lastBroken(ctx context.Context, change id.Change, s id.Sess
 		switch {
 		case cp.Session != s || cp.Trigger == checkpoint.Interrupted:
 		case cp.Status == checkpoint.Invalid:
-			return ", for " + refusal(change, cp.Violations).Error(), nil
+			return ", for " + refusal(store.Change{ID: change}, cp.Violations).Error(), nil
 		default:
 			return "", nil
 		}

@@ -336,7 +336,7 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 			return err
 		}
 		if len(violations) > 0 {
-			return refusal(row.ID, violations)
+			return refusal(row, violations)
 		}
 	}
 	if why := o.marked(row); why != nil {
@@ -386,7 +386,7 @@ func (c *Controller) loadable(ctx context.Context, row store.Change, p proposal.
 	}
 	violations, err := c.Rules.Load(ctx, host, p.Commit, p.Edits)
 	if err == nil && len(violations) > 0 {
-		err = refusal(row.ID, violations)
+		err = refusal(row, violations)
 	}
 	return err
 }

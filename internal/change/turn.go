@@ -127,11 +127,11 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 // toldRules counts the round of an agent that was told which rules it breaks, or ends what has had its rounds.
 func (s *supervisor) toldRules(ctx context.Context, cp checkpoint.Checkpoint) {
 	if s.lastRound() && !s.still {
-		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, refusal(s.row.ID, cp.Violations)))
+		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, refusal(s.row, cp.Violations)))
 		s.finish()
 		return
 	}
-	s.nextRound(ctx, string(cp.ID), refusal(s.row.ID, cp.Violations).Error())
+	s.nextRound(ctx, string(cp.ID), refusal(s.row, cp.Violations).Error())
 }
 
 // lastRound reports whether what is wrong now is not told any more.

@@ -196,7 +196,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 			return err
 		}
 		if fallen != nil {
-			m.Reason = refusal(row.ID, cp.Violations).Error() + "; the last valid checkpoint before that is proposed instead"
+			m.Reason = refusal(row, cp.Violations).Error() + "; the last valid checkpoint before that is proposed instead"
 			cp, edits = *fallen, fallen.Total()
 		}
 	}
@@ -209,7 +209,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 	case last.Exit.Code != 0 || last.Exit.Limit != nil:
 		m.Event, m.Because = Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
 	case cp.Status != checkpoint.Valid:
-		m.Event, m.Because = Fail, refusal(row.ID, cp.Violations)
+		m.Event, m.Because = Fail, refusal(row, cp.Violations)
 	case edits == 0 && checks == 0:
 		m = idled(row, cp)
 	}
@@ -269,10 +269,13 @@ func unchanged(cp checkpoint.Checkpoint) string {
 }
 
 // refusal says which rules a checkpoint breaks: the first by name, and how many more.
-func refusal(change id.Change, violations []policy.Violation) error {
-	next := "sallyport checkpoint list " + string(change)
+func refusal(row store.Change, violations []policy.Violation) error {
+	next := "sallyport checkpoint list " + string(row.ID)
 	if len(violations) == 0 {
 		return problem.Errorf(problem.Refused, next, "the last checkpoint is not valid")
+	}
+	if slices.IndexFunc(violations, func(v policy.Violation) bool { return v.Constraint != policy.Converted }) < 0 {
+		next = byOwnGit(row) // their git can convert it
 	}
 	v := violations[0]
 	file := fmt.Sprintf("%q", v.File)
