@@ -48,3 +48,48 @@ func TestWhatAPersonsGitRunsFromTheWorkTreeIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatLinksAndHomeFoldersLeadToIsNamed(t *testing.T) {
+	p, home, config := repository(t)
+	put := func(file, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(to, file string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(p.Top, filepath.Join(home, "dot"))
+	link(filepath.Join(p.Top, "mine"), filepath.Join(home, ".gitconfig"))
+	link("real", filepath.Join(p.Top, "mine"))
+	put(filepath.Join(p.Top, "real"), "[include]\n\tpath = more\n\tpath = ~/dot/common\n[core]\n\tattributesFile = ~/dot/team.attributes\n\thooksPath = ~/dot/hooks\n[diff]\n\texternal = sh $HOME/dot/show.sh\n")
+	put(filepath.Join(p.Top, "common"), "[user]\n\tname = a\n")
+	put(filepath.Join(home, "more"), "[include]\n\tpath = dot/nested\n")
+	link("../../attributes", filepath.Join(p.CommonDir, "info/attributes"))
+	link(filepath.Join(p.Top, "theirs"), filepath.Join(home, ".config/git/attributes"))
+	config("merge.own.driver", filepath.Join(home, "dot/merge.sh")+" %O")
+
+	named, err := p.Named(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, n := range named {
+		paths = append(paths, n.Path)
+	}
+	for _, want := range []string{"mine", "real", "common", "nested", "team.attributes", "hooks", "show.sh", "attributes", "theirs", "merge.sh"} {
+		if !slices.Contains(paths, want) {
+			t.Errorf("%q is not named: %q", want, paths)
+		}
+	}
+}

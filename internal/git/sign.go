@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -30,25 +32,26 @@ var signers = map[string]string{"openpgp": "gpg", "ssh": "ssh-keygen", "x509": "
 
 // Signing returns how commits are to be signed here, nil if they are not (commit.gpgsign). A program counts where the owner's or
 // the system's configuration names it. One that the repository's own configuration names is never run: whoever packed a
-// repository would say what runs on this machine.
+// repository would say what runs on this machine. The same goes for a file of configuration, and a program, in a work tree of it.
 func (p Project) Signing(ctx context.Context, home string) (*Signing, error) {
 	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
 	defer done()
 	home = p.home(home)
 	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Home: home, Args: []string{
-		"config", "--null", "--show-scope", "--get-regexp", `^(commit\.gpgsign|user\.signingkey|gpg\..*)$`}})
+		"config", "--null", "--show-scope", "--show-origin", "--get-regexp", `^(commit\.gpgsign|user\.signingkey|gpg\..*)$`}})
 	var failed *Failure
 	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
 		return nil, fmt.Errorf("read how commits are signed in %q: %w", p.Top, err)
 	}
-	words := strings.Split(string(out), "\x00")
+	tops, words := p.tops(), strings.Split(string(out), "\x00")
 	set, own := map[string]string{}, map[string]bool{}
-	for i := 0; i+1 < len(words); i += 2 {
-		key, value, said := strings.Cut(words[i+1], "\n")
+	for i := 0; i+2 < len(words); i += 3 {
+		key, value, said := strings.Cut(words[i+2], "\n")
 		if key = strings.ToLower(key); !said {
 			value = "true"
 		}
-		set[key], own[key] = value, words[i] == "global" || words[i] == "system"
+		theirs := words[i] == "global" || words[i] == "system"
+		set[key], own[key] = value, theirs && len(below(tops, p.origin(words[i+1]))) == 0
 	}
 	if !isTrue(set["commit.gpgsign"]) {
 		return nil, nil
@@ -69,7 +72,7 @@ func (p Project) Signing(ctx context.Context, home string) (*Signing, error) {
 		switch value := set[name]; {
 		case value == "":
 		case !own[name]:
-			return nil, fmt.Errorf("the repository's own configuration sets %s, and the host runs no program that a repository names: set it in yours (git config --global %s …)", name, name)
+			return nil, fmt.Errorf("the repository's own configuration, or a file in its work tree, sets %s, and the host runs no program that a repository names: set it in yours (git config --global %s …)", name, name)
 		case name == "gpg.ssh.defaultkeycommand":
 			s.command = value
 		default:
@@ -79,7 +82,29 @@ func (p Project) Signing(ctx context.Context, home string) (*Signing, error) {
 	if s.Format == "ssh" && s.key == "" && s.command == "" {
 		return nil, errors.New("no key is named for signing with ssh: git config --global user.signingKey FILE")
 	}
+	if err := p.signsOutside(tops, s); err != nil {
+		return nil, err
+	}
 	return s, nil
+}
+
+// signsOutside refuses to sign by what lies in a work tree of the repository, by whatever links it is named.
+func (p Project) signsOutside(tops []string, s *Signing) error {
+	for _, command := range []string{s.program, s.command} {
+		found := p.paths(tops, "", command, s.home, "")
+		if whole := expand(command, s.home); filepath.IsAbs(whole) { // a program's name may hold blanks
+			found = append(found, below(tops, whole)...)
+		}
+		if words := strings.Fields(command); len(words) > 0 && !strings.Contains(words[0], "/") {
+			if program, err := exec.LookPath(words[0]); err == nil && filepath.IsAbs(program) {
+				found = append(found, below(tops, program)...)
+			}
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("commits would be signed with %q, which is %q in the repository's work tree, and the host runs no program that a repository holds: keep it elsewhere, and name it there (git config --global gpg.%s.program …)", command, found[0], s.Format)
+		}
+	}
+	return nil
 }
 
 // isTrue reads a truth value as git does.

@@ -152,6 +152,36 @@ func TestNoProgramThatARepositoryNamesSigns(t *testing.T) {
 	}
 }
 
+// What lies in the work tree is the repository's, by whatever path the owner's configuration leads there.
+func TestNoProgramOfTheWorkTreeSigns(t *testing.T) {
+	for name, set := range map[string]func(top string, config func(...string)){
+		"an included file": func(top string, config func(...string)) {
+			if err := os.WriteFile(filepath.Join(top, "common"), []byte("[gpg \"ssh\"]\n\tprogram = /usr/bin/true\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			config("--global", "include.path", "~/dot/common")
+		},
+		"a program": func(_ string, config func(...string)) { config("--global", "gpg.ssh.program", "~/dot/signer") },
+		"a program, a link": func(_ string, config func(...string)) {
+			config("--global", "gpg.ssh.program", "~/link")
+		},
+		"a command's script": func(_ string, config func(...string)) {
+			config("--global", "gpg.ssh.defaultKeyCommand", "sh ~/dot/key.sh")
+		},
+	} {
+		p, home, config := signed(t)
+		for from, to := range map[string]string{filepath.Join(home, "dot"): p.Top, filepath.Join(home, "link"): filepath.Join(p.Top, "signer")} {
+			if err := os.Symlink(to, from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(p.Top, config)
+		if s, err := p.Signing(t.Context(), home); err == nil || !strings.Contains(err.Error(), "work tree") {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}
+
 // git signs in the folder that all work trees share, whose own configuration is the main work tree's: it came with the repository too.
 func TestNoProgramOfAnotherWorkTreesConfigurationSigns(t *testing.T) {
 	main, home, config := signed(t)

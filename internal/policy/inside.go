@@ -132,16 +132,71 @@ func composerScripts(old, new string) string {
 	return ""
 }
 
-// drivers says whether a .gitattributes has git run drivers that it did not.
+// drivers says whether a .gitattributes may have git run drivers that it did not. What decides about drivers has to stay as it
+// is, in its order: what goes can uncover another line. Only what takes drivers away may come.
 func drivers(old, new string) string {
-	for _, line := range addedLines(old, new) {
-		for _, word := range strings.Fields(line) {
-			if strings.HasPrefix(word, "filter=") || strings.HasPrefix(word, "diff=") || strings.HasPrefix(word, "merge=") {
-				return "git runs the driver that it names, where your configuration has one, at your next diff, merge or checkout"
-			}
+	const says = "git may run a driver by it that it did not run, where your configuration has one, at your next diff, merge or checkout"
+	if new == TooLong {
+		return says
+	}
+	before := driverLines(old)
+	for _, line := range driverLines(new) {
+		switch {
+		case len(before) > 0 && line == before[0]:
+			before = before[1:]
+		case mayGive(line):
+			return says
 		}
 	}
+	if len(before) > 0 {
+		return says
+	}
 	return ""
+}
+
+// driverLines returns the lines of a .gitattributes that can decide which driver git runs.
+func driverLines(text string) (lines []string) {
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		line = strings.Trim(line, " \t\r\n")
+		about := slices.ContainsFunc([]string{"filter", "diff", "merge", "binary", "[attr]"}, func(s string) bool { return strings.Contains(line, s) })
+		if comment := strings.HasPrefix(line, "#"); mayGive(line) || about && !comment {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// plainAttributes are words that give no driver when they stand alone.
+var plainAttributes = strings.Fields("text crlf eol ident whitespace diff merge binary delta export-ignore export-subst lockable")
+
+// mayGive reports whether a line of attributes can give a driver: by name, by a macro, which another file may define, or because
+// versions of git read it in different ways.
+func mayGive(line string) bool {
+	if len(line) >= 2046 || strings.Contains(line, "\x00") { // an older git reads the rest of a long line as another, of a comment, too
+		return true
+	}
+	if line == "" || line[0] == '#' {
+		return false
+	}
+	for _, named := range []string{"filter=", "diff=", "merge="} {
+		if strings.Contains(line, named) {
+			return true
+		}
+	}
+	words := ""
+	if line[0] == '"' {
+		pattern, rest, closed := strings.Cut(line[1:], `"`)
+		if !closed || strings.Contains(pattern, `\`) || strings.HasPrefix(pattern, "[attr]") {
+			return true
+		}
+		words = rest
+	} else if at := strings.IndexAny(line, " \t\r"); at >= 0 {
+		words = line[at:]
+	}
+	return slices.ContainsFunc(strings.Fields(words), func(word string) bool {
+		takes := strings.HasPrefix(word, "-") || strings.HasPrefix(word, "!") || strings.Contains(word, "=")
+		return !takes && !slices.Contains(plainAttributes, word) && !strings.HasPrefix(word, "linguist-")
+	})
 }
 
 // addedLines returns the lines of new that old has not, or not so often.
