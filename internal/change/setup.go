@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"sallyport/internal/git"
 	"sallyport/internal/id"
+	"sallyport/internal/inert"
 	"sallyport/internal/problem"
+	"sallyport/internal/sandbox"
 	"sallyport/internal/store"
 	"sallyport/internal/workspace"
 )
@@ -27,11 +30,14 @@ func (f *setupFailed) Error() string {
 	if last := lastLines(f.run.tail, 3); last != "" {
 		text += "; its last lines: " + last
 	}
-	if f.closed {
-		text += " (the setup could not reach package registries: --egress registries allows that)"
+	if f.unreached() {
+		text += "; it reaches no package registry, for a setup of .sallyport.yaml needs the owner's consent to that"
 	}
 	return text
 }
+
+// unreached reports whether a setup to which the registries were closed speaks of a network that it did not find.
+func (f *setupFailed) unreached() bool { return f.closed && sandbox.Offline(f.run.tail) }
 
 // lastLines are the last lines of a text that are not empty, in one.
 func lastLines(text string, n int) string {
@@ -152,11 +158,17 @@ func (c *Controller) setupAgain(ctx context.Context, row store.Change, own bool,
 		last := "sallyport resume " + string(begun[len(begun)-1].ID)
 		return problem.Errorf(problem.Refused, last, "%w. What its agent has done is kept, and the setup runs again when it is resumed", failed)
 	}
+	next := redoing(row.ID)
 	mended := "Its agent had not begun. Mend it and commit; change redo runs it again, on the branch as it is then"
-	if own {
+	switch {
+	case own:
+		next = "sallyport run --setup COMMAND"
 		mended = "Its agent had not begun: nothing is lost. For another --setup run the request again; change redo runs this one again"
+	case failed.unreached():
+		mended = "Its agent had not begun. Write `egress: [registries]` into " + inert.Path(filepath.Join(c.Home, "sallyport.yaml")) +
+			", and change redo runs it again; or run the request again with --egress registries"
 	}
-	return problem.Errorf(problem.Refused, redoing(row.ID), "%w. %s", failed, mended)
+	return problem.Errorf(problem.Refused, next, "%w. %s", failed, mended)
 }
 
 // lost says which files a setup wrote that agent and checks do not find, for they could become part of a change; "" if there are none.

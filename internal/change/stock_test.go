@@ -1,6 +1,7 @@
 package change_test
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,10 +25,11 @@ type kitchen struct {
 	mu   sync.Mutex
 	runs []string // "<what> <files in its caches> <files over its base>"
 	fail string   // part of a command that fails
+	says string   // what it says then
 }
 
 func newKitchen(h *home) *kitchen {
-	k := &kitchen{home: h}
+	k := &kitchen{home: h, says: "404 not found"}
 	for name, text := range map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1\n"} {
 		k.write(name, text)
 	}
@@ -68,7 +70,7 @@ func (k *kitchen) cook(spec sandbox.Spec) int {
 		putIn(k.t, filepath.Join(spec.Tree.Upper, "stray.txt"), "")
 	}
 	if k.fail != "" && strings.Contains(strings.Join(spec.Argv, " "), k.fail) {
-		_, _ = spec.Stdout.Write([]byte("first\n404 not found\n"))
+		_, _ = spec.Stdout.Write([]byte("first\n" + k.says + "\n"))
 		return 1
 	}
 	return 0
@@ -240,16 +242,22 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 	for name, test := range map[string]struct {
 		request request.Request
 		mended  string
+		next    string // "" = change redo
 		dirty   bool
+		offline bool
 	}{
-		"of the request":             {request.Request{Setup: []string{"npm ci"}}, "For another --setup run the request again", false},
-		"beside what is uncommitted": {request.Request{Setup: []string{"npm ci"}, IncludeDirty: true}, "For another --setup run the request again", true},
-		"towards a new branch":       {request.Request{Setup: []string{"npm ci"}, Onto: "new"}, "For another --setup run the request again", false},
-		"of the repository":          {request.Request{}, "Mend it and commit; change redo runs it again", false},
+		"of the request":             {request.Request{Setup: []string{"npm ci"}}, "For another --setup run the request again", "sallyport run --setup COMMAND", false, false},
+		"beside what is uncommitted": {request.Request{Setup: []string{"npm ci"}, IncludeDirty: true}, "For another --setup run the request again", "sallyport run --setup COMMAND", true, false},
+		"towards a new branch":       {request.Request{Setup: []string{"npm ci"}, Onto: "new"}, "For another --setup run the request again", "sallyport run --setup COMMAND", false, false},
+		"of the repository":          {request.Request{}, "Mend it and commit; change redo runs it again", "", false, false},
+		"that finds no registry":     {request.Request{}, "Write `egress: [registries]` into ", "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *home) {
 				k := newKitchen(h)
+				if test.offline {
+					k.says = "npm error code EAI_AGAIN"
+				}
 				if k.fail = "npm"; test.request.Setup == nil {
 					h.parts.Rules = rules{judging: change.Judging{Setup: []string{"npm ci"}}}
 				}
@@ -262,10 +270,11 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				}
 				chg := got.Change.ID
 				d := h.is(c, chg, change.Failed)
-				if d.Change.Next != "sallyport change redo "+string(chg) || !strings.Contains(d.Change.Reason, test.mended) {
+				redo := "sallyport change redo " + string(chg)
+				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
 					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 				}
-				if err := c.Resume(t.Context(), chg, h.by()); problem.Of(err).Next != d.Change.Next {
+				if err := c.Resume(t.Context(), chg, h.by()); problem.Of(err).Next != redo {
 					t.Errorf("resume: %v, next %q", err, problem.Of(err).Next)
 				}
 

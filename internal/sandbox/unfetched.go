@@ -41,6 +41,19 @@ func UnfetchedIn(output string) *Unfetched {
 	return nil
 }
 
+// offline is what programs say, in small letters, when they find no network.
+var offline = []string{
+	"could not resolve", "couldn't resolve", "couldn't connect", "could not connect", "failed to connect", "unable to connect", "connection refused",
+	"name resolution", "name or service not known", "no such host", "network is unreachable", "network is down", "could not reach",
+	"enotfound", "eai_again", "econnrefused", "enetunreach", "enotcached", "offline",
+}
+
+// Offline reports whether a program's output speaks of a network that it did not find.
+func Offline(output string) bool {
+	small := strings.ToLower(output)
+	return UnfetchedIn(output) != nil || slices.ContainsFunc(offline, func(phrase string) bool { return strings.Contains(small, phrase) })
+}
+
 // String says what a person can do about it.
 func (u *Unfetched) String() string {
 	said := "its output speaks of " + u.What + " that it could not fetch; --setup '" + u.Setup + "' fetches them before the check"
