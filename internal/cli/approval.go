@@ -125,7 +125,9 @@ Where git's own configuration wants commits signed (commit.gpgsign), the commit 
 repository's owner, by their program. What cannot be signed does not land, unless --unsigned says
 so.
 
-Exit status: 0 when it has landed, 3 when it still waits for you, 4 when it was refused.`,
+Exit status: 0 when it has landed, 3 when you left it waiting, 4 when it was refused. A refusal of
+yours ends the change. One because of its marks, of another digest, or of where its branch stands
+does not: the change still waits for you.`,
 		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
 			return a.approve(cmd, words[0], yes || with.Marked, digest, with)
@@ -155,7 +157,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, w
 		return err
 	}
 	if !strings.HasPrefix(q.Proposal.Digest, digest) {
-		return problem.Errorf(problem.Conflict, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
+		return problem.Errorf(problem.Refused, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
 	}
 	if !yes && digest == "" && a.interactive() && !a.json {
 		again, err := a.ask(ctx, c, ref, with)

@@ -30,7 +30,7 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"no verb":               {[]string{"approval"}, "list, show", "sallyport approval --help"},
 		"no such flag":          {[]string{"status", "--frob"}, "--frob", "sallyport status --help"},
 		"too many words":        {[]string{"status", "now"}, "\"now\" is one word too many", "sallyport status --help"},
-		"no id":                 {[]string{"change", "cancel"}, "CHANGE is missing", "sallyport change cancel --help"},
+		"no id":                 {[]string{"change", "export"}, "CHANGE is missing", "sallyport change export --help"},
 		"a verb without a noun": {[]string{"log"}, `there is no command "log"`, "sallyport change log --help"},
 		"a verb of two nouns":   {[]string{"diff"}, `did you mean change diff or checkpoint diff?`, "sallyport --help"},
 		"a command mistyped":    {[]string{"chnage"}, `there is no command "chnage"`, "sallyport change --help"},
@@ -77,7 +77,6 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"reason for no landing": {[]string{"rollback", "--checkpoint", "ckpt-001-0123abcd", "--reason", "x"}, "--reason", "sallyport rollback --help"},
 		"change for checkpoint": {[]string{"rollback", "--checkpoint", "chg-00000001"}, "chg-00000001", "sallyport checkpoint list chg-00000001"},
 		"no file to return":     {[]string{"rollback", "chg-00000001", "--file", ""}, `--file "" has no value`, "sallyport rollback --help"},
-		"smart without change":  {[]string{"rollback", "--smart"}, "CHANGE", "sallyport rollback --help"},
 		"nothing to tell":       {[]string{"change", "tell", "chg-00000001"}, "TEXT is missing", "sallyport change tell --help"},
 		"nobody to tell":        {[]string{"change", "tell"}, "CHANGE", "sallyport change tell --help"},
 		"entry that is none":    {[]string{"audit", "list", "--after", "x"}, `--after "x" is not a whole number`, "sallyport audit list --help"},
@@ -119,7 +118,7 @@ func TestTheExitStatusSaysWhereAChangeCameToRest(t *testing.T) {
 		{api.RolledBack, "", exitRolledBack},
 		{api.RollbackFailed, problem.Internal, exitError},
 		{api.Rejected, "", exitRefused},
-		{api.Cancelled, "", exitError},
+		{api.Cancelled, "", exitRefused},
 		{api.Failed, problem.Refused, exitRefused},
 		{api.Failed, problem.AgentFailed, exitAgentFailed},
 		{api.Failed, problem.Internal, exitError},
@@ -232,7 +231,7 @@ func TestApproveWithAnotherDigestThanWasReadDecidesNothing(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, d.question = waiting()
 	got := d.cli("approve", "chg-00000001", "--digest", "99999999")
-	if got.code != exitError || d.told() != "" || !strings.Contains(got.err, "next: sallyport approval show chg-00000001") {
+	if got.code != exitRefused || d.told() != "" || !strings.Contains(got.err, "next: sallyport approval show chg-00000001") {
 		t.Errorf("exit %d told %q err %s", got.code, d.told(), got.err)
 	}
 }

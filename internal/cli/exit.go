@@ -59,6 +59,7 @@ var exitStates = map[string]int{
 	api.InTrial:          exitWaiting,
 	api.RolledBack:       exitRolledBack,
 	api.Rejected:         exitRefused,
+	api.Cancelled:        exitRefused,
 }
 
 // exitOutcomes maps how a change ended that has nothing to land: that is no success of an agent's, and no failure of its change.

@@ -26,6 +26,7 @@ var restsOn = map[string][]string{
 	"refuse APPROVAL|CHANGE --reason TEXT": {api.AwaitingApproval},
 	"show APPROVAL|CHANGE":                 {api.AwaitingApproval},
 	"confirm CHANGE":                       {api.InTrial},
+	"cancel CHANGE":                        open,
 	"redo CHANGE":                          {api.AwaitingApproval},
 	"branch CHANGE [NAME]":                 {api.AwaitingApproval},
 	"pause CHANGE":                         {api.Working},
@@ -85,7 +86,8 @@ func (a *app) wholeWords(ctx context.Context, use string, words []string) ([]str
 		return nil, err
 	}
 	if len(words) == 0 {
-		one, err := a.only(ctx, c, use)
+		verb, _, _ := strings.Cut(use, " ")
+		one, err := a.only(ctx, c, verb, restsOn[use])
 		return []string{one}, err
 	}
 	whole, err := wholeID(ctx, c, words[0], strings.Contains(use, "APPROVAL"))
@@ -96,15 +98,14 @@ func (a *app) wholeWords(ctx context.Context, use string, words []string) ([]str
 }
 
 // only returns the one change that a command can be about. None and several are two answers.
-func (a *app) only(ctx context.Context, c *client.Client, use string) (string, error) {
-	rows, err := c.Changes(ctx, client.Filter{States: restsOn[use], Limit: lookedUp})
+func (a *app) only(ctx context.Context, c *client.Client, verb string, states []string) (string, error) {
+	rows, err := c.Changes(ctx, client.Filter{States: states, Limit: lookedUp})
 	if err != nil {
 		return "", err
 	}
-	verb, _, _ := strings.Cut(use, " ")
 	switch len(rows) {
 	case 0:
-		return "", problem.Errorf(problem.NotFound, "sallyport change list", "there is no change to %s: none is %s", verb, either(restsOn[use]))
+		return "", problem.Errorf(problem.NotFound, "sallyport change list", "there is no change to %s: none is %s", verb, either(states))
 	case 1:
 		if !a.json {
 			fmt.Fprintf(a.Err, "%s %s\n", rows[0].ID, inert.Line(firstLine(rows[0].Text)))

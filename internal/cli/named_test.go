@@ -32,11 +32,40 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 		t.Errorf("none is on trial: %+v", got)
 	}
 
-	// What cannot be taken back is never guessed.
-	for _, words := range [][]string{{"change", "cancel"}, {"rollback"}} {
-		if got := d.cli(words...); got.code != exitUsage || !strings.Contains(got.err, "CHANGE") {
-			t.Errorf("%v: %+v", words, got)
+	// What has landed and is kept is not guessed.
+	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "there is no change to rollback: none is in_trial") {
+		t.Errorf("none is on trial: %+v", got)
+	}
+	if got := d.cli("change", "cancel"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant by cancel") {
+		t.Errorf("two are under way: %+v", got)
+	}
+	if got := d.cli("rollback", "--smart"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-zz000002 another\n") || !strings.Contains(d.told(), `put back {"violating":true}`) {
+		t.Errorf("the one that works is not restored: %+v, told %s", got, d.told())
+	}
+}
+
+func TestTheChangeOnTrialIsRolledBackAndTheOneUnderWayCancelledWithoutAnID(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.accepted = onTrial(), onTrial().Change
+	d.others = []api.Change{{ID: "chg-zz000003", State: api.Finalized}}
+	d.after = func(call string) {
+		if strings.HasPrefix(call, "rollback ") {
+			d.detail.Change.State = api.RolledBack
 		}
+	}
+	if got := d.cli("rollback"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-00000001 make the test pass\n") || !strings.Contains(d.told(), "rollback {") {
+		t.Errorf("%+v, told %s", got, d.told())
+	}
+
+	d = newDaemon(t)
+	d.detail.Change = api.Change{ID: "chg-00000001", State: api.Working}
+	d.after = func(call string) {
+		if strings.HasPrefix(call, "cancel ") {
+			d.detail.Change.State = api.Cancelled
+		}
+	}
+	if got := d.cli("change", "cancel"); got.code != exitDone || !strings.Contains(d.told(), "cancel {") {
+		t.Errorf("%+v, told %s", got, d.told())
 	}
 }
 

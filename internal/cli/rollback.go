@@ -54,6 +54,13 @@ func (a *app) rollbackCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(words) == 0 && !f.list && f.checkpoint == "" {
+				one, err := a.only(cmd.Context(), c, "rollback", f.restsOn())
+				if err != nil {
+					return err
+				}
+				words = []string{one}
+			}
 			switch {
 			case f.list:
 				return a.points(cmd, c, f.repo)
@@ -72,6 +79,14 @@ func (a *app) rollbackCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.list, "list", false, "list the last 20 landings that can be undone")
 	cmd.Flags().StringVar(&f.repo, "repo", "", "with --list: only those of the repository that holds `DIR`")
 	return cmd
+}
+
+// restsOn are the states of the change that is meant when none is named. What has landed and is kept is never guessed.
+func (f *rollbackFlags) restsOn() []string {
+	if f.smart || len(f.files) > 0 {
+		return restsOn["now CHANGE"]
+	}
+	return []string{api.InTrial}
 }
 
 // check refuses words that mean two things at once.
@@ -96,6 +111,9 @@ func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 	}
 	if f.list {
 		return exactly()(words)
+	}
+	if !slices.Contains(given, "--checkpoint") && len(words) == 0 {
+		return nil // the one that can be meant
 	}
 	if !slices.Contains(given, "--checkpoint") {
 		return oneChange(words)
@@ -148,12 +166,13 @@ func (a *app) putBack(cmd *cobra.Command, c *client.Client, change string, wish 
 	s := a.sheet(a.Out)
 	if wish.Violating {
 		s.line("Reverted %d files with violations", len(done.Reverted)) // SV-049 says these words
+		s.paths(done.Reverted, len(done.Reverted))
 		s.line("Kept %d valid changes", done.Kept)
 	} else {
-		s.line("Reverted %d files", len(done.Reverted))
-		s.line("Kept %d other changes", done.Kept)
+		s.line("Reverted %s", count(len(done.Reverted), "file"))
+		s.paths(done.Reverted, len(done.Reverted))
+		s.line("Kept %s", count(done.Kept, "other change"))
 	}
-	s.paths(done.Reverted, len(done.Reverted))
 	if done.Checkpoint.ID != "" {
 		s.verdict(done.Checkpoint)
 		s.violations(done.Checkpoint, violationsShown)

@@ -102,9 +102,9 @@ func TestAWorkingTreeGoesBackInThreeWays(t *testing.T) {
 		{[]string{"--checkpoint", "ckpt-002-0123abcd"}, "restore ckpt-002-0123abcd",
 			"the work of chg-00000001 is again what it was at ckpt-002-0123abcd\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\nnext: sallyport change watch chg-00000001\n"},
 		{[]string{"chg-00000001", "--file", "b", "--file", "c\n"}, `put back {"paths":["b","c\n"]}`,
-			"Reverted 2 files\nKept 3 other changes\n  b\n  $'c\\n'\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\n"},
+			"Reverted 2 files\n  b\n  $'c\\n'\nKept 3 other changes\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\n"},
 		{[]string{"chg-00000001", "--smart"}, `put back {"violating":true}`,
-			"Reverted 2 files with violations\nKept 3 valid changes\n  b\n  $'c\\n'\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\n"},
+			"Reverted 2 files with violations\n  b\n  $'c\\n'\nKept 3 valid changes\ncheckpoint ckpt-006-0123abcd valid, 1 file changed\n"},
 	} {
 		d.calls = nil
 		got := d.cli(append([]string{"rollback"}, tc.args...)...)

@@ -258,7 +258,7 @@ func TestCtrlCCanCancel(t *testing.T) {
 	s.see("eave it running")
 	s.press("c\n")
 	s.see("cancelled: cancelled at the terminal")
-	if code := s.leaves(); code != exitError || !strings.HasPrefix(d.told(), "cancel ") {
+	if code := s.leaves(); code != exitRefused || !strings.HasPrefix(d.told(), "cancel ") {
 		t.Errorf("exit %d told %s", code, d.told())
 	}
 }
