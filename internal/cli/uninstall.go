@@ -36,7 +36,8 @@ What stays is named. The work of a change that has not landed goes with the home
 the command that keeps it as a patch. The audit goes, too: "sallyport audit export --out FILE" keeps
 it. The program itself is removed as it was installed, such as by "apt remove sallyport".
 
-While a change is open nothing is removed; the message names the change and what ends it. The daemon
+While a change is open nothing is removed, nor listed for --dry-run; the message names every such
+change, and what ends the first. The daemon
 is stopped first, also for --dry-run; the next command starts it again.
 
 Exit status: 0 also when you said no, and nothing was removed.`,
@@ -119,20 +120,35 @@ func (a *app) retire(ctx context.Context, home string) error {
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
-		if !api.Final(row.State) {
-			next := "sallyport change cancel " + row.ID
-			if row.State == api.InTrial || row.State == api.RollbackFailed || row.State == api.Landing {
-				next = "sallyport change show " + row.ID
-			}
-			return problem.Errorf(problem.Conflict, next, "%s has not ended (%s), and nothing is removed before every change has", row.ID, row.State)
-		}
+	if err := allEnded(rows); err != nil {
+		return err
 	}
 	d, err := c.Daemon(ctx)
 	if err != nil {
 		return err
 	}
 	return stopDaemon(ctx, c, d)
+}
+
+// allEnded refuses because of changes that are open, and names them all.
+func allEnded(rows []api.Change) error {
+	next, names := "", []string{}
+	for _, row := range rows {
+		if api.Final(row.State) {
+			continue
+		}
+		if names = append(names, fmt.Sprintf("%s has not ended (%s)", row.ID, row.State)); next != "" {
+			continue
+		}
+		next = "sallyport change cancel " + row.ID
+		if row.State == api.InTrial || row.State == api.RollbackFailed || row.State == api.Landing {
+			next = "sallyport change show " + row.ID
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
 }
 
 // agreed asks a person.

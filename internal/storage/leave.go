@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,15 +54,20 @@ func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leavin
 		return Leaving{}, fmt.Errorf("read the changes of the home: %w", err)
 	}
 	var out Leaving
+	var going []store.Change
 	for _, row := range all {
 		r.changes[row.ID] = row
 		state := change.State(row.State)
 		if !state.Final() {
-			return Leaving{}, open(row)
+			going = append(going, row)
+			continue
 		}
 		if top == "" && state != change.Finalized && state != change.RolledBack && row.Base != "" {
 			out.Unlanded = append(out.Unlanded, row.ID)
 		}
+	}
+	if len(going) > 0 {
+		return Leaving{}, open(going)
 	}
 	var errs []error
 	commons := map[string]bool{}
@@ -78,14 +84,19 @@ func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leavin
 	return out, errors.Join(errs...)
 }
 
-// open refuses because of a change that has not ended.
-func open(row store.Change) error {
+// open refuses because of changes that have not ended, and names them all.
+func open(going []store.Change) error {
+	row := going[0]
 	next := "sallyport change cancel " + string(row.ID)
 	switch change.State(row.State) {
 	case change.Landing, change.InTrial, change.RollbackFailed:
 		next = "sallyport change show " + string(row.ID)
 	}
-	return problem.Errorf(problem.Conflict, next, "%s has not ended (%s), and nothing is removed before every change has", row.ID, row.State)
+	names := make([]string, 0, len(going))
+	for _, c := range going {
+		names = append(names, fmt.Sprintf("%s has not ended (%s)", c.ID, c.State))
+	}
+	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
 }
 
 // leaveRefs finds the refs of this home's changes in a project.
@@ -173,6 +184,9 @@ func (s *Steward) Machine(ctx context.Context) []Piece {
 				_, err := removeSockets(ctx, s, at)
 				return err
 			}})
+		}
+		if !folder && runtime != filepath.Dir(filepath.Dir(s.Socket)) {
+			continue // an empty one there is not of this home's making
 		}
 		if above, folder, err := workspace.Look(runtime); err == nil && folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
 			pieces = append(pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
