@@ -162,6 +162,9 @@ func (c *Controller) Transcript(ctx context.Context, change id.Change, which id.
 			return session.OpenTranscript(c.sessionDir(all[i].ID))
 		}
 	}
+	if which == "" {
+		return c.setupTranscript(change)
+	}
 	return nil, problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has no session %s", change, which)
 }
 

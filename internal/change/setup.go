@@ -136,13 +136,15 @@ func (c *Controller) runSetup(ctx context.Context, row store.Change, j Judging, 
 		if err != nil {
 			return err
 		}
-		run, err := c.shellOf(ctx, row, name, confined{judging: j, way: way, tree: shown.Tree, cache: room.Cache}, command)
+		run, err := c.shellOf(ctx, row, name, confined{judging: j, way: way, tree: shown.Tree, cache: room.Cache, kept: setupBytes}, command)
 		way.Close()
 		if err != nil {
 			return err
 		}
 		if !run.ok() {
-			return c.setupAgain(ctx, row, own, &setupFailed{command, run, !way.Registries && !own})
+			failed := &setupFailed{command, run, !way.Registries && !own}
+			c.keepSetup(row.ID, failed)
+			return c.setupAgain(ctx, row, own, failed)
 		}
 	}
 	return room.Take(ctx, shown)

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -109,6 +110,7 @@ type confined struct {
 	tree       sandbox.Tree
 	cache      sandbox.Cache
 	background bool
+	kept       int // bytes of the end of what it prints; 0 = tailBytes
 }
 
 // shellOf runs a command in a sandbox and waits for its end; an error is the machine's fault, or ctx has ended.
@@ -120,7 +122,7 @@ func (c *Controller) shellOf(ctx context.Context, row store.Change, name id.Sess
 	if in.cache.Upper != "" {
 		spec.Env = append(slices.Clone(spec.Env), "XDG_CACHE_HOME="+sandbox.Caches)
 	}
-	out := &tail{max: tailBytes}
+	out := &tail{max: cmp.Or(in.kept, tailBytes)}
 	clean := c.Secrets.Redactor(out) // before the beginning is cut off, or the rest of a secret would stay
 	both := &together{to: clean}
 	spec.ID, spec.Tree, spec.Cache, spec.Background = string(name), in.tree, in.cache, in.background

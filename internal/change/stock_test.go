@@ -2,6 +2,8 @@ package change_test
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -273,6 +275,20 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				redo := "sallyport change redo " + string(chg)
 				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
 					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
+				}
+				log, err := c.Transcript(t.Context(), chg, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(log)
+				if err := errors.Join(err, log.Close()); err != nil || !strings.Contains(string(text), `"stdout","text":"`+k.says+`"`) {
+					t.Errorf("its log is %q, %v", text, err)
+				}
+				if err := os.Remove(filepath.Join(h.parts.Settings.Changes, string(chg), "setup", "transcript.jsonl")); err != nil {
+					t.Error(err)
+				}
+				if _, err := c.Transcript(t.Context(), chg, ""); problem.KindOf(err) != problem.NotFound || !strings.HasSuffix(err.Error(), "has no transcript: its agent has not begun") {
+					t.Errorf("without one: %v", err)
 				}
 				if err := c.Resume(t.Context(), chg, h.by()); problem.Of(err).Next != redo {
 					t.Errorf("resume: %v, next %q", err, problem.Of(err).Next)

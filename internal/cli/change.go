@@ -218,7 +218,8 @@ secrets. A row of the program's begins with |, one of sallyport's own with [sall
 terminal it opens in your pager.
 
 If the change has had several sessions, the last one is shown. "sallyport change show CHANGE" lists
-them, and --session names another. With --json each recorded line is one JSON object.`,
+them, and --session names another. If its setup failed before any session began, what the setup
+printed is shown. With --json each recorded line is one JSON object.`,
 		`  sallyport change log
   sallyport change log chg-1a2b3c4d
   sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json`,

@@ -44,7 +44,9 @@ it was paused or blocked, it goes on from there. Otherwise a new run begins with
 identity, its transcript and its last tree. The key of the agent's model is read from your
 environment.
 
-Then it follows the change, as run does, and a new card follows. "sallyport change show CHANGE"
+Then it follows the change, as run does, and a new card follows. A change of "run --approve yes"
+that has had no card yet lands without one, once rules and checks pass. To decide on it first, run
+the request again with --approve later instead. "sallyport change show CHANGE"
 names the identity, and so does "run" at its end.
 
 Exit status: 0 when it has landed, 3 when it waits for you; else that of where it came to rest.`,
@@ -67,7 +69,8 @@ func (a *app) changeRedo() *cobra.Command {
 	var output bool
 	cmd := a.cmd("redo CHANGE", "apply a change to its branch as it is now, and ask again",
 		`Applies the edits of a change to the branch as it is now. Use it when the branch has moved or a
-check failed, for a change that waits for approval or has ended without landing.
+check failed, for a change that waits for approval, or that had a card and ended without landing.
+If a rule stopped it before it had a card, "sallyport resume IDENTITY" lets its agent go on instead.
 
 If all edits fit, the checks run and a new card follows. If not, or if a check has failed, the agent
 goes on there and is told why. A program that reads no messages runs again from the beginning.
