@@ -42,3 +42,21 @@ func TestACardNamesTheTreeThatItsChecksRanOn(t *testing.T) {
 		})
 	}
 }
+
+func TestAChangeThatDoesNotFitItsBranchIsToBeRedoneBeforeItIsApproved(t *testing.T) {
+	d := newDaemon(t)
+	for drift, first := range map[string]string{"a.go": "redo:    sallyport change redo", "": "approve: sallyport approve"} {
+		d.detail, d.question = waiting()
+		card := &d.detail.Proposal.Card
+		card.Moved, card.ChecksOn = &api.Moved{}, &api.Ground{}
+		if drift != "" {
+			card.Drift = []string{drift}
+		}
+		for _, args := range [][]string{{"change", "show"}, {"change", "watch"}} {
+			got := d.cli(append(args, "chg-00000001")...)
+			if _, ways, _ := strings.Cut(got.out, "waits for a person\n  "); !strings.HasPrefix(ways, first) || strings.Count(ways, "redo: ") != 1 {
+				t.Errorf("%v of one with drift %q:\n%s", args, drift, got.out)
+			}
+		}
+	}
+}

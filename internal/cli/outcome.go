@@ -42,7 +42,6 @@ func (a *app) outcome(d api.Detail, how manner) error {
 			s.card(c.ID, *d.Proposal)
 		}
 		a.waits(s, c.ID, d.Proposal)
-		a.mayRedo(s, d.Proposal)
 		if how.silent != "" {
 			s.line("  you are not asked here: %s", how.silent)
 		}
@@ -107,9 +106,16 @@ func (a *app) waits(s sheet, change string, p *api.Proposal) {
 	if p != nil && p.Card.MarksWord {
 		approve += " --marked"
 	}
+	redo := p != nil && p.Card.Kind == "edit" && p.Card.Moved != nil
+	if redo && len(p.Card.Drift) > 0 { // as it stands it does not land
+		s.line("  redo:    %s", a.command("sallyport change redo "+change))
+	}
 	s.line("  approve: %s", a.command(approve))
 	s.line("  refuse:  %s", a.command("sallyport refuse "+change+` --reason "…"`))
 	s.line("  look:    %s", a.command("sallyport change diff "+change))
+	if redo && len(p.Card.Drift) == 0 && p.Card.ChecksOn != nil {
+		s.line("  redo:    %s", a.command("sallyport change redo "+change))
+	}
 }
 
 // blocked says what a person can do for an agent that the host stopped (SV-091).

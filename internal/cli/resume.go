@@ -150,11 +150,3 @@ func (a *app) hint(d api.Detail) {
 		fmt.Fprintf(a.Err, "%s: %s\n", label, inert.Line(command))
 	}
 }
-
-// mayRedo names the way on for a change that does not fit its branch as it is now.
-func (a *app) mayRedo(s sheet, p *api.Proposal) {
-	if p == nil || p.Card.Kind != "edit" || p.Card.Moved == nil || len(p.Card.Drift) == 0 && p.Card.ChecksOn == nil {
-		return
-	}
-	s.line("  redo:    %s", a.command("sallyport change redo "+p.Change))
-}

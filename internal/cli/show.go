@@ -179,7 +179,6 @@ func (s sheet) stands(a *app, d api.Detail) {
 			s.line("%s %s", s.red("not landed:"), inert.Line(c.Reason))
 		}
 		a.waits(s, c.ID, d.Proposal)
-		a.mayRedo(s, d.Proposal)
 		return
 	case api.RolledBack:
 		s.wentBack(c)
