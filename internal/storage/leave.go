@@ -63,7 +63,13 @@ func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leavin
 			continue
 		}
 		if top == "" && state != change.Finalized && state != change.RolledBack && row.Base != "" {
-			out.Unlanded = append(out.Unlanded, row.ID)
+			something, err := s.holds(ctx, row.ID)
+			if err != nil {
+				return Leaving{}, err
+			}
+			if something {
+				out.Unlanded = append(out.Unlanded, row.ID)
+			}
 		}
 	}
 	if len(going) > 0 {
@@ -82,6 +88,22 @@ func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leavin
 		errs = append(errs, r.leaveDesks(ctx, p, &out))
 	}
 	return out, errors.Join(errs...)
+}
+
+// holds reports whether a change has work that could be kept.
+func (s *Steward) holds(ctx context.Context, c id.Change) (something bool, err error) {
+	err = s.DB.Read(ctx, func(tx store.Tx) error {
+		points, err := tx.Checkpoints(ctx, c)
+		if err != nil {
+			return err
+		}
+		_, something, err = tx.Proposal(ctx, c)
+		for _, p := range points {
+			something = something || len(p.FilesChanged) > 0
+		}
+		return err
+	})
+	return something, err
 }
 
 // open refuses because of changes that have not ended, and names them all.
