@@ -155,7 +155,7 @@ func (c *Controller) inverse(ctx context.Context, row store.Change, t trial.Tria
 	}
 	return c.Lander.Compute(ctx, landing.Order{
 		Landing: id.NewLanding(), Change: row.ID, Project: tried.Project, Branch: tried.Branch, WorkTree: site.CheckedOut,
-		Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.author, Committer: made.committer, Message: made.message,
+		Back: true, Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.author, Committer: made.committer, Message: made.message,
 	})
 }
 

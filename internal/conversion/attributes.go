@@ -42,17 +42,29 @@ type file struct {
 const (
 	blank   = " \t\r\n"
 	lineMax = 2048 // bytes of a line that newer versions of git leave out and older ones read
+
+	linesMax = 20_000  // of all files of one verdict
+	textMax  = 1 << 20 // bytes of them
 )
 
-// parse reads a file of attributes as git does. What versions of git read in different ways is an error.
+// parse reads a file of attributes as git does. What is unusual, and what versions of git read in different ways, is an error.
 func parse(s Source) (file, error) {
 	f := file{Source: s}
 	if strings.IndexByte(s.Text, 0) >= 0 {
 		return f, fmt.Errorf("%s has a NUL byte: git would not read all of it", inert.Path(s.Name))
 	}
+	if strings.HasPrefix(s.Text, "\ufeff") {
+		return f, fmt.Errorf("%s begins with a byte order mark: git may read its first line with it", inert.Path(s.Name))
+	}
 	number := 0
-	for text := range strings.SplitSeq(strings.TrimPrefix(s.Text, "\ufeff"), "\n") {
-		if number++; len(text) >= lineMax-1 && !strings.HasPrefix(strings.TrimLeft(text, blank), "#") {
+	for text := range strings.SplitSeq(s.Text, "\n") {
+		if number++; number > linesMax {
+			return f, fmt.Errorf("%s has more than %d lines", inert.Path(s.Name), linesMax)
+		}
+		if trimmed := strings.TrimLeft(text, blank); strings.HasPrefix(trimmed, `"`) && odd(trimmed) {
+			return f, fmt.Errorf("line %d of %s begins with a quoted pattern that holds an escape other than \\\" and \\\\", number, inert.Path(s.Name))
+		}
+		if len(text) >= lineMax-1 && !strings.HasPrefix(strings.TrimLeft(text, blank), "#") {
 			return f, fmt.Errorf("line %d of %s has more than %d bytes: git may leave it out", number, inert.Path(s.Name), lineMax-2)
 		}
 		l, ok := parseLine(text, s.Macros)
@@ -80,7 +92,10 @@ func parseLine(text string, macros bool) (line, bool) {
 	l := line{}
 	const macro = "[attr]"
 	if len(name) > len(macro) && strings.HasPrefix(name, macro) {
-		l.macro, _, _ = strings.Cut(strings.TrimLeft(name[len(macro):], blank), " ")
+		l.macro = strings.TrimLeft(name[len(macro):], blank)
+		if end := strings.IndexAny(l.macro, blank); end >= 0 {
+			l.macro = l.macro[:end]
+		}
 		if !macros || !named(l.macro) {
 			return line{}, false
 		}
@@ -122,12 +137,31 @@ func named(s string) bool {
 	return s != "" && s[0] != '-' && strings.Trim(s, letters) == ""
 }
 
+// odd reports whether a line has an escape that stands for anything but a quote, a backslash or a byte beyond ASCII. git takes
+// a control byte that is written so for the end of a pattern, or of a name.
+func odd(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		switch next := at(text, i+1); {
+		case next == '"' || next == '\\':
+			i++
+		case (next == '2' || next == '3') && octal(at(text, i+2)) && octal(at(text, i+3)):
+			i += 3
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 // unquote reads a pattern in quotes, as git writes names; false if it is none.
 func unquote(text string) (name, rest string, ok bool) {
 	if text[0] != '"' {
 		return "", "", false
 	}
-	escapes := map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\', '"': '"'}
+	escapes := map[byte]byte{'\\': '\\', '"': '"'}
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -138,7 +172,7 @@ func unquote(text string) (name, rest string, ok bool) {
 		case escapes[at(text, i+1)] != 0:
 			b.WriteByte(escapes[text[i+1]])
 			i++
-		case '0' <= at(text, i+1) && at(text, i+1) <= '3' && octal(at(text, i+2)) && octal(at(text, i+3)):
+		case '2' <= at(text, i+1) && at(text, i+1) <= '3' && octal(at(text, i+2)) && octal(at(text, i+3)):
 			b.WriteByte((text[i+1]-'0')<<6 | (text[i+2]-'0')<<3 | (text[i+3] - '0'))
 			i += 3
 		default:
@@ -152,7 +186,7 @@ func octal(c byte) bool { return '0' <= c && c <= '7' }
 
 // applies reports whether a line is about the file at p.
 func (l *line) applies(m *matcher, folder, p string) bool {
-	if l.macro != "" || l.folders {
+	if m.steps--; m.steps < 0 || l.macro != "" || l.folders {
 		return false
 	}
 	if l.anywhere {
@@ -164,6 +198,7 @@ func (l *line) applies(m *matcher, folder, p string) bool {
 		}
 		p = p[len(folder)+1:]
 	}
+	m.steps -= len(l.pattern)
 	pattern := strings.TrimPrefix(l.pattern, "/")
 	literal := strings.IndexAny(pattern+"*", `*?[\`) // git compares what is no glob first, and so a double star after it begins a pattern
 	if literal > len(p) || !m.same(pattern[:literal], p[:literal]) {
@@ -222,6 +257,9 @@ func up(p string) string {
 // fill takes from a file, the last line first, what nothing before it has said.
 func (s *Set) fill(all map[string]given, f file, p string) {
 	for i := range slices.Backward(f.lines) {
+		if s.matcher.steps < 0 {
+			return
+		}
 		if l := &f.lines[i]; l.applies(s.matcher, f.Folder, p) {
 			s.take(all, l.gives, f.Name)
 		}
@@ -230,6 +268,7 @@ func (s *Set) fill(all map[string]given, f file, p string) {
 
 func (s *Set) take(all map[string]given, gives []attribute, source string) {
 	for _, a := range slices.Backward(gives) {
+		s.matcher.steps -= stepsOfOne
 		if _, known := all[a.name]; known {
 			continue
 		}

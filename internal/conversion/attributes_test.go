@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sallyport/internal/problem"
 )
 
 var asked = []string{"text", "crlf", "eol", "filter", "ident", "working-tree-encoding", "binary", "big", "small"}
@@ -143,13 +145,46 @@ func TestRandomPatternsMatchAsGitMatchesThem(t *testing.T) {
 func TestWhatVersionsOfGitReadDifferentlyIsNotRead(t *testing.T) {
 	for name, text := range map[string]string{
 		"a NUL byte": "*.c filter=x\x00\n", "a reserved name": "*.c builtin_x filter=d\n", "a long line": strings.Repeat("a", lineMax) + " filter=x\n",
+		"a byte order mark": "\ufeff*.c ident\n", "a NUL that is written": "\"*.txt\\000zz\"filter=up\n", "a tab that is written": "\"[attr]foo\\tbar\" filter=lfs\n",
+		"too many lines": strings.Repeat("a b\n", linesMax),
 	} {
 		if _, err := parse(Source{Name: "f", Text: text}); err == nil {
 			t.Errorf("%s was read", name)
 		}
 	}
-	if f, err := parse(Source{Name: "f", Text: "\ufeff*.c ident\n#" + strings.Repeat("a", lineMax)}); err != nil || len(f.lines) != 1 {
+	if f, err := parse(Source{Name: "f", Text: "*.c ident\n#" + strings.Repeat("a", lineMax)}); err != nil || len(f.lines) != 1 {
 		t.Errorf("%v, %v", f, err)
+	}
+}
+
+func TestAMacroIsNamedUpToTheFirstBlank(t *testing.T) {
+	for _, text := range []string{"\"[attr]foo\tbar\" filter=lfs\n* foo\n", "\"[attr]\tfoo bar\" filter=lfs\n* foo\n"} {
+		agree(t, false, "", "", map[string]string{"": text}, []string{"f.txt"})
+	}
+}
+
+func TestTheFilesOfAttributesOfATreeAreBoundedTogether(t *testing.T) {
+	sum := limits{}
+	one := Source{Name: "f", Text: strings.Repeat("a b\n", linesMax/2-1)}
+	if _, err := sum.parse(one); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sum.parse(one); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sum.parse(one); problem.KindOf(err) != problem.Refused {
+		t.Errorf("a third was read: %v", err)
+	}
+}
+
+func TestWhatIsTakenFromLinesIsCounted(t *testing.T) {
+	s := ofTexts(t, config{}, false, "", "", map[string]string{"": strings.Repeat("* a b c d e f g h\n/abcdefgh x\n", 9_000)})
+	s.matcher.steps = 1_000_000
+	for i := 0; s.matcher.steps >= 0; i++ {
+		if i == 10 {
+			t.Fatal("ten paths, 90,000 lines and 720,000 attributes were free")
+		}
+		s.of("f")
 	}
 }
 

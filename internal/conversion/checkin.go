@@ -26,13 +26,19 @@ func (s Settings) At(ctx context.Context, host git.Dir, commit git.OID, paths []
 	}
 	out := make([]Path, len(paths))
 	for i, p := range paths {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if set.matcher.steps < 0 {
+			return nil, tooSlow()
+		}
 		a, because := set.action(p)
 		if out[i].action = a; a != (action{}) {
 			out[i].Why = because.inert()
 		}
 	}
 	if set.matcher.steps < 0 {
-		return nil, unclear("its patterns take too long to match")
+		return nil, tooSlow()
 	}
 	return out, nil
 }

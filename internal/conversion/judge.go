@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 
 	"sallyport/internal/git"
 	"sallyport/internal/inert"
@@ -49,19 +50,37 @@ func (s Settings) Judge(ctx context.Context, host git.Dir, base git.OID, edits [
 		return nil, err
 	}
 	if j.after = j.before; len(rules) > 0 {
-		if j.after, err = s.set(ctx, host, j.stay.overlaid(rules)); err != nil {
+		all, err := j.stay.overlaid(rules)
+		if err != nil {
+			return nil, err
+		}
+		if j.after, err = s.set(ctx, host, all); err != nil {
 			return nil, err
 		}
 	}
-	j.collect(edits)
+	if err := j.collect(ctx, edits); err != nil {
+		return nil, err
+	}
 	if err := j.read(ctx); err != nil {
 		return nil, err
 	}
-	out := j.refusals()
+	out := append(s.ownRules(edits), j.refusals()...)
 	if j.before.matcher.steps < 0 || j.after.matcher.steps < 0 {
-		return nil, unclear("its patterns take too long to match")
+		return nil, tooSlow()
 	}
 	return out, nil
+}
+
+// ownRules refuses the edits of files of attributes that lie in the work tree by another name: they were read as they are
+// before the edit.
+func (s Settings) ownRules(edits []git.Edit) (out []Refusal) {
+	for _, e := range edits {
+		p := strings.ToLower(e.Path) // some file systems take capitals for small letters
+		if slices.ContainsFunc(s.inside, func(in string) bool { return strings.HasPrefix(strings.ToLower(in)+"/", p+"/") }) {
+			out = append(out, Refusal{e.Path, "the settings of git read attributes from it, or through it"})
+		}
+	}
+	return out
 }
 
 // kept is what an edit of attributes may reach: the files of attributes of a tree, and all its other files.
@@ -70,18 +89,21 @@ type kept struct {
 	files      []git.Edit // Old and New are the same
 }
 
-func (k kept) overlaid(rules []git.Edit) blobs {
+func (k kept) overlaid(rules []git.Edit) (blobs, error) {
 	all := blobs{}
 	for folder, oid := range k.attributes {
 		all[folder] = oid
 	}
 	for _, e := range rules {
 		delete(all, up(e.Path))
-		if regular(e.New) {
+		switch {
+		case regular(e.New):
 			all[up(e.Path)] = e.New.OID
+		case e.New.Mode == git.Symlink:
+			return nil, linked(e.Path)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // of reads the attributes of a commit, as far as they are about the edits; where they change themselves, all of them, and
@@ -89,14 +111,21 @@ func (k kept) overlaid(rules []git.Edit) blobs {
 func (s Settings) of(ctx context.Context, host git.Dir, commit git.OID, edits, rules []git.Edit) (*Set, kept, error) {
 	k := kept{attributes: blobs{}}
 	if len(rules) > 0 {
+		folders := map[string]bool{}
+		for _, e := range rules {
+			folders[up(e.Path)] = true
+		}
 		err := host.List(ctx, commit, func(p string, e git.Entry, _ int64) error {
+			if e.Mode == git.Symlink && path.Base(p) == FileName {
+				return linked(p)
+			}
 			if !regular(e) {
 				return nil
 			}
 			if path.Base(p) == FileName {
 				k.attributes[up(p)] = e.OID
 			}
-			if reached(p, rules) {
+			if reached(p, folders) {
 				k.files = append(k.files, git.Edit{Path: p, Old: e, New: e})
 			}
 			return nil
@@ -120,6 +149,9 @@ func (s Settings) of(ctx context.Context, host git.Dir, commit git.OID, edits, r
 		return nil, k, err
 	}
 	for i, e := range found {
+		if e.Mode == git.Symlink {
+			return nil, k, linked(paths[i])
+		}
 		if regular(e) {
 			k.attributes[up(paths[i])] = e.OID
 		}
@@ -128,13 +160,16 @@ func (s Settings) of(ctx context.Context, host git.Dir, commit git.OID, edits, r
 	return set, k, err
 }
 
-// reached reports whether one of the files of attributes is about p.
-func reached(p string, rules []git.Edit) bool {
-	return slices.ContainsFunc(rules, func(e git.Edit) bool { return below(p, up(e.Path)) })
-}
-
-func below(p, folder string) bool {
-	return folder == "" || len(p) > len(folder) && p[len(folder)] == '/' && p[:len(folder)] == folder
+// reached reports whether p lies below one of some folders.
+func reached(p string, folders map[string]bool) bool {
+	for folder := up(p); ; folder = up(folder) {
+		if folders[folder] {
+			return true
+		}
+		if folder == "" {
+			return false
+		}
+	}
 }
 
 // judgement is one verdict in the making.
@@ -159,16 +194,31 @@ type ruled struct {
 }
 
 // collect finds the paths that git does anything to.
-func (j *judgement) collect(edits []git.Edit) {
-	for _, e := range edits {
-		j.add(ruled{Edit: e})
+func (j *judgement) collect(ctx context.Context, edits []git.Edit) error {
+	add := func(r ruled) error {
+		if j.before.matcher.steps < 0 || j.after.matcher.steps < 0 {
+			return tooSlow()
+		}
+		j.add(r)
+		return ctx.Err()
 	}
-	for _, e := range j.stay.files {
-		if _, edited := j.edited[e.Path]; !edited {
-			j.add(ruled{Edit: e, stays: true})
+	for _, e := range edits {
+		if err := add(ruled{Edit: e}); err != nil {
+			return err
 		}
 	}
+	for _, e := range j.stay.files {
+		if _, edited := j.edited[e.Path]; edited {
+			continue
+		}
+		if err := add(ruled{Edit: e, stays: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+func tooSlow() error { return unclear("its patterns take too long to match") }
 
 func (j *judgement) add(r ruled) {
 	if regular(r.Old) {

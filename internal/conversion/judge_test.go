@@ -46,6 +46,8 @@ func TestAChangeToWhatGitConvertsIsRefusedByNameAndNothingElse(t *testing.T) {
 		"attributes that go":           {writes: map[string]string{".gitattributes": "-"}, want: []string{".gitattributes", "a.bin (filter=lfs in .gitattributes)"}},
 		"attributes further in":        {writes: map[string]string{"sub/.gitattributes": "*.bin -filter\n"}, want: []string{"sub/.gitattributes", "sub/b.bin"}},
 		"attributes of what comes too": {writes: map[string]string{".gitattributes": standing[".gitattributes"] + "*.new eol=crlf\n", "b.new": "a\n"}, want: []string{"b.new", "eol=crlf"}},
+		"the person's own":             {writes: map[string]string{".config/git/attributes": "*.go filter=x\n"}, want: []string{".config/git/attributes", "read attributes from it"}},
+		"a folder of the person's own": {writes: map[string]string{".config": "x"}, want: []string{".config", "read attributes from it"}},
 		"texts that have CRLF":         {writes: map[string]string{"auto/.gitattributes": "* text\n"}, want: []string{"auto/.gitattributes", "auto/crlf"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +92,33 @@ func TestAChangeToWhatGitConvertsIsRefusedByNameAndNothingElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAFileOfAttributesThatIsALinkIsRefused(t *testing.T) {
+	run := repository(t, standing)
+	top := strings.TrimSpace(run("", "rev-parse", "--show-toplevel"))
+	oid := strings.TrimSpace(run("* eol=crlf", "hash-object", "-w", "--no-filters", "--stdin"))
+	p, err := git.Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Read(t.Context(), p, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := git.Entry{Mode: git.Symlink, OID: git.OID(oid)}
+	file := git.Entry{Mode: git.File, OID: git.OID(oid)}
+	refused := func(what string, edits ...git.Edit) {
+		t.Helper()
+		base := git.OID(strings.TrimSpace(run("", "write-tree")))
+		if _, err := s.Judge(t.Context(), p.Common(disk.Ops{}), base, edits, Propose); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "is a link") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("one that comes", git.Edit{Path: "new/.gitattributes", New: link})
+	run("120000 "+oid+"\tauto/.gitattributes\x00", "update-index", "-z", "--index-info")
+	refused("one beside an edit", git.Edit{Path: "auto/crlf", Old: file, New: file})
+	refused("one beside an edit of attributes", git.Edit{Path: "sub/.gitattributes", New: file})
 }
 
 func keys(m map[string]string) func(yield func(string) bool) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +23,7 @@ type Settings struct {
 	below  []file
 	config config
 	fold   bool
+	inside []string          // paths of the work tree that the settings are read from, or through
 	live   map[string]string // texts of .gitattributes in a work tree, by folder, that count instead of the tree's
 }
 
@@ -60,11 +60,12 @@ func Said(name, text string) ([]string, error) {
 // said names the attributes of a file that convert other files, whatever they apply to.
 func (f file) said() []string {
 	var said []string
+	had := map[string]bool{}
 	for _, l := range f.lines {
 		for _, a := range l.gives {
 			g := given{a.value, f.Name, a.plain}
-			if text := (why{g.says(a.name), f.Name}).inert(); converts(a.name, g) && !slices.Contains(said, text) {
-				said = append(said, text)
+			if text := (why{g.says(a.name), f.Name}).inert(); converts(a.name, g) && !had[text] {
+				had[text], said = true, append(said, text)
 			}
 		}
 	}
@@ -77,9 +78,13 @@ const systemAttributes = "/etc/gitattributes"
 // Read reads the settings of a project, with the configuration of its owner, whose home folder is home; "" = as the system
 // says. Errors: problem.Refused for what cannot be told, naming it.
 func Read(ctx context.Context, p git.Project, home string) (Settings, error) {
-	set, home, err := p.Settings(ctx, home, `^core\.(autocrlf|eol|ignorecase|attributesfile)$`)
+	set, home, err := p.Settings(ctx, home, `^(core\.(autocrlf|eol|ignorecase|attributesfile)|attr\.tree)$`)
 	if err != nil {
 		return Settings{}, fmt.Errorf("read how %q converts files: %w", p.Top, err)
+	}
+	if tree, ok := set["attr.tree"]; ok {
+		return Settings{}, problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" config --show-origin attr.tree",
+			"%q takes its attributes from another tree (attr.tree=%s), which sallyport does not read", p.Top, inert.Line(tree))
 	}
 	s := Settings{config: config{eol: strings.ToLower(set["core.eol"])}}
 	if s.config.auto, err = truth(p, set, "core.autocrlf", "input"); err != nil {
@@ -105,6 +110,7 @@ func Read(ctx context.Context, p git.Project, home string) (Settings, error) {
 		{theirs, theirs, &s.below},
 		{systemAttributes, systemAttributes, &s.below},
 	} {
+		s.inside = append(s.inside, p.Below(f.path)...)
 		text, err := read(f.path, p.UID)
 		if err != nil {
 			return Settings{}, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strings"
 
 	"sallyport/internal/git"
 	"sallyport/internal/inert"
@@ -15,7 +16,7 @@ import (
 const FileName = ".gitattributes"
 
 // filesMax is how many of them are read.
-const filesMax = 10_000
+const filesMax = 2_000
 
 // blobs is where the .gitattributes of a tree are: by folder, "" = the top.
 type blobs map[string]git.OID
@@ -31,6 +32,7 @@ func (s Settings) set(ctx context.Context, host git.Dir, in blobs) (*Set, error)
 	for folder, oid := range in {
 		folders, oids = append(folders, folder), append(oids, oid)
 	}
+	sum := limits{}
 	i := 0
 	err := host.Blobs(ctx, oids, func(_ git.OID, size int64, r io.Reader) error {
 		name := path.Join(folders[i], FileName)
@@ -41,9 +43,9 @@ func (s Settings) set(ctx context.Context, host git.Dir, in blobs) (*Set, error)
 		if err != nil {
 			return fmt.Errorf("read %q: %w", name, err)
 		}
-		f, err := parse(Source{Name: name, Folder: folders[i], Text: string(text), Macros: folders[i] == ""})
+		f, err := sum.parse(Source{Name: name, Folder: folders[i], Text: string(text), Macros: folders[i] == ""})
 		if err != nil {
-			return unclear(err.Error())
+			return err
 		}
 		made.tree[folders[i]] = f
 		i++
@@ -53,15 +55,35 @@ func (s Settings) set(ctx context.Context, host git.Dir, in blobs) (*Set, error)
 		return nil, err
 	}
 	for folder, text := range s.live {
-		f, err := parse(Source{Name: path.Join(folder, FileName), Folder: folder, Text: text, Macros: folder == ""})
+		f, err := sum.parse(Source{Name: path.Join(folder, FileName), Folder: folder, Text: text, Macros: folder == ""})
 		if err != nil {
-			return nil, unclear(err.Error())
+			return nil, err
 		}
 		made.tree[folder] = f
 	}
 	made.learn()
 	return made, nil
 }
+
+// limits counts what the files of attributes of one tree hold together.
+type limits struct{ bytes, lines int }
+
+// parse reads one more file. Errors: Unclear for one that versions of git read in different ways, and for too much in all.
+func (l *limits) parse(s Source) (file, error) {
+	l.bytes += len(s.Text)
+	l.lines += strings.Count(s.Text, "\n") + 1
+	if l.bytes > textMax || l.lines > linesMax {
+		return file{}, unclear(fmt.Sprintf("its files %s have more than %d bytes or %d lines together", FileName, textMax, linesMax))
+	}
+	f, err := parse(s)
+	if err != nil {
+		return f, unclear(err.Error())
+	}
+	return f, nil
+}
+
+// linked says that a file of attributes is a link: git takes the text of the link for attributes.
+func linked(name string) error { return unclear(inert.Path(name) + " is a link") }
 
 // Unclear says that what git would convert cannot be told. Nothing lands then.
 type Unclear struct{ error }

@@ -16,8 +16,12 @@ type matcher struct {
 	steps int  // that are left; below zero nothing is known
 }
 
-// stepsMax is how many characters are compared for one verdict: some seconds.
-const stepsMax = 400_000_000
+const (
+	// stepsMax is how many characters are compared for one verdict: about two seconds.
+	stepsMax = 200_000_000
+	// stepsOfOne is what an attribute that is taken counts as.
+	stepsOfOne = 20
+)
 
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {

@@ -174,6 +174,10 @@ func below(tops []string, path string) (found []string) {
 	return found
 }
 
+// Below returns where an absolute path, and each link on its way, lies in the work trees of the repository, from their tops.
+// What lies in the git folder does not count.
+func (p Project) Below(path string) []string { return below(p.tops(), path) }
+
 // linksMax is how many links the system follows for one path.
 const linksMax = 40
 

@@ -24,7 +24,7 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	defer s.close()
 	made := Landing{
 		ID: o.Landing, Change: o.Change, Project: o.Project, Branch: o.Branch, WorkTree: o.WorkTree,
-		Message: o.Message, Signing: o.Signing, Author: o.Author, Committer: o.Committer, Home: o.Home, Started: time.Now().UTC(),
+		Message: o.Message, Signing: o.Signing, Author: o.Author, Committer: o.Committer, Home: o.Home, Back: o.Back, Started: time.Now().UTC(),
 	}
 	if o.New {
 		if made.New, err = s.toMake(ctx, o.Branch, o.Base); err != nil {

@@ -12,10 +12,11 @@ import (
 )
 
 // asStored refuses, by name, what git would convert between its store and a checkout, by the attributes of the branch as it is,
-// of what lands, and of the work tree: the files that would be exchanged are others than the store's. It is asked of what goes
-// back, too.
+// of what lands, and of the work tree: the files that would be exchanged are others than the store's. It is asked of a rollback that
+// a person approves, too. It is not asked of the way back of a trial, which nothing may hold up or slow down: that writes the
+// files which stood there when the trial began.
 func (l *Lander) asStored(ctx context.Context, s *site, made *Landing) error {
-	if len(made.Edits) == 0 {
+	if len(made.Edits) == 0 || made.Back {
 		return nil
 	}
 	settings, err := conversion.Read(ctx, made.Project, made.Home)

@@ -37,6 +37,7 @@ type Landing struct {
 	Author    git.Signature `json:"author"`
 	Committer git.Signature `json:"committer"`
 	Signing   *git.Signing  `json:"-"`       // how the commit is signed, before the row is written; nil = it is not
+	Back      bool          `json:"-"`       // it takes back what has landed, and is not judged anew
 	Home      string        `json:"-"`       // whose configuration of git counts, before the row is written; "" = the owner's
 	Staging   string        `json:"staging"` // folder on the work tree's file system that holds replaced and coming files
 	Started   time.Time     `json:"started"`
@@ -82,5 +83,6 @@ type Order struct {
 	Message   string
 	Author    git.Signature
 	Committer git.Signature
+	Back      bool   // it takes back what has landed: the files that stood there come back, whatever git would convert by now
 	Home      string // folder whose git configuration counts; "" = that of the repository's owner
 }

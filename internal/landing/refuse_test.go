@@ -273,6 +273,20 @@ func TestWhatComesToBeConvertedWhileALandingIsUnderWayIsRefused(t *testing.T) {
 	}
 }
 
+// The way back of a trial writes the files that stood there, whatever a person has come to convert, and however long that takes to tell.
+func TestWhatGoesBackIsNotHeldUpByWhatGitConvertsByNow(t *testing.T) {
+	r, o := plain(t)
+	put(t, filepath.Join(r.Top, ".git/info/attributes"), "a eol=crlf\n", 0o644)
+	if err := attempt(&landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrConverts) {
+		t.Fatalf("error is %v", err)
+	}
+	o.Back = true
+	j := &journal{}
+	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil || j.row.State != landing.Landed {
+		t.Errorf("%s %q, %v", j.row.State, j.row.Reason, err)
+	}
+}
+
 func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 	r, o := plain(t)
 	before := look(t, r.Top)

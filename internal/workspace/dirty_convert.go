@@ -115,8 +115,13 @@ func (u uncommitted) attributes(top int, paths []string) (map[string]string, err
 			continue
 		}
 		f, st, err := theirBytes(top, p)
-		if err != nil || f == nil {
-			return live, err
+		if err != nil {
+			return nil, err
+		}
+		if f == nil { // it is deleted, or no file: nothing counts there
+			folder, _ := path.Split(p)
+			live[path.Clean("/" + folder)[1:]] = ""
+			continue
 		}
 		text, err := io.ReadAll(io.LimitReader(f, attributesMax))
 		f.Close()

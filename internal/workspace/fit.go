@@ -67,18 +67,18 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 	return nil
 }
 
-// attributesMax is the size of the longest .gitattributes that is read.
+// attributesMax is how many bytes of .gitattributes are read of a commit.
 const attributesMax = 1 << 20
 
 // attributesFilesMax is how many of them.
-const attributesFilesMax = 10_000
+const attributesFilesMax = 2_000
 
 // fitTree looks at every entry of the base once. A few objects can stand for any number of files:
 // what is more than a workspace may hold is refused before anything is made of it.
 func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (converts []string, err error) {
 	var paths []string
 	var blobs []git.OID
-	entries, bytes := 0, int64(0)
+	entries, bytes, attributes := 0, int64(0), int64(0)
 	count := "git -C " + shellWord(top) + " ls-tree -r --name-only " + string(base) + " | wc"
 	err = host.List(ctx, base, func(p string, e git.Entry, size int64) error {
 		entries, bytes = entries+1, bytes+int64(len(p))
@@ -89,9 +89,11 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 			return problem.Errorf(problem.Refused, count, "the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, m.limits.PathBytes)
 		case len(p) > pathMax:
 			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, pathMax, p)
-		case e.Mode != git.Symlink && path.Base(p) == conversion.FileName:
-			if size > attributesMax {
-				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "%q has %d bytes; at most %d are read", p, size, attributesMax)
+		case e.Mode == git.Symlink && path.Base(p) == conversion.FileName:
+			return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "%q is a link, and git takes the text of the link for attributes", p)
+		case path.Base(p) == conversion.FileName:
+			if attributes += size; attributes > attributesMax {
+				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "up to %q the files .gitattributes have %d bytes together; at most %d are read", p, attributes, attributesMax)
 			}
 			if len(paths) == attributesFilesMax {
 				return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files .gitattributes", base, attributesFilesMax)

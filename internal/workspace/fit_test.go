@@ -140,7 +140,9 @@ func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
 		tree = wt.Git(t, p.Top, "write-tree")
 	}
 	bomb := git.OID(wt.Git(t, p.Top, "commit-tree", "-m", "bomb", tree))
-	for limit, limits := range map[string]workspace.Limits{"limit entries": {Entries: 5000}, "limit path bytes": {PathBytes: 50_000}} {
+	for limit, limits := range map[string]workspace.Limits{
+		"limit entries": {Entries: 1500}, "limit path bytes": {PathBytes: 15_000}, "more than 2000 files .gitattributes": {},
+	} {
 		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: limits})
 		if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
 			t.Errorf("%s: %v", limit, err)

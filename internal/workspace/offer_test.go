@@ -227,6 +227,24 @@ func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
 	}
 }
 
+func TestAttributesThatAreNotCommittedCountBesideOnesThatAreDeleted(t *testing.T) {
+	m := manager(t)
+	p, _ := wt.Project(t, map[string]string{"a/.gitattributes": "*.x text\n", "z/.gitattributes": "*.x text\n", "z/one.txt": "1\n"})
+	head := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+	if err := os.Remove(filepath.Join(p.Top, "a/.gitattributes")); err != nil {
+		t.Fatal(err)
+	}
+	wt.Files(t, p.Top, map[string]string{"z/.gitattributes": "*.txt working-tree-encoding=UTF-16\n", "z/one.txt": "2\r\n"})
+	s, err := conversion.Read(t.Context(), p, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "z/one.txt") {
+		t.Errorf("error is %v", err)
+	}
+}
+
 // A file that a filter made in the same moment as the index was written may have been written again since: only git, which runs the
 // filter, can tell. It is no uncommitted work, and the command that is named makes it sure.
 func TestAFilteredFileAsNewAsTheIndexIsToldByTheNamedCommand(t *testing.T) {
