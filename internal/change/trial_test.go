@@ -243,6 +243,23 @@ func TestATrialThatNobodyConfirmsGoesBackAtItsDeadline(t *testing.T) {
 	})
 }
 
+func TestATrialGoesBackAlsoWhereGitHasComeToConvertItsFiles(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.serve()
+		c, _ := h.daemon()
+		chg := h.land(c, nil)
+		tried := h.asked(c, chg)
+		if err := os.WriteFile(filepath.Join(h.repo, ".git/info/attributes"), []byte("*.txt eol=crlf\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(tried.Expires.In + time.Second)
+		h.is(c, chg, change.RolledBack)
+		if h.page() != "one\n" {
+			t.Errorf("the page is %q", h.page())
+		}
+	})
+}
+
 // TestExactlyOneOfConfirmRollbackAndTimerWins is I7, all three in the same tick and in every order.
 func TestExactlyOneOfConfirmRollbackAndTimerWins(t *testing.T) {
 	for _, before := range []time.Duration{time.Nanosecond, 0} { // just in time, and on the dot: the time was over

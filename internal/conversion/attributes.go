@@ -43,8 +43,9 @@ const (
 	blank   = " \t\r\n"
 	lineMax = 2048 // bytes of a line that newer versions of git leave out and older ones read
 
-	linesMax = 20_000  // of all files of one verdict
-	textMax  = 1 << 20 // bytes of them
+	FilesMax = 2_000   // files of attributes that are read of a tree
+	TextMax  = 1 << 20 // bytes of them together, and of any other file of attributes
+	linesMax = 20_000  // lines of them together
 )
 
 // parse reads a file of attributes as git does. What is unusual, and what versions of git read in different ways, is an error.
@@ -161,7 +162,6 @@ func unquote(text string) (name, rest string, ok bool) {
 	if text[0] != '"' {
 		return "", "", false
 	}
-	escapes := map[byte]byte{'\\': '\\', '"': '"'}
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -169,8 +169,8 @@ func unquote(text string) (name, rest string, ok bool) {
 			return b.String(), text[i+1:], true
 		case c != '\\':
 			b.WriteByte(c)
-		case escapes[at(text, i+1)] != 0:
-			b.WriteByte(escapes[text[i+1]])
+		case at(text, i+1) == '"' || at(text, i+1) == '\\':
+			b.WriteByte(text[i+1])
 			i++
 		case '2' <= at(text, i+1) && at(text, i+1) <= '3' && octal(at(text, i+2)) && octal(at(text, i+3)):
 			b.WriteByte((text[i+1]-'0')<<6 | (text[i+2]-'0')<<3 | (text[i+3] - '0'))

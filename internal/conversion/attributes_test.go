@@ -164,7 +164,7 @@ func TestAMacroIsNamedUpToTheFirstBlank(t *testing.T) {
 }
 
 func TestTheFilesOfAttributesOfATreeAreBoundedTogether(t *testing.T) {
-	sum := limits{}
+	sum := Limits{}
 	one := Source{Name: "f", Text: strings.Repeat("a b\n", linesMax/2-1)}
 	if _, err := sum.parse(one); err != nil {
 		t.Fatal(err)

@@ -184,7 +184,7 @@ func FuzzNoLineHidesAFilter(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		said, err := Said("f", text+"\n* filter=lfs\n")
+		said, err := (&Limits{}).Said("f", text+"\n* filter=lfs\n")
 		if err == nil && !slices.Contains(said, "filter=lfs in f") {
 			t.Errorf("%q hides a filter: %q", text, said)
 		}

@@ -47,12 +47,12 @@ func (s Settings) Said() []string {
 	return said
 }
 
-// Said names what converts files in a .gitattributes, once each. Errors: Unclear for a file that versions of git read in different
-// ways.
-func Said(name, text string) ([]string, error) {
-	f, err := parse(Source{Name: name, Text: text, Macros: true})
+// Said names what converts files in one more .gitattributes of a tree, once each. Errors: Unclear for a file that versions of git
+// read in different ways, and where the files hold too much together.
+func (l *Limits) Said(name, text string) ([]string, error) {
+	f, err := l.parse(Source{Name: name, Text: text, Macros: true})
 	if err != nil {
-		return nil, unclear(err.Error())
+		return nil, err
 	}
 	return f.said(), nil
 }
@@ -151,9 +151,6 @@ func pathOf(p git.Project, named, home string) (string, error) {
 		"%q has its attributes in %s (core.attributesFile); only an absolute path, or one below ~/, is read", p.Top, inert.Path(named))
 }
 
-// fileMax is the size of the longest file of attributes that is read.
-const fileMax = 1 << 20
-
 // read reads a file of attributes that the owner of a repository may read; "" if there is none.
 func read(path string, owner uint32) (string, error) {
 	refuse := func(why any) (string, error) {
@@ -176,8 +173,8 @@ func read(path string, owner uint32) (string, error) {
 		return refuse(err)
 	case st.Mode&unix.S_IFMT == unix.S_IFCHR: // /dev/null
 		return "", nil
-	case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > fileMax:
-		return refuse(fmt.Sprintf("it is no regular file of at most %d bytes", fileMax))
+	case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > TextMax:
+		return refuse(fmt.Sprintf("it is no regular file of at most %d bytes", TextMax))
 	case st.Uid != owner && st.Mode&0o004 == 0: // a repository could name any file of ours
 		return refuse("it belongs to somebody else")
 	}
@@ -186,7 +183,7 @@ func read(path string, owner uint32) (string, error) {
 		return refuse(err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, fileMax))
+	text, err := io.ReadAll(io.LimitReader(f, TextMax))
 	if err != nil {
 		return refuse(err)
 	}

@@ -15,29 +15,26 @@ import (
 // FileName is what a file of attributes is called in a tree.
 const FileName = ".gitattributes"
 
-// filesMax is how many of them are read.
-const filesMax = 2_000
-
 // blobs is where the .gitattributes of a tree are: by folder, "" = the top.
 type blobs map[string]git.OID
 
 // set reads the files of attributes of a tree, and joins them with the settings.
 func (s Settings) set(ctx context.Context, host git.Dir, in blobs) (*Set, error) {
 	made := &Set{above: s.above, below: s.below, config: s.config, tree: map[string]file{}, matcher: &matcher{fold: s.fold, steps: stepsMax}}
-	if len(in) > filesMax {
-		return nil, unclear(fmt.Sprintf("there are more than %d files %s", filesMax, FileName))
+	if len(in) > FilesMax {
+		return nil, unclear(fmt.Sprintf("there are more than %d files %s", FilesMax, FileName))
 	}
 	var folders []string
 	var oids []git.OID
 	for folder, oid := range in {
 		folders, oids = append(folders, folder), append(oids, oid)
 	}
-	sum := limits{}
+	sum := Limits{}
 	i := 0
 	err := host.Blobs(ctx, oids, func(_ git.OID, size int64, r io.Reader) error {
 		name := path.Join(folders[i], FileName)
-		if size > fileMax {
-			return unclear(fmt.Sprintf("%s has %d bytes; at most %d are read", inert.Path(name), size, fileMax))
+		if size > TextMax {
+			return unclear(fmt.Sprintf("%s has %d bytes; at most %d are read", inert.Path(name), size, TextMax))
 		}
 		text, err := io.ReadAll(r)
 		if err != nil {
@@ -65,15 +62,15 @@ func (s Settings) set(ctx context.Context, host git.Dir, in blobs) (*Set, error)
 	return made, nil
 }
 
-// limits counts what the files of attributes of one tree hold together.
-type limits struct{ bytes, lines int }
+// Limits counts what the files of attributes of one tree hold together. The zero value is ready.
+type Limits struct{ bytes, lines int }
 
 // parse reads one more file. Errors: Unclear for one that versions of git read in different ways, and for too much in all.
-func (l *limits) parse(s Source) (file, error) {
+func (l *Limits) parse(s Source) (file, error) {
 	l.bytes += len(s.Text)
 	l.lines += strings.Count(s.Text, "\n") + 1
-	if l.bytes > textMax || l.lines > linesMax {
-		return file{}, unclear(fmt.Sprintf("its files %s have more than %d bytes or %d lines together", FileName, textMax, linesMax))
+	if l.bytes > TextMax || l.lines > linesMax {
+		return file{}, unclear(fmt.Sprintf("its files %s have more than %d bytes or %d lines together", FileName, TextMax, linesMax))
 	}
 	f, err := parse(s)
 	if err != nil {

@@ -28,7 +28,7 @@ const personMax = 10 * time.Second
 func (p Project) Person(ctx context.Context, home string) (Person, error) {
 	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
 	defer done()
-	set, err := p.settings(ctx, home, `^(user|author|committer)\.(name|email)$`)
+	set, _, err := p.Settings(ctx, home, `^(user|author|committer)\.(name|email)$`)
 	if err != nil {
 		return Person{}, fmt.Errorf("read who commits in %q: %w", p.Top, err)
 	}
@@ -46,21 +46,6 @@ func (p Project) Person(ctx context.Context, home string) (Person, error) {
 		return s
 	}
 	return Person{Author: pick("author"), Committer: pick("committer")}, nil
-}
-
-// settings returns what git's configuration says of the keys that match, by key in small letters; the last word counts.
-func (p Project) settings(ctx context.Context, home, keys string) (map[string]string, error) {
-	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Args: []string{"config", "--null", "--get-regexp", keys}, Home: p.home(home)})
-	var failed *Failure
-	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
-		return nil, err
-	}
-	set := map[string]string{}
-	for record := range strings.SplitSeq(string(out), "\x00") {
-		key, value, _ := strings.Cut(record, "\n")
-		set[strings.ToLower(key)] = value
-	}
-	return set, nil
 }
 
 // Settings returns what the configuration of the repository, of its owner and of the system says of the keys that match, by key in

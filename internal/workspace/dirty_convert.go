@@ -123,12 +123,12 @@ func (u uncommitted) attributes(top int, paths []string) (map[string]string, err
 			live[path.Clean("/" + folder)[1:]] = ""
 			continue
 		}
-		text, err := io.ReadAll(io.LimitReader(f, attributesMax))
+		text, err := io.ReadAll(io.LimitReader(f, conversion.TextMax))
 		f.Close()
 		if err != nil {
 			return nil, err
 		}
-		if st.Size <= attributesMax {
+		if st.Size <= conversion.TextMax {
 			folder, _ := path.Split(p)
 			live[path.Clean("/" + folder)[1:]] = string(text)
 		}

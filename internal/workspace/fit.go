@@ -67,12 +67,6 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 	return nil
 }
 
-// attributesMax is how many bytes of .gitattributes are read of a commit.
-const attributesMax = 1 << 20
-
-// attributesFilesMax is how many of them.
-const attributesFilesMax = 2_000
-
 // fitTree looks at every entry of the base once. A few objects can stand for any number of files:
 // what is more than a workspace may hold is refused before anything is made of it.
 func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (converts []string, err error) {
@@ -92,11 +86,11 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 		case e.Mode == git.Symlink && path.Base(p) == conversion.FileName:
 			return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "%q is a link, and git takes the text of the link for attributes", p)
 		case path.Base(p) == conversion.FileName:
-			if attributes += size; attributes > attributesMax {
-				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "up to %q the files .gitattributes have %d bytes together; at most %d are read", p, attributes, attributesMax)
+			if attributes += size; attributes > conversion.TextMax {
+				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "up to %q the files .gitattributes have %d bytes together; at most %d are read", p, attributes, conversion.TextMax)
 			}
-			if len(paths) == attributesFilesMax {
-				return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files .gitattributes", base, attributesFilesMax)
+			if len(paths) == conversion.FilesMax {
+				return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files .gitattributes", base, conversion.FilesMax)
 			}
 			paths, blobs = append(paths, p), append(blobs, e.OID)
 		}
@@ -105,13 +99,14 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 	if err != nil {
 		return nil, err
 	}
+	var together conversion.Limits
 	i := 0
 	err = host.Blobs(ctx, blobs, func(_ git.OID, _ int64, r io.Reader) error {
 		text, err := io.ReadAll(r)
 		if err != nil {
 			return fmt.Errorf("read %q: %w", paths[i], err)
 		}
-		said, err := conversion.Said(paths[i], string(text))
+		said, err := together.Said(paths[i], string(text))
 		if err != nil {
 			return problem.Errorf(problem.Refused, host.Command("show "+shellWord(string(base)+":"+paths[i])), "%w", err)
 		}
