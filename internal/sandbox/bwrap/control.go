@@ -30,6 +30,9 @@ func (p *process) serve(spec sandbox.Spec) {
 		from.close()
 		if err != nil {
 			p.failStart(err)
+			if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
+				p.heard = fmt.Errorf("hear the sandbox's init: %w", err)
+			}
 			// Nobody inside may go on unwatched.
 			p.Kill()
 			return

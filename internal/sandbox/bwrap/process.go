@@ -55,6 +55,7 @@ type process struct {
 	attached map[int]*attached
 	numbers  int
 
+	heard  error         // why no more was heard of init, before its end; read once served is closed
 	served chan struct{} // closed when the control socket has nothing more to tell
 	done   chan struct{} // closed when nothing is left
 	exit   sandbox.Exit
@@ -112,7 +113,7 @@ func (p *process) finish(waited error) {
 		p.err = errors.Join(p.err, waited)
 	}
 	p.exit = p.judge()
-	p.err = errors.Join(p.err, p.groups.remove())
+	p.err = errors.Join(p.err, p.heard, p.lastWords(), p.groups.remove())
 	var never error
 	// What has written has run, and so has what broke a limit of its own; init may have been ended before it could say so.
 	if broke := p.exit.Limit; p.output.Load() == 0 && (broke == nil || broke.Name == sandbox.Time) {
@@ -125,6 +126,21 @@ func (p *process) finish(waited error) {
 	}
 	p.mu.Unlock()
 	<-p.tail.done
+}
+
+// lastWords is what init said, or its runtime, when it came to an end that nobody had asked for and no limit explains.
+func (p *process) lastWords() error {
+	p.mu.Lock()
+	explained := p.ended != nil || p.limit != nil
+	p.mu.Unlock()
+	if explained || p.exit.Limit != nil {
+		return nil
+	}
+
+	if said := p.said(); said != "" {
+		return fmt.Errorf("the sandbox's init ended by itself: %q", said)
+	}
+	return nil
 }
 
 // awaitGone waits until the process of a pidfd has ended.
