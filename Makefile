@@ -2,7 +2,7 @@
 
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS   = -s -w -X sallyport/internal/api.build=$(VERSION)
+LDFLAGS   = -s -w -X sallyport/internal/door/api.build=$(VERSION)
 STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
@@ -26,7 +26,7 @@ build: ## bin/sallyport, bin/sallyport-runner and bin/sallyport-keeper, static
 	@mkdir -p bin
 	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-runner ./cmd/sallyport-runner
 	@chmod go-w bin/sallyport-runner
-	$(STATIC) -ldflags "$(LDFLAGS) -X sallyport/internal/sandbox/bwrap.runnerSum=$$(sha256sum bin/sallyport-runner | cut -c -64)" -o bin/sallyport ./cmd/sallyport
+	$(STATIC) -ldflags "$(LDFLAGS) -X sallyport/internal/port/sandbox/bwrap.runnerSum=$$(sha256sum bin/sallyport-runner | cut -c -64)" -o bin/sallyport ./cmd/sallyport
 	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-keeper ./cmd/sallyport-keeper
 
 demo: setup build ## changes land, go on trial and are rolled back; under two minutes
@@ -49,7 +49,7 @@ lint: ## golangci-lint, pinned
 	$(GO) run $(LINT) run ./...
 
 docs: ## write docs that come from code: cli.md, schemas, states, linked modules, the picture of a card
-	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/change ./internal/config ./internal/cli ./internal/metric
+	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/drive/change ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
 	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfACard ./cmd/sallyport
 
 bench: setup-test build ## ours and the rival in turn, with ratios

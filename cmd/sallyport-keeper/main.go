@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"sallyport/internal/deadman"
+	"sallyport/internal/base/deadman"
 )
 
 func main() { os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr)) }

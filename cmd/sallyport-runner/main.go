@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"sallyport/internal/runner"
+	"sallyport/internal/inside/runner"
 )
 
 func main() {

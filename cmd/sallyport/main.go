@@ -7,17 +7,17 @@ import (
 	"errors"
 	"os"
 
-	"sallyport/internal/adapter"
-	"sallyport/internal/api"
-	"sallyport/internal/cli"
-	"sallyport/internal/client"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/daemon"
-	"sallyport/internal/git"
-	"sallyport/internal/inert"
-	"sallyport/internal/lock"
-	"sallyport/internal/problem"
-	"sallyport/internal/runner"
-	"sallyport/internal/socket"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/door/socket"
+	"sallyport/internal/inside/adapter"
+	"sallyport/internal/inside/runner"
+	"sallyport/internal/screen/cli"
 )
 
 func main() { os.Exit(run()) }

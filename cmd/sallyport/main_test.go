@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/deadman"
+	"sallyport/internal/base/deadman"
 )
 
 // TestMain makes this binary the real program, and its keeper, for every script and table.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"sallyport/internal/agent/agenttest/modeltest"
+	"sallyport/internal/port/agent/agenttest/modeltest"
 )
 
 const modelUsage = `usage: model start FILE [HEADER VALUE]

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/budget"
-	"sallyport/internal/change"
-	"sallyport/internal/config"
-	"sallyport/internal/credential"
-	"sallyport/internal/sandbox"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/budget"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/credential"
 )
 
 // agency reads what a home has chosen for its agents, each time anew.

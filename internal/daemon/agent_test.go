@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/agent/agenttest/scripttest"
+	"sallyport/internal/port/agent/agenttest/scripttest"
 )
 
 // play is this program as an agent, inside a sandbox: `agent NAME ARG…`.

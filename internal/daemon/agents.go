@@ -15,17 +15,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/api"
-	"sallyport/internal/change"
-	"sallyport/internal/config"
-	"sallyport/internal/credential"
-	"sallyport/internal/id"
-	"sallyport/internal/inert"
-	"sallyport/internal/problem"
-	"sallyport/internal/sandbox"
-	"sallyport/internal/session"
-	"sallyport/internal/workspace"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/session"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/credential"
 )
 
 const (

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/agent/agenttest/modeltest"
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/port/agent/agenttest/modeltest"
 )
 
 // modelKey looks like no key that anybody's rules know: what finds it knows that it is held.

@@ -11,16 +11,16 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/api"
-	"sallyport/internal/audit"
-	"sallyport/internal/credential"
-	"sallyport/internal/egress"
-	"sallyport/internal/problem"
-	"sallyport/internal/request"
-	"sallyport/internal/sandbox"
-	"sallyport/internal/session"
-	"sallyport/internal/socket"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/socket"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/credential"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"sallyport/internal/api"
-	"sallyport/internal/budget"
-	"sallyport/internal/metric"
+	"sallyport/internal/door/api"
+	"sallyport/internal/rule/budget"
+	"sallyport/internal/rule/metric"
 )
 
 // alerted logs an alert when it is raised and when it is over.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/race"
-	"sallyport/internal/race/racetest"
+	"sallyport/internal/base/race"
+	"sallyport/internal/base/race/racetest"
 )
 
 // lane is set for a process that runs one test for another process.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/agent/agenttest/modeltest"
-	"sallyport/internal/api"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/port/agent/agenttest/modeltest"
 )
 
 // TestABudgetUsedUpInTheMiddleIsRaisedAndTheWorkLands is the whole way, on each wire of the api agent: the model's own answers are counted, its

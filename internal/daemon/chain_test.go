@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // stages is how often a patient agent waits for the gate to open.

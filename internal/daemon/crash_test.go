@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/api"
-	"sallyport/internal/audit"
-	"sallyport/internal/client"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // request asks for the change that does all that can be done to a tree.

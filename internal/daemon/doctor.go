@@ -9,12 +9,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/api"
-	"sallyport/internal/change"
-	"sallyport/internal/git"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
-	"sallyport/internal/workspace"
 )
 
 // spaceLow is how little free space on the home's disk is told.

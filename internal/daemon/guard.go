@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"sallyport/internal/change"
-	"sallyport/internal/client"
-	"sallyport/internal/deadman"
-	"sallyport/internal/id"
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/id"
+	"sallyport/internal/door/client"
+	"sallyport/internal/drive/change"
 )
 
 // guard brings the daemon back if it dies while a landing is open or on trial: the keeper, a process

@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"sallyport/internal/client"
-	"sallyport/internal/config"
-	"sallyport/internal/git"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/client"
+	"sallyport/internal/rule/config"
 )
 
 // A home is a git repository with the configuration files tracked, and .state beside them, which

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // configure writes a home's files before its first daemon.

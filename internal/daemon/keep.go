@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/id"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
 )
 
 // keptBytesMax bounds the file of one checkpoint's diff.

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sallyport/internal/disk"
-	"sallyport/internal/disk/disktest"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/problem"
 )
 
 // SV-041: wherever it stops, the exported diff is the whole old one, the whole new one, or none.

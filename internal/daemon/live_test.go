@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/api"
+	"sallyport/internal/door/api"
 )
 
 // mend breaks two rules beside honest work, and does nothing more before it is told so. Then it says what it finds, mends what

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // groups are the control groups of this place's home, one for each hierarchy.

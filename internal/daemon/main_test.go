@@ -11,14 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/adapter"
-	"sallyport/internal/agent"
-	"sallyport/internal/agent/agenttest/scripttest"
-	"sallyport/internal/client"
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/daemon"
-	"sallyport/internal/deadman"
-	"sallyport/internal/disk/disktest"
-	"sallyport/internal/runner"
+	"sallyport/internal/door/client"
+	"sallyport/internal/inside/adapter"
+	"sallyport/internal/inside/runner"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/agent/agenttest/scripttest"
 )
 
 // TestMain makes the test binary everything a home needs: the daemon, its sandboxes' launcher

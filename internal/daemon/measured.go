@@ -1,8 +1,8 @@
 package daemon
 
 import (
-	"sallyport/internal/metric"
-	"sallyport/internal/secret"
+	"sallyport/internal/rule/metric"
+	"sallyport/internal/rule/secret"
 )
 
 // measured is a cache of scans that counts how often it knew the answer.

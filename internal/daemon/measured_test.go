@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/metric"
-	"sallyport/internal/secret"
+	"sallyport/internal/rule/metric"
+	"sallyport/internal/rule/secret"
 )
 
 func TestTheScansCacheCountsHowOftenItKnew(t *testing.T) {

@@ -17,15 +17,15 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"sallyport/internal/change"
-	"sallyport/internal/client"
-	"sallyport/internal/config"
-	"sallyport/internal/disk"
-	"sallyport/internal/egress"
-	"sallyport/internal/problem"
-	"sallyport/internal/secret"
-	"sallyport/internal/session"
-	"sallyport/internal/storage"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/client"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/host/storage"
+	"sallyport/internal/path/session"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/secret"
 )
 
 // Outside is what ways out stand on; the zero value is the system's.

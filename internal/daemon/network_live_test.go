@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
 	"sallyport/internal/daemon"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // elsewhere names the variable that has a daemon find every host at one address of this machine.

@@ -19,13 +19,13 @@ import (
 	"sync"
 	"testing"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/change"
-	"sallyport/internal/config"
-	"sallyport/internal/egress"
-	"sallyport/internal/problem"
-	"sallyport/internal/secret"
-	"sallyport/internal/storage"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/host/storage"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/secret"
 )
 
 // ways is a network of a home with these settings; every name leads to one server of this machine.

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/agent/agenttest/modeltest"
-	"sallyport/internal/change"
-	"sallyport/internal/egress"
-	"sallyport/internal/secret"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/agent/agenttest/modeltest"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/rule/secret"
 )
 
 // counted is what a way out told of its model.

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/checkpoint"
-	"sallyport/internal/config"
-	"sallyport/internal/disk"
-	"sallyport/internal/id"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/rule/config"
 )
 
 const (

@@ -12,11 +12,11 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"sallyport/internal/checkpoint"
-	"sallyport/internal/config"
-	"sallyport/internal/disk/disktest"
-	"sallyport/internal/id"
-	"sallyport/internal/policy"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/policy"
 )
 
 func points(n int) (all []checkpoint.Checkpoint) {

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/change"
-	"sallyport/internal/client"
-	"sallyport/internal/config"
-	"sallyport/internal/disk"
-	"sallyport/internal/inert"
-	"sallyport/internal/target"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/door/client"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/port/target"
+	"sallyport/internal/rule/config"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // graceless makes a daemon of this test clear up at once what nobody owns.

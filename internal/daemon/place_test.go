@@ -18,9 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/disk/disktest"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // place is where one person works: a repository, a home beside it, and the program.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/agent/agenttest"
-	"sallyport/internal/agent/agenttest/modeltest"
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/sandbox"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/agent/agenttest"
+	"sallyport/internal/port/agent/agenttest/modeltest"
+	"sallyport/internal/port/sandbox"
 )
 
 // real is an agent that people have, with a model that does what a script says.

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/change"
-	"sallyport/internal/config"
-	"sallyport/internal/git"
-	"sallyport/internal/inert"
-	"sallyport/internal/policy"
-	"sallyport/internal/problem"
-	"sallyport/internal/session"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/policy"
 )
 
 // rulebook reads the home's policy and a repository's own rules, each time anew: what

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/config"
-	"sallyport/internal/git"
-	"sallyport/internal/policy"
-	"sallyport/internal/problem"
-	"sallyport/internal/session"
-	wt "sallyport/internal/workspace/workspacetest"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/session"
+	wt "sallyport/internal/path/workspace/workspacetest"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/policy"
 )
 
 // The host reads the rules in a repository of its own, in which no person can correct anything.

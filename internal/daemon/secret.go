@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	"sallyport/internal/metric"
-	"sallyport/internal/problem"
-	"sallyport/internal/secret"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/metric"
+	"sallyport/internal/rule/secret"
 )
 
 const (

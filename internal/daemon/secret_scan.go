@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/api"
-	"sallyport/internal/disk"
-	"sallyport/internal/git"
-	"sallyport/internal/inert"
-	"sallyport/internal/problem"
-	"sallyport/internal/secret"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/rule/secret"
 )
 
 // Limits of one scan; what reaches one is named.

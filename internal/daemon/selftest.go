@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 
-	"sallyport/internal/api"
-	"sallyport/internal/problem"
-	"sallyport/internal/sandbox"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/port/sandbox"
 )
 
 // walls are what the sandbox was found to hold when it was last tried.

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/client"
-	"sallyport/internal/config"
-	"sallyport/internal/git"
-	"sallyport/internal/landing"
-	"sallyport/internal/person"
-	"sallyport/internal/storage"
+	"sallyport/internal/base/git"
+	"sallyport/internal/door/client"
+	"sallyport/internal/host/storage"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/who/person"
 )
 
 // storageParts hands the steward what it stands on.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/disk/disktest"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // stray makes a daemon of this test write a file without naming the operation: the control.

@@ -10,17 +10,17 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/change"
-	"sallyport/internal/config"
-	"sallyport/internal/disk"
-	"sallyport/internal/git"
-	"sallyport/internal/person"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/target"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
-	"sallyport/internal/target"
-	"sallyport/internal/workspace"
+	"sallyport/internal/who/person"
 )
 
 // grounds are what targets stand on, with a repository of one file.

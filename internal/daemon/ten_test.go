@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // size is how much a load is.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/disk/disktest"
+	"sallyport/internal/base/disk/disktest"
 )
 
 // traced are the system calls that strace is to show: what writes, what begins a process, and the marks.

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/deadman"
-	"sallyport/internal/disk/disktest"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // tried is a world whose repository has a service: what is served is what edit.txt was at the last restart.

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/agent/agenttest"
-	"sallyport/internal/agent/agenttest/scripttest"
-	"sallyport/internal/api"
-	"sallyport/internal/client"
-	"sallyport/internal/problem"
-	"sallyport/internal/sandbox"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/agent/agenttest"
+	"sallyport/internal/port/agent/agenttest/scripttest"
+	"sallyport/internal/port/sandbox"
 )
 
 // scripted is the driver of an agent with a protocol of its own, which does what a task's script says. Inside, this program

@@ -11,17 +11,17 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/api"
-	"sallyport/internal/audit"
-	"sallyport/internal/config"
-	"sallyport/internal/git"
-	"sallyport/internal/inert"
-	"sallyport/internal/lock"
-	"sallyport/internal/problem"
-	"sallyport/internal/sandbox/bwrap"
-	"sallyport/internal/storage"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/host/storage"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/sandbox/bwrap"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store/sqlite"
-	"sallyport/internal/workspace"
 )
 
 // Uninstall finds what a home's sallyport has left, shows it to agree, and removes it if that says so: in the repository whose work

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/agent"
-	"sallyport/internal/api"
-	"sallyport/internal/egress"
-	"sallyport/internal/sandbox"
+	"sallyport/internal/door/api"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/port/sandbox"
 )
 
 func TestWhatIsWrongWithAnAgentIsToldFromWhatItSaidAndWhatItAsked(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 
-	"sallyport/internal/approval"
-	"sallyport/internal/audit"
-	"sallyport/internal/id"
-	"sallyport/internal/problem"
-	"sallyport/internal/proposal"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/proposal"
 )
 
 const approvalColumns = `id, change, kind, proposal, digest, asked_at, decision, actor, at, via, reason, message, unsigned`

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 
-	"sallyport/internal/id"
-	"sallyport/internal/session"
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/session"
 )
 
 // AddAsked counts what a change's programs asked of their way out.

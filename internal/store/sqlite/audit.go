@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/store"
 )
 

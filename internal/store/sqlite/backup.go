@@ -17,7 +17,7 @@ import (
 
 	"modernc.org/sqlite"
 
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
 )
 
 // A database is copied before its schema changes: into backups/ beside it, named by the

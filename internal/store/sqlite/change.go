@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/id"
-	"sallyport/internal/lock"
-	"sallyport/internal/problem"
-	"sallyport/internal/request"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
 

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/disk"
-	"sallyport/internal/disk/disktest"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
 )
 
 // exact refuses a value with text that JSON would change: what is later acted on must come

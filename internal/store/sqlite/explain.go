@@ -10,7 +10,7 @@ import (
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
 )
 
 // explain turns what the driver or the system says into what is wrong and what to look at.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/lock"
-	"sallyport/internal/person"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/who/person"
 )
 
 // Owner returns the home's owner.

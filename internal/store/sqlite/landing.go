@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"fmt"
 
-	"sallyport/internal/id"
-	"sallyport/internal/landing"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/landing"
 	"sallyport/internal/store"
 )
 

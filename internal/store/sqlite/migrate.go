@@ -9,7 +9,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
-	"sallyport/internal/problem"
+	"sallyport/internal/base/problem"
 )
 
 //go:embed schema/*.sql

@@ -14,10 +14,10 @@ import (
 	"testing/fstest"
 	"time"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/disk"
-	"sallyport/internal/disk/disktest"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/disk"
+	"sallyport/internal/base/disk"
 )
 
 // TestWhatIsAskedOftenIsAnsweredByAnIndex protects the reconciler's query from a table

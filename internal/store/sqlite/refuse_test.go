@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/disk"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 )

@@ -24,8 +24,8 @@ import (
 
 	_ "modernc.org/sqlite" // the driver, pure Go
 
-	"sallyport/internal/audit"
-	"sallyport/internal/disk"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
 	"sallyport/internal/store"
 )
 

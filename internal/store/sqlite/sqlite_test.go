@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"sallyport/internal/disk"
+	"sallyport/internal/base/disk"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 	"sallyport/internal/store/storetest"

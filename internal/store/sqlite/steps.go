@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"sallyport/internal/checkpoint"
-	"sallyport/internal/id"
-	"sallyport/internal/problem"
-	"sallyport/internal/proposal"
-	"sallyport/internal/session"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/session"
 )
 
 // ofChange adds the way out to an error about a row that hangs on a change.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/disk"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 )

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/id"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
-	"sallyport/internal/trial"
 )
 
 // AddTrial stores a new row, undecided. Errors: problem.Conflict if the change, or the landing, has one;

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 
-	"sallyport/internal/problem"
-	"sallyport/internal/target"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/port/target"
 )
 
 // PutTrust stores the trust in a repository's words, in the place of any earlier one.

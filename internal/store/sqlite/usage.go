@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"sallyport/internal/budget"
-	"sallyport/internal/id"
+	"sallyport/internal/base/id"
+	"sallyport/internal/rule/budget"
 )
 
 // spentSince is asked before each request to a model.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/store"
 )
 

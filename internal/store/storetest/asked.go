@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"sallyport/internal/disk"
-	"sallyport/internal/id"
-	"sallyport/internal/problem"
-	"sallyport/internal/session"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/session"
 	"sallyport/internal/store"
 )
 

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/id"
-	"sallyport/internal/lock"
-	"sallyport/internal/person"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/store"
+	"sallyport/internal/who/person"
 )
 
 func testChange(t *testing.T, s *suite) {

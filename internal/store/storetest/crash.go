@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"sallyport/internal/disk"
-	"sallyport/internal/disk/disktest"
-	"sallyport/internal/id"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/id"
 	"sallyport/internal/store"
 )
 

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/audit"
-	"sallyport/internal/deadman"
-	"sallyport/internal/landing"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/port/target"
 	"sallyport/internal/store"
-	"sallyport/internal/target"
-	"sallyport/internal/trial"
 )
 
 // addTrial stores a trial of a new change that has landed.

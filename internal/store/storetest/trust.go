@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/disk"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/port/target"
 	"sallyport/internal/store"
-	"sallyport/internal/target"
 )
 
 // aTrust is the trust in words that a database may be tempted to change.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/budget"
-	"sallyport/internal/disk"
-	"sallyport/internal/id"
-	"sallyport/internal/problem"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/budget"
 	"sallyport/internal/store"
 )
 

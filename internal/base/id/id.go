@@ -1,0 +1,165 @@
+// Package id makes and reads the names that cross a process border.
+//
+// Every id carries its kind as a prefix, so that a person who pastes the wrong
+// one is told what they pasted and what was wanted.
+package id
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/base/problem"
+)
+
+// The kinds of id. A session's identity is `<slug>-<5 base36>` and has no prefix (RM-024).
+type (
+	Change     string // chg-<8 base36>
+	Approval   string // apr-<8 base36>
+	Landing    string // lnd-<8 base36>
+	Checkpoint string // ckpt-<3 or more digits>-<first 8 hex of its commit> (SV-041)
+	Session    string // <slug>-<5 base36>
+)
+
+const base36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+// random returns n base36 characters from the system's random source.
+func random(n int) string {
+	raw := make([]byte, n)
+	out := make([]byte, n)
+	for i := 0; i < n; {
+		if _, err := rand.Read(raw); err != nil {
+			panic("no randomness from the system: " + err.Error()) // crypto/rand never returns one on Linux
+		}
+		for _, b := range raw {
+			if b >= 252 { // 252 = 7*36: beyond it the first letters would come up more often
+				continue
+			}
+			out[i] = base36[b%36]
+			if i++; i == n {
+				break
+			}
+		}
+	}
+	return string(out)
+}
+
+func NewChange() Change     { return Change("chg-" + random(8)) }
+func NewApproval() Approval { return Approval("apr-" + random(8)) }
+func NewLanding() Landing   { return Landing("lnd-" + random(8)) }
+
+// NewCheckpoint names the nth checkpoint of a change after its commit.
+func NewCheckpoint(n int, commit string) Checkpoint {
+	return Checkpoint(fmt.Sprintf("ckpt-%03d-%.8s", n, commit))
+}
+
+// NewSession returns an identity for one launch of the named agent.
+func NewSession(agent string) Session {
+	return Session(Slug(agent) + "-" + random(5))
+}
+
+// Slug folds a name to lower-case letters, digits and single dashes, at most 32 characters; "agent" if nothing is left.
+func Slug(name string) string {
+	var b strings.Builder
+	dash := false
+	for _, r := range strings.ToLower(name) {
+		if !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') {
+			dash = b.Len() > 0
+			continue
+		}
+		if dash && b.Len() < slugMax-1 {
+			b.WriteByte('-')
+		}
+		dash = false
+		if b.WriteRune(r); b.Len() == slugMax {
+			break
+		}
+	}
+	if b.Len() == 0 {
+		return "agent"
+	}
+	return b.String()
+}
+
+const slugMax = 32
+
+var kinds = []struct{ prefix, noun, list string }{
+	{"chg-", "change", "sallyport change list"},
+	{"apr-", "approval", "sallyport approval list"},
+	{"ckpt-", "checkpoint", "sallyport checkpoint list CHANGE"},
+	{"lnd-", "landing", "sallyport change list"},
+}
+
+func ParseChange(s string) (Change, error) {
+	t, err := parse("chg-", s)
+	return Change(t), err
+}
+
+func ParseApproval(s string) (Approval, error) {
+	t, err := parse("apr-", s)
+	return Approval(t), err
+}
+
+func ParseLanding(s string) (Landing, error) {
+	t, err := parse("lnd-", s)
+	return Landing(t), err
+}
+
+func ParseCheckpoint(s string) (Checkpoint, error) {
+	t, err := parse("ckpt-", s)
+	return Checkpoint(t), err
+}
+
+// ParseSession returns s if it is a session's identity; a usage error otherwise, which says what it is if it is the id of something else.
+func ParseSession(s string) (Session, error) {
+	at := strings.LastIndexByte(s, '-')
+	if at > 0 && at <= slugMax && len(s)-at-1 == 5 && strings.Trim(s[at+1:], base36) == "" && Slug(s[:at]) == s[:at] {
+		return Session(s), nil
+	}
+	if got := KindOf(s); got != "" {
+		return "", problem.Errorf(problem.Usage, "sallyport change list", "%q is the id of %s; the identity of a session was wanted (sh-1a2b3)", s, article(got))
+	}
+	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q is not the identity of a session (sh-1a2b3)", s)
+}
+
+// KindOf returns the noun of an id's prefix, or "" if it has none.
+func KindOf(s string) string {
+	for _, k := range kinds {
+		if strings.HasPrefix(s, k.prefix) {
+			return k.noun
+		}
+	}
+	return ""
+}
+
+// parse returns s if it is an id with prefix; a usage error naming both kinds otherwise.
+func parse(prefix, s string) (string, error) {
+	var want struct{ prefix, noun, list string }
+	for _, k := range kinds {
+		if k.prefix == prefix {
+			want = k
+		}
+	}
+	body, ok := strings.CutPrefix(s, prefix)
+	if ok && strings.Trim(body, "-") != "" && len(s) <= 64 && strings.Trim(body, base36+"-") == "" {
+		return s, nil
+	}
+	if got := KindOf(s); got != "" && got != want.noun {
+		next := want.list
+		if got == "change" {
+			if change, err := ParseChange(s); err == nil {
+				next = strings.Replace(next, "CHANGE", string(change), 1)
+			}
+		}
+		return "", problem.Errorf(problem.Usage, next, "%q is the id of %s; %s was wanted (%s…)", s, article(got), article(want.noun), prefix)
+	}
+	return "", problem.Errorf(problem.Usage, want.list, "%q is not the id of %s (%s…)", s, article(want.noun), prefix)
+}
+
+// article returns a noun with its article.
+func article(noun string) string {
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"time"
+
+	"sallyport/internal/base/audit"
+)
+
+// Proposal is what a person is asked about.
+type Proposal struct {
+	Change     string    `json:"change"`
+	Number     int       `json:"number"`
+	Checkpoint string    `json:"checkpoint,omitempty"`
+	Base       string    `json:"base"`
+	Tree       string    `json:"tree"`
+	Commit     string    `json:"commit"`
+	Policy     string    `json:"policy"`
+	Digest     string    `json:"digest"`
+	Card       Card      `json:"card"`
+	At         time.Time `json:"at"`
+}
+
+// Card is what a person is shown; every text in it is escaped where it is rendered.
+type Card struct {
+	Title      string        `json:"title"`
+	Kind       string        `json:"kind"`
+	Repo       string        `json:"repo"`
+	Branch     string        `json:"branch"`
+	Files      []FileLine    `json:"files"`
+	FilesTotal int           `json:"files_total"`
+	Added      int           `json:"added"`
+	Removed    int           `json:"removed"`
+	Reach      []string      `json:"reach"`
+	Marks      []Mark        `json:"marks"` // the first hundred
+	MarksTotal int           `json:"marks_total,omitempty"`
+	MarksWord  bool          `json:"marks_word,omitempty"` // a yes must say that it covers them: Approve.Marked
+	MarksOn    *Ground       `json:"marks_on,omitempty"`   // what would land, whose marks are among them; absent: they are the proposed tree's
+	Checks     []CheckResult `json:"checks"`
+	ChecksOn   *Ground       `json:"checks_on,omitempty"` // what they ran on; absent: exactly the proposed tree
+	LeftOver   []LeftOver    `json:"left_over"`
+	Moved      *Moved        `json:"moved,omitempty"` // what the branch has become since the base
+	Drift      []string      `json:"drift"`
+	Note       string        `json:"note,omitempty"`
+	Then       []string      `json:"then,omitempty"`      // what happens on the host once it has landed
+	Network    []string      `json:"network,omitempty"`   // what the person let its sandbox reach, and what it was refused
+	Setup      []string      `json:"setup,omitempty"`     // what its setup wrote and nobody finds
+	Made       string        `json:"made,omitempty"`      // the command or the agent that made it
+	Used       string        `json:"used,omitempty"`      // what models used for it
+	Subject    string        `json:"subject,omitempty"`   // of the commit, unless who approves says another
+	CommitBy   string        `json:"commit_by,omitempty"` // who commits, whether it is signed, and why not
+	AgentSays  string        `json:"agent_says,omitempty"`
+}
+
+// Mark is one reason why a plain yes is not enough: a changed path that a tool runs by itself (runs), that tells an agent
+// what to do (agent), that shapes how secrets are looked for (secrets), whose name can be taken for another (name), or of
+// whose text a reader does not see all (hidden).
+type Mark struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+	Says string `json:"says"` // what runs it and when, or what is wrong with it
+}
+
+// Ground is a tree that a change would result in on a head of its branch.
+type Ground struct {
+	Head string `json:"head"`
+	Tree string `json:"tree"`
+}
+
+// Moved says by what a branch differs from a change's base.
+type Moved struct {
+	Head       string   `json:"head"`
+	Commits    int      `json:"commits"`             // that the base has not; at most a thousand are counted
+	Rewritten  bool     `json:"rewritten,omitempty"` // the base is not on the branch any more
+	Subjects   []string `json:"subjects"`            // of the newest ones
+	Paths      []string `json:"paths"`               // the first that differ
+	PathsTotal int      `json:"paths_total"`
+}
+
+// FileLine is one changed path on a card.
+type FileLine struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"`
+	From    string `json:"from,omitempty"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+	Note    string `json:"note,omitempty"`
+}
+
+// CheckResult is one check as run on the proposed tree.
+type CheckResult struct {
+	Command string `json:"command"`
+	OK      bool   `json:"ok"`
+	TookMS  int64  `json:"took_ms"`
+	Why     string `json:"why,omitempty"`
+	Tail    string `json:"tail,omitempty"`
+	With    string `json:"with,omitempty"` // what it began with that commands had left on a base, and when
+}
+
+// Approval is a durable request for a person's decision.
+type Approval struct {
+	ID       string     `json:"id"`
+	Change   string     `json:"change"`
+	Kind     string     `json:"kind"`
+	Proposal int        `json:"proposal"`
+	Digest   string     `json:"digest"`
+	Asked    time.Time  `json:"asked"`
+	Decision string     `json:"decision"` // pending, approved, refused, void
+	By       *Actor     `json:"by,omitempty"`
+	At       *time.Time `json:"at,omitempty"`
+	Via      string     `json:"via,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+	Message  string     `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
+	Unsigned bool       `json:"unsigned,omitempty"` // it may land unsigned
+}
+
+// Pending is the decision of an approval that waits.
+const Pending = "pending"
+
+// Question is an approval with what it is about.
+type Question struct {
+	Approval Approval `json:"approval"`
+	Proposal Proposal `json:"proposal"`
+}
+
+// Approve says yes to exactly the digest that was read.
+type Approve struct {
+	Digest   string `json:"digest"`
+	Via      string `json:"via"`
+	Message  string `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
+	Unsigned bool   `json:"unsigned,omitempty"` // it may land unsigned
+	Marked   bool   `json:"marked,omitempty"`   // it covers what is marked on the card
+}
+
+// Reason is the body of a refusal or a cancellation.
+type Reason struct {
+	Reason string `json:"reason"`
+}
+
+// Rollback asks for the undoing of a finalized change.
+type Rollback struct {
+	Reason  string `json:"reason"`
+	Approve string `json:"approve"`
+}
+
+// Entry is one row of the audit; its JSON is the one its hash was made of.
+type Entry = audit.Entry
+
+// AuditReport is what audit verify found.
+type AuditReport = audit.Report

@@ -1,0 +1,324 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+)
+
+// Starter starts a home's daemon where none runs.
+type Starter struct {
+	Person
+	Self string        // this program's absolute path
+	Wait time.Duration // how long a daemon may take to answer; 0 = 30 s
+	Ops  disk.Ops
+}
+
+const (
+	waitDefault = 30 * time.Second
+	pollTime    = 15 * time.Millisecond
+	logTail     = 4 << 10
+)
+
+// ErrTaken refuses to serve a home that another daemon serves.
+var ErrTaken = problem.New(problem.Conflict, "another daemon serves this home")
+
+// ExitTaken is the exit status of `daemon run` for ErrTaken: whoever started it may wait for the other.
+const ExitTaken = 75
+
+// Dial returns a client of the home's daemon if one answers; ErrNoDaemon otherwise.
+func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
+	for _, path := range p.Sockets(home) {
+		err := p.ours(path)
+		if first, e := p.Socket(home); errors.Is(err, fs.ErrNotExist) || err != nil && (e != nil || path != first) {
+			continue // a place that is not ours counts only where ours would be
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := New(path)
+		d, err := c.Daemon(ctx)
+		c.home, c.pid = home, d.PID
+		if errors.Is(err, ErrNoDaemon) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d.Home != home {
+			return nil, problem.Errorf(problem.Internal, "sallyport daemon stop --home "+d.Home, "the daemon on %q serves home %q, not %q", path, d.Home, home)
+		}
+		return c, nil
+	}
+	return nil, fmt.Errorf("home %q: %w", home, ErrNoDaemon)
+}
+
+// Ensure returns a client of the home's daemon, of this program's own build, starting it
+// first if none answers. A socket that a killed daemon left is the new daemon's to remove. With
+// the error that it is of another build comes a client of it all the same, for who only looks.
+func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
+	c, err := s.Dial(ctx, home)
+	if errors.Is(err, ErrNoDaemon) {
+		c, err = s.start(ctx, home)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.sameBuild(ctx, home); err != nil {
+		return c, err
+	}
+	c.restart = func(ctx context.Context) error {
+		again, err := s.Ensure(ctx, home)
+		if err == nil {
+			c.move(again)
+		}
+		return err
+	}
+	return c, nil
+}
+
+// sameBuild refuses a daemon of another build before anything is asked of it.
+func (c *Client) sameBuild(ctx context.Context, home string) error {
+	d, err := c.Daemon(ctx)
+	if err != nil {
+		return err
+	}
+	if d.API == api.Version && d.Build == api.Build() {
+		return nil
+	}
+	differs := fmt.Sprintf("the daemon of home %q is build %q (api %d), this program is build %q (api %d)", home, d.Build, d.API, api.Build(), api.Version)
+	if d.Working == 0 {
+		return problem.Errorf(problem.Unavailable, "sallyport daemon stop", "%s", differs)
+	}
+	return problem.Errorf(problem.Unavailable, "sallyport daemon stop --wait", "%s, and is at work: %s", differs, Doing(d))
+}
+
+// Doing says in words what a daemon is doing.
+func Doing(d api.Daemon) string {
+	if d.Working == 0 {
+		return "nothing"
+	}
+	var named []string
+	for _, text := range d.Doing {
+		named = append(named, inert.Line(text))
+	}
+	switch more := d.Working - len(named); {
+	case len(named) == 0: // an older daemon names none
+		return fmt.Sprintf("%d changes", d.Working)
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(named, ", "), more)
+	}
+	return strings.Join(named, ", ")
+}
+
+// LogPath is where a daemon that was started by itself writes.
+func LogPath(home string) string { return filepath.Join(home, ".state", "logs", "daemon.log") }
+
+// start runs `daemon run` apart from this process and waits until it answers.
+func (s Starter) start(ctx context.Context, home string) (*Client, error) {
+	if err := NoProject(home); err != nil {
+		return nil, err
+	}
+	if _, err := s.Socket(home); err != nil {
+		return nil, err
+	}
+	log, err := s.openLog(home)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the daemon has its own descriptor
+	turn, err := s.turn(ctx, filepath.Dir(LogPath(home)))
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Close() // gives the turn to the next
+	if c, err := s.Dial(ctx, home); !errors.Is(err, ErrNoDaemon) {
+		return c, err // somebody else's turn was before ours
+	}
+	began, err := log.Seek(0, 2)
+	if err != nil {
+		return nil, fmt.Errorf("read the daemon's log: %w", err)
+	}
+	cmd := exec.Command(s.Self, "daemon", "run", "--home", home)
+	cmd.Args[0] = "sallyport"
+	cmd.Dir = "/"
+	cmd.Env = s.DaemonEnvironment()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to this terminal is none of its business
+	if err := cmd.Start(); err != nil {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "start the daemon %q: %w", s.Self, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // ends with the child, or with this process, whichever is first
+	return s.await(ctx, home, ended, began)
+}
+
+// openLog makes the home's log folder and opens the log; it is the first thing written
+// in a home, so a home that cannot be written is told here.
+func (s Starter) openLog(home string) (*os.File, error) {
+	path := LogPath(home)
+	var log *os.File
+	err := s.Ops.Do("home:log", func() error {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		var err error
+		log, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor --home "+inert.Path(home),
+			"the home %q cannot be written: %w", home, err)
+	}
+	return log, nil
+}
+
+// turn lets one process at a time start the home's daemon. It is a kernel lock on the log
+// folder, which ends with the process, however that dies, and is not the daemon's to inherit.
+func (s Starter) turn(ctx context.Context, dir string) (*os.File, error) {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start the daemon: %w", err)
+	}
+	deadline := time.NewTimer(s.wait())
+	defer deadline.Stop()
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	for {
+		err := unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return folder, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock %q: %w", dir, err), folder.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), folder.Close())
+		case <-deadline.C:
+			return nil, errors.Join(problem.Errorf(problem.Unavailable, "sallyport daemon status", "another process has been starting a daemon for %s, in %q", s.wait(), dir), folder.Close())
+		case <-poll.C:
+		}
+	}
+}
+
+// wait is how long a daemon may take to answer.
+func (s Starter) wait() time.Duration {
+	if s.Wait <= 0 {
+		return waitDefault
+	}
+	return s.Wait
+}
+
+// passed are the variables a daemon is started with: where things are and how to write
+// them, nothing that could be a secret or change what git does.
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL",
+	"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SALLYPORT_HOME", "GOCOVERDIR", "GORACE"}
+
+// DaemonEnvironment is what a daemon of this person's is started with.
+func (p Person) DaemonEnvironment() []string {
+	var env []string
+	for _, name := range passed {
+		if v := p.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// await polls until the daemon answers. A child that lost the home to another daemon does
+// not end the wait: the other is about to answer.
+func (s Starter) await(ctx context.Context, home string, ended <-chan error, began int64) (*Client, error) {
+	deadline := time.NewTimer(s.wait())
+	defer deadline.Stop()
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	for {
+		c, err := s.Dial(ctx, home)
+		if !errors.Is(err, ErrNoDaemon) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case err := <-ended:
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != ExitTaken {
+				return nil, silent(home, "ended at once", began)
+			}
+			ended = nil
+		case <-deadline.C:
+			return nil, silent(home, "did not answer within "+s.wait().String(), began)
+		case <-poll.C:
+		}
+	}
+}
+
+// silent says that the daemon did not come up, with its own last words and the way out they name.
+func silent(home, how string, began int64) error {
+	text, next := lastWords(home, began)
+	if text != "" {
+		how += ": " + text
+	}
+	if next == "" {
+		next = "tail -n 20 " + inert.Path(LogPath(home))
+	}
+	return problem.Errorf(problem.Unavailable, next, "the daemon of home %q %s", home, how)
+}
+
+// lastWords returns what a home's daemon said when it ended with a problem: its text, and
+// the command to run next. A log whose last line is no problem, as after a kill, has none,
+// but for a line of any other program, which is returned as the text. A disk without room
+// for last words speaks for itself. All of it is harmless to show.
+func lastWords(home string, began int64) (text, next string) {
+	lines := tail(LogPath(home), began)
+	if n := len(lines); n > 1 && strings.HasPrefix(lines[n-1], "next: ") {
+		next = inert.Line(strings.TrimPrefix(lines[n-1], "next: "))
+		lines = lines[:n-1]
+	}
+	if n := len(lines); n > 0 && !strings.HasPrefix(lines[n-1], "time=") {
+		text = inert.Line(strings.TrimPrefix(lines[n-1], "sallyport: "))
+	}
+	var fs unix.Statfs_t
+	if next == "" && unix.Statfs(home, &fs) == nil && int64(fs.Bavail)*fs.Bsize < logTail {
+		return fmt.Sprintf("the disk of the home %q is full", home), "df -h " + inert.Path(home)
+	}
+	return text, next
+}
+
+// tail returns the last lines written to a file after an offset.
+func tail(path string, began int64) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() // read only
+	size, err := f.Seek(0, 2)
+	if err != nil {
+		return nil
+	}
+	raw := make([]byte, min(max(size-began, 0), logTail))
+	if _, err := f.ReadAt(raw, size-int64(len(raw))); err != nil {
+		return nil
+	}
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil
+	}
+	return strings.Split(string(raw), "\n")
+}

@@ -1,0 +1,234 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/rule/credential"
+)
+
+// verbs is change.Verbs by hand: it remembers what it was asked and answers from its fields.
+type verbs struct {
+	mu       sync.Mutex
+	asked    request.Request
+	keys     credential.Keys
+	wanted   change.Wanted
+	calls    []string
+	by       audit.Actor
+	row      change.Row
+	left     []string
+	trial    *trial.Trial
+	notices  chan change.Notice
+	patch    string
+	patchErr error
+	spending change.Spending
+	shell    func(ctx context.Context, slave *os.File) (int, error)
+	err      error
+}
+
+func (v *verbs) note(by audit.Actor, format string, args ...any) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls = append(v.calls, fmt.Sprintf(format, args...))
+	v.by = by
+	return v.err
+}
+
+func (v *verbs) last() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.calls) == 0 {
+		return ""
+	}
+	return v.calls[len(v.calls)-1]
+}
+
+func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Keys) (change.Receipt, error) {
+	v.mu.Lock()
+	v.asked, v.keys = r, keys
+	v.mu.Unlock()
+	row := v.row
+	row.Request = r
+	return change.Receipt{Change: row, Uncommitted: v.left}, v.note(r.By, "request")
+}
+
+func (v *verbs) List(_ context.Context, f change.Filter) ([]change.Row, error) {
+	return []change.Row{v.row}, v.note(audit.Actor{}, "list %s %v %d", f.Top, f.States, f.Limit)
+}
+
+func (v *verbs) Show(_ context.Context, c id.Change) (change.Detail, error) {
+	return change.Detail{Change: v.row, Trial: v.trial}, v.note(audit.Actor{}, "show %s", c)
+}
+
+func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan change.Notice, error) {
+	if err := v.note(audit.Actor{}, "watch %s", c); err != nil {
+		return nil, err
+	}
+	return v.notices, nil
+}
+
+func (v *verbs) Cancel(_ context.Context, c id.Change, by audit.Actor, reason string) error {
+	return v.note(by, "cancel %s %q", c, reason)
+}
+
+func (v *verbs) Pause(_ context.Context, c id.Change, by audit.Actor, reason string) error {
+	return v.note(by, "pause %s %q", c, reason)
+}
+
+func (v *verbs) Resume(_ context.Context, c id.Change, by audit.Actor) error {
+	return v.note(by, "resume %s", c)
+}
+
+func (v *verbs) CheckpointNow(_ context.Context, c id.Change, by audit.Actor) (checkpoint.Checkpoint, error) {
+	return checkpoint.Checkpoint{ID: "ckpt-001-0123abcd", Change: c}, v.note(by, "checkpoint now %s", c)
+}
+
+func (v *verbs) Tell(_ context.Context, c id.Change, by audit.Actor, text string) (session.Delivery, error) {
+	return session.Delivery{Delivered: true}, v.note(by, "tell %s %s", c, text)
+}
+
+func (v *verbs) RestoreTo(_ context.Context, ref id.Checkpoint, by audit.Actor) (checkpoint.Checkpoint, error) {
+	return checkpoint.Checkpoint{ID: "ckpt-003-0123abcd"}, v.note(by, "restore %s", ref)
+}
+
+func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []string, violating bool) (change.PutBack, error) {
+	return change.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
+}
+
+func (v *verbs) Examine(_ context.Context, folder string) (change.Examined, error) {
+	return change.Examined{Top: folder, Branch: "main", Ignored: []string{"one thing"}}, v.note(audit.Actor{}, "examine %s", folder)
+}
+
+func (v *verbs) Wanting(_ context.Context, r request.Request) (change.Wanted, error) {
+	return v.wanted, v.note(audit.Actor{}, "wanting %q in %s on %q", r.Agent, r.Project.Top, r.Branch)
+}
+
+func (v *verbs) WantedBy(_ context.Context, ref string) (change.Wanted, error) {
+	return v.wanted, v.note(audit.Actor{}, "wanted by %s", ref)
+}
+
+func (v *verbs) Spending(_ context.Context, c id.Change) (change.Spending, error) {
+	return v.spending, v.err
+}
+
+func (v *verbs) Give(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) error {
+	v.mu.Lock()
+	v.keys = keys
+	v.mu.Unlock()
+	return v.note(by, "give %s %d", c, len(keys))
+}
+
+func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) (change.Row, error) {
+	v.mu.Lock()
+	v.keys = keys
+	v.mu.Unlock()
+	return v.row, v.note(by, "redo %s", c)
+}
+
+func (v *verbs) Branch(_ context.Context, c id.Change, name string, by audit.Actor) (change.Branched, error) {
+	return change.Branched{Name: name, Commit: "1234"}, v.note(by, "branch %s %s", c, name)
+}
+
+func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error) {
+	v.mu.Lock()
+	v.keys = keys
+	v.mu.Unlock()
+	return v.row, v.note(by, "resume session %s", s)
+}
+
+func (v *verbs) Diff(_ context.Context, _ id.Change, w io.Writer) error {
+	if _, err := io.WriteString(w, v.patch); err != nil {
+		return err
+	}
+	return v.patchErr
+}
+
+func (v *verbs) Export(ctx context.Context, c id.Change, w io.Writer) error { return v.Diff(ctx, c, w) }
+
+func (v *verbs) Transcript(_ context.Context, c id.Change, s id.Session) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("{\"line\":1}\n")), v.note(audit.Actor{}, "transcript %s %s", c, s)
+}
+
+func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t change.Terminal) (int, error) {
+	if err := v.note(by, "shell %s", c); err != nil {
+		return 0, err
+	}
+	return v.shell(ctx, t.Slave)
+}
+
+func (v *verbs) Approvals(_ context.Context, pendingOnly bool) ([]approval.Approval, error) {
+	return []approval.Approval{{ID: "apr-00000001", Decision: approval.Pending}}, v.note(audit.Actor{}, "approvals %t", pendingOnly)
+}
+
+func (v *verbs) Approval(_ context.Context, ref string) (approval.Approval, proposal.Proposal, error) {
+	return approval.Approval{ID: "apr-00000001", Digest: "d1"},
+		proposal.Proposal{Digest: "d1", Card: proposal.Card{Title: "t", Files: []proposal.FileLine{{Path: "a\xff"}}}}, v.note(audit.Actor{}, "approval %s", ref)
+}
+
+func (v *verbs) ApproveAs(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w change.Words) error {
+	return v.note(by, "approve %s %s %s%s", ref, read, w.Via, w.Message)
+}
+
+func (v *verbs) Refuse(_ context.Context, ref id.Approval, by audit.Actor, reason string) error {
+	return v.note(by, "refuse %s %q", ref, reason)
+}
+
+func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor) error {
+	return v.note(by, "confirm %s", c)
+}
+
+func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
+	return v.row, v.note(by, "rollback %s %q %s", c, reason, approve)
+}
+
+func (v *verbs) Checkpoints(_ context.Context, c id.Change) ([]checkpoint.Checkpoint, error) {
+	return nil, v.note(audit.Actor{}, "checkpoints %s", c)
+}
+
+func (v *verbs) Checkpoint(_ context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error) {
+	return checkpoint.Checkpoint{ID: ref, Change: "chg-00000009"}, v.note(audit.Actor{}, "checkpoint %s", ref)
+}
+
+func (v *verbs) CheckpointDiff(ctx context.Context, from, to id.Checkpoint, w io.Writer) error {
+	if err := v.note(audit.Actor{}, "checkpoint diff %s %s", from, to); err != nil {
+		return err
+	}
+	return v.Diff(ctx, "", w)
+}
+
+func (v *verbs) CheckpointExport(ctx context.Context, ref id.Checkpoint, w io.Writer) error {
+	if err := v.note(audit.Actor{}, "checkpoint export %s", ref); err != nil {
+		return err
+	}
+	return v.Diff(ctx, "", w)
+}
+
+func (v *verbs) Audit(_ context.Context, c id.Change, after int64, limit int) ([]audit.Entry, error) {
+	e := audit.Entry{Seq: 1, At: time.UnixMilli(1700000000123).UTC(), Actor: audit.Host, Change: string(c), Verb: "landed"}
+	e.Hash = e.Sum()
+	return []audit.Entry{e}, v.note(audit.Actor{}, "audit %s %d %d", c, after, limit)
+}
+
+func (v *verbs) AuditVerify(_ context.Context, expected *audit.Mark) (audit.Report, error) {
+	return audit.Report{Entries: 7}, v.note(audit.Actor{}, "audit verify %s", expected)
+}
+
+var errPlain = errors.New("disk on fire")
+
+var errRefused = problem.Errorf(problem.Refused, "sallyport change show chg-00000001", "path %q is forbidden", "x")

@@ -1,0 +1,97 @@
+package socket
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os/user"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+)
+
+// peerKey is where a connection's credentials lie in its context.
+type peerKey struct{}
+
+// withPeer asks the kernel who opened a connection. Without an answer the context holds none, and nobody is heard.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		return ctx
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return ctx
+	}
+	var cred *unix.Ucred
+	if ctrl := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); ctrl != nil || err != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, peerKey{}, person(int(cred.Uid)))
+}
+
+// person names a user by login name; one that has no name by number.
+func person(uid int) audit.Actor {
+	name := "uid " + strconv.Itoa(uid)
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		name = u.Username
+	}
+	return audit.Actor{Kind: "person", Name: name, UID: uid}
+}
+
+// by returns who asks; onlyOwner has let nobody without credentials through.
+func by(r *http.Request) audit.Actor {
+	who, _ := r.Context().Value(peerKey{}).(audit.Actor)
+	return who
+}
+
+// onlyOwner hears the home's owner and root, and names both sides to everyone.
+func (s *Server) onlyOwner(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.HeaderVersion, strconv.Itoa(api.Version))
+		w.Header().Set(api.HeaderBuild, api.Build())
+		w.Header().Set("Cache-Control", "no-store")
+		who, ok := r.Context().Value(peerKey{}).(audit.Actor)
+		if !ok || who.UID != s.Owner && who.UID != 0 {
+			s.refuseWith(w, r, problem.Errorf(problem.Denied, "sallyport status --home DIR",
+				"home %q belongs to %s; %s may not use it", s.Home, person(s.Owner).Name, orUnknown(who.Name)))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func orUnknown(name string) string {
+	if name == "" {
+		return "an unknown user"
+	}
+	return name
+}
+
+// sameVersion refuses a client of another build: what its answers would mean is not known.
+func (s *Server) sameVersion(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		version, build := r.Header.Get(api.HeaderVersion), r.Header.Get(api.HeaderBuild)
+		if version != strconv.Itoa(api.Version) || build != api.Build() {
+			s.refuseWith(w, r, Mismatch(s.Home, build, version))
+			return
+		}
+		next(w, r)
+	}
+}
+
+// Mismatch says that client and daemon are not of one build, and the way out: a
+// daemon that is stopped loses nothing, the next command starts one of its own build.
+func Mismatch(home, build, version string) error {
+	if build == "" {
+		build = "unknown"
+	}
+	return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
+		"the daemon of home %q is build %q (api %d), this program is build %q (api %q)", home, api.Build(), api.Version, build, version)
+}

@@ -1,0 +1,724 @@
+package socket
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/checkpoint"
+)
+
+type host struct{ stopped chan struct{} }
+
+func (h host) Sandbox() api.Sandbox { return api.Sandbox{Works: true, Policy: "walls"} }
+
+func (h host) Doctor(context.Context) (api.Doctor, error) {
+	return api.Doctor{Driver: "bwrap", Checks: []api.Check{{Name: "git", OK: true}}}, nil
+}
+func (h host) Stop() { close(h.stopped) }
+
+func (h host) Keep(_ context.Context, c id.Change, ref id.Checkpoint, write func(io.Writer) error) (string, error) {
+	var out strings.Builder
+	if err := write(&out); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("/h/%s/%s %d", c, ref, out.Len()), nil
+}
+
+// serve runs a server on a real socket and returns a real client of it.
+func serve(t *testing.T, v *verbs, change ...func(*Options)) (*client.Client, host) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s", "daemon.sock")
+	h := host{stopped: make(chan struct{})}
+	o := Options{Verbs: v, Host: h, Home: "/home/of/mine", Owner: os.Geteuid(), Log: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&o)
+	}
+	l, err := Listen(t.Context(), path, disk.Ops{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- New(o).Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serve ended: %v", err)
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the socket is left behind: %v", err)
+		}
+	})
+	return client.New(path), h
+}
+
+func TestARequestArrivesAsAskedAndAsWhoTheKernelSays(t *testing.T) {
+	v := &verbs{row: change.Row{ID: "chg-00000001", State: "requested"}, left: []string{"bad\xffname"}}
+	c, _ := serve(t, v)
+	out, err := c.Run(t.Context(), api.Run{Dir: "/repo/sub/", Text: "do", Agent: "command", Argv: []string{"sed", "-i"}, Approve: "later", TimeoutMS: 1500, Script: []byte{0, 255},
+		Strategy: "shadow_workspace", Messages: true, ExecutionMode: "interactive"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.ID != "chg-00000001" || out.Uncommitted[0] != `bad\xffname` {
+		t.Errorf("answer %+v", out)
+	}
+	r := v.asked
+	if r.Project.Top != "/repo/sub" || r.Timeout != 1500*time.Millisecond || !bytes.Equal(r.Script, []byte{0, 255}) || r.Approve != "later" || r.Strategy != "shadow_workspace" || !r.Messages {
+		t.Errorf("asked %+v", r)
+	}
+	if r.By.Kind != "person" || r.By.UID != os.Geteuid() || r.By.Name == "" {
+		t.Errorf("by %+v", r.By)
+	}
+}
+
+func TestEveryVerbReachesTheController(t *testing.T) {
+	ctx := t.Context()
+	for name, tc := range map[string]struct {
+		do   func(c *client.Client) error
+		want string
+	}{
+		"list": {func(c *client.Client) error {
+			_, err := c.Changes(ctx, client.Filter{Repo: "/r", States: []string{"working", "failed"}, Limit: 7})
+			return err
+		}, "list /r [working failed] 7"},
+		"show":   {func(c *client.Client) error { _, err := c.Show(ctx, "chg-00000001"); return err }, "show chg-00000001"},
+		"pause":  {func(c *client.Client) error { return c.Pause(ctx, "chg-00000001", "lunch") }, `pause chg-00000001 "lunch"`},
+		"resume": {func(c *client.Client) error { return c.Resume(ctx, "chg-00000001") }, `resume chg-00000001`},
+		"checkpoint now": {func(c *client.Client) error {
+			cp, err := c.CheckpointNow(ctx, "chg-00000001")
+			if err == nil && cp.ID != "ckpt-001-0123abcd" {
+				t.Errorf("got %+v", cp)
+			}
+			return err
+		}, `checkpoint now chg-00000001`},
+		"cancel": {func(c *client.Client) error { return c.Cancel(ctx, "chg-00000001", "why not") }, `cancel chg-00000001 "why not"`},
+		"rollback": {func(c *client.Client) error {
+			_, err := c.Rollback(ctx, "chg-00000001", api.Rollback{Reason: "bad", Approve: "yes"})
+			return err
+		}, `rollback chg-00000001 "bad" yes`},
+		"tell": {func(c *client.Client) error {
+			d, err := c.Tell(ctx, "chg-00000001", "use the other file\n")
+			if err == nil && !d.Delivered {
+				t.Errorf("got %+v", d)
+			}
+			return err
+		}, "tell chg-00000001 use the other file\n"},
+		"put back files": {func(c *client.Client) error {
+			done, err := c.PutBack(ctx, "chg-00000001", api.PutBack{Paths: []string{"a//b/", "./c"}})
+			if err == nil && (strings.Join(done.Reverted, " ") != "a/b c" || done.Kept != 2) {
+				t.Errorf("got %+v", done)
+			}
+			return err
+		}, `put back chg-00000001 ["a/b" "c"] false`},
+		"put back what breaks a rule": {func(c *client.Client) error {
+			done, err := c.PutBack(ctx, "chg-00000001", api.PutBack{Violating: true})
+			if err == nil && done.Reverted == nil {
+				t.Errorf("no list: %+v", done)
+			}
+			return err
+		}, `put back chg-00000001 [] true`},
+		"restore": {func(c *client.Client) error {
+			cp, err := c.Restore(ctx, "ckpt-002-abcdef01")
+			if err == nil && cp.ID != "ckpt-003-0123abcd" {
+				t.Errorf("got %+v", cp)
+			}
+			return err
+		}, "restore ckpt-002-abcdef01"},
+		"redo": {func(c *client.Client) error {
+			row, err := c.Redo(ctx, "chg-00000001", api.Redo{})
+			if err == nil && row.ID != "chg-00000001" {
+				t.Errorf("got %+v", row)
+			}
+			return err
+		}, "redo chg-00000001"},
+		"branch": {func(c *client.Client) error {
+			b, err := c.Branch(ctx, "chg-00000001", api.Branch{Name: "side"})
+			if err == nil && (b.Name != "side" || b.Commit != "1234") {
+				t.Errorf("got %+v", b)
+			}
+			return err
+		}, "branch chg-00000001 side"},
+		"resume session": {func(c *client.Client) error {
+			row, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "interactive"})
+			if err == nil && row.ID != "chg-00000001" {
+				t.Errorf("got %+v", row)
+			}
+			return err
+		}, "resume session sh-1a2b3"},
+		"repository": {func(c *client.Client) error {
+			r, err := c.Repository(ctx, "/repo/sub/")
+			if err == nil && (r.Top != "/repo/sub" || r.Branch != "main" || len(r.Ignored) != 1) {
+				t.Errorf("got %+v", r)
+			}
+			return err
+		}, "examine /repo/sub"},
+		"wanted by a change":  {func(c *client.Client) error { _, err := c.WantedBy(ctx, "chg-00000001"); return err }, "wanted by chg-00000001"},
+		"wanted by a session": {func(c *client.Client) error { _, err := c.WantedBy(ctx, "codex-1a2b3"); return err }, "wanted by codex-1a2b3"},
+		"wanted for a request": {func(c *client.Client) error {
+			w, err := c.Wanted(ctx, "codex", "/repo/sub/", "side")
+			if err == nil && (w.Keys == nil || w.Bases == nil || w.Env == nil) {
+				t.Errorf("no lists: %+v", w)
+			}
+			return err
+		}, `wanting "codex" in /repo/sub on "side"`},
+		"keys": {func(c *client.Client) error { return c.GiveKeys(ctx, "chg-00000001", api.Keys{"A": "x", "B": "y"}) }, "give chg-00000001 2"},
+		"checkpoint export": {func(c *client.Client) error {
+			out, err := c.CheckpointExport(ctx, "ckpt-001-abcdef01")
+			if err == nil && out.Path != "/h/chg-00000009/ckpt-001-abcdef01 5" {
+				t.Errorf("got %+v", out)
+			}
+			return err
+		}, "checkpoint export ckpt-001-abcdef01"},
+		"question":    {func(c *client.Client) error { _, err := c.Question(ctx, "chg-00000001"); return err }, "approval chg-00000001"},
+		"approve":     {func(c *client.Client) error { return c.Approve(ctx, "apr-00000001", "d1", "command line") }, "approve apr-00000001 d1 command line"},
+		"refuse":      {func(c *client.Client) error { return c.Refuse(ctx, "apr-00000001", "no") }, `refuse apr-00000001 "no"`},
+		"approvals":   {func(c *client.Client) error { _, err := c.Approvals(ctx, true); return err }, "approvals true"},
+		"checkpoints": {func(c *client.Client) error { _, err := c.Checkpoints(ctx, "chg-00000001"); return err }, "checkpoints chg-00000001"},
+		"checkpoint":  {func(c *client.Client) error { _, err := c.Checkpoint(ctx, "ckpt-001-abcdef01"); return err }, "checkpoint ckpt-001-abcdef01"},
+		"checkpoint diff": {func(c *client.Client) error {
+			return c.CheckpointDiff(ctx, "ckpt-001-abcdef01", "ckpt-002-abcdef02", io.Discard)
+		}, "checkpoint diff ckpt-001-abcdef01 ckpt-002-abcdef02"},
+		"transcript": {func(c *client.Client) error { return c.Transcript(ctx, "chg-00000001", "sh-abcde", io.Discard) }, "transcript chg-00000001 sh-abcde"},
+		"audit":      {func(c *client.Client) error { _, err := c.Audit(ctx, "chg-00000001", 5, 9); return err }, "audit chg-00000001 5 9"},
+		"audit verify": {func(c *client.Client) error {
+			_, err := c.AuditVerify(ctx, "3:"+strings.Repeat("0a", 32))
+			return err
+		}, "audit verify 3:" + strings.Repeat("0a", 32)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &verbs{row: change.Row{ID: "chg-00000001"}, patch: "patch"}
+			c, _ := serve(t, v)
+			if err := tc.do(c); err != nil {
+				t.Fatal(err)
+			}
+			if v.last() != tc.want {
+				t.Errorf("asked %q, want %q", v.last(), tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatOnlyTheWireCanGetWrongNeverReachesTheController(t *testing.T) {
+	ctx, many := t.Context(), make([]string, 257)
+	for i := range many {
+		many[i] = "f"
+	}
+	run := func(change func(*api.Run)) func(*client.Client) error {
+		return func(c *client.Client) error {
+			r := api.Run{Dir: "/repo", Text: "do", Agent: "command", Argv: []string{"true"}, Approve: "later"}
+			change(&r)
+			_, err := c.Run(ctx, r)
+			return err
+		}
+	}
+	putBack := func(p api.PutBack) func(*client.Client) error {
+		return func(c *client.Client) error { _, err := c.PutBack(ctx, "chg-00000001", p); return err }
+	}
+	tell := func(text string) func(*client.Client) error {
+		return func(c *client.Client) error { _, err := c.Tell(ctx, "chg-00000001", text); return err }
+	}
+	for name, do := range map[string]func(*client.Client) error{
+		"a strategy that is none":    run(func(r *api.Run) { r.Strategy = "shadow" }),
+		"a deterministic command":    run(func(r *api.Run) { r.ExecutionMode = "deterministic" }),
+		"a mode that is none":        run(func(r *api.Run) { r.ExecutionMode = "both" }),
+		"messages to a script":       run(func(r *api.Run) { r.Agent, r.Messages = "replay", true }),
+		"a model that is none":       run(func(r *api.Run) { r.Agent, r.Argv, r.Model = "pi", nil, "a b" }),
+		"a host that is none":        run(func(r *api.Run) { r.Egress = []string{"10.0.0.1"} }),
+		"too many hosts":             run(func(r *api.Run) { r.Egress = many }),
+		"a base with a password":     run(func(r *api.Run) { r.Bases = map[string]string{"OPENAI_BASE_URL": "https://me:hunter2@x.example"} }),
+		"a base without a name":      run(func(r *api.Run) { r.Bases = map[string]string{"A B": "https://x.example"} }),
+		"a variable of a key's":      run(func(r *api.Run) { r.Env = map[string]string{"AWS_SECRET_ACCESS_KEY": "x"} }),
+		"a variable of two lines":    run(func(r *api.Run) { r.Env = map[string]string{"TEAM": "x\ny"} }),
+		"wanted by an approval":      func(c *client.Client) error { _, err := c.WantedBy(ctx, "apr-00000001"); return err },
+		"wanted nowhere":             func(c *client.Client) error { _, err := c.Wanted(ctx, "pi", "relative", ""); return err },
+		"keys of a session":          func(c *client.Client) error { return c.GiveKeys(ctx, "sh-1a2b3", api.Keys{"A": "x"}) },
+		"nothing to tell":            tell(" \n"),
+		"too much to tell":           tell(strings.Repeat("x", 64<<10+1)),
+		"no file":                    putBack(api.PutBack{}),
+		"a file and all that break":  putBack(api.PutBack{Paths: []string{"a"}, Violating: true}),
+		"a file elsewhere":           putBack(api.PutBack{Paths: []string{"/etc/passwd"}}),
+		"a file above":               putBack(api.PutBack{Paths: []string{"a/../../b"}}),
+		"the whole tree":             putBack(api.PutBack{Paths: []string{"."}}),
+		"a zero byte":                putBack(api.PutBack{Paths: []string{"a\x00b"}}),
+		"too many files":             putBack(api.PutBack{Paths: many}),
+		"a session that is a change": func(c *client.Client) error { _, err := c.ResumeSession(ctx, "chg-00000001", api.Resume{}); return err },
+		"a deterministic resume": func(c *client.Client) error {
+			_, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "deterministic"})
+			return err
+		},
+		"a change to restore":  func(c *client.Client) error { _, err := c.Restore(ctx, "chg-00000001"); return err },
+		"a change to export":   func(c *client.Client) error { _, err := c.CheckpointExport(ctx, "chg-00000001"); return err },
+		"a session to be told": func(c *client.Client) error { _, err := c.Tell(ctx, "sh-1a2b3", "x"); return err },
+	} {
+		v := &verbs{}
+		c, _ := serve(t, v)
+		if err := do(c); problem.KindOf(err) != problem.Usage || problem.Of(err).Next == "" || v.last() != "" {
+			t.Errorf("%s: %v, asked %q", name, err, v.last())
+		}
+	}
+}
+
+func TestACheckpointCountsWhatChangedSinceTheLastAndInAll(t *testing.T) {
+	got := checkpointOf(checkpoint.Checkpoint{FilesChanged: []string{"a", "b", "c"}, SinceLast: 2, Previous: "ckpt-001-0123abcd"})
+	if got.SinceLast != 2 || got.Total != 3 || got.Previous != "ckpt-001-0123abcd" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestABlockedChangeSaysWhyAndThatItNeedsAPerson(t *testing.T) {
+	for _, state := range []change.State{change.Blocked, change.Paused} {
+		ch := changeOf(change.Row{ID: "chg-0123abcd", State: string(state)})
+		if blocked := state == change.Blocked; (ch.BlockedReason == "interactive_mode_failure") != blocked || ch.NeedsPerson != blocked {
+			t.Errorf("%s: %q, %v", state, ch.BlockedReason, ch.NeedsPerson)
+		}
+	}
+}
+
+func TestAProblemArrivesWithItsKindAndNextStep(t *testing.T) {
+	for _, sent := range []error{errRefused, errPlain, fmt.Errorf("while landing: %w", problem.New(problem.Conflict, "it moved"))} {
+		c, _ := serve(t, &verbs{err: sent})
+		_, err := c.Show(t.Context(), "chg-00000001")
+		got, want := problem.Of(err), problem.Of(sent)
+		if want.Kind == problem.Internal && want.Next == "" { // the machine's fault: look at the machine
+			want.Next = "sallyport doctor"
+		}
+		if got.Kind != want.Kind || got.Text != want.Text || got.Next != want.Next {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestAWrongKindOfIDIsAUsageError(t *testing.T) {
+	c, _ := serve(t, &verbs{})
+	_, err := c.Show(t.Context(), "apr-00000001")
+	if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "approval") {
+		t.Errorf("got %v", err)
+	}
+	_, err = c.Question(t.Context(), "ckpt-001-abcdef01")
+	if problem.KindOf(err) != problem.Usage {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Approve(t.Context(), "apr-00000001", "", ""); problem.KindOf(err) != problem.Usage {
+		t.Errorf("approving without a digest: %v", err)
+	}
+}
+
+func TestTheAuditArrivesWithHashesThatStillHold(t *testing.T) {
+	c, _ := serve(t, &verbs{})
+	rows, err := c.Audit(t.Context(), "chg-00000001", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows[0].Hash == "" || rows[0].Sum() != rows[0].Hash {
+		t.Errorf("hash %s of %+v", rows[0].Hash, rows[0])
+	}
+}
+
+func TestAWatchEndsWhenTheStreamDoesAndSaysWhenItWasCut(t *testing.T) {
+	v := &verbs{notices: make(chan change.Notice, 4)}
+	c, _ := serve(t, v)
+	v.notices <- change.Notice{Seq: 1, Kind: "state", State: change.Working, Change: "chg-00000001"}
+	v.notices <- change.Notice{Seq: 2, Kind: "output", Text: "a\n\ndata: b\r\n\x1b[31m"}
+	v.notices <- change.Notice{Seq: 3, Kind: "checkpoint", Checkpoint: &checkpoint.Checkpoint{ID: id.NewCheckpoint(1, "abcdef0123"), Status: checkpoint.Valid}}
+	close(v.notices)
+	var got []api.Notice
+	if err := c.Watch(t.Context(), "chg-00000001", func(n api.Notice) error { got = append(got, n); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 3 || got[0].State != "working" || got[1].Text != "a\n\ndata: b\r\n\x1b[31m" || got[2].Checkpoint.ID != "ckpt-001-abcdef01" {
+		t.Errorf("got %+v", got)
+	}
+
+	// A reader's own error comes back as it is.
+	v = &verbs{notices: make(chan change.Notice, 1)}
+	c, _ = serve(t, v)
+	v.notices <- change.Notice{Seq: 1, Kind: "state"}
+	if err := c.Watch(t.Context(), "chg-00000001", func(api.Notice) error { return errPlain }); !errors.Is(err, errPlain) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAWatchIsToldThatItsDaemonIsBeingStopped(t *testing.T) {
+	v := &verbs{notices: make(chan change.Notice, 1)}
+	path := filepath.Join(t.TempDir(), "daemon.sock")
+	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(t.Context(), path, disk.Ops{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- New(Options{Verbs: v, Host: host{}, Owner: os.Geteuid(), Log: slog.New(slog.DiscardHandler)}).Serve(ctx, l)
+	}()
+	v.notices <- change.Notice{Seq: 1, Kind: "state", State: change.Working}
+	err = client.New(path).Watch(t.Context(), "chg-00000001", func(api.Notice) error { cancel(); return nil })
+	if !errors.Is(err, client.ErrStopped) || errors.Is(err, client.ErrCut) {
+		t.Errorf("got %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+func TestAWatchThatIsLeftHasNoEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 { // the controller closes its channel because we are leaving: both are ready at once
+		notices := make(chan change.Notice)
+		close(notices)
+		w := newRecorder()
+		if err := sendEvents(ctx, w, notices); err == nil || strings.Contains(w.body.String(), api.NoticeEnd) {
+			t.Fatalf("%v after %q", err, w.body.String())
+		}
+	}
+}
+
+func TestADiffThatBreaksHalfWayIsNeverTakenForAWhole(t *testing.T) {
+	v := &verbs{patch: strings.Repeat("+line\n", 50_000), patchErr: errRefused}
+	c, _ := serve(t, v)
+	var out bytes.Buffer
+	err := c.Diff(t.Context(), "chg-00000001", &out)
+	if problem.KindOf(err) != problem.Refused || out.Len() != len(v.patch) {
+		t.Errorf("%d bytes and %v", out.Len(), err)
+	}
+
+	v = &verbs{patchErr: errRefused}
+	c, _ = serve(t, v)
+	if err := c.Export(t.Context(), "chg-00000001", io.Discard); problem.KindOf(err) != problem.Refused {
+		t.Errorf("before the first byte: %v", err)
+	}
+
+	v = &verbs{patch: "whole\n"}
+	c, _ = serve(t, v)
+	out.Reset()
+	if err := c.Diff(t.Context(), "chg-00000001", &out); err != nil || out.String() != "whole\n" {
+		t.Errorf("%q %v", out.String(), err)
+	}
+}
+
+func TestAnotherUserIsNotHeard(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root is always heard; the rule for others is shown by TestOnlyOwnerAndRootAreHeard")
+	}
+	c, _ := serve(t, &verbs{}, func(o *Options) { o.Owner = os.Geteuid() + 1 })
+	if _, err := c.Daemon(t.Context()); problem.KindOf(err) != problem.Denied {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOnlyOwnerAndRootAreHeard(t *testing.T) {
+	s := New(Options{Verbs: &verbs{}, Host: host{}, Owner: 1234, Home: "/h", Log: slog.New(slog.DiscardHandler)})
+	for _, tc := range []struct {
+		ctx  context.Context
+		want int
+	}{
+		{context.WithValue(t.Context(), peerKey{}, person(1234)), 200},
+		{context.WithValue(t.Context(), peerKey{}, person(0)), 200},
+		{context.WithValue(t.Context(), peerKey{}, person(1235)), 403},
+		{t.Context(), 403}, // the kernel did not say
+	} {
+		w := newRecorder()
+		r, _ := http.NewRequestWithContext(tc.ctx, "GET", "/v1/daemon", nil)
+		s.Handler().ServeHTTP(w, r)
+		if w.status != tc.want {
+			t.Errorf("status %d, want %d: %s", w.status, tc.want, w.body.String())
+		}
+	}
+}
+
+// recorder is an http.ResponseWriter without a connection.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func newRecorder() *recorder                         { return &recorder{header: http.Header{}, status: 200} }
+func (r *recorder) Header() http.Header              { return r.header }
+func (r *recorder) WriteHeader(status int)           { r.status = status }
+func (r *recorder) SetWriteDeadline(time.Time) error { return nil }
+func (r *recorder) FlushError() error                { return nil }
+func (r *recorder) Write(p []byte) (int, error)      { return r.body.Write(p) }
+
+// raw sends one request over the socket as it is.
+func raw(t *testing.T, c *client.Client, method, path, body string, header map[string]string) (int, api.Problem, http.Header) {
+	t.Helper()
+	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", c.Socket())
+	}}}
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(api.HeaderVersion, fmt.Sprint(api.Version))
+	req.Header.Set(api.HeaderBuild, api.Build())
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	resp, err := h.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var p api.Problem
+	_ = json.NewDecoder(resp.Body).Decode(&p)
+	return resp.StatusCode, p, resp.Header
+}
+
+func TestAClientOfAnotherBuildIsToldTheWayOut(t *testing.T) {
+	v := &verbs{}
+	c, h := serve(t, v)
+	for _, header := range []map[string]string{{api.HeaderVersion: "99"}, {api.HeaderBuild: "v0.0.1"}, {api.HeaderVersion: ""}} {
+		status, p, _ := raw(t, c, "GET", "/v1/changes", "", header)
+		if status != 503 || p.Next != "sallyport daemon stop" || !strings.Contains(p.Text, api.Build()) {
+			t.Errorf("%v: %d %+v", header, status, p)
+		}
+	}
+	if len(v.calls) != 0 {
+		t.Errorf("a verb ran: %v", v.calls)
+	}
+	// The way out itself works.
+	if status, _, answer := raw(t, c, "POST", "/v1/daemon/stop", "", map[string]string{api.HeaderVersion: "99", api.HeaderBuild: "x"}); status != 200 || answer.Get(api.HeaderBuild) != api.Build() {
+		t.Errorf("stop: %d %v", status, answer)
+	}
+	<-h.stopped
+}
+
+func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
+	v := &verbs{}
+	c, _ := serve(t, v)
+	for name, tc := range map[string]struct {
+		method, path, body string
+		want               int
+	}{
+		"unknown field":     {"POST", "/v1/changes/chg-00000001/cancel", `{"reason":"x","force":true}`, 400},
+		"two documents":     {"POST", "/v1/changes/chg-00000001/cancel", `{"reason":"x"}{}`, 400},
+		"no document":       {"POST", "/v1/changes/chg-00000001/cancel", ``, 400},
+		"no JSON":           {"POST", "/v1/changes/chg-00000001/cancel", `reason=x`, 400},
+		"too large":         {"POST", "/v1/changes/chg-00000001/cancel", `{"reason":"` + strings.Repeat("x", api.BodyBytesMax) + `"}`, 400},
+		"unknown parameter": {"GET", "/v1/changes?color=red", ``, 400},
+		"bad number":        {"GET", "/v1/audit?after=-1", ``, 400},
+		"relative folder":   {"POST", "/v1/changes", `{"dir":"repo","text":"x","agent":"command","approve":"yes"}`, 400},
+		"no folder":         {"GET", "/v1/repository?dir=repo", ``, 400},
+		"relative share":    {"POST", "/v1/changes", `{"dir":"/r","shares":["s"],"text":"x","agent":"command","approve":"yes"}`, 400},
+		"unknown approve":   {"POST", "/v1/changes", `{"dir":"/r","text":"x","agent":"command","approve":"maybe"}`, 400},
+		"unknown path":      {"GET", "/v2/changes", ``, 404},
+		"shell, no upgrade": {"POST", "/v1/changes/chg-00000001/shell", ``, 400},
+	} {
+		status, p, _ := raw(t, c, tc.method, tc.path, tc.body, nil)
+		if status != tc.want || p.Text == "" || p.Next == "" {
+			t.Errorf("%s: %d %+v", name, status, p)
+		}
+	}
+	if len(v.calls) != 0 {
+		t.Errorf("a verb ran: %v", v.calls)
+	}
+}
+
+func TestAShellHasATerminalItsSizeAndItsExitStatus(t *testing.T) {
+	v := &verbs{shell: func(ctx context.Context, slave *os.File) (int, error) {
+		cmd := exec.CommandContext(ctx, "sh", "-c", `stty size; read line; echo "got $line"; stty size; exit 7`)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+		err := cmd.Run()
+		return cmd.ProcessState.ExitCode(), ignoreExit(err)
+	}}
+	c, _ := serve(t, v)
+	in, typed := io.Pipe()
+	resize := make(chan client.Size)
+	out := &waiter{want: make(chan string, 1), seen: make(chan struct{}, 1)}
+	out.want <- "24 80"
+	go func() {
+		<-out.seen
+		resize <- client.Size{Rows: 50, Cols: 132}
+		close(resize)
+		io.WriteString(typed, "hello\n") //nolint:errcheck // the shell's output shows whether it arrived
+	}()
+	code, err := c.Shell(t.Context(), "chg-00000001", client.Terminal{In: in, Out: out, Size: client.Size{Rows: 24, Cols: 80}, Resize: resize})
+	typed.Close()
+	if err != nil || code != 7 {
+		t.Fatalf("exit %d, %v; output %q", code, err, out.text.String())
+	}
+	for _, want := range []string{"24 80", "got hello", "50 132"} {
+		if !strings.Contains(out.text.String(), want) {
+			t.Errorf("%q lacks %q", out.text.String(), want)
+		}
+	}
+}
+
+// waiter collects output and tells once what is wanted has been seen.
+type waiter struct {
+	text bytes.Buffer
+	want chan string
+	seen chan struct{}
+}
+
+func (w *waiter) Write(p []byte) (int, error) {
+	w.text.Write(p)
+	select {
+	case want := <-w.want:
+		if strings.Contains(w.text.String(), want) {
+			w.seen <- struct{}{}
+		} else {
+			w.want <- want
+		}
+	default:
+	}
+	return len(p), nil
+}
+
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+func TestAShellThatIsRefusedSaysWhy(t *testing.T) {
+	c, _ := serve(t, &verbs{err: errRefused})
+	in, typed := io.Pipe()
+	defer typed.Close()
+	_, err := c.Shell(t.Context(), "chg-00000001", client.Terminal{In: in, Out: io.Discard})
+	if problem.KindOf(err) != problem.Refused || problem.Of(err).Next == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAShellEndsWhenItsReaderGoesAway(t *testing.T) {
+	started, ended := make(chan struct{}), make(chan error, 1)
+	v := &verbs{shell: func(ctx context.Context, _ *os.File) (int, error) {
+		close(started)
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return 0, ctx.Err()
+	}}
+	c, _ := serve(t, v)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-started; cancel() }()
+	in, typed := io.Pipe()
+	defer typed.Close()
+	if _, err := c.Shell(ctx, "chg-00000001", client.Terminal{In: in, Out: io.Discard}); !errors.Is(err, context.Canceled) {
+		t.Errorf("client: %v", err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the daemon's side has no cause")
+	}
+}
+
+func TestListenTakesOnlyASocketThatNobodyAnswers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	path := filepath.Join(dir, "daemon.sock")
+	l, err := Listen(t.Context(), path, disk.Ops{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{dir: 0o700 | fs.ModeDir, path: 0o600 | fs.ModeSocket} {
+		if info, err := os.Lstat(name); err != nil || info.Mode() != want {
+			t.Errorf("%s has mode %v, %v", name, info.Mode(), err)
+		}
+	}
+	if _, err := Listen(t.Context(), path, disk.Ops{}); !errors.Is(err, ErrAnswered) {
+		t.Errorf("a socket that is answered: %v", err)
+	}
+	// What a killed daemon leaves: the file, without anybody behind it.
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	if l, err = Listen(t.Context(), path, disk.Ops{}); err != nil {
+		t.Fatalf("a stale socket: %v", err)
+	}
+	l.Close()
+
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(t.Context(), path, disk.Ops{}); problem.KindOf(err) != problem.Refused {
+		t.Errorf("a file in the way: %v", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(t.Context(), path, disk.Ops{}); problem.KindOf(err) != problem.Refused {
+		t.Errorf("a folder that others may enter: %v", err)
+	}
+}
+
+func TestTheWireNamesEveryStateAsTheControllerDoes(t *testing.T) {
+	for wire, own := range map[string]change.State{
+		api.Requested: change.Requested, api.Preparing: change.Preparing, api.Working: change.Working, api.Paused: change.Paused,
+		api.Blocked: change.Blocked, api.Submitted: change.Submitted, api.AwaitingApproval: change.AwaitingApproval,
+		api.Landing: change.Landing, api.InTrial: change.InTrial, api.Finalized: change.Finalized, api.RolledBack: change.RolledBack,
+		api.RollbackFailed: change.RollbackFailed, api.Rejected: change.Rejected, api.Cancelled: change.Cancelled, api.Failed: change.Failed,
+	} {
+		if wire != string(own) || api.Final(wire) != own.Final() {
+			t.Errorf("%s: the wire says %q, final %t", own, wire, api.Final(wire))
+		}
+	}
+}
+
+func TestNoSocketIsMadeInAFolderThatOthersMadeFirst(t *testing.T) {
+	squat := filepath.Join(t.TempDir(), "sallyport")
+	if err := os.Mkdir(squat, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(squat, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen(t.Context(), filepath.Join(squat, "0123", "daemon.sock"), disk.Ops{})
+	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), squat) {
+		t.Errorf("listened on %v, %v", l, err)
+	}
+	if left, _ := os.ReadDir(squat); len(left) != 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+// A key crosses, and its name; the request that is stored has neither.
+func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
+	v := &verbs{row: change.Row{ID: "chg-00000001"}}
+	c, _ := serve(t, v)
+	r := api.Run{Dir: "/repo", Text: "do", Agent: "codex", Model: "gpt-5", Egress: []string{"registries"}, Approve: "later",
+		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"}, Env: map[string]string{"TEAM": "blue"}}
+	if _, err := c.Run(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.keys) != 1 || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
+		t.Errorf("%d keys", len(v.keys))
+	}
+	raw, err := json.Marshal(v.asked)
+	if err != nil || strings.Contains(string(raw), "Tulip") || strings.Contains(string(raw), "OPENAI_API_KEY") {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if v.asked.Agent != "codex" || v.asked.Model != "gpt-5" || len(v.asked.Egress) != 1 || v.asked.Bases["OPENAI_BASE_URL"] != "https://models.example.org/v1" || v.asked.Env["TEAM"] != "blue" {
+		t.Errorf("asked for %+v", v.asked)
+	}
+	if _, err := c.ResumeSession(t.Context(), "codex-1a2b3", api.Resume{Keys: r.Keys}); err != nil || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Agents(t.Context(), api.Place{}); problem.KindOf(err) != problem.Unavailable {
+		t.Errorf("a daemon without agents: %v", err)
+	}
+}

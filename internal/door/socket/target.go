@@ -1,0 +1,117 @@
+package socket
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/port/target"
+)
+
+// Targets shows what restarts and probes a repository's code, and takes the owner's word on what a repository proposes;
+// it checks who asks.
+type Targets interface {
+	// Target returns what is said of the repository that a folder lies in.
+	Target(ctx context.Context, folder string) (target.Words, error)
+	// Trust lets what is proposed count if digest, or 12 or more of its first digits, names exactly these words.
+	Trust(ctx context.Context, folder, digest string, by audit.Actor) (target.Words, error)
+	Distrust(ctx context.Context, folder string, by audit.Actor) error
+}
+
+func (s *Server) target(r *http.Request) (any, error) {
+	if err := known(r, "repo"); err != nil {
+		return nil, err
+	}
+	folder, err := s.targetOf(r.URL.Query().Get("repo"))
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.Targets.Target(r.Context(), folder)
+	if err != nil {
+		return nil, err
+	}
+	return targetOf(w), nil
+}
+
+func (s *Server) trustTarget(r *http.Request) (any, error) {
+	var in api.TrustTarget
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	folder, err := s.targetOf(in.Repo)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.Targets.Trust(r.Context(), folder, in.Digest, by(r))
+	if err != nil {
+		return nil, err
+	}
+	return targetOf(w), nil
+}
+
+func (s *Server) distrustTarget(r *http.Request) (any, error) {
+	var in api.DistrustTarget
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	folder, err := s.targetOf(in.Repo)
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, s.Targets.Distrust(r.Context(), folder, by(r))
+}
+
+// targetOf checks what only the wire can get wrong.
+func (s *Server) targetOf(folder string) (string, error) {
+	switch {
+	case !filepath.IsAbs(folder) || strings.ContainsRune(folder, 0):
+		return "", problem.Errorf(problem.Usage, "sallyport target show --help", "%q is not an absolute path of a folder", folder)
+	case s.Targets == nil:
+		return "", problem.Errorf(problem.Unavailable, "sallyport doctor", "this daemon restarts and probes nothing")
+	}
+	return filepath.Clean(folder), nil
+}
+
+func targetOf(w target.Words) api.Target {
+	out := api.Target{Repo: text(w.Repository), Commit: w.Commit, Home: wordsOf(w.Home), Proposed: wordsOf(w.Proposed), Trusted: w.Trusted()}
+	switch {
+	case w.Home != nil:
+		out.Counts = api.CountsHome
+	case out.Trusted:
+		out.Counts = api.CountsRepository
+	}
+	if w.Trust != nil {
+		out.Trust = &api.Trust{Digest: w.Trust.Digest, By: api.Actor{Kind: "person", Name: text(w.Trust.By), UID: w.Trust.UID}, At: w.Trust.At}
+	}
+	return out
+}
+
+func wordsOf(t *target.Target) *api.TargetWords {
+	if t == nil {
+		return nil
+	}
+	out := &api.TargetWords{Digest: t.Digest(), Restart: text(t.Restart), TrialMS: t.Trial.Milliseconds()}
+	number := func(key string, said, filled time.Duration) int64 {
+		if said == 0 {
+			out.Defaults = append(out.Defaults, key)
+		}
+		return filled.Milliseconds()
+	}
+	full := t.Filled()
+	if t.Restart != "" {
+		out.RestartWithinMS = number("restart_within", t.Within, full.Within)
+	}
+	if p, f := t.Probe, full.Probe; !p.None() {
+		out.Probe = &api.ProbeWords{
+			Command: text(p.Command), HTTP: text(p.HTTP),
+			HealthyMS: number("probe.healthy", p.Healthy, f.Healthy), WithinMS: number("probe.within", p.Within, f.Within),
+			EveryMS: number("probe.every", p.Every, f.Every), TimeoutMS: number("probe.timeout", p.Timeout, f.Timeout),
+		}
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package socket
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/trial"
+)
+
+func (s *Server) confirm(r *http.Request) (any, error) {
+	ref, err := changeID(r)
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, s.Verbs.Confirm(r.Context(), ref, by(r))
+}
+
+// lengthOf reads --trial as it crosses the socket; how long is right is the controller's to say.
+func lengthOf(ms *int64) *time.Duration {
+	if ms == nil {
+		return nil
+	}
+	length := time.Duration(min(max(*ms, -1), 1<<40)) * time.Millisecond
+	return &length
+}
+
+// rowsOf are changes as a list shows them: those on trial with how that stands.
+func (s *Server) rowsOf(ctx context.Context, rows []change.Row) ([]api.Change, error) {
+	out := each(rows, changeOf)
+	for i, row := range rows {
+		if change.State(row.State) != change.InTrial {
+			continue
+		}
+		d, err := s.Verbs.Show(ctx, row.ID)
+		if problem.KindOf(err) == problem.NotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[i] = detailOf(d).Change // all of one moment
+	}
+	return out, nil
+}
+
+func trialOf(t *trial.Trial, state string) *api.Trial {
+	if t == nil {
+		return nil
+	}
+	out := &api.Trial{
+		Landing: string(t.Landing), Restart: text(t.Target.Restart), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
+		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
+		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, At: t.At, Reason: text(t.Reason),
+		Say: text(said(t, change.State(state))), Undoing: string(t.Undoing), Restored: t.Restored,
+	}
+	if t.By != nil {
+		who := actorOf(*t.By)
+		out.By = &who
+	}
+	if !t.Handshake.Decided() {
+		if now, err := deadman.Now(); err == nil { // a clock that cannot be read leaves nothing
+			out.LeftMS = t.Expires.Left(now).Milliseconds()
+		}
+	}
+	return out
+}
+
+// said is what a person is told of a trial (SM-121, SM-130).
+func said(t *trial.Trial, state change.State) string {
+	switch {
+	case t.Handshake == trial.Message1Sent:
+		return t.Question()
+	case state == change.RolledBack && t.Handshake == trial.RolledBack:
+		return t.Said()
+	}
+	return "" // kept, or still on its way back
+}

@@ -1,0 +1,247 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/change"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/store"
+)
+
+// Piece is one thing that sallyport has left and that goes when it is uninstalled.
+type Piece struct {
+	What   string // ref, desk, objects, folder, file, socket, folder of sockets, control group
+	Path   string // absolute; of a ref: the git directory and the ref
+	Bytes  int64  // of disk; 0 where it has no size of its own
+	Remove func(ctx context.Context) error
+}
+
+// Leaving is what goes, what stays, and what is lost with it.
+type Leaving struct {
+	Pieces   []Piece
+	Stays    []string    // what looks like sallyport's and is not, or is a person's
+	Unlanded []id.Change // ended without landing: their checkpoints go with the home
+}
+
+// Leave finds what this home has left in repositories: in the one whose work tree is at top, or in all. It removes nothing;
+// the pieces do. Refs of changes that this home does not know, and desks with a person's own bytes, stay.
+//
+// Errors: problem.Conflict naming a change that is open.
+func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leaving, error) {
+	r := &round{Steward: s, now: time.Now(), hand: hand{do: true, by: by}, changes: map[id.Change]store.Change{}}
+	var all []store.Change
+	err := s.DB.Read(ctx, func(tx store.Tx) (err error) {
+		all, err = tx.Changes(ctx, store.Filter{Limit: changesMax})
+		return err
+	})
+	if err != nil {
+		return Leaving{}, fmt.Errorf("read the changes of the home: %w", err)
+	}
+	var out Leaving
+	var going []store.Change
+	for _, row := range all {
+		r.changes[row.ID] = row
+		state := change.State(row.State)
+		if !state.Final() {
+			going = append(going, row)
+			continue
+		}
+		if top == "" && state != change.Finalized && state != change.RolledBack && row.Base != "" {
+			something, err := s.holds(ctx, row.ID)
+			if err != nil {
+				return Leaving{}, err
+			}
+			if something {
+				out.Unlanded = append(out.Unlanded, row.ID)
+			}
+		}
+	}
+	if len(going) > 0 {
+		return Leaving{}, open(going)
+	}
+	var errs []error
+	commons := map[string]bool{}
+	for _, p := range r.projects() {
+		if top != "" && p.Top != top {
+			continue
+		}
+		if !commons[p.CommonDir] {
+			commons[p.CommonDir] = true
+			errs = append(errs, r.leaveRefs(ctx, p, &out))
+		}
+		errs = append(errs, r.leaveDesks(ctx, p, &out))
+	}
+	return out, errors.Join(errs...)
+}
+
+// holds reports whether a change has work that could be kept.
+func (s *Steward) holds(ctx context.Context, c id.Change) (something bool, err error) {
+	err = s.DB.Read(ctx, func(tx store.Tx) error {
+		points, err := tx.Checkpoints(ctx, c)
+		if err != nil {
+			return err
+		}
+		_, something, err = tx.Proposal(ctx, c)
+		for _, p := range points {
+			something = something || len(p.FilesChanged) > 0
+		}
+		return err
+	})
+	return something, err
+}
+
+// open refuses because of changes that have not ended, and names them all.
+func open(going []store.Change) error {
+	row := going[0]
+	next := "sallyport change cancel " + string(row.ID)
+	switch change.State(row.State) {
+	case change.Landing, change.InTrial, change.RollbackFailed:
+		next = "sallyport change show " + string(row.ID)
+	}
+	names := make([]string, 0, len(going))
+	for _, c := range going {
+		names = append(names, fmt.Sprintf("%s has not ended (%s)", c.ID, c.State))
+	}
+	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
+}
+
+// leaveRefs finds the refs of this home's changes in a project.
+func (r *round) leaveRefs(ctx context.Context, p git.Project, out *Leaving) error {
+	dir := p.Common(r.Ops)
+	if there, err := workspace.HasRepository(dir); err != nil || !there {
+		out.Stays = append(out.Stays, fmt.Sprintf("%q is gone, or closed to you: what is in it stays", p.CommonDir))
+		return nil
+	}
+	refs, err := dir.Refs(ctx, "refs/sallyport/")
+	if err != nil {
+		return fmt.Errorf("read the refs of %q: %w", p.CommonDir, err)
+	}
+	unknown := map[string]bool{}
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		c, ok := changeOf(ref)
+		if _, known := r.changes[c]; !ok || !known {
+			unknown[strings.Join(strings.Split(ref, "/")[:3], "/")] = true
+			continue
+		}
+		oid := refs[ref]
+		out.Pieces = append(out.Pieces, Piece{What: "ref", Path: p.CommonDir + " " + ref, Remove: func(ctx context.Context) error {
+			if err := r.told(ctx, c, "forgotten", "uninstalled: "+ref+" in "+p.CommonDir, map[string]string{"commit": string(oid)}); err != nil {
+				return err
+			}
+			return workspace.DropRefs(ctx, dir, map[string]git.OID{ref: oid})
+		}})
+	}
+	for _, below := range slices.Sorted(maps.Keys(unknown)) {
+		out.Stays = append(out.Stays, fmt.Sprintf("%s in %q stays: no change of this home has that id", below, p.CommonDir))
+	}
+	return nil
+}
+
+// leaveDesks finds the desks of this home's landings; their rows are closed, for no change is open.
+func (r *round) leaveDesks(ctx context.Context, p git.Project, out *Leaving) error {
+	there, err := landing.Desks(p)
+	if err != nil {
+		return nil // told with the refs
+	}
+	for _, d := range there {
+		var l landing.Landing
+		known := false
+		err := r.DB.Read(ctx, func(tx store.Tx) (err error) { l, known, err = tx.Landing(ctx, d.Landing); return err })
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.Aside:
+			size, err := workspace.Allocated(ctx, d.Path)
+			if err != nil {
+				return err
+			}
+			out.Pieces = append(out.Pieces, Piece{What: "objects", Path: d.Path, Bytes: size, Remove: func(ctx context.Context) error {
+				return r.Lander.ClearAside(ctx, p)
+			}})
+		case d.Kept:
+			out.Stays = append(out.Stays, fmt.Sprintf("%q stays: it holds your own version of a file", d.Path))
+		case !known:
+			out.Stays = append(out.Stays, fmt.Sprintf("%q stays: no landing of this home has that id", d.Path))
+		default:
+			size, err := workspace.Allocated(ctx, d.Path)
+			if err != nil {
+				return err
+			}
+			out.Pieces = append(out.Pieces, Piece{What: "desk", Path: d.Path, Bytes: size, Remove: func(ctx context.Context) error {
+				_, err := r.Lander.Clear(ctx, l)
+				return err
+			}})
+		}
+	}
+	return nil
+}
+
+// Machine finds what this home has on the machine outside its folder: sockets of its daemons that are gone, and control groups.
+func (s *Steward) Machine(ctx context.Context) []Piece {
+	var pieces []Piece
+	for _, runtime := range s.Runtime {
+		if s.Socket == "" {
+			break
+		}
+		at, folder, err := workspace.Look(runtime + "/" + hashOf(s.Socket))
+		if err == nil && folder && silent(ctx, at.Path) {
+			pieces = append(pieces, Piece{What: "socket", Path: at.Path, Remove: func(ctx context.Context) error {
+				_, err := removeSockets(ctx, s, at)
+				return err
+			}})
+		}
+		if !folder && runtime != filepath.Dir(filepath.Dir(s.Socket)) {
+			continue // an empty one there is not of this home's making
+		}
+		if above, folder, err := workspace.Look(runtime); err == nil && folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
+			pieces = append(pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
+		}
+	}
+	if s.Groups != nil {
+		for _, group := range s.Groups.Left() {
+			pieces = append(pieces, Piece{What: "control group", Path: group, Remove: func(ctx context.Context) error {
+				_, err := s.Groups.Clear(ctx)
+				return err
+			}})
+		}
+	}
+	return pieces
+}
+
+// onlyOurs reports whether a folder of sockets holds none of another home's.
+func onlyOurs(runtime, ours string) bool {
+	entries, err := os.ReadDir(runtime)
+	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ours })
+}
+
+// removeEmpty removes a folder of sockets, unless a daemon has come to it meanwhile.
+func (s *Steward) removeEmpty(runtime string) error {
+	err := s.Ops.Do("sweep:runtime", func() error { return os.Remove(runtime) })
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
+}
+
+// hashOf is the name of the folder that a socket lies in.
+func hashOf(socket string) string {
+	parts := strings.Split(socket, "/")
+	return parts[max(len(parts)-2, 0)]
+}

@@ -1,0 +1,244 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/agent/api"
+)
+
+const (
+	openMax      = 2 * time.Minute  // until an agent's program takes words
+	interruptMax = 10 * time.Second // until an interrupted turn is over
+)
+
+// adapter drives one agent.
+type adapter struct {
+	order  agent.Order
+	engine agent.Engine
+	out    *shown
+	home   string
+	ended  <-chan os.Signal
+
+	inbox   <-chan message // nil once stdin has ended
+	waiting []message      // words that the agent is still to be given
+	known   map[string]bool
+	talk    agent.Conversation
+	leave   func() // ends what a conversation was opened with
+	note    note
+	turns   int
+	asked   bool // to end
+}
+
+// turnDone is how a turn has ended.
+type turnDone struct {
+	says string
+	err  error
+}
+
+// drive opens the conversation and takes turns until nothing more is wanted.
+func (a *adapter) drive(ctx context.Context) int {
+	err := a.open(ctx)
+	defer a.leave()
+	if err != nil {
+		a.out.Note(err.Error())
+		a.turns = 1
+		a.out.end(agent.TurnEnd{Turn: 1, Outcome: agent.TurnFailed, Reason: oneLine(err)})
+		a.await(func() bool { return false }) // the host decides when this is over
+		return statusFailed
+	}
+	defer a.close()
+	words := first(a.order, a.talk.Loaded())
+	for {
+		end := a.turn(ctx, words)
+		if a.asked {
+			return statusSignal
+		}
+		a.await(func() bool { return len(a.waiting) > 0 && a.turns < a.order.MaxTurns })
+		if a.asked {
+			return statusSignal
+		}
+		if len(a.waiting) == 0 || a.turns >= a.order.MaxTurns {
+			if end.Outcome != agent.TurnDone {
+				return statusFailed
+			}
+			return 0
+		}
+		words = a.take()
+	}
+}
+
+// open starts the agent; one that does not come up in time has failed.
+func (a *adapter) open(ctx context.Context) error {
+	var err error
+	if a.note, err = readNote(a.home); err != nil {
+		a.out.Note("the adapter cannot read its note of the earlier session, so the agent starts a new one: " + err.Error())
+	}
+	last := ""
+	if a.note.Engine == a.order.Engine && a.note.Agent == a.order.Agent {
+		last = a.note.Session
+	}
+	ctx, a.leave = context.WithCancel(ctx)
+	type opened struct {
+		talk agent.Conversation
+		err  error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		talk, err := a.engine.Open(ctx, a.order, last, a.out)
+		done <- opened{talk, err}
+	}()
+	limit := time.NewTimer(openMax)
+	defer limit.Stop()
+	why := ""
+	select {
+	case o := <-done:
+		a.talk, err = o.talk, o.err
+		if err != nil {
+			return fmt.Errorf("%s did not start: %w", a.order.Agent, err)
+		}
+		if a.order.Resumed != nil && last != "" && !a.talk.Loaded() {
+			a.out.Note("the agent could not go on with its own session; the adapter tells it what was said before")
+		}
+		return a.keep()
+	case <-limit.C:
+		why = fmt.Sprintf("%s did not take a request within %s", a.order.Agent, openMax)
+	case <-a.ended:
+		a.asked = true
+		why = "the host ended the session before the agent was ready"
+	}
+	return errors.New(why)
+}
+
+// keep notes what it takes to go on later.
+func (a *adapter) keep() error {
+	a.note = note{Engine: a.order.Engine, Agent: a.order.Agent, Session: a.talk.Session(), Turns: a.turns}
+	if err := a.note.write(a.home); err != nil {
+		a.out.Note("the agent's session cannot go on later: " + err.Error()) // a full disk ends no turn
+	}
+	return nil
+}
+
+// turn gives the agent words, shows what it does, and tells the host the turn's end.
+func (a *adapter) turn(ctx context.Context, words string) agent.TurnEnd {
+	a.turns++
+	a.out.begin()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan turnDone, 1)
+	go func() {
+		says, err := a.talk.Prompt(ctx, words)
+		done <- turnDone{says, err}
+	}()
+	end := agent.TurnEnd{Turn: a.turns, Outcome: agent.TurnDone}
+	var over <-chan time.Time
+	for running := true; running; {
+		select {
+		case d := <-done:
+			running = false
+			end.Says = d.says
+			if a.asked {
+				end.Outcome = agent.TurnCancelled
+			} else if d.err != nil {
+				end.Outcome, end.Reason = agent.TurnFailed, oneLine(d.err)
+			}
+		case m, ok := <-a.inbox:
+			a.hear(ctx, m, ok, true)
+		case <-a.ended:
+			if !a.asked {
+				a.asked = true
+				cancel()
+				over = time.After(interruptMax)
+			}
+		case <-over:
+			running = false
+			end.Outcome, end.Reason = agent.TurnCancelled, "the agent did not stop when it was interrupted"
+		}
+	}
+	_ = a.keep()
+	if end.Outcome == agent.TurnFailed {
+		a.out.Note(end.Reason)
+	}
+	end.More = len(a.waiting) > 0 && a.turns < a.order.MaxTurns && !a.asked
+	a.out.end(end)
+	return end
+}
+
+// await hears messages until enough is true or nothing more comes.
+func (a *adapter) await(enough func() bool) {
+	for a.inbox != nil && !a.asked && !enough() {
+		select {
+		case m, ok := <-a.inbox:
+			a.hear(context.Background(), m, ok, false)
+		case <-a.ended:
+			a.asked = true
+		}
+	}
+}
+
+// take returns all words that wait as one text, and tells the host that the agent has them.
+func (a *adapter) take() string {
+	texts := make([]string, len(a.waiting))
+	for i, m := range a.waiting {
+		texts[i] = m.words()
+		a.acknowledge(m)
+	}
+	a.waiting = nil
+	return joined(texts)
+}
+
+// hear takes one message of the host; working says that a turn is under way.
+func (a *adapter) hear(ctx context.Context, m message, ok, working bool) {
+	if !ok {
+		a.inbox = nil
+		return
+	}
+	switch m.Type {
+	case pauseRequest: // the freeze stops the agent: to say so is all there is to do
+		if a.order.Engine == api.Name { // SV-081: a model's endpoint has no pause, and nobody says that it has
+			return
+		}
+		a.out.answer(map[string]any{"type": "pause_ack", "checkpoint_id": m.CheckpointID, "status": "paused", "pending_operations": []string{}})
+	case violation, tell:
+		handed, again := a.known[m.about()]
+		switch {
+		case handed:
+			a.acknowledge(m) // the answer was lost
+		case again: // it waits already
+		case working && a.talk != nil && a.talk.Steer(ctx, m.words()):
+			a.acknowledge(m)
+		default:
+			a.known[m.about()] = false
+			a.waiting = append(a.waiting, m)
+		}
+	}
+}
+
+// words are what a message means to the agent.
+func (m message) words() string {
+	if m.Type == violation {
+		return violated(m)
+	}
+	return m.Text
+}
+
+// acknowledge tells the host that the agent was given what a message says.
+func (a *adapter) acknowledge(m message) {
+	a.known[m.about()] = true
+	if m.Type == tell {
+		a.out.answer(map[string]any{"type": "tell_ack", "id": m.ID})
+		return
+	}
+	a.out.answer(map[string]any{"type": "violation_ack", "checkpoint_id": m.CheckpointID, "understood": true, "corrective_action": "it was given to the agent"})
+}
+
+// close ends the agent; what it left is the sandbox's to end.
+func (a *adapter) close() {
+	if err := a.talk.Close(); err != nil {
+		a.out.Note(oneLine(err))
+	}
+}

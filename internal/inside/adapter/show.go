@@ -1,0 +1,194 @@
+package adapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/port/agent"
+)
+
+// What is shown of an agent is for a person to follow, not a record: it is bounded, so that chatter ends no session at its limit of output.
+const (
+	widthMax       = 200       // of a line of the agent's words; then it is broken at a space
+	turnBytesMax   = 128 << 10 // of a turn
+	allBytesMax    = 3 << 20   // of all turns; less than the usual limit of output
+	titleMax       = 300
+	endLineMax     = 12 << 10 // of a TurnEnd: the host hears no longer lines
+	reasonBytesMax = agent.ReasonBytesMax
+)
+
+// Prefixes of what is not the agent's words.
+const (
+	thoughtPrefix = "~ "
+	notePrefix    = "sallyport: "
+	bracePrefix   = "> " // before words that begin as an answer would
+)
+
+// shown writes what an agent does as lines, and the adapter's answers as lines of their own.
+type shown struct {
+	mu      sync.Mutex
+	out     io.Writer
+	pending []byte // of a line of words or thoughts that is not over
+	think   bool   // pending is a thought
+	left    int    // bytes of this turn
+	all     int    // bytes of all turns
+	told    bool   // that no more of this turn is shown
+}
+
+func newShown(out io.Writer) *shown { return &shown{out: out, left: turnBytesMax, all: allBytesMax} }
+
+var _ agent.Show = (*shown)(nil)
+
+func (s *shown) Say(text string)   { s.words(text, false) }
+func (s *shown) Think(text string) { s.words(text, true) }
+
+func (s *shown) Tool(kind, title string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	s.line("[" + cut(inert.Line(kind), 20) + "] " + cut(inert.Line(title), titleMax))
+}
+
+func (s *shown) Note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	s.line(notePrefix + cut(inert.Line(text), titleMax*2))
+}
+
+// words takes text as it comes, in pieces of any size, and shows every line once it is whole or long.
+func (s *shown) words(text string, think bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if think != s.think {
+		s.flush()
+		s.think = think
+	}
+	for text != "" && !s.told {
+		at := strings.IndexByte(text, '\n')
+		piece := text
+		if at >= 0 {
+			piece = text[:at]
+		}
+		for room := widthMax - len(s.pending); len(piece) > room; room = widthMax - len(s.pending) {
+			s.pending, piece = append(s.pending, piece[:max(room, 0)]...), piece[max(room, 0):]
+			s.wrap()
+		}
+		s.pending = append(s.pending, piece...)
+		if at < 0 {
+			return
+		}
+		s.flush()
+		text = text[at+1:]
+	}
+}
+
+// wrap shows the beginning of a line that grew long: up to its last space, or all whole characters of it.
+func (s *shown) wrap() {
+	at := bytes.LastIndexByte(s.pending, ' ')
+	if at < widthMax/2 {
+		at = len(s.pending)
+		for start := at - 1; start >= 0 && start > at-utf8.UTFMax; start-- {
+			if utf8.RuneStart(s.pending[start]) {
+				if start > 0 && !utf8.FullRune(s.pending[start:]) {
+					at = start
+				}
+				break
+			}
+		}
+	}
+	rest := bytes.Clone(s.pending[at:])
+	s.pending = s.pending[:at]
+	s.flush()
+	s.pending = append(s.pending, bytes.TrimPrefix(rest, []byte(" "))...)
+}
+
+// flush ends the line that is not over; it is called with mu held.
+func (s *shown) flush() {
+	text := strings.TrimRight(inert.Block(string(s.pending), widthMax*2), " \t")
+	s.pending = s.pending[:0]
+	switch {
+	case text == "":
+	case s.think:
+		s.line(thoughtPrefix + text)
+	case strings.HasPrefix(strings.TrimSpace(text), "{"):
+		s.line(bracePrefix + text)
+	default:
+		s.line(text)
+	}
+}
+
+// line writes one line if there is room for it; it is called with mu held.
+func (s *shown) line(text string) {
+	if s.told {
+		return
+	}
+	cost := max(len(text)+1, 32)
+	if cost > s.left || cost > s.all {
+		s.told = true
+		fmt.Fprintln(s.out, notePrefix+"no more of this turn is shown")
+		return
+	}
+	s.left -= cost
+	s.all -= cost
+	fmt.Fprintln(s.out, text)
+}
+
+// begin makes room for another turn.
+func (s *shown) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left, s.told = turnBytesMax, false
+}
+
+// end tells the host that a turn is over.
+func (s *shown) end(e agent.TurnEnd) {
+	e.Type = agent.TurnEndType
+	e.Reason = cut(e.Reason, reasonBytesMax)
+	e.Says = cut(inert.Block(strings.TrimSpace(e.Says), agent.SaysBytesMax), agent.SaysBytesMax)
+	line, err := json.Marshal(e)
+	for err == nil && len(line) > endLineMax && e.Says != "" { // what is escaped grows
+		e.Says = cut(e.Says, len(e.Says)/2)
+		line, err = json.Marshal(e)
+	}
+	if err != nil {
+		panic(err) // texts and numbers always can be
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	fmt.Fprintf(s.out, "%s\n", line)
+}
+
+// answer writes an answer to the host.
+func (s *shown) answer(a map[string]any) {
+	line, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // texts and a bool always can be
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "%s\n", line)
+}
+
+// cut is at most limit bytes of a text, whole characters, and says that it was longer.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	const more = "…"
+	at := max(limit-len(more), 0)
+	for at > 0 && !utf8.RuneStart(s[at]) {
+		at--
+	}
+	return s[:at] + more
+}
+
+// oneLine is an error as one line for a person.
+func oneLine(err error) string { return cut(inert.Line(err.Error()), reasonBytesMax) }

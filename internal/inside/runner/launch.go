@@ -1,0 +1,184 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/port/sandbox"
+)
+
+// launch runs in a mount namespace of its own (as an ordinary user: in a user
+// namespace of its own too). It only returns if something failed, and then it has
+// told the driver what.
+func launch() int {
+	// Credentials, control groups and the parent's death signal belong to a thread.
+	runtime.LockOSThread()
+	err := build()
+	if err == nil {
+		return 0 // never: build ends in exec
+	}
+	failed := sandbox.Event{Failed: &sandbox.Failure{Text: err.Error(), Missing: errors.Is(err, os.ErrNotExist)}}
+	if frame, ferr := sandbox.Frame(failed); ferr == nil {
+		_ = writeAll(sandbox.ControlFD, frame) // nobody left to tell otherwise
+	}
+	return 1
+}
+
+func build() error {
+	var l sandbox.Launch
+	spec := os.NewFile(sandbox.LaunchFD, "launch")
+	raw, err := io.ReadAll(spec)
+	if err != nil {
+		return fmt.Errorf("read what to launch: %w", err)
+	}
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return fmt.Errorf("read what to launch: %w", err)
+	}
+	if err := spec.Close(); err != nil {
+		return fmt.Errorf("read what to launch: %w", err)
+	}
+	if l.Owner.UID == 0 || l.Owner.GID == 0 {
+		return errors.New("a sandbox is never run as uid or gid 0")
+	}
+	if err := dieWith(l.Parent); err != nil {
+		return err
+	}
+	for _, fd := range l.GroupFDs {
+		if err := writeAll(fd, []byte("0")); err != nil {
+			return fmt.Errorf("join control group: %w", err)
+		}
+	}
+	// Opened before the staging tmpfs covers /tmp, where somebody may have built it.
+	confiner, err := unix.Open(l.Bubblewrap, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", l.Bubblewrap, err)
+	}
+	if l.Background {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, leastPriority); err != nil {
+			return fmt.Errorf("let everything else go first: %w", err)
+		}
+	}
+	unix.Umask(0o022)
+	if err := stage(l); err != nil {
+		return err
+	}
+	if err := giveUp(l); err != nil {
+		return err
+	}
+	return become(l, confiner)
+}
+
+// leastPriority is the nice value of what everything else goes before.
+const leastPriority = 19
+
+// dieWith ties this thread's life to its parent's, and makes sure that the parent was not gone before.
+func dieWith(parent int) error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("ask for the parent's death signal: %w", err)
+	}
+	if now := os.Getppid(); now != parent {
+		return fmt.Errorf("the parent %d is gone", parent)
+	}
+	return nil
+}
+
+// giveUp drops every right for good: identity, groups, capabilities, and the way to get any by exec.
+func giveUp(l sandbox.Launch) error {
+	if l.Drop {
+		uid, gid := uintptr(l.Owner.UID), uintptr(l.Owner.GID)
+		if err := onThread(unix.SYS_SETGROUPS, 0, 0, 0); err != nil {
+			return fmt.Errorf("drop groups: %w", err)
+		}
+		if err := onThread(unix.SYS_SETRESGID, gid, gid, gid); err != nil {
+			return fmt.Errorf("drop to gid %d: %w", gid, err)
+		}
+		if err := onThread(unix.SYS_SETRESUID, uid, uid, uid); err != nil {
+			return fmt.Errorf("drop to uid %d: %w", uid, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("drop ambient capabilities: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up new privileges: %w", err)
+	}
+	var real, effective, saved uint32
+	if err := onThread(unix.SYS_GETRESUID, uintptr(unsafe.Pointer(&real)), uintptr(unsafe.Pointer(&effective)), uintptr(unsafe.Pointer(&saved))); err != nil {
+		return fmt.Errorf("look at the identity: %w", err)
+	}
+	if uid := l.Owner.UID; real != uid || effective != uid || saved != uid {
+		return fmt.Errorf("still uid %d, %d, %d after dropping to %d", real, effective, saved, uid)
+	}
+	// A change of identity clears the death signal.
+	return dieWith(l.Parent)
+}
+
+// onThread changes the identity of this thread alone: it is the one that execs,
+// and the others end there. Changing all of them takes as long as the whole start.
+func onThread(call uintptr, a, b, c uintptr) error {
+	if _, _, errno := unix.RawSyscall(call, a, b, c); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// become replaces this process by bubblewrap, with nothing open but 0-2, the control socket and the filter.
+func become(l sandbox.Launch, confiner int) error {
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	for _, fd := range []uintptr{sandbox.ControlFD, sandbox.FilterFD} {
+		if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("pass descriptor %d: %w", fd, err)
+		}
+	}
+	uid, gid := strconv.FormatUint(uint64(l.Owner.UID), 10), strconv.FormatUint(uint64(l.Owner.GID), 10)
+	argv := []string{
+		"bwrap",
+		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
+		"--uid", uid, "--gid", gid, "--hostname", "sandbox",
+		"--new-session", "--die-with-parent", "--as-pid-1", "--clearenv", "--setenv", "GOMAXPROCS", "1", "--cap-drop", "ALL",
+		"--bind", rootDir, "/",
+		"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys",
+		"--dev", "/dev", "--bind", scratchDir + "/shm", "/dev/shm", "--remount-ro", "/dev",
+		"--remount-ro", "/",
+		"--chdir", "/", "--seccomp", strconv.Itoa(sandbox.FilterFD),
+		"--", sandbox.InitPath, "runner", "init",
+	}
+	path := l.Bubblewrap
+	if sandbox.Below(path, stageDir) {
+		path = "/proc/self/fd/" + strconv.Itoa(confiner)
+	}
+	if err := unix.Exec(path, argv, nil); err != nil {
+		return fmt.Errorf("start %s: %w", l.Bubblewrap, err)
+	}
+	return nil
+}
+
+func writeAll(fd int, b []byte) error {
+	for len(b) > 0 {
+		n, err := unix.Write(fd, b)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}

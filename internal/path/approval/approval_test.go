@@ -1,0 +1,286 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/who/person"
+)
+
+var (
+	at       = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	owner    = person.Owner{UID: 1000, Name: "ada"}
+	ada      = audit.Actor{Kind: "person", Name: "ada", UID: 1000}
+	stranger = audit.Actor{Kind: "person", Name: "bob", UID: 1001}
+	agent    = audit.Actor{Kind: "agent", Name: "sh-abcde", UID: 1000}
+)
+
+// table is a transaction over a table in memory.
+type table struct{ rows []approval.Approval }
+
+func (t *table) AddApproval(_ context.Context, a approval.Approval) error {
+	t.rows = append(t.rows, a)
+	return nil
+}
+
+func (t *table) Approval(_ context.Context, ref id.Approval) (approval.Approval, error) {
+	for _, a := range t.rows {
+		if a.ID == ref {
+			return a, nil
+		}
+	}
+	return approval.Approval{}, problem.Errorf(problem.NotFound, "sallyport approval list", "there is no approval %s", ref)
+}
+
+func (t *table) PendingApproval(_ context.Context, change id.Change) (approval.Approval, bool, error) {
+	for _, a := range t.rows {
+		if a.Change == change && a.Decision == approval.Pending {
+			return a, true, nil
+		}
+	}
+	return approval.Approval{}, false, nil
+}
+
+func (t *table) LatestApproval(_ context.Context, change id.Change) (approval.Approval, error) {
+	for i := len(t.rows) - 1; i >= 0; i-- {
+		if t.rows[i].Change == change {
+			return t.rows[i], nil
+		}
+	}
+	return approval.Approval{}, problem.New(problem.NotFound, "none")
+}
+
+func (t *table) Decide(_ context.Context, a approval.Approval) error {
+	for i, old := range t.rows {
+		if old.ID == a.ID {
+			if old.Decision != approval.Pending {
+				return approval.ErrDecided
+			}
+			t.rows[i] = a
+			return nil
+		}
+	}
+	return problem.New(problem.NotFound, "none")
+}
+
+func (t *table) pending() (n int) {
+	for _, a := range t.rows {
+		if a.Decision == approval.Pending {
+			n++
+		}
+	}
+	return n
+}
+
+func offer(change id.Change, number int, tree git.OID) proposal.Proposal {
+	return proposal.Proposal{Change: change, Number: number, Base: "b", Tree: tree, Policy: "p", Digest: proposal.Sum(change, "b", tree, "p")}
+}
+
+// asked is a table with one open approval of p.
+func asked(t *testing.T, p proposal.Proposal) (*table, approval.Approval) {
+	t.Helper()
+	tx := &table{}
+	a, err := approval.Open(t.Context(), tx, "apr-1", p, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx, a
+}
+
+func yes(p proposal.Proposal) approval.Saying {
+	return approval.Saying{ID: "apr-1", Read: p.Digest, Current: p, Owner: owner, By: ada, Via: approval.ViaCommandLine, At: at}
+}
+
+func TestTheOwnerSaysYesToWhatTheyRead(t *testing.T) {
+	p := offer("chg-1", 1, "t")
+	tx, _ := asked(t, p)
+	if err := approval.Record(t.Context(), tx, yes(p)); err != nil {
+		t.Fatal(err)
+	}
+	a := tx.rows[0]
+	if a.Decision != approval.Approved || *a.By != ada || a.Via != approval.ViaCommandLine || !a.At.Equal(at) || a.Digest != p.Digest || a.Kind != approval.Swap {
+		t.Errorf("recorded %+v", a)
+	}
+}
+
+func TestAYesThatIsNotEntitledChangesNothing(t *testing.T) {
+	p, other := offer("chg-1", 1, "t"), offer("chg-1", 2, "t2")
+	for name, test := range map[string]struct {
+		alter func(*approval.Saying)
+		want  error
+	}{
+		"somebody else":               {func(s *approval.Saying) { s.By = stranger }, person.ErrNotOwner},
+		"an agent with the same uid":  {func(s *approval.Saying) { s.By = agent }, person.ErrNotOwner},
+		"the host itself":             {func(s *approval.Saying) { s.By = audit.Host }, person.ErrNotOwner},
+		"another card":                {func(s *approval.Saying) { s.Read = other.Digest }, proposal.ErrSuperseded},
+		"no card":                     {func(s *approval.Saying) { s.Read = "" }, proposal.ErrSuperseded},
+		"the change has a newer card": {func(s *approval.Saying) { s.Current = other }, proposal.ErrSuperseded},
+		"asked again about the same":  {func(s *approval.Saying) { s.Current = offer("chg-1", 2, "t") }, proposal.ErrSuperseded},
+		"a card that was altered":     {func(s *approval.Saying) { s.Current.Tree = "evil" }, nil},
+		"another change":              {func(s *approval.Saying) { s.Current = offer("chg-2", 1, "t") }, nil},
+		"no such approval":            {func(s *approval.Saying) { s.ID = "apr-9" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tx, _ := asked(t, p)
+			s := yes(p)
+			test.alter(&s)
+			err := approval.Record(t.Context(), tx, s)
+			if err == nil || test.want != nil && !errors.Is(err, test.want) {
+				t.Errorf("Record = %v, want %v", err, test.want)
+			}
+			if tx.pending() != 1 {
+				t.Errorf("it was decided: %+v", tx.rows)
+			}
+		})
+	}
+}
+
+func TestADecisionIsMadeOnce(t *testing.T) {
+	p := offer("chg-1", 1, "t")
+	tx, a := asked(t, p)
+	if err := approval.Record(t.Context(), tx, yes(p)); err != nil {
+		t.Fatal(err)
+	}
+	before := tx.rows[0]
+	again := yes(p)
+	again.At = at.Add(time.Hour)
+	if err := approval.Record(t.Context(), tx, again); !errors.Is(err, approval.ErrSaid) || !strings.Contains(err.Error(), "apr-1 was approved by ada") {
+		t.Errorf("the same again: %v", err)
+	}
+	err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, "changed my mind", at)
+	if !errors.Is(err, approval.ErrDecided) || problem.Of(err).Next == "" || problem.KindOf(err) != problem.Conflict {
+		t.Errorf("a no after a yes: %v", err)
+	}
+	again.Read = "another"
+	if err := approval.Record(t.Context(), tx, again); !errors.Is(err, approval.ErrDecided) {
+		t.Errorf("a yes to something else afterwards: %v", err)
+	}
+	if tx.rows[0] != before {
+		t.Errorf("the record changed: %+v", tx.rows[0])
+	}
+}
+
+func TestANoIsRecordedOnceWithItsReason(t *testing.T) {
+	p := offer("chg-1", 1, "t")
+	tx, a := asked(t, p)
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner, stranger, "", at); !errors.Is(err, person.ErrNotOwner) {
+		t.Errorf("a stranger: %v", err)
+	}
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, strings.Repeat("x", approval.ReasonBytesMax+1), at); problem.KindOf(err) != problem.Usage {
+		t.Errorf("an endless reason: %v", err)
+	}
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, "not like this", at); err != nil {
+		t.Fatal(err)
+	}
+	if got := tx.rows[0]; got.Decision != approval.Refused || got.Reason != "not like this" {
+		t.Errorf("recorded %+v", got)
+	}
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, "", at); !errors.Is(err, approval.ErrSaid) {
+		t.Errorf("the same again: %v", err)
+	}
+	if err := approval.Record(t.Context(), tx, yes(p)); !errors.Is(err, approval.ErrDecided) {
+		t.Errorf("a yes after a no: %v", err)
+	}
+}
+
+func TestANewProposalVoidsWhatWasAskedBefore(t *testing.T) {
+	p, next := offer("chg-1", 1, "t"), offer("chg-1", 2, "t2")
+	tx, _ := asked(t, p)
+	if again, err := approval.Open(t.Context(), tx, "apr-x", p, at); err != nil || again.ID != "apr-1" || len(tx.rows) != 1 {
+		t.Fatalf("asking the same twice: %+v, %v", again, err)
+	}
+	fresh, err := approval.Open(t.Context(), tx, "apr-2", next, at)
+	if err != nil || fresh.Decision != approval.Pending || fresh.Digest != next.Digest || fresh.Proposal != 2 {
+		t.Fatalf("asked %+v, %v", fresh, err)
+	}
+	if old := tx.rows[0]; old.Decision != approval.Void || !strings.Contains(old.Reason, "apr-2") {
+		t.Errorf("the old one is %+v", old)
+	}
+	s := yes(p)
+	s.Current = next
+	if err := approval.Record(t.Context(), tx, s); !errors.Is(err, proposal.ErrSuperseded) {
+		t.Errorf("a yes to the old card: %v", err)
+	}
+	if err := approval.Refuse(t.Context(), tx, "apr-1", owner, ada, "", at); !errors.Is(err, proposal.ErrSuperseded) {
+		t.Errorf("a no to the old card: %v", err)
+	}
+	altered := next
+	altered.Tree = "evil"
+	if _, err := approval.Open(t.Context(), tx, "apr-3", altered, at); err == nil {
+		t.Error("an altered proposal was asked about")
+	}
+}
+
+func TestWhatEndsOtherwiseWaitsForNobody(t *testing.T) {
+	tx, _ := asked(t, offer("chg-1", 1, "t"))
+	for range 2 { // a step may run twice
+		if err := approval.Withdraw(t.Context(), tx, "chg-1", at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := tx.rows[0]; got.Decision != approval.Void || *got.By != audit.Host {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
+// Whatever is said in whatever order: at most one is open, what was decided stays, and
+// an approval holds only the digest it was asked about.
+func TestApprovalsHoldTheirRulesInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tx := &table{}
+		ctx := context.Background()
+		current, n := proposal.Proposal{}, 0
+		decided := map[id.Approval]approval.Approval{}
+		t.Repeat(map[string]func(*rapid.T){
+			"open": func(t *rapid.T) {
+				n++
+				current = offer("chg-1", n, rapid.SampledFrom([]git.OID{"t", "u"}).Draw(t, "tree"))
+				if _, err := approval.Open(ctx, tx, id.Approval(string(rune('a'+n%26))+strings.Repeat("x", n/26)), current, at); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"say": func(t *rapid.T) {
+				if len(tx.rows) == 0 {
+					t.Skip("nothing asked")
+				}
+				row := rapid.SampledFrom(tx.rows).Draw(t, "row")
+				by := rapid.SampledFrom([]audit.Actor{ada, stranger, agent}).Draw(t, "by")
+				read := rapid.SampledFrom([]proposal.Digest{row.Digest, current.Digest, ""}).Draw(t, "read")
+				if rapid.Bool().Draw(t, "yes") {
+					_ = approval.Record(ctx, tx, approval.Saying{ID: row.ID, Read: read, Current: current, Owner: owner, By: by, At: at})
+				} else {
+					_ = approval.Refuse(ctx, tx, row.ID, owner, by, "", at)
+				}
+			},
+			"withdraw": func(*rapid.T) { _ = approval.Withdraw(ctx, tx, "chg-1", at) },
+			"": func(t *rapid.T) {
+				if tx.pending() > 1 {
+					t.Fatalf("%d are open", tx.pending())
+				}
+				for _, a := range tx.rows {
+					if was, ok := decided[a.ID]; ok && was != a {
+						t.Fatalf("%+v became %+v", was, a)
+					}
+					if a.Decision == approval.Pending {
+						continue
+					}
+					decided[a.ID] = a
+					if a.Decision != approval.Void && (a.By == nil || *a.By != ada) {
+						t.Fatalf("decided by %+v", a.By)
+					}
+				}
+			},
+		})
+	})
+}

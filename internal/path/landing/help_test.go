@@ -1,0 +1,356 @@
+package landing_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/landing"
+)
+
+// tb is what a test or a property's check offers.
+type tb interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+// gitIn runs the real git as a person would.
+func gitIn(t tb, dir, stdin string, args ...string) string {
+	t.Helper()
+	out, err := tryGit(dir, stdin, args...)
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSuffix(out, "\n")
+}
+
+func tryGit(dir, stdin string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Stdin = strings.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_EDITOR=true",
+		"GIT_AUTHOR_NAME=P", "GIT_AUTHOR_EMAIL=p@example.org", "GIT_COMMITTER_NAME=P", "GIT_COMMITTER_EMAIL=p@example.org")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// blob is a file of an approved tree; the zero blob is a deletion.
+type blob struct {
+	mode git.Mode
+	text string
+}
+
+func text(s string) blob { return blob{git.File, s} }
+func link(s string) blob { return blob{git.Symlink, s} }
+
+// repo is a person's repository.
+type repo struct {
+	git.Project
+	dir git.Dir
+}
+
+func openRepo(t tb, top string) repo {
+	t.Helper()
+	p, err := git.Open(context.Background(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repo{p, p.Common(disk.Ops{})}
+}
+
+// newRepo makes a repository whose main holds files.
+func newRepo(t tb, top string, files map[string]blob) repo {
+	t.Helper()
+	gitIn(t, top, "", "init", "-q", "-b", "main")
+	gitIn(t, top, "", "config", "user.name", "P")
+	gitIn(t, top, "", "config", "user.email", "p@example.org")
+	r := openRepo(t, top)
+	commit := r.approve(t, "", files)
+	gitIn(t, top, "", "update-ref", "refs/heads/main", string(commit))
+	gitIn(t, top, "", "reset", "-q", "--hard")
+	return r
+}
+
+// approve makes a commit that is base with files, without touching the work tree or the index.
+func (r repo) approve(t tb, base git.OID, files map[string]blob) git.OID {
+	t.Helper()
+	index := filepath.Join(r.GitDir, "approve-index")
+	defer os.Remove(index)
+	run := func(stdin string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", args...)
+		cmd.Dir = r.Top
+		cmd.Stdin = strings.NewReader(stdin)
+		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+index, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if base != "" {
+		run("", "read-tree", string(base))
+	}
+	var gone, come strings.Builder
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		f := files[p]
+		if f.mode == "" {
+			fmt.Fprintf(&gone, "0 %s\t%s\x00", strings.Repeat("0", 40), p)
+			continue
+		}
+		fmt.Fprintf(&come, "%s %s\t%s\x00", f.mode, run(f.text, "hash-object", "-w", "--stdin", "--no-filters"), p)
+	}
+	run(gone.String()+come.String(), "update-index", "-z", "--index-info")
+	args := []string{"commit-tree", "-m", "approved", run("", "write-tree")}
+	if base != "" {
+		args = append(args, "-p", string(base))
+	}
+	return git.OID(run("", args...))
+}
+
+var landings = 0
+
+// order is an approved change from the branch's commit to files.
+func (r repo) order(t tb, files map[string]blob) landing.Order {
+	t.Helper()
+	base := git.OID(gitIn(t, r.Top, "", "rev-parse", "refs/heads/main"))
+	return r.orderFrom(t, base, r.approve(t, base, files))
+}
+
+func (r repo) orderFrom(t tb, base, source git.OID) landing.Order {
+	t.Helper()
+	edits, err := r.dir.Edits(context.Background(), base, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	landings++
+	who := git.Signature{Name: "A", Email: "a@example.org", At: time.Unix(1700000000, 0)}
+	m := landing.Message{Change: "chg-test0001", Subject: "a summary", Approver: "P <p@example.org>", CoAuthor: "replay <replay@agents.invalid>"}
+	return landing.Order{
+		Landing: id.Landing(fmt.Sprintf("lnd-%08d", landings)), Change: "chg-test0001", Project: r.Project, Branch: "main",
+		WorkTree: true, Base: base, Edits: edits, Source: source, Message: m.String(), Author: who, Committer: who,
+	}
+}
+
+// journal is the database of a test: it outlives a crash.
+type journal struct{ row *landing.Landing }
+
+func (j *journal) steps() landing.Steps {
+	return landing.Steps{
+		Journal: func(l landing.Landing) error { j.row = &l; return nil },
+		Close:   func(l landing.Landing) error { j.row = &l; return nil },
+		Again:   func(l landing.Landing) error { j.row = &l; return nil },
+	}
+}
+
+func (j *journal) open() bool {
+	return j.row != nil && (j.row.State == landing.Journaled || j.row.State == landing.Stranded)
+}
+
+// land computes and lands, and wants it done.
+func (r repo) land(t tb, o landing.Order) landing.Landing {
+	t.Helper()
+	l := &landing.Lander{Host: beside}
+	computed, err := l.Compute(context.Background(), o)
+	if err != nil {
+		t.Fatalf("compute: %v", err)
+	}
+	j := &journal{}
+	done, err := l.Land(context.Background(), computed, j.steps())
+	if err != nil || done.State != landing.Landed {
+		t.Fatalf("land: %s %q: %v", done.State, done.Reason, err)
+	}
+	return done
+}
+
+// back is the order that rolls a landing back.
+func (r repo) back(t tb, done landing.Landing) landing.Order {
+	t.Helper()
+	o := r.orderFrom(t, done.NewCommit, done.Head)
+	o.Edits = landing.Inverse(done.Edits)
+	return o
+}
+
+// picture is everything a person can see of their repository.
+type picture struct {
+	refs, index, status string
+	tree                map[string]string
+}
+
+func look(t tb, top string) picture {
+	t.Helper()
+	return picture{
+		refs:   gitIn(t, top, "", "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags") + gitIn(t, top, "", "symbolic-ref", "HEAD"),
+		index:  gitIn(t, top, "", "ls-files", "-s", "-v"),
+		status: gitIn(t, top, "", "status", "--porcelain=v1", "-z", "--ignored"),
+		tree:   walk(t, top, ".git"),
+	}
+}
+
+// walk lists what lies below dir, with type, mode, owner and bytes.
+func walk(t tb, dir string, skip ...string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, p)
+		if slices.Contains(skip, rel) {
+			return filepath.SkipDir
+		}
+		st, err := os.Lstat(p)
+		if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("%v %d", st.Mode(), st.Sys().(*syscall.Stat_t).Uid)
+		switch {
+		case st.Mode().IsRegular():
+			raw, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			what += " " + string(raw)
+		case st.Mode()&fs.ModeSymlink != 0:
+			to, _ := os.Readlink(p)
+			what += " " + to
+		}
+		all[rel] = what
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// differ says what differs between two pictures; "" if nothing.
+func differ(a, b picture) string {
+	var out []string
+	for name, pair := range map[string][2]string{"refs": {a.refs, b.refs}, "index": {a.index, b.index}, "status": {a.status, b.status}} {
+		if pair[0] != pair[1] {
+			out = append(out, fmt.Sprintf("%s:\n%q\nnot\n%q", name, pair[0], pair[1]))
+		}
+	}
+	return strings.Join(append(out, differTree(a.tree, b.tree)...), "\n")
+}
+
+func differTree(a, b map[string]string) (out []string) {
+	for p := range a {
+		if a[p] != b[p] {
+			out = append(out, fmt.Sprintf("%q: %.80q not %.80q", p, a[p], b[p]))
+		}
+	}
+	for p := range b {
+		if _, ok := a[p]; !ok {
+			out = append(out, fmt.Sprintf("%q is missing", p))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// residue names what a landing must not leave behind.
+func residue(t tb, r repo) []string {
+	t.Helper()
+	var left []string
+	for _, dir := range []string{r.GitDir, r.CommonDir} {
+		err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+			if err == nil && (strings.HasSuffix(p, ".lock") || strings.HasPrefix(e.Name(), "sallyport-")) {
+				left = append(left, p)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, _ := filepath.Glob(filepath.Join(r.Top, ".sallyport-*"))
+	return append(left, found...)
+}
+
+func put(t tb, path, body string, perm os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(body), perm); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, perm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rich is a repository in which a person has work of every kind lying about, and a change of every kind of edit.
+func rich(t tb, top string) (repo, landing.Order) {
+	t.Helper()
+	r := newRepo(t, top, map[string]blob{
+		"a.txt": text("a old\n"), "bin": text("\x00\xff old"), "dir/keep": text("k"), "dir/gone": text("g"),
+		"only/deep/one": text("1"), "link": link("a.txt"), "run.sh": text("#!/bin/sh\n"), "f2d": text("file"),
+		"d2f/x": text("x"), "d2f/y/z": text("z"), "dirty.txt": text("clean\n"), "staged.txt": text("clean\n"),
+		".gitignore": text("*.log\n"), "l2f": link("nowhere"),
+	})
+	put(t, filepath.Join(top, "dirty.txt"), "the person's own\n", 0o644)
+	put(t, filepath.Join(top, "staged.txt"), "the person's staged\n", 0o644)
+	gitIn(t, top, "", "add", "staged.txt")
+	put(t, filepath.Join(top, "staged.txt"), "and more\n", 0o600)
+	put(t, filepath.Join(top, "untracked.txt"), "u", 0o640)
+	put(t, filepath.Join(top, "dir/build.log"), "ignored", 0o644)
+	if err := os.Chmod(filepath.Join(top, "a.txt"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	o := r.order(t, map[string]blob{
+		"a.txt": text("a new\n"), "bin": text("\x00\xfe new"), "dir/gone": {}, "only/deep/one": {}, "link": link("bin"),
+		"run.sh": {git.Executable, "#!/bin/sh\n"}, "f2d": {}, "f2d/in/side": text("s"), "d2f/x": {}, "d2f/y/z": {}, "d2f": text("now a file"),
+		"new/deep/n.txt": text("n"), "l2f": text("no link"), "dir/-rf": text("odd"), "dir/nl\n\x1b[31m": text("odder"),
+	})
+	return r, o
+}
+
+func testRepo(t *testing.T, files map[string]blob) repo {
+	t.Helper()
+	return newRepo(t, t.TempDir(), files)
+}
+
+var hostMu sync.Mutex
+
+// beside is a repository of the host's, next to the person's, which is where tests write what is to land.
+func beside(ctx context.Context, p git.Project, _ ...git.OID) (git.Dir, error) {
+	hostMu.Lock()
+	defer hostMu.Unlock()
+	path := filepath.Join(filepath.Dir(p.CommonDir), "..", ".host-"+filepath.Base(filepath.Dir(p.CommonDir)))
+	if _, err := os.Stat(path); err == nil {
+		return git.Dir{Path: path}, nil
+	}
+	dir, err := git.InitBare(ctx, disk.Ops{}, path, p.ObjectFormat)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(path, "objects/info/alternates"), []byte(p.CommonDir+"/objects\n"), 0o644)
+	}
+	return dir, err
+}
+
+// refsBeside are the refs of ours that are left in the repository that beside made.
+func refsBeside(t *testing.T, r repo) string {
+	t.Helper()
+	host, err := beside(t.Context(), r.Project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gitIn(t, host.Path, "", "for-each-ref", "refs/sallyport")
+}

@@ -1,0 +1,99 @@
+package landing_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/path/landing"
+)
+
+func TestALandingIsWhatWasApprovedAndNothingElse(t *testing.T) {
+	top := t.TempDir()
+	r, o := rich(t, top)
+	before := look(t, top)
+	done := r.land(t, o)
+
+	if got := gitIn(t, top, "", "rev-parse", "main^{tree}"); got != gitIn(t, top, "", "rev-parse", string(o.Source)+"^{tree}") || got != string(done.NewTree) {
+		t.Errorf("main's tree is %s, approved was another", got)
+	}
+	if parent := gitIn(t, top, "", "rev-parse", "main^"); parent != string(o.Base) {
+		t.Errorf("parent is %s, want %s", parent, o.Base)
+	}
+	if out := gitIn(t, top, "", "status", "--porcelain=v1", "-z"); out != " M dirty.txt\x00MM staged.txt\x00?? untracked.txt\x00" {
+		t.Errorf("status is %q", out)
+	}
+	if out := gitIn(t, top, "", "diff-files", "--name-only"); out != "dirty.txt\nstaged.txt" {
+		t.Errorf("without a refresh git sees as changed: %q", out)
+	}
+	after := look(t, top)
+	for _, p := range []string{"dirty.txt", "staged.txt", "untracked.txt", "dir/build.log", "dir/keep"} {
+		if before.tree[p] != after.tree[p] {
+			t.Errorf("%s became %q", p, after.tree[p])
+		}
+	}
+	if st, err := os.Stat(filepath.Join(top, "a.txt")); err != nil || st.Mode().Perm() != 0o640 {
+		t.Errorf("a.txt has mode %v, want the 0640 of the file it replaced", st.Mode())
+	}
+	if _, err := os.Stat(filepath.Join(top, "only")); !os.IsNotExist(err) {
+		t.Error("the emptied folder is still there")
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	if log := gitIn(t, top, "", "reflog", "-1", "--format=%gs", "HEAD"); log != "sallyport: land chg-test0001" {
+		t.Errorf("reflog of HEAD says %q", log)
+	}
+	if msg := gitIn(t, top, "", "log", "-1", "--format=%B"); !strings.HasPrefix(msg, "a summary\n") ||
+		gitIn(t, top, "", "log", "-1", "--format=%(trailers:key=Sallyport-Change,valueonly)%(trailers:key=Approved-by,valueonly)%(trailers:key=Co-authored-by,valueonly)") !=
+			"chg-test0001\nP <p@example.org>\nreplay <replay@agents.invalid>\n" {
+		t.Errorf("message is %q", msg)
+	}
+	gitIn(t, top, "", "fsck", "--strict")
+
+	back := r.land(t, r.back(t, done))
+	if d := differ(look(t, top), before); !strings.HasPrefix(d, "refs:") || strings.Count(d, "\n") != 3 {
+		t.Errorf("after rolling back, more than the branch differs:\n%s", d)
+	}
+	if back.NewTree != landing.Landing(done).NewTree && gitIn(t, top, "", "rev-parse", "main^{tree}") != gitIn(t, top, "", "rev-parse", string(o.Base)+"^{tree}") {
+		t.Error("rolled back to another tree")
+	}
+}
+
+func TestPathsThatAreAsApprovedAlreadyAreSkipped(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1"), "b": text("1"), "c": text("1")})
+	o := r.order(t, map[string]blob{"a": text("2"), "b": text("2"), "new": text("n")})
+	put(t, filepath.Join(r.Top, "a"), "2", 0o644) // in the branch already
+	gitIn(t, r.Top, "", "commit", "-qam", "same")
+	put(t, filepath.Join(r.Top, "b"), "2", 0o644)   // in the work tree already
+	put(t, filepath.Join(r.Top, "new"), "n", 0o644) // there, but untracked
+	done := r.land(t, o)
+	if len(done.Skip) != 1 || done.Skip[0] != "a" || len(done.Edits) != 2 {
+		t.Errorf("skipped %q, edited %v", done.Skip, done.Edits)
+	}
+	if out := gitIn(t, r.Top, "", "status", "--porcelain=v1"); out != "" {
+		t.Errorf("status: %q", out)
+	}
+	again := r.orderFrom(t, o.Base, o.Source)
+	if done = r.land(t, again); len(done.Edits) != 0 || done.NewCommit != done.Head {
+		t.Errorf("landing it twice made %s on %s", done.NewCommit, done.Head)
+	}
+}
+
+func TestABranchThatIsNotCheckedOutMovesAlone(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1")})
+	gitIn(t, r.Top, "", "switch", "-qc", "other")
+	put(t, filepath.Join(r.Top, "a"), "mine", 0o644)
+	before := look(t, r.Top)
+	o := r.order(t, map[string]blob{"a": text("2")})
+	o.WorkTree = false
+	done := r.land(t, o)
+	after := look(t, r.Top)
+	if d := differ(after, before); !strings.HasPrefix(d, "refs:") || strings.Count(d, "\n") != 3 {
+		t.Errorf("more than the branch moved:\n%s", d)
+	}
+	if got := gitIn(t, r.Top, "", "rev-parse", "main"); got != string(done.NewCommit) {
+		t.Errorf("main is %s", got)
+	}
+}

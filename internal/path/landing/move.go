@@ -1,0 +1,391 @@
+package landing
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+)
+
+// pick says which steps a pass is about; nil is all of them.
+type pick func(i int) bool
+
+// order returns the indexes of the live steps for which is holds, in path order or, for what
+// lies deep, backwards.
+func (d *desk) order(only pick, backwards bool, is func(*step) bool) []int {
+	var at []int
+	for i := range d.note.Steps {
+		st := &d.note.Steps[i]
+		if st.Live && is(st) && (only == nil || only(i)) {
+			at = append(at, i)
+		}
+	}
+	if backwards {
+		slices.Reverse(at)
+	}
+	return at
+}
+
+// forward makes the live tree new: deletions, the folders they empty, replacements, folders that
+// come, additions. At every instant each path is its old file or its new one.
+//
+// It stops at the first file that is not what was expected, and puts that one back: ErrDirty.
+func (d *desk) forward(only pick) error {
+	for _, i := range d.order(only, false, func(*step) bool { return true }) {
+		if err := d.checkSlot(i); err != nil {
+			return err
+		}
+	}
+	for _, i := range d.order(only, true, (*step).deletes) {
+		if err := d.takeOut(i); err != nil {
+			return err
+		}
+	}
+	for _, r := range slices.Backward(d.note.Gone) {
+		if err := d.dropRoom(r); err != nil {
+			return err
+		}
+	}
+	for _, i := range d.order(only, false, (*step).replaces) {
+		if err := d.exchange(i); err != nil {
+			return err
+		}
+	}
+	for _, i := range d.order(only, false, (*step).adds) {
+		if err := d.putIn(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSlot refuses to go on if what an earlier run took out was not the old file: a person
+// had changed it a moment before, and gets it back.
+func (d *desk) checkSlot(i int) error {
+	st := &d.note.Steps[i]
+	if !d.done[i] || st.adds() {
+		return nil
+	}
+	f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
+	if err != nil && !errors.Is(err, errChanging) {
+		return err
+	}
+	if err != nil || !st.untouched(f, d.work.fileMode) {
+		return d.edited(st)
+	}
+	return nil
+}
+
+func (d *desk) edited(st *step) error {
+	return d.dirty(d.command("diff -- "+inert.Path(st.Path)), "somebody changed %s while the landing was under way", inert.Path(st.Path))
+}
+
+// at runs do with the open folder of a step's path and its last name.
+func (d *desk) at(p string, do func(fd int, name string) error) error {
+	fd, name, err := d.work.parent(p)
+	if err != nil {
+		var way *inWay
+		if errors.As(err, &way) {
+			return d.unreadable(p, err)
+		}
+		return err
+	}
+	defer unix.Close(fd)
+	return do(fd, name)
+}
+
+// takeOut moves a file that is to vanish into its slot.
+func (d *desk) takeOut(i int) error {
+	st := &d.note.Steps[i]
+	if d.done[i] {
+		return nil
+	}
+	return d.at(st.Path, func(fd int, name string) error {
+		err := d.ops.Do("tree:delete", func() error {
+			return unix.Renameat2(fd, name, d.slots.fd(), slot(i), unix.RENAME_NOREPLACE)
+		})
+		if errors.Is(err, unix.ENOENT) {
+			return d.edited(st)
+		}
+		if err != nil {
+			return d.refused("delete", st.Path, err)
+		}
+		d.done[i] = true
+		return d.expect(i, func() error {
+			return d.ops.Do("tree:restore", func() error {
+				return unix.Renameat2(d.slots.fd(), slot(i), fd, name, unix.RENAME_NOREPLACE)
+			})
+		})
+	})
+}
+
+// exchange lets a live file and its slot change places.
+func (d *desk) exchange(i int) error {
+	st := &d.note.Steps[i]
+	if d.done[i] {
+		return nil
+	}
+	return d.at(st.Path, func(fd int, name string) error {
+		swap := func() error {
+			return unix.Renameat2(d.slots.fd(), slot(i), fd, name, unix.RENAME_EXCHANGE)
+		}
+		err := d.ops.Do("tree:replace", swap)
+		if errors.Is(err, unix.ENOENT) {
+			return d.edited(st)
+		}
+		if err != nil {
+			return d.refused("replace", st.Path, err)
+		}
+		d.done[i] = true
+		return d.expect(i, func() error { return d.ops.Do("tree:restore", swap) })
+	})
+}
+
+// expect compares what came out of the live tree with the old file. If it differs a person was
+// faster: it goes back.
+func (d *desk) expect(i int, back func() error) error {
+	st := &d.note.Steps[i]
+	f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
+	because := d.edited(st)
+	if err == nil && st.untouched(f, d.work.fileMode) {
+		if !d.held(i) {
+			d.out[i] = f
+			return nil
+		}
+		because = d.dirty("fuser -v "+inert.Path(d.Top+"/"+st.Path), "some program has %s open for writing", inert.Path(st.Path))
+	}
+	if err != nil && !errors.Is(err, errChanging) {
+		return fmt.Errorf("look at what was %q: %w", st.Path, err)
+	}
+	err = back()
+	if err == nil {
+		d.done[i] = false
+	}
+	if err != nil && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("restore %q: %w", st.Path, err)
+	}
+	return because
+}
+
+// held reports whether some process has the file in a slot open for writing: its next write
+// would go to the file that was taken away.
+func (d *desk) held(i int) bool {
+	fd, err := unix.Openat(d.slots.fd(), slot(i), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false // a link
+	}
+	defer unix.Close(fd)
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK) // ends with the descriptor
+	return errors.Is(err, unix.EAGAIN)
+}
+
+// putIn moves a new file from its slot into the live tree, with the folders it needs.
+func (d *desk) putIn(i int) error {
+	st := &d.note.Steps[i]
+	if d.done[i] {
+		return nil
+	}
+	if err := d.giveRooms(d.note.Made, st.Path); err != nil {
+		return err
+	}
+	return d.at(st.Path, func(fd int, name string) error {
+		err := d.ops.Do("tree:add", func() error {
+			return unix.Renameat2(d.slots.fd(), slot(i), fd, name, unix.RENAME_NOREPLACE)
+		})
+		if errors.Is(err, unix.EEXIST) {
+			return d.edited(st)
+		}
+		if err != nil {
+			return d.refused("add", st.Path, err)
+		}
+		d.done[i] = true
+		return nil
+	})
+}
+
+// giveRooms moves the prepared folders above p that are missing into place.
+func (d *desk) giveRooms(rooms []room, p string) error {
+	for _, up := range folders([]string{p}) {
+		k := slices.IndexFunc(rooms, func(r room) bool { return r.Path == up })
+		if k < 0 || d.isRoom(up) {
+			continue
+		}
+		err := d.at(up, func(fd int, name string) error {
+			return d.ops.Do("tree:mkdir", func() error {
+				if d.slots.has(rooms[k].Slot) {
+					return unix.Renameat2(d.slots.fd(), rooms[k].Slot, fd, name, unix.RENAME_NOREPLACE)
+				}
+				if err := unix.Mkdirat(fd, name, 0o755); err != nil { // used once, and taken back since
+					return err
+				}
+				return chown(fd, name, d.UID, d.GID)
+			})
+		})
+		if errors.Is(err, unix.EEXIST) && d.isRoom(up) {
+			continue
+		}
+		if errors.Is(err, unix.EEXIST) {
+			return d.unreadable(p, &inWay{up, "is not a folder"})
+		}
+		if err != nil {
+			return d.refused("add", up, err)
+		}
+	}
+	return nil
+}
+
+// dropRoom deletes a folder if it is empty.
+func (d *desk) dropRoom(r room) error {
+	if !d.isRoom(r.Path) {
+		return nil
+	}
+	err := d.at(r.Path, func(fd int, name string) error {
+		return d.ops.Do("tree:rmdir", func() error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
+	})
+	if err == nil || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return d.refused("delete", r.Path, err)
+}
+
+// refused explains a rename that the kernel would not do.
+func (d *desk) refused(verb, p string, err error) error {
+	if errors.Is(err, unix.EINVAL) {
+		return problem.Errorf(problem.Refused, "findmnt -T "+inert.Path(d.Top),
+			"the file system of %q cannot exchange two files in one step (renameat2), so nothing can land there safely: %w", d.Top, err)
+	}
+	return fmt.Errorf("%s %q in %q: %w", verb, p, d.Top, err)
+}
+
+// backward makes the live tree old again by the same renames. What a person has changed since is
+// theirs and stays: it is named in d.left. It goes on past that, and ends with the first real error.
+func (d *desk) backward(only pick) error {
+	for _, i := range d.order(only, true, (*step).adds) {
+		if err := d.takeBack(i); err != nil {
+			return err
+		}
+	}
+	for _, r := range slices.Backward(d.note.Made) {
+		if err := d.dropMade(r); err != nil {
+			return err
+		}
+	}
+	for _, i := range d.order(only, true, (*step).replaces) {
+		if err := d.exchangeBack(i); err != nil {
+			return err
+		}
+	}
+	for _, i := range d.order(only, false, (*step).deletes) {
+		if err := d.putBack(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *desk) stays(st *step) {
+	text := inert.Path(st.Path) + " was changed meanwhile, and stays as you have it"
+	if !slices.Contains(d.left, text) {
+		d.left = append(d.left, text)
+	}
+}
+
+// takeBack moves a file that was added back into its slot.
+func (d *desk) takeBack(i int) error {
+	st := &d.note.Steps[i]
+	if !d.done[i] {
+		return nil
+	}
+	err := d.at(st.Path, func(fd int, name string) error {
+		err := d.ops.Do("tree:unadd", func() error {
+			return unix.Renameat2(fd, name, d.slots.fd(), slot(i), unix.RENAME_NOREPLACE)
+		})
+		if err != nil {
+			return err
+		}
+		f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
+		if err == nil && f.is(st.New, d.work.fileMode) {
+			d.done[i] = false
+			return nil
+		}
+		d.stays(st)
+		err = d.ops.Do("tree:restore", func() error {
+			return unix.Renameat2(d.slots.fd(), slot(i), fd, name, unix.RENAME_NOREPLACE)
+		})
+		if errors.Is(err, unix.EEXIST) {
+			return nil
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) || problem.KindOf(err) == problem.Refused {
+		d.stays(st) // they deleted or moved it
+		return nil
+	}
+	return err
+}
+
+// exchangeBack lets a replaced file and its slot change places again.
+func (d *desk) exchangeBack(i int) error {
+	st := &d.note.Steps[i]
+	if !d.done[i] {
+		return nil
+	}
+	err := d.at(st.Path, func(fd int, name string) error {
+		swap := func() error {
+			return unix.Renameat2(d.slots.fd(), slot(i), fd, name, unix.RENAME_EXCHANGE)
+		}
+		if err := d.ops.Do("tree:unreplace", swap); err != nil {
+			return err
+		}
+		f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
+		if err == nil && f.is(st.New, d.work.fileMode) {
+			d.done[i] = false
+			return nil
+		}
+		d.stays(st)
+		return d.ops.Do("tree:restore", swap)
+	})
+	if errors.Is(err, fs.ErrNotExist) || problem.KindOf(err) == problem.Refused {
+		d.stays(st)
+		return nil
+	}
+	return err
+}
+
+// putBack moves a deleted file out of its slot, with the folders it lay in.
+func (d *desk) putBack(i int) error {
+	st := &d.note.Steps[i]
+	if !d.done[i] {
+		return nil
+	}
+	err := d.giveRooms(d.note.Gone, st.Path)
+	if err == nil {
+		err = d.at(st.Path, func(fd int, name string) error {
+			return d.ops.Do("tree:undelete", func() error {
+				return unix.Renameat2(d.slots.fd(), slot(i), fd, name, unix.RENAME_NOREPLACE)
+			})
+		})
+	}
+	switch {
+	case err == nil:
+		d.done[i] = false
+	case errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrNotExist), problem.KindOf(err) == problem.Refused:
+		d.stays(st)
+		err = nil
+	}
+	return err
+}
+
+// dropMade takes back a folder that a landing made, unless something is in it. Its likeness is
+// gone from the slots exactly if it was moved into place.
+func (d *desk) dropMade(r room) error {
+	if d.slots.has(r.Slot) {
+		return nil
+	}
+	return d.dropRoom(r)
+}

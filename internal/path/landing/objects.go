@@ -1,0 +1,186 @@
+package landing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+)
+
+// asidePrefix begins the name of a folder among a person's objects that git writes what lands into. Git itself
+// uses such folders, and collects them like every temporary file of its own.
+const asidePrefix = "tmp_objdir-sallyport-"
+
+func asideName(l id.Landing) string { return path.Join("objects", asidePrefix+string(l)) }
+
+// bring copies a commit, and what it needs beyond have, from the host's repository to the person's. Git writes
+// aside, and what is complete gets a second name among their objects, the index of a pack last: whatever is
+// killed meanwhile, what is left lies in a folder that is known to be ours.
+func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, host git.Dir) error {
+	aside := asideName(l.ID)
+	theirs := s.Common(ops)
+	if fd, err := s.common.open("objects", unix.O_PATH|unix.O_DIRECTORY); err != nil { // they keep them elsewhere, through a link
+		return theirs.Receive(ctx, op, host, l.NewCommit, []git.OID{l.Head})
+	} else {
+		unix.Close(fd)
+	}
+	if err := ops.Do("git:room", func() error { return s.makeRoom(path.Join(aside, "pack")) }); err != nil {
+		return fmt.Errorf("make room for objects in %q: %w", s.CommonDir, err)
+	}
+	theirs.Objects = path.Join(s.CommonDir, aside)
+	if err := theirs.Receive(ctx, op, host, l.NewCommit, []git.OID{l.Head}); err != nil {
+		return errors.Join(err, s.dropAside(ops, aside))
+	}
+	if err := ops.Do("git:link", func() error { return s.linkPacks(aside) }); err != nil {
+		return errors.Join(fmt.Errorf("add a pack to the objects of %q: %w", s.Top, err), s.dropAside(ops, aside))
+	}
+	return s.dropAside(ops, aside)
+}
+
+// linkPacks names the files of the packs aside among the person's, those that git looks for last.
+func (s *site) linkPacks(aside string) error {
+	names, err := s.packs(aside)
+	if err != nil {
+		return err
+	}
+	from, err := s.common.open(path.Join(aside, "pack"), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(from)
+	if err := s.makeRoom("objects/pack"); err != nil {
+		return err
+	}
+	to, err := s.common.open("objects/pack", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	for _, name := range names {
+		if err := unix.Linkat(from, name, to, name, 0); err != nil && !errors.Is(err, unix.EEXIST) {
+			return err
+		}
+	}
+	return unix.Fsync(to)
+}
+
+// makeRoom makes a folder of the common git directory, unless it is there.
+func (s *site) makeRoom(p string) error {
+	fd, _, err := s.common.makeWay(path.Join(p, "any"), s.UID, s.GID)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// packs lists the files of the packs aside, each pack before its index.
+func (s *site) packs(aside string) ([]string, error) {
+	entries, err := s.common.names(path.Join(aside, "pack"))
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "pack-") && e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if x, y := strings.HasSuffix(a, ".idx"), strings.HasSuffix(b, ".idx"); x != y {
+			if x {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(a, b)
+	})
+	return names, err
+}
+
+// dropAside removes a folder of ours, and first what it gave half: a pack without its index is of no use to anybody.
+func (s *site) dropAside(ops disk.Ops, aside string) error {
+	if !s.common.has(aside) {
+		return nil
+	}
+	names, err := s.packs(aside)
+	if err != nil {
+		return err
+	}
+	err = ops.Do("git:aside", func() error {
+		for _, name := range names {
+			there := path.Join("objects/pack", name)
+			pack := strings.TrimSuffix(there, path.Ext(there))
+			if s.common.has(pack+".idx") || !s.twins(path.Join(aside, "pack", name), there) {
+				continue
+			}
+			if err := s.common.unlink(there); err != nil {
+				return err
+			}
+		}
+		in, name, err := s.common.parent(aside)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(in)
+		return removeAll(in, name, nil)
+	})
+	if err != nil {
+		return fmt.Errorf("clear %q: %w", path.Join(s.CommonDir, aside), err)
+	}
+	return nil
+}
+
+// twins reports whether two paths of the git directory name one file.
+func (s *site) twins(a, b string) bool {
+	var x, y unix.Stat_t
+	return s.common.stat(a, &x) == nil && s.common.stat(b, &y) == nil && x.Ino == y.Ino && x.Dev == y.Dev
+}
+
+// sweepAside removes what landings that were killed have left among the objects. Whoever imports holds the
+// lock that we hold now, so nobody is at work in any of it.
+func (s *site) sweepAside(ops disk.Ops) error {
+	entries, err := s.common.names("objects")
+	if err != nil {
+		return nil // they keep them elsewhere: nothing of ours is there
+	}
+	for _, e := range entries {
+		if isAside(e) {
+			if err := s.dropAside(ops, path.Join("objects", e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isAside reports whether an entry of the objects is a folder that a landing had git write into.
+func isAside(e os.DirEntry) bool {
+	name, ok := strings.CutPrefix(e.Name(), asidePrefix)
+	_, err := id.ParseLanding(name)
+	return ok && e.IsDir() && err == nil
+}
+
+// ClearAside removes what killed landings of any home have left among a project's objects. While another landing
+// holds the repository nothing is done (ErrBusy).
+func (l *Lander) ClearAside(ctx context.Context, p git.Project) error {
+	held, err := l.lock(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	s, err := openSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return s.sweepAside(l.Ops)
+}

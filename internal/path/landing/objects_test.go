@@ -1,0 +1,146 @@
+package landing_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/path/landing"
+)
+
+// TestAKillInsideGitLeavesNothingAmongThePersonsObjects kills git within its own operation, at system calls of
+// its own, and us with it. What is left is known to be ours, and goes with the next landing or the sweep.
+func TestAKillInsideGitLeavesNothingAmongThePersonsObjects(t *testing.T) {
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	strace, err := exec.LookPath("strace")
+	if err != nil || exec.Command(strace, "-qq", "-o", "/dev/null", "true").Run() != nil {
+		t.Skip("SKIPPED: needs strace")
+	}
+	for _, at := range []struct {
+		call string
+		when int
+	}{{"fsync", 1}, {"fsync", 2}, {"link,rename", 1}, {"link,rename", 2}} {
+		t.Run(fmt.Sprint(at.call, at.when), func(t *testing.T) {
+			r, o := plain(t)
+			wrapped, path := t.TempDir(), os.Getenv("PATH")
+			c := &disktest.Crash{At: indexOf(t, &world{template: r.Top, made: r, order: o}, "git:import"), After: true}
+			put(t, filepath.Join(wrapped, "git"), fmt.Sprintf(`#!/bin/sh
+for w in "$@"; do [ "$w" != index-pack ] || exec %s -f -qq -o /dev/null -e trace=%s -e inject=%[2]s:signal=SIGKILL:when=%d %s "$@"; done
+exec %[4]s "$@"
+`, strace, at.call, at.when, real), 0o755)
+			t.Setenv("PATH", wrapped+":"+path)
+			j := &journal{}
+			if crashed, err := disktest.Run(func() error {
+				return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j)
+			}); err != nil || !crashed || j.row != nil {
+				t.Fatal(crashed, err, j.row)
+			}
+			t.Setenv("PATH", path)
+
+			left, err := landing.Desks(r.Project)
+			if err != nil || len(left) != 1 || !left[0].Aside || left[0].Landing != o.Landing {
+				t.Errorf("the sweep sees %+v, %v", left, err)
+			}
+			if aside := halfMade(t, r); len(aside) > 0 {
+				t.Errorf("left outside of our folder: %q", aside)
+			}
+			o.Landing += "b"
+			r.land(t, o)
+			if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
+				t.Errorf("the next landing leaves %+v, %v", left, err)
+			}
+		})
+	}
+}
+
+// halfMade names what git was at below the objects, but for a folder of ours.
+func halfMade(t *testing.T, r repo) (left []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(r.CommonDir, "objects"), func(p string, e fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(e.Name(), "tmp_objdir-sallyport-") {
+			return fs.SkipDir
+		}
+		pack := strings.TrimSuffix(p, filepath.Ext(p))
+		_, none := os.Stat(pack + ".idx")
+		if strings.HasPrefix(e.Name(), "tmp_") || strings.HasPrefix(e.Name(), "pack-") && none != nil {
+			left = append(left, p)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// TestAPackThatWasGivenHalfGoesWithItsFolder: the power goes between its first name and its last.
+func TestAPackThatWasGivenHalfGoesWithItsFolder(t *testing.T) {
+	r, o := plain(t)
+	c := &disktest.Crash{At: indexOf(t, &world{template: r.Top, made: r, order: o}, "git:link")}
+	if crashed, err := disktest.Run(func() error {
+		return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{})
+	}); err != nil || !crashed {
+		t.Fatal(crashed, err)
+	}
+	packs, err := filepath.Glob(filepath.Join(r.CommonDir, "objects/tmp_objdir-sallyport-*/pack/*.pack"))
+	if err != nil || len(packs) != 1 {
+		t.Fatal(packs, err)
+	}
+	theirs := filepath.Join(r.CommonDir, "objects/pack", filepath.Base(packs[0]))
+	if err := os.Link(packs[0], theirs); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(r.CommonDir, "objects/pack/pack-0123456789012345678901234567890123456789.pack")
+	put(t, other, "theirs", 0o444)
+	if err := (&landing.Lander{}).ClearAside(t.Context(), r.Project); err != nil {
+		t.Fatal(err)
+	}
+	if left := halfMade(t, r); len(left) != 1 || left[0] != other {
+		t.Errorf("left: %q, want what is not ours", left)
+	}
+	if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
+// TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain: no ref of theirs holds it until then.
+func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.T) {
+	for _, when := range []string{"journal", "desk:commit"} {
+		t.Run(when, func(t *testing.T) {
+			r, o := plain(t)
+			collect := func() {
+				host, err := beside(t.Context(), r.Project)
+				if err != nil {
+					t.Fatal(err)
+				}
+				gitIn(t, host.Path, "", "repack", "-a", "-d", "-q") // what lands is the host's own, here too
+				gitIn(t, r.Top, "", "gc", "-q", "--prune=now")
+			}
+			l := &landing.Lander{Host: beside}
+			if when != "journal" {
+				l.Ops = meddle(when, true, collect)
+			}
+			computed, err := l.Compute(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := &journal{}
+			steps := j.steps()
+			if journaled := steps.Journal; when == "journal" {
+				steps.Journal = func(l landing.Landing) error { collect(); return journaled(l) }
+			}
+			if done, err := l.Land(t.Context(), computed, steps); err != nil || done.State != landing.Landed {
+				t.Fatalf("%s %q, %v", done.State, done.Reason, err)
+			}
+			gitIn(t, r.Top, "", "fsck", "--strict")
+		})
+	}
+}

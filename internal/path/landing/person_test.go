@@ -1,0 +1,434 @@
+package landing_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/path/landing"
+)
+
+// meddle returns operations in which a person does something before, or after, an operation's first time.
+func meddle(op string, after bool, do func()) disk.Ops {
+	once := false
+	return disk.Ops{Around: func(name string, run func() error) error {
+		if name != op || once {
+			return run()
+		}
+		once = true
+		if !after {
+			do()
+		}
+		err := run()
+		if after {
+			do()
+		}
+		return err
+	}}
+}
+
+// TestAPersonWhoEditsMeanwhileLosesNothing lets them do so at the worst moments: after their file was
+// looked at, and just before or after it is moved.
+func TestAPersonWhoEditsMeanwhileLosesNothing(t *testing.T) {
+	const mine = "the person's\n"
+	for _, c := range []struct {
+		name  string
+		path  string
+		op    string
+		after bool
+		do    func(path string)
+		want  landing.State
+	}{
+		{"in place, before it is replaced", "run.sh", "tree:delete", false, overwrite(mine), landing.Undone},
+		{"by an editor that renames", "a.txt", "tree:delete", false, rename(mine), landing.Undone},
+		{"after the index was locked", "a.txt", "index:lock", true, rename(mine), landing.Undone},
+		{"a file that is to be deleted", "dir/gone", "ref:update", true, overwrite(mine), landing.Undone},
+		{"a file that is to come", "new/deep/n.txt", "ref:update", true, overwrite(mine), landing.Undone},
+		{"a file where a folder is to come", "new", "ref:update", true, overwrite(mine), landing.Undone},
+		{"a file in a folder that is to become a file", "d2f/mine", "tree:delete", true, overwrite(mine), landing.Undone},
+		{"on top of the new version, in place", "a.txt", "index:write", false, overwrite(mine), landing.Landed},
+		{"on top of the new version, by renaming", "a.txt", "index:swap", true, rename(mine), landing.Landed},
+		{"a file in a folder that is emptied", "only/deep/mine", "tree:delete", true, overwrite(mine), landing.Landed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, o := rich(t, t.TempDir())
+			before := look(t, r.Top)
+			path := filepath.Join(r.Top, c.path)
+			j := &journal{}
+			l := &landing.Lander{Host: beside, Ops: meddle(c.op, c.after, func() { c.do(path) })}
+			if err := attempt(l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != c.want {
+				t.Errorf("%s %q, want %s", j.row.State, j.row.Reason, c.want)
+			}
+			if raw, _ := os.ReadFile(path); string(raw) != mine {
+				t.Errorf("%s holds %q", c.path, raw)
+			}
+			if c.want == landing.Undone {
+				after := look(t, r.Top)
+				for p := c.path; p != "."; p = filepath.Dir(p) { // theirs, with the folders that they made for it
+					delete(after.tree, p)
+					delete(before.tree, p)
+				}
+				after.status, before.status = "", ""
+				if d := differ(after, before); d != "" {
+					t.Errorf("not taken back:\n%s", d)
+				}
+				if !strings.Contains(j.row.Reason, strings.Split(c.path, "/")[0]) {
+					t.Errorf("reason %q does not name it", j.row.Reason)
+				}
+			} else if status := gitIn(t, r.Top, "", "status", "--porcelain", "--", c.path); status == "" {
+				t.Errorf("git does not see the person's edit of %s", c.path)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+func overwrite(body string) func(string) {
+	return func(path string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			panic(err)
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+		if err != nil {
+			panic(err)
+		}
+		if _, err := f.WriteString(body); err != nil {
+			panic(err)
+		}
+		f.Close()
+	}
+}
+
+func rename(body string) func(string) {
+	return func(path string) {
+		overwrite(body)(path + "~")
+		if err := os.Rename(path+"~", path); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// TestAFileOpenForWritingIsLeftToItsProgram: its next write would go to a file that was taken away.
+func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
+	r, o := rich(t, t.TempDir())
+	before := look(t, r.Top)
+	f, err := os.OpenFile(filepath.Join(r.Top, "a.txt"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	j := &journal{}
+	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "has a.txt open for writing") {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if _, err := f.WriteString("more"); err != nil {
+		t.Fatal(err)
+	}
+	if raw, _ := os.ReadFile(filepath.Join(r.Top, "a.txt")); string(raw) != "a old\nmore" {
+		t.Errorf("a.txt holds %q", raw)
+	}
+}
+
+// TestAnEditInAFileThatWasTakenAwayIsKept writes through a descriptor that was opened before, after
+// everything has been compared.
+func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
+	for _, outside := range []bool{false, true} {
+		var r repo
+		var o landing.Order
+		if outside {
+			r, o = separate(t)
+		} else {
+			r, o = rich(t, t.TempDir())
+		}
+		var slot string
+		ops := meddle("index:write", false, func() {
+			found, _ := filepath.Glob(filepath.Join(r.GitDir, "sallyport-lnd-*/slots/*"))
+			more, _ := filepath.Glob(filepath.Join(r.Top, ".sallyport-lnd-*/*"))
+			for _, p := range append(found, more...) {
+				if raw, err := os.ReadFile(p); err == nil && string(raw) == "a old\n" {
+					slot = p
+					overwrite("late words")(p)
+				}
+			}
+		})
+		j := &journal{}
+		if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+			t.Fatal(err)
+		}
+		if slot == "" || j.row.State != landing.Landed || !strings.Contains(j.row.Reason, "your version of a.txt is kept as ") {
+			t.Fatalf("slot %q, %s %q", slot, j.row.State, j.row.Reason)
+		}
+		_, path, _ := strings.Cut(j.row.Reason, " is kept as ")
+		if raw, err := os.ReadFile(path); err != nil || string(raw) != "late words" {
+			t.Errorf("kept: %q, %v", raw, err)
+		}
+		others, _ := os.ReadDir(filepath.Dir(path))
+		if len(others) != 1 {
+			t.Errorf("kept beside it: %v", others)
+		}
+	}
+}
+
+// separate is rich with its git directory on another file system; it skips where there is none.
+func separate(t *testing.T) (repo, landing.Order) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "landing-test-")
+	if err != nil {
+		t.Skipf("no second file system at /dev/shm: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	top := t.TempDir()
+	gitIn(t, top, "", "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(dir, "git"))
+	return rich(t, top)
+}
+
+func TestAGitDirectoryOnAnotherFileSystemWorks(t *testing.T) {
+	r, o := separate(t)
+	before := look(t, r.Top)
+	j := &journal{}
+	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil || j.row.State != landing.Landed {
+		t.Fatalf("%v %v", err, j.row)
+	}
+	if filepath.Dir(j.row.Staging) != r.Top {
+		t.Errorf("staged in %q", j.row.Staging)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	r.land(t, r.back(t, *j.row))
+	if d := differ(look(t, r.Top), before); !strings.HasPrefix(d, "refs:") || strings.Count(d, "\n") != 3 {
+		t.Errorf("after rolling back, more than the branch differs:\n%s", d)
+	}
+}
+
+func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
+	for at := 0; ; at++ {
+		r, o := separate(t)
+		before := look(t, r.Top)
+		j, c := &journal{}, &disktest.Crash{At: at, After: true}
+		if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
+			t.Fatal(err)
+		}
+		if !c.Crashed() {
+			return
+		}
+		recoverAll(t, j, disk.Ops{})
+		if left := residue(t, r); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+		if j.row != nil && j.row.State == landing.Landed {
+			r.land(t, r.back(t, *j.row))
+			before.refs = look(t, r.Top).refs
+		}
+		if d := differ(look(t, r.Top), before); d != "" {
+			t.Fatalf("crashed after %q:\n%s", c.Seen()[at], d)
+		}
+	}
+}
+
+// TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs: the host is dead, they remove index.lock as git
+// advises, and go on.
+func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(t *testing.T, r repo)
+		want landing.State
+	}{
+		"commit on top": {func(t *testing.T, r repo) {
+			put(t, filepath.Join(r.Top, "theirs"), "t", 0o644)
+			gitIn(t, r.Top, "", "add", "theirs")
+			gitIn(t, r.Top, "", "commit", "-qm", "theirs", "theirs")
+		}, landing.Landed},
+		"reset to the old": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "reset", "-q", "--hard", "HEAD~1") }, landing.Undone},
+		"reset to the new": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "reset", "-q", "--hard") }, landing.Landed},
+		"go elsewhere and commit": {func(t *testing.T, r repo) {
+			gitIn(t, r.Top, "", "reset", "-q", "--hard", "HEAD~1")
+			put(t, filepath.Join(r.Top, "a.txt"), "theirs", 0o644)
+			gitIn(t, r.Top, "", "commit", "-qam", "theirs")
+		}, landing.Undone},
+	} {
+		for _, op := range []string{"ref:update", "tree:replace", "tree:add", "index:swap"} {
+			t.Run(name+" after "+op, func(t *testing.T) {
+				w := &world{template: t.TempDir()}
+				made, o := rich(t, w.template)
+				for _, words := range []string{"add -A", "commit -qm clean"} { // a reset takes what is uncommitted with it
+					gitIn(t, w.template, "", strings.Fields(words)...)
+				}
+				w.made, w.order = made, o
+				at := indexOf(t, w, op)
+				r, o := w.copy(t)
+				j := &journal{}
+				crash := &disktest.Crash{At: at, After: true}
+				if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: crash.Ops()}, o, j) }); !crashed || err != nil {
+					t.Fatal(crashed, err)
+				}
+				if err := os.Remove(filepath.Join(r.GitDir, "index.lock")); err != nil {
+					t.Fatal(err)
+				}
+				c.do(t, r)
+				tip := gitIn(t, r.Top, "", "rev-parse", "main")
+				l := &landing.Lander{Host: beside, Wait: 100 * time.Millisecond}
+				if _, err := l.Recover(t.Context(), *j.row, j.steps()); err != nil {
+					t.Fatal(err)
+				}
+				if j.row.State != c.want {
+					t.Errorf("%s %q, want %s", j.row.State, j.row.Reason, c.want)
+				}
+				if got := gitIn(t, r.Top, "", "rev-parse", "main"); name != "reset to the new" && got != tip {
+					t.Errorf("the person's branch was moved from %s to %s", tip, got)
+				}
+				if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "" {
+					t.Errorf("status after recovery: %q", out)
+				}
+				if left := residue(t, r); len(left) > 0 {
+					t.Errorf("left behind: %q", left)
+				}
+			})
+		}
+	}
+}
+
+// TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver: without the lock the index is not ours to write.
+func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
+	for _, op := range []string{"ref:update", "tree:replace", "tree:add"} {
+		t.Run(op, func(t *testing.T) {
+			r, o := rich(t, t.TempDir())
+			before := look(t, r.Top)
+			j := &journal{}
+			ops := meddle(op, true, func() { os.Remove(filepath.Join(r.GitDir, "index.lock")) })
+			if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "removed the lock") {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestAPersonsGitWaitsForALanding: what they commit while it is under way is refused by their own git.
+func TestAPersonsGitWaitsForALanding(t *testing.T) {
+	r, o := rich(t, t.TempDir())
+	var said string
+	ops := meddle("tree:replace", false, func() { said, _ = tryGit(r.Top, "", "commit", "-qam", "in between") })
+	j := &journal{}
+	if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Landed || !strings.Contains(said, "index.lock") {
+		t.Errorf("%s %q; git said %q", j.row.State, j.row.Reason, said)
+	}
+}
+
+// TestAnEditThatCameOutJustBeforeACrashGoesBack: the host dies between taking the file and looking at it.
+func TestAnEditThatCameOutJustBeforeACrashGoesBack(t *testing.T) {
+	const mine = "the person's\n"
+	for op, path := range map[string]string{"tree:replace": "a.txt", "tree:delete": "only/deep/one"} {
+		t.Run(op, func(t *testing.T) {
+			r, o := rich(t, t.TempDir())
+			head := gitIn(t, r.Top, "", "rev-parse", "main")
+			c := &disktest.Crash{At: -1}
+			ops := disk.Ops{Around: func(name string, do func() error) error {
+				if name == op {
+					overwrite(mine)(filepath.Join(r.Top, path))
+					c.At, c.After = len(c.Seen()), true
+				}
+				return c.Ops().Around(name, do)
+			}}
+			j := &journal{}
+			if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: ops}, o, j) }); !crashed || err != nil {
+				t.Fatal(crashed, err)
+			}
+			recoverAll(t, j, disk.Ops{})
+			if raw, err := os.ReadFile(filepath.Join(r.Top, path)); err != nil || string(raw) != mine {
+				t.Errorf("%s holds %q, %v", path, raw, err)
+			}
+			if j.row.State != landing.Undone || gitIn(t, r.Top, "", "rev-parse", "main") != head {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestAFolderThatAPersonMadeStays even though it is empty and the landing would have made it.
+func TestAFolderThatAPersonMadeStays(t *testing.T) {
+	r, o := rich(t, t.TempDir())
+	ops := meddle("ref:update", true, func() {
+		if err := os.Mkdir(filepath.Join(r.Top, "new"), 0o700); err != nil {
+			t.Error(err)
+		}
+		overwrite("mine")(filepath.Join(r.Top, "dir/-rf")) // in the way of a file that comes
+	})
+	j := &journal{}
+	if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(filepath.Join(r.Top, "new")); err != nil || st.Mode().Perm() != 0o700 || j.row.State != landing.Undone {
+		t.Errorf("%v, %v; %s %q", st, err, j.row.State, j.row.Reason)
+	}
+}
+
+// TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace: nothing moves, and its lock stays.
+func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing.T) {
+	for _, ends := range []bool{true, false} {
+		r, o := rich(t, t.TempDir())
+		before := look(t, r.Top)
+		lock := filepath.Join(r.GitDir, "index.lock")
+		seen := &disktest.Crash{At: -1}
+		tries := 0
+		ops := disk.Ops{Around: func(op string, do func() error) error {
+			if op == "index:lock" {
+				if tries++; tries == 1 {
+					put(t, lock, "theirs", 0o644)
+				} else if ends {
+					os.Remove(lock)
+				}
+			}
+			return seen.Ops().Around(op, do)
+		}}
+		j := &journal{}
+		if err := attempt(&landing.Lander{Host: beside, Ops: ops, Wait: 100 * time.Millisecond}, o, j); err != nil {
+			t.Fatal(err)
+		}
+		if ends {
+			if j.row.State != landing.Landed {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			continue
+		}
+		if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "index.lock") || slices.Contains(seen.Seen(), "ref:update") {
+			t.Errorf("%s %q after %q", j.row.State, j.row.Reason, seen.Seen())
+		}
+		if raw, _ := os.ReadFile(lock); string(raw) != "theirs" {
+			t.Errorf("their lock holds %q", raw)
+		}
+		os.Remove(lock)
+		if d := differ(look(t, r.Top), before); d != "" {
+			t.Error(d)
+		}
+	}
+}

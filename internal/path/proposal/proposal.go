@@ -1,0 +1,121 @@
+// Package proposal is a checkpoint offered for landing: what exactly, judged how, shown how.
+//
+// Everything on a card is computed by the host from immutable objects; the
+// agent's own words are quoted and labelled (SM-908).
+package proposal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/rule/policy"
+)
+
+// Digest binds an approval: SHA-256 over change, tree, base and policy.
+type Digest string
+
+// ErrSuperseded refuses a decision on something that has changed since it was read.
+var ErrSuperseded = problem.New(problem.Conflict, "the card has changed since it was shown")
+
+// Proposal is what a person is asked about.
+type Proposal struct {
+	Change     id.Change     `json:"change"`
+	Number     int           `json:"number"` // from 1; asking again makes the next one
+	Checkpoint id.Checkpoint `json:"checkpoint,omitempty"`
+	Base       git.OID       `json:"base"`   // commit the edits are against
+	Tree       git.OID       `json:"tree"`   // base with the edits
+	Commit     git.OID       `json:"commit"` // that tree as a commit of ours, in both repositories
+	Edits      []git.Edit    `json:"edits"`
+	Policy     string        `json:"policy"` // digest of the rules it was judged by
+	Digest     Digest        `json:"digest"`
+	Card       Card          `json:"card"`
+	At         time.Time     `json:"at"`
+}
+
+// Sum computes a proposal's digest.
+func Sum(change id.Change, base, tree git.OID, policy string) Digest {
+	sum := sha256.Sum256(fmt.Appendf(nil, "sallyport proposal 1\n%s\n%s\n%s\n%s\n", change, base, tree, policy))
+	return Digest(hex.EncodeToString(sum[:]))
+}
+
+// Sum is the digest of a proposal as its card stands: marks of a tree that results elsewhere are part of what is approved.
+func (p Proposal) Sum() Digest {
+	if p.Card.MarksOn == nil {
+		return Sum(p.Change, p.Base, p.Tree, p.Policy)
+	}
+	return Sum(p.Change, p.Base, p.Tree, p.Policy+"\nmarks on "+string(p.Card.MarksOn.Tree))
+}
+
+// Card is what a person is shown; plain data, escaped where it is rendered.
+type Card struct {
+	Title      string               `json:"title"` // the request's first line
+	Kind       string               `json:"kind"`
+	Repo       string               `json:"repo"`
+	Branch     string               `json:"branch"`
+	Files      []FileLine           `json:"files"` // at most FilesShown; FilesTotal says how many there are
+	FilesTotal int                  `json:"files_total"`
+	Added      int                  `json:"added"`   // lines
+	Removed    int                  `json:"removed"` // lines
+	Reach      []string             `json:"reach"`   // authority gained or lost, computed: new executable, rules changed, agent instructions …
+	Marks      []policy.Mark        `json:"marks"`   // what a tool runs by itself, tells an agent, or is not what it looks like; at most MarksShown
+	MarksTotal int                  `json:"marks_total,omitempty"`
+	MarksWord  bool                 `json:"marks_word,omitempty"` // a yes must say that it covers them
+	MarksOn    *Ground              `json:"marks_on,omitempty"`   // what results elsewhere, whose marks are among them; nil = they are the proposed tree's alone
+	Checks     []CheckResult        `json:"checks"`
+	ChecksOn   *Ground              `json:"checks_on,omitempty"` // what they ran on; nil = exactly the proposed tree
+	LeftOver   []workspace.LeftOver `json:"left_over"`
+	Moved      *Moved               `json:"moved,omitempty"`      // what the branch has become since the base; found when the card is shown
+	Drift      []string             `json:"drift"`                // why it cannot land as it stands, path by path
+	Note       string               `json:"note,omitempty"`       // such as: why it is asked again
+	Then       []string             `json:"then,omitempty"`       // what happens on the host once it has landed
+	Network    []string             `json:"network,omitempty"`    // what the person let its sandbox reach, and what it was refused
+	Setup      []string             `json:"setup,omitempty"`      // what its setup wrote and nobody finds
+	Made       string               `json:"made,omitempty"`       // the command or the agent that made it
+	Used       string               `json:"used,omitempty"`       // what models used for it so far
+	Subject    string               `json:"subject,omitempty"`    // of the commit, unless who approves says another
+	CommitBy   string               `json:"commit_by,omitempty"`  // who commits, whether it is signed, and why not
+	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
+}
+
+// Ground is a tree that a change would result in on a head of its branch.
+type Ground struct {
+	Head git.OID `json:"head"`
+	Tree git.OID `json:"tree"`
+}
+
+// Moved says by what a branch differs from a change's base.
+type Moved struct {
+	Head       git.OID  `json:"head"`
+	Commits    int      `json:"commits"`             // that the base has not; at most a thousand are counted
+	Rewritten  bool     `json:"rewritten,omitempty"` // the base is not on the branch any more
+	Subjects   []string `json:"subjects"`            // of the newest ones; the repository's words
+	Paths      []string `json:"paths"`               // the first that differ
+	PathsTotal int      `json:"paths_total"`
+}
+
+// FileLine is one changed path on a card.
+type FileLine struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"` // added, changed, deleted, renamed, mode
+	From    string `json:"from,omitempty"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+	Note    string `json:"note,omitempty"` // new executable, link to …
+}
+
+// CheckResult is one --check as run in a sandbox on the proposed tree.
+type CheckResult struct {
+	Command string        `json:"command"`
+	OK      bool          `json:"ok"`
+	Took    time.Duration `json:"took"`
+	Why     string        `json:"why,omitempty"`  // exit status, or the limit by name; and what may help
+	Tail    string        `json:"tail,omitempty"` // last lines of output
+	With    string        `json:"with,omitempty"` // what it began with that commands had left on a base, and when; "" = nothing
+}

@@ -1,0 +1,82 @@
+// Package request is what was asked, by whom, and where the answer goes.
+package request
+
+import (
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+)
+
+// Kind tells an edit from its undoing.
+type Kind string
+
+const (
+	Edit   Kind = "edit"   // an agent edits a copy
+	Revert Kind = "revert" // deterministic: brings the touched paths of a landed change back
+)
+
+// Approve is what happens when the change waits for a person.
+type Approve string
+
+const (
+	Ask   Approve = "ask"   // the client asks at its terminal
+	Yes   Approve = "yes"   // approved beforehand by flag, and audited so
+	Later Approve = "later" // it waits
+)
+
+// Request is one accepted wish. It never changes after it was accepted.
+type Request struct {
+	Kind       Kind        `json:"kind"`
+	By         audit.Actor `json:"by"`
+	At         time.Time   `json:"at"`
+	Text       string      `json:"text"` // at most TextBytesMax
+	Project    git.Project `json:"project"`
+	Branch     string      `json:"branch"`         // short name; what the change lands on, and starts from unless From is said
+	Onto       string      `json:"onto,omitempty"` // on the way in: the branch to land on, if it is another than Branch; then "", and it is Branch
+	From       string      `json:"from,omitempty"` // short name of the branch that it starts from, if it lands on another
+	CheckedOut bool        `json:"checked_out"`    // Branch was checked out in Project.Top at the start
+	Head       git.OID     `json:"head"`           // of Branch at the start
+	Agent      string      `json:"agent"`          // command, replay, a named agent or acp:CMD; "" on the way in = as the repository says
+	Argv       []string    `json:"argv,omitempty"`
+	Script     []byte      `json:"script,omitempty"`
+	Strategy   string      `json:"strategy,omitempty"` // direct_worktree or shadow_workspace; "" = what the rules at the base say
+	Messages   bool        `json:"messages,omitempty"` // the program reads messages on its stdin (SV-083)
+	Model      string      `json:"model,omitempty"`    // of a named agent; "" = as the home says, or its own
+	Egress     []string    `json:"egress,omitempty"`   // what its sandboxes may reach, beside what the home lets every one: hosts, or registries
+	// Bases say where the model's endpoint is, as the person's environment had it, by the name of the variable. There is no key in a request.
+	Bases          map[string]string `json:"bases,omitempty"`
+	Env            map[string]string `json:"env,omitempty"`     // what the home's env: for the agent refers to, as the person's environment had it
+	Keyed          bool              `json:"keyed,omitempty"`   // a key went with it: its model is not asked without one later
+	Workdir        string            `json:"workdir,omitempty"` // relative to the top
+	Path           string            `json:"path,omitempty"`    // the person's PATH
+	Home           string            `json:"home,omitempty"`    // the person's home folder
+	Allow          []string          `json:"allow,omitempty"`
+	Forbid         []string          `json:"forbid,omitempty"`
+	Checks         []string          `json:"checks,omitempty"`
+	Setup          []string          `json:"setup,omitempty"` // run once for what the base depends on, with package registries in reach
+	Shares         []string          `json:"shares,omitempty"`
+	Profiles       []string          `json:"profiles,omitempty"`
+	IncludeDirty   bool              `json:"include_dirty,omitempty"`
+	IncludeIgnored []string          `json:"include_ignored,omitempty"`
+	Approve        Approve           `json:"approve"`
+	Message        string            `json:"message,omitempty"` // what the commit is to say, its first line the subject; "" = made from Text
+	Timeout        time.Duration     `json:"timeout"`
+	// Trial is how long a person has to confirm what landed, from target.TrialMin to target.TrialMax; 0 = nobody is asked,
+	// nil = what the repository's target says.
+	Trial   *time.Duration `json:"trial,omitempty"`
+	Reverts id.Change      `json:"reverts,omitempty"` // of a revert
+	Reason  string         `json:"reason,omitempty"`  // of a revert
+}
+
+// Limits of what a request may carry.
+const (
+	TextBytesMax   = 64 << 10
+	ScriptBytesMax = 1 << 20
+	// MessageBytesMax bounds what a person may have a commit say.
+	MessageBytesMax = 8 << 10
+	ListMax         = 256
+	TimeoutDefault  = time.Hour
+	TimeoutMax      = 24 * time.Hour
+)

@@ -1,0 +1,24 @@
+package session
+
+import (
+	"fmt"
+
+	"sallyport/internal/port/sandbox"
+)
+
+// Describe says how a program ended, as the end of a sentence, naming the limit if one ended it.
+func Describe(e sandbox.Exit) string {
+	switch {
+	case e.Limit != nil:
+		said := fmt.Sprintf("it was ended at its limit of %s: %s (observed: %s)", e.Limit.Name, e.Limit.Value, e.Limit.Observed)
+		if setting := e.Limit.Setting(); setting != "" {
+			said += "; what raises it: " + setting
+		}
+		return said
+	case e.Signal != "":
+		return "it was ended by " + e.Signal
+	case e.Code != 0:
+		return fmt.Sprintf("it ended with status %d", e.Code)
+	}
+	return "it ended with status 0"
+}

@@ -1,0 +1,232 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"sallyport/internal/rule/policy"
+)
+
+// Types of messages to an agent (SV-083, SV-086).
+const (
+	checkpointViolation = "checkpoint_violation"
+	pauseRequest        = "pause_request"
+	resumeAgain         = "resume"
+	tellAgent           = "tell"
+)
+
+const (
+	// TellBytesMax is the longest text that Tell takes.
+	TellBytesMax = 64 << 10
+	// violatedBytesMax is the longest message about a violation; a longer one has fewer entries and says so.
+	violatedBytesMax = 128 << 10
+)
+
+// Violated tells the agent which rules its work breaks (SV-072). If v asks for an
+// acknowledgement it waits for the agent's violation_ack and sends the message
+// again while none comes (SV-084); otherwise it waits until it is delivered.
+//
+// Acknowledged is true if the agent says that it understood. AgentResponse is its
+// corrective_action, at most ResponseBytesMax and in its own words: redact and
+// escape it before it is stored or shown. Type is set here, Timestamp if it is zero.
+func (t *Talk) Violated(ctx context.Context, v Violated) Delivery {
+	if t == nil {
+		return Delivery{}
+	}
+	tries := 1
+	if v.RequiresAck {
+		tries += t.Retries
+	}
+	p := &parcel{name: checkpointViolation + " " + v.CheckpointID, words: true, line: violatedLine(v)}
+	d, a := t.deliver(ctx, p, v.RequiresAck, violationAck, v.CheckpointID, tries)
+	d.Acknowledged, d.AgentResponse = a.Understood, a.Action
+	return d
+}
+
+// Tell gives the agent a person's words (SV-086), at most TellBytesMax; longer ones are
+// not delivered. It waits for a tell_ack at most AnswerWithin and never says a thing twice.
+func (t *Talk) Tell(ctx context.Context, text string) Delivery {
+	if t == nil || len(text) > TellBytesMax {
+		return Delivery{}
+	}
+	t.mu.Lock()
+	t.words++
+	id := fmt.Sprintf("tell-%d", t.words)
+	t.mu.Unlock()
+	p := &parcel{name: tellAgent + " " + id, words: true, line: encodeLine(struct {
+		Type      string    `json:"type"`
+		ID        string    `json:"id"` // a tell_ack names it
+		Text      string    `json:"text"`
+		Timestamp time.Time `json:"timestamp"`
+	}{tellAgent, id, text, time.Now().UTC()})}
+	d, a := t.deliver(ctx, p, true, tellAck, id, 1)
+	d.Acknowledged, d.AgentResponse = a.Type != "", a.Response
+	return d
+}
+
+// Pause asks the agent to stand still and waits for its pause_ack. It is a courtesy:
+// that an agent says it is paused proves nothing, and the freeze does not depend on
+// it (SV-046). Timeout is true if no answer came in time, also where the program
+// takes no messages (SV-081); it is false if ctx or the session ended first.
+func (t *Talk) Pause(ctx context.Context, checkpointID string) Answer {
+	if t == nil {
+		return Answer{Timeout: true}
+	}
+	began := time.Now()
+	w := t.expect(pauseAck, checkpointID)
+	defer t.forget(w)
+	p := &parcel{name: pauseRequest + " " + checkpointID, pause: checkpointID, from: w, line: encodeLine(struct {
+		Type         string `json:"type"`
+		CheckpointID string `json:"checkpoint_id"`
+		Reason       string `json:"reason"`
+		TimeoutMS    int64  `json:"timeout_ms"`
+	}{pauseRequest, checkpointID, "checkpoint_validation", t.PauseWithin.Milliseconds()})}
+	out := Answer{}
+	if t.send(p) {
+		limit := time.NewTimer(t.PauseWithin)
+		defer limit.Stop()
+		select {
+		case <-w.done:
+			out.Acknowledged = true
+		case <-limit.C:
+			out.Timeout = true
+		case <-ctx.Done():
+		case <-t.over:
+		}
+		t.withdraw(p)
+	} else {
+		out.Timeout = !is(t.over) // it does not read
+	}
+	out.LatencyMS = time.Since(began).Milliseconds()
+	return out
+}
+
+// Resume tells the agent that it may go on after a Pause, whatever its answer was;
+// it never waits. An agent that never got the pause gets no resume.
+func (t *Talk) Resume(checkpointID string) {
+	if t == nil {
+		return
+	}
+	p := &parcel{name: resumeAgain + " " + checkpointID, line: encodeLine(struct {
+		Type         string `json:"type"`
+		CheckpointID string `json:"checkpoint_id"`
+	}{resumeAgain, checkpointID})}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.paused[checkpointID] && !t.closed {
+		delete(t.paused, checkpointID)
+		// Room is kept for it: without it the agent would stand for ever. There are
+		// never more than pauses that the pipe has taken.
+		t.push(p)
+	}
+}
+
+// deliver sends a message up to tries times, AnswerWithin apart, until it is answered,
+// or only until it is delivered if no answer is wanted. One that the pump has not
+// taken yet is not sent again. The answer's type is "" if there was none.
+func (t *Talk) deliver(ctx context.Context, p *parcel, wanted bool, kind, id string, tries int) (d Delivery, a answer) {
+	w := t.expect(kind, id)
+	defer t.forget(w)
+	p.from = w
+	for ; tries > 0; tries-- {
+		if is(p.taken) {
+			d.Delivered = true
+			p = &parcel{name: p.name, words: p.words, line: p.line, from: w}
+		}
+		if p.taken == nil && !t.send(p) {
+			break
+		}
+		if t.await(ctx, p.taken, w.done, wanted) {
+			break
+		}
+	}
+	t.withdraw(p)
+	if is(w.done) {
+		return Delivery{Delivered: true}, w.answer
+	}
+	d.Delivered = d.Delivered || is(p.taken)
+	return d, a
+}
+
+// await waits for what comes of one try; it reports whether another makes no sense.
+func (t *Talk) await(ctx context.Context, taken, done <-chan struct{}, wanted bool) bool {
+	limit := time.NewTimer(t.AnswerWithin)
+	defer limit.Stop()
+	for {
+		select {
+		case <-done:
+			return true
+		case <-taken:
+			if taken = nil; !wanted {
+				return true
+			}
+		case <-limit.C:
+			return false
+		case <-ctx.Done():
+			return true
+		case <-t.over:
+			return true
+		}
+	}
+}
+
+// is reports whether something has come to pass: its channel is closed.
+func is(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// violatedLine encodes a violation. One with very many entries is cut and says how many are left out.
+func violatedLine(v Violated) []byte {
+	type omitted struct {
+		Violations   int `json:"violations"`
+		FilesChanged int `json:"files_changed"`
+	}
+	out := struct {
+		Violated
+		Omitted *omitted `json:"omitted,omitempty"`
+	}{Violated: v}
+	out.Type = checkpointViolation
+	if out.Timestamp.IsZero() {
+		out.Timestamp = time.Now().UTC()
+	}
+	if out.ActionTaken == "" {
+		out.ActionTaken = ActionNone
+	}
+	if out.Violations == nil {
+		out.Violations = []policy.Violation{} // a list, not null
+	}
+	if out.FilesChanged == nil {
+		out.FilesChanged = []string{}
+	}
+	for {
+		line := encodeLine(out)
+		if len(line) <= violatedBytesMax || len(out.Violations)+len(out.FilesChanged) == 0 {
+			return line
+		}
+		if len(out.FilesChanged) > len(out.Violations) {
+			out.FilesChanged = out.FilesChanged[:len(out.FilesChanged)/2]
+		} else {
+			out.Violations = out.Violations[:len(out.Violations)/2]
+		}
+		out.Omitted = &omitted{len(v.Violations) - len(out.Violations), len(v.FilesChanged) - len(out.FilesChanged)}
+	}
+}
+
+// encodeLine returns a message as one line with its newline.
+func encodeLine(message any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(message); err != nil {
+		panic(fmt.Sprintf("a message is plain data: %v", err)) // strings, numbers and times always can be
+	}
+	return b.Bytes()
+}

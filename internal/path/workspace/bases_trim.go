@@ -1,0 +1,190 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+)
+
+// TrimBases removes bases that nothing stands on and that were not used for as long as the cache keeps a layer, and the packs that no
+// base is seen through any more. The last one used stays: what comes next grows from it. A base is stood on by a workspace, and by
+// a ref of the host's that begins at it. A record that cannot be read stops it.
+func (m *Manager) TrimBases(ctx context.Context, host git.Dir) error {
+	return m.alone(ctx, host.Path, func() error {
+		views, err := m.heldBases(host)
+		if err != nil {
+			return err
+		}
+		keep, err := m.neededBases(ctx, host, views)
+		if err != nil {
+			return fmt.Errorf("find the bases that are stood on in %q: %w", host.Path, err)
+		}
+		if len(keep) < len(views) {
+			if err := m.ownBeyond(ctx, host, keep); err != nil {
+				return fmt.Errorf("keep what refs reach beyond their bases in %q: %w", host.Path, err)
+			}
+		}
+		for _, v := range views {
+			if slices.Contains(keep, v) {
+				continue
+			}
+			if err := m.discard(ctx, view(host, v)); err != nil {
+				return err
+			}
+		}
+		return m.dropPacks(host, keep)
+	})
+}
+
+// heldBases are the bases that the host's repository holds, the last used first. What a crash left half made goes.
+func (m *Manager) heldBases(host git.Dir) ([]git.OID, error) {
+	entries, err := os.ReadDir(filepath.Join(host.Path, viewsFolder))
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	used := map[git.OID]time.Time{}
+	var held []git.OID
+	for _, e := range entries {
+		base := git.OID(e.Name())
+		if !base.Valid() {
+			if err := m.remove("bases:clear", filepath.Join(host.Path, viewsFolder, e.Name())); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		used[base] = info.ModTime()
+		held = append(held, base)
+	}
+	slices.SortFunc(held, func(a, b git.OID) int { return used[b].Compare(used[a]) })
+	return held, nil
+}
+
+// neededBases are those of some bases, the last used first, that stay.
+func (m *Manager) neededBases(ctx context.Context, host git.Dir, held []git.OID) (keep []git.OID, err error) {
+	stood, err := m.stoodOn(ctx, host, held)
+	if err != nil {
+		return nil, err
+	}
+	for i, base := range held {
+		st, err := os.Stat(view(host, base))
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 || stood[base] || time.Since(st.ModTime()) < m.cache.Keep {
+			keep = append(keep, base)
+		}
+	}
+	return keep, nil
+}
+
+// stoodOn are the bases that workspaces are shown, and those at which what refs name begins.
+func (m *Manager) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (map[git.OID]bool, error) {
+	stood := map[git.OID]bool{}
+	for _, kind := range []string{"workspaces", "shown"} {
+		records, err := filepath.Glob(filepath.Join(m.root, kind, "*", recordName))
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range records {
+			r, err := readRecord(filepath.Dir(at))
+			if err != nil {
+				return nil, err
+			}
+			for _, folder := range r.Objects {
+				if above, name, ok := strings.Cut(folder, "/"+viewsFolder+"/"); ok && above == host.Path {
+					base, _, _ := strings.Cut(name, "/")
+					stood[git.OID(base)] = true
+				}
+			}
+		}
+	}
+	refs, err := host.Refs(ctx, "refs/")
+	if err != nil {
+		return nil, err
+	}
+	var list strings.Builder
+	for _, oid := range refs {
+		stood[oid] = true
+		list.WriteString(string(oid) + "\n")
+	}
+	for _, base := range held {
+		list.WriteString("^" + string(base) + "\n")
+	}
+	out, err := host.Run(ctx, git.Cmd{Args: []string{"rev-list", "--boundary", "--stdin"}, Stdin: strings.NewReader(list.String())})
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if base, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
+			stood[git.OID(base)] = true
+		}
+	}
+	return stood, nil
+}
+
+// ownBeyond copies what refs reach beyond the bases that stay into the host's own objects: git writes no object that one of its
+// repositories holds already, be it by another base.
+func (m *Manager) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) error {
+	refs, err := host.Refs(ctx, "refs/")
+	if err != nil {
+		return err
+	}
+	var list strings.Builder
+	beyond := false
+	for _, oid := range refs {
+		beyond = beyond || !slices.Contains(keep, oid)
+		list.WriteString(string(oid) + "\n")
+	}
+	for _, base := range keep {
+		list.WriteString("^" + string(base) + "\n")
+	}
+	if !beyond {
+		return nil
+	}
+	_, err = host.Take(ctx, "bases:own", host, list.String())
+	return err
+}
+
+// dropPacks removes the packs that no base that stays is seen through.
+func (m *Manager) dropPacks(host git.Dir, keep []git.OID) error {
+	seen := map[string]bool{}
+	for _, base := range keep {
+		packs, err := viewPacks(host, base)
+		if err != nil {
+			return err
+		}
+		for _, p := range packs {
+			seen[p] = true
+		}
+	}
+	folder := filepath.Join(host.Path, basesFolder, "objects", "pack")
+	entries, err := os.ReadDir(folder)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, _, _ := strings.Cut(e.Name(), ".")
+		if !strings.HasPrefix(name, "pack-") || seen[name] {
+			continue
+		}
+		err := m.ops.Do("bases:drop", func() error { return os.Remove(filepath.Join(folder, e.Name())) })
+		if err != nil {
+			return problem.Errorf(problem.Unavailable, "ls -l "+shellWord(folder), "remove a pack of bases that are gone: %w", err)
+		}
+	}
+	return nil
+}

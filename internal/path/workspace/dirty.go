@@ -1,0 +1,279 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/conversion"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+)
+
+// IncludeDirtyMax is how many uncommitted paths can be taken along.
+const IncludeDirtyMax = 50_000
+
+// Dirty returns the person's uncommitted paths against head: staged, unstaged, untracked
+// and not ignored; in path order. A file that differs only as git's conversions make it differ is none of them. Nothing of theirs is written, and nothing that their
+// repository configures runs.
+func (m *Manager) Dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) ([]string, error) {
+	d, err := m.dirty(ctx, project, head, converts)
+	if err != nil {
+		return nil, fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
+	}
+	return d.paths(), nil
+}
+
+// IncludeDirty makes a commit of the host's own on head, in the host's repository, from
+// the person's uncommitted files as they are on disk, and returns it; head itself if
+// there are none. Running it twice over the same files gives the same commit. Nothing is
+// copied before look has seen what it would be.
+//
+// Errors: problem.Refused naming a path that cannot be taken along; look's own.
+func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time, converts conversion.Settings,
+	look func(host git.Dir, writes []git.Write) error) (git.OID, error) {
+	d, err := m.dirty(ctx, project, head, converts)
+	if err != nil {
+		return "", fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(d.converted)) {
+		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status -- "+shellWord(path),
+			"%q cannot be taken along: git converts it between its store and the checkout (%s); commit it, or stash it", path, d.converted[path])
+	}
+	for _, path := range slices.Sorted(maps.Keys(d.untold)) {
+		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status -- "+shellWord(path),
+			"whether %q is changed cannot be told yet: git converts it (%s), and it was written at the same time as git's index; let your git look at it, and try again", path, d.untold[path])
+	}
+	paths := d.paths()
+	if len(paths) == 0 {
+		return head, nil
+	}
+	if len(paths) > IncludeDirtyMax {
+		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status", "%s has %d uncommitted paths; --include-dirty takes at most %d along", project.Top, len(paths), IncludeDirtyMax)
+	}
+	top, err := openReal(project.Top)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(top)
+	host, err := m.Repository(ctx, project, head)
+	if err != nil {
+		return "", err
+	}
+	in := git.Import{
+		Ref: BaseRef(change), From: head, Parents: []git.OID{head}, Message: "Uncommitted changes taken along\n",
+		Author:    git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: at},
+		Committer: git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: at},
+	}
+	for _, path := range paths {
+		w := git.Write{Path: path}
+		if !d.unstaged[path] {
+			if w, err = theirFile(project.Top, top, path); err != nil {
+				return "", err
+			}
+		}
+		in.Writes = append(in.Writes, w)
+	}
+	if err := look(host, in.Writes); err != nil {
+		return "", err
+	}
+	made, err := host.Import(ctx, "dirty:import", in)
+	return made.OID, err
+}
+
+// theirFile describes what is at a path of a person's work tree, which has a name, read when it is its turn.
+func theirFile(name string, top int, path string) (git.Write, error) {
+	w := git.Write{Path: path}
+	refuse := func(why string) (git.Write, error) {
+		return w, problem.Errorf(problem.Refused, "git -C "+shellWord(name)+" status -- "+shellWord(path), "--include-dirty cannot take %q along: %s", path, why)
+	}
+	if strings.HasSuffix(path, "/") {
+		return refuse("that is a git repository of its own")
+	}
+	fd, err := openAt(top, path, unix.O_PATH)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return w, nil // deleted, or something above it is no folder any more
+	}
+	if err != nil {
+		return refuse(err.Error())
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return w, err
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		w.Mode = git.File
+		if st.Mode&0o100 != 0 {
+			w.Mode = git.Executable
+		}
+		w.Data = func() (io.ReadCloser, int64, error) {
+			fd, err := openAt(top, path, unix.O_RDONLY)
+			if err != nil {
+				return nil, 0, err
+			}
+			f := os.NewFile(uintptr(fd), path)
+			st, err := f.Stat()
+			if err != nil || !st.Mode().IsRegular() {
+				f.Close()
+				return nil, 0, errors.Join(err, fmt.Errorf("%q is not a regular file any more", path))
+			}
+			return f, st.Size(), nil
+		}
+	case unix.S_IFLNK:
+		target, err := readLink(fd, "")
+		if err != nil {
+			return w, err
+		}
+		w.Mode, w.Data = git.Symlink, Text(target)
+	case unix.S_IFDIR: // a folder in the place of a file: what is in it is listed by itself
+	default:
+		return refuse("that is a " + special(st.Mode))
+	}
+	return w, nil
+}
+
+// Text is the data of a git.Write whose bytes are known.
+func Text(s string) func() (io.ReadCloser, int64, error) {
+	return func() (io.ReadCloser, int64, error) {
+		return io.NopCloser(strings.NewReader(s)), int64(len(s)), nil
+	}
+}
+
+// uncommitted is what differs from a commit in a person's index and work tree.
+type uncommitted struct {
+	changed  map[string]bool // staged or not
+	unstaged map[string]bool // taken out of the index: stays out even if a file is there
+	staged   map[string]bool
+
+	converted map[string]string // what git would store in other bytes, or may: why
+	untold    map[string]string // what was written together with the index, so that only git's own filter could tell: why
+}
+
+func (u uncommitted) paths() []string {
+	var out []string
+	for p := range u.changed {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// dirty compares with a private copy of the index, in our own git directory.
+func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
+	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{}, untold: map[string]string{}}
+	host, err := m.Repository(ctx, project, head)
+	if err != nil {
+		return u, err
+	}
+	folder := filepath.Join(m.root, "dirty")
+	if err := m.folder(folder); err != nil {
+		return u, err
+	}
+	private := ""
+	err = m.ops.Do("dirty:index", func() error {
+		private, err = copyIndex(filepath.Join(project.GitDir, "index"), folder)
+		return err
+	})
+	if private != "" {
+		defer func() { _ = m.ops.Do("dirty:clear", func() error { return os.Remove(private) }) }()
+	}
+	if err != nil {
+		return u, err
+	}
+	raw, at, err := theirIndex(private) // before it is refreshed: what it remembers of files is theirs
+	if err != nil {
+		return u, err
+	}
+	if err := u.compare(ctx, host, project.Top, private, head); err != nil {
+		return u, err
+	}
+	return u, u.convert(ctx, host, project, head, converts, raw, at)
+}
+
+// indexMax is the size of the largest index that is read: several million files.
+const indexMax = 1 << 30
+
+// copyIndex copies an index with its time of change, by which git tells files that
+// changed right after it was written. An index that does not exist is an empty one.
+func copyIndex(from, folder string) (string, error) {
+	f, err := os.CreateTemp(folder, "index-")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	fd, err := unix.Open(from, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return f.Name(), os.Remove(f.Name())
+	}
+	if err != nil {
+		return f.Name(), &os.PathError{Op: "open", Path: from, Err: err}
+	}
+	src := os.NewFile(uintptr(fd), from)
+	defer src.Close()
+	st, err := src.Stat()
+	if err != nil {
+		return f.Name(), err
+	}
+	if !st.Mode().IsRegular() || st.Size() > indexMax {
+		return f.Name(), problem.Errorf(problem.Refused, "ls -l "+shellWord(from), "%s is not a regular file of at most %d bytes", from, int64(indexMax))
+	}
+	if _, err := io.Copy(f, io.LimitReader(src, indexMax)); err != nil {
+		return f.Name(), err
+	}
+	return f.Name(), os.Chtimes(f.Name(), st.ModTime(), st.ModTime())
+}
+
+func (u uncommitted) compare(ctx context.Context, host git.Dir, top, index string, head git.OID) error {
+	run := func(args ...string) ([]string, error) {
+		out, err := host.Do(ctx, "dirty:compare", git.Cmd{
+			Args: args, Dir: top, Env: []string{"GIT_INDEX_FILE=" + index, "GIT_WORK_TREE=" + top},
+			Config: []string{"core.bare=false", "core.fileMode=true", "core.symlinks=true", "core.ignoreCase=false"},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+	}
+	if _, err := run("update-index", "-q", "--refresh", "--unmerged", "--ignore-missing"); err != nil {
+		var failed *git.Failure
+		if !errors.As(err, &failed) || failed.Code != 1 { // 1: some files are not up to date, which is what we ask
+			if failed != nil && strings.Contains(failed.Stderr, "sharedindex") {
+				return problem.Errorf(problem.Refused, "git -C "+shellWord(top)+" update-index --no-split-index", "the index of %s is split, and sallyport reads only a whole one", top)
+			}
+			return err
+		}
+	}
+	staged, err := run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=all", string(head))
+	if err != nil {
+		return err
+	}
+	for i := 0; i+1 < len(staged); i += 2 {
+		u.changed[staged[i+1]], u.staged[staged[i+1]] = true, true
+		u.unstaged[staged[i+1]] = strings.HasSuffix(staged[i], " D")
+	}
+	worked, err := run("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all")
+	if err != nil {
+		return err
+	}
+	untracked, err := run("ls-files", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Concat(worked, untracked) {
+		u.changed[p] = true
+		delete(u.unstaged, p)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package workspace_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/workspace"
+	wt "sallyport/internal/path/workspace/workspacetest"
+)
+
+func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
+	attributes := func(file, text string) func(t *testing.T, top string) {
+		return func(t *testing.T, top string) { wt.Files(t, top, map[string]string{file: text}) }
+	}
+	config := func(key, value string) func(t *testing.T, top string) {
+		return func(t *testing.T, top string) { wt.Git(t, top, "config", key, value) }
+	}
+	for name, c := range map[string]struct {
+		make  func(t *testing.T, top string)
+		names []string // all are in the message; none = fit
+	}{
+		"plain":       {func(*testing.T, string) {}, nil},
+		"a long line": {attributes(".gitattributes", strings.Repeat("a", 3000)+" text\n"), []string{"line 1 of .gitattributes"}},
+		"sparse":      {config("core.sparseCheckout", "yes"), nil},
+		"submodule": {func(t *testing.T, top string) {
+			wt.Git(t, top, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",libs/sub")
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := wt.Project(t, base)
+			wt.Git(t, p.Top, "config", "core.autocrlf", "false")
+			c.make(t, p.Top)
+			wt.Git(t, p.Top, "add", "--", ".")
+			if name == "submodule" {
+				c.make(t, p.Top)
+			}
+			wt.Git(t, p.Top, "commit", "-qm", "y", "--allow-empty")
+			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+			host := p.Common(disk.Ops{})
+			head := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+			for range 2 { // what is remembered of a tree that is fit is not remembered of another
+				_, err := m.Fit(t.Context(), host, p, head)
+				if c.names == nil {
+					if err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				if problem.KindOf(err) != problem.Refused || problem.Of(err).Next == "" {
+					t.Fatalf("error is %v", err)
+				}
+				for _, n := range c.names {
+					if !strings.Contains(err.Error(), n) {
+						t.Errorf("%q is not in %q", n, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAShallowCloneWorks(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		p, head := shallow(t)
+		host, err := m.Repository(t.Context(), p, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, head); err != nil {
+			t.Fatal(err)
+		}
+		w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := wt.Edit(t, w, wt.Exec("git log --format=%s; git status --porcelain")); strings.TrimSpace(got) != "x" {
+			t.Errorf("git says %q", got)
+		}
+		made, err := host.Import(t.Context(), "test:import", git.Import{
+			Ref: workspace.RefRoot(w.Spec.Change) + "checkpoints/1", From: head, Parents: []git.OID{head},
+			Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Common(disk.Ops{}).Receive(t.Context(), "test:receive", host, made.OID, []git.OID{head}); err != nil {
+			t.Fatal(err)
+		}
+		if got := wt.Git(t, p.Top, "show", string(made.OID)+":new"); got != "1" {
+			t.Errorf("the project received %q", got)
+		}
+	})
+}
+
+func shallow(t *testing.T) (git.Project, git.OID) {
+	t.Helper()
+	first, _ := wt.Project(t, base)
+	wt.Files(t, first.Top, map[string]string{"more": "1"})
+	_, head := wt.Commit(t, first.Top)
+	top := filepath.Join(t.TempDir(), "clone")
+	wt.Git(t, first.Top, "clone", "-q", "--depth", "1", "file://"+first.Top, top)
+	p, err := git.Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, head
+}
+
+func TestAPartialCloneIsRefusedByName(t *testing.T) {
+	first, _ := wt.Project(t, base)
+	wt.Git(t, first.Top, "config", "uploadpack.allowFilter", "true")
+	top := filepath.Join(t.TempDir(), "clone")
+	wt.Git(t, first.Top, "clone", "-q", "--no-checkout", "--filter=blob:none", "file://"+first.Top, top)
+	p, err := git.Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+	_, err = m.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
+	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "partial") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
+	p, _ := wt.Project(t, map[string]string{"a/.gitattributes": "* text\n", "a/file": "x"})
+	// A tree that holds itself ten times, and again: few objects, many files.
+	tree := wt.Git(t, p.Top, "rev-parse", "HEAD:a")
+	name := "d"
+	for range 4 {
+		wt.Git(t, p.Top, "read-tree", "--empty")
+		for i := range 10 {
+			wt.Git(t, p.Top, "read-tree", fmt.Sprintf("--prefix=%s%d/", name, i), tree)
+		}
+		tree = wt.Git(t, p.Top, "write-tree")
+	}
+	bomb := git.OID(wt.Git(t, p.Top, "commit-tree", "-m", "bomb", tree))
+	for limit, limits := range map[string]workspace.Limits{
+		"limit entries": {Entries: 1500}, "limit path bytes": {PathBytes: 15_000}, "more than 2000 files .gitattributes": {},
+	} {
+		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: limits})
+		if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
+			t.Errorf("%s: %v", limit, err)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+)
+
+const (
+	// historyDefault is how many commits are copied with a base, the newest first; older history is cut.
+	historyDefault = 10_000
+	// packsMax is how many packs a base may be seen through. One more, and what is new since the first is packed as one again.
+	packsMax = 16
+)
+
+// anchors are how many commits before a base, each a first parent, are held beside the first base of a line of history: one that
+// is amended or rebased shares them, so that it is no new line.
+var anchors = []int{50, 1}
+
+// copying says from where what commits reach is copied into the host's repository.
+type copying struct {
+	host   git.Dir
+	source git.Dir // the project's, as its owner; or the host's own
+	depth  int     // commits at most
+}
+
+// past is a piece of history, newest first.
+type past struct {
+	order   []git.OID
+	parents map[git.OID][]git.OID
+}
+
+// grow adds a commit with what it reaches: upon the nearest of its ancestors that is held, or as a whole.
+func (m *Manager) grow(ctx context.Context, g copying, commit git.OID) error {
+	before, err := g.walk(ctx, commit)
+	if err != nil {
+		return err
+	}
+	near := nearest(g.host, before.order[1:])
+	if near == "" {
+		for _, back := range anchors {
+			at := before.back(commit, back)
+			if at == "" {
+				continue
+			}
+			if err := m.add(ctx, g, at, near); err != nil {
+				return err
+			}
+			near = at
+		}
+	}
+	return m.add(ctx, g, commit, near)
+}
+
+// nearest is the first of some commits, newest first, that is held and seen through few enough packs.
+func nearest(host git.Dir, commits []git.OID) git.OID {
+	for _, c := range commits {
+		if packs, err := viewPacks(host, c); err == nil && len(packs) < packsMax {
+			return c
+		}
+	}
+	return ""
+}
+
+// walk reads the history of a commit as far as it is copied, without what the commits of not reach.
+func (g copying) walk(ctx context.Context, commit git.OID, not ...git.OID) (past, error) {
+	args := []string{"rev-list", "--parents", fmt.Sprintf("--max-count=%d", g.depth), string(commit)}
+	for _, n := range not {
+		args = append(args, "^"+string(n))
+	}
+	out, err := g.source.Run(ctx, git.Cmd{Args: args})
+	if err != nil {
+		return past{}, fmt.Errorf("read the history of %.12s: %w", commit, err)
+	}
+	p := past{parents: map[git.OID][]git.OID{}}
+	for line := range bytes.Lines(out) {
+		var oids []git.OID
+		for _, field := range bytes.Fields(line) {
+			oids = append(oids, git.OID(field))
+		}
+		p.order = append(p.order, oids[0])
+		p.parents[oids[0]] = oids[1:]
+	}
+	if len(p.order) == 0 {
+		return p, fmt.Errorf("%.12s has no history", commit)
+	}
+	return p, nil
+}
+
+// back is the commit so many first parents before another; "" if history does not go so far.
+func (p past) back(commit git.OID, steps int) git.OID {
+	for range steps {
+		parents := p.parents[commit]
+		if len(parents) == 0 {
+			return ""
+		}
+		commit = parents[0]
+	}
+	if _, known := p.parents[commit]; !known {
+		return ""
+	}
+	return commit
+}
+
+// add copies what a commit reaches beyond one that is held; near "" copies the whole.
+func (m *Manager) add(ctx context.Context, g copying, commit, near git.OID) error {
+	if exists(view(g.host, commit)) {
+		return nil
+	}
+	var not, cut []git.OID
+	var packs []string
+	known := func(git.OID) bool { return false }
+	if near != "" {
+		not = []git.OID{near}
+	}
+	more, err := g.walk(ctx, commit, not...)
+	if err != nil {
+		return err
+	}
+	if near != "" && len(more.order) >= g.depth { // more is new than is ever copied
+		return m.add(ctx, g, commit, "")
+	}
+	if near != "" {
+		if packs, err = viewPacks(g.host, near); err != nil {
+			return err
+		}
+		if cut, known, err = m.within(ctx, g.host, near); err != nil {
+			return err
+		}
+	}
+	ends, err := g.ends(more, known)
+	if err != nil {
+		return err
+	}
+	cut = append(cut, ends...)
+	pack, err := m.pack(ctx, g, commit, not, cut)
+	if err != nil {
+		return err
+	}
+	return m.reveal(ctx, g.host, commit, append(packs, pack), cut)
+}
+
+// within returns where the history of a held commit ends, and what tells whether a commit is part of it.
+func (m *Manager) within(ctx context.Context, host git.Dir, near git.OID) (cut []git.OID, known func(git.OID) bool, err error) {
+	shallow, err := viewShallow(host, near)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(shallow) == 0 { // all that it reaches
+		return nil, func(git.OID) bool { return true }, nil
+	}
+	for _, line := range strings.Fields(string(shallow)) {
+		cut = append(cut, git.OID(line))
+	}
+	bases := m.basesIn(host)
+	out, err := bases.Run(ctx, git.Cmd{Args: []string{"rev-list", string(near)}, Env: []string{"GIT_SHALLOW_FILE=" + filepath.Join(view(host, near), "shallow")}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what is held of %.12s: %w", near, err)
+	}
+	held := map[git.OID]bool{}
+	for line := range strings.Lines(string(out)) {
+		held[git.OID(strings.TrimSpace(line))] = true
+	}
+	return cut, func(c git.OID) bool { return held[c] }, nil
+}
+
+// ends are the commits where what is copied ends: a parent is neither copied now nor held, or the source does not have it.
+// A merge of which one side goes on keeps its other sides too: git can only cut all of its parents, so each missing one is
+// copied as well, and history ends there.
+func (g copying) ends(p past, held func(git.OID) bool) (ends []git.OID, err error) {
+	shallow, err := readPlain(filepath.Join(g.source.Path, "shallow"))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(shallow)) {
+		c := git.OID(strings.TrimSpace(line))
+		if _, copied := p.parents[c]; copied {
+			ends = append(ends, c)
+		}
+	}
+
+	there := func(c git.OID) bool {
+		_, copied := p.parents[c]
+		return copied || held(c)
+	}
+	for _, c := range p.order {
+		parents := p.parents[c]
+		missing := slices.DeleteFunc(slices.Clone(parents), there)
+		switch {
+		case len(missing) == 0:
+		case len(missing) < len(parents) && g.depth > 1: // of a partial clone only the base is copied
+			ends = append(ends, missing...)
+		default:
+			ends = append(ends, c)
+		}
+	}
+	return ends, nil
+}
+
+// pack copies what a commit reaches, beyond what the commits of not reach and as if history ended at the commits of cut, as one pack.
+func (m *Manager) pack(ctx context.Context, g copying, commit git.OID, not, cut []git.OID) (string, error) {
+	var list strings.Builder
+	for _, c := range cut {
+		list.WriteString("--shallow " + string(c) + "\n")
+	}
+	list.WriteString(string(commit) + "\n")
+	for _, c := range not {
+		list.WriteString("^" + string(c) + "\n")
+	}
+	pack, err := m.basesIn(g.host).Take(ctx, "bases:pack", g.source, list.String())
+	if err != nil {
+		if failed := (*git.Failure)(nil); errors.As(err, &failed) && problem.KindOf(err) == problem.Internal { // an object is missing, or broken
+			err = problem.Errorf(problem.Refused, g.source.Command("fsck --connectivity-only"), "%w", err)
+		}
+		return "", err
+	}
+	return pack, nil
+}

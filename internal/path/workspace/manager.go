@@ -1,0 +1,177 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/lock"
+)
+
+// Config says where workspaces live and how they are copied.
+type Config struct {
+	Root     string // absolute: the home's .state
+	Ops      disk.Ops
+	Strategy Strategy // as Probe found; "" = Copy
+	Limits   Limits
+	Cache    Cache
+	History  int // commits at most that are copied with a base; 0 = 10,000
+}
+
+// Cache bounds the base layers that nothing stands on. Zero means the default.
+type Cache struct {
+	Keep       time.Duration // after the last use; default 14 days
+	QuotaBytes int64         // of disk, all layers together; default 10 GiB
+}
+
+func (c Cache) filled() Cache {
+	if c.Keep <= 0 {
+		c.Keep = 14 * 24 * time.Hour
+	}
+	if c.QuotaBytes <= 0 {
+		c.QuotaBytes = 10 << 30
+	}
+	return c
+}
+
+// Limits bound a base and a walk; reaching one is told by name. Zero means the default.
+type Limits struct {
+	Entries int // entries of one workspace, folders included; default 1,000,000
+	Depth   int // folders in each other; default 128
+
+	PathBytes int64 // all paths together, which are kept in memory; default 128 MiB
+}
+
+func (l Limits) filled() Limits {
+	if l.Entries <= 0 {
+		l.Entries = 1_000_000
+	}
+	if l.Depth <= 0 {
+		l.Depth = 128
+	}
+	if l.PathBytes <= 0 {
+		l.PathBytes = 128 << 20
+	}
+	return l
+}
+
+// Manager makes, opens, reads and removes the workspaces of one home. Only one
+// process may have a Manager on a root; within it, all methods may be called at once.
+type Manager struct {
+	root     string
+	ops      disk.Ops
+	strategy Strategy
+	limits   Limits
+	cache    Cache
+	history  int
+
+	busy lock.Keyed[string] // names that are being made
+
+	fitMu sync.Mutex
+	fit   map[git.OID][]string // of trees found fit in this process's life: what converts files there
+
+	pinMu sync.Mutex
+	pins  map[git.OID]int // layers that somebody holds whom no record names yet
+
+	stockPins map[string]int // stocks that somebody holds
+}
+
+// New returns a manager; it touches nothing.
+func New(c Config) *Manager {
+	if c.Strategy == "" {
+		c.Strategy = Copy
+	}
+	if c.History <= 0 {
+		c.History = historyDefault
+	}
+	return &Manager{
+		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(), history: c.History,
+		fit: map[git.OID][]string{}, pins: map[git.OID]int{}, stockPins: map[string]int{},
+	}
+}
+
+// Strategy returns how new workspaces are copied.
+func (m *Manager) Strategy() Strategy { return m.strategy }
+
+// Probe returns the best strategy for a root: overlay if the sandbox can show one,
+// else reflink if the file system of root shares blocks, else copy.
+func Probe(ops disk.Ops, root string, overlay bool) (Strategy, error) {
+	if overlay {
+		return Overlay, nil
+	}
+	found := Copy
+	err := ops.Do("strategy:probe", func() error {
+		from, err := os.CreateTemp(root, ".probe-")
+		if err != nil {
+			return err
+		}
+		defer os.Remove(from.Name())
+		defer from.Close()
+		to, err := os.CreateTemp(root, ".probe-")
+		if err != nil {
+			return err
+		}
+		defer os.Remove(to.Name())
+		defer to.Close()
+		if _, err := from.WriteString("probe"); err != nil {
+			return err
+		}
+		if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil {
+			found = Reflink
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("probe %s: %w", root, err)
+	}
+	return found, nil
+}
+
+// alone runs do while no other caller has the same name.
+func (m *Manager) alone(ctx context.Context, name string, do func() error) error {
+	release, err := m.busy.Take(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do()
+}
+
+// folder makes a folder of the host's own with its parents, closed to others.
+func (m *Manager) folder(path string) error {
+	if st, err := os.Lstat(path); err == nil && st.IsDir() {
+		return nil
+	}
+	return m.ops.Do("folder:make", func() error { return os.MkdirAll(path, 0o700) })
+}
+
+// remove takes away a tree that may hold anything an agent can make; absence is success.
+func (m *Manager) remove(op, path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return m.ops.Do(op, func() error { return removeAll(path) })
+}
+
+func (m *Manager) home(change id.Change) string {
+	return filepath.Join(m.root, "workspaces", string(change))
+}
+
+// fresh is the name under which something is made before it is renamed into place.
+func fresh(path string) string {
+	return filepath.Join(filepath.Dir(path), ".new-"+filepath.Base(path))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

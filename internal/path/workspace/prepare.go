@@ -1,0 +1,387 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/port/sandbox"
+)
+
+// record lies in every workspace, out of any sandbox's reach: what it was made as.
+type record struct {
+	Strategy Strategy      `json:"strategy"`
+	Base     git.OID       `json:"base"`             // commit
+	Tree     git.OID       `json:"tree"`             // of the layer below
+	Layers   []git.OID     `json:"layers,omitempty"` // what that is made of, lowest first; none: itself alone
+	Ignore   git.OID       `json:"ignore,omitempty"` // which of them has the .gitignore files; "" = Tree's
+	Owner    sandbox.Owner `json:"owner"`
+	Objects  []string      `json:"objects"`         // folders that it is shown
+	Setup    string        `json:"setup,omitempty"` // name of the stock that is seen over the layers
+}
+
+const recordName = "workspace.json"
+
+// Prepare makes a workspace, or returns the one there is with all that was done in it.
+// What a crash left half made is removed first.
+//
+// Errors: problem.Conflict if there is one on another base.
+func (m *Manager) Prepare(ctx context.Context, spec Spec) (Workspace, error) {
+	path := m.home(spec.Change)
+	var w Workspace
+	err := m.alone(ctx, path, func() error {
+		var err error
+		if w, err = m.open(spec); err == nil || !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		release, err := m.make(ctx, spec, fresh(path))
+		if err != nil {
+			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
+		}
+		defer release()
+		if err := m.ops.Do("workspace:commit", func() error { return os.Rename(fresh(path), path) }); err != nil {
+			return err
+		}
+		w, err = m.open(spec)
+		return err
+	})
+	return w, err
+}
+
+// Open returns a workspace that was prepared. Errors: problem.NotFound, problem.Conflict if it is on another base.
+func (m *Manager) Open(_ context.Context, spec Spec) (Workspace, error) {
+	w, err := m.open(spec)
+	if errors.Is(err, os.ErrNotExist) {
+		return Workspace{}, problem.Errorf(problem.NotFound, "sallyport change show "+string(spec.Change), "%s has no workspace", spec.Change)
+	}
+	return w, err
+}
+
+// Fresh throws away what was done in a workspace and returns it as it was at first.
+// No sandbox may be running on it. A crash leaves the old one or the new one.
+func (m *Manager) Fresh(ctx context.Context, spec Spec) (Workspace, error) {
+	return m.replace(ctx, spec, func(string) error { return nil })
+}
+
+// replace makes a new workspace, fills the folder that it is in so far, and exchanges it for the old one.
+func (m *Manager) replace(ctx context.Context, spec Spec, fill func(path string) error) (Workspace, error) {
+	path := m.home(spec.Change)
+	var w Workspace
+	err := m.alone(ctx, path, func() error {
+		release, err := m.make(ctx, spec, fresh(path))
+		if err == nil {
+			defer release()
+			err = fill(fresh(path))
+		}
+		if err != nil {
+			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
+		}
+		err = m.ops.Do("workspace:commit", func() error {
+			if !exists(path) {
+				return os.Rename(fresh(path), path)
+			}
+			return unix.Renameat2(unix.AT_FDCWD, fresh(path), unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
+		})
+		if err != nil {
+			return err
+		}
+		if err := m.remove("workspace:clear", fresh(path)); err != nil {
+			return err
+		}
+		w, err = m.open(spec)
+		return err
+	})
+	return w, err
+}
+
+// Remove takes a workspace away with all that is in it; absence is success. Checkpoints stay.
+func (m *Manager) Remove(ctx context.Context, change id.Change) error {
+	return m.discard(ctx, m.home(change))
+}
+
+// discard removes a workspace's folder in such a way that a crash leaves no half of it under its name.
+func (m *Manager) discard(ctx context.Context, path string) error {
+	return m.alone(ctx, path, func() error {
+		temp := fresh(path)
+		if err := m.remove("workspace:clear", temp); err != nil {
+			return err
+		}
+		if !exists(path) {
+			return nil
+		}
+		if r, err := readRecord(path); err == nil {
+			if err := m.used(r.Tree); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+		if err := m.ops.Do("workspace:retire", func() error { return os.Rename(path, temp) }); err != nil {
+			return err
+		}
+		return m.remove("workspace:remove", temp)
+	})
+}
+
+// Sweep removes what a crash left half made. It is called at start, before anything else.
+func (m *Manager) Sweep(ctx context.Context) error {
+	if err := m.SetAside(ctx); err != nil {
+		return err
+	}
+	return m.EmptyAside(ctx)
+}
+
+// asideName is the folder of the root that holds what is to be removed when there is time.
+const asideName = "gone"
+
+// SetAside moves away what a crash left half made: a rename for each, however much is in it. It is called at
+// start, before anything else; EmptyAside removes it.
+func (m *Manager) SetAside(ctx context.Context) error {
+	kinds := []string{".", "repos", "layers", stockFolder, "workspaces", "shown", "dirty"}
+	hosts, err := os.ReadDir(filepath.Join(m.root, "repos"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, host := range hosts {
+		if host.IsDir() {
+			kinds = append(kinds, filepath.Join("repos", host.Name(), viewsFolder))
+		}
+	}
+	for _, kind := range kinds {
+		entries, err := os.ReadDir(filepath.Join(m.root, kind))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			if !halfMade(kind, e.Name()) {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			if err := m.folder(filepath.Join(m.root, asideName)); err != nil {
+				return err
+			}
+			err := m.ops.Do("sweep:aside", func() error {
+				room, err := os.MkdirTemp(filepath.Join(m.root, asideName), "")
+				if err != nil {
+					return err
+				}
+				return os.Rename(filepath.Join(m.root, kind, e.Name()), filepath.Join(room, "it"))
+			})
+			if err != nil {
+				return fmt.Errorf("set aside what a crash left: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// EmptyAside removes what was set aside.
+func (m *Manager) EmptyAside(ctx context.Context) error {
+	folder := filepath.Join(m.root, asideName)
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := m.remove("sweep:remove", filepath.Join(folder, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return m.remove("sweep:remove", folder)
+}
+
+// halfMade reports whether a name in a folder of the root stands for nothing that is still needed.
+func halfMade(kind, name string) bool {
+	switch kind {
+	case "shown", "dirty":
+		return true
+	case ".": // where probes, a sandbox's too, try what works
+		return strings.HasPrefix(name, ".probe-") || strings.HasPrefix(name, "probe-")
+	}
+	return strings.HasPrefix(name, ".new-")
+}
+
+// Changes returns the changes that have a workspace.
+func (m *Manager) Changes() ([]id.Change, error) {
+	entries, err := os.ReadDir(filepath.Join(m.root, "workspaces"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var there []id.Change
+	for _, e := range entries {
+		if change, err := id.ParseChange(e.Name()); err == nil {
+			there = append(there, change)
+		}
+	}
+	return there, err
+}
+
+// open reads the record of a workspace; os.ErrNotExist if there is none.
+func (m *Manager) open(spec Spec) (Workspace, error) {
+	path := m.home(spec.Change)
+	r, err := readRecord(path)
+	if err != nil {
+		return Workspace{}, err
+	}
+	if r.Base != spec.Base || r.Owner != spec.Owner {
+		return Workspace{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(spec.Change),
+			"the workspace of %s is on base %.12s for uid %d, not on %.12s for uid %d", spec.Change, r.Base, r.Owner.UID, spec.Base, spec.Owner.UID)
+	}
+	return m.workspace(spec, path, r), nil
+}
+
+func readRecord(path string) (record, error) {
+	var r record
+	data, err := os.ReadFile(filepath.Join(path, recordName))
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read the record of workspace %s: %w", filepath.Base(path), err)
+	}
+	return r, nil
+}
+
+// workspace describes the folder at path that r tells of.
+func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
+	chain, ignore := r.Layers, r.Ignore
+	if len(chain) == 0 {
+		chain, ignore = []git.OID{r.Tree}, r.Tree
+	}
+	layer := m.layerOf(chain, ignore)
+	spec.Setup = r.Setup
+	w := Workspace{Spec: spec, host: m.Host(spec.Project), Strategy: r.Strategy, layers: layer.Trees, ignore: layer.Ignore, path: path}
+	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
+	w.Tree.Objects = m.binds(r.Objects)
+	if r.Strategy == Overlay {
+		w.Tree.Layers = layer.Trees
+		w.Tree.Upper, w.Tree.Work = filepath.Join(path, "upper"), filepath.Join(path, "work")
+		if r.Setup != "" {
+			w.Tree.Layers = append(slices.Clone(layer.Trees), m.setupTree(r.Setup))
+		}
+	} else {
+		w.Tree.Dir = filepath.Join(path, "tree")
+	}
+	return w
+}
+
+// make makes a workspace at path, whose leftovers it removes first. Its layer stays until release is called:
+// not before the workspace has its name.
+func (m *Manager) make(ctx context.Context, spec Spec, path string) (release func(), err error) {
+	host, err := m.Repository(ctx, spec.Project, spec.Base)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := host.Tree(ctx, spec.Base)
+	if err != nil {
+		return nil, err
+	}
+	layer, release, err := m.Layer(ctx, host, tree, spec.Base)
+	if err != nil {
+		return nil, err
+	}
+	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: []string{viewObjects(host, spec.Base)}, Setup: spec.Setup}
+	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" && old.Base == spec.Base { // made anew, it shows what it showed
+		r.Setup = old.Setup
+	}
+	r.on(layer)
+	err = m.fill(path, r, layer, func(gitDir string) error {
+		if err := copyOne(layer.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
+			return err
+		}
+		return m.toy(gitDir, host, spec, spec.Base)
+	})
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// on says which layer a workspace stands on.
+func (r *record) on(l Layer) { r.Tree, r.Layers, r.Ignore = l.chain[len(l.chain)-1], l.chain, l.ignore }
+
+// fill makes the folders of a workspace; the record comes last.
+func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir string) error) error {
+	if err := m.folder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := m.remove("workspace:clear", path); err != nil {
+		return err
+	}
+	err := m.ops.Do("workspace:folders", func() error {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			return err
+		}
+		folders := []string{"scratch", "scratch/.git"}
+		if r.Strategy == Overlay {
+			folders = append(folders, "upper", "work", "cache", "cache-work")
+		}
+		for _, name := range folders {
+			if err := ownFolder(filepath.Join(path, name), r.Owner); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = m.ops.Do("workspace:git", func() error {
+		if err := toy(filepath.Join(path, "scratch", ".git")); err != nil {
+			return err
+		}
+		return chownTree(filepath.Join(path, "scratch"), r.Owner)
+	})
+	if err != nil {
+		return err
+	}
+	if r.Strategy != Overlay {
+		trees := layer.Trees
+		if r.Setup != "" {
+			trees = append(slices.Clone(trees), m.setupTree(r.Setup))
+		}
+		err := m.ops.Do("workspace:copy", func() error {
+			return copyBase(trees, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return m.ops.Do("workspace:record", func() error { return writeSynced(filepath.Join(path, recordName), data) })
+}
+
+// binds shows what a base reaches. A workspace of an older sallyport was shown the project's own objects; it sees none of them any more.
+func (m *Manager) binds(objects []string) []sandbox.Bind {
+	var shown []sandbox.Bind
+	for _, folder := range objects {
+		if !strings.HasPrefix(folder, m.root+"/") {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(folder); err == nil {
+			folder = real
+		}
+		shown = append(shown, sandbox.Bind{Source: folder, Target: shownObjects})
+	}
+	return shown
+}

@@ -1,0 +1,311 @@
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/workspace"
+	wt "sallyport/internal/path/workspace/workspacetest"
+)
+
+func TestPreparingTwiceKeepsWhatWasDone(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		w := prepare(t, m, base)
+		wt.Edit(t, w, wt.Write("x", "1"))
+		again, err := m.Prepare(t.Context(), w.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := m.Open(t.Context(), w.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, same := range []workspace.Workspace{again, opened} {
+			if got := show(walk(t, m, same)); !slices.Equal(got, []string{"x 100644"}) {
+				t.Errorf("found %q", got)
+			}
+		}
+		other := w.Spec
+		other.Base = git.OID(strings.Repeat("1", 40))
+		if _, err := m.Open(t.Context(), other); problem.KindOf(err) != problem.Conflict {
+			t.Errorf("another base: %v", err)
+		}
+	})
+}
+
+func TestFreshThrowsAwayAndRemoveLeavesNothing(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		w := prepare(t, m, base)
+		wt.Edit(t, w, wt.Write("x", "1"), wt.Remove("src"), wt.Write("closed/x", "1"), wt.Chmod("closed", 0))
+		fresh, err := m.Fresh(t.Context(), w.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := show(walk(t, m, fresh)); got != nil {
+			t.Errorf("found %q in a fresh workspace", got)
+		}
+		wt.Edit(t, fresh, wt.Exec("i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done; echo >x; chmod 0 ."))
+		withDescriptors(t, 350, func() {
+			if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if left, err := os.ReadDir(filepath.Clean(filepath.Join(w.Tree.GitDir, "..", "..", ".."))); err != nil || len(left) > 0 {
+			t.Errorf("left: %v %v", left, err)
+		}
+		if _, err := m.Open(t.Context(), w.Spec); problem.KindOf(err) != problem.NotFound {
+			t.Errorf("open after remove: %v", err)
+		}
+		if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
+			t.Errorf("remove twice: %v", err)
+		}
+	})
+}
+
+// withDescriptors runs do while this process may have few files open.
+func withDescriptors(t *testing.T, most uint64, do func()) {
+	t.Helper()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	few := was
+	few.Cur = most
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	do()
+}
+
+func TestRemoveFollowsNoLink(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		outside := t.TempDir()
+		if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		w := prepare(t, m, base)
+		wt.Edit(t, w, wt.Symlink("out", outside), wt.Symlink("deep/out", outside))
+		if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheAgentsOwnGitIsCleanAndKnowsTheBranch(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		w := prepare(t, m, base)
+		want := []string{"main", string(w.Spec.Base), "x", "end"}
+		script := "git branch --show-current; git rev-parse HEAD; git log --format=%s; git status --porcelain; git remote; echo end"
+		if got := strings.Fields(wt.Edit(t, w, wt.Exec(script))); !slices.Equal(got, want) {
+			t.Errorf("git says %q, want %q", got, want)
+		}
+		wt.Edit(t, w, wt.Exec("echo 1 >new; git add new; git commit -qm agent; git status --porcelain"))
+		if got := show(walk(t, m, w)); !slices.Equal(got, []string{"new 100644"}) {
+			t.Errorf("found %q", got)
+		}
+	})
+}
+
+func TestBranchNamesAreNoPaths(t *testing.T) {
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+	p, head := wt.Project(t, base)
+	for _, branch := range []string{"../../../../escape", "a\nb", "", "-x", "a..b", "refs/../x"} {
+		w, err := m.Fresh(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: branch, Owner: wt.Self()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(w.Tree.GitDir, "HEAD"))
+		if err != nil || strings.TrimSpace(string(data)) != string(head) {
+			t.Errorf("branch %q: HEAD is %q, %v", branch, data, err)
+		}
+	}
+}
+
+func TestTwoCallersMakeALayerOnce(t *testing.T) {
+	p, head := wt.Project(t, base)
+	made := 0
+	var mu sync.Mutex
+	ops := disk.Ops{Around: func(op string, do func() error) error {
+		if op == "layer:checkout" {
+			mu.Lock()
+			made++
+			mu.Unlock()
+		}
+		return do()
+	}}
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Ops: ops, Strategy: workspace.Overlay})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			host, err := m.Repository(t.Context(), p, head)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			tree, err := host.Tree(t.Context(), head)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, release, err := m.Layer(t.Context(), host, tree, head)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			release()
+		})
+	}
+	wg.Wait()
+	if made != 1 {
+		t.Errorf("checked out %d times", made)
+	}
+}
+
+func TestALayerHoldsTheBytesOfItsTreeWhateverAttributesSay(t *testing.T) {
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+	p, head := wt.Project(t, map[string]string{
+		"a.txt": "one\ntwo\n", "id.txt": "$Id$\n", "run": "x+#!/bin/sh\n", "l": "->a.txt",
+	})
+	wt.Files(t, p.Top, map[string]string{".gitattributes": "*.txt eol=crlf ident working-tree-encoding=UTF-16 filter=x\n"})
+	wt.Git(t, p.Top, "update-index", "--add", ".gitattributes")
+	wt.Git(t, p.Top, "commit", "-qm", "attributes")
+	after := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+	if after == head {
+		t.Fatal("nothing committed")
+	}
+	host, err := m.Repository(t.Context(), p, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := host.Tree(t.Context(), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, release, err := m.Layer(t.Context(), host, tree, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	for name, want := range map[string]string{"a.txt": "one\ntwo\n", "id.txt": "$Id$\n"} {
+		got, err := os.ReadFile(filepath.Join(l.Trees[0], name))
+		if err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v", name, got, err)
+		}
+	}
+	for name, want := range map[string]os.FileMode{"a.txt": 0o644, "run": 0o755, ".git": 0o755 | os.ModeDir} {
+		if st, err := os.Lstat(filepath.Join(l.Trees[0], name)); err != nil || st.Mode() != want {
+			t.Errorf("%s has mode %v, %v", name, st.Mode(), err)
+		}
+	}
+}
+
+func TestAProjectThatBorrowsObjectsWorks(t *testing.T) {
+	first, _ := wt.Project(t, base)
+	top := filepath.Join(t.TempDir(), "clone")
+	wt.Git(t, first.Top, "clone", "-q", "--shared", first.Top, top)
+	// A path relative to the borrower's objects is what git itself does not follow twice.
+	rel, err := filepath.Rel(filepath.Join(top, ".git/objects"), filepath.Join(first.CommonDir, "objects"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(top, ".git/objects/info/alternates"), []byte(rel+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wt.Files(t, top, map[string]string{"own": "1"})
+	p, head := wt.Commit(t, top)
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+	w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Tree.Objects) != 1 {
+		t.Errorf("objects are %v", w.Tree.Objects)
+	}
+	if got := wt.Edit(t, w, wt.Exec("git log --format=%s; git status --porcelain")); strings.TrimSpace(got) != "x\nx" {
+		t.Errorf("git says %q", got)
+	}
+}
+
+func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
+	p, head := wt.Project(t, base)
+	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
+		t.Run(string(strategy), func(t *testing.T) {
+			made := filepath.Join(t.TempDir(), "state")
+			if _, err := workspace.New(workspace.Config{Root: made}).Repository(t.Context(), p, head); err != nil {
+				t.Fatal(err)
+			}
+			disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
+				root := filepath.Join(t.TempDir(), "state")
+				if strategy == workspace.Copy { // one loop over how the host's repository is made is enough
+					if err := os.CopyFS(root, os.DirFS(made)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
+				weak := workspace.New(workspace.Config{Root: root, Ops: c.Ops(), Strategy: strategy})
+				_, err := disktest.Run(func() error {
+					if _, err := weak.Prepare(t.Context(), spec); err != nil {
+						return err
+					}
+					if _, err := weak.Fresh(t.Context(), spec); err != nil {
+						return err
+					}
+					if _, err := weak.Materialize(t.Context(), spec, head); err != nil {
+						return err
+					}
+					return weak.Remove(t.Context(), spec.Change)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := workspace.New(workspace.Config{Root: root, Strategy: strategy})
+				if err := m.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if left, _ := filepath.Glob(filepath.Join(root, "*", ".new-*")); left != nil {
+					t.Errorf("left: %q", left)
+				}
+				if left, _ := filepath.Glob(filepath.Join(root, "shown", "*")); left != nil {
+					t.Errorf("left: %q", left)
+				}
+				w, err := m.Prepare(t.Context(), spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := show(walk(t, m, w)); got != nil {
+					t.Errorf("found %q", got)
+				}
+				for name := range base {
+					if _, err := os.Lstat(filepath.Join(layerTree(w, root), name)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func layerTree(w workspace.Workspace, root string) string {
+	if w.Strategy == workspace.Overlay {
+		return w.Tree.Layers[0]
+	}
+	return w.Tree.Dir
+}

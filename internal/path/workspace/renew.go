@@ -1,0 +1,50 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+)
+
+// Renew throws a workspace away, left-over files and the agent's own git included, and returns
+// a new one that holds the tree of the commit from of the host's repository: its differences to
+// the base are written before the new workspace takes the old one's place, and a walk
+// has proven them. No sandbox may be running on it. A crash leaves the old one or the new one;
+// an error leaves the old one, unless it says that the old one could not be removed.
+//
+// Errors: ErrNotRestored; problem.Refused if from has something that no workspace shows;
+// problem.Unavailable if this file system holds no deletions over a base.
+func (m *Manager) Renew(ctx context.Context, spec Spec, host git.Dir, from git.OID) (Workspace, error) {
+	s := showing{host: host, commit: from, op: "renew:lay"}
+	var err error
+	if s.tree, err = host.Tree(ctx, from); err != nil {
+		return Workspace{}, err
+	}
+	if s.edits, err = host.Edits(ctx, spec.Base, from); err != nil {
+		return Workspace{}, err
+	}
+	if err := showable(host, s.edits, from); err != nil {
+		return Workspace{}, err
+	}
+	return m.replace(ctx, spec, func(path string) error {
+		r, err := readRecord(path)
+		if err != nil {
+			return err
+		}
+		l := layout{top: filepath.Join(path, "tree"), owner: spec.Owner}
+		if r.Strategy == Overlay {
+			l.top, l.overlay = filepath.Join(path, "upper"), true
+		}
+		err = m.lay(ctx, s, l)
+		if errors.Is(err, errNoWhiteouts) {
+			return problem.Errorf(problem.Unavailable, "sallyport doctor", "the file system of %s cannot record deletions in an overlay (whiteouts): %w", m.root, err)
+		}
+		if err != nil {
+			return err
+		}
+		return m.prove(ctx, m.workspace(spec, path, r), host, from, nil)
+	})
+}

@@ -1,0 +1,225 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+)
+
+// ownAttributes stand above every .gitattributes of a tree: what is checked out of,
+// hashed or compared in a repository of ours are the bytes as they are.
+const ownAttributes = "* -text -eol -crlf -filter -ident -working-tree-encoding\n"
+
+// ownConfig is all the configuration a repository of ours has. Objects are for
+// sandboxes to read, whatever the umask of the host.
+const ownConfig = `[core]
+	sharedRepository = 0644
+	hooksPath = /dev/null
+	attributesFile = /dev/null
+	excludesFile = /dev/null
+	fsmonitor = false
+	logAllRefUpdates = false
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+`
+
+// Repository returns the host's own bare repository for a project, made once, with what each of the commits reaches. It holds that by
+// itself: nothing that becomes of the project takes it away.
+//
+// Errors: problem.NotFound for a commit that is neither the project's nor the host's.
+func (m *Manager) Repository(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
+	host := m.Host(project)
+	err := m.alone(ctx, host.Path, func() error {
+		if !exists(host.Path) {
+			if err := m.makeRepository(ctx, project, host.Path); err != nil {
+				return fmt.Errorf("make the host's repository for %s: %w", project.Top, err)
+			}
+		}
+		if err := m.ownObjects(ctx, project, host); err != nil {
+			return fmt.Errorf("bring the host's repository for %s up to date: %w", project.Top, err)
+		}
+		for _, commit := range commits {
+			if err := m.hold(ctx, host, project, commit); err != nil {
+				return fmt.Errorf("copy the history of commit %.12s from %s: %w", commit, project.Top, err)
+			}
+		}
+		return nil
+	})
+	return host, err
+}
+
+func (m *Manager) repository(project git.Project) string {
+	sum := sha256.Sum256([]byte(project.CommonDir))
+	return filepath.Join(m.root, "repos", hex.EncodeToString(sum[:8])+".git")
+}
+
+func (m *Manager) makeRepository(ctx context.Context, project git.Project, path string) error {
+	if err := m.folder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	temp := fresh(path)
+	if err := m.remove("repository:clear", temp); err != nil {
+		return err
+	}
+	for _, dir := range []string{temp, filepath.Join(temp, basesFolder)} {
+		if err := m.makeBare(ctx, project, dir); err != nil {
+			return err
+		}
+	}
+	return m.ops.Do("repository:commit", func() error { return commitFolder(temp, path) })
+}
+
+// makeBare makes a bare repository of ours at dir.
+func (m *Manager) makeBare(ctx context.Context, project git.Project, dir string) error {
+	if _, err := git.InitBare(ctx, m.ops, dir, project.ObjectFormat); err != nil {
+		return err
+	}
+	return m.ops.Do("repository:configure", func() error {
+		config, err := os.ReadFile(filepath.Join(dir, "config"))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "config"), append(config, ownConfig...), 0o644); err != nil {
+			return err
+		}
+		for _, folder := range []string{"info", "objects", "objects/info", "objects/pack"} {
+			if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+				return err
+			}
+			if err := os.Chmod(filepath.Join(dir, folder), 0o755); err != nil {
+				return err
+			}
+		}
+		return os.WriteFile(filepath.Join(dir, "info", "attributes"), []byte(ownAttributes), 0o644)
+	})
+}
+
+// commitFolder brings a made folder to disk and into place.
+func commitFolder(temp, path string) error {
+	fd, err := openTop(temp)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Syncfs(fd); err != nil {
+		return &os.PathError{Op: "sync", Path: temp, Err: err}
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// ownObjects sees to it that the host's repository borrows what bases reach and nothing else, and leaves out what the project leaves
+// out by info/exclude. One that an older sallyport made borrowed the project's objects: what its refs reach becomes its own first.
+func (m *Manager) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
+	exclude, err := readPlain(filepath.Join(project.CommonDir, "info", "exclude"))
+	if err != nil {
+		return err
+	}
+	if err := m.setFile("repository:exclude", filepath.Join(host.Path, "info", "exclude"), exclude); err != nil {
+		return err
+	}
+	list := filepath.Join(host.Path, "objects", "info", "alternates")
+	borrowed, err := os.ReadFile(list)
+	if err == nil && string(borrowed) == basesBorrowed {
+		return nil
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if len(borrowed) > 0 {
+		if _, err := host.Do(ctx, "repository:own", git.Cmd{Args: []string{"repack", "-a", "-d", "-q"}}); err != nil {
+			return err
+		}
+	}
+	if bases := m.basesIn(host).Path; !exists(filepath.Join(bases, "info", "attributes")) {
+		if err := m.makeBare(ctx, project, bases); err != nil {
+			return err
+		}
+	}
+	return m.setFile("repository:borrow", list, []byte(basesBorrowed))
+}
+
+// setFile makes a file hold exactly data, atomically; empty data removes it.
+func (m *Manager) setFile(op, path string, data []byte) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if bytes.Equal(old, data) {
+		return nil
+	}
+	return m.ops.Do(op, func() error {
+		if len(data) == 0 {
+			return os.Remove(path)
+		}
+		temp := fresh(path)
+		if err := writeSynced(temp, data); err != nil {
+			return err
+		}
+		return os.Rename(temp, path)
+	})
+}
+
+// writeSynced writes a whole file and brings it to disk.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// plainMax is the size of the longest file of a project's git directory that is read as a whole.
+const plainMax = 4 << 20
+
+// readPlain reads a small regular file of a person's git directory; nil if there is none.
+func readPlain(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, problem.Errorf(problem.Refused, "ls -l "+path, "%s cannot be read: %w", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > plainMax {
+		return nil, problem.Errorf(problem.Refused, "ls -l "+path, "%s is not a regular file of at most %d bytes", path, plainMax)
+	}
+	return io.ReadAll(io.LimitReader(f, plainMax))
+}

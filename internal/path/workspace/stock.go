@@ -1,0 +1,362 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/port/sandbox"
+)
+
+// StockKind says which commands left a stock.
+type StockKind string
+
+const (
+	Setup  StockKind = "setup"  // once per base and what it depends on: caches, and paths that the base ignores
+	Checks StockKind = "checks" // from time to time: caches alone
+)
+
+// StockID names a stock. All of a family are good for the same; the generation tells them apart.
+type StockID struct {
+	Family     string // 32 hexadecimal digits: what it was made with, as 16, and by which commands
+	Generation string // 12
+}
+
+// kin reports whether two families were made with the same, by whatever commands.
+func kin(a, b string) bool { return a[:len(a)/2] == b[:len(b)/2] }
+
+// String is the name of its folder.
+func (s StockID) String() string { return s.Family + "-" + s.Generation }
+
+var stockForm = regexp.MustCompile(`^([0-9a-f]{32})-([0-9a-f]{12})$`)
+
+// parseStock reads the name of a folder.
+func parseStock(name string) (StockID, bool) {
+	parts := stockForm.FindStringSubmatch(name)
+	if parts == nil {
+		return StockID{}, false
+	}
+	return StockID{Family: parts[1], Generation: parts[2]}, true
+}
+
+// StockNote lies in every stock: of what it was made.
+type StockNote struct {
+	Kind     StockKind `json:"kind"`
+	Project  string    `json:"project"` // name of the host's repository of it
+	Base     git.OID   `json:"base"`    // commit that the commands ran on
+	Tree     git.OID   `json:"tree"`
+	Commands []string  `json:"commands"`
+	On       string    `json:"on,omitempty"` // name of the stock whose caches lie below
+	Made     time.Time `json:"made"`
+	Bytes    int64     `json:"bytes"` // of disk, without the stock below
+	// Roots are the highest paths that hold what the commands left and nothing of the tree.
+	Roots   []string `json:"roots,omitempty"`
+	LeftOut []string `json:"left_out,omitempty"` // paths that the commands wrote and the base does not ignore, at most leftOutMax
+	Lost    int      `json:"lost,omitempty"`     // how many there were
+}
+
+// leftOutMax is how many paths a note names.
+const leftOutMax = 20
+
+// Stock is what commands left that ran on a base which a person has: never what an agent, or the checks of a proposal,
+// wrote. It is read-only from the moment it has its name.
+type Stock struct {
+	ID   StockID
+	Note StockNote
+
+	path string
+}
+
+// None reports whether there is no stock.
+func (s Stock) None() bool { return s.path == "" }
+
+// Cache is the layer of the folder of caches.
+func (s Stock) Cache() string { return filepath.Join(s.path, "cache") }
+
+// tree holds what stands at paths that the base ignores.
+func (s Stock) tree() string { return filepath.Join(s.path, "tree") }
+
+const stockFolder = "stock"
+
+func (m *Manager) stockPath(name string) string { return filepath.Join(m.root, stockFolder, name) }
+
+// setupTree is where the files of the stock of a name lie.
+func (m *Manager) setupTree(name string) string { return Stock{path: m.stockPath(name)}.tree() }
+
+// Cache is the folder of caches for a sandbox on w: what it writes there is w's and goes with it. Without a stock, or where
+// overlays cannot be shown, there is no such folder.
+func (w Workspace) Cache(stocks ...Stock) sandbox.Cache {
+	c := sandbox.Cache{Upper: filepath.Join(w.path, "cache"), Work: filepath.Join(w.path, "cache-work")}
+	for _, s := range stocks {
+		if !s.None() {
+			c.Layers = append(c.Layers, s.Cache())
+		}
+	}
+	if len(c.Layers) == 0 || w.Strategy != Overlay || !exists(c.Upper) {
+		return sandbox.Cache{}
+	}
+	return c
+}
+
+// openStock returns the stock of a name; os.ErrNotExist if there is none.
+func (m *Manager) openStock(id StockID) (Stock, error) {
+	s := Stock{ID: id, path: m.stockPath(id.String())}
+	data, err := os.ReadFile(filepath.Join(s.path, noteName))
+	if err != nil {
+		return Stock{}, err
+	}
+	if err := json.Unmarshal(data, &s.Note); err != nil {
+		return Stock{}, fmt.Errorf("read the note of stock %s: %w", id, err)
+	}
+	return s, nil
+}
+
+// Stock returns exactly one, which stays until release is called; none if it is not there.
+func (m *Manager) Stock(id StockID) (s Stock, release func(), err error) {
+	release = m.pinStock(id.String())
+	if s, err = m.openStock(id); err == nil {
+		err = m.usedAt(s.path)
+	}
+	if err == nil {
+		return s, release, nil
+	}
+	release()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return Stock{}, func() {}, err
+}
+
+// StockOf returns the one that a workspace shows, which keeps it; none if it shows none.
+func (m *Manager) StockOf(w Workspace) (Stock, error) {
+	id, ok := parseStock(w.Spec.Setup)
+	if !ok {
+		return Stock{}, nil
+	}
+	return m.openStock(id)
+}
+
+// LatestStock returns the youngest of a family, else of its kin, which stays until release is called; none if there is none.
+func (m *Manager) LatestStock(family string) (Stock, func(), error) {
+	all, err := m.openStocks()
+	if err != nil {
+		return Stock{}, func() {}, err
+	}
+	all = slices.DeleteFunc(all, func(s Stock) bool { return !kin(s.ID.Family, family) })
+	if len(all) == 0 {
+		return Stock{}, func() {}, nil
+	}
+	latest := slices.MaxFunc(all, func(a, b Stock) int {
+		if own := a.ID.Family == family; own != (b.ID.Family == family) {
+			if own {
+				return 1
+			}
+			return -1
+		}
+		return a.Note.Made.Compare(b.Note.Made)
+	})
+	return m.Stock(latest.ID)
+}
+
+// openStocks reads what there is.
+func (m *Manager) openStocks() ([]Stock, error) {
+	entries, err := os.ReadDir(m.stockPath(""))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var all []Stock
+	for _, e := range entries {
+		id, ok := parseStock(e.Name())
+		if !ok {
+			continue // being made
+		}
+		s, err := m.openStock(id)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it went meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// Room is where a stock is made.
+type Room struct {
+	Cache sandbox.Cache // for the commands' sandbox: it takes what they write there; none where overlays cannot be shown
+
+	m    *Manager
+	temp string
+	note *StockNote
+}
+
+// MakeStock makes a stock that is not there: run has the commands run, and an error of run leaves nothing. Below is the stock
+// whose caches lie below, or none. A crash leaves nothing half: a stock appears by one rename, after its files
+// are on disk. It stays until release is called.
+func (m *Manager) MakeStock(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock, release func(), err error) {
+	release = m.pinStock(id.String())
+	path := m.stockPath(id.String())
+	err = m.alone(ctx, path, func() error {
+		if s, err = m.openStock(id); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := m.fillStock(ctx, path, n, owner, below, run); err != nil {
+			return errors.Join(err, m.remove("stock:clear", fresh(path)))
+		}
+		s, err = m.openStock(id)
+		return err
+	})
+	if err != nil {
+		release()
+		return Stock{}, func() {}, err
+	}
+	return s, release, nil
+}
+
+func (m *Manager) fillStock(ctx context.Context, path string, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) error {
+	temp := fresh(path)
+	if err := m.folder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := m.emptyFolder(temp); err != nil {
+		return err
+	}
+	cache, work := filepath.Join(temp, "cache"), filepath.Join(temp, "work")
+	room := Room{m: m, temp: temp, note: &n}
+	if m.strategy == Overlay {
+		room.Cache = sandbox.Cache{Upper: cache, Work: work}
+	}
+	if !below.None() && m.strategy == Overlay {
+		n.On, room.Cache.Layers = below.ID.String(), []string{below.Cache()}
+	}
+	err := m.ops.Do("stock:folders", func() error {
+		return errors.Join(ownFolder(cache, owner), ownFolder(work, owner), ownFolder(filepath.Join(temp, "tree"), ourselves()))
+	})
+	if err != nil {
+		return err
+	}
+	if err := run(room); err != nil {
+		return err
+	}
+	if err := m.remove("stock:clear", work); err != nil {
+		return err
+	}
+	if err := m.ops.Do("stock:seal", func() error { return seal(temp) }); err != nil {
+		return fmt.Errorf("seal what the commands left: %w", err)
+	}
+	if n.Bytes, err = m.diskOf(ctx, temp); err != nil {
+		return err
+	}
+	data, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	err = m.ops.Do("stock:note", func() error { return os.WriteFile(filepath.Join(temp, noteName), data, 0o644) })
+	if err != nil {
+		return err
+	}
+	return m.ops.Do("stock:commit", func() error { return commitFolder(temp, path) })
+}
+
+// Take moves what the commands left in a throw-away workspace, on which nothing runs any more, into the stock: files and links at
+// paths that the base ignores and does not have. All else they wrote stays out of it, and the note names it.
+func (r Room) Take(ctx context.Context, w Workspace) error {
+	seen, err := r.m.survey(ctx, w)
+	if err != nil {
+		return err
+	}
+	var new []string
+	for _, f := range seen.found {
+		if f.fresh && f.Mode != "" {
+			new = append(new, f.Path)
+		}
+	}
+	ignored, err := r.m.ignored(ctx, w, new)
+	if err != nil {
+		return fmt.Errorf("find what the base ignores: %w", err)
+	}
+	new = slices.DeleteFunc(new, func(p string) bool { return !ignored[p] })
+	for _, f := range seen.found {
+		if ignored[f.Path] {
+			continue
+		}
+		if r.note.Lost++; len(r.note.LeftOut) < leftOutMax {
+			r.note.LeftOut = append(r.note.LeftOut, f.Path)
+		}
+	}
+	if r.note.Roots, err = rootsOf(ctx, w.host, r.note.Tree, new); err != nil {
+		return err
+	}
+	from, restore, err := w.openSide()
+	if err != nil {
+		return err
+	}
+	defer restore()
+	defer closeFD(from)
+	return r.m.ops.Do("stock:take", func() error { return moveAll(from, filepath.Join(r.temp, "tree"), new) })
+}
+
+// rootsOf returns the highest paths above some, or themselves, that a tree does not have.
+func rootsOf(ctx context.Context, host git.Dir, tree git.OID, paths []string) ([]string, error) {
+	has := map[string]bool{".": true}
+	var folders []string
+	for _, p := range paths {
+		for up := path.Dir(p); up != "."; up = path.Dir(up) {
+			if _, known := has[up]; known {
+				break
+			}
+			has[up] = false
+			folders = append(folders, up)
+		}
+	}
+	found, err := host.Lookup(ctx, tree, folders)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range folders {
+		has[f] = !found[i].Absent()
+	}
+	var roots []string
+	for _, p := range paths {
+		for !has[path.Dir(p)] {
+			p = path.Dir(p)
+		}
+		roots = append(roots, p)
+	}
+	slices.Sort(roots)
+	return slices.Compact(roots), nil
+}
+
+// Fits reports whether what a stock shows stands beside all that a tree has: it takes the place of nothing, and stands in folders
+// that the tree has too.
+func (m *Manager) Fits(ctx context.Context, host git.Dir, s Stock, tree git.OID) (bool, error) {
+	if s.Note.Tree == tree {
+		return true, nil
+	}
+	var above []string
+	for _, root := range s.Note.Roots {
+		if folder := path.Dir(root); folder != "." {
+			above = append(above, folder)
+		}
+	}
+	found, err := host.Lookup(ctx, tree, append(above, s.Note.Roots...))
+	if err != nil {
+		return false, fmt.Errorf("compare what commands left with tree %.12s: %w", tree, err)
+	}
+	for i, e := range found {
+		if i < len(above) && e.Mode != git.Folder || i >= len(above) && !e.Absent() {
+			return false, nil
+		}
+	}
+	return true, nil
+}

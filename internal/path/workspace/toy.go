@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/port/sandbox"
+)
+
+// shownObjects is where the view of a base is seen inside a sandbox.
+const shownObjects = sandbox.ObjectsRoot + "/0"
+
+// toyConfig is the agent's own git: it may do what it likes with it, and nobody else
+// reads it. Only whole seconds and sizes of files are compared, because the index was
+// made on the layer and is used on a copy of it.
+const toyConfig = `[core]
+	repositoryFormatVersion = %d
+	fileMode = true
+	bare = false
+	checkStat = minimal
+	trustCtime = false
+	hooksPath = /dev/null
+	fsmonitor = false
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[user]
+	name = agent
+	email = agent@localhost
+%s`
+
+// toy fills the git directory that an agent sees as its own: a branch at a commit, no
+// remote, no hook, the objects of the view of base. Names of branches never become file names.
+func (m *Manager) toy(dir string, host git.Dir, spec Spec, commit git.OID) error {
+	version, extensions := 0, ""
+	if len(commit) == 64 {
+		version, extensions = 1, "[extensions]\n\tobjectFormat = sha256\n"
+	}
+	head, refs := string(commit)+"\n", ""
+	if plainBranch(spec.Branch) {
+		head, refs = "ref: refs/heads/"+spec.Branch+"\n", fmt.Sprintf("%s refs/heads/%s\n", commit, spec.Branch)
+	}
+	shallow, err := viewShallow(host, spec.Base)
+	if err != nil {
+		return err
+	}
+	for _, folder := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, f := range []struct{ name, text string }{
+		{"HEAD", head},
+		{"packed-refs", refs},
+		{"config", fmt.Sprintf(toyConfig, version, extensions)},
+		{"objects/info/alternates", shownObjects + "\n"},
+		{"shallow", string(shallow)},
+		{"info/attributes", ownAttributes}, // the files are the bytes that git stores
+	} {
+		if f.text == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainBranch reports whether git takes a short branch name; the rules of check-ref-format.
+func plainBranch(name string) bool {
+	if name == "" || name == "@" || strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") ||
+		strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\\x7f") {
+		return false
+	}
+	for i := range len(name) {
+		if name[i] < ' ' {
+			return false
+		}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return true
+}
+
+// ownFolder makes a folder that belongs to a sandbox.
+func ownFolder(path string, owner sandbox.Owner) error {
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o755); err != nil { // whatever the umask
+		return err
+	}
+	return own(path, owner)
+}
+
+// own gives a path to a sandbox, without following a link. Not being root, it is ours and theirs already.
+func own(path string, owner sandbox.Owner) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Lchown(path, int(owner.UID), int(owner.GID))
+}
+
+// chownTree gives a small tree that the host has just made to a sandbox.
+func chownTree(path string, owner sandbox.Owner) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return filepath.WalkDir(path, func(p string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return own(p, owner)
+	})
+}

@@ -1,0 +1,112 @@
+package acp
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/port/agent"
+)
+
+// placed is a place for an agent with the wire that its table has first.
+func placed(t *testing.T, name, model string) place {
+	t.Helper()
+	known, err := agent.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place{Order: agent.Order{Agent: name, Argv: []string{"/bin/x"}, Wire: known.Endpoints[0].Wire, Base: agent.ModelBase, Model: model}, dir: "/srv/it's \"here\"", home: t.TempDir()}
+}
+
+func TestEachAgentIsToldItsModelAndNoKey(t *testing.T) {
+	for name, d := range dialects {
+		t.Run(name, func(t *testing.T) {
+			at := placed(t, name, "some-model")
+			if err := d.prepare(at); err != nil {
+				t.Fatal(err)
+			}
+			all := strings.Join(slices.Concat(d.arguments(at), d.environment(at)), "\n")
+			_ = filepath.WalkDir(at.home, func(path string, e os.DirEntry, err error) error {
+				if err == nil && !e.IsDir() {
+					raw, _ := os.ReadFile(path)
+					all += "\n" + string(raw)
+					if strings.HasSuffix(path, ".json") && !json.Valid(raw) {
+						t.Errorf("%s is no JSON: %s", path, raw)
+					}
+				}
+				return nil
+			})
+			for _, want := range []string{agent.ModelBase, agent.DummyKey, "some-model", "NO_PROXY=127.0.0.1,localhost"} {
+				if !strings.Contains(all, want) {
+					t.Errorf("%q is nowhere in\n%s", want, all)
+				}
+			}
+		})
+	}
+}
+
+func TestAnAgentsFilesAreItsOwnWhateverStoodThere(t *testing.T) {
+	at := placed(t, "gemini", "")
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settings := filepath.Join(at.home, ".gemini/settings.json")
+	if err := os.Mkdir(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{settings, settings + ".sallyport"} {
+		if err := os.Symlink(outside, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := gemini.prepare(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if raw, err := os.ReadFile(outside); string(raw) != "kept" {
+		t.Errorf("what a link led to holds %q, %v", raw, err)
+	}
+	if raw, err := os.ReadFile(settings); !json.Valid(raw) {
+		t.Errorf("the settings are %q, %v", raw, err)
+	}
+}
+
+func TestWhatThePersonSaysOnTheCommandLineIsNotSaidAgain(t *testing.T) {
+	at := placed(t, "gemini", "m1")
+	if is := gemini.arguments(at); !slices.Equal(is, []string{"--approval-mode", "default", "--model", "m1"}) {
+		t.Errorf("%q", is)
+	}
+	at.Argv = []string{"/bin/x", "--approval-mode=yolo", "--model", "m2"}
+	if is := gemini.arguments(at); len(is) != 0 {
+		t.Errorf("%q", is)
+	}
+}
+
+func TestAnAgentThatIsInNoTableIsToldItsModelByTheUsualNames(t *testing.T) {
+	for wire, want := range map[agent.Wire]string{
+		agent.Chat: "OPENAI_BASE_URL=", agent.Responses: "OPENAI_BASE_URL=", agent.Messages: "ANTHROPIC_BASE_URL=", agent.Gemini: "GOOGLE_GEMINI_BASE_URL=",
+	} {
+		at := place{Order: agent.Order{Agent: "acp:x", Wire: wire, Base: agent.ModelBase}}
+		if env := dialectOf("acp:x").environment(at); !slices.Contains(env, want+agent.ModelBase) {
+			t.Errorf("%s: %q", wire, env)
+		}
+	}
+	if env := dialectOf("acp:x").environment(place{}); len(env) != 2 {
+		t.Errorf("without a model it has %q", env)
+	}
+}
+
+func TestTheSettingsOfCodexAreWhatTheyLookLike(t *testing.T) {
+	at := placed(t, "codex-acp", `m"1`)
+	text := codexConfig(at)
+	for _, want := range []string{`model = "m\"1"`, `[projects."/srv/it's \"here\""]`, `sandbox_mode = "danger-full-access"`, `plugins = false`, `base_url = "` + agent.ModelBase + `"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+}

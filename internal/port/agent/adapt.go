@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/port/sandbox"
+)
+
+const (
+	// RoundsDefault is how many rounds of change and check an agent has at the most (CW-052).
+	RoundsDefault = 5
+	// TurnsMax is how many turns one program takes at the most, a person's words included.
+	TurnsMax = 50
+)
+
+// Adapt makes of a task for a named agent the program that an adapter drives by the engine of this name. Args and env are
+// the agent's own beside what the table and the home's settings say.
+//
+// Errors: problem.Usage if the agent is another driver's, problem.NotFound if it is not on this machine.
+func Adapt(engine string, task Task, args, env []string) (Program, error) {
+	k, err := Lookup(task.Agent)
+	if err != nil {
+		return Program{}, err
+	}
+	if k.Driver != engine {
+		return Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "the agent %q is not driven by %s", task.Agent, engine)
+	}
+	p := Program{
+		Name: k.short(), Argv: []string{sandbox.SelfPath, "runner", "adapt"}, Messages: true, Turns: true, Keeps: true,
+		Rounds: task.Settings.Rounds, Model: k.Endpoint(task.Settings),
+	}
+	o := Order{
+		Engine: engine, Agent: task.Agent, Model: task.Settings.Model, Text: task.Text, Resumed: task.Resumed, MaxTurns: TurnsMax,
+		Env: slices.Concat(env, task.Settings.Env),
+	}
+	if p.Model != nil {
+		o.Wire, o.Base = p.Model.Wire, ModelBase
+	}
+	for kind, allowed := range task.Settings.Permissions {
+		if !allowed {
+			o.Denied = append(o.Denied, kind)
+		}
+	}
+	slices.Sort(o.Denied)
+	if len(k.Programs) > 0 {
+		in, err := k.installed(task)
+		if err != nil {
+			return Program{}, err
+		}
+		p.Dirs, p.Binds = in.Dirs, in.Binds
+		o.Argv = slices.Concat([]string{in.Path}, k.Args, args, task.Settings.Args)
+	}
+	line, err := json.Marshal(o)
+	if err != nil {
+		return Program{}, fmt.Errorf("encode what %s is asked: %w", k.Name, err)
+	}
+	p.Stdin = append(line, '\n')
+	return p, nil
+}
+
+// short is an agent's name for an identity: of an ACP agent that is in no table that of its program.
+func (k Known) short() string {
+	if strings.HasPrefix(k.Name, acpPrefix) {
+		return filepath.Base(k.Programs[0])
+	}
+	return k.Name
+}
+
+// installed finds an agent's program as the person would, and what has to be shown for it to run.
+func (k Known) installed(task Task) (sandbox.Installed, error) {
+	person := sandbox.Person{Path: task.Path, Home: task.Home, Top: task.Top}
+	next := k.Install
+	if next == "" {
+		next = "sallyport agent list"
+	}
+	last := os.ErrNotExist
+	for _, name := range k.Programs {
+		path, err := person.Find(name, task.Top)
+		if err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				last = err
+			}
+			continue
+		}
+		in, err := person.Install(path)
+		if err != nil {
+			return in, problem.Errorf(problem.NotFound, next, "the files of the agent %q cannot be shown in a sandbox: %w", k.Name, err)
+		}
+		return in, nil
+	}
+	return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: %w", k.Name, last)
+}

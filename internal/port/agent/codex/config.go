@@ -1,0 +1,101 @@
+package codex
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+)
+
+const (
+	provider = "sallyport" // name of the host's route among codex's providers
+	keyName  = "SALLYPORT_MODEL_KEY"
+)
+
+// environment is what codex gets beside what is ours: the order's, then what it may not change.
+func environment(o agent.Order, home string) []string {
+	return append(slices.Clone(o.Env), "CODEX_HOME="+home, keyName+"="+agent.DummyKey,
+		"RUST_BACKTRACE=0") // its last words are what went wrong
+}
+
+// configuration is codex's config.toml: the model is the host's route, what would ask anybody else is off, and what a repository
+// has in .codex, which may start programs and choose another model, is not read in any of dirs.
+func configuration(o agent.Order, dirs []string) []byte {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if o.Model != "" {
+		line("model = %s", quoted(o.Model))
+	}
+	if o.Base != "" {
+		line("model_provider = %s", quoted(provider))
+	}
+	line(`approval_policy = "never"`)
+	line(`sandbox_mode = "danger-full-access"`)
+	line("check_for_update_on_startup = false")
+	line(`web_search = "disabled"`)
+	if o.Base != "" {
+		line("[model_providers.%s]", provider)
+		line("name = %s", quoted(provider))
+		line("base_url = %s", quoted(o.Base))
+		line(`wire_api = "responses"`)
+		line("env_key = %s", quoted(keyName))
+		line("requires_openai_auth = false")
+		line("supports_websockets = false")
+	}
+	line("[features]")
+	line("plugins = false")
+	line("apps = false")
+	line("unbounded_connection_retries = false") // else it waits for ever for a model that cannot be reached
+	line("[analytics]")
+	line("enabled = false")
+	for _, dir := range dirs {
+		line("[projects.%s]", quoted(dir))
+		line(`trust_level = "untrusted"`)
+	}
+	return []byte(b.String())
+}
+
+// quoted is a basic string of TOML, whose escapes are those of JSON.
+func quoted(s string) string {
+	raw, err := json.Marshal(strings.ToValidUTF8(s, ""))
+	if err != nil {
+		panic(err) // a text always can be
+	}
+	return strings.ReplaceAll(string(raw), "\x7f", `\u007f`)
+}
+
+// projects are the folders that codex may take for the project that it works in.
+func projects(dir string) []string {
+	dirs := []string{sandbox.Mountpoint}
+	for at := filepath.Clean(dir); at != "/" && at != "."; at = filepath.Dir(at) {
+		if !slices.Contains(dirs, at) {
+			dirs = append(dirs, at)
+		}
+	}
+	return dirs
+}
+
+// configure writes config.toml into codex's home, whatever its last turn has made of it.
+func configure(home string, text []byte) error {
+	path := filepath.Join(home, "config.toml")
+	fresh := path + ".sallyport"
+	if err := errors.Join(os.MkdirAll(home, 0o700), os.RemoveAll(fresh)); err != nil {
+		return fmt.Errorf("make its home: %w", err)
+	}
+	if err := os.WriteFile(fresh, text, 0o600); err != nil {
+		return fmt.Errorf("write its settings: %w", err)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return fmt.Errorf("replace its settings: %w", err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return fmt.Errorf("replace its settings: %w", err)
+	}
+	return nil
+}

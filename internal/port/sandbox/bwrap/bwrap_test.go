@@ -1,0 +1,270 @@
+package bwrap_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/inside/runner"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/port/sandbox/bwrap"
+	"sallyport/internal/port/sandbox/sandboxtest"
+)
+
+// The test binary is its own launcher and init, and a daemon that dies.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "runner" {
+		os.Exit(runner.Main(os.Args[2:]))
+	}
+	if os.Args[0] == "bwrap" {
+		fmt.Fprintln(os.Stderr, "bwrap: no namespaces today")
+		os.Exit(1)
+	}
+	if len(os.Args) == 4 && os.Args[1] == "doomed-daemon" {
+		os.Exit(doomed(os.Args[2], os.Args[3]))
+	}
+	os.Exit(m.Run())
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func owner() sandbox.Owner {
+	if os.Geteuid() == 0 {
+		return sandbox.Owner{UID: 64123, GID: 64123}
+	}
+	return sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+}
+
+func needBwrap(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Skip("SKIPPED: bubblewrap is not installed")
+	}
+}
+
+func TestTheDriverHoldsThePortsPromises(t *testing.T) {
+	needBwrap(t)
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()})
+	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Setup {
+		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir()}
+	})
+	for _, folder := range d.GroupFolders() {
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Errorf("control groups are left in %s: %v", folder, err)
+		}
+	}
+}
+
+func TestTheDriverHoldsThePortsPromisesWithoutControlGroups(t *testing.T) {
+	needBwrap(t)
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).WithoutGroups()
+	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Setup {
+		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir()}
+	}, "program", "limits", "kill", "freeze", "attach", "view", "egress", "home") // the rest knows no control groups
+}
+
+// A session's own limit may be lower than ours, and no sandbox can raise it.
+func TestAMachineThatGivesFewDescriptorsHasSandboxesToo(t *testing.T) {
+	needBwrap(t)
+	out, err := exec.Command("sh", "-c", `ulimit -n 400; exec "$0" -test.v -test.run '^TestTheProbeNamesEverythingItTried$'`, self(t)).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestTheProbeNamesEverythingItTried") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestTheProbeNamesEverythingItTried(t *testing.T) {
+	needBwrap(t)
+	root := t.TempDir()
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: root})
+	r, err := d.Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Driver != "bwrap" || r.Freezer == "" || r.Memory == "" {
+		t.Errorf("%+v", r)
+	}
+	names := map[string]bool{}
+	for _, c := range r.Checks {
+		names[c.Name] = true
+		if !c.OK {
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, want := range []string{"bubblewrap", "user namespaces", "overlay", "confinement", "memory limit", "process limit", "disk limit", "descriptor limit"} {
+		if !names[want] {
+			t.Errorf("no check named %q", want)
+		}
+	}
+	if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestWithoutBubblewrapNothingIsRunAndTheWayOutIsNamed(t *testing.T) {
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir(), Path: t.TempDir()})
+	_, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Owner: owner(), Argv: []string{"true"}, Tree: sandbox.Tree{Dir: t.TempDir()}})
+	p := problem.Of(err)
+	if p.Kind != problem.Unavailable || !strings.Contains(p.Text, "bubblewrap") || p.Next != "sudo apt-get install bubblewrap" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestABubblewrapThatFailsIsQuotedAndNothingIsRun(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.Symlink(self(t), filepath.Join(bin, "bwrap")); err != nil {
+		t.Fatal(err)
+	}
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir(), Path: bin})
+	_, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Owner: owner(), Argv: []string{"true"}, Tree: sandbox.Tree{Dir: t.TempDir()}})
+	p := problem.Of(err)
+	if p.Kind != problem.Unavailable || p.Next != "sallyport doctor" || !strings.Contains(p.Text, "no namespaces today") {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestTheHomeIsNeverShown(t *testing.T) {
+	needBwrap(t)
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "changes"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: root})
+	for _, source := range []string{root, filepath.Join(root, "changes"), filepath.Dir(root)} {
+		_, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Owner: owner(), Argv: []string{"true"}, Tree: sandbox.Tree{Dir: t.TempDir()},
+			Binds: []sandbox.Bind{{Source: source, Target: "/opt/x"}}})
+		if err == nil || !strings.Contains(err.Error(), "home") {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}
+
+// doomed starts a sandbox that leaves processes everywhere, says so, and waits to be killed.
+func doomed(root, mark string) int {
+	dir := filepath.Join(root, "tree")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	path, err := os.Executable()
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	d := bwrap.New(bwrap.Config{Self: path, Root: filepath.Join(root, "state")})
+	r, w := io.Pipe()
+	_, err = d.Start(context.Background(), sandbox.Spec{
+		ID: "doomed", Owner: owner(), Tree: sandbox.Tree{Dir: dir}, Env: []string{"PATH=/usr/bin"}, Stdout: w,
+		Argv: []string{"sh", "-c", "setsid sh -c 'setsid sleep " + mark + " & sleep " + mark + "' & sleep " + mark + " & echo ready; wait"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	line, _ := bufio.NewReader(r).ReadString('\n')
+	fmt.Print(line)
+	select {}
+}
+
+func TestTheDeathOfTheDaemonIsTheEndOfItsSandboxes(t *testing.T) {
+	needBwrap(t)
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "state"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mark := fmt.Sprintf("%d.5%d", 86400, os.Getpid())
+	daemon := exec.Command(self(t), "doomed-daemon", root, mark)
+	out, err := daemon.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the daemon said %q", line)
+	}
+	waitFor(t, "the sandbox runs", func() bool { return count(t, mark) >= 3 })
+	if err := daemon.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = daemon.Wait()
+	waitFor(t, "nothing is left alive", func() bool { return count(t, mark) == 0 })
+
+	// The next daemon of the home removes what the last one could not.
+	next := bwrap.New(bwrap.Config{Self: self(t), Root: filepath.Join(root, "state")})
+	for _, folder := range next.GroupFolders() {
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Errorf("control groups are left in %s: %v", folder, err)
+		}
+	}
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(sandboxtest.Patience); !is(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("never came true: %s", what)
+		}
+	}
+}
+
+// count counts the host's processes that sleep for mark.
+func count(t *testing.T, mark string) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if raw, err := os.ReadFile(file); err == nil && string(raw) == "sleep\x00"+mark+"\x00" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestASandboxThatIsWeakerThanItMustBeIsNamedAndRunsNothing(t *testing.T) {
+	needBwrap(t)
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).WithoutFilter()
+	_, err := d.Probe(t.Context())
+	p := problem.Of(err)
+	if p.Kind != problem.Unavailable || !strings.Contains(p.Text, "weaker") || !strings.Contains(p.Text, "mount, also in a namespace") || !strings.Contains(p.Next, "doctor") {
+		t.Errorf("%+v", p)
+	}
+	if process, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Owner: owner(), Argv: []string{"true"}, Tree: sandbox.Tree{Dir: t.TempDir()}}); err == nil {
+		process.Kill()
+		t.Error("something was run")
+	}
+	tries, err := d.SelfTest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weak := map[string]bool{}
+	for _, y := range tries {
+		weak[y.Name] = !y.Held
+	}
+	if !weak["mount, also in a namespace of its own"] || !weak["use the kernel's keys"] || weak["read a file of the host"] || weak["connect to the host's loopback"] {
+		t.Errorf("%+v", tries)
+	}
+}

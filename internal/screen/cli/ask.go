@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+const viaCommandLine = "command line"
+
+// ask shows the card of a change that waits and takes the person's answer. It returns
+// true when something was decided and the change goes on; false when it is left waiting.
+//
+// What is approved is exactly what the card shows: if it changed meanwhile, the new card
+// is shown and nothing was decided.
+func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Approve) (again bool, err error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGINT)
+	defer signal.Stop(signals)
+	for {
+		q, err := c.Question(ctx, ref)
+		if err != nil {
+			return false, err
+		}
+		if err := decidable(q); err != nil {
+			return false, err
+		}
+		sheet := a.sheet(a.Out)
+		sheet.folds = true
+		sheet.card(q.Approval.Change, q.Proposal)
+		a.showShort(ctx, c, sheet, q.Approval.Change)
+		decided, later, err := a.answer(ctx, c, q, with, signals)
+		switch {
+		case problem.KindOf(err) == problem.Conflict || problem.KindOf(err) == problem.Refused:
+			p := problem.Of(err) // it changed under the card, or cannot land as it stands: say so and show it as it is now
+			a.say(p.Text, p.Next)
+			if problem.KindOf(err) == problem.Refused {
+				return false, exit(exitRefused)
+			}
+		case err != nil:
+			return false, err
+		case later:
+			a.waits(a.sheet(a.Out), q.Approval.Change, &q.Proposal)
+			return false, nil
+		case decided:
+			return true, nil
+		}
+	}
+}
+
+// decidable refuses an approval that needs no answer any more.
+func decidable(q api.Question) error {
+	if q.Approval.Decision == api.Pending {
+		return nil
+	}
+	who := ""
+	if q.Approval.By != nil {
+		who = " by " + q.Approval.By.Name
+	}
+	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was answered already: %s%s", q.Approval.ID, q.Approval.Decision, who)
+}
+
+// answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
+func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
+	for {
+		question, marked := "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? ", q.Proposal.Card.MarksWord
+		if marked {
+			question = "[approve marked] approves exactly this and what is marked, [m]essage, [d]iff, [r]efuse, [l]ater? "
+		}
+		if c := q.Proposal.Card; c.Moved != nil {
+			question = movedBy(c) + ". " + question
+		}
+		word, err := a.prompt(question, signals)
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, errInterrupted):
+			fmt.Fprintln(a.Err)
+			return false, true, nil
+		case err != nil:
+			return false, false, fmt.Errorf("read the answer: %w", err)
+		}
+		switch word := strings.ToLower(strings.Join(strings.Fields(word), " ")); word {
+		case "approve marked", "a", "approve", "yes":
+			with.Marked = word == "approve marked"
+			if with.Digest = q.Proposal.Digest; marked && !with.Marked {
+				fmt.Fprintln(a.Err, "nothing was decided: a plain yes does not cover what is marked. To approve that too, type: approve marked")
+				continue
+			}
+			return true, false, c.ApproveAs(ctx, q.Approval.ID, with)
+		case "m", "message":
+			if words, err := a.prompt("message of the commit: ", signals); err == nil && strings.TrimSpace(words) != "" {
+				with.Message = strings.TrimSpace(words)
+				fmt.Fprintf(a.Err, "once you approve it, it lands as: %s\n", inert.Line(with.Message))
+			}
+		case "d", "diff":
+			if err := a.page(ctx, func(w io.Writer) error { return c.Diff(ctx, q.Approval.Change, w) }); err != nil {
+				return false, false, err
+			}
+		case "r", "refuse":
+			reason, err := a.prompt("why? ", signals)
+			if err != nil || strings.TrimSpace(reason) == "" {
+				fmt.Fprintln(a.Err, "nothing was decided: a refusal needs a reason")
+				continue
+			}
+			return true, false, c.Refuse(ctx, q.Approval.ID, strings.TrimSpace(reason))
+		case "l", "later":
+			return false, true, nil
+		default:
+			fmt.Fprintln(a.Err, "nothing was decided: answer a, m, d, r or l")
+		}
+	}
+}

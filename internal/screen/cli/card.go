@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/door/api"
+)
+
+// sheet writes what a person reads: lines with an indent, colours for our own words.
+type sheet struct {
+	palette
+	w        io.Writer
+	width    int
+	terminal bool // who reads sees rows of width columns
+	folds    bool // many files of a folder are one line
+	now      time.Time
+}
+
+func (a *app) sheet(w io.Writer) sheet {
+	return sheet{palette: a.colours(w), w: w, width: width(w), terminal: onTerminal(w), now: time.Now()}
+}
+
+// line writes one line. On a terminal too short for it, a mark stands before what goes on in the next row: words of others in it
+// could else be made to begin there as a line of ours.
+func (s sheet) line(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.terminal {
+		text = marked(text, s.width)
+	}
+	fmt.Fprintln(s.w, text)
+}
+
+// card shows what a person is asked about. All of it was computed by the host from what
+// would land; the agent's own words are quoted and labelled (SM-908).
+func (s sheet) card(change string, p api.Proposal) {
+	c := p.Card
+	s.line("%s  %s", s.bold(change), s.bold(inert.Line(c.Title)))
+	kind := ""
+	if c.Kind != "edit" {
+		kind = c.Kind + " "
+	}
+	s.line("  %sfor %s in %s, from %s", kind, inert.Path(c.Branch), inert.Path(c.Repo), short(p.Base))
+	if c.Made != "" {
+		s.rows("  made by: ", "    ", inert.Line(clip(c.Made, madeMax)))
+	}
+	if c.Note != "" {
+		s.line("  %s %s", s.yellow("note:"), inert.Line(c.Note))
+	}
+	s.line("")
+	s.picture(c)
+	s.marks(c)
+	s.list("what it gains or loses", c.Reach, s.yellow("!"))
+	s.checks(c)
+	s.leftOver(c.LeftOver)
+	s.moved(c)
+	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
+	s.list("once it has landed", c.Then, s.yellow("!"))
+	s.list("on the network", c.Network, s.yellow("!"))
+	s.list("of its setup", c.Setup, s.yellow("!"))
+	if c.Subject != "" {
+		s.line("")
+		s.rows("it lands as: ", "  ", s.bold(inert.Line(c.Subject)))
+		s.rows("  ", "  ", inert.Line(c.CommitBy))
+	}
+	if c.Used != "" {
+		s.line("")
+		s.rows("  ", "  ", inert.Line(c.Used))
+	}
+	if c.AgentSays != "" {
+		s.line("")
+		s.line("the agent says, in its own words, which nobody checked:")
+		s.rows("  > ", "  > ", inert.Block(c.AgentSays, 2<<10))
+	}
+	s.line("")
+	s.line("%s", s.dim("digest "+short(p.Digest)+"  rules "+short(p.Policy)))
+}
+
+// picture shows the change as a picture: each path with as many + and - as it has lines,
+// scaled to the width.
+func (s sheet) picture(c api.Card) {
+	if s.folds {
+		c.Files = foldFiles(c)
+	}
+	s.line("  %s, %s %s", count(c.FilesTotal, "file"), s.green(fmt.Sprintf("+%d", c.Added)), s.red(fmt.Sprintf("-%d", c.Removed)))
+	longest, most := 0, 1
+	for _, f := range c.Files {
+		longest = max(longest, columns(label(f)))
+		most = max(most, f.Added+f.Removed)
+	}
+	names := min(longest, s.width*6/10)
+	room := max(s.width-names-20, 10)
+	for _, f := range c.Files {
+		bar := "binary"
+		if !f.Binary {
+			bar = fmt.Sprintf("%5d %s", f.Added+f.Removed, s.bar(f.Added, f.Removed, most, room))
+		}
+		note := ""
+		if f.Note != "" {
+			note = "  " + s.yellow(inert.Line(f.Note))
+		}
+		name := label(f)
+		if columns(name) > names { // never cut: what lands is named in full
+			s.name("  "+s.status(f.Status)+" ", strings.Repeat(" ", 11), name)
+			s.line("  %-8s %s%s", "", strings.TrimRight(bar, " "), note)
+			continue
+		}
+		s.line("  %s %s %s%s", s.status(f.Status), name+strings.Repeat(" ", names-columns(name)), strings.TrimRight(bar, " "), note)
+	}
+	if more := c.FilesTotal - standFor(c.Files); more > 0 {
+		s.line("  … and %s more", count(more, "file"))
+	}
+}
+
+func label(f api.FileLine) string {
+	if n, folded := filesIn(f); folded {
+		return inert.Path(f.Path) + "  " + count(n, "file")
+	}
+	if f.From != "" {
+		return inert.Path(f.From) + " => " + inert.Path(f.Path)
+	}
+	return inert.Path(f.Path)
+}
+
+// status is a path's fate in one column.
+func (s sheet) status(v string) string {
+	if strings.HasPrefix(v, folded) {
+		v = strings.TrimSpace(folded)
+	}
+	word := fmt.Sprintf("%-8s", inert.Line(v))
+	switch v {
+	case "added":
+		return s.green(word)
+	case "deleted":
+		return s.red(word)
+	}
+	return s.cyan(word)
+}
+
+// bar draws added and removed in at most room columns, scaled so that most fills them;
+// what is there at all gets at least one.
+func (s sheet) bar(added, removed, most, room int) string {
+	scale := func(n int) int {
+		if most <= room || n == 0 {
+			return n
+		}
+		return max(n*(room-1)/most, 1)
+	}
+	return s.green(strings.Repeat("+", scale(added))) + s.red(strings.Repeat("-", scale(removed)))
+}
+
+func (s sheet) list(title string, lines []string, mark string) {
+	if len(lines) == 0 {
+		return
+	}
+	s.line("")
+	s.line("%s:", title)
+	for _, l := range lines {
+		s.rows("  "+mark+" ", "    ", inert.Line(l))
+	}
+}
+
+func (s sheet) checks(card api.Card) {
+	if len(card.Checks) == 0 {
+		return
+	}
+	s.line("")
+	s.line("checks, run on %s:", ranOn(card))
+	for _, c := range card.Checks {
+		took := duration(time.Duration(c.TookMS) * time.Millisecond)
+		if c.OK {
+			s.line("  %s %s (%s)", s.green("passed"), inert.Line(c.Command), took)
+			continue
+		}
+		s.line("  %s %s (%s): %s", s.red("FAILED"), inert.Line(c.Command), took, inert.Line(c.Why))
+		s.rows("    | ", "    | ", inert.Block(strings.TrimSpace(c.Tail), 4<<10))
+	}
+	var with []string
+	for _, c := range card.Checks {
+		if c.With != "" && !slices.Contains(with, c.With) {
+			with = append(with, c.With)
+			s.rows("  began with ", "    ", inert.Line(c.With))
+		}
+	}
+}
+
+// marks shows what needs a word of its own, path by path: what a tool runs by itself, what tells an agent, what is not
+// what it looks like.
+func (s sheet) marks(c api.Card) {
+	if len(c.Marks) == 0 {
+		return
+	}
+	s.line("")
+	switch {
+	case c.MarksWord:
+		s.line("%s%s: look before you approve", s.red("marked"), markedOn(c))
+	default:
+		s.line("%s%s:", s.yellow("marked"), markedOn(c))
+	}
+	for _, m := range c.Marks {
+		s.rows("  "+s.red("!")+" ", "    ", inert.Path(m.Path)+": "+inert.Line(m.Says))
+	}
+	if more := c.MarksTotal - len(c.Marks); more > 0 {
+		s.line("  … and %s more", count(more, "mark"))
+	}
+}
+
+func (s sheet) leftOver(left []api.LeftOver) {
+	if len(left) == 0 {
+		return
+	}
+	s.line("")
+	s.line("left out because the base ignores it, or because it lies below .git:")
+	const shown = 10
+	for i, l := range left {
+		if i == shown {
+			s.line("  … and %s more", count(len(left)-shown, "folder"))
+			break
+		}
+		folder := l.Folder
+		if folder == "" {
+			folder = "."
+		}
+		s.rows("  ", "  ", fmt.Sprintf("%s: %s, %s", inert.Path(folder), count(l.Files, "file"), size(l.Bytes)))
+	}
+}
+
+// violations shows at most so many of the rules that a checkpoint breaks, and what to do about each.
+func (s sheet) violations(c api.Checkpoint, shown int) {
+	for i, v := range c.Violations {
+		if i == shown {
+			s.line("  … and %s more", count(len(c.Violations)-shown, "violation"))
+			return
+		}
+		file := "the whole change"
+		if v.File != "" {
+			file = inert.Path(v.File)
+		}
+		s.rows("  "+s.red("!")+" ", "    ", fmt.Sprintf("%s: %s: %s", file, inert.Line(v.Constraint), inert.Line(v.Message)))
+		if v.Suggestion != "" {
+			s.rows("    ", "    ", inert.Line(v.Suggestion))
+		}
+	}
+}

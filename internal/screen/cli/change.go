@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+// oneChange takes the id of a change as the only word.
+func oneChange(words []string) error {
+	if err := exactly("CHANGE")(words); err != nil {
+		return err
+	}
+	_, err := id.ParseChange(words[0])
+	return err
+}
+
+func (a *app) changeList() *cobra.Command {
+	var repo string
+	var only []string
+	var limit int
+	cmd := a.cmd("list", "list the changes of this home, newest first", `Lists the changes of this home, newest first: id, state, when the state was reached, branch,
+repository and request. At most 100 are listed unless --limit says otherwise.
+
+The states:
+  requested, preparing, working, submitted   under way; nothing is asked of you
+  paused, blocked                            the agent stands still until "change resume"
+  awaiting_approval                          waits for your "approve" or "refuse"
+  landing                                    approved, and about to be on the branch
+  in_trial                                   landed, and waits for your "confirm" or "rollback"
+  finalized                                  landed and kept, or ended with nothing to land
+  rolled_back                                landed, and was rolled back
+  rollback_failed                            landed, and cannot be rolled back yet; tried again
+  rejected, cancelled                        ended by a person, without landing
+  failed                                     ended with a reason that "change show" tells
+
+Next: "sallyport change show CHANGE" tells the story of one.`,
+		`  sallyport change list
+  sallyport change list --repo . --state awaiting_approval
+  sallyport change list --json`,
+		exactly(), func(cmd *cobra.Command, _ []string) error {
+			if err := knownStates(only); err != nil {
+				return err
+			}
+			f := client.Filter{States: only, Limit: limit}
+			if err := a.within(cmd, repo, &f); err != nil {
+				return err
+			}
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows, err := c.Changes(cmd.Context(), f)
+			if err != nil || a.document(rows) {
+				return err
+			}
+			a.changes(a.Out, rows)
+			return nil
+		})
+	cmd.Flags().StringVar(&repo, "repo", "", "only changes of the repository that holds `DIR`")
+	cmd.Flags().StringArrayVar(&only, "state", nil, "only changes in this `STATE`; repeatable")
+	cmd.Flags().IntVar(&limit, "limit", 0, "list at most `N` (default 100)")
+	return cmd
+}
+
+// within narrows a list to the repository that --repo names, if it is given.
+func (a *app) within(cmd *cobra.Command, repo string, f *client.Filter) error {
+	if !cmd.Flags().Changed("repo") {
+		return nil
+	}
+	dir, err := a.Dir()
+	if err != nil {
+		return fmt.Errorf("find where you stand: %w", err)
+	}
+	f.Repo, err = top(within(dir, repo))
+	return err
+}
+
+// top finds the work tree that a folder lies in, as the daemon names it.
+func top(dir string) (string, error) {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", problem.Errorf(problem.NotFound, "sallyport change list", "--repo %q: %w", dir, err)
+	}
+	for at := resolved; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", problem.Errorf(problem.NotFound, "sallyport change list", "%q lies in no git repository", resolved)
+		}
+	}
+}
+
+// changes writes rows as a table.
+func (a *app) changes(w io.Writer, rows []api.Change) {
+	if len(rows) == 0 {
+		fmt.Fprintln(w, "no changes")
+		return
+	}
+	now := time.Now()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CHANGE\tSTATE\tMOVED\tBRANCH\tREPOSITORY\tREQUEST")
+	for _, c := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, stands(c), ago(c.Moved, now), clip(inert.Path(c.Branch), 24),
+			clip(inert.Path(c.Repo), 40), clip(inert.Line(firstLine(c.Text)), 60))
+	}
+	_ = t.Flush() // a reader who left has seen enough
+}
+
+// watching is how a person watches: to the end.
+func (a *app) watching(output bool) manner {
+	how := manner{output: output, patient: true, trial: trialStay}
+	if a.interactive() && !a.json {
+		how.trial = trialAsked
+	}
+	return how
+}
+
+func (a *app) changeWatch() *cobra.Command {
+	var output bool
+	cmd := a.cmd("watch CHANGE", "follow a change until it has ended or waits for you", `Shows a change from where it stands now until nothing more happens by itself: it has ended, or it
+waits for you. At a terminal, o shows or hides the agent's output, and Ctrl-C asks whether to leave
+the change running or to cancel it. A change that you leave goes on without you.
+
+If the daemon has died, it is started again. The key of the agent's model is read from your
+environment and handed to it.
+
+When the change is on trial, you are asked to confirm at a terminal. Elsewhere it is shown until the
+trial is decided.
+
+Exit status: that of where the change came to rest; 130 if you left it running.`,
+		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",
+		oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := a.hand(cmd.Context(), c, words[0]); err != nil {
+				return err
+			}
+			return a.see(cmd.Context(), c, words[0], a.watching(output))
+		})
+	cmd.Flags().BoolVar(&output, "output", false, "show what the program prints, too")
+	return cmd
+}
+
+func (a *app) changeDiff() *cobra.Command {
+	return a.cmd("diff CHANGE", "show what a change does to the files, as a diff",
+		`Shows what a change does to the files, as a unified diff against the commit that it started from:
+what is proposed, or was landed. Before there is a proposal it shows the last checkpoint. Nothing is
+decided by it.
+
+At a terminal it opens in your pager ($PAGER, else less). Control characters are shown escaped, and
+secrets by their kind. For a patch that applies, use "sallyport change export".`,
+		`  sallyport change diff
+  sallyport change diff chg-1a2b3c4d`, oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.text(cmd, "diff", func(w io.Writer) error { return c.Diff(cmd.Context(), words[0], w) })
+		})
+}
+
+// text pages what is written; with --json it is one document with the text in a field.
+func (a *app) text(cmd *cobra.Command, field string, write func(io.Writer) error) error {
+	if !a.json {
+		return a.page(cmd.Context(), write)
+	}
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		return err
+	}
+	a.document(map[string]string{field: b.String()})
+	return nil
+}
+
+func (a *app) changeExport() *cobra.Command {
+	return a.cmd("export CHANGE", "write a change as a patch that git apply takes",
+		`Writes to standard output what a change does, as a patch that "git apply" takes: byte for byte, with
+binary data. Send it to a file; at a terminal control characters are escaped, and it would not
+apply. Nothing lands by it.
+
+Use it to keep the work of a change that did not land, or to apply it by hand elsewhere.`,
+		"  sallyport change export chg-1a2b3c4d > change.patch && git apply --index change.patch", oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			write := func(w io.Writer) error { return c.Export(cmd.Context(), words[0], w) }
+			if _, ok := terminal(a.Out); ok || a.json {
+				return a.text(cmd, "patch", write)
+			}
+			return write(a.Out)
+		})
+}
+
+func (a *app) changeLog() *cobra.Command {
+	var session string
+	cmd := a.cmd("log CHANGE", "show what the agent or program printed while it worked", `Shows the transcript of a change: what its agent or program printed while it worked, without
+secrets. A row of the program's begins with |, one of sallyport's own with [sallyport]. At a
+terminal it opens in your pager.
+
+If the change has had several sessions, the last one is shown. "sallyport change show CHANGE" lists
+them, and --session names another. If its setup failed before any session began, what the setup
+printed is shown. With --json each recorded line is one JSON object.`,
+		`  sallyport change log
+  sallyport change log chg-1a2b3c4d
+  sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json`,
+		oneChange, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return transcript(cmd.Context(), c, words[0], session, func(l json.RawMessage) error { a.line(l); return nil })
+			}
+			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, a.spoken(w)) })
+		})
+	cmd.Flags().StringVar(&session, "session", "", "show the session with this `ID` (default: the last)")
+	return cmd
+}
+
+func (a *app) changeCancel() *cobra.Command {
+	var reason string
+	cmd := a.cmd("cancel CHANGE", "stop a change and end it; nothing more of it lands", `Stops the work on a change and ends it. Nothing of it lands, and no file of yours changes. A
+checkpoint keeps what the agent had done: "sallyport resume IDENTITY" lets it go on later.
+
+What has landed is not undone by this; "sallyport rollback" does that. A change that landed and
+could not be rolled back (rollback_failed) ends too: sallyport stops trying to roll it back, and
+the new files remain.
+
+Exit status: 0 when it has ended so. If the change came to rest first, the status of that.`,
+		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(cmd *cobra.Command, words []string) error {
+			ctx := cmd.Context()
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			if err := c.Cancel(ctx, words[0], reason); err != nil {
+				return err
+			}
+			d, err := a.follow(ctx, c, words[0], manner{})
+			if errors.Is(err, errLeft) {
+				return a.leave(words[0])
+			}
+			if err != nil {
+				return err
+			}
+			given := d.Change.State == api.Failed && d.Change.Trial != nil
+			if d.Change.State != api.Cancelled && !given { // it came to rest before it was heard
+				return a.outcome(d, manner{})
+			}
+			code := exitDone
+			if a.json {
+				a.line(event{Event: "result", Detail: &d, Exit: &code})
+				return nil
+			}
+			if given {
+				a.sheet(a.Out).line("%s: %s", words[0], d.Change.Reason)
+				return nil
+			}
+			a.sheet(a.Out).line("%s cancelled", words[0])
+			a.hint(d)
+			return nil
+		})
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit: `TEXT`")
+	return cmd
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/config"
+)
+
+const (
+	completeTime = 2 * time.Second // a person waits with a finger on the key
+	completeMax  = 100             // ids that are offered
+	deepMax      = 10              // changes whose checkpoints are offered
+)
+
+// offer is how a shell is told what a word may be: ids, each with a word of ours. Nothing that a
+// repository or an agent wrote gets into a shell's completion.
+type offer func(ctx context.Context, c *client.Client) []string
+
+// completes returns what completes the words of a command by what its usage line calls them;
+// nil where no id is wanted. Of several words every one is completed alike.
+func (a *app) completes(use string) cobra.CompletionFunc {
+	_, words, _ := strings.Cut(use, " ")
+	var ids offer
+	switch {
+	case words == "NAME":
+		return func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(given) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return agent.Names(), cobra.ShellCompDirectiveNoFileComp
+		}
+	case strings.Contains(words, "APPROVAL"):
+		ids = waitingIDs
+	case strings.Contains(words, "CHECKPOINT"):
+		ids = checkpointIDs
+	case strings.Contains(words, "CHANGE"):
+		ids = changeIDs
+	default:
+		return nil
+	}
+	most := strings.Count(words, "CHANGE") + strings.Count(words, "CHECKPOINT") + strings.Count(words, "FROM")
+	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(given) >= max(most, 1) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.ids(cmd, ids), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// ids asks the home's daemon, if one runs; none is started for a key that was pressed.
+func (a *app) ids(cmd *cobra.Command, ids offer) []string {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
+	defer cancel()
+	home, err := a.home()
+	if err != nil {
+		return nil
+	}
+	c, err := a.Connect(ctx, home, false)
+	if err != nil {
+		return nil
+	}
+	return ids(ctx, c)
+}
+
+func changeIDs(ctx context.Context, c *client.Client) (out []string) {
+	rows, _ := c.Changes(ctx, client.Filter{Limit: completeMax}) // without an answer nothing is offered
+	for _, r := range rows {
+		out = append(out, r.ID+"\t"+r.State)
+	}
+	return out
+}
+
+func waitingIDs(ctx context.Context, c *client.Client) (out []string) {
+	rows, _ := c.Approvals(ctx, true) // as above
+	for _, r := range rows[:min(len(rows), completeMax)] {
+		out = append(out, r.Change+"\t"+r.Decision, r.ID+"\t"+r.Decision)
+	}
+	return out
+}
+
+func checkpointIDs(ctx context.Context, c *client.Client) (out []string) {
+	rows, _ := c.Changes(ctx, client.Filter{Limit: deepMax}) // as above
+	for _, r := range rows {
+		points, _ := c.Checkpoints(ctx, r.ID)
+		for _, p := range points {
+			out = append(out, p.ID+"\t"+p.Status+" of "+p.Change)
+		}
+	}
+	return out[:min(len(out), completeMax)]
+}
+
+// states are all that a change can be in.
+var states = []string{
+	api.Requested, api.Preparing, api.Working, api.Paused, api.Blocked, api.Submitted, api.AwaitingApproval, api.Landing,
+	api.InTrial, api.Finalized, api.RolledBack, api.RollbackFailed, api.Rejected, api.Cancelled, api.Failed,
+}
+
+// knownStates refuses a state that there is not.
+func knownStates(given []string) error {
+	for _, s := range given {
+		if !slices.Contains(states, s) {
+			return problem.Errorf(problem.Usage, "sallyport change list --help", "there is no state %q; there are %s", s, strings.Join(states, ", "))
+		}
+	}
+	return nil
+}
+
+// chosen completes the flags that take one of a few words, or an id, wherever they are.
+func (a *app) chosen(cmd *cobra.Command) {
+	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "profile": {"go", "node", "python"},
+		"agent": agent.Names(), "egress": {config.Registries}, "strategy": strategies, "execution-mode": {api.Interactive, api.Deterministic}} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // it is registered once
+		}
+	}
+	for name, ids := range map[string]offer{"change": changeIDs, "checkpoint": checkpointIDs} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return a.ids(cmd, ids), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		a.chosen(sub)
+	}
+}
+
+// strict makes what cobra brings along refuse words that it does not know, as every other command does.
+func strict(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			verbs := c.Commands()
+			c.Args, c.RunE = nil, func(_ *cobra.Command, args []string) error { return noVerb(c, "completion", verbs, args) }
+		case "help":
+			c.Run, c.RunE = nil, func(c *cobra.Command, args []string) error {
+				topic, rest, err := root.Find(args)
+				if err != nil || topic == nil || len(rest) > 0 {
+					return problem.Errorf(problem.Usage, "sallyport --help", "there is no help for %q", strings.Join(args, " "))
+				}
+				topic.InitDefaultHelpFlag()
+				return topic.Help()
+			}
+		}
+	}
+}

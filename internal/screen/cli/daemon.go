@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+func (a *app) daemonStart() *cobra.Command {
+	return a.cmd("start", "start the home's daemon now, if none runs", `Starts the daemon of the home in the background, if none runs, and says its process and its socket.
+You hardly need it: any command that needs the daemon starts it.
+
+The daemon ends by itself after 15 minutes in which nothing was to be done and no command asked it
+anything. Nothing is lost by that, and what waits for you goes on waiting. A change that is worked
+on, lands, is on trial or could not be rolled back yet keeps the daemon running; so do an open
+"change watch" and a scraper of its metrics.`,
+		"  sallyport daemon start", exactly(), func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.tellDaemon(cmd.Context(), c)
+		})
+}
+
+func (a *app) tellDaemon(ctx context.Context, c *client.Client) error {
+	d, err := c.Daemon(ctx)
+	if err != nil || a.document(d) {
+		return err
+	}
+	s := a.sheet(a.Out)
+	s.line("daemon of %s: pid %d, build %s, up %s", inert.Path(d.Home), d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+	s.line("  socket %s", inert.Path(c.Socket()))
+	s.line("  %s being worked on, %d waiting for a person", count(d.Working, "change"), d.Waiting)
+	return nil
+}
+
+func (a *app) daemonStatus() *cobra.Command {
+	return a.cmd("status", "say whether the home's daemon runs, and start none", `Says whether the home's daemon runs: its process, build and socket, how many changes are worked on,
+and how many wait for you. It starts none. That none runs is no fault: a daemon with nothing to do
+ends by itself after 15 minutes, and the next command starts another.
+
+Exit status: 0 if one runs, 1 if none does.`,
+		`  sallyport daemon status
+  sallyport daemon status --json`, exactly(), func(cmd *cobra.Command, _ []string) error {
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			c, err := a.Connect(cmd.Context(), home, false)
+			if errors.Is(err, client.ErrNoDaemon) {
+				return problem.Errorf(problem.Unavailable, "sallyport daemon start", "no daemon of home %q runs", home)
+			}
+			if err != nil {
+				return err
+			}
+			return a.tellDaemon(cmd.Context(), c)
+		})
+}
+
+// stopTime is how long a daemon may take to end.
+const stopTime = 30 * time.Second
+
+func (a *app) daemonStop() *cobra.Command {
+	var wait bool
+	cmd := a.cmd("stop", "stop the home's daemon", `Stops the home's daemon and waits until it has ended. Nothing is lost: the next command starts a
+daemon that goes on from there. What waits for you goes on waiting.
+
+An agent that is working is interrupted, and what it had done is kept in a checkpoint. Then a named
+agent goes on where it was; a command begins anew on a fresh copy. With --wait all work comes to its
+end first. A change that waits for a person is not waited for.`,
+		"  sallyport daemon stop\n  sallyport daemon stop --wait", exactly(), func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			c, err := a.Connect(ctx, home, false)
+			if errors.Is(err, client.ErrNoDaemon) {
+				if !a.document(map[string]any{"stopped": false, "home": home}) {
+					fmt.Fprintf(a.Out, "no daemon of %s runs\n", inert.Path(home))
+				}
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			d, err := a.rested(ctx, c, wait)
+			if err != nil {
+				return err
+			}
+			if err := stopDaemon(ctx, c, d); err != nil {
+				return err
+			}
+			if !a.document(map[string]any{"stopped": true, "home": home, "pid": d.PID, "interrupted": d.Working}) {
+				fmt.Fprintf(a.Out, "daemon of %s stopped\n", inert.Path(home))
+				if d.Working > 0 {
+					fmt.Fprintf(a.Out, "interrupted: %s; the next command goes on with it\n", client.Doing(d))
+				}
+			}
+			return nil
+		})
+	cmd.Flags().BoolVar(&wait, "wait", false, "first let all work come to its end")
+	return cmd
+}
+
+// restPoll is how often a daemon is asked whether it rests.
+const restPoll = 300 * time.Millisecond
+
+// rested returns what the daemon says of itself; if wait is set, once it does nothing. What is
+// waited for is said when it changes.
+func (a *app) rested(ctx context.Context, c *client.Client, wait bool) (api.Daemon, error) {
+	said, idle := "", 0
+	tick := time.NewTicker(restPoll)
+	defer tick.Stop()
+	for {
+		d, err := c.Daemon(ctx)
+		if d.Working == 0 {
+			idle++
+		} else {
+			idle = 0
+		}
+		if err != nil || !wait || idle > 1 { // once may be between two steps
+			return d, err
+		}
+		if doing := client.Doing(d); doing != said && d.Working > 0 {
+			said = doing
+			fmt.Fprintf(a.Err, "waiting for %s\n", doing)
+		}
+		select {
+		case <-ctx.Done():
+			return d, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// stopDaemon asks a daemon to end and waits until its process has. A descriptor of the
+// process, unlike its number, never comes to mean another.
+func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
+	fd, err := unix.PidfdOpen(d.PID, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("look at the daemon's process %d: %w", d.PID, err)
+	}
+	if err := c.Stop(ctx); err != nil {
+		return err
+	}
+	if fd < 0 {
+		return nil
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	deadline := time.Now().Add(stopTime)
+	for {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return problem.Errorf(problem.Unavailable, fmt.Sprintf("kill %d", d.PID), "the daemon %d did not end within %s", d.PID, stopTime)
+		}
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("wait for the daemon's end: %w", err)
+		}
+		if n > 0 {
+			return nil
+		}
+	}
+}
+
+func (a *app) daemonRun() *cobra.Command {
+	return a.cmd("run", "run the daemon in the foreground, for a service manager", `Serves the home in the foreground until it is stopped, by a signal or by "sallyport daemon stop". It
+is for a service manager, or to see what the daemon logs. You hardly need it: any command that
+needs the daemon starts one in the background.
+
+Like every daemon it ends by itself after 15 minutes without work and without a command. Let the
+service manager start it again only where that is wanted.
+
+Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon serves the home.`,
+		"  sallyport daemon run --home /srv/sallyport", exactly(), func(cmd *cobra.Command, _ []string) error {
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
+			defer stop()
+			return a.Daemon(ctx, home)
+		})
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return a.cmd("version", "show which build of sallyport this is", `Shows the build of this program and the version of the protocol that it speaks with the daemon. The
+daemon may be of another build, as after an upgrade: "sallyport daemon status" says which.`,
+		`  sallyport version
+  sallyport version --json`, exactly(), func(*cobra.Command, []string) error { return a.build() })
+}
+
+func (a *app) build() error {
+	if !a.document(map[string]any{"build": api.Build(), "api": api.Version}) {
+		fmt.Fprintf(a.Out, "sallyport %s (api %d)\n", api.Build(), api.Version)
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/rule/config"
+)
+
+// spaceWanted is how much room a home should have: base layers are whole trees.
+const spaceWanted = 1 << 30
+
+// spaceNeeded is what the database of a home needs to be written at all.
+const spaceNeeded = 8 << 20
+
+func (a *app) doctorCommand() *cobra.Command {
+	var tries bool
+	var repo string
+	cmd := a.cmd("doctor", "say what works on this machine, and how to mend what does not",
+		`Tries what sallyport needs: the home and its files, git, the sandbox, the agents that are installed.
+In a sandbox it tries what a program there must not be able to do. Each such try has a control: the
+same where nothing forbids it. --self-test shows every try. A change that is stuck is named, too.
+
+In a repository it also says whether changes can be made there, and what the repository's own files
+say that does not count. It writes nothing there.
+
+What does not work comes with a command that mends it, behind fix:.
+
+Exit status: 1 if something is missing that sallyport cannot run without, or if a try in the sandbox
+worked. What it says of a repository does not change the status.`,
+		"  sallyport doctor\n  sallyport doctor --repo ~/src/project\n  sallyport doctor --self-test\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			dir, err := a.repositoryHere(repo)
+			if err != nil {
+				return err
+			}
+			report := a.examine(cmd.Context(), home, dir)
+			unrepeated(report.Checks, tries)
+			code := exitDone
+			for _, c := range report.Checks {
+				if c.Needed && !c.OK {
+					code = exitError
+				}
+			}
+			if !a.document(report) {
+				a.diagnosis(a.sheet(a.Out), home, report)
+				if tries {
+					a.sheet(a.Out).tries(report.Tries)
+				}
+			}
+			return ended(code)
+		})
+	cmd.Flags().StringVar(&repo, "repo", "", "look at the repository that holds `DIR` (default: where you stand)")
+	cmd.Flags().BoolVar(&tries, "self-test", false, "show everything that was tried in a sandbox, and how it failed")
+	return cmd
+}
+
+// unrepeated replaces a fix that is the command which has just been run, by one that shows what the kernel has refused: errors of
+// sandboxes name the doctor. tries says that the self-test was asked for.
+func unrepeated(checks []api.Check, tries bool) {
+	for i, c := range checks {
+		if c.Fix == "sallyport doctor" || tries && c.Fix == "sallyport doctor --self-test" {
+			checks[i].Fix = "sudo dmesg | tail"
+		}
+	}
+}
+
+// tries are what must not work in a sandbox, a line each.
+func (s sheet) tries(all []api.Try) {
+	s.line("")
+	s.line("tried inside a sandbox:")
+	for _, t := range all {
+		mark, control := s.green("fails"), "; it works "+t.Control
+		if !t.Held {
+			mark = s.red("WORKS")
+		}
+		if t.Control == "" {
+			control = "; it works nowhere on this machine, so this try proves little"
+		}
+		s.line("  %s  %s%s", mark, inert.Line(t.Name), inert.Line(control))
+		s.line("         %s", s.dim(inert.Line(t.Detail)))
+	}
+}
+
+// examine looks at the home from here, and asks the daemon for the rest; dir is a folder in a repository, or "".
+func (a *app) examine(ctx context.Context, home, dir string) api.Doctor {
+	checks := []api.Check{writable(home), space(home)}
+	_, err := config.LoadSallyport(home)
+	checks = append(checks, parsed(config.SallyportFile, err))
+	_, err = config.LoadPolicy(home)
+	checks = append(checks, parsed(config.PolicyFile, err))
+	c, err := a.Connect(ctx, home, true)
+	if err != nil && c != nil { // it runs, and is of another build: what it says of the machine holds all the same
+		p := problem.Of(err)
+		checks = append(checks, api.Check{Name: "build", Detail: p.Text, Fix: p.Next})
+		err = nil
+	}
+	var report api.Doctor
+	if err == nil {
+		report, err = c.Doctor(ctx)
+	}
+	if err == nil {
+		checks = append(checks, a.agentChecks(ctx, c)...)
+	}
+	daemon := api.Check{Name: "daemon", OK: err == nil, Needed: true, Detail: "answers"}
+	if err != nil {
+		p := problem.Of(err)
+		daemon.Detail, daemon.Fix = p.Text, p.Next
+	}
+	report.Checks = merged(append(append(checks, daemon), report.Checks...))
+	if err == nil && dir != "" {
+		report.Checks = append(report.Checks, a.repositoryChecks(ctx, c, dir)...)
+	}
+	return report
+}
+
+// agentChecks are a line for each agent that is installed here; what is not is no fault.
+func (a *app) agentChecks(ctx context.Context, c *client.Client) (checks []api.Check) {
+	at, err := a.place()
+	if err != nil {
+		return nil
+	}
+	all, err := c.Agents(ctx, at)
+	if err != nil {
+		p := problem.Of(err)
+		return []api.Check{{Name: "agents", Detail: p.Text, Fix: p.Next}}
+	}
+	for _, one := range all {
+		if !one.Installed {
+			continue
+		}
+		a.keyFound(&one)
+		check := api.Check{Name: "agent " + one.Name, OK: one.Problem == "" && (one.KeyFrom != "" || one.Keyless), Fix: "sallyport agent test " + one.Name}
+		switch {
+		case one.Problem != "":
+			check.Detail = one.Problem
+		case check.OK:
+			check.Detail = strings.TrimSpace("version "+one.Version) + ", its key is there"
+			if one.KeyFrom == "" {
+				check.Detail = strings.TrimSpace("version "+one.Version) + ", its model asks for no key"
+			}
+		default:
+			check.Detail = strings.TrimSpace("version "+one.Version) + ", no key: set " + strings.Join(one.Keys, " or ")
+			check.Fix = "sallyport agent list"
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+// parsed says whether one of the home's files can be read; one that is not there has its defaults.
+func parsed(name string, err error) api.Check {
+	if err == nil {
+		return api.Check{Name: name, OK: true, Needed: true, Detail: "can be read"}
+	}
+	p := problem.Of(err)
+	return api.Check{Name: name, Needed: true, Detail: p.Text, Fix: p.Next}
+}
+
+// merged keeps one check of a name: the first that fails, else the first.
+func merged(checks []api.Check) []api.Check {
+	out := make([]api.Check, 0, len(checks))
+	at := map[string]int{}
+	for _, c := range checks {
+		i, seen := at[c.Name]
+		switch {
+		case !seen:
+			at[c.Name] = len(out)
+			out = append(out, c)
+		case out[i].OK && !c.OK:
+			out[i] = c
+		}
+	}
+	return out
+}
+
+// writable tries the nearest folder of the home that exists; it writes nothing.
+func writable(home string) api.Check {
+	c := api.Check{Name: "home", Needed: true, Detail: home + " can be written"}
+	at := existing(home)
+	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+		c.Detail = fmt.Sprintf("%s cannot be written: %s", at, err)
+		c.Fix = "sallyport --home DIR doctor"
+		return c
+	}
+	c.OK = true
+	return c
+}
+
+func space(home string) api.Check {
+	c := api.Check{Name: "room"}
+	var fs unix.Statfs_t
+	at := existing(home)
+	if err := unix.Statfs(at, &fs); err != nil {
+		c.Detail = fmt.Sprintf("%s: %s", at, err)
+		return c
+	}
+	free := int64(fs.Bavail) * fs.Bsize
+	c.OK = free >= spaceWanted
+	c.Needed = free < spaceNeeded
+	c.Detail = fmt.Sprintf("%s free in %s", size(free), home)
+	if !c.OK {
+		c.Fix = fmt.Sprintf("free some disk space, %s at least, or choose another home with sallyport --home DIR", size(spaceWanted))
+	}
+	return c
+}
+
+// existing is the nearest folder above a path that is there.
+func existing(path string) string {
+	for {
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+func (a *app) diagnosis(s sheet, home string, r api.Doctor) {
+	s.line("home %s, build %s", inert.Path(home), api.Build())
+	a.checkLines(s, r.Checks)
+	if r.Driver == "" {
+		return
+	}
+	uid := "the user's own"
+	if r.OwnUID {
+		uid = "one of its own"
+	}
+	s.line("sandboxes: %s, uid %s, memory limited by %s, frozen by %s", inert.Line(r.Driver), uid, inert.Line(r.Memory), inert.Line(r.Freezer))
+	s.line("workspaces: %s", inert.Line(r.Strategy))
+}
+
+// checkLines are a line for each check, and one with the way out of what is not well.
+func (a *app) checkLines(s sheet, all []api.Check) {
+	for _, c := range all {
+		mark := s.green("ok     ")
+		switch {
+		case !c.OK && c.Needed:
+			mark = s.red("MISSING")
+		case c.Stuck:
+			mark = s.red("STUCK  ")
+		case c.Refused:
+			mark = s.red("REFUSED")
+		case c.Limited:
+			mark = s.yellow("limited")
+		case c.Ignored:
+			mark = s.yellow("ignored")
+		case !c.OK:
+			mark = s.yellow("absent ")
+		}
+		s.line("  %s %s: %s", mark, inert.Line(c.Name), inert.Line(c.Detail))
+		if !c.OK && c.Fix != "" {
+			s.line("          fix: %s", inert.Line(a.command(c.Fix)))
+		}
+	}
+}

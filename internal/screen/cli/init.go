@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/config"
+)
+
+const initLong = `Writes a .sallyport.yaml at the top of the repository, the rules for its changes. It says which
+agent "sallyport run" uses here when you name none, and what becomes of work that breaks a rule.
+Everything else that can be said there is commented out, with its default. The file counts once it
+is committed. No other file is touched.
+
+At a terminal it asks. With --yes, --agent or --strategy, and without a terminal, it takes the
+defaults: the first agent that is installed and whose key is in your environment, and
+direct_worktree. A file that is there already is left as it is; --force shows the difference and
+replaces it.
+
+Then it says whether changes can be made in this repository as it stands, and what the repository's
+own files say that does not count. "sallyport doctor" says that again. The last lines are the
+commands to run next.`
+
+// initFlags are the words of init.
+type initFlags struct {
+	repo, agent, strategy string
+	yes, force            bool
+}
+
+// strategies are how a working agent can be watched, the default first.
+var strategies = []string{"direct_worktree", "shadow_workspace"}
+
+func (a *app) initCommand() *cobra.Command {
+	var f initFlags
+	cmd := a.cmd("init [flags]", "write the .sallyport.yaml of a repository, the rules for its changes", initLong,
+		`  sallyport init
+  sallyport init --yes
+  sallyport init --agent codex --strategy shadow_workspace`,
+		exactly(), func(cmd *cobra.Command, _ []string) error { return a.init(cmd, f) })
+	cmd.Flags().StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent for this repository: `NAME`, or none")
+	cmd.Flags().StringVar(&f.strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "ask nothing, and take the defaults where no flag says otherwise")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace a file that is there already, after showing the difference")
+	return cmd
+}
+
+func (a *app) init(cmd *cobra.Command, f initFlags) error {
+	const next = "sallyport init --help"
+	if f.agent != "" && f.agent != noAgent && !slices.Contains(agent.Names(), f.agent) {
+		return problem.Errorf(problem.Usage, "sallyport agent list", "--agent %q is not one of %s, or none; a repository cannot name a command", f.agent, strings.Join(agent.Names(), ", "))
+	}
+	if f.strategy != "" && !slices.Contains(strategies, f.strategy) {
+		return problem.Errorf(problem.Usage, next, "--strategy %q is none of %s", f.strategy, strings.Join(strategies, ", "))
+	}
+	dir, err := a.here(f.repo)
+	if err != nil {
+		return err
+	}
+	root, err := repositoryTop(dir)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(root, config.RepositoryFile)
+	before, there, err := standing(name)
+	if err != nil {
+		return err
+	}
+	if there && !f.force {
+		return problem.Errorf(problem.Conflict, "sallyport init --force", "there is a %s in %s already; --force shows the difference and replaces it", config.RepositoryFile, inert.Path(root))
+	}
+	choice, err := a.choose(f, a.survey(root))
+	if err != nil {
+		return err
+	}
+	text := config.RepositoryText(choice.agent, choice.strategy)
+	if there && string(before) == text {
+		return a.inited(cmd.Context(), root, choice, "says exactly this already")
+	}
+	if there && !a.json {
+		a.sheet(a.Err).difference(string(before), text)
+	}
+	if err := writeFile(name, text, there); err != nil {
+		return err
+	}
+	return a.inited(cmd.Context(), root, choice, "written")
+}
+
+// repositoryTop finds the work tree that a folder lies in.
+func repositoryTop(dir string) (string, error) {
+	root, err := top(dir)
+	if problem.KindOf(err) == problem.NotFound {
+		return "", problem.Errorf(problem.NotFound, "git init "+inert.Path(dir), "%q is in no git repository, and a %s belongs at the top of one", dir, config.RepositoryFile)
+	}
+	return root, err
+}
+
+// standing reads the file that is there. What is no ordinary file is not touched.
+func standing(name string) (text []byte, there bool, err error) {
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s is not an ordinary file; it is left as it is", inert.Path(name))
+	}
+	if err == nil && info.Size() > config.FileBytesMax {
+		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s has %d bytes, and at most %d are read; it is left as it is", inert.Path(name), info.Size(), config.FileBytesMax)
+	}
+	if err == nil {
+		text, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, true, problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(name), "read what is there: %w", err)
+	}
+	return text, true, nil
+}
+
+// noAgent leaves the agent to who runs.
+const noAgent = "none"
+
+// candidate is an agent as this person has it.
+type candidate struct {
+	agent.Known
+	installed bool
+	key       string // variable in which its key is
+}
+
+// survey looks which agents are here; it starts none.
+func (a *app) survey(root string) []candidate {
+	person := sandbox.Person{Path: a.Getenv("PATH"), Home: a.Getenv("HOME"), Top: root}
+	var all []candidate
+	for _, k := range agent.Table() {
+		c := candidate{Known: k, installed: len(k.Programs) == 0}
+		for _, p := range k.Programs {
+			if _, err := person.Find(p, root); err == nil {
+				c.installed = true
+			}
+		}
+		for _, name := range k.KeyNames() {
+			if c.key == "" && a.Getenv(name) != "" {
+				c.key = name
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// likely is the agent that is taken when nobody chooses: installed, with a key; else one that is installed; else none.
+func likely(all []candidate) string {
+	for _, c := range all {
+		if c.installed && c.key != "" {
+			return c.Name
+		}
+	}
+	for _, c := range all {
+		if c.installed && len(c.Programs) > 0 {
+			return c.Name
+		}
+	}
+	return noAgent
+}
+
+// chosenFile is what goes into the file; "" is left to the default.
+type chosenFile struct{ agent, strategy string }
+
+// choose takes flags, asks a person for what they leave open, or takes the default.
+func (a *app) choose(f initFlags, all []candidate) (chosenFile, error) {
+	ask := a.interactive() && !a.json && !f.yes
+	c := chosenFile{agent: f.agent, strategy: f.strategy}
+	var err error
+	if c.agent == "" {
+		c.agent = likely(all)
+		if ask {
+			c.agent, err = a.pick("which agent shall work on this repository?", c.agent, agentChoices(all))
+		}
+	}
+	if err == nil && c.strategy == "" && ask {
+		c.strategy, err = a.pick("what shall become of files that break a rule while it works?", strategies[0], []option{
+			{strategies[0], "they stay, and the agent is told to correct them"},
+			{strategies[1], "everything returns to the last state that broke none, and the agent is told"},
+		})
+	}
+	if c.agent == noAgent {
+		c.agent = ""
+	}
+	return c, err
+}
+
+func agentChoices(all []candidate) []option {
+	var out []option
+	for _, c := range all {
+		state := "not installed"
+		switch {
+		case c.installed && c.key != "":
+			state = "here, key in $" + c.key
+		case c.installed:
+			state = "here, no key in " + "$" + strings.Join(c.KeyNames(), " or $")
+		}
+		out = append(out, option{c.Name, c.Title + ": " + state})
+	}
+	return append(out, option{noAgent, "name an agent or a command at each run"})
+}
+
+// option is one answer of a few.
+type option struct{ word, meaning string }
+
+// pick asks until an answer is one of the options, by number or word; nothing is the usual one.
+func (a *app) pick(question, usual string, options []option) (string, error) {
+	s := a.sheet(a.Err)
+	s.line("%s", s.bold(question))
+	for i, o := range options {
+		mark := " "
+		if o.word == usual {
+			mark = "*"
+		}
+		s.line(" %s %d  %-16s %s", mark, i+1, o.word, s.dim(o.meaning))
+	}
+	for {
+		word, err := a.prompt(fmt.Sprintf("number or name [%s]: ", usual), nil)
+		if err != nil {
+			fmt.Fprintln(a.Err)
+			return "", problem.Errorf(problem.Usage, "sallyport init --yes", "nothing was chosen, so nothing was written")
+		}
+		word = strings.TrimSpace(word)
+		if word == "" {
+			return usual, nil
+		}
+		if n, err := strconv.Atoi(word); err == nil && n >= 1 && n <= len(options) {
+			return options[n-1].word, nil
+		}
+		if slices.ContainsFunc(options, func(o option) bool { return o.word == word }) {
+			return word, nil
+		}
+		fmt.Fprintf(a.Err, "there is no %s; answer with a number from 1 to %d, or a name\n", inert.Line(word), len(options))
+	}
+}
+
+// inited says what the file says, what a first run would meet, and what to do now.
+func (a *app) inited(ctx context.Context, root string, c chosenFile, what string) error {
+	odd := a.foreseen(ctx, root)
+	if a.document(map[string]any{"path": filepath.Join(root, config.RepositoryFile), "agent": c.agent, "strategy": c.strategy, "checks": odd}) {
+		return nil
+	}
+	s := a.sheet(a.Out)
+	s.line("%s %s", inert.Path(filepath.Join(root, config.RepositoryFile)), what)
+	who := "--agent NAME "
+	if c.agent != "" {
+		s.line("  agent:    %s", c.agent)
+		who = ""
+	}
+	if c.strategy != "" {
+		s.line("  strategy: %s", c.strategy)
+	}
+	a.checkLines(s, odd)
+	s.line("next:")
+	git := "git -C " + inert.Path(root)
+	step := func(command, why string) { s.line("  %-60s %s", command, s.dim("# "+why)) }
+	step(git+" add "+config.RepositoryFile+" && "+git+" commit -m 'Say how changes are made'", "it counts from the commit on")
+	if c.agent == "" {
+		step(a.command("sallyport agent list"), "which agents there are")
+	} else {
+		step(a.command("sallyport agent test "+c.agent), "does it work?")
+	}
+	step(a.command("sallyport run "+who+`"…"`), "in words, what you want")
+	return nil
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+// keysFrom reads the keys that are wanted from the person's environment, and nothing else of it.
+func (a *app) keysFrom(w api.Wanted) api.Keys {
+	keys := api.Keys{}
+	for _, name := range w.Keys {
+		if v := a.Getenv(name); v != "" {
+			keys[name] = api.Key(v)
+		}
+	}
+	return keys
+}
+
+// basesFrom reads where the person's environment says that a model is. A slash at the end says nothing.
+func (a *app) basesFrom(w api.Wanted) map[string]string {
+	bases := map[string]string{}
+	for _, name := range w.Bases {
+		if v := strings.TrimRight(a.Getenv(name), "/"); v != "" {
+			bases[name] = v
+		}
+	}
+	return bases
+}
+
+// envFrom reads what the home's env: for an agent refers to. What is not set is left out: nobody said that it is empty.
+func (a *app) envFrom(w api.Wanted) map[string]string {
+	env := map[string]string{}
+	for _, name := range w.Env {
+		if v := a.Getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	return env
+}
+
+// hand gives the keys of a change's agent again, if this environment has them: a daemon that died has forgotten them. A change that
+// needs none, or has ended, is left alone.
+func (a *app) hand(ctx context.Context, c *client.Client, ref string) error {
+	w, err := c.WantedBy(ctx, ref)
+	if err != nil {
+		return err
+	}
+	keys := a.keysFrom(w)
+	if len(keys) == 0 || w.Change == "" {
+		return nil
+	}
+	err = c.GiveKeys(ctx, w.Change, keys)
+	if problem.KindOf(err) == problem.Conflict { // it has ended, or was taken up by somebody else meanwhile
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+const (
+	changeIDLength = len("chg-1a2b3c4d")
+	shortestPart   = 3      // characters of an id that are looked up without its prefix
+	lookedUp       = 10_000 // changes, newest first
+	namedMax       = 5      // ids that an error lists
+)
+
+// restsOn are the states of the change that a command is about when none is named.
+// A command that is not here wants its change named.
+var restsOn = map[string][]string{
+	"approve APPROVAL|CHANGE":              {api.AwaitingApproval},
+	"refuse APPROVAL|CHANGE --reason TEXT": {api.AwaitingApproval},
+	"show APPROVAL|CHANGE":                 {api.AwaitingApproval},
+	"confirm CHANGE":                       {api.InTrial},
+	"cancel CHANGE":                        open,
+	"redo CHANGE":                          {api.AwaitingApproval},
+	"branch CHANGE [NAME]":                 {api.AwaitingApproval},
+	"pause CHANGE":                         {api.Working},
+	"resume CHANGE":                        {api.Paused, api.Blocked},
+	"watch CHANGE":                         open,
+	"show CHANGE":                          open,
+	"diff CHANGE":                          open,
+	"log CHANGE":                           open,
+	"shell CHANGE":                         open,
+	"list CHANGE":                          open,
+	"now CHANGE":                           {api.Working, api.Paused, api.Blocked},
+}
+
+// open are the states in which something is still to happen to a change.
+var open = slices.DeleteFunc(slices.Clone(states), api.Final)
+
+// takesChange reports whether the first word of a usage line is the id of a change.
+func takesChange(use string) bool {
+	_, words, _ := strings.Cut(use, " ")
+	first, _, _ := strings.Cut(words, " ")
+	return first == "CHANGE" || first == "APPROVAL|CHANGE"
+}
+
+// unnamed reports whether the home has to be asked which change the words of a command mean: the
+// id was left out, or only its beginning is there.
+func unnamed(use string, words []string) bool {
+	switch {
+	case !takesChange(use):
+		return false
+	case len(words) == 0:
+		return restsOn[use] != nil
+	}
+	return isPart(words[0])
+}
+
+// isPart reports whether a word may be the beginning of an id, and is not a whole one.
+func isPart(word string) bool {
+	body, prefixed := word, false
+	for _, prefix := range []string{"chg-", "apr-"} {
+		if rest, ok := strings.CutPrefix(word, prefix); ok {
+			body, prefixed = rest, true
+		}
+	}
+	if strings.Trim(body, "0123456789abcdefghijklmnopqrstuvwxyz") != "" || len(body) >= changeIDLength-len("chg-") {
+		return false
+	}
+	return prefixed && body != "" || len(body) >= shortestPart
+}
+
+// wholeWords returns the words with the whole id in the place of what was left out or cut short.
+func (a *app) wholeWords(ctx context.Context, use string, words []string) ([]string, error) {
+	if !unnamed(use, words) {
+		return words, nil
+	}
+	c, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(words) == 0 {
+		verb, _, _ := strings.Cut(use, " ")
+		one, err := a.only(ctx, c, verb, restsOn[use])
+		return []string{one}, err
+	}
+	whole, err := wholeID(ctx, c, words[0], strings.Contains(use, "APPROVAL"))
+	if err != nil {
+		return nil, err
+	}
+	return append([]string{whole}, words[1:]...), nil
+}
+
+// only returns the one change that a command can be about. None and several are two answers.
+func (a *app) only(ctx context.Context, c *client.Client, verb string, states []string) (string, error) {
+	rows, err := c.Changes(ctx, client.Filter{States: states, Limit: lookedUp})
+	if err != nil {
+		return "", err
+	}
+	switch len(rows) {
+	case 0:
+		return "", problem.Errorf(problem.NotFound, "sallyport change list", "there is no change to %s: none is %s", verb, either(states))
+	case 1:
+		if !a.json {
+			fmt.Fprintf(a.Err, "%s %s\n", rows[0].ID, inert.Line(firstLine(rows[0].Text)))
+		}
+		return rows[0].ID, nil
+	}
+	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes could be meant by %s; name one: %s", len(rows), verb, listed(rows))
+}
+
+// either joins the states of open changes in words.
+func either(of []string) string {
+	if len(of) == len(open) {
+		return "under way"
+	}
+	return strings.Join(of, " or ")
+}
+
+func listed(rows []api.Change) string {
+	var names []string
+	for i, r := range rows {
+		if i == namedMax {
+			names = append(names, fmt.Sprintf("and %d more", len(rows)-namedMax))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", r.ID, inert.Line(clip(firstLine(r.Text), 40))))
+	}
+	return strings.Join(names, ", ")
+}
+
+// wholeID returns the id that begins with part. A part that begins none is returned as it is.
+func wholeID(ctx context.Context, c *client.Client, part string, approvals bool) (string, error) {
+	var found []string
+	add := func(id, prefix string) {
+		if strings.HasPrefix(id, part) || strings.HasPrefix(id, prefix+part) {
+			found = append(found, id)
+		}
+	}
+	rows, err := c.Changes(ctx, client.Filter{Limit: lookedUp})
+	if err != nil {
+		return "", err
+	}
+	for _, r := range rows {
+		add(r.ID, "chg-")
+	}
+	if approvals {
+		asked, err := c.Approvals(ctx, false)
+		if err != nil {
+			return "", err
+		}
+		for _, q := range asked {
+			add(q.ID, "apr-")
+		}
+	}
+	switch len(found) {
+	case 0:
+		return part, nil
+	case 1:
+		return found[0], nil
+	}
+	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q begins %d ids: %s", part, len(found), strings.Join(found[:min(len(found), namedMax)], ", "))
+}

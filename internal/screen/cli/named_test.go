@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"sallyport/internal/door/api"
+)
+
+func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.question = waiting()
+	d.detail.Change.State = api.AwaitingApproval
+	whole := d.detail.Change.ID
+	d.others = []api.Change{{ID: "chg-zz000002", State: api.Working, Text: "another"}, {ID: "chg-zz000003", State: api.Finalized}}
+
+	if got := d.cli("approval", "show"); got.code != exitDone || !strings.Contains(got.out, whole) {
+		t.Errorf("the one that waits is not shown: %+v", got)
+	}
+	if got := d.cli("refuse", "--reason", "no"); got.code != exitDone || !strings.Contains(d.told(), "refuse ") {
+		t.Errorf("the one that waits is not refused: %+v", got)
+	}
+	if got := d.cli("change", "pause"); !strings.HasPrefix(got.err, "chg-zz000002 another\n") || got.code != exitDone {
+		t.Errorf("the one that works is not paused, or not named: %+v", got)
+	}
+
+	// Of several none is chosen, and all are named. Where none is, that is said.
+	if got := d.cli("change", "show"); got.code != exitUsage || !strings.Contains(got.err, whole) || !strings.Contains(got.err, "chg-zz000002 (another)") || strings.Contains(got.err, "chg-zz000003") {
+		t.Errorf("two are under way: %+v", got)
+	}
+	if got := d.cli("confirm"); got.code != exitError || !strings.Contains(got.err, "there is no change to confirm: none is in_trial") {
+		t.Errorf("none is on trial: %+v", got)
+	}
+
+	// What has landed and is kept is not guessed.
+	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "there is no change to rollback: none is in_trial") {
+		t.Errorf("none is on trial: %+v", got)
+	}
+	if got := d.cli("change", "cancel"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant by cancel") {
+		t.Errorf("two are under way: %+v", got)
+	}
+	if got := d.cli("rollback", "--smart"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-zz000002 another\n") || !strings.Contains(d.told(), `put back {"violating":true}`) {
+		t.Errorf("the one that works is not restored: %+v, told %s", got, d.told())
+	}
+}
+
+func TestTheChangeOnTrialIsRolledBackAndTheOneUnderWayCancelledWithoutAnID(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.accepted = onTrial(), onTrial().Change
+	d.others = []api.Change{{ID: "chg-zz000003", State: api.Finalized}}
+	d.after = func(call string) {
+		if strings.HasPrefix(call, "rollback ") {
+			d.detail.Change.State = api.RolledBack
+		}
+	}
+	if got := d.cli("rollback"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-00000001 make the test pass\n") || !strings.Contains(d.told(), "rollback {") {
+		t.Errorf("%+v, told %s", got, d.told())
+	}
+
+	d = newDaemon(t)
+	d.detail.Change = api.Change{ID: "chg-00000001", State: api.Working}
+	d.after = func(call string) {
+		if strings.HasPrefix(call, "cancel ") {
+			d.detail.Change.State = api.Cancelled
+		}
+	}
+	if got := d.cli("change", "cancel"); got.code != exitDone || !strings.Contains(d.told(), "cancel {") {
+		t.Errorf("%+v, told %s", got, d.told())
+	}
+}
+
+func TestTheBeginningOfAnIDIsEnoughWhereOnlyOneBeginsSo(t *testing.T) {
+	d := newDaemon(t)
+	d.detail = finalized()
+	d.detail.Change.ID = "chg-ab000001"
+	d.others = []api.Change{{ID: "chg-zz000002", State: api.Working}, {ID: "chg-zz000003", State: api.Working}}
+
+	for _, word := range []string{"chg-ab", "ab0", "chg-a", "ab000001"} {
+		got := d.cli("change", "show", word)
+		if short := len(word) < 8; short != (got.code == exitDone) {
+			t.Errorf("%s: %+v", word, got)
+		}
+	}
+	if got := d.cli("change", "show", "ab"); got.code != exitUsage {
+		t.Errorf("two letters are no beginning: %+v", got)
+	}
+	if got := d.cli("change", "pause", "zz0"); got.code != exitUsage || !strings.Contains(got.err, `"zz0" begins 2 ids: chg-zz000002, chg-zz000003`) {
+		t.Errorf("two begin so: %+v", got)
+	}
+	if got := d.cli("change", "pause", "zzz"); got.code != exitUsage || !strings.Contains(got.err, `"zzz" is not the id of a change`) {
+		t.Errorf("none begins so: %+v", got)
+	}
+}

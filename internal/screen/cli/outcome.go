@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/door/api"
+)
+
+// outcome tells where a change came to rest, and returns the exit status for it.
+func (a *app) outcome(d api.Detail, how manner) error {
+	code := exitOf(d.Change)
+	if d.Change.State == how.wanted {
+		code = exitDone
+	}
+	if a.json {
+		a.line(event{Event: "result", Detail: &d, Exit: &code})
+		return ended(code)
+	}
+	c, s := d.Change, a.sheet(a.Out)
+	switch c.State {
+	case api.Finalized:
+		a.landed(s, d)
+	case api.InTrial:
+		if c.Trial.Asks() {
+			a.tried(s, c)
+		} else {
+			a.ended(c)
+		}
+	case api.RolledBack:
+		s.wentBack(c)
+	case api.AwaitingApproval:
+		if c.Problem != "" { // landing was refused; it waits again
+			if p := d.Proposal; p != nil && p.Card.ChecksOn != nil {
+				s.checks(p.Card)
+			}
+			if p := d.Proposal; p != nil && p.Card.MarksOn != nil {
+				s.marks(p.Card)
+			}
+			a.say(fmt.Sprintf("%s was not landed: %s", c.ID, c.Reason), c.Next)
+		} else if d.Proposal != nil {
+			s.card(c.ID, *d.Proposal)
+		}
+		a.waits(s, c.ID, d.Proposal)
+		if how.silent != "" {
+			s.line("  you are not asked here: %s", how.silent)
+		}
+	default:
+		if d.Proposal != nil && c.State == api.Failed {
+			s.checks(d.Proposal.Card) // with the last words of the one that said no
+		}
+		a.ended(c)
+		if c.State == api.Blocked {
+			a.blocked(c.ID)
+		}
+	}
+	a.hint(d)
+	return ended(code)
+}
+
+// wentBack says what took a change back.
+func (s sheet) wentBack(c api.Change) {
+	by := ""
+	if c.RevertedBy != "" {
+		by = " by " + c.RevertedBy
+	}
+	s.line("%s %s%s", c.ID, s.yellow("rolled back"), by)
+	if t := c.Trial; t != nil && t.Say != "" && by == "" {
+		s.line("%s", inert.Line(t.Say))
+	}
+}
+
+// landed names branch and commit, and the way back.
+func (a *app) landed(s sheet, d api.Detail) {
+	c := d.Change
+	if d.Landing == nil || d.Landing.Commit == "" {
+		reason := c.Reason
+		if reason == "" {
+			reason = "nothing was changed"
+		}
+		s.line("%s %s: %s", c.ID, s.green("ended"), inert.Line(reason))
+		return
+	}
+	what := ""
+	if p := d.Proposal; p != nil {
+		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
+	}
+	s.line("%s %s on %s as %s%s", c.ID, s.green("landed"), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)
+	if l := d.Landing; l.Checked != "" && d.Proposal != nil && l.Tree != d.Proposal.Tree {
+		s.line("  %s had moved: the checks ran again, and passed, on what landed (tree %s)", inert.Path(l.Branch), short(l.Checked))
+	}
+	if c.Reason != "" {
+		s.rows("  "+s.yellow("note:")+" ", "        ", inert.Line(c.Reason))
+	}
+	if c.Reverts != "" {
+		s.line("  %s is rolled back", c.Reverts)
+		return
+	}
+	s.line("  roll back: %s", a.command("sallyport rollback "+c.ID))
+}
+
+// waits says how to answer.
+func (a *app) waits(s sheet, change string, p *api.Proposal) {
+	s.line("%s %s for a person", change, s.yellow("waits"))
+	approve := "sallyport approve " + change
+	if p != nil && p.Card.MarksWord {
+		approve += " --marked"
+	}
+	redo := p != nil && p.Card.Kind == "edit" && p.Card.Moved != nil
+	if redo && len(p.Card.Drift) > 0 { // as it stands it does not land
+		s.line("  redo:    %s", a.command("sallyport change redo "+change))
+	}
+	s.line("  approve: %s", a.command(approve))
+	s.line("  refuse:  %s", a.command("sallyport refuse "+change+` --reason "…"`))
+	s.line("  look:    %s", a.command("sallyport change diff "+change))
+	if redo && len(p.Card.Drift) == 0 && p.Card.ChecksOn != nil {
+		s.line("  redo:    %s", a.command("sallyport change redo "+change))
+	}
+}
+
+// blocked says what a person can do for an agent that the host stopped (SV-091).
+func (a *app) blocked(change string) {
+	s := a.sheet(a.Err)
+	s.line("  review state:     %s", a.command("sallyport checkpoint list "+change))
+	s.line("  force checkpoint: %s", a.command("sallyport checkpoint now "+change))
+	s.line("  terminate agent:  %s", a.command("sallyport change cancel "+change))
+}
+
+// ended says why a change came to nothing.
+func (a *app) ended(c api.Change) {
+	text := c.ID + " " + c.State
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	next := c.Next
+	if next == "" {
+		next = "sallyport change show " + c.ID
+	}
+	a.say(text, next)
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+// Program is what the command line stands on.
+type Program struct {
+	In     io.Reader
+	Out    io.Writer // results
+	Err    io.Writer // progress and errors
+	Getenv func(string) string
+	Dir    func() (string, error) // where the person stands
+	// Connect returns a client of the home's daemon; start says whether to start one where none runs.
+	Connect func(ctx context.Context, home string, start bool) (*client.Client, error)
+	// Daemon serves a home in the foreground until ctx ends.
+	Daemon func(ctx context.Context, home string) error
+	// Uninstall removes what a home's sallyport has left in a repository, or with "" everywhere, if agree says so of what it found.
+	Uninstall func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error)
+}
+
+// System is the program as the shell starts it.
+func System(daemon func(ctx context.Context, home string) error) Program {
+	return Program{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Dir: os.Getwd, Daemon: daemon,
+		Connect: func(ctx context.Context, home string, start bool) (*client.Client, error) {
+			if !start {
+				return client.Me().Dial(ctx, home)
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			return client.Starter{Person: client.Me(), Self: self}.Ensure(ctx, home)
+		},
+	}
+}
+
+// terminal returns the descriptor of a stream that is a terminal.
+func terminal(stream any) (int, bool) {
+	f, ok := stream.(*os.File)
+	if !ok || f == nil {
+		return -1, false
+	}
+	fd := int(f.Fd())
+	return fd, term.IsTerminal(fd)
+}
+
+// foreground reports whether this process may read from the terminal: a job in the background would be stopped.
+func foreground(fd int) bool {
+	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// interactive reports whether a person can be asked: they see what is said and can answer.
+func (p Program) interactive() bool { return p.whyNotAsked() == "" }
+
+// whyNotAsked says why nobody can be asked here; "" if somebody can.
+func (p Program) whyNotAsked() string {
+	in, ok := terminal(p.In)
+	switch {
+	case !ok:
+		return "standard input is not a terminal"
+	case !foreground(in):
+		return "this command runs in the background of its terminal"
+	}
+	if _, ok := terminal(p.Err); !ok {
+		return "standard error is not a terminal"
+	}
+	return ""
+}
+
+// width is how many columns a stream has; 100 where it is no terminal.
+func width(stream any) int {
+	if fd, ok := terminal(stream); ok {
+		if cols, _, err := term.GetSize(fd); err == nil && cols > 0 {
+			return min(max(cols, 20), 160)
+		}
+	}
+	return 100
+}

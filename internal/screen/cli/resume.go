@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+// oneIdentity takes the identity of a session as the only word.
+func oneIdentity(words []string) error {
+	if err := exactly("IDENTITY")(words); err != nil {
+		return err
+	}
+	_, err := id.ParseSession(words[0])
+	if err != nil && id.KindOf(words[0]) == "change" {
+		return problem.Errorf(problem.Usage, "sallyport change resume "+inert.Path(words[0]), "%q is a change; resume takes the identity of a session (sh-1a2b3)", words[0])
+	}
+	return err
+}
+
+// executionMode checks --execution-mode for a command, a script or an agent (SV-001).
+func executionMode(mode, next string) error {
+	switch mode {
+	case "", api.Interactive:
+		return nil
+	case api.Deterministic:
+		return problem.Errorf(problem.Usage, next, "--execution-mode deterministic is refused: an agent or a command edits files as it works, and only the interactive mode can watch that")
+	}
+	return problem.Errorf(problem.Usage, next, "--execution-mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var mode string
+	var output bool
+	cmd := a.cmd("resume IDENTITY", "let the agent of a change that has ended or stands still go on", `Lets the agent of a session go on, also when its change has failed, was cancelled or was refused. If
+it was paused or blocked, it goes on from there. Otherwise a new run begins with the session's
+identity, its transcript and its last tree. The key of the agent's model is read from your
+environment.
+
+Then it follows the change, as run does, and a new card follows. A change of "run --approve yes"
+that has had no card yet lands without one, once rules and checks pass. To decide on it first, run
+the request again with --approve later instead. "sallyport change show CHANGE"
+names the identity, and so does "run" at its end.
+
+Exit status: 0 when it has landed, 3 when it waits for you; else that of where it came to rest.`,
+		"  sallyport resume sh-1a2b3\n  sallyport resume sh-1a2b3 --output", oneIdentity,
+		func(cmd *cobra.Command, words []string) error {
+			if err := executionMode(mode, "sallyport resume --help"); err != nil {
+				return err
+			}
+			return a.takenUp(cmd.Context(), words[0], "", output, func(c *client.Client, keys api.Keys) (api.Change, error) {
+				return c.ResumeSession(cmd.Context(), words[0], api.Resume{ExecutionMode: mode, Keys: keys})
+			})
+		})
+	cmd.Flags().StringVar(&mode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
+	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")
+	return cmd
+}
+
+func (a *app) changeRedo() *cobra.Command {
+	var approve string
+	var output bool
+	cmd := a.cmd("redo CHANGE", "apply a change to its branch as it is now, and ask again",
+		`Applies the edits of a change to the branch as it is now. Use it when the branch has moved or a
+check failed, for a change that waits for approval, or that had a card and ended without landing.
+If a rule stopped it before it had a card, "sallyport resume IDENTITY" lets its agent go on instead.
+
+If all edits fit, the checks run and a new card follows. If not, or if a check has failed, the agent
+goes on there and is told why. A program that reads no messages runs again from the beginning.
+
+If its agent had not begun, because the setup failed or something else stood in its way, it begins
+now, the setup included.
+
+Nothing lands without your yes to the new card, and the old card is void. What was there before is
+kept: "sallyport checkpoint list CHANGE" shows it. It follows the change, as run does.
+
+Exit status: 0 when it has landed, 3 when it waits for you; else that of where it came to rest.`,
+		"  sallyport change redo chg-1a2b3c4d\n  sallyport change redo chg-1a2b3c4d --approve later", oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			if approve == "yes" {
+				return problem.Errorf(problem.Usage, "sallyport change redo --help", "what is done again is shown first: --approve yes is none of ask, later")
+			}
+			mode, err := a.approveMode(approve)
+			if err != nil {
+				return err
+			}
+			return a.takenUp(cmd.Context(), words[0], mode, output, func(c *client.Client, keys api.Keys) (api.Change, error) {
+				return c.Redo(cmd.Context(), words[0], api.Redo{Keys: keys})
+			})
+		})
+	cmd.Flags().StringVar(&approve, "approve", "", "`MODE`: ask (the default at a terminal) or later")
+	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")
+	return cmd
+}
+
+// takenUp has a change taken up again, with the key of its agent if this environment has it, and follows it. Without a mode what was
+// approved beforehand stays so.
+func (a *app) takenUp(ctx context.Context, ref, mode string, output bool, take func(*client.Client, api.Keys) (api.Change, error)) error {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	w, err := c.WantedBy(ctx, ref)
+	if err != nil {
+		return err
+	}
+	change, err := take(c, a.keysFrom(w))
+	if err != nil {
+		return err
+	}
+	a.accepted(change)
+	if mode == "" && change.Approve == "yes" {
+		mode = "yes"
+	}
+	if mode, err = a.approveMode(mode); err != nil {
+		return err
+	}
+	return a.see(ctx, c, change.ID, a.manner(mode, output))
+}
+
+// again is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
+func (a *app) again(d api.Detail) (label, command string) {
+	c := d.Change
+	if c.Kind == "revert" {
+		return "", ""
+	}
+	switch c.State {
+	case api.Failed, api.Cancelled, api.Rejected, api.Paused, api.Blocked:
+		if n := len(d.Sessions); n > 0 {
+			if _, err := id.ParseSession(d.Sessions[n-1].ID); err == nil {
+				return "resume", a.command("sallyport resume " + d.Sessions[n-1].ID)
+			}
+		} else if redo := "sallyport change redo " + c.ID; api.Final(c.State) && c.Next != redo { // its agent has not begun
+			return "begin again", a.command(redo)
+		}
+	}
+	return "", ""
+}
+
+// hint says how a change can go on, if it can.
+func (a *app) hint(d api.Detail) {
+	if label, command := a.again(d); command != "" && !a.json {
+		fmt.Fprintf(a.Err, "%s: %s\n", label, inert.Line(command))
+	}
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/problem"
+)
+
+const rootLong = `Let a coding agent work on a copy of your repository. You see the diff, your checks run on it, and
+nothing lands until you say so. What has landed can be undone byte for byte. On trial, sallyport
+rolls it back by itself if the new version does not answer or nobody confirms.
+
+A daemon does the work, one for each home. A command that needs it starts it, and it ends by itself
+after 15 minutes with nothing to do. Closing the terminal or killing the daemon loses nothing:
+"sallyport change watch CHANGE" shows the change again.`
+
+// root builds the whole tree of commands.
+func (a *app) root() *cobra.Command {
+	var build bool
+	root := &cobra.Command{
+		Use: "sallyport", Short: "let a coding agent work on a copy, and land what you approve", Long: rootLong,
+		Example: `  sallyport doctor                                   # does all work here?
+  sallyport init                                     # rules for this repository
+  sallyport run --agent codex "make the tests pass" --check "go test ./..."
+  sallyport status                                   # what waits for you
+  sallyport approve chg-1a2b3c4d
+  sallyport rollback chg-1a2b3c4d`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(cmd *cobra.Command, words []string) error { return unknownCommand(cmd, words) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if build {
+				return a.build()
+			}
+			return cmd.Help()
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.homeFlag, "home", "", "`DIR` where sallyport keeps its state, not the repository (default $SALLYPORT_HOME, else $XDG_STATE_HOME/sallyport or ~/.local/state/sallyport; for root /var/lib/sallyport)")
+	flags.BoolVar(&a.json, "json", false, "answer in JSON: one document, or one a line for what comes bit by bit")
+	root.Flags().BoolVar(&build, "version", false, "show which build of sallyport this is")
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetUsageTemplate(usageTemplate(root))
+	a.commands(root)
+	strict(root)
+	a.chosen(root)
+	return root
+}
+
+// commands adds every command to the root, by what a person wants of it.
+func (a *app) commands(root *cobra.Command) {
+	add := func(title string, all ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, c := range all {
+			c.GroupID = title
+		}
+		root.AddCommand(all...)
+	}
+	add("Let an agent work:",
+		a.initCommand(), follows(a.runCommand()), follows(a.resumeCommand()),
+		group("agent", "which agents there are, and whether one works", agentLong, a.agentList(), a.agentTest()),
+		group("change", "look at a change, or act on it", changeLong,
+			a.changeList(), a.changeShow(), follows(a.changeWatch()), a.changeDiff(), a.changeLog(), a.changeTell(), a.changePause(), a.changeResume(),
+			follows(a.changeRedo()), follows(a.changeCancel()), a.changeShell(), a.changeExport(), a.changeBranch()),
+		group("checkpoint", "the recorded states of a change's work", checkpointLong,
+			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointExport(), a.checkpointNow()))
+	add("Decide what lands and what stays:",
+		a.statusCommand(), follows(a.approveCommand()), a.refuseCommand(), follows(a.confirmCommand()), follows(a.rollbackCommand()),
+		group("approval", "what waits for your yes or no", approvalLong, a.approvalList(), a.approvalShow()),
+		group("target", "how your code is restarted and probed once a change has landed", targetLong, a.targetShow(), a.targetTrust(), a.targetDistrust()))
+	add("Look after it:",
+		a.doctorCommand(), a.statsCommand(), a.gcCommand(), a.uninstallCommand(),
+		group("audit", "who did what and when, and whether that record is whole", auditLong, a.auditList(), a.auditVerify(), a.auditExport()),
+		group("secret", "secrets in your own files", secretLong, a.secretScan()),
+		group("daemon", "the process that does the work of a home", daemonLong, a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()))
+	root.AddCommand(a.versionCommand())
+}
+
+// What the nouns are.
+const (
+	agentLong = `An agent is a program that edits files. "sallyport run --agent NAME" starts it in a sandbox, on a
+copy of the repository. These commands say which agents there are, and whether one works here.`
+
+	changeLong = `A change is one piece of work, from your request to its end. "sallyport run" makes one. These
+commands show what it does, and act on it while it works. None of them lands it: "sallyport approve"
+does.
+
+An id may be cut short, and left out where only one change can be meant.`
+
+	checkpointLong = `A checkpoint is the work of a change as it was recorded and judged at one moment: every half minute
+while the agent works, after many changes, and at its end. Only a valid one can be offered to you.`
+
+	approvalLong = `An approval is the question about one change: may exactly this land? These commands show what is
+asked. "sallyport approve" and "sallyport refuse" answer it.`
+
+	targetLong = `A target says how the code of a repository is restarted when a change has landed, how to probe
+whether it answers, and how long you have to confirm it. docs/targets.md tells how to write one.`
+
+	auditLong = `The audit is the record of who did what and when. Entries are only ever added, each bound to the one
+before by its hash, so that it shows when one was altered or removed.`
+
+	secretLong = `Every change is scanned for secrets before it is offered, and one that adds a secret does not land.
+This looks through your own files with the same rules.`
+
+	daemonLong = `The daemon does the work of one home. You hardly need these commands: any command that needs the
+daemon starts it, and it ends by itself after 15 minutes with nothing to do.`
+)
+
+// unknownCommand refuses a first word that names no command, with the one that was likely meant.
+func unknownCommand(root *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	next, near := "sallyport --help", near(root, words[0])
+	if len(near) == 0 {
+		near = verbsNamed(root, words[0])
+	}
+	if len(near) == 1 {
+		next = "sallyport " + near[0] + " --help"
+	}
+	return problem.Errorf(problem.Usage, next, "there is no command %q%s", words[0], meant(near))
+}
+
+// verbsNamed returns the commands whose verb is a word that was typed without its noun.
+func verbsNamed(root *cobra.Command, word string) (all []string) {
+	for _, noun := range root.Commands() {
+		for _, verb := range noun.Commands() {
+			if verb.Name() == word {
+				all = append(all, noun.Name()+" "+word)
+			}
+		}
+	}
+	return all
+}
+
+// near returns the commands below cmd that a mistyped word may mean.
+func near(cmd *cobra.Command, word string) []string {
+	cmd.SuggestionsMinimumDistance = 2 // letters that may differ
+	if len(word) < 5 {
+		cmd.SuggestionsMinimumDistance = 1
+	}
+	return cmd.SuggestionsFor(word)
+}
+
+// meant asks whether one of several commands was meant; "" for none, and for one, which is the next step.
+func meant(near []string) string {
+	if len(near) < 2 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// followsNote is on commands that follow a change: they end with any of the exit statuses.
+const followsNote = "follows"
+
+// follows marks a command that ends with the status of where its change came to rest.
+func follows(c *cobra.Command) *cobra.Command {
+	c.Annotations = map[string]string{followsNote: "yes"}
+	return c
+}
+
+// helpColumns is how wide help is; a terminal of a usual width does not break it again.
+const helpColumns = "100"
+
+// usageTemplate is cobra's own, with lines that are broken where a terminal would, and the exit statuses below.
+func usageTemplate(c *cobra.Command) string {
+	flags := strings.NewReplacer(".LocalFlags.FlagUsages ", ".LocalFlags.FlagUsagesWrapped "+helpColumns+" ",
+		".InheritedFlags.FlagUsages ", ".InheritedFlags.FlagUsagesWrapped "+helpColumns+" ")
+	all := `{{if or (not .HasParent) .Annotations.` + followsNote + `}}`
+	return flags.Replace(c.UsageTemplate()) + "\n" + all + "Exit status:\n" + exitTable() + "{{else}}" + exitLine + "{{end}}"
+}

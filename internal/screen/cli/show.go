@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/door/api"
+)
+
+func (a *app) changeShow() *cobra.Command {
+	return a.cmd("show CHANGE", "tell the story of a change, from the request to where it stands", `Tells the story of a change: what was asked and by whom, what it does to the files, its checks, what
+happened when, what it asked of the network, what its models used, and where it stands. The last
+lines name the commands to run next, and the identity of its agent's session.
+
+Without an id it shows the one change that is under way.`,
+		`  sallyport change show
+  sallyport change show chg-1a2b3c4d
+  sallyport change show chg-1a2b3c4d --json`, oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d, err := c.Show(cmd.Context(), words[0])
+			if err != nil || a.document(d) {
+				return err
+			}
+			entries, err := c.Audit(cmd.Context(), words[0], 0, 0)
+			if err != nil {
+				return err
+			}
+			a.story(a.sheet(a.Out), d, entries)
+			return nil
+		})
+}
+
+// story tells a change from its request to where it stands.
+func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
+	c := d.Change
+	s.line("%s  %s  %s", s.bold(c.ID), s.state(c.State), s.dim("moved "+ago(c.Moved, s.now)))
+	s.asked(c)
+	if p := d.Proposal; p != nil {
+		s.line("")
+		s.line("what it does:")
+		s.picture(p.Card)
+		s.marks(p.Card)
+		s.list("what it gains or loses", p.Card.Reach, s.yellow("!"))
+		s.checks(p.Card)
+		s.leftOver(p.Card.LeftOver)
+		if c.State == api.AwaitingApproval {
+			s.moved(p.Card)
+			s.list("why it cannot land as it stands", p.Card.Drift, s.red("!"))
+		}
+	} else if n := len(d.Checkpoints); n > 0 {
+		s.line("")
+		s.line("what its last checkpoint holds:")
+		s.files(d.Checkpoints[n-1])
+	}
+	s.happened(d, entries)
+	s.network(d.Asked)
+	s.used(d.Usage)
+	s.trial(c)
+	s.stands(a, d)
+}
+
+// asked is the request.
+func (s sheet) asked(c api.Change) {
+	for line := range strings.Lines(inert.Block(strings.TrimSpace(c.Text), 2<<10)) {
+		s.line("  %s", strings.TrimRight(line, "\n"))
+	}
+	s.line("")
+	s.line("asked by %s, for %s in %s", inert.Line(c.By.Name), inert.Path(c.Branch), inert.Path(c.Repo))
+	if c.Base != "" {
+		s.line("from commit %s", short(c.Base))
+	}
+	if len(c.Argv) > 0 {
+		s.line("program: %s", clip(inert.Command(c.Argv), 400))
+	}
+	if c.Reverts != "" {
+		s.line("undoes %s", c.Reverts)
+	}
+	for _, l := range []struct {
+		name  string
+		words []string
+	}{{"may change", c.Allow}, {"may not change", c.Forbid}, {"set up by", c.Setup}, {"must pass", c.Checks}, {"may reach", c.Egress}} {
+		for _, w := range l.words {
+			s.line("%s: %s", l.name, inert.Line(w))
+		}
+	}
+}
+
+// files lists a checkpoint's paths and what is wrong with them.
+func (s sheet) files(c api.Checkpoint) {
+	s.verdict(c)
+	s.paths(c.Files, c.Total)
+	s.violations(c, violationsShown)
+	s.leftOver(c.LeftOver)
+}
+
+// happened is the change's audit with how each session ended, in the order it happened.
+func (s sheet) happened(d api.Detail, entries []api.Entry) {
+	type moment struct {
+		at   time.Time
+		text string
+	}
+	moments := make([]moment, 0, len(entries)+len(d.Sessions))
+	for _, e := range entries {
+		text := inert.Line(e.Verb)
+		if e.Subject != "" && e.Subject != e.Change {
+			text += " " + inert.Line(e.Subject)
+		}
+		if e.Actor.Kind != "host" {
+			text += " by " + inert.Line(e.Actor.Name)
+		}
+		if e.Reason != "" {
+			text += ": " + clip(inert.Line(e.Reason), 200)
+		}
+		moments = append(moments, moment{e.At, text})
+	}
+	slices.SortStableFunc(moments, func(x, y moment) int { return x.at.Compare(y.at) })
+	if len(moments) == 0 {
+		return
+	}
+	s.line("")
+	s.line("what happened:")
+	day := ""
+	for _, m := range moments {
+		local := m.at.Local()
+		if today := local.Format("2006-01-02"); today != day {
+			day = today
+			s.line("  %s", s.dim(day))
+		}
+		s.line("  %s  %s", local.Format("15:04:05"), m.text)
+	}
+	for _, run := range d.Sessions {
+		s.line("  session %s: %s", inert.Line(run.ID), exitText(run, d.Change.State, s.now))
+	}
+}
+
+// exitText says how a session ended.
+func exitText(run api.Session, state string, now time.Time) string {
+	switch {
+	case run.Ended == nil && !api.Final(state):
+		return "working since " + duration(now.Sub(run.Started))
+	case run.Exit == nil && run.Reason != "":
+		return clip(inert.Line(run.Reason), 200)
+	case run.Exit == nil || run.Ended == nil:
+		return "interrupted: nobody saw its end"
+	}
+	took := " after " + duration(run.Ended.Sub(run.Started))
+	if run.Reason != "" { // of its last turn
+		took += ": " + clip(inert.Line(run.Reason), 200)
+	}
+	switch e := run.Exit; {
+	case e.Limit != nil:
+		return fmt.Sprintf("ended by the limit %s of %s (%s)%s", inert.Line(e.Limit.Name), inert.Line(e.Limit.Value), inert.Line(e.Limit.Observed), took)
+	case e.Signal != "":
+		return "ended by " + inert.Line(e.Signal) + took
+	default:
+		return fmt.Sprintf("exit status %d%s", e.Code, took)
+	}
+}
+
+// stands is where the change is now and what can be done about it.
+func (s sheet) stands(a *app, d api.Detail) {
+	c := d.Change
+	s.line("")
+	switch c.State {
+	case api.Finalized:
+		a.landed(s, d)
+		return
+	case api.AwaitingApproval:
+		if c.Problem != "" {
+			s.line("%s %s", s.red("not landed:"), inert.Line(c.Reason))
+		}
+		a.waits(s, c.ID, d.Proposal)
+		return
+	case api.RolledBack:
+		s.wentBack(c)
+		return
+	case api.InTrial:
+		if c.Trial.Asks() {
+			s.line("%s", inert.Line(c.Trial.Say))
+			a.tried(s, c)
+			return
+		}
+	}
+	if c.Reason != "" {
+		s.line("%s: %s", s.state(c.State), inert.Line(c.Reason))
+	}
+	if p := d.Progress; p != nil {
+		s.line("so far: %s changed, %s of output", count(p.FilesChanged, "file"), size(p.OutputBytes))
+	}
+	switch {
+	case c.Next == "sallyport change show "+c.ID: // this is what it shows
+	case c.Next != "":
+		s.line("next: %s", inert.Line(a.command(c.Next)))
+	case !api.Final(c.State):
+		s.line("next: %s", a.command("sallyport change watch "+c.ID))
+	}
+	if label, command := a.again(d); command != "" {
+		s.line("%s: %s", label, inert.Line(command))
+	}
+}

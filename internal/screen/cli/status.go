@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+// overview is what status answers in JSON.
+type overview struct {
+	Daemon  api.Daemon   `json:"daemon"`
+	Waiting []api.Change `json:"waiting"`
+	Working []api.Change `json:"working"`
+	Recent  []api.Change `json:"recent"`
+}
+
+const recentMax = 10
+
+func (a *app) statusCommand() *cobra.Command {
+	var disk bool
+	cmd := a.cmd("status", "show what waits for you, what is being worked on, and what to do next",
+		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
+named with what ends that. If something waits for you, the last line is the command to run next.
+Above stand the home, its daemon, how the sandbox confines programs, and what is over its limit.
+
+--disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
+free.`,
+		"  sallyport status\n  sallyport status --json\n  sallyport status --disk", exactly(), func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			if disk {
+				s, err := c.Storage(ctx)
+				if err == nil && !a.document(s) {
+					a.sheet(a.Out).stored(s)
+				}
+				return err
+			}
+			o := overview{Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}}
+			if o.Daemon, err = c.Daemon(ctx); err != nil {
+				return err
+			}
+			rows, err := c.Changes(ctx, client.Filter{Limit: 200})
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				switch {
+				case waitsForPerson(r):
+					o.Waiting = append(o.Waiting, r)
+				case !api.Final(r.State):
+					o.Working = append(o.Working, r)
+				case len(o.Recent) < recentMax:
+					o.Recent = append(o.Recent, r)
+				}
+			}
+			if !a.document(o) {
+				a.overview(a.sheet(a.Out), o)
+			}
+			return nil
+		})
+	cmd.Flags().BoolVar(&disk, "disk", false, "show instead what the home has on disk, and what gc would free")
+	return cmd
+}
+
+func (a *app) overview(s sheet, o overview) {
+	d := o.Daemon
+	s.line("home    %s", inert.Path(d.Home))
+	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+	if b := d.Sandbox; b.Works {
+		s.line("sandbox %s", inert.Line(b.Policy))
+	} else if b.Problem != "" {
+		s.line("%s %s; see %s", s.red("no sandbox works, and nothing is run:"), inert.Line(b.Problem), a.command("sallyport doctor"))
+	}
+	if n := len(d.Alerts); n > 0 {
+		over := "1 figure over its limit"
+		if n > 1 {
+			over = count(n, "figure") + " over their limit"
+		}
+		s.line("%s  %s: %s; see %s", s.red("alerts"), over, inert.Line(d.Alerts[0].Text), a.command("sallyport stats"))
+	}
+	for _, part := range []struct {
+		title string
+		rows  []api.Change
+	}{{s.yellow("waiting for you"), o.Waiting}, {s.cyan("being worked on"), o.Working}, {"recent", o.Recent}} {
+		if len(part.rows) == 0 {
+			continue
+		}
+		s.line("")
+		s.line("%s:", part.title)
+		for _, c := range part.rows {
+			s.row(c)
+		}
+	}
+	switch {
+	case len(o.Waiting) > 0:
+		s.line("")
+		s.line("next: %s", inert.Line(a.command(wayOn(o.Waiting[0]))))
+	case len(o.Working)+len(o.Recent) == 0:
+		s.line("")
+		s.line("nothing yet")
+		s.line("next: %s", a.command(`sallyport run --request "…" -- COMMAND`))
+	}
+}
+
+// row is a change in one line, and why it is where it is in a second.
+func (s sheet) row(c api.Change) {
+	s.line("  %s  %s  %s  %s", c.ID, s.padded(c.State), clip(inert.Line(firstLine(c.Text)), 60),
+		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
+	if c.State == api.InTrial && c.Trial != nil {
+		s.line("    %s", clip(trialLine(c.Trial), max(s.width-4, 60)))
+	} else if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
+		s.line("    %s", clip(inert.Line(c.Reason), max(s.width-4, 60)))
+	}
+	if c.WayOut != "" {
+		s.line("    %s; to end that: %s", s.red("stuck"), c.WayOut)
+	}
+}
+
+// padded is a state in its colour, as wide as the longest.
+func (s sheet) padded(state string) string {
+	return s.state(state) + fmt.Sprintf("%*s", max(len(api.AwaitingApproval)-len(state), 0), "")
+}

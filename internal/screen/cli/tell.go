@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+)
+
+func (a *app) changeTell() *cobra.Command {
+	cmd := a.cmd("tell CHANGE TEXT…", "tell a working agent something, in the middle of its work",
+		`Sends TEXT to the agent of a change while it works. An agent with a name hears it in the middle of
+its work or when its turn ends; docs/agents.md says which. A command hears it only if it was
+started with run --messages, on its standard input.
+
+It waits a few seconds, and says whether TEXT arrived, whether it was acknowledged and what was
+answered. Flags of this command come before CHANGE.
+
+Exit status: 0 if TEXT arrived, 1 if it did not.`,
+		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one
+  sallyport change tell --json chg-1a2b3c4d 'Leave the parser alone'`,
+		func(words []string) error {
+			if len(words) == 0 {
+				return exactly("CHANGE", "TEXT…")(words)
+			}
+			if _, err := id.ParseChange(words[0]); err != nil {
+				return err
+			}
+			if strings.TrimSpace(strings.Join(words[1:], " ")) == "" {
+				return problem.Errorf(problem.Usage, "sallyport change tell --help", "TEXT is missing: it is what the agent of %s is told", words[0])
+			}
+			return nil
+		}, func(cmd *cobra.Command, words []string) error {
+			c, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if !a.json && onTerminal(a.Err) {
+				fmt.Fprintln(a.Err, "waiting a few seconds for an answer")
+			}
+			d, err := c.Tell(cmd.Context(), words[0], strings.Join(words[1:], " "))
+			if err != nil {
+				return err
+			}
+			if !d.Delivered {
+				return problem.Errorf(problem.Conflict, "sallyport change log "+words[0],
+					"the message did not reach the agent of %s: its program does not read its standard input", words[0])
+			}
+			if !a.document(d) {
+				a.delivered(words[0], d)
+			}
+			return nil
+		})
+	cmd.Flags().SetInterspersed(false) // TEXT may begin with a dash
+	return cmd
+}
+
+func (a *app) delivered(change string, d api.Delivery) {
+	s := a.sheet(a.Out)
+	if d.Acknowledged {
+		s.line("%s delivered, %s", change, s.green("acknowledged"))
+	} else {
+		s.line("%s delivered, %s", change, s.yellow("not acknowledged"))
+	}
+	if text := strings.TrimSpace(d.AgentResponse); text != "" {
+		s.line("the agent says, in its own words, which nobody checked:")
+		for line := range strings.Lines(inert.Block(text, 8<<10)) {
+			s.line("  > %s", strings.TrimRight(line, "\n"))
+		}
+	}
+}

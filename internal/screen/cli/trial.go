@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+)
+
+func (a *app) confirmCommand() *cobra.Command {
+	return a.cmd("confirm CHANGE", "keep a change that has landed and is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial). No file
+changes. If nobody confirms in time, sallyport rolls the change back: the old files return, and the
+old version runs again. What was confirmed can still be rolled back, like any change that has
+landed.
+
+Exit status: 0 when it stays, 5 if it was rolled back before you confirmed.`,
+		"  sallyport confirm chg-1a2b3c4d\n  sallyport rollback chg-1a2b3c4d     # the other answer", oneChange,
+		func(cmd *cobra.Command, words []string) error {
+			ctx := cmd.Context()
+			c, err := a.connect(ctx)
+			if err != nil {
+				return err
+			}
+			if err := c.Confirm(ctx, words[0]); err != nil {
+				return err
+			}
+			return a.see(ctx, c, words[0], manner{trial: trialStay, wanted: api.Finalized})
+		})
+}
+
+// trialQuestion is what is on the screen while a trial waits for a person.
+type trialQuestion struct {
+	due time.Time // then everything goes back by itself
+	typing
+}
+
+// prompt is the question in one line of at most so many columns.
+func (q *trialQuestion) prompt(now time.Time, columns int) string {
+	left := duration(q.due.Sub(now).Truncate(time.Second))
+	text := fmt.Sprintf("confirm or rollback? [c]onfirm, [r]ollback, [l]ater (%s left) > ", left)
+	if len(text)+len(q.typed) >= columns {
+		text = fmt.Sprintf("confirm or rollback? (%s) > ", left)
+	}
+	return clip(text+string(q.typed), columns-1)
+}
+
+// lookAgain is how old the time that is left may be on the screen.
+const lookAgain = 2 * time.Second
+
+// look sees how a trial stands, and asks if it is time to.
+func (f *following) look(ctx context.Context) error {
+	f.looked = time.Now()
+	d, err := f.client.Show(ctx, f.change)
+	if err != nil {
+		return err
+	}
+	t := d.Change.Trial
+	switch {
+	case d.Change.State != api.InTrial || !t.Asks():
+		f.ask(nil)
+	case f.trial == trialEnd || f.trial == trialAsked && !f.canAsk:
+		return errEnough
+	case f.trial == trialAsked && f.question == nil:
+		f.ask(&trialQuestion{due: time.Now().Add(t.Left())})
+	case f.question != nil: // the time was moved
+		f.question.due = time.Now().Add(t.Left())
+	}
+	return nil
+}
+
+// ask puts a question on the screen, nil takes the one that is there away.
+func (f *following) ask(q *trialQuestion) {
+	if q != nil && f.question == nil {
+		f.dropKeys()
+	}
+	f.question = q
+	f.view.trial(q)
+	if q != nil {
+		f.bell()
+	}
+}
+
+// reply takes a key of the answer to a trial's question; the answer is a line, so that no key alone decides.
+func (f *following) reply(ctx context.Context, k byte) error {
+	q := f.question
+	if k == endOfInputKey {
+		return errEnough
+	}
+	if word, whole := q.key(k); whole {
+		return f.answer(ctx, word)
+	}
+	f.view.trial(q)
+	return nil
+}
+
+// answer does what a person said. If it was decided meanwhile, they are told by whom, and go on watching.
+func (f *following) answer(ctx context.Context, word string) (err error) {
+	switch word {
+	case "c", "confirm":
+		err = f.client.Confirm(ctx, f.change)
+	case "r", "rollback":
+		_, err = f.client.Rollback(ctx, f.change, api.Rollback{Reason: "asked for at the terminal", Approve: "later"})
+	case "l", "later":
+		return errEnough
+	default:
+		f.view.trial(nil)
+		if word != "" {
+			f.sheet(f.Err).line("nothing was decided: answer confirm, rollback or later")
+			f.dropKeys()
+		}
+		f.view.trial(f.question)
+		return nil
+	}
+	f.ask(nil)
+	if problem.KindOf(err) == problem.Conflict {
+		p := problem.Of(err)
+		f.say(p.Text, "")
+		return nil
+	}
+	return err
+}
+
+// tried says how to answer a trial that asks.
+func (a *app) tried(s sheet, c api.Change) {
+	t := c.Trial
+	s.line("%s %s for a person: %s left, then sallyport rolls it back", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
+	s.line("  rollback: %s", a.command("sallyport rollback "+c.ID))
+	s.line("next: %s", a.command("sallyport confirm "+c.ID))
+}
+
+// trialLine says in one line how a trial stands.
+func trialLine(t *api.Trial) string {
+	left := duration(t.Left().Truncate(time.Second)) + " left"
+	switch {
+	case t.Asks():
+		return "confirm or rollback? " + left + ", then sallyport rolls it back"
+	case t.Handshake == api.PendingRestart && t.Restart+t.Probe == "":
+		return "nothing restarts and nothing is probed; " + left
+	case t.Handshake == api.PendingRestart:
+		return "its target restarts and is probed; " + left
+	case t.Handshake == api.Confirmed:
+		return "confirmed"
+	}
+	if t.Say != "" { // it is over
+		return "was rolled back: " + inert.Line(t.Reason)
+	}
+	return "is being rolled back: " + inert.Line(t.Reason)
+}
+
+// trial is what a change went through after it landed.
+func (s sheet) trial(c api.Change) {
+	t := c.Trial
+	if t == nil {
+		return
+	}
+	s.line("")
+	s.line("its trial:")
+	if t.Restart != "" {
+		s.line("  restart: %s; answered after %s", clip(inert.Line(t.Restart), 200), count(t.Restarts, "restart"))
+	}
+	if t.Probe != "" {
+		s.line("  probe:   %s", clip(inert.Line(t.Probe), 200))
+	}
+	who := ""
+	if t.By != nil && t.At != nil {
+		who = fmt.Sprintf(" by %s at %s", inert.Line(t.By.Name), t.At.Local().Format("15:04:05"))
+	}
+	s.line("  %s%s", trialLine(t), who)
+}
+
+// waitsForPerson reports whether a change needs somebody.
+func waitsForPerson(c api.Change) bool {
+	switch c.State {
+	case api.AwaitingApproval, api.RollbackFailed, api.Blocked:
+		return true
+	}
+	return c.State == api.InTrial && c.Trial.Asks()
+}
+
+// wayOn is what a person runs for a change that needs them.
+func wayOn(c api.Change) string {
+	switch {
+	case c.State == api.AwaitingApproval && c.Problem != "" && c.Next != "": // it could not land: approved again as it stands, it may not either
+		return c.Next
+	case c.State == api.AwaitingApproval:
+		return "sallyport approve " + c.ID
+	case c.State == api.InTrial:
+		return "sallyport confirm " + c.ID
+	}
+	return "sallyport change show " + c.ID
+}
+
+// stands is a change's state, and how long its trial has.
+func stands(c api.Change) string {
+	if c.State == api.InTrial && c.Trial != nil {
+		return fmt.Sprintf("%s, %s left", c.State, duration(c.Trial.Left().Truncate(time.Second)))
+	}
+	return c.State
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+func (a *app) uninstallCommand() *cobra.Command {
+	var dry, yes, all bool
+	var repo string
+	cmd := a.cmd("uninstall", "remove all that sallyport left in repositories and on this machine",
+		`Lists all that this home's sallyport has left, asks, and removes it:
+
+  in each repository    refs below refs/sallyport/, and the folders of landings that were cut off
+  on the machine        the home's state (database, audit, transcripts, copies of repositories),
+                        its sockets and its control groups
+
+With --repo DIR it removes only what is in that repository; the home stays.
+
+Your work stays: every commit that has landed, every file of your work trees, other files in the
+home, files of yours that a landing put aside (sallyport-kept-…), and what belongs to another home.
+What stays is named. The work of a change that has not landed goes with the home; the list names
+the command that keeps it as a patch. The audit goes, too: "sallyport audit export --out FILE" keeps
+it. The program itself is removed as it was installed, such as by "apt remove sallyport".
+
+While a change is open nothing is removed, nor listed for --dry-run; the message names every such
+change, and what ends the first. The daemon
+is stopped first, also for --dry-run; the next command starts it again.
+
+Exit status: 0 also when you said no, and nothing was removed.`,
+		`  sallyport uninstall --dry-run         # only look
+  sallyport uninstall                   # look, and be asked
+  sallyport uninstall --repo ~/app      # only in this repository; the home stays
+  sallyport uninstall --all --yes       # everything, without asking`, exactly(), func(cmd *cobra.Command, _ []string) error {
+			if all && cmd.Flags().Changed("repo") {
+				return problem.Errorf(problem.Usage, "sallyport uninstall --help", "--all and --repo cannot be used together; give one of them")
+			}
+			if cmd.Flags().Changed("repo") {
+				dir, err := a.Dir()
+				if err != nil {
+					return fmt.Errorf("find this folder: %w", err)
+				}
+				if !filepath.IsAbs(repo) {
+					repo = filepath.Join(dir, repo)
+				}
+			}
+			return a.uninstall(cmd.Context(), repo, dry, yes)
+		})
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing; list what would go, and what would stay")
+	cmd.Flags().BoolVar(&all, "all", false, "remove in every repository and on the machine; the same as without --repo")
+	cmd.Flags().BoolVar(&yes, "yes", false, "remove without asking")
+	cmd.Flags().StringVar(&repo, "repo", "", "remove only what is in the repository that holds `DIR`")
+	return cmd
+}
+
+func (a *app) uninstall(ctx context.Context, repo string, dry, yes bool) error {
+	if !dry && !yes && (a.json || !a.interactive()) {
+		return problem.Errorf(problem.Usage, "sallyport uninstall --dry-run", "nobody can be asked here: say --yes, or --dry-run to see what would go")
+	}
+	home, err := a.home()
+	if err != nil {
+		return err
+	}
+	if err := a.retire(ctx, home); err != nil {
+		return err
+	}
+	s := a.sheet(a.Out)
+	out, err := a.Uninstall(ctx, home, repo, func(found api.Uninstall) (bool, error) {
+		if !a.json {
+			a.leaving(s, found)
+		}
+		if dry || len(found.Pieces) == 0 || yes {
+			return !dry && len(found.Pieces) > 0, nil
+		}
+		return a.agreed(len(found.Pieces))
+	})
+	if err != nil || a.document(out) {
+		return err
+	}
+	switch {
+	case out.Removed:
+		s.line("removed")
+	case len(out.Pieces) == 0:
+		s.line("there is nothing of sallyport's to remove")
+	case dry:
+		next := "sallyport uninstall"
+		if repo != "" {
+			next += " --repo " + inert.Path(repo)
+		}
+		s.line("next: %s", a.command(next))
+	default:
+		s.line("nothing was removed")
+	}
+	return nil
+}
+
+// retire stops the home's daemon, if one runs and no change is open.
+func (a *app) retire(ctx context.Context, home string) error {
+	c, err := a.Connect(ctx, home, false)
+	if errors.Is(err, client.ErrNoDaemon) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rows, err := c.Changes(ctx, client.Filter{Limit: 10_000})
+	if err != nil {
+		return err
+	}
+	if err := allEnded(rows); err != nil {
+		return err
+	}
+	d, err := c.Daemon(ctx)
+	if err != nil {
+		return err
+	}
+	return stopDaemon(ctx, c, d)
+}
+
+// allEnded refuses because of changes that are open, and names them all.
+func allEnded(rows []api.Change) error {
+	next, names := "", []string{}
+	for _, row := range rows {
+		if api.Final(row.State) {
+			continue
+		}
+		if names = append(names, fmt.Sprintf("%s has not ended (%s)", row.ID, row.State)); next != "" {
+			continue
+		}
+		next = "sallyport change cancel " + row.ID
+		if row.State == api.InTrial || row.State == api.RollbackFailed || row.State == api.Landing {
+			next = "sallyport change show " + row.ID
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
+}
+
+// agreed asks a person.
+func (a *app) agreed(pieces int) (bool, error) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGINT)
+	defer signal.Stop(signals)
+	word, err := a.prompt(fmt.Sprintf("remove all of this (%s)? type yes: ", count(pieces, "item")), signals)
+	if err != nil { // no answer is no
+		fmt.Fprintln(a.Err)
+		return false, nil
+	}
+	return strings.TrimSpace(word) == "yes", nil
+}
+
+// leaving shows what goes and what stays.
+func (a *app) leaving(s sheet, v api.Uninstall) {
+	refs := map[string]int{}
+	var order []string
+	for _, p := range v.Pieces {
+		if p.What != "ref" {
+			continue
+		}
+		dir := strings.SplitN(p.Path, " refs/", 2)[0]
+		if refs[dir]++; refs[dir] == 1 {
+			order = append(order, dir)
+		}
+	}
+	for _, dir := range order {
+		s.line("  %s of changes that have ended, in %s", count(refs[dir], "ref"), inert.Path(dir))
+	}
+	for _, p := range v.Pieces {
+		switch {
+		case p.What == "ref":
+		case p.Bytes > 0:
+			s.line("  %s %s, %s", inert.Line(p.What), inert.Path(p.Path), size(p.Bytes))
+		default:
+			s.line("  %s %s", inert.Line(p.What), inert.Path(p.Path))
+		}
+	}
+	if n := len(v.Unlanded); n > 0 {
+		s.line("%s", s.yellow(fmt.Sprintf("the work of %s has not landed and is removed with the home. To keep it, run first:", count(n, "change"))))
+		for i, change := range v.Unlanded {
+			if i == remarksMax {
+				s.line("  and %d more; --json has them all", n-i)
+				break
+			}
+			s.line("  %s", a.command(keepWork(change)))
+		}
+	}
+	s.remarks(v.Stays)
+}
+
+// keepWork is how work that has not landed is kept.
+func keepWork(change string) string {
+	return fmt.Sprintf("sallyport change export %s > %s.patch", change, change)
+}
