@@ -16,7 +16,8 @@ import (
 
 const module = "sallyport/internal/"
 
-// rules is layers.txt: for each package, the packages it may import.
+// rules is layers.txt: for each noun, the nouns it may import. A noun is folder/package, or the folder's name where it
+// holds one package.
 type rules struct {
 	may  map[string][]string
 	pure []string
@@ -29,45 +30,59 @@ func readRules(t *testing.T) rules {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	r := rules{may: map[string][]string{}}
-	layers := map[string][]string{}
-	type line struct {
-		name            string
-		members, grants []string
-	}
-	var lines []line
+	members := map[string][]string{} // of a folder, as nouns
+	granted := map[string][]string{} // folders that a folder may import
 	for s := bufio.NewScanner(f); s.Scan(); {
 		text, _, _ := strings.Cut(s.Text(), "#")
-		name, rest, ok := strings.Cut(text, ":")
+		folder, rest, ok := strings.Cut(text, ":")
 		if !ok {
 			continue
 		}
 		left, right, _ := strings.Cut(rest, "|")
-		l := line{strings.TrimSpace(name), strings.Fields(left), strings.Fields(right)}
-		if l.name == "pure" {
-			r.pure = l.members
+		if folder == "pure" {
+			r.pure = strings.Fields(left)
 			continue
 		}
-		layers[l.name] = l.members
-		lines = append(lines, l)
-	}
-	for _, l := range lines {
-		for i, member := range l.members {
-			var may []string
-			for _, grant := range l.grants {
-				if grant == "earlier" {
-					may = append(may, l.members[:i]...)
-					continue
-				}
-				if _, ok := layers[grant]; !ok {
-					t.Errorf("layers.txt: %s may import %q, which is no layer", l.name, grant)
-				}
-				may = append(may, layers[grant]...)
+
+		for grant := range strings.FieldsSeq(right) {
+			if grant == "+" {
+				continue
 			}
-			r.may[member] = may
+			if _, ok := members[grant]; !ok {
+				t.Errorf("layers.txt: %s may import %q, which is no folder above it", folder, grant)
+			}
+			if strings.Contains(right, "+") {
+				granted[folder] = append(granted[folder], granted[grant]...)
+			}
+			granted[folder] = append(granted[folder], grant)
+		}
+		var above []string
+		for _, grant := range granted[folder] {
+			above = append(above, members[grant]...)
+		}
+
+		for name := range strings.FieldsSeq(left) {
+			noun := path.Join(folder, name)
+			if name == folder {
+				noun = folder
+			}
+			r.may[noun] = slices.Concat(above, members[folder])
+			members[folder] = append(members[folder], noun)
 		}
 	}
 	return r
+}
+
+// nounOf returns the noun that a package under internal/ belongs to, and whether it is a driver of it.
+func (r rules) nounOf(pkg string) (noun string, driver bool) {
+	for noun = pkg; noun != "."; noun = path.Dir(noun) {
+		if _, ok := r.may[noun]; ok {
+			return noun, noun != pkg
+		}
+	}
+	return pkg, false
 }
 
 // imports returns what the files of a package folder import, split into product and test files.
@@ -105,7 +120,7 @@ func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
 		if len(product)+len(tests) == 0 {
 			return nil
 		}
-		noun, _, isDriver := strings.Cut(folder, "/")
+		noun, isDriver := r.nounOf(folder)
 		seen[noun] = true
 		may, listed := r.may[noun]
 		if !listed {
@@ -139,11 +154,11 @@ func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
 
 func checkImport(t *testing.T, r rules, folder, noun string, may []string, to string) {
 	t.Helper()
-	target, _, driver := strings.Cut(to, "/")
+	target, driver := r.nounOf(to)
 	switch {
 	case strings.HasSuffix(to, "test"):
 		t.Errorf("%s imports %s, which is for tests", folder, to)
-	case driver && noun != "daemon" && target != noun && !(noun == "adapter" && target == "agent"): // an adapter is the inside of agent drivers
+	case driver && noun != "daemon" && target != noun && !(noun == "inside/adapter" && target == "port/agent"): // an adapter is the inside of agent drivers
 		t.Errorf("%s imports the driver %s; only daemon and tests may", folder, to)
 	case target != noun && !slices.Contains(may, target):
 		t.Errorf("%s may not import %s (may: %s)", folder, to, strings.Join(may, " "))
@@ -158,7 +173,7 @@ func impure(name string) bool {
 // The keeper judges what everything else built: it may stand on nothing that a change can touch.
 func TestTheKeeperStandsOnNothingElse(t *testing.T) {
 	product, _ := imports(t, "../cmd/sallyport-keeper")
-	allowed := []string{"deadman", "disk", "race"}
+	allowed := []string{"base/deadman", "base/disk", "base/race"}
 	for _, folder := range allowed {
 		more, _ := imports(t, folder)
 		product = append(product, more...)
@@ -180,7 +195,7 @@ func TestTheRunnerLinksLittle(t *testing.T) {
 	for i := 0; i < len(product); i++ {
 		to, ours := strings.CutPrefix(product[i], module)
 		switch {
-		case ours && slices.Contains([]string{"runner", "sandbox", "agent", "problem"}, to):
+		case ours && slices.Contains([]string{"inside/runner", "port/sandbox", "port/agent", "base/problem"}, to):
 			more, _ := imports(t, to)
 			for _, name := range more {
 				if !slices.Contains(product, name) {

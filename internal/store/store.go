@@ -16,8 +16,8 @@ import (
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/trial"
-	"sallyport/internal/port/target"
 	"sallyport/internal/rule/budget"
+	"sallyport/internal/rule/trust"
 	"sallyport/internal/who/person"
 )
 
@@ -111,7 +111,7 @@ type Tx interface {
 	landing.Tx
 	LandingByID
 	trial.Tx
-	target.Tx
+	trust.Tx
 	lock.Tx
 }
 

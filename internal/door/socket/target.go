@@ -10,16 +10,16 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // Targets shows what restarts and probes a repository's code, and takes the owner's word on what a repository proposes;
 // it checks who asks.
 type Targets interface {
 	// Target returns what is said of the repository that a folder lies in.
-	Target(ctx context.Context, folder string) (target.Words, error)
+	Target(ctx context.Context, folder string) (trust.Words, error)
 	// Trust lets what is proposed count if digest, or 12 or more of its first digits, names exactly these words.
-	Trust(ctx context.Context, folder, digest string, by audit.Actor) (target.Words, error)
+	Trust(ctx context.Context, folder, digest string, by audit.Actor) (trust.Words, error)
 	Distrust(ctx context.Context, folder string, by audit.Actor) error
 }
 
@@ -77,7 +77,7 @@ func (s *Server) targetOf(folder string) (string, error) {
 	return filepath.Clean(folder), nil
 }
 
-func targetOf(w target.Words) api.Target {
+func targetOf(w trust.Words) api.Target {
 	out := api.Target{Repo: text(w.Repository), Commit: w.Commit, Home: wordsOf(w.Home), Proposed: wordsOf(w.Proposed), Trusted: w.Trusted()}
 	switch {
 	case w.Home != nil:
@@ -91,7 +91,7 @@ func targetOf(w target.Words) api.Target {
 	return out
 }
 
-func wordsOf(t *target.Target) *api.TargetWords {
+func wordsOf(t *trust.Target) *api.TargetWords {
 	if t == nil {
 		return nil
 	}

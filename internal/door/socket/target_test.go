@@ -10,22 +10,22 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // aims is Targets by hand.
 type aims struct {
-	words target.Words
+	words trust.Words
 	asked []string
 	by    audit.Actor
 }
 
-func (a *aims) Target(_ context.Context, folder string) (target.Words, error) {
+func (a *aims) Target(_ context.Context, folder string) (trust.Words, error) {
 	a.asked = append(a.asked, "show "+folder)
 	return a.words, nil
 }
 
-func (a *aims) Trust(_ context.Context, folder, digest string, by audit.Actor) (target.Words, error) {
+func (a *aims) Trust(_ context.Context, folder, digest string, by audit.Actor) (trust.Words, error) {
 	a.asked, a.by = append(a.asked, "trust "+folder+" "+digest), by
 	return a.words, nil
 }
@@ -36,10 +36,10 @@ func (a *aims) Distrust(_ context.Context, folder string, by audit.Actor) error 
 }
 
 func TestATargetCrossesTheSocketInEveryWord(t *testing.T) {
-	proposed := target.Target{Restart: "a\u202e\nb", Within: time.Minute, Trial: 0, Proposed: true,
-		Probe: target.Probe{HTTP: "http://localhost/", Every: 2 * time.Second}}
-	a := &aims{words: target.Words{Repository: "/r", Commit: "c0", Proposed: &proposed,
-		Trust: &target.Trust{Digest: proposed.Digest(), By: "ann", UID: 7, At: time.UnixMilli(5).UTC()}}}
+	proposed := trust.Target{Restart: "a\u202e\nb", Within: time.Minute, Trial: 0, Proposed: true,
+		Probe: trust.Probe{HTTP: "http://localhost/", Every: 2 * time.Second}}
+	a := &aims{words: trust.Words{Repository: "/r", Commit: "c0", Proposed: &proposed,
+		Trust: &trust.Trust{Digest: proposed.Digest(), By: "ann", UID: 7, At: time.UnixMilli(5).UTC()}}}
 	c, _ := serve(t, &verbs{}, func(o *Options) { o.Targets = a })
 	got, err := c.Target(t.Context(), "/r/sub/")
 	want := api.Target{

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/door/client"
 	"sallyport/internal/drive/change"
 	"sallyport/internal/path/trial"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 func TestALengthOfTrialArrivesAsAskedAndNoneStaysNone(t *testing.T) {
@@ -58,7 +58,7 @@ func TestATrialIsToldWithTheTimeThatIsLeft(t *testing.T) {
 	now.Wall = now.Wall.Add(-24 * time.Hour) // somebody set the clock since
 	v := &verbs{row: change.Row{ID: "chg-00000001", State: "in_trial"}, trial: &trial.Trial{
 		Landing: "lnd-00000001", Handshake: trial.Message1Sent, Started: now, Expires: deadman.Deadline{Set: now, In: time.Minute}, Length: time.Minute,
-		Target: target.Target{Restart: "make \xff restart", Probe: target.Probe{HTTP: "http://127.0.0.1:1/"}},
+		Target: trust.Target{Restart: "make \xff restart", Probe: trust.Probe{HTTP: "http://127.0.0.1:1/"}},
 	}}
 	c, _ := serve(t, v)
 	d, err := c.Show(t.Context(), "chg-00000001")

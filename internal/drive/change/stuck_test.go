@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/change"
 	"sallyport/internal/path/landing"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // odd is a home some of whose parts fail while fault is set.
@@ -45,11 +45,11 @@ func (o *odd) At(ctx context.Context, project git.Project, host git.Dir, commit 
 	return o.rules.At(ctx, project, host, commit)
 }
 
-func (o *odd) Of(ctx context.Context, host git.Dir, p git.Project, head git.OID) (target.Target, string, error) {
+func (o *odd) Of(ctx context.Context, host git.Dir, p git.Project, head git.OID) (trust.Target, string, error) {
 	if err := o.fails("target"); err != nil {
-		return target.Target{}, "", err
+		return trust.Target{}, "", err
 	}
-	return target.Target{}, "", nil
+	return trust.Target{}, "", nil
 }
 
 func (o *odd) Arm(l id.Landing, w change.Watched) error {

@@ -22,13 +22,13 @@ import (
 	"sallyport/internal/drive/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // service is a target that a test plays.
 type service struct {
 	mu       sync.Mutex
-	words    target.Target
+	words    trust.Target
 	unproven string
 	starts   []string      // what the page said at each restart
 	takes    time.Duration // a restart
@@ -41,7 +41,7 @@ type service struct {
 	boot     string
 }
 
-func (s *service) Of(context.Context, git.Dir, git.Project, git.OID) (target.Target, string, error) {
+func (s *service) Of(context.Context, git.Dir, git.Project, git.OID) (trust.Target, string, error) {
 	return s.words, s.unproven, nil
 }
 
@@ -53,7 +53,7 @@ func (s *service) read() string {
 	return string(raw)
 }
 
-func (s *service) Restart(ctx context.Context, _ target.Target, _ git.Project, _ id.Change) error {
+func (s *service) Restart(ctx context.Context, _ trust.Target, _ git.Project, _ id.Change) error {
 	page := s.read()
 	s.mu.Lock()
 	s.starts = append(s.starts, page)
@@ -70,11 +70,11 @@ func (s *service) Restart(ctx context.Context, _ target.Target, _ git.Project, _
 	return restart(page)
 }
 
-func (s *service) Probe(ctx context.Context, t target.Target, p git.Project) error {
+func (s *service) Probe(ctx context.Context, t trust.Target, p git.Project) error {
 	return s.Ask(ctx, t, p)
 }
 
-func (s *service) Ask(context.Context, target.Target, git.Project) error {
+func (s *service) Ask(context.Context, trust.Target, git.Project) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers == nil {
@@ -126,7 +126,7 @@ func (s *service) heard(kind change.NoteKind) (texts []string) {
 // serve gives a home a target.
 func (h *home) serve() *service {
 	s := &service{
-		words: target.Target{Restart: "restart it", Probe: target.Probe{HTTP: "http://127.0.0.1:1/"}, Trial: 2 * time.Minute},
+		words: trust.Target{Restart: "restart it", Probe: trust.Probe{HTTP: "http://127.0.0.1:1/"}, Trial: 2 * time.Minute},
 		page:  filepath.Join(h.repo, "page.txt"), boot: "first",
 	}
 	h.parts.Targets, h.parts.Tell, h.parts.Clock = s, s, s.clock
@@ -354,13 +354,13 @@ func TestDeliveryMovesTheDeadlineOnceAndNeverPastTheCap(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		now := h.asked(c, chg)
-		if now.Delivered == nil || now.Expires.In != target.TrialMax {
+		if now.Delivered == nil || now.Expires.In != trust.TrialMax {
 			t.Errorf("after delivery it is %+v", now)
 		}
-		if armed, _ := h.guard.still(); armed[now.Landing].Until.In != target.TrialMax+3*time.Second {
+		if armed, _ := h.guard.still(); armed[now.Landing].Until.In != trust.TrialMax+3*time.Second {
 			t.Errorf("the keeper waits for %s", armed[now.Landing].Until.In)
 		}
-		time.Sleep(time.Until(now.Started.Wall.Add(target.TrialMax)) + time.Second + s.takes)
+		time.Sleep(time.Until(now.Started.Wall.Add(trust.TrialMax)) + time.Second + s.takes)
 		h.goneBack(c, chg, trial.Timeout)
 	})
 }
@@ -689,7 +689,7 @@ func TestARevertRestartsTheOldVersionAndSaysIfItDoesNotAnswer(t *testing.T) {
 func TestATargetThatNobodyTrustsIsNotRunAndSaid(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		s := h.serve()
-		s.words, s.unproven = target.Target{}, "the repository proposes a target that nobody trusts"
+		s.words, s.unproven = trust.Target{}, "the repository proposes a target that nobody trusts"
 		c, _ := h.daemon()
 		if d := h.is(c, h.land(c, nil), change.Finalized); d.Trial != nil || d.Change.Reason != s.unproven || len(s.started()) != 0 {
 			t.Errorf("%+v, %q", d.Trial, d.Change.Reason)
@@ -700,7 +700,7 @@ func TestATargetThatNobodyTrustsIsNotRunAndSaid(t *testing.T) {
 func TestWithoutATargetAPersonCanBeAskedAllTheSame(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		s := h.serve()
-		s.words, s.deaf = target.Target{}, true
+		s.words, s.deaf = trust.Target{}, true
 		c, _ := h.daemon()
 		ten := 10 * time.Second
 		chg := h.land(c, &ten)

@@ -15,13 +15,13 @@ import (
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 	"sallyport/internal/store"
 )
 
 // way is what a landing has to go through before it counts, known before anything moves (law 3).
 type way struct {
-	target   target.Target
+	target   trust.Target
 	length   time.Duration // how long a person has to confirm; 0 = nobody is asked
 	unproven string        // of a target that is proposed and that nobody trusts
 }
@@ -43,7 +43,7 @@ func (c *Controller) planned(ctx context.Context, row store.Change, l landing.La
 			return p, fmt.Errorf("find what runs the code of %q: %w", row.Request.Project.Top, err)
 		}
 		if !l.WorkTree && !p.target.None() { // it would restart other code, and prove that
-			p.target, p.unproven = target.Target{}, fmt.Sprintf("%q is not checked out in %q, so nothing is restarted or probed", l.Branch, l.Project.Top)
+			p.target, p.unproven = trust.Target{}, fmt.Sprintf("%q is not checked out in %q, so nothing is restarted or probed", l.Branch, l.Project.Top)
 		}
 	}
 	switch {
@@ -376,7 +376,7 @@ type vigil struct {
 const missesMax = 3
 
 // miss counts a try that missed, and reports whether the target is to be taken for gone.
-func (v *vigil) miss(at deadman.Moment, p target.Probe) bool {
+func (v *vigil) miss(at deadman.Moment, p trust.Probe) bool {
 	if v.misses == 0 {
 		v.first = at
 	}

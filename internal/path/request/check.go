@@ -6,8 +6,8 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
-	"sallyport/internal/port/target"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/trust"
 )
 
 const help = "sallyport run --help"
@@ -35,8 +35,8 @@ func (r Request) Check() error {
 		return problem.Errorf(problem.Usage, help, "--model %q is for a named agent: a COMMAND has flags of its own", r.Model)
 	case r.Timeout < 0 || r.Timeout > TimeoutMax:
 		return problem.Errorf(problem.Usage, help, "--timeout %s is not between 0 and %s", r.Timeout, TimeoutMax)
-	case r.Trial != nil && *r.Trial != 0 && (*r.Trial < target.TrialMin || *r.Trial > target.TrialMax):
-		return problem.Errorf(problem.Usage, help, "--trial %s is neither 0 nor between %s and %s", *r.Trial, target.TrialMin, target.TrialMax)
+	case r.Trial != nil && *r.Trial != 0 && (*r.Trial < trust.TrialMin || *r.Trial > trust.TrialMax):
+		return problem.Errorf(problem.Usage, help, "--trial %s is neither 0 nor between %s and %s", *r.Trial, trust.TrialMin, trust.TrialMax)
 	case r.Approve != Ask && r.Approve != Yes && r.Approve != Later:
 		return problem.Errorf(problem.Usage, help, "--approve takes ask, yes or later, not %q", r.Approve)
 	}

@@ -63,7 +63,7 @@ type Request struct {
 	Approve        Approve           `json:"approve"`
 	Message        string            `json:"message,omitempty"` // what the commit is to say, its first line the subject; "" = made from Text
 	Timeout        time.Duration     `json:"timeout"`
-	// Trial is how long a person has to confirm what landed, from target.TrialMin to target.TrialMax; 0 = nobody is asked,
+	// Trial is how long a person has to confirm what landed, from trust.TrialMin to trust.TrialMax; 0 = nobody is asked,
 	// nil = what the repository's target says.
 	Trial   *time.Duration `json:"trial,omitempty"`
 	Reverts id.Change      `json:"reverts,omitempty"` // of a revert

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // Handshake is how far host and person are (SM-136).
@@ -31,12 +31,12 @@ func (h Handshake) Decided() bool { return h == Confirmed || h == RolledBack }
 type Trial struct {
 	Change    id.Change        `json:"change"`
 	Landing   id.Landing       `json:"landing"` // what goes back
-	Target    target.Target    `json:"target"`  // as it stood before the change: nothing in the change decides (law 3)
+	Target    trust.Target     `json:"target"`  // as it stood before the change: nothing in the change decides (law 3)
 	Digest    string           `json:"target_digest"`
 	Length    time.Duration    `json:"length"` // how long a person has to confirm; 0 = nobody is asked
 	Handshake Handshake        `json:"handshake_state"`
 	Started   deadman.Moment   `json:"deadman_started_at"`
-	Expires   deadman.Deadline `json:"deadman_expires_at"`     // set at Started, so In is at most target.TrialMax (SM-126)
+	Expires   deadman.Deadline `json:"deadman_expires_at"`     // set at Started, so In is at most trust.TrialMax (SM-126)
 	Restarts  int              `json:"restarts"`               // that came to an end with a target that answered
 	Delivered *time.Time       `json:"delivered_at,omitempty"` // of message 1; its first delivery counts
 	By        *audit.Actor     `json:"by,omitempty"`           // who decided; the host for time and probe
@@ -47,9 +47,9 @@ type Trial struct {
 }
 
 // Begin returns the trial of a landing from now on: until message 1 is out it has WindowMin or length, or as long
-// as the target's own words allow it to come up, and never more than target.TrialMax (SM-108, SM-126).
-func Begin(change id.Change, landing id.Landing, t target.Target, length time.Duration, now deadman.Moment) Trial {
-	in := min(max(WindowMin, length, t.Allows()), target.TrialMax)
+// as the target's own words allow it to come up, and never more than trust.TrialMax (SM-108, SM-126).
+func Begin(change id.Change, landing id.Landing, t trust.Target, length time.Duration, now deadman.Moment) Trial {
+	in := min(max(WindowMin, length, t.Allows()), trust.TrialMax)
 	return Trial{
 		Change: change, Landing: landing, Target: t, Digest: t.Digest(), Length: length, Handshake: PendingRestart,
 		Started: now, Expires: deadman.Deadline{Set: now, In: in},
@@ -74,7 +74,7 @@ func (t Trial) Heard(now deadman.Moment) Trial {
 	}
 	at := now.Wall
 	t.Delivered = &at
-	t.Expires.In = min(now.Since(t.Started)+t.Length, target.TrialMax)
+	t.Expires.In = min(now.Since(t.Started)+t.Length, trust.TrialMax)
 	return t
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/path/trial"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 var start = deadman.Moment{Wall: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Boot: "one", Up: time.Hour}
@@ -18,19 +18,19 @@ func later(d time.Duration) deadman.Moment {
 }
 
 func TestATargetHasTwoMinutesToComeUpOrWhatItsWordsAllow(t *testing.T) {
-	probe := target.Probe{HTTP: "http://127.0.0.1/"}
+	probe := trust.Probe{HTTP: "http://127.0.0.1/"}
 	for name, c := range map[string]struct {
-		t      target.Target
+		t      trust.Target
 		length time.Duration
 		want   time.Duration
 	}{
-		"nothing said":             {target.Target{Restart: "r", Probe: probe}, 0, 2 * time.Minute},
-		"a short trial":            {target.Target{Restart: "r", Probe: probe}, 10 * time.Second, 2 * time.Minute},
-		"a long trial":             {target.Target{}, 5 * time.Minute, 5 * time.Minute},
-		"a slow restart":           {target.Target{Restart: "r", Within: 2 * time.Minute, Probe: probe}, 0, 2 * (2*time.Minute + 33*time.Second)},
-		"a quick restart":          {target.Target{Restart: "r", Within: time.Second}, 0, 2 * time.Minute},
-		"slower than the cap":      {target.Target{Restart: "r", Within: target.WithinMax, Probe: probe}, time.Minute, target.TrialMax},
-		"a probe with its own way": {target.Target{Probe: target.Probe{Command: "c", Within: 2 * time.Minute}}, 0, 2 * (2*time.Minute + 3*time.Second)},
+		"nothing said":             {trust.Target{Restart: "r", Probe: probe}, 0, 2 * time.Minute},
+		"a short trial":            {trust.Target{Restart: "r", Probe: probe}, 10 * time.Second, 2 * time.Minute},
+		"a long trial":             {trust.Target{}, 5 * time.Minute, 5 * time.Minute},
+		"a slow restart":           {trust.Target{Restart: "r", Within: 2 * time.Minute, Probe: probe}, 0, 2 * (2*time.Minute + 33*time.Second)},
+		"a quick restart":          {trust.Target{Restart: "r", Within: time.Second}, 0, 2 * time.Minute},
+		"slower than the cap":      {trust.Target{Restart: "r", Within: trust.WithinMax, Probe: probe}, time.Minute, trust.TrialMax},
+		"a probe with its own way": {trust.Target{Probe: trust.Probe{Command: "c", Within: 2 * time.Minute}}, 0, 2 * (2*time.Minute + 3*time.Second)},
 	} {
 		if got := trial.Begin("chg-1", "lnd-1", c.t, c.length, start); got.Expires.In != c.want || got.Expires.Set != start || got.Handshake != trial.PendingRestart {
 			t.Errorf("%s: %s, not %s", name, got.Expires.In, c.want)
@@ -39,9 +39,9 @@ func TestATargetHasTwoMinutesToComeUpOrWhatItsWordsAllow(t *testing.T) {
 }
 
 func TestAskingAndHearingMoveTheDeadline(t *testing.T) {
-	two := trial.Begin("chg-1", "lnd-1", target.Target{Restart: "r"}, 2*time.Minute, start)
-	short := trial.Begin("chg-1", "lnd-1", target.Target{Restart: "r"}, 10*time.Second, start)
-	long := trial.Begin("chg-1", "lnd-1", target.Target{Restart: "r"}, 9*time.Minute, start)
+	two := trial.Begin("chg-1", "lnd-1", trust.Target{Restart: "r"}, 2*time.Minute, start)
+	short := trial.Begin("chg-1", "lnd-1", trust.Target{Restart: "r"}, 10*time.Second, start)
+	long := trial.Begin("chg-1", "lnd-1", trust.Target{Restart: "r"}, 9*time.Minute, start)
 	for name, c := range map[string]struct {
 		t    trial.Trial
 		want time.Duration
@@ -52,7 +52,7 @@ func TestAskingAndHearingMoveTheDeadline(t *testing.T) {
 		"heard twice":                            {two.Asked(later(30 * time.Second)).Heard(later(40 * time.Second)).Heard(later(90 * time.Second)), 2*time.Minute + 40*time.Second},
 		"heard too late":                         {two.Asked(later(30 * time.Second)).Heard(later(2 * time.Minute)), 2 * time.Minute},
 		"heard before it was asked":              {two.Heard(later(time.Minute)), 2 * time.Minute},
-		"no delivery moves it past the cap":      {long.Asked(later(3 * time.Minute)).Heard(later(4 * time.Minute)), target.TrialMax},
+		"no delivery moves it past the cap":      {long.Asked(later(3 * time.Minute)).Heard(later(4 * time.Minute)), trust.TrialMax},
 		"asked just before the end, heard after": {two.Asked(later(119 * time.Second)).Heard(later(119 * time.Second)), 239 * time.Second},
 	} {
 		if c.t.Expires.In != c.want {
@@ -67,7 +67,7 @@ func TestNothingMovesADeadlinePastTheCap(t *testing.T) {
 		seconds := func(name string, from, to int) time.Duration {
 			return time.Duration(rapid.IntRange(from, to).Draw(t, name)) * time.Second
 		}
-		is := trial.Begin("chg-1", "lnd-1", target.Target{Restart: "r", Within: seconds("within", 0, 600)}, seconds("length", 0, 600), start)
+		is := trial.Begin("chg-1", "lnd-1", trust.Target{Restart: "r", Within: seconds("within", 0, 600)}, seconds("length", 0, 600), start)
 		for range rapid.IntRange(0, 6).Draw(t, "events") {
 			now := later(seconds("at", -900, 900))
 			now.Wall = now.Wall.Add(seconds("moved", -3600, 3600))
@@ -81,7 +81,7 @@ func TestNothingMovesADeadlinePastTheCap(t *testing.T) {
 			} else {
 				is = is.Heard(now)
 			}
-			if is.Expires.In > target.TrialMax || is.Expires.Set != is.Started || is.Started != start {
+			if is.Expires.In > trust.TrialMax || is.Expires.Set != is.Started || is.Started != start {
 				t.Fatalf("%+v", is)
 			}
 			if before.Expires.Left(now) == 0 && is.Expires.Left(now) > 0 {
@@ -94,8 +94,8 @@ func TestNothingMovesADeadlinePastTheCap(t *testing.T) {
 // Who is asked is told what was restarted and probed, and nothing else.
 func TestTheQuestionSaysWhatWasRestartedAndProbed(t *testing.T) {
 	const restart = "systemctl restart web"
-	probe := target.Probe{HTTP: "http://127.0.0.1/"}
-	for want, on := range map[string]target.Target{
+	probe := trust.Probe{HTTP: "http://127.0.0.1/"}
+	for want, on := range map[string]trust.Target{
 		"I'm back with the new version. ":                                                           {Restart: restart, Probe: probe},
 		"It has landed and was restarted; nothing asked whether it answers. ":                       {Restart: restart},
 		"It has landed, and answers; nothing restarted it. ":                                        {Probe: probe},

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/trust"
 )
 
 // Host restarts and probes targets on this machine.
@@ -50,7 +51,7 @@ const (
 
 // Restart runs t's restart, nothing if it has none. Errors: problem.Refused naming the command, how it ended and the last
 // line it wrote; problem.Unavailable if it could not be run; ctx's cause. Its last output is kept without secrets.
-func (h Host) Restart(ctx context.Context, t Target, at Place) error {
+func (h Host) Restart(ctx context.Context, t trust.Target, at Place) error {
 	if t.Restart == "" {
 		return nil
 	}
@@ -149,7 +150,7 @@ func (h Host) failed(ctx context.Context, at Place, what string, ran error, text
 }
 
 // command is a target's command at its place.
-func command(t Target, words string, at Place) (Command, error) {
+func command(t trust.Target, words string, at Place) (Command, error) {
 	c := Command{Words: words, Dir: at.Project.Top, Env: Environment()}
 	if t.Proposed && os.Geteuid() == 0 && at.Project.UID != 0 { // never as root what a stranger's file says
 		as, home, name, err := owner(at.Project)
@@ -214,14 +215,14 @@ func owner(p git.Project) (as *syscall.Credential, home, name string, err error)
 
 // Ask asks once whether t answers; nil if nothing is asked. Errors: problem.Refused naming what was asked and what
 // came back; problem.Unavailable if it could not be asked; ctx's cause.
-func (h Host) Ask(ctx context.Context, t Target, at Place) error {
+func (h Host) Ask(ctx context.Context, t trust.Target, at Place) error {
 	if err := h.ask(ctx, t.Filled(), at); err != nil {
 		return fmt.Errorf("the probe did not pass: %w", err)
 	}
 	return nil
 }
 
-func (h Host) ask(ctx context.Context, t Target, at Place) error {
+func (h Host) ask(ctx context.Context, t trust.Target, at Place) error {
 	switch {
 	case t.Probe.Command != "":
 		return h.askCommand(ctx, t, at)
@@ -231,7 +232,7 @@ func (h Host) ask(ctx context.Context, t Target, at Place) error {
 	return nil
 }
 
-func (h Host) askCommand(ctx context.Context, t Target, at Place) error {
+func (h Host) askCommand(ctx context.Context, t trust.Target, at Place) error {
 	cmd, err := command(t, t.Probe.Command, at)
 	if err != nil {
 		return err
@@ -277,7 +278,7 @@ const missesMax = 3
 
 // Wait asks until t has answered for Healthy without a miss. It gives up when nothing that lasts has begun by the end
 // of Within, and at once when a target that has answered misses three times in a row. Errors as of Ask.
-func (h Host) Wait(ctx context.Context, t Target, at Place) error {
+func (h Host) Wait(ctx context.Context, t trust.Target, at Place) error {
 	t = t.Filled()
 	if t.Probe.None() {
 		return nil

@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // aHost returns a host and a place in folders of the test's own.
@@ -94,7 +95,7 @@ func TestARestartRunsInTheWorkTreeAndSeesNothingOfTheDaemon(t *testing.T) {
 	defer unix.Umask(old)
 	words := `pwd -P >where; env | cut -d= -f1 | sort >names; ls /proc/self/fd >open; readlink /proc/self/fd/0 >in
 		cut -d' ' -f1,5,6 /proc/$$/stat >session; umask >mask; echo "$SALLYPORT_CHANGE" >change`
-	if err := h.Restart(t.Context(), target.Target{Restart: words}, at); err != nil {
+	if err := h.Restart(t.Context(), trust.Target{Restart: words}, at); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) string {
@@ -128,7 +129,7 @@ func TestARestartRunsInTheWorkTreeAndSeesNothingOfTheDaemon(t *testing.T) {
 func TestARestartIsNotHeldUpByTheServiceItLeavesWithOpenOutput(t *testing.T) {
 	h, at := aHost(t)
 	began := time.Now()
-	err := h.Restart(t.Context(), target.Target{Restart: `(echo $$; exec sleep 60) & echo $! >pid; echo restarted`, Within: 30 * time.Second}, at)
+	err := h.Restart(t.Context(), trust.Target{Restart: `(echo $$; exec sleep 60) & echo $! >pid; echo restarted`, Within: 30 * time.Second}, at)
 	if err != nil || time.Since(began) > 20*time.Second {
 		t.Fatalf("after %s: %v", time.Since(began), err)
 	}
@@ -157,7 +158,7 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, at := aHost(t)
-			refused(t, h.Restart(t.Context(), target.Target{Restart: test.words, Within: test.within}, at), "the restart failed: ", test.want)
+			refused(t, h.Restart(t.Context(), trust.Target{Restart: test.words, Within: test.within}, at), "the restart failed: ", test.want)
 			if st, err := os.Stat(filepath.Join(h.Changes, string(at.Change), "restart.out")); err != nil || st.Size() > 64<<10 {
 				t.Errorf("its output is %v, %v", st, err)
 			}
@@ -167,7 +168,7 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 
 func TestARestartThatRunsOutOfTimeIsEndedWithAllItStarted(t *testing.T) {
 	h, at := aHost(t)
-	refused(t, h.Restart(t.Context(), target.Target{Restart: `sleep 60 & echo $! >pid; wait`, Within: 500 * time.Millisecond}, at), "it did not end within")
+	refused(t, h.Restart(t.Context(), trust.Target{Restart: `sleep 60 & echo $! >pid; wait`, Within: 500 * time.Millisecond}, at), "it did not end within")
 	pid := pidIn(t, filepath.Join(at.Project.Top, "pid"))
 	until(t, "its child runs on", func() bool { return !runs(pid) })
 
@@ -177,7 +178,7 @@ func TestARestartThatRunsOutOfTimeIsEndedWithAllItStarted(t *testing.T) {
 		pidIn(t, filepath.Join(at.Project.Top, "second"))
 		cancel(gone)
 	}()
-	if err := h.Restart(ctx, target.Target{Restart: `sleep 60 & echo $! >second; wait`}, at); !errors.Is(err, gone) {
+	if err := h.Restart(ctx, trust.Target{Restart: `sleep 60 & echo $! >second; wait`}, at); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 	pid = pidIn(t, filepath.Join(at.Project.Top, "second"))
@@ -187,13 +188,13 @@ func TestARestartThatRunsOutOfTimeIsEndedWithAllItStarted(t *testing.T) {
 func TestWhatARestartWroteIsKeptAndToldWithoutSecrets(t *testing.T) {
 	h, at := aHost(t)
 	h.Clean = func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }
-	err := h.Restart(t.Context(), target.Target{Restart: "echo password hunter2; exit 1 # hunter2"}, at)
+	err := h.Restart(t.Context(), trust.Target{Restart: "echo password hunter2; exit 1 # hunter2"}, at)
 	refused(t, err, "password [redacted]")
 	raw, readErr := os.ReadFile(filepath.Join(h.Changes, string(at.Change), "restart.out"))
 	if readErr != nil || strings.Contains(string(raw)+err.Error(), "hunter2") {
 		t.Errorf("kept %q and told %q, %v", raw, err, readErr)
 	}
-	err = h.Ask(t.Context(), target.Target{Probe: target.Probe{Command: "echo hunter2; false"}}, at)
+	err = h.Ask(t.Context(), trust.Target{Probe: trust.Probe{Command: "echo hunter2; false"}}, at)
 	refused(t, err, "[redacted]")
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("told %q", err)
@@ -202,7 +203,7 @@ func TestWhatARestartWroteIsKeptAndToldWithoutSecrets(t *testing.T) {
 
 func TestAServiceThatWritesOnAndOnDoesNotFillTheDisk(t *testing.T) {
 	h, at := aHost(t)
-	err := h.Restart(t.Context(), target.Target{Restart: `(exec 3>fifo.done; i=0; while [ $i -lt 40 ]; do head -c 65536 /dev/zero; i=$((i+1)); done; echo end >&3; sleep 60) & echo $! >pid`}, at)
+	err := h.Restart(t.Context(), trust.Target{Restart: `(exec 3>fifo.done; i=0; while [ $i -lt 40 ]; do head -c 65536 /dev/zero; i=$((i+1)); done; echo end >&3; sleep 60) & echo $! >pid`}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,19 +228,19 @@ func TestAServiceThatWritesOnAndOnDoesNotFillTheDisk(t *testing.T) {
 
 func TestAProbeByCommandLeavesNothingBehind(t *testing.T) {
 	h, at := aHost(t)
-	probe := target.Target{Probe: target.Probe{Command: `sleep 60 & echo $! >pid`}}
+	probe := trust.Target{Probe: trust.Probe{Command: `sleep 60 & echo $! >pid`}}
 	if err := h.Ask(t.Context(), probe, at); err != nil {
 		t.Fatal(err)
 	}
 	pid := pidIn(t, filepath.Join(at.Project.Top, "pid"))
 	until(t, "what it started runs on", func() bool { return !runs(pid) })
-	probe.Probe = target.Probe{Command: "echo not yet >&2; exit 7"}
+	probe.Probe = trust.Probe{Command: "echo not yet >&2; exit 7"}
 	refused(t, h.Ask(t.Context(), probe, at), "the probe did not pass: echo not yet >&2; exit 7: the command failed: exit status 7: not yet")
-	probe.Probe = target.Probe{Command: "sleep 60", Timeout: 200 * time.Millisecond}
+	probe.Probe = trust.Probe{Command: "sleep 60", Timeout: 200 * time.Millisecond}
 	refused(t, h.Ask(t.Context(), probe, at), "it did not end within 200ms")
-	probe.Probe = target.Probe{Command: "head -c 3000000 /dev/zero || exit 9"}
+	probe.Probe = trust.Probe{Command: "head -c 3000000 /dev/zero || exit 9"}
 	refused(t, h.Ask(t.Context(), probe, at), "exit status 9") // what is beyond the bound cannot be written
-	if err := h.Ask(t.Context(), target.Target{}, at); err != nil {
+	if err := h.Ask(t.Context(), trust.Target{}, at); err != nil {
 		t.Errorf("nothing was to be asked: %v", err)
 	}
 }
@@ -296,7 +297,7 @@ func TestOneTryOfAProbeByHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, at := aHost(t)
-			err := h.Ask(t.Context(), target.Target{Probe: target.Probe{HTTP: test.url, Timeout: time.Second}}, at)
+			err := h.Ask(t.Context(), trust.Target{Probe: trust.Probe{HTTP: test.url, Timeout: time.Second}}, at)
 			if test.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -310,19 +311,19 @@ func TestOneTryOfAProbeByHTTP(t *testing.T) {
 
 func TestAProposedProbeDoesNotLeaveTheMachine(t *testing.T) {
 	h, at := aHost(t)
-	probe := target.Target{Proposed: true, Probe: target.Probe{HTTP: "http://192.0.2.1:9/", Timeout: 5 * time.Second}}
+	probe := trust.Target{Proposed: true, Probe: trust.Probe{HTTP: "http://192.0.2.1:9/", Timeout: 5 * time.Second}}
 	refused(t, h.Ask(t.Context(), probe, at), "the address leads to another machine")
 	for url, want := range map[string]bool{
 		"http://localhost:1": true, "http://127.0.0.1/x": true, "http://127.9.9.9": true, "http://[::1]:80/": true, "http://[::ffff:127.0.0.1]/": true,
 		"http://127.0.0.1.example.org/": false, "http://example.org": false, "http://10.0.0.1": false, "http://0.0.0.0": false, "http://localhost.example.org": false, "http://2130706433/": false,
 	} {
-		if target.CheckURL(url) != nil || target.Loopback(url) != want {
-			t.Errorf("%s: %v, loopback %v", url, target.CheckURL(url), !want)
+		if trust.CheckURL(url) != nil || trust.Loopback(url) != want {
+			t.Errorf("%s: %v, loopback %v", url, trust.CheckURL(url), !want)
 		}
 	}
 	for _, url := range []string{"", "https://localhost", "localhost:80", "http://", "http:///x", "http://a:b@localhost", "http://u@localhost", "http://localhost/#x",
 		"http://localhost:0", "http://localhost:65536", "http://localhost:x", "http://localhost/a b", "file:///etc/passwd", "http:localhost", "http://localhost/\n", "http://localhost/" + strings.Repeat("x", 3000)} {
-		if target.CheckURL(url) == nil {
+		if trust.CheckURL(url) == nil {
 			t.Errorf("%.40q is taken", url)
 		}
 	}
@@ -361,11 +362,11 @@ func TestATargetCountsWhenItHasAnsweredForLongEnough(t *testing.T) {
 			t.Parallel()
 			h, at := aHost(t)
 			url, asked := sequence(t, test.letters)
-			probe := target.Probe{HTTP: url, Healthy: test.healthy, Within: test.within, Every: 20 * time.Millisecond, Timeout: 5 * time.Second}
+			probe := trust.Probe{HTTP: url, Healthy: test.healthy, Within: test.within, Every: 20 * time.Millisecond, Timeout: 5 * time.Second}
 			if name == "begins at the very last" {
 				probe.Every = 40 * time.Millisecond
 			}
-			err := h.Wait(t.Context(), target.Target{Probe: probe}, at)
+			err := h.Wait(t.Context(), trust.Target{Probe: probe}, at)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("after %d tries: %v", asked.Load(), err)
 			}
@@ -386,14 +387,14 @@ func TestWaitingForATargetEndsWithItsContext(t *testing.T) {
 	gone := errors.New("the daemon stops")
 	done := make(chan error, 1)
 	go func() {
-		done <- h.Wait(ctx, target.Target{Probe: target.Probe{HTTP: url, Every: 10 * time.Millisecond}}, at)
+		done <- h.Wait(ctx, trust.Target{Probe: trust.Probe{HTTP: url, Every: 10 * time.Millisecond}}, at)
 	}()
 	until(t, "it was not asked", func() bool { return asked.Load() > 1 })
 	cancel(gone)
 	if err := <-done; !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
-	if err := h.Wait(t.Context(), target.Target{Restart: "x"}, at); err != nil {
+	if err := h.Wait(t.Context(), trust.Target{Restart: "x"}, at); err != nil {
 		t.Errorf("nothing was to be asked: %v", err)
 	}
 }
@@ -416,7 +417,7 @@ func TestProposedCommandsRunAsTheRepositorysOwner(t *testing.T) {
 	}
 	words := `echo "$(id -u) $(id -g) $(id -G) $HOME" >who`
 	for proposed, want := range map[bool]string{true: "54321 54322 54322 /", false: "0 "} {
-		tg := target.Target{Restart: words, Proposed: proposed}
+		tg := trust.Target{Restart: words, Proposed: proposed}
 		if err := h.Restart(t.Context(), tg, at); err != nil {
 			t.Fatal(err)
 		}

@@ -3,57 +3,18 @@ package target
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/trust"
 )
-
-// URLBytesMax bounds the address of a probe.
-const URLBytesMax = 2048
-
-// CheckURL refuses an address that a probe does not ask; the error is one clause. It never holds a name or a password.
-func CheckURL(text string) error {
-	u, err := url.Parse(text)
-	switch {
-	case len(text) > URLBytesMax:
-		return fmt.Errorf("the address has %d bytes; at most %d are allowed", len(text), URLBytesMax)
-	case err != nil || u.Scheme != "http" || u.Opaque != "" || u.Hostname() == "":
-		return errors.New("that is not an address like http://127.0.0.1:8080/health")
-	case u.User != nil:
-		return errors.New("the address holds a user name or a password: probe with a command instead")
-	case u.Fragment != "" || strings.ContainsAny(text, "# "):
-		return errors.New("the address holds a space or a #")
-	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return fmt.Errorf("%q is not a port", port)
-		}
-	}
-	return nil
-}
-
-// Loopback reports whether an address that CheckURL takes names this machine's own addresses.
-func Loopback(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil {
-		return false
-	}
-	if u.Hostname() == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return err == nil && ip.Unmap().IsLoopback()
-}
 
 // errFar refuses a connection that leaves the machine.
 var errFar = errors.New("the address leads to another machine, and a probe that a repository proposes may ask only this one")
@@ -68,7 +29,7 @@ func near(_, address string, _ syscall.RawConn) error {
 }
 
 // askHTTP makes one request. It answers if head and body (or the first MiB of it) come in time and its status is 200–299.
-func (h Host) askHTTP(ctx context.Context, t Target, at Place) error {
+func (h Host) askHTTP(ctx context.Context, t trust.Target, at Place) error {
 	whole, cancel := context.WithTimeout(ctx, t.Probe.Timeout)
 	defer cancel()
 	dialer := &net.Dialer{}

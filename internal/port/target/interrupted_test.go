@@ -8,14 +8,14 @@ import (
 	"syscall"
 	"testing"
 
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 func TestWhatAnInterruptedRestartLeftIsEndedBeforeTheNext(t *testing.T) {
 	h, at := aHost(t)
 	folder := filepath.Join(h.Changes, string(at.Change))
 	record := filepath.Join(folder, "restart.run")
-	restart := target.Target{Restart: `cat '` + record + `' >noted; cut -d' ' -f6 /proc/$$/stat >session`}
+	restart := trust.Target{Restart: `cat '` + record + `' >noted; cut -d' ' -f6 /proc/$$/stat >session`}
 	read := func(name string) string {
 		t.Helper()
 		raw, err := os.ReadFile(filepath.Join(at.Project.Top, name))

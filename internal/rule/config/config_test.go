@@ -14,9 +14,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"sallyport/internal/base/problem"
-	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/trust"
 )
 
 // parse reads a file by the name of its schema and returns only whether it was taken.
@@ -505,9 +505,9 @@ func TestOnlyTheExecutionModeIsReadFromAState(t *testing.T) {
 
 func TestATargetIsWhatIsSaidAndOneThatIsProposedSaysSo(t *testing.T) {
 	const words = "restart: |\n    a\n    b\n  restart_within: 5s\n  probe: {http: 'http://127.0.0.1:80/h?x=1', healthy: 1s, within: 2s, every: 3s, timeout: 4s}\n  trial: "
-	want := target.Target{
+	want := trust.Target{
 		Restart: "a\nb\n", Within: 5 * time.Second, Trial: time.Minute,
-		Probe: target.Probe{HTTP: "http://127.0.0.1:80/h?x=1", Healthy: time.Second, Within: 2 * time.Second, Every: 3 * time.Second, Timeout: 4 * time.Second},
+		Probe: trust.Probe{HTTP: "http://127.0.0.1:80/h?x=1", Healthy: time.Second, Within: 2 * time.Second, Every: 3 * time.Second, Timeout: 4 * time.Second},
 	}
 	s, err := config.ParseSallyport("s", []byte("targets:\n- repository: /srv/app/\n  "+words+"1m\n"))
 	if err != nil || len(s.Targets) != 1 || s.Targets[0].Repository != "/srv/app" || s.Targets[0].Said() != want {
@@ -521,7 +521,7 @@ func TestATargetIsWhatIsSaidAndOneThatIsProposedSaysSo(t *testing.T) {
 	if r, err = config.ParseRepository("r", []byte("target: {probe: {command: x}}\n")); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := r.Target.Proposed(); got.Trial != target.TrialDefault {
+	if got, _ := r.Target.Proposed(); got.Trial != trust.TrialDefault {
 		t.Errorf("a trial that is not named lasts %s", got.Trial)
 	}
 	if got, ok := (config.Repository{}).Target.Proposed(); ok {

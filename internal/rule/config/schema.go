@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"sallyport/internal/port/target"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/trust"
 )
 
 // Schemas are the names that Schema takes; each is a file docs/schema/<name>.json.
@@ -124,7 +124,7 @@ func wordOptions() *jsonschema.ForOptions {
 		reflect.TypeFor[Name]():        text("name"),
 		reflect.TypeFor[Email]():       text("email"),
 		reflect.TypeFor[Subject]():     text("subject"),
-		reflect.TypeFor[Address]():     {Type: "string", Pattern: `^http://[^\s@#]+$`, MaxLength: new(target.URLBytesMax)},
+		reflect.TypeFor[Address]():     {Type: "string", Pattern: `^http://[^\s@#]+$`, MaxLength: new(trust.URLBytesMax)},
 		reflect.TypeFor[Trial]():       {Type: "string", Pattern: "^0s$|" + forms["duration"], MinLength: new(1)},
 
 		reflect.TypeFor[KnownAgent]():    words(Agents),

@@ -6,18 +6,18 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // The kinds of value that only a target has.
 type (
-	Address string        // http://, see target.CheckURL
-	Trial   time.Duration // 0s, or target.TrialMin to target.TrialMax
+	Address string        // http://, see trust.CheckURL
+	Trial   time.Duration // 0s, or trust.TrialMin to trust.TrialMax
 )
 
 func (a *Address) parse(text string) error {
 	*a = Address(text)
-	return target.CheckURL(text)
+	return trust.CheckURL(text)
 }
 
 func (t *Trial) parse(text string) error {
@@ -30,8 +30,8 @@ func (t *Trial) parse(text string) error {
 		return err
 	}
 	*t = Trial(d)
-	if time.Duration(d) < target.TrialMin || time.Duration(d) > target.TrialMax {
-		return fmt.Errorf("it must lie between %s and %s, or be 0s", target.TrialMin, target.TrialMax)
+	if time.Duration(d) < trust.TrialMin || time.Duration(d) > trust.TrialMax {
+		return fmt.Errorf("it must lie between %s and %s, or be 0s", trust.TrialMin, trust.TrialMax)
 	}
 	return nil
 }
@@ -78,10 +78,10 @@ func (t Target) fits() error {
 }
 
 // Said returns what is said in t; a trial that it leaves out has its default.
-func (t Target) Said() target.Target {
-	out := target.Target{
-		Restart: string(t.Restart), Within: time.Duration(t.RestartWithin), Trial: target.TrialDefault,
-		Probe: target.Probe{
+func (t Target) Said() trust.Target {
+	out := trust.Target{
+		Restart: string(t.Restart), Within: time.Duration(t.RestartWithin), Trial: trust.TrialDefault,
+		Probe: trust.Probe{
 			Command: string(t.Probe.Command), HTTP: string(t.Probe.HTTP), Healthy: time.Duration(t.Probe.Healthy),
 			Within: time.Duration(t.Probe.Within), Every: time.Duration(t.Probe.Every), Timeout: time.Duration(t.Probe.Timeout),
 		},
@@ -109,16 +109,16 @@ func (t HomeTarget) fits() error {
 type Proposal struct{ Target }
 
 func (p Proposal) fits() error {
-	if a := p.Probe.HTTP; a != "" && !target.Loopback(string(a)) {
+	if a := p.Probe.HTTP; a != "" && !trust.Loopback(string(a)) {
 		return fmt.Errorf("probe.http %q does not name this machine (localhost, 127.0.0.1 or [::1]); only the home's %s can name another", string(a), SallyportFile)
 	}
 	return p.Target.fits()
 }
 
 // Proposed returns what is proposed; false if nothing is.
-func (p Proposal) Proposed() (target.Target, bool) {
+func (p Proposal) Proposed() (trust.Target, bool) {
 	if p == (Proposal{}) {
-		return target.Target{}, false
+		return trust.Target{}, false
 	}
 	t := p.Said()
 	t.Proposed = true

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"sallyport/internal/base/problem"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 )
 
 // PutTrust stores the trust in a repository's words, in the place of any earlier one.
-func (t *tx) PutTrust(ctx context.Context, tr target.Trust) error {
+func (t *tx) PutTrust(ctx context.Context, tr trust.Trust) error {
 	what := fmt.Sprintf("store the trust in the target of %q", tr.Repository)
 	if tr.Digest != tr.Words.Digest() {
 		return problem.Errorf(problem.Internal, "", "%s: the digest is not that of the words", what)
@@ -32,8 +32,8 @@ func (t *tx) PutTrust(ctx context.Context, tr target.Trust) error {
 }
 
 // Trust returns a repository's; false if nothing of it is trusted.
-func (t *tx) Trust(ctx context.Context, repository string) (target.Trust, bool, error) {
-	tr := target.Trust{Repository: repository}
+func (t *tx) Trust(ctx context.Context, repository string) (trust.Trust, bool, error) {
+	tr := trust.Trust{Repository: repository}
 	what := fmt.Sprintf("read the trust in the target of %q", repository)
 	var words string
 	var at sql.NullInt64
@@ -42,10 +42,10 @@ func (t *tx) Trust(ctx context.Context, repository string) (target.Trust, bool, 
 		if err != nil {
 			err = fmt.Errorf("%s: %w", what, err)
 		}
-		return target.Trust{}, false, err
+		return trust.Trust{}, false, err
 	}
-	if tr.Words, err = decode[target.Target](words); err != nil {
-		return target.Trust{}, false, fmt.Errorf("%s: %w", what, err)
+	if tr.Words, err = decode[trust.Target](words); err != nil {
+		return trust.Trust{}, false, fmt.Errorf("%s: %w", what, err)
 	}
 	tr.At = clock(at)
 	return tr, true, nil

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/trial"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 	"sallyport/internal/store"
 )
 
@@ -21,7 +21,7 @@ func (s *suite) addTrial(dir string) trial.Trial {
 	s.t.Helper()
 	c := s.addChange(func(c *store.Change) { c.State = "in_trial" })
 	l := s.aLanding(c.ID, dir)
-	r := trial.Begin(c.ID, l.ID, target.Target{Restart: "make restart <\"it\">", Probe: target.Probe{HTTP: "http://127.0.0.1:1/"}}, time.Minute,
+	r := trial.Begin(c.ID, l.ID, trust.Target{Restart: "make restart <\"it\">", Probe: trust.Probe{HTTP: "http://127.0.0.1:1/"}}, time.Minute,
 		deadman.Moment{Wall: at(20), Boot: "boot", Up: 7 * time.Hour})
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		end := at(12)
@@ -71,7 +71,7 @@ func testTrials(t *testing.T, s *suite) {
 	// The cap is the database's, too.
 	s.fails(problem.Internal, func(ctx context.Context, tx store.Tx) error {
 		late := asked
-		late.Expires.In = target.TrialMax + time.Millisecond
+		late.Expires.In = trust.TrialMax + time.Millisecond
 		return tx.MoveTrial(ctx, trial.Message1Sent, late)
 	})
 

@@ -7,22 +7,22 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/port/target"
+	"sallyport/internal/rule/trust"
 	"sallyport/internal/store"
 )
 
 // aTrust is the trust in words that a database may be tempted to change.
-func aTrust(repository, restart string) target.Trust {
-	words := target.Target{
+func aTrust(repository, restart string) trust.Trust {
+	words := trust.Target{
 		Restart: restart, Within: 90 * time.Second, Trial: time.Minute, Proposed: true,
-		Probe: target.Probe{HTTP: "http://localhost/?a=<&>", Healthy: time.Second, Within: 2 * time.Second, Every: 3 * time.Second, Timeout: 4 * time.Second},
+		Probe: trust.Probe{HTTP: "http://localhost/?a=<&>", Healthy: time.Second, Within: 2 * time.Second, Every: 3 * time.Second, Timeout: 4 * time.Second},
 	}
-	return target.Trust{Repository: repository, Digest: words.Digest(), Words: words, By: alice.Name, UID: alice.UID, At: at(3)}
+	return trust.Trust{Repository: repository, Digest: words.Digest(), Words: words, By: alice.Name, UID: alice.UID, At: at(3)}
 }
 
 func testTrust(t *testing.T, s *suite) {
 	first, other := aTrust("/src/a/.git", "systemctl restart a\n\u202e#"), aTrust("/src/b/.git", "b")
-	found := func(repository string) (tr target.Trust, ok bool) {
+	found := func(repository string) (tr trust.Trust, ok bool) {
 		t.Helper()
 		s.do(func(ctx context.Context, tx store.Tx) (err error) {
 			tr, ok, err = tx.Trust(ctx, repository)

@@ -1,8 +1,8 @@
-// Package target is what runs a repository's code: how it is started again, and how one knows that it answers.
+// Package trust is what runs a repository's code: how it is started again, and how one knows that it answers.
 //
 // Restart and probe are commands of the host's own. They stand in the home's sallyport.yaml, or a
 // repository proposes them and the home's owner has trusted exactly these words (SM-925).
-package target
+package trust
 
 import (
 	"crypto/sha256"
