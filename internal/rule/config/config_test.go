@@ -230,7 +230,7 @@ func TestTheSchemasInTheDocsAreTheseOfTheCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := filepath.Join("..", "..", "docs", "schema", name+".json")
+		file := filepath.Join("..", "..", "..", "docs", "schema", name+".json")
 		if os.Getenv("UPDATE_DOCS") != "" {
 			if err := os.WriteFile(file, want, 0o644); err != nil {
 				t.Fatal(err)
