@@ -46,13 +46,13 @@ func testChange(t *testing.T, s *suite) {
 
 // testStates reads the states where they are named, so that a new one cannot be forgotten here.
 func testStates(t *testing.T, s *suite) {
-	for _, state := range constants(t, "change/state.go", "State") {
+	for _, state := range constants(t, "drive/change/state.go", "State") {
 		c := s.addChange(func(c *store.Change) { c.State = state })
 		if got := s.change(c.ID).State; got != state {
 			t.Errorf("state %q came back as %q", state, got)
 		}
 	}
-	for _, kind := range constants(t, "problem/problem.go", "Kind") {
+	for _, kind := range constants(t, "base/problem/problem.go", "Kind") {
 		s.addChange(func(c *store.Change) { c.Problem = kind })
 	}
 	ctx := context.Background()

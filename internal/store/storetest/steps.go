@@ -146,8 +146,8 @@ func testCheckpoints(t *testing.T, s *suite) {
 		_, err := tx.Checkpoint(ctx, one.ID)
 		return err
 	})
-	for _, status := range constants(t, "checkpoint/checkpoint.go", "Status") {
-		for _, trigger := range constants(t, "checkpoint/checkpoint.go", "Trigger") {
+	for _, status := range constants(t, "path/checkpoint/checkpoint.go", "Status") {
+		for _, trigger := range constants(t, "path/checkpoint/checkpoint.go", "Trigger") {
 			k := aCheckpoint(s.addChange().ID, 1)
 			k.Status, k.Trigger = checkpoint.Status(status), checkpoint.Trigger(trigger)
 			s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddCheckpoint(ctx, k) })
@@ -240,7 +240,7 @@ func testApprovals(t *testing.T, s *suite) {
 	void := latest
 	void.Decision, void.Reason = approval.Void, "the change ended"
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.Decide(ctx, void) })
-	for n, d := range constants(t, "approval/approval.go", "Decision") {
+	for n, d := range constants(t, "path/approval/approval.go", "Decision") {
 		last := s.addApproval(s.addProposal(c.ID, 3+n))
 		last.Decision, last.By, last.At = approval.Decision(d), &alice, &when
 		if last.Decision == approval.Pending {
