@@ -36,6 +36,7 @@ type Change struct {
 	Reason     string          `json:"reason,omitempty"`  // why it is where it is, for a person
 	Next       string          `json:"next,omitempty"`    // a command to run
 	Outcome    string          `json:"outcome,omitempty"` // how it ended without anything to land; package change owns the words
+	Blocked    string          `json:"blocked,omitempty"` // why it is blocked (SV-091); package change owns the words; "" = it is not
 	RevertedBy id.Change       `json:"reverted_by,omitempty"`
 	Cancel     bool            `json:"cancel_requested,omitempty"`
 	Chosen     id.Checkpoint   `json:"last_checkpoint_id,omitempty"` // what is offered, or was restored last (SV-048)

@@ -61,9 +61,7 @@ func changeOf(c change.Row) api.Change {
 		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Outcome: c.Outcome, Cancelling: c.Cancel,
 		Created: c.Created, Moved: c.Moved,
 	}
-	if out.BlockedReason = change.BlockedReason(c); out.BlockedReason != "" { // SV-091
-		out.NeedsPerson = true
-	}
+	out.BlockedReason, out.NeedsPerson = c.Blocked, c.Blocked != "" // SV-091
 	return out
 }
 

@@ -287,10 +287,10 @@ func TestACheckpointCountsWhatChangedSinceTheLastAndInAll(t *testing.T) {
 }
 
 func TestABlockedChangeSaysWhyAndThatItNeedsAPerson(t *testing.T) {
-	for _, state := range []change.State{change.Blocked, change.Paused} {
-		ch := changeOf(change.Row{ID: "chg-0123abcd", State: string(state)})
-		if blocked := state == change.Blocked; (ch.BlockedReason == "interactive_mode_failure") != blocked || ch.NeedsPerson != blocked {
-			t.Errorf("%s: %q, %v", state, ch.BlockedReason, ch.NeedsPerson)
+	for _, why := range []string{change.InteractiveModeFailure, ""} {
+		ch := changeOf(change.Row{ID: "chg-0123abcd", Blocked: why})
+		if ch.BlockedReason != why || ch.NeedsPerson != (why != "") {
+			t.Errorf("%q: %q, %v", why, ch.BlockedReason, ch.NeedsPerson)
 		}
 	}
 }

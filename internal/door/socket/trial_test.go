@@ -74,7 +74,7 @@ func TestATrialIsToldWithTheTimeThatIsLeft(t *testing.T) {
 		t.Errorf("listed as %+v, %v", rows, err)
 	}
 
-	v.trial.Handshake, v.trial.Reason = trial.RolledBack, trial.Timeout
+	v.trial.Handshake, v.trial.Reason, v.trial.TimedOut = trial.RolledBack, trial.Timeout, true
 	if d, err = c.Show(t.Context(), "chg-00000001"); err != nil || d.Change.Trial.LeftMS != 0 || d.Change.Trial.Say != "" {
 		t.Errorf("on its way back: %+v, %v", d.Change.Trial, err)
 	}
@@ -82,7 +82,7 @@ func TestATrialIsToldWithTheTimeThatIsLeft(t *testing.T) {
 	if d, err = c.Show(t.Context(), "chg-00000001"); err != nil || d.Change.Trial.Say != trial.TimeoutSay {
 		t.Errorf("rolled back: %+v, %v", d.Change.Trial, err)
 	}
-	v.trial.Reason = "too slow"
+	v.trial.Reason, v.trial.TimedOut = "too slow", false
 	if d, err = c.Show(t.Context(), "chg-00000001"); err != nil || d.Change.Trial.Say != "Rolled back to previous version — too slow" {
 		t.Errorf("rolled back: %+v, %v", d.Change.Trial, err)
 	}

@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// BudgetUsedUp is why a change is blocked whose agent may ask its model no more.
-	BudgetUsedUp = "budget_used_up"
 
 	// flightTokens is what a request counts as until it is known what it used, unless its change has had a larger one.
 	flightTokens = 32_000
@@ -378,7 +376,7 @@ func (c *Controller) Spending(ctx context.Context, change id.Change) (Spending, 
 // waitForBudget blocks a change whose agent could ask its model nothing: it goes on when somebody raises the budget and resumes it.
 func (c *Controller) waitForBudget(ctx context.Context, row store.Change, because error) error {
 	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Verb: "blocked: " + BudgetUsedUp, Because: overspent(row.ID, because)})
+		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Blocked: BudgetUsedUp, Because: overspent(row.ID, because)})
 	})
 	if err != nil {
 		return fmt.Errorf("wait for a budget: %w", err)
@@ -400,7 +398,7 @@ func overspent(change id.Change, why error) error {
 
 // waitsForBudget refuses to resume a change whose budget is still used up.
 func (c *Controller) waitsForBudget(ctx context.Context, row store.Change) error {
-	if BlockedReason(row) != BudgetUsedUp {
+	if row.Blocked != BudgetUsedUp {
 		return nil
 	}
 	e, err := c.equip(row.ID, row.Request)
@@ -426,7 +424,7 @@ func (s *supervisor) overspent(ctx context.Context, why error) {
 	}
 	err := s.stop(ctx)
 	if err == nil {
-		err = s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: string(s.run.Session.ID), Verb: "blocked: " + BudgetUsedUp, Because: overspent(s.row.ID, why)})
+		err = s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: BudgetUsedUp, Because: overspent(s.row.ID, why)})
 		if err != nil {
 			s.still = false
 			err = errors.Join(err, s.process.Thaw())

@@ -128,8 +128,8 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 				t.Errorf("%q does not say %q", at.Change.Reason, want)
 			}
 		}
-		if at.Change.Next != resume || change.BlockedReason(at.Change) != change.BudgetUsedUp {
-			t.Errorf("%s, next %q", change.BlockedReason(at.Change), at.Change.Next)
+		if at.Change.Next != resume || at.Change.Blocked != change.BudgetUsedUp {
+			t.Errorf("%s, next %q", at.Change.Blocked, at.Change.Next)
 		}
 		if err := d.Resume(t.Context(), chg, h.by()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1,200 were used") {
 			t.Errorf("it goes on though nothing was raised: %v", err)

@@ -39,6 +39,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 	if err != nil {
 		return err
 	}
+	d := trial.Decision{To: to, By: by, At: at.Wall, Reason: reason}
 	var row store.Change
 	var t trial.Trial
 	var refused error
@@ -64,7 +65,8 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 			if to == trial.Confirmed {
 				refused = problem.Errorf(problem.Conflict, show, "the time to confirm %s is over: sallyport rolls it back", change)
 			}
-			to, by, reason, moved = trial.RolledBack, audit.Host, trial.Timeout, true
+			d, moved = trial.TimeOut(), true
+			d.At = at.Wall
 		case to == trial.Confirmed && t.Handshake == trial.PendingRestart:
 			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s cannot be confirmed yet: its target is being restarted and has not answered", change)
 		default:
@@ -73,7 +75,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 		if !moved {
 			return nil
 		}
-		return c.decideTrial(ctx, tx, &row, &t, to, by, at.Wall, reason)
+		return c.decideTrial(ctx, tx, &row, &t, d)
 	})
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 		c.moved(row)
 		c.nudge(change)
 	}
-	if moved && to == trial.Confirmed {
+	if moved && d.To == trial.Confirmed {
 		c.endTrial(row, t.Landing)
 	}
 	return refused
@@ -115,29 +117,30 @@ func overtaken(change id.Change, t trial.Trial) string {
 
 // decideTrial writes a trial's end and its audit entry. What is confirmed is finalized by the same transaction; what is
 // to go back stays in trial until it has gone back.
-func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *store.Change, t *trial.Trial, to trial.Handshake, by audit.Actor, at time.Time, reason string) error {
-	at, reason = at.UTC().Truncate(time.Millisecond), c.Secrets.Redact(reason)
-	if err := tx.DecideTrial(ctx, row.ID, to, by, at, reason); err != nil {
+func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *store.Change, t *trial.Trial, d trial.Decision) error {
+	d.At, d.Reason = d.At.UTC().Truncate(time.Millisecond), c.Secrets.Redact(d.Reason)
+	if err := tx.DecideTrial(ctx, row.ID, d); err != nil {
 		return err
 	}
-	t.Handshake, t.By, t.At, t.Reason = to, &by, &at, reason
-	if to == trial.RolledBack {
-		row.Reason, row.Next = "sallyport rolls it back: "+reason, "sallyport change watch "+string(row.ID)
+	*t = t.Decide(d)
+	if d.To == trial.RolledBack {
+		row.Reason, row.Next = "sallyport rolls it back: "+d.Reason, "sallyport change watch "+string(row.ID)
 		if err := tx.MoveChange(ctx, row.State, *row); err != nil {
 			return err
 		}
 		said := *row
-		said.Reason = reason
-		return c.append(ctx, tx, &said, Move{By: by, Subject: string(t.Landing)}, "rollback decided", at)
+		said.Reason = d.Reason
+		return c.append(ctx, tx, &said, Move{By: d.By, Subject: string(t.Landing)}, "rollback decided", d.At)
 	}
 	l, err := landingNamed(ctx, tx, t.Landing)
 	if err != nil {
 		return err
 	}
+	reason := d.Reason
 	if reason == "" {
-		reason = "confirmed by " + by.Name
+		reason = "confirmed by " + d.By.Name
 	}
-	return c.kept(ctx, tx, row, l, Move{Event: Kept, By: by, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
+	return c.kept(ctx, tx, row, l, Move{Event: Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
 }
 
 // kept moves a change whose landing stays to its end, and tells what it undoes, if it is a revert.

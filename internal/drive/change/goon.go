@@ -12,9 +12,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// notRestored is the reason of a session whose tree could not be restored: another begins from row.From.
-const notRestored = "its files could not be restored while it worked"
-
 // lastHome is the folder of the last of a change's sessions that has left its agent a home to go on from; "" if none has.
 func (c *Controller) lastHome(all []session.Session) string {
 	for _, s := range slices.Backward(all) {
@@ -28,7 +25,7 @@ func (c *Controller) lastHome(all []session.Session) string {
 // goesOn reports whether the next session takes up the tree that the last one left: its agent has a home to go on from, and
 // nobody has chosen another tree since it began.
 func (c *Controller) goesOn(row store.Change, last session.Session, all []session.Session) bool {
-	return !toGoOn(last) && last.Reason != notRestored && last.From == row.From && c.lastHome(all) != ""
+	return !last.ToGoOn() && last.Interrupted != session.NotRestored && last.From == row.From && c.lastHome(all) != ""
 }
 
 // goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
@@ -67,7 +64,7 @@ func (c *Controller) program(ctx context.Context, row store.Change, e equipped, 
 		return p, nil // none has run
 	}
 	why := interruption(last)
-	if last.Reason == notRestored { // nobody has told it why
+	if last.Interrupted == session.NotRestored { // nobody has told it why
 		broken, err := c.lastBroken(ctx, row.ID, last.ID)
 		if err != nil {
 			return p, err
@@ -75,7 +72,7 @@ func (c *Controller) program(ctx context.Context, row store.Change, e equipped, 
 		why += broken
 	}
 	e.task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
-	if last.Reason == redone {
+	if last.Interrupted == session.Redone {
 		if e.task.Resumed.Files, err = c.redoWords(ctx, row); err != nil {
 			return p, err
 		}
@@ -103,14 +100,14 @@ func (c *Controller) lastBroken(ctx context.Context, change id.Change, s id.Sess
 
 // interruption says to an agent why it begins again.
 func interruption(last session.Session) string {
-	switch last.Reason {
-	case redone:
+	switch last.Interrupted {
+	case session.Redone:
 		return "the branch that you work on has moved, or a check failed there"
-	case resumed:
+	case session.Resumed:
 		return "a person has asked you to go on"
-	case notRestored:
+	case session.NotRestored:
 		return "your files were restored to an earlier state, and that could not be done while you worked"
-	case interrupted, "":
+	case session.HostStopped, "":
 		return "the host that you work on was stopped"
 	}
 	return "you could not be run to the end"

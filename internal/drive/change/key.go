@@ -153,7 +153,7 @@ func (c *Controller) receive(change id.Change, r request.Request, keys credentia
 // waitForKey blocks a change whose agent cannot work without its key: it goes on when somebody hands it over.
 func (c *Controller) waitForKey(ctx context.Context, row store.Change, because error) error {
 	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Verb: "blocked: " + CredentialMissing,
+		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Blocked: CredentialMissing,
 			Because: problem.Errorf(problem.Unavailable, "", "%s waits for the key of its agent's model: %w", row.ID, because)})
 	})
 	if err != nil {
@@ -162,23 +162,14 @@ func (c *Controller) waitForKey(ctx context.Context, row store.Change, because e
 	return nil
 }
 
-// CredentialMissing is why a change is blocked whose agent has no key.
-const CredentialMissing = "credential_missing"
-
 // waitsForKey reports whether a row is blocked because its agent's key is not there: then no agent of it stands anywhere.
 func (c *Controller) waitsForKey(row store.Change) bool {
-	return BlockedReason(row) == CredentialMissing && c.watching(row.ID) == nil
+	return row.Blocked == CredentialMissing && c.watching(row.ID) == nil
 }
 
-// BlockedReason says why a change is blocked (SV-091); "" if it is not.
-func BlockedReason(row store.Change) string {
-	switch {
-	case State(row.State) != Blocked:
-		return ""
-	case row.Problem == string(problem.Unavailable):
-		return CredentialMissing
-	case row.Problem == string(problem.AgentFailed):
-		return BudgetUsedUp
-	}
-	return InteractiveModeFailure
-}
+// Why a change is blocked (SV-091).
+const (
+	InteractiveModeFailure = "interactive_mode_failure" // its agent cannot go on by itself
+	CredentialMissing      = "credential_missing"       // its agent's key is not there
+	BudgetUsedUp           = "budget_used_up"           // its agent may ask its model no more
+)

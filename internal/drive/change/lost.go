@@ -9,9 +9,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// interrupted is why a session has ended of which no end was seen.
-const interrupted = "interrupted: the daemon ended while the agent worked"
-
 // endLost ends the session rows that a killed daemon left open: a daemon's sandboxes die with
 // it. What they left in their workspaces is salvaged when the change goes on.
 func (c *Controller) endLost(ctx context.Context) error {
@@ -62,7 +59,7 @@ func (c *Controller) interrupt(ctx context.Context, row store.Change, s session.
 		return nil
 	}
 	at := now()
-	s.Ended, s.Reason = &at, interrupted
+	s.Ended, s.Interrupted, s.Reason = &at, session.HostStopped, "interrupted: the daemon ended while the agent worked"
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.PutSession(ctx, s); err != nil {
 			return err
@@ -71,7 +68,7 @@ func (c *Controller) interrupt(ctx context.Context, row store.Change, s session.
 		if err != nil {
 			return err
 		}
-		row.Reason = string(s.ID) + " was " + interrupted
+		row.Reason = string(s.ID) + " was " + s.Reason
 		if State(row.State) == Working { // of what stands for another reason that one stays
 			if err := tx.MoveChange(ctx, row.State, row); err != nil {
 				return err

@@ -22,6 +22,7 @@ type Move struct {
 	Digests map[string]string
 	Wait    time.Duration // before the next step is due
 	Outcome string        // how it ends, where there is nothing to land
+	Blocked string        // why, of Block; the audit log says it too
 	Keep    bool          // the step that holds the row goes on holding it
 }
 
@@ -35,7 +36,7 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m
 	}
 	at := now()
 	row.State, row.Moved, row.Attempts = string(to), at, 0
-	row.Problem, row.Reason, row.Next, row.Outcome = "", m.Reason, m.Next, m.Outcome
+	row.Problem, row.Reason, row.Next, row.Outcome, row.Blocked = "", m.Reason, m.Next, m.Outcome, m.Blocked
 	if m.Because != nil {
 		p := problem.Of(m.Because)
 		row.Problem, row.Reason = string(p.Kind), p.Text
@@ -58,6 +59,9 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m
 	verb := m.Verb
 	if verb == "" {
 		verb = string(m.Event)
+	}
+	if m.Blocked != "" {
+		verb += ": " + m.Blocked
 	}
 	return c.append(ctx, tx, row, m, verb, at)
 }

@@ -21,12 +21,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// redone is the reason of a session that is to go on upon its branch as it is now, and has not begun to.
-const redone = "redone"
-
-// toGoOn reports whether a session has been taken up and has not begun to work again: it left nothing that is not kept.
-func toGoOn(s session.Session) bool { return s.Reason == resumed || s.Reason == redone }
-
 // redoing is the command that has a change made anew on its branch as it is now.
 func redoing(change id.Change) string { return "sallyport change redo " + string(change) }
 
@@ -184,7 +178,7 @@ func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Chan
 	if r.anew {
 		from = ""
 	}
-	return c.takeUp(ctx, tx, row, r.last, redone, from, m)
+	return c.takeUp(ctx, tx, row, r.last, session.Redone, from, m)
 }
 
 // reason says to a person what was done with the edits.
@@ -297,7 +291,7 @@ func redWords(p proposal.Proposal) string {
 // tellRedo says to a program that reads messages and keeps nothing what has become of its files. The function it returns waits
 // until that was said, or cannot be any more.
 func (c *Controller) tellRedo(ctx context.Context, row store.Change, last session.Session, run *session.Running) (wait func(), err error) {
-	if last.Reason != redone || run.Talk == nil || run.Program.Keeps {
+	if last.Interrupted != session.Redone || run.Talk == nil || run.Program.Keeps {
 		return func() {}, nil
 	}
 	words, err := c.redoWords(ctx, row)

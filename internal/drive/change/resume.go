@@ -13,9 +13,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// resumed is the reason of a session that is to go on and has not begun to.
-const resumed = "resumed"
-
 // ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with
 // its identity and its transcript, on its last tree.
 func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by audit.Actor, keys credential.Keys) (row store.Change, err error) {
@@ -81,7 +78,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		} else if tried { // and was left as it stands
 			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed: there is nothing to resume", row.ID)
 		}
-		return c.takeUp(ctx, tx, &row, s, resumed, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
+		return c.takeUp(ctx, tx, &row, s, session.Resumed, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
 	})
 	if err == nil {
 		c.moved(row)
@@ -107,7 +104,7 @@ func takesUp(row store.Change) (Event, error) {
 }
 
 // takeUp moves a change back to work with a session that goes on from a tree, and why.
-func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change, s session.Session, why, from string, m Move) error {
+func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change, s session.Session, why session.Interruption, from string, m Move) error {
 	all, err := tx.Sessions(ctx, row.ID)
 	if err != nil {
 		return err
@@ -115,7 +112,7 @@ func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change,
 	if last := all[len(all)-1]; last.ID != s.ID {
 		s.Attempt = last.Attempt + 1
 	}
-	s.Ended, s.Exit, s.Reason = nil, nil, why
+	s.Ended, s.Exit, s.Interrupted, s.Reason = nil, nil, why, string(why)
 	if err := tx.PutSession(ctx, s); err != nil {
 		return err
 	}

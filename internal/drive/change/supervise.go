@@ -24,8 +24,6 @@ const (
 	stableMax   = time.Second // after that it is frozen as it is: a frozen tree is stable
 	failuresMax = 3           // failed checkpoints in a row before a person is asked (SV-090)
 
-	// InteractiveModeFailure is why a change is blocked (SV-091).
-	InteractiveModeFailure = "interactive_mode_failure"
 )
 
 // supervisor watches one running session. It is the only one that takes checkpoints of it,
@@ -402,7 +400,7 @@ func (s *supervisor) block(ctx context.Context, subject string, why error) error
 		return err
 	}
 	because := problem.Errorf(problem.Refused, "sallyport change resume "+string(s.row.ID), "Interactive mode failure: %s: the agent is stopped: %w", s.row.ID, why)
-	err := s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: subject, Verb: "blocked: " + InteractiveModeFailure, Because: because})
+	err := s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: subject, Blocked: InteractiveModeFailure, Because: because})
 	if err != nil {
 		s.still = false
 		if !s.held {

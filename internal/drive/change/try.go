@@ -122,7 +122,7 @@ func (c *Controller) try(ctx context.Context, row store.Change) error {
 		case row.Request.Kind == request.Revert: // there is nothing to go back to
 			err = c.comeUpHeld(ctx, row, t)
 		case t.Expires.Left(at) == 0: // SM-133
-			err = c.goBack(ctx, row, trial.Timeout)
+			err = c.settleTrial(ctx, row, trial.TimeOut())
 		case t.Handshake == trial.PendingRestart:
 			c.armTrial(t, false)
 			err = c.comeUp(ctx, row, t, nudged)
@@ -270,20 +270,21 @@ func (c *Controller) keepUnasked(ctx context.Context, row store.Change, t trial.
 	if t.Target.None() {
 		reason = "no confirmation was asked for"
 	}
-	return c.settleTrial(ctx, row, trial.Confirmed, reason)
+	return c.settleTrial(ctx, row, trial.Decision{To: trial.Confirmed, By: audit.Host, Reason: reason})
 }
 
 // goBack decides for the host that what is on trial goes back.
 func (c *Controller) goBack(ctx context.Context, row store.Change, reason string) error {
-	return c.settleTrial(ctx, row, trial.RolledBack, reason)
+	return c.settleTrial(ctx, row, trial.Decision{To: trial.RolledBack, By: audit.Host, Reason: reason})
 }
 
 // settleTrial writes the host's decision; errDecided if another came first.
-func (c *Controller) settleTrial(ctx context.Context, row store.Change, to trial.Handshake, reason string) error {
+func (c *Controller) settleTrial(ctx context.Context, row store.Change, d trial.Decision) error {
 	at, err := c.Clock()
 	if err != nil {
 		return err
 	}
+	d.At = at.Wall
 	var now store.Change
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		if now, err = tx.Change(ctx, row.ID); err != nil {
@@ -293,7 +294,7 @@ func (c *Controller) settleTrial(ctx context.Context, row store.Change, to trial
 		if err != nil || !ok {
 			return errors.Join(err, store.ErrMoved)
 		}
-		return c.decideTrial(ctx, tx, &now, &t, to, audit.Host, at.Wall, reason)
+		return c.decideTrial(ctx, tx, &now, &t, d)
 	})
 	if errors.Is(err, store.ErrMoved) {
 		return fmt.Errorf("%w: %w", errDecided, err)

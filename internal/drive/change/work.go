@@ -81,7 +81,7 @@ func (c *Controller) judgedSpec(ctx context.Context, row store.Change) (workspac
 // startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
 // that is as it was at the session's start; one that goes on gets what it left.
 func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session, all []session.Session) (workspace.Workspace, error) {
-	if !toGoOn(last) {
+	if !last.ToGoOn() {
 		left, err := c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started})
 		if err != nil {
 			return ws, fmt.Errorf("keep what %s left: %w", last.ID, err)
@@ -151,11 +151,11 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 	ended := now()
 	s.Ended = &ended
 	if again && ctx.Err() == nil {
-		s.Reason = notRestored
+		s.Interrupted, s.Reason = session.NotRestored, notRestored
 		return c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
 	}
 	if err != nil { // it did not run, or not all of it is recorded: neither is an end to judge
-		s.Reason = "the session did not run to its end"
+		s.Interrupted, s.Reason = session.NotRun, "the session did not run to its end"
 		_ = c.DB.InTx(keep, func(tx store.Tx) error { return tx.PutSession(keep, s) })
 		return fmt.Errorf("run the agent: %w", err)
 	}

@@ -41,9 +41,30 @@ type Trial struct {
 	Delivered *time.Time       `json:"delivered_at,omitempty"` // of message 1; its first delivery counts
 	By        *audit.Actor     `json:"by,omitempty"`           // who decided; the host for time and probe
 	At        *time.Time       `json:"at,omitempty"`
-	Reason    string           `json:"reason,omitempty"`   // of going back, as it stands in the commit and is said (SM-139)
-	Undoing   id.Landing       `json:"undoing,omitempty"`  // the landing that takes it back
-	Restored  bool             `json:"restored,omitempty"` // the old files are back, compared byte for byte
+	Reason    string           `json:"reason,omitempty"`    // of going back, as it stands in the commit and is said (SM-139)
+	TimedOut  bool             `json:"timed_out,omitempty"` // it goes back because its time was over
+	Undoing   id.Landing       `json:"undoing,omitempty"`   // the landing that takes it back
+	Restored  bool             `json:"restored,omitempty"`  // the old files are back, compared byte for byte
+}
+
+// Decision ends a trial; exactly one is written.
+type Decision struct {
+	To       Handshake // Confirmed or RolledBack
+	By       audit.Actor
+	At       time.Time
+	Reason   string
+	TimedOut bool
+}
+
+// TimeOut is the host's decision once the time is over.
+func TimeOut() Decision {
+	return Decision{To: RolledBack, By: audit.Host, Reason: Timeout, TimedOut: true}
+}
+
+// Decide returns t with a decision.
+func (t Trial) Decide(d Decision) Trial {
+	t.Handshake, t.By, t.At, t.Reason, t.TimedOut = d.To, &d.By, &d.At, d.Reason, d.TimedOut
+	return t
 }
 
 // Begin returns the trial of a landing from now on: until message 1 is out it has WindowMin or length, or as long
@@ -101,7 +122,7 @@ func (t Trial) Question() string {
 
 // Said is what a person is told of a trial that went back.
 func (t Trial) Said() string {
-	if t.Reason == Timeout {
+	if t.TimedOut {
 		return TimeoutSay
 	}
 	return "Rolled back to previous version — " + t.Reason

@@ -2,9 +2,7 @@ package trial
 
 import (
 	"context"
-	"time"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 )
 
@@ -17,9 +15,9 @@ type Tx interface {
 	// MoveTrial writes what the step of the change knows, if the stored handshake is from still; it neither makes
 	// nor alters a decision. Errors: store.ErrMoved.
 	MoveTrial(ctx context.Context, from Handshake, t Trial) error
-	// DecideTrial writes Confirmed or RolledBack, with who and why, unless one of them is written already:
+	// DecideTrial writes a decision, unless one is written already:
 	// store.ErrMoved then. So exactly one of confirm, rollback and the end of the time wins.
-	DecideTrial(ctx context.Context, change id.Change, to Handshake, by audit.Actor, at time.Time, reason string) error
+	DecideTrial(ctx context.Context, change id.Change, d Decision) error
 	// OpenTrials returns the trials of changes that are in trial, or whose way back has failed, oldest first.
 	OpenTrials(ctx context.Context) ([]Trial, error)
 }

@@ -16,14 +16,14 @@ import (
 )
 
 const changeColumns = `id, state, request, base, uid, attempts, problem, reason, next, reverted_by, cancel,
-	chosen, start_from, identity, resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at, outcome`
+	chosen, start_from, identity, resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at, outcome, blocked`
 
 func scanChange(row scanner) (store.Change, error) {
 	var c store.Change
 	var raw string
 	var created, moved, due, until sql.NullInt64
 	err := row.Scan(&c.ID, &c.State, &raw, &c.Base, &c.UID, &c.Attempts, &c.Problem, &c.Reason, &c.Next, &c.RevertedBy,
-		&c.Cancel, &c.Chosen, &c.From, &c.Identity, &c.Resumes, &c.Rollbacks, &created, &moved, &due, &c.Holder, &c.Fence, &until, &c.Outcome)
+		&c.Cancel, &c.Chosen, &c.From, &c.Identity, &c.Resumes, &c.Rollbacks, &created, &moved, &due, &c.Holder, &c.Fence, &until, &c.Outcome, &c.Blocked)
 	if err != nil {
 		return c, err
 	}
@@ -43,9 +43,9 @@ func (t *tx) AddChange(ctx context.Context, c store.Change) error {
 		return fmt.Errorf("store change %q: %w", c.ID, err)
 	}
 	_, err = t.write(ctx, "add-change", `INSERT INTO change (top, `+changeColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.Request.Project.Top, c.ID, c.State, raw, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy,
-		c.Cancel, c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence, ms(c.Until), c.Outcome)
+		c.Cancel, c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence, ms(c.Until), c.Outcome, c.Blocked)
 	if duplicate(err) {
 		return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID), "there is a change %q already: %w", c.ID, err)
 	}
@@ -116,11 +116,11 @@ func (t *tx) Changes(ctx context.Context, f store.Filter) ([]store.Change, error
 func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error {
 	n, err := t.write(ctx, "move-"+c.State, `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
 		reason = ?, next = ?, reverted_by = ?, cancel = CASE WHEN state IN ('cancelled', 'failed', 'rejected') THEN 0 ELSE max(cancel, ?) END,
-		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, outcome = ?, holder = ?,
+		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, outcome = ?, blocked = ?, holder = ?,
 		until_at = CASE WHEN holder <> '' AND holder = ? THEN max(coalesce(until_at, 0), ?) ELSE ? END
 		WHERE id = ? AND state = ? AND fence = ?`,
 		c.State, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy, c.Cancel,
-		c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Moved), ms(c.Due), c.Outcome, c.Holder,
+		c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Moved), ms(c.Due), c.Outcome, c.Blocked, c.Holder,
 		c.Holder, ms(c.Until), ms(c.Until), c.ID, from, c.Fence)
 	if err != nil {
 		return fmt.Errorf("move change %q from %s to %s: %w", c.ID, from, c.State, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -78,14 +77,15 @@ func (t *tx) trials(ctx context.Context, where string, args ...any) ([]trial.Tri
 		var handshake trial.Handshake
 		var actor sql.NullString
 		var at sql.NullInt64
-		if err := row.Scan(&raw, &handshake, &actor, &at, &reason); err != nil {
+		var timedOut bool
+		if err := row.Scan(&raw, &handshake, &actor, &at, &reason, &timedOut); err != nil {
 			return err
 		}
 		r, err := decode[trial.Trial](raw)
 		if err != nil {
 			return err
 		}
-		r.Handshake, r.Reason, r.By, r.At = handshake, reason, nil, nil
+		r.Handshake, r.Reason, r.TimedOut, r.By, r.At = handshake, reason, timedOut, nil, nil
 		if at.Valid {
 			when := clock(at)
 			r.At = &when
@@ -99,7 +99,7 @@ func (t *tx) trials(ctx context.Context, where string, args ...any) ([]trial.Tri
 		}
 		all = append(all, r)
 		return nil
-	}, `SELECT doc, handshake_state, actor, at, reason FROM trial `+where, args...)
+	}, `SELECT doc, handshake_state, actor, at, reason, timed_out FROM trial `+where, args...)
 	return all, err
 }
 
@@ -119,17 +119,17 @@ func (t *tx) MoveTrial(ctx context.Context, from trial.Handshake, r trial.Trial)
 }
 
 // DecideTrial writes the winner, once.
-func (t *tx) DecideTrial(ctx context.Context, change id.Change, to trial.Handshake, by audit.Actor, at time.Time, reason string) error {
-	what := fmt.Sprintf("decide the trial of %q: %s", change, to)
-	if !to.Decided() {
+func (t *tx) DecideTrial(ctx context.Context, change id.Change, d trial.Decision) error {
+	what := fmt.Sprintf("decide the trial of %q: %s", change, d.To)
+	if !d.To.Decided() {
 		return problem.Errorf(problem.Internal, "", "%s: this state is no decision", what)
 	}
-	actor, err := encode(by)
+	actor, err := encode(d.By)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	n, err := t.write(ctx, "decide-trial", `UPDATE trial SET handshake_state = ?, actor = ?, at = ?, reason = ?
-		WHERE change = ? AND handshake_state NOT IN ('confirmed', 'rolled_back')`, to, actor, ms(at), plain(reason), change)
+	n, err := t.write(ctx, "decide-trial", `UPDATE trial SET handshake_state = ?, actor = ?, at = ?, reason = ?, timed_out = ?
+		WHERE change = ? AND handshake_state NOT IN ('confirmed', 'rolled_back')`, d.To, actor, ms(d.At), plain(d.Reason), d.TimedOut, change)
 	return moved(what, n, err)
 }
 

@@ -145,7 +145,7 @@ func (s *suite) aChange() store.Change {
 			Profiles: []string{"go"}, IncludeDirty: true, IncludeIgnored: []string{"gen/**"}, Approve: request.Ask, Timeout: time.Hour, Trial: &tenSeconds,
 		},
 		Base: string(oid(2)), UID: 7, Attempts: 2, Problem: string(problem.Refused), Reason: "naïve\x1b[31m", Next: "sallyport change show",
-		RevertedBy: "chg-other", Outcome: "nothing_to_do", Chosen: "ckpt-001-0123abcd", From: string(oid(3)), Identity: "sh-abc12", Resumes: 1, Rollbacks: 2, Created: at(n), Moved: at(n), Due: at(n),
+		RevertedBy: "chg-other", Outcome: "nothing_to_do", Blocked: "budget_used_up", Chosen: "ckpt-001-0123abcd", From: string(oid(3)), Identity: "sh-abc12", Resumes: 1, Rollbacks: 2, Created: at(n), Moved: at(n), Due: at(n),
 	}
 }
 

@@ -77,24 +77,23 @@ func testTrials(t *testing.T, s *suite) {
 
 	// One decision, and it stays.
 	s.fails(problem.Internal, func(ctx context.Context, tx store.Tx) error {
-		return tx.DecideTrial(ctx, r.Change, trial.Message1Sent, alice, at(40), "")
+		return tx.DecideTrial(ctx, r.Change, trial.Decision{To: trial.Message1Sent, By: alice, At: at(40)})
 	})
+	decision := trial.Decision{To: trial.RolledBack, By: alice, At: at(40), Reason: "it looks <odd>\n", TimedOut: true}
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		return tx.DecideTrial(ctx, r.Change, trial.RolledBack, alice, at(40), "it looks <odd>\n")
+		return tx.DecideTrial(ctx, r.Change, decision)
 	})
-	when, by := at(40), alice
-	back := asked
-	back.Handshake, back.By, back.At, back.Reason = trial.RolledBack, &by, &when, "it looks <odd>\n"
+	back := asked.Decide(decision)
 	read(back)
 	for _, to := range []trial.Handshake{trial.Confirmed, trial.RolledBack} {
 		s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error {
-			return tx.DecideTrial(ctx, r.Change, to, audit.Host, at(41), "late")
+			return tx.DecideTrial(ctx, r.Change, trial.Decision{To: to, By: audit.Host, At: at(41), Reason: "late"})
 		})
 	}
 	restored := back
-	restored.Restored, restored.Undoing, restored.Reason = true, "lnd-other000", "another"
+	restored.Restored, restored.Undoing, restored.Reason, restored.TimedOut = true, "lnd-other000", "another", false
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveTrial(ctx, trial.RolledBack, restored) })
-	restored.Reason = back.Reason
+	restored.Reason, restored.TimedOut = back.Reason, true
 	read(restored)
 
 	other := s.addTrial("/src/b")
@@ -128,7 +127,9 @@ func testTrialRace(t *testing.T, s *suite) {
 		won := []trial.Handshake{}
 		for _, to := range []trial.Handshake{trial.Confirmed, trial.RolledBack, trial.RolledBack, trial.Confirmed} {
 			all.Go(func() {
-				err := s.db.InTx(ctx, func(tx store.Tx) error { return tx.DecideTrial(ctx, r.Change, to, alice, at(50), "race") })
+				err := s.db.InTx(ctx, func(tx store.Tx) error {
+					return tx.DecideTrial(ctx, r.Change, trial.Decision{To: to, By: alice, At: at(50), Reason: "race"})
+				})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
