@@ -49,7 +49,7 @@ lint: ## golangci-lint, pinned
 	$(GO) run $(LINT) run ./...
 
 docs: ## write docs that come from code: cli.md, schemas, states, linked modules, the picture of a card
-	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/drive/change ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
+	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/drive/control ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
 	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfACard ./cmd/sallyport
 
 bench: setup-test build ## ours and the rival in turn, with ratios

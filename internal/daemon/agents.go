@@ -19,7 +19,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
@@ -66,7 +66,7 @@ func (d *Daemon) ListAgents(ctx context.Context, at api.Place) ([]api.Agent, err
 	return out, nil
 }
 
-func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c change.Choice, at api.Place) api.Agent {
+func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c control.Choice, at api.Place) api.Agent {
 	out := api.Agent{Name: k.Name, Title: k.Title, Driver: k.Driver, Install: k.Install, Model: c.Settings.Model, Keys: k.KeyNames(), Off: append([]string{}, k.Off...), Hosts: append([]string{}, k.Hosts...)}
 	if driver, ok := d.drivers[k.Driver]; ok {
 		can := driver.Capabilities()
@@ -168,7 +168,7 @@ func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []strin
 // tryOwner is who what is tried on nothing runs as: no change has this uid before all others have had theirs.
 func (d *Daemon) tryOwner() sandbox.Owner {
 	if first := d.control.Settings.FirstUID; first != 0 {
-		uid := first + change.UIDsPerHome - 1
+		uid := first + control.UIDsPerHome - 1
 		return sandbox.Owner{UID: uid, GID: uid}
 	}
 	return d.control.Settings.Self

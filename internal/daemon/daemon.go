@@ -22,7 +22,7 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/door/client"
 	"sallyport/internal/door/socket"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/host/storage"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
@@ -69,7 +69,7 @@ type Daemon struct {
 	db       store.DB
 	sandbox  sandbox.Driver
 	spaces   *workspace.Manager
-	control  *change.Controller
+	control  *control.Controller
 	steward  *storage.Steward
 	server   *socket.Server
 	meter    *metric.Set
@@ -178,7 +178,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if d.network, err = newNetwork(d.Options, d.log); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
-	d.control = change.New(d.parts(owner, report, state))
+	d.control = control.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))
 	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets, Agents: d})
 	return nil
@@ -215,9 +215,9 @@ func (d *Daemon) sweep(ctx context.Context, state string) error {
 }
 
 // parts hands the controller what it stands on.
-func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) change.Parts {
+func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) control.Parts {
 	file := d.settings.Sallyport
-	s := change.Settings{
+	s := control.Settings{
 		Limits: sandbox.Limits{
 			MemoryBytes: int64(file.Limits.Memory), ProcessesMax: file.Limits.Processes, OutputBytes: int64(file.Limits.Output),
 			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout), Processor: time.Duration(file.Limits.Processor),
@@ -230,7 +230,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 	if report.OwnUID {
 		s.FirstUID = firstUID(d.Home)
 	}
-	return change.Parts{
+	return control.Parts{
 		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.Repository},
 		Sandbox: d.sandbox,

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
@@ -48,7 +48,7 @@ const stuckMax = 20
 // checkStuck has a line for each change that should move by itself and does not.
 func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
 	var due []string
-	for _, s := range []change.State{change.Requested, change.Preparing, change.Working, change.Submitted, change.Landing, change.InTrial, change.RollbackFailed} {
+	for _, s := range []control.State{control.Requested, control.Preparing, control.Working, control.Submitted, control.Landing, control.InTrial, control.RollbackFailed} {
 		due = append(due, string(s))
 	}
 	rows, err := d.control.List(ctx, store.Filter{States: due})
@@ -56,7 +56,7 @@ func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
 		return []api.Check{asked("changes", false, "", err)}
 	}
 	for _, row := range rows {
-		out := change.WayOut(row, time.Now())
+		out := control.WayOut(row, time.Now())
 		if out == "" || len(checks) == stuckMax {
 			continue
 		}

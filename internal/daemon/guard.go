@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 )
 
 // guard brings the daemon back if it dies while a landing is open or on trial: the keeper, a process
@@ -29,7 +29,7 @@ func (d *Daemon) guard(state string) guard {
 
 // Arm writes the record, then starts the keeper on it. A machine without a keeper lands all
 // the same: what a dead daemon leaves open is then finished by the next command, not by itself.
-func (g guard) Arm(l id.Landing, w change.Watched) error {
+func (g guard) Arm(l id.Landing, w control.Watched) error {
 	self, err := deadman.Self()
 	if err != nil {
 		return err

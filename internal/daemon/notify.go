@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
 )
@@ -28,13 +28,13 @@ type teller struct {
 	clean func(string) string
 }
 
-var _ change.Teller = teller{}
+var _ control.Teller = teller{}
 
 // Tell runs the command once: nil if it ended with 0 within 10 s. Errors: change.ErrNobody without a command.
-func (t teller) Tell(ctx context.Context, n change.Note) error {
+func (t teller) Tell(ctx context.Context, n control.Note) error {
 	file, err := config.LoadSallyport(t.home)
 	if err == nil && file.Notify.Command == "" {
-		return change.ErrNobody
+		return control.ErrNobody
 	}
 	if err == nil {
 		err = t.run(ctx, string(file.Notify.Command), n)
@@ -45,7 +45,7 @@ func (t teller) Tell(ctx context.Context, n change.Note) error {
 	return nil
 }
 
-func (t teller) run(ctx context.Context, words string, n change.Note) (err error) {
+func (t teller) run(ctx context.Context, words string, n control.Note) (err error) {
 	text := inert.Block(n.Text, notifyBytesMax)
 	in, err := target.Memory()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/socket"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
@@ -35,8 +35,8 @@ type targets struct {
 }
 
 var (
-	_ change.Targets = targets{}
-	_ socket.Targets = targets{}
+	_ control.Targets = targets{}
+	_ socket.Targets  = targets{}
 )
 
 // digestMin is how many digits name a digest at the least: of fewer, an author could find two targets with the same.

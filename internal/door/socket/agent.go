@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/credential"
@@ -108,7 +108,7 @@ func (s *Server) wanted(r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := r.URL.Query()
-	var w change.Wanted
+	var w control.Wanted
 	var err error
 	if of := q.Get("of"); of != "" {
 		if _, err := id.ParseChange(of); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
@@ -48,7 +48,7 @@ func texts(in []string) []string { return each(in, text) }
 
 func actorOf(a audit.Actor) api.Actor { return api.Actor{Kind: a.Kind, Name: a.Name, UID: a.UID} }
 
-func changeOf(c change.Row) api.Change {
+func changeOf(c control.Row) api.Change {
 	r := c.Request
 	out := api.Change{
 		ID: string(c.ID), Kind: string(r.Kind), State: c.State, Text: text(r.Text), By: actorOf(r.By),
@@ -57,7 +57,7 @@ func changeOf(c change.Row) api.Change {
 		Strategy: r.Strategy, Messages: r.Messages,
 		Approve: string(r.Approve), TimeoutMS: r.Timeout.Milliseconds(),
 		Chosen: string(c.Chosen), Rollbacks: c.Rollbacks,
-		Problem: c.Problem, Reason: text(c.Reason), Next: text(c.Next), WayOut: change.WayOut(c, time.Now()),
+		Problem: c.Problem, Reason: text(c.Reason), Next: text(c.Next), WayOut: control.WayOut(c, time.Now()),
 		Reverts: string(r.Reverts), RevertedBy: string(c.RevertedBy), Outcome: c.Outcome, Cancelling: c.Cancel,
 		Created: c.Created, Moved: c.Moved,
 	}
@@ -65,7 +65,7 @@ func changeOf(c change.Row) api.Change {
 	return out
 }
 
-func detailOf(d change.Detail) api.Detail {
+func detailOf(d control.Detail) api.Detail {
 	out := api.Detail{
 		Change: changeOf(d.Change), Sessions: each(d.Sessions, sessionOf),
 		Checkpoints: each(d.Checkpoints, checkpointOf), Progress: progressOf(d.Progress), Asked: each(d.Asked, askedOf),
@@ -190,14 +190,14 @@ func useOf(u budget.Use) api.Usage {
 		Input: u.Input, Cached: u.Cached, Output: u.Output, Cost: u.Cost}
 }
 
-func progressOf(p *change.Progress) *api.Progress {
+func progressOf(p *control.Progress) *api.Progress {
 	if p == nil {
 		return nil
 	}
 	return &api.Progress{FilesChanged: p.FilesChanged, OutputBytes: p.OutputBytes, Since: p.Since}
 }
 
-func noticeOf(n change.Notice) api.Notice {
+func noticeOf(n control.Notice) api.Notice {
 	out := api.Notice{
 		Seq: n.Seq, Change: string(n.Change), At: n.At, Kind: n.Kind, State: string(n.State),
 		Text: text(n.Text), Progress: progressOf(n.Progress),

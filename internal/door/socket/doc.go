@@ -2,5 +2,5 @@
 //
 // Who asks is read from the kernel (SO_PEERCRED), never from a request: only the
 // home's owner and root are heard. Handlers translate between package api and
-// change.Verbs and decide nothing.
+// control.Verbs and decide nothing.
 package socket

@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
@@ -23,21 +23,21 @@ import (
 	"sallyport/internal/rule/credential"
 )
 
-// verbs is change.Verbs by hand: it remembers what it was asked and answers from its fields.
+// verbs is control.Verbs by hand: it remembers what it was asked and answers from its fields.
 type verbs struct {
 	mu       sync.Mutex
 	asked    request.Request
 	keys     credential.Keys
-	wanted   change.Wanted
+	wanted   control.Wanted
 	calls    []string
 	by       audit.Actor
-	row      change.Row
+	row      control.Row
 	left     []string
 	trial    *trial.Trial
-	notices  chan change.Notice
+	notices  chan control.Notice
 	patch    string
 	patchErr error
-	spending change.Spending
+	spending control.Spending
 	shell    func(ctx context.Context, slave *os.File) (int, error)
 	err      error
 }
@@ -59,24 +59,24 @@ func (v *verbs) last() string {
 	return v.calls[len(v.calls)-1]
 }
 
-func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Keys) (change.Receipt, error) {
+func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Keys) (control.Receipt, error) {
 	v.mu.Lock()
 	v.asked, v.keys = r, keys
 	v.mu.Unlock()
 	row := v.row
 	row.Request = r
-	return change.Receipt{Change: row, Uncommitted: v.left}, v.note(r.By, "request")
+	return control.Receipt{Change: row, Uncommitted: v.left}, v.note(r.By, "request")
 }
 
-func (v *verbs) List(_ context.Context, f change.Filter) ([]change.Row, error) {
-	return []change.Row{v.row}, v.note(audit.Actor{}, "list %s %v %d", f.Top, f.States, f.Limit)
+func (v *verbs) List(_ context.Context, f control.Filter) ([]control.Row, error) {
+	return []control.Row{v.row}, v.note(audit.Actor{}, "list %s %v %d", f.Top, f.States, f.Limit)
 }
 
-func (v *verbs) Show(_ context.Context, c id.Change) (change.Detail, error) {
-	return change.Detail{Change: v.row, Trial: v.trial}, v.note(audit.Actor{}, "show %s", c)
+func (v *verbs) Show(_ context.Context, c id.Change) (control.Detail, error) {
+	return control.Detail{Change: v.row, Trial: v.trial}, v.note(audit.Actor{}, "show %s", c)
 }
 
-func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan change.Notice, error) {
+func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan control.Notice, error) {
 	if err := v.note(audit.Actor{}, "watch %s", c); err != nil {
 		return nil, err
 	}
@@ -107,23 +107,23 @@ func (v *verbs) RestoreTo(_ context.Context, ref id.Checkpoint, by audit.Actor) 
 	return checkpoint.Checkpoint{ID: "ckpt-003-0123abcd"}, v.note(by, "restore %s", ref)
 }
 
-func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []string, violating bool) (change.PutBack, error) {
-	return change.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
+func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []string, violating bool) (control.PutBack, error) {
+	return control.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
 }
 
-func (v *verbs) Examine(_ context.Context, folder string) (change.Examined, error) {
-	return change.Examined{Top: folder, Branch: "main", Ignored: []string{"one thing"}}, v.note(audit.Actor{}, "examine %s", folder)
+func (v *verbs) Examine(_ context.Context, folder string) (control.Examined, error) {
+	return control.Examined{Top: folder, Branch: "main", Ignored: []string{"one thing"}}, v.note(audit.Actor{}, "examine %s", folder)
 }
 
-func (v *verbs) Wanting(_ context.Context, r request.Request) (change.Wanted, error) {
+func (v *verbs) Wanting(_ context.Context, r request.Request) (control.Wanted, error) {
 	return v.wanted, v.note(audit.Actor{}, "wanting %q in %s on %q", r.Agent, r.Project.Top, r.Branch)
 }
 
-func (v *verbs) WantedBy(_ context.Context, ref string) (change.Wanted, error) {
+func (v *verbs) WantedBy(_ context.Context, ref string) (control.Wanted, error) {
 	return v.wanted, v.note(audit.Actor{}, "wanted by %s", ref)
 }
 
-func (v *verbs) Spending(_ context.Context, c id.Change) (change.Spending, error) {
+func (v *verbs) Spending(_ context.Context, c id.Change) (control.Spending, error) {
 	return v.spending, v.err
 }
 
@@ -134,18 +134,18 @@ func (v *verbs) Give(_ context.Context, c id.Change, by audit.Actor, keys creden
 	return v.note(by, "give %s %d", c, len(keys))
 }
 
-func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) (change.Row, error) {
+func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) (control.Row, error) {
 	v.mu.Lock()
 	v.keys = keys
 	v.mu.Unlock()
 	return v.row, v.note(by, "redo %s", c)
 }
 
-func (v *verbs) Branch(_ context.Context, c id.Change, name string, by audit.Actor) (change.Branched, error) {
-	return change.Branched{Name: name, Commit: "1234"}, v.note(by, "branch %s %s", c, name)
+func (v *verbs) Branch(_ context.Context, c id.Change, name string, by audit.Actor) (control.Branched, error) {
+	return control.Branched{Name: name, Commit: "1234"}, v.note(by, "branch %s %s", c, name)
 }
 
-func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error) {
+func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (control.Row, error) {
 	v.mu.Lock()
 	v.keys = keys
 	v.mu.Unlock()
@@ -165,7 +165,7 @@ func (v *verbs) Transcript(_ context.Context, c id.Change, s id.Session) (io.Rea
 	return io.NopCloser(strings.NewReader("{\"line\":1}\n")), v.note(audit.Actor{}, "transcript %s %s", c, s)
 }
 
-func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t change.Terminal) (int, error) {
+func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t control.Terminal) (int, error) {
 	if err := v.note(by, "shell %s", c); err != nil {
 		return 0, err
 	}
@@ -181,7 +181,7 @@ func (v *verbs) Approval(_ context.Context, ref string) (approval.Approval, prop
 		proposal.Proposal{Digest: "d1", Card: proposal.Card{Title: "t", Files: []proposal.FileLine{{Path: "a\xff"}}}}, v.note(audit.Actor{}, "approval %s", ref)
 }
 
-func (v *verbs) ApproveAs(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w change.Words) error {
+func (v *verbs) ApproveAs(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w control.Words) error {
 	return v.note(by, "approve %s %s %s%s", ref, read, w.Via, w.Message)
 }
 
@@ -193,7 +193,7 @@ func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor) error {
 	return v.note(by, "confirm %s", c)
 }
 
-func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
+func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (control.Row, error) {
 	return v.row, v.note(by, "rollback %s %q %s", c, reason, approve)
 }
 

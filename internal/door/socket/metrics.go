@@ -9,7 +9,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/metric"
 )
@@ -56,7 +56,7 @@ func (s *Server) stats(r *http.Request) (any, error) {
 	return out, nil
 }
 
-func spendingOf(s change.Spending, of id.Change) api.Spending {
+func spendingOf(s control.Spending, of id.Change) api.Spending {
 	spent := func(s budget.Spent) api.Spent { return api.Spent{Tokens: s.Tokens, Cost: s.Cost} }
 	out := api.Spending{Hour: spent(s.Hour), Day: spent(s.Day), Budgets: each(s.Shares, func(b budget.Share) api.Share {
 		return api.Share{Budget: string(b.Name), Used: b.Used, Limit: b.Limit, Percent: b.Percent()}

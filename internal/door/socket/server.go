@@ -14,7 +14,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/rule/secret"
 )
@@ -33,7 +33,7 @@ type Host interface {
 
 // Options say whom a server speaks for.
 type Options struct {
-	Verbs change.Verbs
+	Verbs control.Verbs
 	Host  Host
 	Home  string // absolute
 	Owner int    // uid of the home's owner; root is heard too

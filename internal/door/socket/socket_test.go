@@ -23,7 +23,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/checkpoint"
 )
 
@@ -73,7 +73,7 @@ func serve(t *testing.T, v *verbs, change ...func(*Options)) (*client.Client, ho
 }
 
 func TestARequestArrivesAsAskedAndAsWhoTheKernelSays(t *testing.T) {
-	v := &verbs{row: change.Row{ID: "chg-00000001", State: "requested"}, left: []string{"bad\xffname"}}
+	v := &verbs{row: control.Row{ID: "chg-00000001", State: "requested"}, left: []string{"bad\xffname"}}
 	c, _ := serve(t, v)
 	out, err := c.Run(t.Context(), api.Run{Dir: "/repo/sub/", Text: "do", Agent: "command", Argv: []string{"sed", "-i"}, Approve: "later", TimeoutMS: 1500, Script: []byte{0, 255},
 		Strategy: "shadow_workspace", Messages: true, ExecutionMode: "interactive"})
@@ -207,7 +207,7 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 		}, "audit verify 3:" + strings.Repeat("0a", 32)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &verbs{row: change.Row{ID: "chg-00000001"}, patch: "patch"}
+			v := &verbs{row: control.Row{ID: "chg-00000001"}, patch: "patch"}
 			c, _ := serve(t, v)
 			if err := tc.do(c); err != nil {
 				t.Fatal(err)
@@ -287,8 +287,8 @@ func TestACheckpointCountsWhatChangedSinceTheLastAndInAll(t *testing.T) {
 }
 
 func TestABlockedChangeSaysWhyAndThatItNeedsAPerson(t *testing.T) {
-	for _, why := range []string{change.InteractiveModeFailure, ""} {
-		ch := changeOf(change.Row{ID: "chg-0123abcd", Blocked: why})
+	for _, why := range []string{control.InteractiveModeFailure, ""} {
+		ch := changeOf(control.Row{ID: "chg-0123abcd", Blocked: why})
 		if ch.BlockedReason != why || ch.NeedsPerson != (why != "") {
 			t.Errorf("%q: %q, %v", why, ch.BlockedReason, ch.NeedsPerson)
 		}
@@ -336,11 +336,11 @@ func TestTheAuditArrivesWithHashesThatStillHold(t *testing.T) {
 }
 
 func TestAWatchEndsWhenTheStreamDoesAndSaysWhenItWasCut(t *testing.T) {
-	v := &verbs{notices: make(chan change.Notice, 4)}
+	v := &verbs{notices: make(chan control.Notice, 4)}
 	c, _ := serve(t, v)
-	v.notices <- change.Notice{Seq: 1, Kind: "state", State: change.Working, Change: "chg-00000001"}
-	v.notices <- change.Notice{Seq: 2, Kind: "output", Text: "a\n\ndata: b\r\n\x1b[31m"}
-	v.notices <- change.Notice{Seq: 3, Kind: "checkpoint", Checkpoint: &checkpoint.Checkpoint{ID: id.NewCheckpoint(1, "abcdef0123"), Status: checkpoint.Valid}}
+	v.notices <- control.Notice{Seq: 1, Kind: "state", State: control.Working, Change: "chg-00000001"}
+	v.notices <- control.Notice{Seq: 2, Kind: "output", Text: "a\n\ndata: b\r\n\x1b[31m"}
+	v.notices <- control.Notice{Seq: 3, Kind: "checkpoint", Checkpoint: &checkpoint.Checkpoint{ID: id.NewCheckpoint(1, "abcdef0123"), Status: checkpoint.Valid}}
 	close(v.notices)
 	var got []api.Notice
 	if err := c.Watch(t.Context(), "chg-00000001", func(n api.Notice) error { got = append(got, n); return nil }); err != nil {
@@ -351,16 +351,16 @@ func TestAWatchEndsWhenTheStreamDoesAndSaysWhenItWasCut(t *testing.T) {
 	}
 
 	// A reader's own error comes back as it is.
-	v = &verbs{notices: make(chan change.Notice, 1)}
+	v = &verbs{notices: make(chan control.Notice, 1)}
 	c, _ = serve(t, v)
-	v.notices <- change.Notice{Seq: 1, Kind: "state"}
+	v.notices <- control.Notice{Seq: 1, Kind: "state"}
 	if err := c.Watch(t.Context(), "chg-00000001", func(api.Notice) error { return errPlain }); !errors.Is(err, errPlain) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAWatchIsToldThatItsDaemonIsBeingStopped(t *testing.T) {
-	v := &verbs{notices: make(chan change.Notice, 1)}
+	v := &verbs{notices: make(chan control.Notice, 1)}
 	path := filepath.Join(t.TempDir(), "daemon.sock")
 	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -374,7 +374,7 @@ func TestAWatchIsToldThatItsDaemonIsBeingStopped(t *testing.T) {
 	go func() {
 		served <- New(Options{Verbs: v, Host: host{}, Owner: os.Geteuid(), Log: slog.New(slog.DiscardHandler)}).Serve(ctx, l)
 	}()
-	v.notices <- change.Notice{Seq: 1, Kind: "state", State: change.Working}
+	v.notices <- control.Notice{Seq: 1, Kind: "state", State: control.Working}
 	err = client.New(path).Watch(t.Context(), "chg-00000001", func(api.Notice) error { cancel(); return nil })
 	if !errors.Is(err, client.ErrStopped) || errors.Is(err, client.ErrCut) {
 		t.Errorf("got %v", err)
@@ -388,7 +388,7 @@ func TestAWatchThatIsLeftHasNoEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 50 { // the controller closes its channel because we are leaving: both are ready at once
-		notices := make(chan change.Notice)
+		notices := make(chan control.Notice)
 		close(notices)
 		w := newRecorder()
 		if err := sendEvents(ctx, w, notices); err == nil || strings.Contains(w.body.String(), api.NoticeEnd) {
@@ -667,11 +667,11 @@ func TestListenTakesOnlyASocketThatNobodyAnswers(t *testing.T) {
 }
 
 func TestTheWireNamesEveryStateAsTheControllerDoes(t *testing.T) {
-	for wire, own := range map[string]change.State{
-		api.Requested: change.Requested, api.Preparing: change.Preparing, api.Working: change.Working, api.Paused: change.Paused,
-		api.Blocked: change.Blocked, api.Submitted: change.Submitted, api.AwaitingApproval: change.AwaitingApproval,
-		api.Landing: change.Landing, api.InTrial: change.InTrial, api.Finalized: change.Finalized, api.RolledBack: change.RolledBack,
-		api.RollbackFailed: change.RollbackFailed, api.Rejected: change.Rejected, api.Cancelled: change.Cancelled, api.Failed: change.Failed,
+	for wire, own := range map[string]control.State{
+		api.Requested: control.Requested, api.Preparing: control.Preparing, api.Working: control.Working, api.Paused: control.Paused,
+		api.Blocked: control.Blocked, api.Submitted: control.Submitted, api.AwaitingApproval: control.AwaitingApproval,
+		api.Landing: control.Landing, api.InTrial: control.InTrial, api.Finalized: control.Finalized, api.RolledBack: control.RolledBack,
+		api.RollbackFailed: control.RollbackFailed, api.Rejected: control.Rejected, api.Cancelled: control.Cancelled, api.Failed: control.Failed,
 	} {
 		if wire != string(own) || api.Final(wire) != own.Final() {
 			t.Errorf("%s: the wire says %q, final %t", own, wire, api.Final(wire))
@@ -698,7 +698,7 @@ func TestNoSocketIsMadeInAFolderThatOthersMadeFirst(t *testing.T) {
 
 // A key crosses, and its name; the request that is stored has neither.
 func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
-	v := &verbs{row: change.Row{ID: "chg-00000001"}}
+	v := &verbs{row: control.Row{ID: "chg-00000001"}}
 	c, _ := serve(t, v)
 	r := api.Run{Dir: "/repo", Text: "do", Agent: "codex", Model: "gpt-5", Egress: []string{"registries"}, Approve: "later",
 		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"}, Env: map[string]string{"TEAM": "blue"}}

@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/trial"
 )
 
@@ -30,10 +30,10 @@ func lengthOf(ms *int64) *time.Duration {
 }
 
 // rowsOf are changes as a list shows them: those on trial with how that stands.
-func (s *Server) rowsOf(ctx context.Context, rows []change.Row) ([]api.Change, error) {
+func (s *Server) rowsOf(ctx context.Context, rows []control.Row) ([]api.Change, error) {
 	out := each(rows, changeOf)
 	for i, row := range rows {
-		if change.State(row.State) != change.InTrial {
+		if control.State(row.State) != control.InTrial {
 			continue
 		}
 		d, err := s.Verbs.Show(ctx, row.ID)
@@ -56,7 +56,7 @@ func trialOf(t *trial.Trial, state string) *api.Trial {
 		Landing: string(t.Landing), Restart: text(t.Target.Restart), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
 		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
 		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, At: t.At, Reason: text(t.Reason),
-		Say: text(said(t, change.State(state))), Undoing: string(t.Undoing), Restored: t.Restored,
+		Say: text(said(t, control.State(state))), Undoing: string(t.Undoing), Restored: t.Restored,
 	}
 	if t.By != nil {
 		who := actorOf(*t.By)
@@ -71,11 +71,11 @@ func trialOf(t *trial.Trial, state string) *api.Trial {
 }
 
 // said is what a person is told of a trial (SM-121, SM-130).
-func said(t *trial.Trial, state change.State) string {
+func said(t *trial.Trial, state control.State) string {
 	switch {
 	case t.Handshake == trial.Message1Sent:
 		return t.Question()
-	case state == change.RolledBack && t.Handshake == trial.RolledBack:
+	case state == control.RolledBack && t.Handshake == trial.RolledBack:
 		return t.Said()
 	}
 	return "" // kept, or still on its way back

@@ -12,30 +12,30 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 )
 
 // busy are the states in which something is being done; they keep a daemon from being idle.
-var busy = []string{string(change.Requested), string(change.Preparing), string(change.Working),
-	string(change.Submitted), string(change.Landing), string(change.InTrial)}
+var busy = []string{string(control.Requested), string(control.Preparing), string(control.Working),
+	string(control.Submitted), string(control.Landing), string(control.InTrial)}
 
 // doingMax bounds the changes that a daemon names when it says what it is doing.
 const doingMax = 5
 
 func (s *Server) daemon(r *http.Request) (any, error) {
 	d := api.Daemon{PID: os.Getpid(), Build: api.Build(), API: api.Version, Home: s.Home, Started: s.started}
-	working, err := s.Verbs.List(r.Context(), change.Filter{States: busy})
+	working, err := s.Verbs.List(r.Context(), control.Filter{States: busy})
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := s.Verbs.List(r.Context(), change.Filter{States: []string{string(change.AwaitingApproval)}})
+	waiting, err := s.Verbs.List(r.Context(), control.Filter{States: []string{string(control.AwaitingApproval)}})
 	if err != nil {
 		return nil, err
 	}
 	d.Working, d.Waiting = len(working), len(waiting)
-	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + c.State })
+	d.Doing = each(working[:min(len(working), doingMax)], func(c control.Row) string { return string(c.ID) + " " + c.State })
 	d.Alerts = each(s.Meter.Alerts(), alertOf)
 	d.Sandbox = s.Host.Sandbox()
 	return d, nil
@@ -151,7 +151,7 @@ func (s *Server) list(r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := r.URL.Query()
-	rows, err := s.Verbs.List(r.Context(), change.Filter{Top: q.Get("repo"), States: q["state"], Limit: int(min(limit, 10_000))})
+	rows, err := s.Verbs.List(r.Context(), control.Filter{Top: q.Get("repo"), States: q["state"], Limit: int(min(limit, 10_000))})
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +290,7 @@ func (s *Server) approve(r *http.Request) (any, error) {
 		return nil, problem.Errorf(problem.Usage, "sallyport approval show "+string(ref), "approving %s needs the digest that was read", ref)
 	}
 	return struct{}{}, s.Verbs.ApproveAs(r.Context(), ref, proposal.Digest(in.Digest), by(r),
-		change.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked})
+		control.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked})
 }
 
 func (s *Server) refuse(r *http.Request) (any, error) {

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -37,7 +37,7 @@ func (r *round) workspaces(ctx context.Context) error {
 		case !known:
 			t.goes = r.abandoned(at.At)
 			t.remove = func() (bool, error) { return r.unknown(ctx, c, at) }
-		case change.State(row.State).Final():
+		case control.State(row.State).Final():
 			t.goes = true
 			t.remove = func() (bool, error) { return r.Changes.ClearWorkspace(ctx, c, r.over(c, r.Retention.Refs)) }
 		}

@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/change"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -57,12 +57,12 @@ func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leavin
 	var going []store.Change
 	for _, row := range all {
 		r.changes[row.ID] = row
-		state := change.State(row.State)
+		state := control.State(row.State)
 		if !state.Final() {
 			going = append(going, row)
 			continue
 		}
-		if top == "" && state != change.Finalized && state != change.RolledBack && row.Base != "" {
+		if top == "" && state != control.Finalized && state != control.RolledBack && row.Base != "" {
 			something, err := s.holds(ctx, row.ID)
 			if err != nil {
 				return Leaving{}, err
@@ -110,8 +110,8 @@ func (s *Steward) holds(ctx context.Context, c id.Change) (something bool, err e
 func open(going []store.Change) error {
 	row := going[0]
 	next := "sallyport change cancel " + string(row.ID)
-	switch change.State(row.State) {
-	case change.Landing, change.InTrial, change.RollbackFailed:
+	switch control.State(row.State) {
+	case control.Landing, control.InTrial, control.RollbackFailed:
 		next = "sallyport change show " + string(row.ID)
 	}
 	names := make([]string, 0, len(going))

@@ -46,7 +46,7 @@ func testChange(t *testing.T, s *suite) {
 
 // testStates reads the states where they are named, so that a new one cannot be forgotten here.
 func testStates(t *testing.T, s *suite) {
-	for _, state := range constants(t, "drive/change/state.go", "State") {
+	for _, state := range constants(t, "drive/control/state.go", "State") {
 		c := s.addChange(func(c *store.Change) { c.State = state })
 		if got := s.change(c.ID).State; got != state {
 			t.Errorf("state %q came back as %q", state, got)

@@ -1,0 +1,91 @@
+package control
+
+import (
+	"context"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/credential"
+	"sallyport/internal/store"
+)
+
+// Audition is an agent made ready as for a change, to be tried where there is none: it gets its program, its way out and its
+// model's key, and no tree. Nothing of it is kept.
+type Audition struct {
+	Program agent.Program
+	Spec    sandbox.Spec // but for a tree
+	Close   func()       // closes its way out and forgets the key
+}
+
+// Audition makes the agent of a request ready. Decided is told what is asked of its way out.
+//
+// Errors: as of Request, for an agent that there is not, is not installed, or has no key (credential.ErrMissing).
+func (c *Controller) Audition(ctx context.Context, r request.Request, keys credential.Keys, decided func(egress.Decision)) (Audition, error) {
+	if err := c.Owner.MayDecide(r.By); err != nil {
+		return Audition{}, err
+	}
+	_, named, err := c.known(r)
+	if err == nil && !named {
+		err = problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent %q", r.Agent)
+	}
+	if err != nil {
+		return Audition{}, err
+	}
+	if err := c.secretsIn(ctx, r); err != nil {
+		return Audition{}, err
+	}
+	try := id.NewChange() // of nothing: a name for what is held meanwhile
+	forget := func() { c.Keys.Forget(string(try)); c.purse.forget(try) }
+	if err := c.receive(try, r, keys); err != nil {
+		return Audition{}, err
+	}
+	a, err := c.audition(ctx, try, r, decided)
+	if err != nil {
+		forget()
+		return Audition{}, err
+	}
+	shut := a.Close
+	a.Close = func() { shut(); forget() }
+	return a, nil
+}
+
+func (c *Controller) audition(ctx context.Context, try id.Change, r request.Request, decided func(egress.Decision)) (Audition, error) {
+	if _, err := c.runnable(try, r, "sallyport agent test "+word(r.Agent)); err != nil {
+		return Audition{}, err
+	}
+	e, err := c.equip(try, r)
+	if err != nil {
+		return Audition{}, err
+	}
+	program, err := e.program()
+	if err != nil {
+		return Audition{}, err
+	}
+	if err := c.affords(ctx, "", r.Agent, program.Model); err != nil {
+		return Audition{}, err
+	}
+	way := Way{}
+	if c.Network != nil {
+		o := Outgoing{
+			Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.key, Asked: r.Egress, Decided: decided,
+		}
+		c.spends(&o, true)
+		way, err = c.Network.Open(ctx, o)
+		if err != nil {
+			return Audition{}, err
+		}
+	}
+	spec, err := session.Environment(ctx, session.Surroundings{
+		Owner: c.owner(store.Change{UID: c.Settings.FirstUID + UIDsPerHome - 1}), Limits: e.held(c.Settings.Limits, r), Path: r.Path, Home: r.Home, Way: way,
+	})
+	if err != nil {
+		way.Close()
+		return Audition{}, err
+	}
+	return Audition{Program: program, Spec: session.WithProgram(spec, program), Close: way.Close}, nil
+}

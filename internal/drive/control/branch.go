@@ -1,0 +1,74 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/store"
+)
+
+// Branched is a branch that a person asked for.
+type Branched struct {
+	Name   string
+	Commit git.OID
+}
+
+// Branch writes a branch into the project's repository whose one commit upon the change's base is what was offered last: for a
+// person to look at with their own tools. It lands nothing, and nothing of the change depends on it.
+func (c *Controller) Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (Branched, error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return Branched{}, err
+	}
+	name, err := git.Short(name)
+	if err != nil {
+		return Branched{}, problem.Errorf(problem.Usage, "sallyport change branch --help", "%w", err)
+	}
+	d, err := c.Show(ctx, change)
+	if err != nil {
+		return Branched{}, err
+	}
+	row, p := d.Change, d.Proposal
+	if p == nil {
+		return Branched{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s has no proposal yet: it is %s", change, row.State)
+	}
+	if err := row.Request.Project.Plain(); err != nil {
+		return Branched{}, err
+	}
+	host, err := c.holding(ctx, row, p.Commit)
+	if err != nil {
+		return Branched{}, err
+	}
+
+	who, _ := c.person(ctx, row)
+	m := landing.Message{Change: change, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text}
+	if row.Request.Kind == request.Edit {
+		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
+			return Branched{}, err
+		}
+	}
+	says := c.sealed(who, worded(m, row.Request.Kind, row.Request.Message), p.At)
+	made, err := host.Import(ctx, "branch:commit", git.Import{
+		Ref: workspace.RefRoot(change) + "branch", From: p.Commit, Parents: []git.OID{p.Base},
+		Message: says.message, Author: says.author, Committer: says.committer,
+	})
+	if err != nil {
+		return Branched{}, fmt.Errorf("make the commit of the branch: %w", err)
+	}
+	b := Branched{Name: cmp.Or(name, "sallyport/"+string(change)), Commit: made.OID}
+	if err := c.Workspaces.Lend(ctx, host, row.Request.Project, b.Name, made.OID, p.Base); err != nil {
+		return Branched{}, err
+	}
+	row.Reason = b.Name
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		return c.append(ctx, tx, &row, Move{By: by, Digests: map[string]string{"commit": string(b.Commit), "tree": string(p.Tree)}}, "written as a branch", now())
+	})
+	return b, err
+}

@@ -1,0 +1,82 @@
+package control_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/session"
+)
+
+// A person amends and collects as they like: the base is the host's, and what lands is brought again if it was taken away.
+func TestNothingOfAChangeIsInTheProjectBeforeItLands(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow, Promotion: session.Incremental})
+		h.acts(func(s *scene, after func(time.Duration) bool) {
+			s.write("docs/new.md", "a secret\n")
+			after(40 * time.Second)
+			s.write("page.txt", "new\n")
+		})
+		collect := func() {
+			h.git("reflog", "expire", "--expire=now", "--all")
+			h.git("gc", "-q", "--prune=now")
+		}
+		collected := 0
+		h.parts.Lander = &landing.Lander{Host: h.parts.Workspaces.Repository, Ops: disk.Ops{Around: func(op string, do func() error) error {
+			err := do()
+			if op == "desk:commit" {
+				collected++
+				collect()
+			}
+			return err
+		}}}
+		secret := git.OID(strings.TrimSpace(func() string {
+			oid, err := git.HashBlob("sha1", int64(len("a secret\n")), strings.NewReader("a secret\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(oid)
+		}()))
+		clean := func(when string) {
+			t.Helper()
+			if refs := h.git("for-each-ref", "--format=%(refname)"); strings.TrimSpace(refs) != "refs/heads/main" {
+				t.Errorf("%s the refs are %q", when, refs)
+			}
+			all := h.git("cat-file", "--batch-check", "--batch-all-objects")
+			if strings.Contains(all, string(secret)) {
+				t.Errorf("%s the project has what an invalid checkpoint held", when)
+			}
+		}
+
+		before := h.git("cat-file", "--batch-check", "--batch-all-objects")
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		time.Sleep(3 * time.Minute)
+		d := h.is(c, chg, control.AwaitingApproval)
+		if !slices.Contains(statuses(d), "interval invalid") || !strings.Contains(h.kept(c, 1, chg, "docs/new.md"), "a secret") {
+			t.Fatalf("the host has not kept it: %q", statuses(d))
+		}
+		if now := h.git("cat-file", "--batch-check", "--batch-all-objects"); now != before {
+			t.Errorf("the project had\n%s\nand has\n%s", before, now)
+		}
+		clean("while it waits")
+
+		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-q", "--amend", "-m", "amended")
+		collect()
+		h.yes(c, chg)
+		h.is(c, chg, control.Finalized)
+		clean("afterwards")
+		if collected == 0 {
+			t.Error("nothing was collected while it landed")
+		}
+		if page := h.git("show", "main:page.txt"); page != "new" {
+			t.Errorf("what landed is %q", page)
+		}
+		h.git("fsck", "--full", "--strict")
+	})
+}

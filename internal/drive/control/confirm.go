@@ -1,0 +1,167 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/store"
+)
+
+// Confirm keeps what is on trial. The decision and the move are one transaction, so confirmed is finalized.
+func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
+	return c.verdict(ctx, change, trial.Confirmed, by, "")
+}
+
+// rollBackTrial has what is on trial go back at once (SM-123).
+func (c *Controller) rollBackTrial(ctx context.Context, change id.Change, by audit.Actor, reason string) (store.Change, error) {
+	if reason = firstLine(reason); reason == "" {
+		reason = "asked for by " + by.Name
+	}
+	if err := c.verdict(ctx, change, trial.RolledBack, by, reason); err != nil {
+		return store.Change{}, err
+	}
+	return c.row(ctx, change)
+}
+
+// verdict writes a person's decision on a trial, if it is the first one and comes in time.
+func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Handshake, by audit.Actor, reason string) error {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return err
+	}
+	at, err := c.Clock()
+	if err != nil {
+		return err
+	}
+	d := trial.Decision{To: to, By: by, At: at.Wall, Reason: reason}
+	var row store.Change
+	var t trial.Trial
+	var refused error
+	moved := false
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		refused, moved = nil, false
+		var ok bool
+		var err error
+		if row, err = tx.Change(ctx, change); err != nil {
+			return err
+		}
+		if t, ok, err = tx.Trial(ctx, change); err != nil {
+			return err
+		}
+		switch show := "sallyport change show " + string(change); {
+		case !ok:
+			refused = problem.Errorf(problem.Conflict, show, "%s is %s: only a change on trial can be confirmed", change, row.State)
+		case t.Handshake == to:
+			return nil // said already; saying it again changes nothing
+		case t.Handshake.Decided():
+			refused = problem.Errorf(problem.Conflict, show, "%s", overtaken(change, t))
+		case t.Expires.Left(at) == 0: // also if nobody has noticed yet
+			if to == trial.Confirmed {
+				refused = problem.Errorf(problem.Conflict, show, "the time to confirm %s is over: sallyport rolls it back", change)
+			}
+			d, moved = trial.TimeOut(), true
+			d.At = at.Wall
+		case to == trial.Confirmed && t.Handshake == trial.PendingRestart:
+			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s cannot be confirmed yet: its target is being restarted and has not answered", change)
+		default:
+			moved = true
+		}
+		if !moved {
+			return nil
+		}
+		return c.decideTrial(ctx, tx, &row, &t, d)
+	})
+	if err != nil {
+		return err
+	}
+	if moved {
+		c.moved(row)
+		c.nudge(change)
+	}
+	if moved && d.To == trial.Confirmed {
+		c.endTrial(row, t.Landing)
+	}
+	return refused
+}
+
+// endTrial clears up after a trial whose change is finalized, when its step has returned, or if none ran: an armed
+// keeper would take a daemon that has nothing left to do for one that hangs.
+func (c *Controller) endTrial(row store.Change, l id.Landing) {
+	leave, err := c.works.Take(c.lasting(), row.ID)
+	if err != nil {
+		return // the daemon ends, and the next one finds nothing on trial
+	}
+	defer leave()
+	c.disarm(l)
+	c.tidy(c.lasting(), row)
+}
+
+// overtaken says what won.
+func overtaken(change id.Change, t trial.Trial) string {
+	switch {
+	case t.Handshake == trial.Confirmed && t.By.Kind == audit.Host.Kind:
+		return fmt.Sprintf("sallyport has kept %s already: %s", change, t.Reason)
+	case t.Handshake == trial.Confirmed:
+		return fmt.Sprintf("%s has confirmed %s already", t.By.Name, change)
+	case t.By.Kind == audit.Host.Kind:
+		return fmt.Sprintf("sallyport has decided already to roll %s back: %s", change, t.Reason)
+	}
+	return fmt.Sprintf("%s has decided already to roll %s back", t.By.Name, change)
+}
+
+// decideTrial writes a trial's end and its audit entry. What is confirmed is finalized by the same transaction; what is
+// to go back stays in trial until it has gone back.
+func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *store.Change, t *trial.Trial, d trial.Decision) error {
+	d.At, d.Reason = d.At.UTC().Truncate(time.Millisecond), c.Secrets.Redact(d.Reason)
+	if err := tx.DecideTrial(ctx, row.ID, d); err != nil {
+		return err
+	}
+	*t = t.Decide(d)
+	if d.To == trial.RolledBack {
+		row.Reason, row.Next = "sallyport rolls it back: "+d.Reason, "sallyport change watch "+string(row.ID)
+		if err := tx.MoveChange(ctx, row.State, *row); err != nil {
+			return err
+		}
+		said := *row
+		said.Reason = d.Reason
+		return c.append(ctx, tx, &said, Move{By: d.By, Subject: string(t.Landing)}, "rollback decided", d.At)
+	}
+	l, err := landingNamed(ctx, tx, t.Landing)
+	if err != nil {
+		return err
+	}
+	reason := d.Reason
+	if reason == "" {
+		reason = "confirmed by " + d.By.Name
+	}
+	return c.kept(ctx, tx, row, l, Move{Event: Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
+}
+
+// kept moves a change whose landing stays to its end, and tells what it undoes, if it is a revert.
+func (c *Controller) kept(ctx context.Context, tx store.Tx, row *store.Change, l landing.Landing, m Move) error {
+	m.Digests = map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)}
+	m.Next = "sallyport rollback " + string(row.ID)
+	if err := c.move(ctx, tx, row, m); err != nil {
+		return err
+	}
+	if row.Request.Kind != request.Revert {
+		return nil
+	}
+	return c.markReverted(ctx, tx, row, l)
+}
+
+// nudge has the step of a trial look at its row again; without a step nothing is lost.
+func (c *Controller) nudge(change id.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case c.nudges[change] <- struct{}{}: // nil is never ready
+	default:
+	}
+}

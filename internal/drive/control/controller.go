@@ -1,0 +1,191 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/session"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/credential"
+	"sallyport/internal/rule/metric"
+	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/secret"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// Parts is what the controller stands on; the daemon hands it in.
+type Parts struct {
+	DB         store.DB
+	Owner      person.Owner
+	Home       string // for commands shown to a person
+	Workspaces *workspace.Manager
+	Lander     *landing.Lander
+	Sandbox    sandbox.Driver
+	Agents     map[string]agent.Driver
+	Rules      Rulebook
+	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; nil = by the built-in rules
+	Guard      Guard
+	Targets    Targets                        // nil: nothing restarts and nothing is asked, in any repository
+	Tell       Teller                         // nil: nobody but who watches
+	Clock      func() (deadman.Moment, error) // nil = deadman.Now
+	Notebook   Notebook                       // nil keeps none
+	Agency     Agency                         // nil: no home has chosen anything for any agent
+	Keys       *credential.Ring               // of open changes; nil: none but those that are handed over
+	Network    Network                        // nil: nothing leads out of any sandbox
+	Settings   Settings
+	Ops        disk.Ops
+	Log        *slog.Logger
+	// Listen watches a workspace and tells when something happens in it; nil: the clock alone says when to look.
+	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
+	Meter  *metric.Set // nil measures nothing
+}
+
+// Settings are the home's choices.
+type Settings struct {
+	Limits     sandbox.Limits
+	WorkersMax int // agents at once
+	Shares     []string
+	Profiles   []string
+	Author     git.Signature // of commits where the repository's configuration names nobody; At is ignored
+	Sessions   string        // folder of sessions
+	Changes    string        // folder of what is kept of each change for people to read
+	Self       sandbox.Owner // who the daemon runs as
+	FirstUID   uint32        // of sandboxes when every change has a uid of its own; 0 = all run as Self
+}
+
+// Rulebook says which rules judge a change: the home's and the repository's as they stand at a commit.
+type Rulebook interface {
+	// At reads the repository's rules at a commit and joins them with the home's, the stricter of both. An error's next command
+	// names the person's own files, in project.
+	At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error)
+	// Load returns a violation for each file that edits change, that rules are read from, and that could not be read at commit.
+	Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
+}
+
+// Judging is what a change is judged by.
+type Judging struct {
+	Rules          policy.Rules
+	Checks         []string // commands of the repository's own that must pass
+	Setup          []string // commands of the repository's own that make ready what a build needs
+	Profiles       []string
+	IncludeIgnored []string
+	Secrets        *secret.Scanner     // by the repository's .gitleaks.toml; nil = by the built-in rules
+	SecretNote     string              // what of the repository's rules about secrets does not count, and why; "" = all does
+	Subject        string              // what the commit's subject is made of: words with {request} in them; "" = the request's first line
+	Agent          string              // of run, when nobody names another; "" = none
+	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
+}
+
+// Guard stands outside: it brings the daemon back if it dies, or hangs past a deadline, while a landing is open or on trial.
+type Guard interface {
+	// Arm has it watch from now on; arming again replaces what was armed.
+	Arm(l id.Landing, w Watched) error
+	Disarm(l id.Landing) error
+}
+
+// Watched is how a guard watches.
+type Watched struct {
+	Until  deadman.Deadline // by then it is disarmed or armed again, or a daemon is brought to it
+	Parted bool             // the daemon ends because it was asked to: only the deadline counts
+}
+
+// Controller moves changes. Run must be running for anything to happen by itself.
+type Controller struct {
+	Parts
+	holder string // of this daemon's life
+	feed   *feed
+	wake   chan struct{}
+
+	mu       sync.Mutex
+	cancels  map[id.Change]context.CancelCauseFunc
+	live     map[id.Change]*supervisor
+	nudges   map[id.Change]chan struct{} // of the trials that a step is busy with: look at the row again
+	works    lock.Keyed[id.Change]       // one step, or the clearing up after the last one, at a time
+	life     context.Context             // of Run
+	asides   sync.WaitGroup              // what runs beside the steps
+	busy     int                         // steps under way
+	places   chan struct{}               // one per agent that may work at once
+	verdicts map[id.Change]verdict       // of the last trees of sessions that have ended
+	results  map[id.Change]verdict       // of the last trees that landings would have resulted in
+	gate     gate                        // to the judging of checkpoints
+	purse    purse                       // of what models use
+	warming  chan struct{}               // one place for what makes caches
+	warmed   map[string]time.Time        // families of caches that were tried to be made
+}
+
+// New returns a controller; it does nothing before Run.
+func New(p Parts) *Controller {
+	if p.Settings.WorkersMax <= 0 {
+		p.Settings.WorkersMax = WorkersDefault
+	}
+	if p.Secrets == nil {
+		p.Secrets = secret.Default()
+	}
+	if p.Keys == nil {
+		p.Keys = credential.NewRing(nil, func(string) string { return "" })
+	}
+	if p.Clock == nil {
+		p.Clock = deadman.Now
+	}
+	return &Controller{
+		Parts:    p,
+		holder:   string(id.NewSession("daemon")),
+		feed:     newFeed(p.Secrets.Redact),
+		wake:     make(chan struct{}, 1),
+		cancels:  map[id.Change]context.CancelCauseFunc{},
+		live:     map[id.Change]*supervisor{},
+		nudges:   map[id.Change]chan struct{}{},
+		verdicts: map[id.Change]verdict{},
+		results:  map[id.Change]verdict{},
+		life:     context.Background(),
+		places:   make(chan struct{}, p.Settings.WorkersMax),
+		purse:    newPurse(),
+		warming:  make(chan struct{}, 1),
+		warmed:   map[string]time.Time{},
+	}
+}
+
+// WorkersDefault is how many agents work at once unless the home says otherwise (SV-095).
+const WorkersDefault = 5
+
+var _ Verbs = (*Controller)(nil)
+
+// Busy reports how many steps are under way: a daemon with any is not idle.
+func (c *Controller) Busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy
+}
+
+// spec is the workspace of a row, which always can be named again.
+func (c *Controller) spec(row store.Change) workspace.Spec {
+	return workspace.Spec{
+		Change:  row.ID,
+		Project: row.Request.Project,
+		Base:    git.OID(row.Base),
+		Branch:  row.Request.Branch,
+		Owner:   c.owner(row),
+	}
+}
+
+// owner is who a change's writable files belong to.
+func (c *Controller) owner(row store.Change) sandbox.Owner {
+	if c.Settings.FirstUID == 0 {
+		return c.Settings.Self
+	}
+	return sandbox.Owner{UID: row.UID, GID: row.UID}
+}
+
+// now is the time as stored: UTC, whole milliseconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,67 @@
+package control
+
+import (
+	"context"
+
+	"sallyport/internal/base/conversion"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/policy"
+	"sallyport/internal/store"
+)
+
+// fit refuses, by name, a commit that cannot be worked on, and returns what converts files there.
+func (c *Controller) fit(ctx context.Context, row store.Change, head git.OID) ([]string, error) {
+	project := row.Request.Project
+	settings, err := conversion.Read(ctx, project, c.configHome(row))
+	if err != nil {
+		return nil, err
+	}
+	converts, err := c.Workspaces.Fit(ctx, project.Common(c.Ops), project, head)
+	if err != nil {
+		return nil, err
+	}
+	return append(settings.Said(), converts...), nil
+}
+
+// dirty names the uncommitted paths of who asks.
+func (c *Controller) dirty(ctx context.Context, r request.Request) ([]string, error) {
+	converts, err := conversion.Read(ctx, r.Project, c.configHome(store.Change{Request: r}))
+	if err != nil {
+		return nil, err
+	}
+	return c.Workspaces.Dirty(ctx, r.Project, r.Head, converts)
+}
+
+// loading looks at what an offer upon base would be once it has landed: the rules in it load, and each path that it changes is in a
+// checkout what it is in git's store.
+func (c *Controller) loading(row store.Change, base git.OID) checkpoint.Loading {
+	return func(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
+		violations, err := c.Rules.Load(ctx, host, commit, edits)
+		if err != nil || len(edits) == 0 {
+			return violations, err
+		}
+		settings, err := conversion.Read(ctx, row.Request.Project, c.configHome(row))
+		var refused []conversion.Refusal
+		if err == nil {
+			refused, err = settings.Judge(ctx, host, base, edits, conversion.Propose)
+		}
+		if problem.KindOf(err) == problem.Refused { // what cannot be told is no yes
+			refused, err = []conversion.Refusal{{Why: problem.Of(err).Text}}, nil
+		}
+		for _, r := range refused {
+			violations = append(violations, policy.Violation{
+				File: r.Path, Constraint: policy.Converted, Severity: policy.Error, Message: r.Why,
+				Suggestion: "leave it as it is in the base; a person takes it over with their own git: " + byOwnGit(row),
+			})
+		}
+		return violations, err
+	}
+}
+
+// byOwnGit is the command that has a person's own git take over what a change did, also one that has nothing to approve.
+func byOwnGit(row store.Change) string {
+	return "sallyport change export " + string(row.ID) + " | " + git.Dir{Path: row.Request.Project.Top}.Command("apply --index")
+}

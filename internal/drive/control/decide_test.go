@@ -1,0 +1,129 @@
+package control_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// atOnce runs all at one time and returns what each of them said.
+func atOnce(all ...func() error) []error {
+	said := make([]error, len(all))
+	var start, done sync.WaitGroup
+	start.Add(1)
+	for i, do := range all {
+		done.Go(func() {
+			start.Wait()
+			said[i] = do()
+		})
+	}
+	start.Done()
+	done.Wait()
+	return said
+}
+
+func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		d := h.is(c, chg, control.AwaitingApproval)
+		yes := func() error {
+			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
+		}
+		for i, err := range atOnce(yes, yes, yes, yes) {
+			if err != nil { // to say the same again is no error
+				t.Errorf("approval %d: %v", i, err)
+			}
+		}
+		h.is(c, chg, control.Finalized)
+		if v := h.verbs(c, chg); count(v, "approved") != 1 || count(v, "began landing") != 1 || count(v, "landed") != 1 {
+			t.Errorf("the audit log says %q", v)
+		}
+		if n := h.git("rev-list", "--count", "main"); n != "2" {
+			t.Errorf("main has %s commits, want 2", n)
+		}
+	})
+}
+
+func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
+	wins := map[control.State]int{}
+	for range 6 {
+		bubble(t, func(t *testing.T, h *home) {
+			h.cage.play = writes("two\n")
+			c, _ := h.daemon()
+			chg := h.ask(c)
+			d := h.is(c, chg, control.AwaitingApproval)
+			said := atOnce(
+				func() error {
+					return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
+				},
+				func() error { return c.Refuse(t.Context(), d.Approval.ID, h.by(), "no") },
+				func() error { return c.Cancel(t.Context(), chg, h.by(), "enough") },
+			)
+			end := control.State(h.show(c, chg).Change.State)
+			wins[end]++
+			won := map[control.State]int{control.Finalized: 0, control.Rejected: 1, control.Cancelled: 2}
+			winner, ok := won[end]
+			if !ok {
+				t.Fatalf("it is %s", end)
+			}
+			late := end == control.Cancelled && said[0] == nil // a yes whose landing had not begun was withdrawn
+			for i, err := range said {
+				if i == winner && err != nil {
+					t.Errorf("it is %s, and who did that heard: %v", end, err)
+				}
+				if i != winner && problem.KindOf(err) != problem.Conflict && (i != 0 || !late) {
+					t.Errorf("it is %s, and loser %d heard: %v", end, i, err)
+				}
+			}
+			v := h.verbs(c, chg)
+			if n := count(v, "approved") + count(v, "refused") + count(v, "cancelled"); n != 1 && (!late || n != 2) {
+				t.Errorf("the audit log says %q", v)
+			}
+			if n := h.git("rev-list", "--count", "main"); (n == "2") != (end == control.Finalized) {
+				t.Errorf("it is %s and main has %s commits", end, n)
+			}
+		})
+	}
+	t.Logf("who won: %v", wins)
+}
+
+func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, _ := h.daemon()
+		chg := h.ask(c)
+		d := h.is(c, chg, control.AwaitingApproval)
+		ctx, mallory := t.Context(), audit.Actor{Kind: "person", Name: "mallory", UID: h.owner.UID + 1}
+		for what, err := range map[string]error{
+			"approve":  c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, mallory, ""),
+			"refuse":   c.Refuse(ctx, d.Approval.ID, mallory, "no"),
+			"cancel":   c.Cancel(ctx, chg, mallory, "no"),
+			"an agent": c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, audit.Actor{Kind: "agent", Name: "ann", UID: h.owner.UID}, ""),
+		} {
+			if !errors.Is(err, person.ErrNotOwner) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest[1:]+"0", h.by(), ""); !errors.Is(err, proposal.ErrSuperseded) {
+			t.Errorf("another digest: %v", err)
+		}
+		h.is(c, chg, control.AwaitingApproval)
+		if err := c.Refuse(ctx, d.Approval.ID, h.by(), "no"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, chg, control.Rejected)
+		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.by(), ""); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, store.ErrMoved) {
+			t.Errorf("approved after it was refused: %v", err)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/store"
+)
+
+// wayOn adds to a refusal because of drift how a person gets on. Where what differs is their own
+// uncommitted work, which --include-dirty took along, nothing has moved: they commit it, and
+// approve again.
+func (c *Controller) wayOn(ctx context.Context, row store.Change, because error) error {
+	var drift *landing.Drift
+	if !errors.As(because, &drift) {
+		return because
+	}
+	r := row.Request
+	in := "git -C " + inert.Path(r.Project.Top)
+	if own, err := c.ownWork(ctx, row, drift.Paths); err != nil {
+		c.Log.Warn("whether a person's own edits are in the way could not be found out", "change", row.ID, "error", err)
+	} else if len(own) == len(drift.Paths) {
+		return problem.Case(landing.ErrDrift, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
+			"the branch %[2]s lacks your own uncommitted edits of %[1]s, which --include-dirty took along: commit them as they were then, and approve again; if you have edited more since, commit that and redo the change",
+			strings.Join(own, ", "), r.Branch)
+	}
+	if r.Kind == request.Revert {
+		return problem.Errorf(problem.Refused, asBranch(row), "%w; first roll back what changed it later, or make a branch of this rollback and merge that", because)
+	}
+	return problem.Errorf(problem.Refused, redoing(row.ID),
+		"%w; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", because, r.Branch, asBranch(row))
+}
+
+// ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
+func (c *Controller) ownWork(ctx context.Context, row store.Change, paths []string) ([]string, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
+	if err != nil {
+		return nil, err
+	}
+	if dirty, err := onUncommitted(ctx, host, row); err != nil || !dirty {
+		return nil, err
+	}
+	committed, err := host.Lookup(ctx, row.Request.Head, paths)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := host.Lookup(ctx, git.OID(row.Base), paths)
+	if err != nil {
+		return nil, err
+	}
+	var own []string
+	for i, path := range paths {
+		if committed[i] != taken[i] {
+			own = append(own, inert.Path(path))
+		}
+	}
+	return own, nil
+}
+
+// onUncommitted reports whether a change stands on a commit of the host's own, with the person's uncommitted work, and not
+// on one of the branch.
+func onUncommitted(ctx context.Context, host git.Dir, row store.Change) (bool, error) {
+	if !row.Request.IncludeDirty {
+		return false, nil
+	}
+	ref := workspace.BaseRef(row.ID)
+	refs, err := host.Refs(ctx, ref)
+	return err == nil && row.Base != "" && refs[ref] == git.OID(row.Base), err
+}

@@ -1,0 +1,62 @@
+package control
+
+import (
+	"context"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+)
+
+// Examined is a repository in which changes can be made.
+type Examined struct {
+	Top      string
+	Branch   string
+	Converts []string // what in it makes git convert files: a change to one of those is refused
+	Ignored  []string // what the repository says that does not count, and how it would
+}
+
+// Examine looks at the repository that a folder lies in as a request there would, and writes nothing. Errors: what a request
+// is refused with because of the repository.
+func (c *Controller) Examine(ctx context.Context, folder string) (Examined, error) {
+	r := request.Request{Kind: request.Edit, Project: git.Project{Top: folder}}
+	if err := c.locate(ctx, &r); err != nil {
+		return Examined{}, err
+	}
+	if err := r.Project.Plain(); err != nil {
+		return Examined{}, err
+	}
+	converts, err := c.fit(ctx, store.Change{Request: r}, r.Head)
+	if err != nil {
+		return Examined{}, err
+	}
+	judging, err := c.rules(ctx, r.Project, r.Project.Common(c.Ops), r.Head)
+	if err != nil {
+		return Examined{}, err
+	}
+
+	x := Examined{Top: r.Project.Top, Branch: r.Branch, Converts: converts}
+	if judging.SecretNote != "" {
+		x.Ignored = append(x.Ignored, judging.SecretNote)
+	}
+	if c.Targets == nil {
+		return x, nil
+	}
+	_, unproven, err := c.Targets.Of(ctx, r.Project.Common(c.Ops), r.Project, r.Head)
+	if unproven != "" {
+		x.Ignored = append(x.Ignored, unproven)
+	}
+	return x, err
+}
+
+// fits looks at the base as a whole, and at the rules in it. It reads the person's repository, and writes nothing.
+func (c *Controller) fits(ctx context.Context, r request.Request) (Judging, error) {
+	if err := r.Project.Plain(); err != nil {
+		return Judging{}, err
+	}
+	theirs := r.Project.Common(c.Ops)
+	if _, err := c.fit(ctx, store.Change{Request: r}, r.Head); err != nil {
+		return Judging{}, err
+	}
+	return c.rules(ctx, r.Project, theirs, r.Head)
+}

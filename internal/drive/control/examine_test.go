@@ -1,0 +1,94 @@
+package control_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/path/request"
+)
+
+// What a request is refused with because of the repository is said of it without one, in the same words, and nothing is written.
+func TestARepositoryIsExaminedAsARequestThereWouldBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		before func(h *home)
+		says   string   // of what is refused; "" = changes can be made
+		ignore []string // what does not count
+	}{
+		"as it should be":      {func(*home) {}, "", nil},
+		"a merge is under way": {func(h *home) { h.git("update-ref", "MERGE_HEAD", "HEAD") }, "a merge is under way", nil},
+		"no branch":            {func(h *home) { h.git("switch", "-q", "--detach") }, "no branch is checked out", nil},
+		"no commit":            {func(h *home) { h.git("switch", "-q", "--orphan", "new") }, "no commit", nil},
+		"what cannot be told":  {func(h *home) { h.git("config", "core.attributesFile", "mine") }, "core.attributesFile", nil},
+		"links as plain files": {func(h *home) { h.git("config", "core.symlinks", "false") }, "keeps symbolic links as plain files", nil},
+		"a split index":        {func(h *home) { h.git("update-index", "--split-index") }, "is split", nil},
+		"rules that do not load": {func(h *home) {
+			h.parts.Rules = unread{why: problem.Errorf(problem.Usage, "cat .sallyport.yaml", "line 1 is no rule")}
+		}, "line 1 is no rule", nil},
+		"loosened secret rules": {func(h *home) {
+			h.parts.Rules = rules{judging: control.Judging{SecretNote: "allowlists do not count"}}
+		}, "", []string{"allowlists do not count"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			test.before(h)
+			c := control.New(h.parts) // it does not run: nothing is worked on
+			before := h.everything()
+
+			x, err := c.Examine(t.Context(), h.repo)
+			if after := h.everything(); !slices.Equal(after, before) {
+				t.Errorf("it wrote: %q, before %q", after, before)
+			}
+			_, asked := c.Request(t.Context(), request.Request{By: h.by(), Text: "x", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+			if (err == nil) != (test.says == "") || (asked == nil) != (test.says == "") {
+				t.Fatalf("examined: %v; asked: %v", err, asked)
+			}
+			if err != nil {
+				if one, other := problem.Of(err), problem.Of(asked); one.Kind != other.Kind || one.Text != other.Text || one.Next != other.Next || !strings.Contains(one.Text, test.says) {
+					t.Errorf("examined: %+v\nasked: %+v", one, other)
+				}
+				return
+			}
+			if x.Top != h.repo || x.Branch != "main" || !slices.Equal(x.Ignored, test.ignore) {
+				t.Errorf("got %+v", x)
+			}
+		})
+	}
+}
+
+// unread are rules that cannot be read.
+type unread struct {
+	rules
+	why error
+}
+
+func (u unread) At(context.Context, git.Project, git.Dir, git.OID) (control.Judging, error) {
+	return control.Judging{}, u.why
+}
+
+// everything names all that lies in the home and in the repository, and when it was written.
+func (h *home) everything() (all []string) {
+	h.t.Helper()
+	err := filepath.WalkDir(h.parts.Home, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			all = append(all, fmt.Sprint(path, info.Size(), info.ModTime()))
+		}
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return all
+}

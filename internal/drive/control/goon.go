@@ -1,0 +1,129 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/session"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/store"
+)
+
+// lastHome is the folder of the last of a change's sessions that has left its agent a home to go on from; "" if none has.
+func (c *Controller) lastHome(all []session.Session) string {
+	for _, s := range slices.Backward(all) {
+		if dir := c.sessionDir(s.ID); session.HasHome(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// goesOn reports whether the next session takes up the tree that the last one left: its agent has a home to go on from, and
+// nobody has chosen another tree since it began.
+func (c *Controller) goesOn(row store.Change, last session.Session, all []session.Session) bool {
+	return !last.ToGoOn() && last.Interrupted != session.NotRestored && last.From == row.From && c.lastHome(all) != ""
+}
+
+// goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
+func (c *Controller) goOn(ctx context.Context, row store.Change, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
+	host, judging, err := c.grounds(ctx, row)
+	if err != nil {
+		return ws, err
+	}
+	if left.Status == checkpoint.Valid || supervision(row.Request, judging).Strategy != session.Shadow {
+		return ws, nil
+	}
+	to, err := c.valid(ctx, host, row)
+	if err != nil {
+		return ws, err
+	}
+	return c.Workspaces.Renew(ctx, ws.Spec, host, to)
+}
+
+// program is what a change's agent is started as. One that keeps what it knows is told why it begins again, and the end
+// of what was said, in case it has lost it.
+func (c *Controller) program(ctx context.Context, row store.Change, e equipped, last session.Session, all []session.Session) (agent.Program, error) {
+	p, err := e.program()
+	if err != nil || !p.Keeps || last.ID == "" {
+		return p, err
+	}
+	said := ""
+	for _, s := range slices.Backward(all) {
+		if said, err = session.Tail(c.sessionDir(s.ID), agent.TranscriptBytesMax); err != nil {
+			return p, err
+		}
+		if said != "" {
+			break
+		}
+	}
+	if said == "" && c.lastHome(all) == "" {
+		return p, nil // none has run
+	}
+	why := interruption(last)
+	if last.Interrupted == session.NotRestored { // nobody has told it why
+		broken, err := c.lastBroken(ctx, row.ID, last.ID)
+		if err != nil {
+			return p, err
+		}
+		why += broken
+	}
+	e.task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
+	if last.Interrupted == session.Redone {
+		if e.task.Resumed.Files, err = c.redoWords(ctx, row); err != nil {
+			return p, err
+		}
+	}
+	return e.program()
+}
+
+// lastBroken says which rules the last checkpoint of a session broke; "" if it broke none.
+func (c *Controller) lastBroken(ctx context.Context, change id.Change, s id.Session) (string, error) {
+	all, err := c.Checkpoints(ctx, change)
+	if err != nil {
+		return "", err
+	}
+	for _, cp := range slices.Backward(all) {
+		switch {
+		case cp.Session != s || cp.Trigger == checkpoint.Interrupted:
+		case cp.Status == checkpoint.Invalid:
+			return ", for " + refusal(store.Change{ID: change}, cp.Violations).Error(), nil
+		default:
+			return "", nil
+		}
+	}
+	return "", nil
+}
+
+// interruption says to an agent why it begins again.
+func interruption(last session.Session) string {
+	switch last.Interrupted {
+	case session.Redone:
+		return "the branch that you work on has moved, or a check failed there"
+	case session.Resumed:
+		return "a person has asked you to go on"
+	case session.NotRestored:
+		return "your files were restored to an earlier state, and that could not be done while you worked"
+	case session.HostStopped, "":
+		return "the host that you work on was stopped"
+	}
+	return "you could not be run to the end"
+}
+
+// takeHome gives a session the home folder of its agent's last one. It comes after the session has its row: a folder that
+// lies in none is nobody's.
+func (c *Controller) takeHome(ctx context.Context, change id.Change, s session.Session) error {
+	all, err := c.sessions(ctx, change)
+	if err != nil {
+		return err
+	}
+	from := c.lastHome(all)
+	if from == "" {
+		return nil
+	}
+	_, err = session.MoveHome(c.Ops, from, c.sessionDir(s.ID))
+	return err
+}

@@ -1,0 +1,74 @@
+package control_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/path/request"
+)
+
+func TestAnAgentThatChangedNothingIsNotGreen(t *testing.T) {
+	for name, test := range map[string]struct {
+		checked bool
+		check   int // exit status
+		state   control.State
+		outcome string
+		reason  string
+		ran     int32
+	}{
+		"without checks":           {false, 0, control.Finalized, control.NothingToDo, "nothing to do: the agent changed nothing", 0},
+		"on a base that passes":    {true, 0, control.Finalized, control.NothingToDo, "nothing to do: the agent changed nothing", 1},
+		"on a base that is broken": {true, 1, control.Failed, control.BaseFailsChecks, `the base fails its own checks: the check "make test" failed`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				ran := h.checkedBy(func(string) int { return 0 }, func(string) int { return test.check })
+				c, _ := h.daemon()
+				ask := h.ask
+				if test.checked {
+					ask = func(c *control.Controller) id.Change { return h.askWithCheck(c, request.Yes) }
+				}
+				d := h.is(c, ask(c), test.state)
+				if d.Change.Outcome != test.outcome || !strings.Contains(d.Change.Reason, test.reason) || ran.Load() != test.ran {
+					t.Errorf("after %d checks it is %q: %s", ran.Load(), d.Change.Outcome, d.Change.Reason)
+				}
+				if d.Landing != nil || d.Approval != nil {
+					t.Errorf("somebody was asked, or it landed: %+v %+v", d.Approval, d.Landing)
+				}
+				if all, err := c.Checkpoints(t.Context(), d.Change.ID); err != nil || len(all) != 1 || h.hasWorkspace(d.Change.ID) {
+					t.Errorf("its checkpoints are %v, %v", all, err)
+				}
+				if verbs := h.verbs(c, d.Change.ID); slices.Contains(verbs, "proposed") || slices.Contains(verbs, "passed a check") {
+					t.Errorf("the audit log says %q", verbs)
+				}
+			})
+		})
+	}
+}
+
+// A session that goes on after that is not called idle any more.
+func TestAnIdleChangeThatIsTakenUpAgainForgetsIt(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		runs := 0
+		h.checkedBy(func(tree string) int {
+			if runs++; runs == 1 {
+				return 0
+			}
+			return put(tree, "mended", "x\n")
+		}, func(tree string) int { return 1 - both("mended")(tree) })
+		c, _ := h.daemon()
+		chg := h.askWithCheck(c, request.Later)
+		d := h.is(c, chg, control.Failed)
+		time.Sleep(time.Second) // the next session begins later
+		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if d := h.is(c, chg, control.AwaitingApproval); d.Change.Outcome != "" {
+			t.Errorf("it is still %q", d.Change.Outcome)
+		}
+	})
+}

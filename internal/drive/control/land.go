@@ -1,0 +1,504 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/store"
+)
+
+// landChecked makes what was approved true, or leaves everything as it was and says why: an error before the journal is
+// answered by notLanded, and ctx ends what is not in the journal yet. *unchecked says what has to be looked at first, and
+// *otherRules that a person has to be asked anew; both are done once the repository's lease is given back.
+//
+// It starts from the journal: a row that an earlier try left open is finished or undone
+// first. Then the rules are read again: an approval given under other rules is void (SM-907).
+func (c *Controller) landChecked(ctx context.Context, row store.Change) error {
+	lease, err := c.takeRepository(ctx, row)
+	if err != nil {
+		return err
+	}
+	defer c.dropRepository(context.WithoutCancel(ctx), lease)
+	p, err := c.proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return fmt.Errorf("%s is to be landed without a proposal", row.ID)
+	}
+	open, ok, err := c.landing(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if err := row.Request.Project.Plain(); err != nil {
+		return err
+	}
+	switch {
+	case ok && open.Unfinished():
+		return c.finish(ctx, row, *p, open)
+	case ok && open.State == landing.Landed:
+		return fmt.Errorf("%s has landed already, as %s", row.ID, open.ID) // the close and the move are one transaction
+	}
+	if err := c.needed(ctx, row); err != nil {
+		return err
+	}
+	head, same, err := c.sameRules(ctx, row, *p)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return &otherRules{head}
+	}
+	if err := c.loadable(ctx, row, *p); err != nil {
+		return err
+	}
+	return c.wayOn(ctx, row, c.landNow(ctx, row, *p))
+}
+
+// finish finishes or undoes a landing that an earlier try left open.
+func (c *Controller) finish(ctx context.Context, row store.Change, p proposal.Proposal, open landing.Landing) error {
+	ahead, err := c.planned(ctx, row, open)
+	if err != nil {
+		return err
+	}
+	return c.carryOut(ctx, row, p, open, c.Lander.Recover, ahead)
+}
+
+// landNow computes a landing and carries it out.
+func (c *Controller) landNow(ctx context.Context, row store.Change, p proposal.Proposal) error {
+	order, err := c.order(ctx, row, p)
+	if err != nil {
+		return err
+	}
+	// Another home, or a person, may commit on other paths between computing and the lock.
+	for range staleMax {
+		var computed landing.Landing
+		order.Landing = id.NewLanding()
+		if computed, err = c.Lander.Compute(ctx, order); err != nil {
+			return err
+		}
+		if err := c.assured(ctx, row, p, &computed); err != nil {
+			return err
+		}
+		var ahead way
+		if ahead, err = c.planned(ctx, row, computed); err != nil {
+			return err
+		}
+		if err = c.carryOut(ctx, row, p, computed, c.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
+			return err
+		}
+	}
+	return err
+}
+
+// staleMax is how often a landing is computed anew because the branch moved meanwhile.
+const staleMax = 5
+
+// carryOut runs a computed landing under the guard, or with Recover finishes or undoes one that a crash left
+// open. What goes on trial stays armed.
+func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing,
+	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead way) error {
+	release, err := c.hold(l.ID)
+	if err != nil {
+		return err
+	}
+	closed, err := carry(ctx, l, c.journal(ctx, &row, p, ahead))
+	release()
+	if State(row.State) != InTrial { // the journal has moved it
+		c.disarm(l.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return c.outcome(context.WithoutCancel(ctx), row, closed)
+}
+
+// journal writes the landing's own row. Closing it moves the change in the same transaction,
+// so that the row tells the truth at every instant. Until it is begun a person may withdraw the change, and the daemon
+// may end; then neither.
+func (c *Controller) journal(step context.Context, row *store.Change, p proposal.Proposal, ahead way) landing.Steps {
+	ctx := context.WithoutCancel(step)
+	return landing.Steps{
+		Journal: func(l landing.Landing) error {
+			if step.Err() != nil {
+				return context.Cause(step)
+			}
+			return c.DB.InTx(ctx, func(tx store.Tx) error {
+				at := *row
+				if err := fresh(ctx, tx, &at); err != nil {
+					return err
+				}
+				if at.Cancel {
+					return errCancelled
+				}
+				if err := tx.AddLanding(ctx, l); err != nil {
+					return err
+				}
+				return c.append(ctx, tx, &store.Change{ID: row.ID}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+			})
+		},
+		Again: func(l landing.Landing) error {
+			return c.DB.InTx(ctx, func(tx store.Tx) error {
+				if err := tx.CloseLanding(ctx, l); err != nil {
+					return err
+				}
+				return c.append(ctx, tx, &store.Change{ID: row.ID, Reason: l.Reason}, Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
+			})
+		},
+		Close: func(l landing.Landing) error {
+			begins, err := c.Clock()
+			if err != nil {
+				return err
+			}
+			at := *row
+			err = c.DB.InTx(ctx, func(tx store.Tx) error {
+				at = *row
+				if err := tx.CloseLanding(ctx, l); err != nil {
+					return err
+				}
+				if l.State == landing.Landed && !ahead.none() {
+					return c.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.target, ahead.length, begins), l, ahead.unproven)
+				}
+				return c.closed(ctx, tx, &at, p, l, ahead.unproven)
+			})
+			if err == nil {
+				*row = at
+			}
+			return err
+		},
+	}
+}
+
+// onTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
+// If nothing will be restarted, it says so, and why: what asks to confirm speaks of a new version that is back.
+func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *store.Change, t trial.Trial, l landing.Landing, unproven string) error {
+	if err := tx.AddTrial(ctx, t); err != nil {
+		return err
+	}
+	if t.Target.None() && unproven == "" {
+		unproven = "no target is configured, so nothing is restarted or probed"
+	}
+	return c.move(ctx, tx, row, Move{
+		Event: Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
+		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree), "target": t.Digest},
+	})
+}
+
+// closed moves a change by what became of its landing; unproven says what of the repository's did not count.
+func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change, p proposal.Proposal, l landing.Landing, unproven string) error {
+	m := Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
+	switch l.State {
+	case landing.Landed: // a plain repository has nothing to restart: its trial is 0
+		m.Event = Landed
+		m.Reason = strings.TrimPrefix(l.Reason+"; "+unproven, "; ")
+		m.Reason = strings.TrimSuffix(m.Reason, "; ")
+		return c.kept(ctx, tx, row, l, m)
+	case landing.Undone:
+		m.Event = Undone
+		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "sallyport rolled the landing back, and your files are as before: %s", l.Reason)
+		if err := c.move(ctx, tx, row, m); err != nil {
+			return err
+		}
+		return c.reopen(ctx, tx, p, m.Because)
+	case landing.Stranded:
+		if State(row.State) == RollbackFailed {
+			return nil
+		}
+		m.Event = Stuck
+		m.Because = stranded(row.ID, l.Reason)
+		return c.move(ctx, tx, row, m)
+	}
+	return fmt.Errorf("the landing %s has the unknown end %s", l.ID, l.State)
+}
+
+// outcome tells of a landing whose row was closed.
+func (c *Controller) outcome(ctx context.Context, row store.Change, l landing.Landing) error {
+	fresh, err := c.row(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	c.moved(fresh)
+	if State(fresh.State) == Finalized {
+		c.tidy(c.lasting(), fresh)
+	}
+	if State(fresh.State) == RollbackFailed {
+		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
+	}
+	return nil
+}
+
+// notLanded decides what becomes of a change whose landing came to no end. What it waits for is waited for, and what the
+// machine is to blame for is tried a few times more. Then it is an answer: nothing has begun, so the same proposal goes
+// back to the person, with the reason; or something has, and that could be neither finished nor undone.
+func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
+	l, ok, err := tx.LandingOf(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	begun := ok && l.Unfinished()
+	if waits(because) || (begun || transient(because)) && row.Attempts+1 < triesMax(because) {
+		return c.again(ctx, tx, row, because)
+	}
+	if begun {
+		return c.strand(ctx, tx, row, l, because)
+	}
+	p, ok, err := tx.Proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if !ok || l.State == landing.Landed {
+		return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
+	}
+	next := problem.Of(because).Next
+	if next == "" {
+		next = "sallyport approve " + string(row.ID)
+	}
+	if err := c.move(ctx, tx, row, Move{Event: Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
+		return err
+	}
+	return c.reopen(ctx, tx, p, because)
+}
+
+// strand says loudly that a landing which has begun cannot be brought to its end, and frees the repository for others.
+func (c *Controller) strand(ctx context.Context, tx store.Tx, row *store.Change, l landing.Landing, because error) error {
+	l.State, l.Reason = landing.Stranded, c.Secrets.Redact(problem.Of(because).Text)
+	if err := tx.CloseLanding(ctx, l); err != nil {
+		return err
+	}
+	return c.move(ctx, tx, row, Move{Event: Stuck, By: audit.Host, Subject: string(l.ID), Because: stranded(row.ID, l.Reason), Wait: retryWait})
+}
+
+// stranded is why a landing is at neither of its ends, and what there is to do about it.
+func stranded(change id.Change, reason string) error {
+	return problem.Errorf(problem.Internal, "sallyport change show "+string(change),
+		"sallyport could neither finish the landing nor roll it back, and tries again: %s (sallyport change cancel %s leaves the files as they stand)", reason, change)
+}
+
+// waits reports whether a landing's turn has not come: what is before it comes to its end by itself. A lock that anybody
+// can take may not.
+func waits(because error) bool {
+	return errors.Is(because, errOnTrial) || errors.Is(because, landing.ErrBusy) && !errors.Is(because, landing.ErrLocked)
+}
+
+// triesMax is how often a step of landing is tried. Who holds the repository's lock may be another home's landing.
+func triesMax(because error) int {
+	if errors.Is(because, landing.ErrLocked) {
+		return lockedMax
+	}
+	return attemptsMax
+}
+
+// reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
+func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
+	p.Number, p.At = p.Number+1, now()
+	p.Card.Note, p.Card.Drift = c.Secrets.Redact(problem.Of(because).Text), nil
+	if errors.Is(because, landing.ErrDrift) {
+		p.Card.Drift = []string{p.Card.Note}
+	}
+	var red *redResult
+	if errors.As(because, &red) {
+		p.Card.Checks, p.Card.ChecksOn = red.results, &proposal.Ground{Head: red.base, Tree: red.tree}
+	}
+	var marked *unseen
+	if errors.As(because, &marked) {
+		c.showMarks(&p, marked)
+	}
+	if err := tx.AddProposal(ctx, p); err != nil {
+		return err
+	}
+	_, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)
+	return err
+}
+
+// askAgain judges the same tree by the rules as they are now, checks included, and asks about it anew.
+func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OID) error {
+	o, err := c.offered(ctx, row, head)
+	if err != nil {
+		return err
+	}
+	o.note = "the rules have changed since this was approved"
+	if row.Request.Kind == request.Edit {
+		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets, c.loading(row, o.base))
+		if err != nil {
+			return err
+		}
+		if len(violations) > 0 {
+			return refusal(row, violations)
+		}
+	}
+	if why := o.marked(row); why != nil {
+		return why
+	}
+	if len(checks(row, o.judging)) > 0 {
+		if err := c.sayChecking(ctx, row, o.note+": the checks run by the rules as they are now", "checks by other rules", map[string]string{"tree": string(o.tree), "policy": o.policy}); err != nil {
+			return err
+		}
+	}
+	results, why, err := c.check(ctx, row, o)
+	if err != nil {
+		return err
+	}
+	if why != nil {
+		return why
+	}
+	return c.ask(ctx, row, o, results, Asked)
+}
+
+// sameRules returns the branch's head and whether the rules there are the ones the approval names.
+func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal.Proposal) (head git.OID, same bool, err error) {
+	head, err = c.ground(ctx, row, p.Base)
+	if err != nil || head == "" {
+		return "", err == nil, err // a branch that is gone is Compute's to name
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, head)
+	if err != nil {
+		return "", false, err
+	}
+	judging, err := c.judges(ctx, row, host, head)
+	if err != nil {
+		return "", false, err
+	}
+	return head, judging.digest(row.Request) == p.Policy, nil
+}
+
+// loadable refuses to land rules that cannot be read afterwards: neither the next change nor its checks could begin. A path lands
+// whole or not at all, so what stands in the approved commit is what would be read. What goes back has been there before.
+func (c *Controller) loadable(ctx context.Context, row store.Change, p proposal.Proposal) error {
+	if row.Request.Kind == request.Revert {
+		return nil
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	if err != nil {
+		return err
+	}
+	violations, err := c.Rules.Load(ctx, host, p.Commit, p.Edits)
+	if err == nil && len(violations) > 0 {
+		err = refusal(row, violations)
+	}
+	return err
+}
+
+// order says what is to be landed, from the approved proposal alone.
+func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Proposal) (landing.Order, error) {
+	var yes approval.Approval
+	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+		yes, err = tx.LatestApproval(ctx, row.ID)
+		return err
+	})
+	if err != nil {
+		return landing.Order{}, err
+	}
+	if yes.Decision != approval.Approved || yes.Digest != p.Digest || yes.By == nil {
+		return landing.Order{}, fmt.Errorf("%s is to be landed without an approval of %.12s", row.ID, p.Digest)
+	}
+	r := row.Request
+	made, err := c.commit(ctx, row, p, yes)
+	if err != nil {
+		return landing.Order{}, err
+	}
+	return landing.Order{
+		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, New: r.From != "",
+		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.author, Committer: made.committer, Signing: made.signing,
+		Message: made.message, Home: c.configHome(row),
+	}, nil
+}
+
+// errOnTrial holds back what would land beside an open trial.
+var errOnTrial = problem.New(problem.Unavailable, "another change is on trial in this repository")
+
+// free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916).
+func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) error {
+	open, err := tx.OpenTrials(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range open {
+		other, err := tx.Change(ctx, t.Change)
+		if err != nil {
+			return err
+		}
+		if other.ID != row.ID && State(other.State) == InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
+			return problem.Case(errOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
+		}
+	}
+	landings, err := tx.OpenLandings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range landings {
+		if l.State == landing.Journaled && l.Change != row.ID && l.Project.CommonDir == row.Request.Project.CommonDir {
+			return busy(l.Change)
+		}
+	}
+	return nil
+}
+
+// busy is why a landing waits for another.
+func busy(other id.Change) error {
+	return problem.Case(landing.ErrBusy, "sallyport change show "+string(other), "%s is landing in this repository, and sallyport waits for its end", other)
+}
+
+// takeRepository takes the lease on the repository; landings on one go one at a time, and none beside a trial (SM-916).
+func (c *Controller) takeRepository(ctx context.Context, row store.Change) (lease lock.Lease, err error) {
+	key := "repo:" + row.Request.Project.CommonDir
+	ok := false
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		if err := c.free(ctx, tx, row); err != nil {
+			return err
+		}
+		if lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL); err != nil || ok {
+			return err
+		}
+		// A daemon that died may have had no time to give it back.
+		holder, err := tx.Change(ctx, id.Change(lease.Holder))
+		if err != nil || State(holder.State) == Landing || State(holder.State) == InTrial || State(holder.State) == RollbackFailed {
+			return err
+		}
+		if err := tx.DropLease(ctx, lease); err != nil {
+			return err
+		}
+		lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL)
+		return err
+	})
+	if err == nil && !ok {
+		err = busy(id.Change(lease.Holder))
+	}
+	return lease, err
+}
+
+func (c *Controller) dropRepository(ctx context.Context, lease lock.Lease) {
+	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.DropLease(ctx, lease) }); err != nil {
+		c.Log.Warn("a lease was not returned; it ends by itself", "lease", lease.Key, "error", err)
+	}
+}
+
+// landing returns a change's latest journal row.
+func (c *Controller) landing(ctx context.Context, change id.Change) (l landing.Landing, ok bool, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		l, ok, err = tx.LandingOf(ctx, change)
+		return err
+	})
+	return l, ok, err
+}
+
+// landingNamed returns the journal row that another row names.
+func landingNamed(ctx context.Context, tx store.Tx, name id.Landing) (landing.Landing, error) {
+	l, ok, err := tx.Landing(ctx, name)
+	if err == nil && !ok {
+		err = fmt.Errorf("there is no landing %s", name)
+	}
+	return l, err
+}

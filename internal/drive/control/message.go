@@ -1,0 +1,284 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/store"
+)
+
+// made is who a commit is by, and what it says.
+type made struct {
+	author, committer git.Signature
+	message           string
+	signing           *git.Signing // nil = it is not signed
+}
+
+// titled says on a card how the commit will read and who it will be by.
+func (c *Controller) titled(ctx context.Context, row store.Change, o offer, card *proposal.Card) error {
+	subject, err := c.subject(ctx, row, o.host, o.base, o.judging.Subject)
+	if err != nil {
+		return err
+	}
+	who, note := c.person(ctx, row)
+	signed := c.signable(ctx, row, who)
+	card.Subject = c.Secrets.Redact(subject)
+	card.CommitBy = "by " + who.Author.Address()
+	if who.Committer.Address() != who.Author.Address() {
+		card.CommitBy += ", committed by " + who.Committer.Address()
+	}
+	if note != "" {
+		card.CommitBy += ", " + note
+	}
+	card.CommitBy = c.Secrets.Redact(card.CommitBy + signed)
+	return nil
+}
+
+// signable says for a card how the commit will be signed, or what stands in the way: it is tried now, so that nobody finds out after
+// their yes. Nothing is said where commits are not signed.
+func (c *Controller) signable(ctx context.Context, row store.Change, who git.Person) string {
+	r := row.Request
+	s, err := r.Project.Signing(ctx, c.configHome(row))
+	if err == nil && s == nil {
+		return ""
+	}
+	if err == nil {
+		err = r.Project.TrySigning(ctx, c.Ops, *s, who)
+	}
+	if err != nil {
+		return fmt.Sprintf("; IT CANNOT BE SIGNED, though commit.gpgsign wants it: %v. To land it unsigned: sallyport approve %s --unsigned",
+			strings.Join(strings.Fields(err.Error()), " "), row.ID)
+	}
+	return ", signed (" + s.Format + ")"
+}
+
+// signing is how an approved commit is signed: nil if commits are not, or if who approved it lets it land unsigned.
+func (c *Controller) signing(ctx context.Context, row store.Change, yes approval.Approval) (*git.Signing, error) {
+	if yes.Unsigned {
+		return nil, nil
+	}
+	s, err := row.Request.Project.Signing(ctx, c.configHome(row))
+	if err != nil {
+		err = landing.Unsignable(row.ID, err)
+	}
+	return s, err
+}
+
+// configHome is the home folder whose git configuration counts; "" = that of the repository's owner. Who asks for another's
+// repository has not their configuration.
+func (c *Controller) configHome(row store.Change) string {
+	if row.Request.By.UID == int(row.Request.Project.UID) {
+		return row.Request.Home
+	}
+	return ""
+}
+
+// person is who commits in a row's repository; note says why that is not what its configuration says. A configuration that cannot be
+// read holds nothing up: the home's own name stands in, as it does where nobody is named.
+func (c *Controller) person(ctx context.Context, row store.Change) (who git.Person, note string) {
+	who, err := row.Request.Project.Person(ctx, c.configHome(row))
+	switch {
+	case err != nil:
+		who, note = git.Person{}, "because git config cannot be read: "+err.Error()
+	case who.Author.Name == "" || who.Committer.Name == "":
+		note = "because git config has no user.name and user.email here"
+	}
+	for _, s := range []*git.Signature{&who.Author, &who.Committer} {
+		if s.Name == "" {
+			*s = c.Settings.Author
+		}
+	}
+	return who, note
+}
+
+// subject is a commit's first line: of what the person had it say with their request, or what the template makes of the request's, or Revert and what is undone. In a home of groups it is
+// what SM-103 and SM-139 say.
+func (c *Controller) subject(ctx context.Context, row store.Change, host git.Dir, base git.OID, template string) (string, error) {
+	r := row.Request
+	grouped, err := c.grouped(ctx, row, host, base)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case r.Message != "":
+		return landing.Subject(r.Message), nil
+	case r.Kind == request.Revert && grouped:
+		return landing.Rollback(r.Reverts, r.Reason), nil
+	case grouped:
+		return landing.Swap(row.ID, landing.Subject(r.Text)), nil
+	case r.Kind == request.Revert:
+		undone, ok, err := c.landing(ctx, r.Reverts)
+		if err == nil && !ok {
+			err = fmt.Errorf("%s has not landed, so there is nothing to roll back", r.Reverts)
+		}
+		return landing.Reverting(subjectOf(undone)), err
+	case template == "":
+		return landing.Subject(r.Text), nil
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
+	return landing.Subject(strings.Replace(template, "{request}", strings.TrimSpace(first), 1)), nil
+}
+
+// grouped reports whether a repository is a home of groups, whose commits have words of their own: a folder groups is tracked there.
+func (c *Controller) grouped(ctx context.Context, row store.Change, host git.Dir, base git.OID) (bool, error) {
+	if row.Request.Project.Top != c.Home {
+		return false, nil
+	}
+	found, err := host.Lookup(ctx, base, []string{"groups"})
+	return err == nil && found[0].Mode == git.Folder, err
+}
+
+func subjectOf(l landing.Landing) string {
+	subject, _, _ := strings.Cut(l.Message, "\n")
+	return subject
+}
+
+// commit is the commit of an approved proposal. What was typed at the card stands in place of what the card shows.
+func (c *Controller) commit(ctx context.Context, row store.Change, p proposal.Proposal, yes approval.Approval) (made, error) {
+	who, _ := c.person(ctx, row)
+	m := landing.Message{
+		Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text,
+		Approver: approver(row, who, *yes.By), Unasked: yes.Via == approval.ViaFlag,
+	}
+	if row.Request.Kind == request.Revert {
+		undone, _, err := c.landing(ctx, row.Request.Reverts)
+		if err != nil {
+			return made{}, err
+		}
+		m.Body = goingBack(undone, row.Request.Reason)
+	} else {
+		var err error
+		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
+			return made{}, err
+		}
+	}
+	sealed := c.sealed(who, worded(m, row.Request.Kind, cmp.Or(yes.Message, row.Request.Message)), *yes.At)
+	var err error
+	sealed.signing, err = c.signing(ctx, row, yes)
+	return sealed, err
+}
+
+// worded is a message with what a person has it say, "" = what it says.
+func worded(m landing.Message, kind request.Kind, words string) landing.Message {
+	if words == "" {
+		return m
+	}
+	_, body, _ := strings.Cut(strings.TrimSpace(words), "\n")
+	m.Subject = landing.Subject(words)
+	if m.Subject != subjectIn(words) { // it was cut
+		body = words
+	}
+	if kind == request.Edit {
+		m.Body = body
+	} else {
+		m.Body += "\n\n" + body
+	}
+	return m
+}
+
+// subjectIn is the first line of a text as a subject would have it, whole.
+func subjectIn(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.Join(strings.Fields(first), " ")
+}
+
+// commitBack is the commit that takes back what is on trial.
+func (c *Controller) commitBack(ctx context.Context, row store.Change, t trial.Trial, tried landing.Landing) (made, error) {
+	who, _ := c.person(ctx, row)
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
+	if err != nil {
+		return made{}, err
+	}
+	grouped, err := c.grouped(ctx, row, host, tried.NewCommit)
+	if err != nil {
+		return made{}, err
+	}
+	m := landing.Message{Change: row.ID, Subject: landing.Reverting(subjectOf(tried)), Body: goingBack(tried, t.Reason)}
+	if s, err := row.Request.Project.Signing(ctx, c.configHome(row)); err != nil || s != nil {
+		m.Body += "\n\nThis commit is not signed: a rollback does not wait for a key."
+	}
+	if grouped {
+		m.Subject = landing.Rollback(row.ID, t.Reason)
+	}
+	if t.By.Kind != audit.Host.Kind {
+		m.Approver = approver(row, who, *t.By)
+	}
+	return c.sealed(who, m, *t.At), nil
+}
+
+// goingBack is the body of a commit that takes back another, and why.
+func goingBack(undone landing.Landing, reason string) string {
+	return fmt.Sprintf("This reverts commit %s.\n\n%s", undone.NewCommit, reason)
+}
+
+// sealed dates a commit and takes secrets out of what it says.
+func (c *Controller) sealed(who git.Person, m landing.Message, at time.Time) made {
+	who.Author.At, who.Committer.At = at, at
+	return made{author: who.Author, committer: who.Committer, message: c.Secrets.Redact(m.String())}
+}
+
+// approver names who said yes, by the name and address that they commit with where that is known.
+func approver(row store.Change, who git.Person, by audit.Actor) string {
+	if by.UID == int(row.Request.Project.UID) && who.Committer.Name != "" {
+		return who.Committer.Address()
+	}
+	return git.Signature{Name: by.Name, Email: by.Name + "@localhost"}.Address()
+}
+
+// agentAddress is where nothing can be sent to: .invalid is no domain (RFC 2606).
+const agentAddress = "@agents.invalid"
+
+// coAuthor names the agent that made a change, and the models that it used.
+func (c *Controller) coAuthor(ctx context.Context, row store.Change) (string, error) {
+	r := row.Request
+	name, _, _ := strings.Cut(r.Agent, ":") // acp:COMMAND
+	shown := name
+	switch command := strings.TrimSpace(strings.TrimPrefix(r.Agent, name+":")); {
+	case r.Agent != name && command != "":
+		shown = path.Base(strings.Fields(command)[0])
+	case !agent.Named(r.Agent) && len(r.Argv) > 0:
+		shown = path.Base(r.Argv[0])
+	}
+	models, err := c.models(ctx, row)
+	if err != nil {
+		return "", err
+	}
+	if models != "" {
+		shown += " (" + models + ")"
+	}
+	return git.Signature{Name: shown, Email: name + agentAddress}.Address(), nil
+}
+
+// models are those that a change has asked, as their endpoints call them, or else the one that was wished for.
+func (c *Controller) models(ctx context.Context, row store.Change) (string, error) {
+	var names []string
+	err := c.DB.Read(ctx, func(tx store.Tx) error {
+		uses, err := tx.Uses(ctx, row.ID)
+		for _, u := range uses {
+			if u.Model != "" && !slices.Contains(names, u.Model) {
+				names = append(names, u.Model)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read which models %s used: %w", row.ID, err)
+	}
+	if len(names) == 0 && row.Request.Model != "" {
+		names = []string{row.Request.Model}
+	}
+	return strings.Join(names, ", "), nil
+}

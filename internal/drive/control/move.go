@@ -1,0 +1,120 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+)
+
+// Move is one edge of the table, with what the audit log says of it.
+type Move struct {
+	Event   Event
+	By      audit.Actor
+	Subject string // id of what it is about; "" = the change itself
+	Verb    string // for the audit log; "" = the event's name
+	Because error  // why, where it did not go well
+	Reason  string // why, for a person; Because says it otherwise
+	Next    string // a command to run
+	Digests map[string]string
+	Wait    time.Duration // before the next step is due
+	Outcome string        // how it ends, where there is nothing to land
+	Blocked string        // why, of Block; the audit log says it too
+	Keep    bool          // the step that holds the row goes on holding it
+}
+
+// move carries a row over one edge and writes its audit entry, both in tx. The row
+// is changed in place; it is true only if tx commits.
+func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m Move) error {
+	from := State(row.State)
+	to, err := from.Next(m.Event)
+	if err != nil {
+		return err
+	}
+	at := now()
+	row.State, row.Moved, row.Attempts = string(to), at, 0
+	row.Problem, row.Reason, row.Next, row.Outcome, row.Blocked = "", m.Reason, m.Next, m.Outcome, m.Blocked
+	if m.Because != nil {
+		p := problem.Of(m.Because)
+		row.Problem, row.Reason = string(p.Kind), p.Text
+		if row.Next == "" {
+			row.Next = p.Next
+		}
+	}
+	row.Reason, row.Next = c.Secrets.Redact(row.Reason), c.Secrets.Redact(row.Next)
+	row.Due = time.Time{}
+	if to.Due() {
+		row.Due = at.Add(m.Wait)
+	}
+	if !m.Keep {
+		row.Holder, row.Until = "", time.Time{}
+	}
+	if err := tx.MoveChange(ctx, string(from), *row); err != nil {
+		return err
+	}
+	c.Meter.Moving(row.ID, string(m.Event))
+	verb := m.Verb
+	if verb == "" {
+		verb = string(m.Event)
+	}
+	if m.Blocked != "" {
+		verb += ": " + m.Blocked
+	}
+	return c.append(ctx, tx, row, m, verb, at)
+}
+
+// append writes an audit entry about a row.
+func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change, m Move, verb string, at time.Time) error {
+	subject := m.Subject
+	if subject == "" {
+		subject = string(row.ID)
+	}
+	return tx.AppendEntry(ctx, audit.Entry{
+		At: at, Actor: m.By, Change: string(row.ID), Subject: subject,
+		Verb: verb, Reason: c.Secrets.Redact(row.Reason), Digests: m.Digests,
+	})
+}
+
+// moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
+func (c *Controller) moved(row store.Change) {
+	if State(row.State).Final() {
+		c.Keys.Forget(string(row.ID))
+		c.purse.forget(row.ID)
+	}
+	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, State(row.State).Final())
+	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})
+	c.poke()
+	if State(row.State) == Finalized && row.Request.Kind == request.Revert {
+		if err := c.overtake(c.lasting(), row); err != nil {
+			c.Log.Warn("other rollbacks of the same change still wait for approval; approving one ends it", "change", row.ID, "error", err)
+		}
+	}
+	if n, ok := c.noteOf(row); ok {
+		c.tell(n, func() {})
+	}
+}
+
+// poke wakes the reconciler; waking it for nothing does no harm.
+func (c *Controller) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// inTx moves a row in a transaction of its own and tells of it.
+func (c *Controller) inTx(ctx context.Context, row store.Change, do func(tx store.Tx, row *store.Change) error) (store.Change, error) {
+	at := row
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		at = row
+		return do(tx, &at)
+	})
+	if err != nil {
+		return row, err
+	}
+	c.moved(at)
+	return at, nil
+}

@@ -1,0 +1,330 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/store"
+)
+
+// land lands what is approved, once what results was looked at: where the branch has moved since, the marks are computed and
+// the checks run first on the tree that would land (SECURITY rule 13). Where the rules have moved with the branch, a person is
+// asked anew. Both may take minutes, so neither holds a lock or the repository's lease.
+func (c *Controller) land(ctx context.Context, row store.Change) error {
+	var err error
+	for range staleMax {
+		err = c.landChecked(ctx, row)
+		var first *unchecked
+		var others *otherRules
+		switch {
+		case errors.As(err, &first):
+			if err := c.judgeResult(ctx, row, first); err != nil {
+				return err
+			}
+		case errors.As(err, &others):
+			return c.askAgain(ctx, row, others.head)
+		default:
+			return err
+		}
+	}
+	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the branch %s moves faster than the checks of %s run: %w; approve again once it rests", row.Request.Branch, row.ID, err)
+}
+
+// otherRules says that other rules stand on the branch than those that the approval names.
+type otherRules struct{ head git.OID } // of the branch
+
+func (o *otherRules) Error() string {
+	return fmt.Sprintf("the rules at its commit %.12s are others than those that were approved", o.head)
+}
+
+// unchecked says that nobody has looked yet at the tree that a landing would result in: a check has not passed there, or
+// what is marked there was not shown.
+type unchecked struct {
+	offer    // its base is the branch's head
+	approved proposal.Proposal
+}
+
+func (u *unchecked) Error() string {
+	return fmt.Sprintf("sallyport has not looked yet at the tree that would land (%.12s)", u.tree)
+}
+
+// redResult is why a change does not land on its branch as it is now: a check failed on what results.
+type redResult struct {
+	unchecked
+	results []proposal.CheckResult
+	why     error
+}
+
+func (r *redResult) Error() string { return r.why.Error() }
+func (r *redResult) Unwrap() error { return r.why }
+
+// assured returns nil if the checks have passed on exactly the tree that a computed landing results in, and all that is marked
+// there was shown. It says in the landing which tree the checks ran on. Errors: *unchecked, *otherRules.
+func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.Proposal, l *landing.Landing) error {
+	if row.Request.Kind == request.Revert || len(l.Edits) == 0 {
+		return nil // what goes back has been there before; where nothing moves there is nothing to check
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
+	if err != nil {
+		return err
+	}
+	o := offer{host: host, base: l.Head, edits: l.Edits}
+	if o.judging, err = c.rules(ctx, row.Request.Project, host, l.Head); err != nil {
+		return err
+	}
+	if o.policy = o.judging.digest(row.Request); o.policy != p.Policy {
+		return &otherRules{l.Head}
+	}
+	if err := c.result(ctx, row, p, *l, &o); err != nil {
+		return fmt.Errorf("compute what %s results in: %w", row.ID, err)
+	}
+	if v, known := c.resultVerdict(row.ID, o); o.tree != p.Tree && (!known || v.why != nil || unshown(p, o, v.fresh)) {
+		return &unchecked{o, p}
+	}
+	if len(checks(row, o.judging)) > 0 {
+		l.Checked = o.tree
+	}
+	return nil
+}
+
+// result makes the tree that a computed landing results in, in the host's repository, to be looked at.
+func (c *Controller) result(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, o *offer) error {
+	if l.Head == p.Base && len(l.Skip) == 0 {
+		o.commit, o.tree = p.Commit, p.Tree
+		return nil
+	}
+	writes := make([]git.Write, len(l.Edits))
+	for i, e := range l.Edits {
+		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
+	}
+	who := c.Settings.Author
+	who.At = row.Created
+	ref := workspace.RefRoot(row.ID) + "result"
+	made, err := o.host.Import(ctx, "result:import", git.Import{
+		Ref: ref, From: l.Head, Parents: []git.OID{l.Head}, Writes: writes,
+		Message: "what " + string(row.ID) + " results in\n", Author: who, Committer: who,
+	})
+	if err != nil {
+		return err
+	}
+	o.commit, o.tree = made.OID, made.Tree
+	return workspace.DropRefs(ctx, o.host, map[string]git.OID{ref: made.OID}) // it is needed for as long as somebody looks at it: no cleaning is that quick
+}
+
+// resultVerdict is what the checks said of exactly this tree by exactly these rules.
+func (c *Controller) resultVerdict(change id.Change, o offer) (v verdict, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, known = c.results[change]
+	return v, known && v.tree == o.tree && v.policy == o.policy
+}
+
+// judgeResult looks at what a landing would result in, once for a tree: it computes what is marked there and runs the checks.
+// Errors: *redResult for a check that fails; *unseen for a mark that the person was not shown.
+func (c *Controller) judgeResult(ctx context.Context, row store.Change, u *unchecked) error {
+	v, known := c.resultVerdict(row.ID, u.offer)
+	if !known {
+		var err error
+		if v, err = c.lookAtResult(ctx, row, u); err != nil {
+			return err
+		}
+	}
+	if v.why != nil {
+		return &redResult{*u, v.results, problem.Errorf(problem.Refused, redoing(row.ID),
+			"%s, and on the tree that would land %s; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", unlike(row, u), failed(v), row.Request.Branch, asBranch(row))}
+	}
+	if unshown(u.approved, u.offer, v.fresh) {
+		return c.unseenIn(row, u, v)
+	}
+	return nil
+}
+
+// lookAtResult computes the marks of what a landing would result in, runs the checks there, and remembers both.
+func (c *Controller) lookAtResult(ctx context.Context, row store.Change, u *unchecked) (v verdict, err error) {
+	v = verdict{tree: u.tree, policy: u.policy}
+	if v.fresh, v.proposed, err = c.resultMarks(ctx, row, u); err != nil {
+		return v, err
+	}
+	if len(checks(row, u.judging)) > 0 {
+		if err := c.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that would land", "checks what lands", resultDigests(u)); err != nil {
+			return v, err
+		}
+		if v.results, v.why, err = c.check(ctx, row, u.offer); err != nil {
+			return v, err
+		}
+	}
+	if v.why == nil {
+		if err := c.DB.InTx(ctx, func(tx store.Tx) error { return c.resultPassed(ctx, tx, row, u, v) }); err != nil {
+			return v, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.results[row.ID] = v
+	return v, nil
+}
+
+// sayChecking tells for what a landing waits, in the row and to who watches.
+func (c *Controller) sayChecking(ctx context.Context, row store.Change, reason, verb string, digests map[string]string) error {
+	row.Reason = reason
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		if err := tx.MoveChange(ctx, row.State, row); err != nil {
+			return err
+		}
+		return c.append(ctx, tx, &row, Move{By: audit.Host, Digests: digests}, verb, now())
+	})
+	if err == nil {
+		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "event", Text: row.Reason})
+	}
+	return err
+}
+
+// resultPassed writes an audit entry for every check that passed on what lands.
+func (c *Controller) resultPassed(ctx context.Context, tx store.Tx, row store.Change, u *unchecked, v verdict) error {
+	for _, r := range v.results {
+		row.Reason = r.Command
+		if err := c.append(ctx, tx, &row, Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func resultDigests(u *unchecked) map[string]string {
+	return map[string]string{"head": string(u.base), "tree": string(u.tree), "policy": u.policy}
+}
+
+// unlike says why what would land is not what was checked before.
+func unlike(row store.Change, u *unchecked) string {
+	if row.Request.IncludeDirty && u.base == row.Request.Head {
+		return "the branch " + row.Request.Branch + " lacks what was uncommitted when " + string(row.ID) + " began"
+	}
+	return row.Request.Branch + " has moved since " + string(row.ID) + " was checked"
+}
+
+// asBranch is the command that makes of a change a branch, which a person can merge as any other.
+func asBranch(row store.Change) string { return "sallyport change branch " + string(row.ID) }
+
+const (
+	movedSubjectsMax = 5
+	movedPathsMax    = 10
+	movedCommitsMax  = 1000
+)
+
+// movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
+// otherwise there. It reads only.
+func (c *Controller) movedSince(ctx context.Context, row store.Change, edits []git.Edit) (*proposal.Moved, []string, error) {
+	if err := row.Request.Project.Plain(); err != nil {
+		return nil, nil, err
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
+	if err != nil {
+		return nil, nil, err
+	}
+	from := git.OID(row.Base)
+	if dirty, err := onUncommitted(ctx, host, row); err != nil {
+		return nil, nil, err
+	} else if dirty {
+		from = row.Request.Head // what was uncommitted then is no move of the branch
+	}
+	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	if err != nil || head == "" || head == from {
+		return nil, nil, err // a branch that is gone is the landing's to name
+	}
+	if _, err := c.Workspaces.Repository(ctx, row.Request.Project, head, from); err != nil {
+		return nil, nil, err
+	}
+	m := &proposal.Moved{Head: head}
+	if err := commitsSince(ctx, host, from, head, m); err != nil {
+		return nil, nil, err
+	}
+	changed, err := host.Edits(ctx, from, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range changed {
+		if m.PathsTotal++; len(m.Paths) < movedPathsMax {
+			m.Paths = append(m.Paths, e.Path)
+		}
+	}
+	drift, err := drifted(ctx, host, head, edits)
+	for i := range m.Subjects {
+		m.Subjects[i] = c.Secrets.Redact(m.Subjects[i])
+	}
+	return m, drift, err
+}
+
+// commitsSince counts the commits that head has and from has not, and reads the newest ones' subjects.
+func commitsSince(ctx context.Context, host git.Dir, from, head git.OID, m *proposal.Moved) error {
+	out, err := host.Run(ctx, git.Cmd{Args: []string{"log", "-z", "--format=%s", fmt.Sprintf("--max-count=%d", movedCommitsMax), string(head), "^" + string(from)}})
+	if err != nil {
+		return err
+	}
+	for subject := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		if len(out) == 0 {
+			break
+		}
+		if m.Commits++; len(m.Subjects) < movedSubjectsMax {
+			m.Subjects = append(m.Subjects, firstLine(subject))
+		}
+	}
+	_, err = host.Run(ctx, git.Cmd{Args: []string{"merge-base", "--is-ancestor", string(from), string(head)}})
+	var no *git.Failure
+	if m.Rewritten = errors.As(err, &no) && no.Code == 1; m.Rewritten {
+		return nil
+	}
+	return err
+}
+
+// drifted names the edits' paths that a commit has otherwise than the edits found and than they leave them.
+func drifted(ctx context.Context, host git.Dir, head git.OID, edits []git.Edit) ([]string, error) {
+	paths := make([]string, len(edits))
+	for i, e := range edits {
+		paths[i] = e.Path
+	}
+	there, err := host.Lookup(ctx, head, paths)
+	if err != nil {
+		return nil, err
+	}
+	var drift []string
+	for i, e := range edits {
+		if now := there[i]; now != e.Old && now != e.New && !(now.Mode == git.Folder && e.Old.Absent()) {
+			drift = append(drift, e.Path)
+		}
+	}
+	return drift, nil
+}
+
+// asOfNow adds to the card of a change that waits what the branch has become since: the card is a view, and what an approval is
+// bound to stays as it is.
+func (c *Controller) asOfNow(ctx context.Context, row store.Change, p *proposal.Proposal) {
+	if p == nil || State(row.State) != AwaitingApproval {
+		return
+	}
+	m, drift, err := c.movedSince(ctx, row, p.Edits)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.Log.Warn("sallyport could not find out whether the branch has moved", "change", row.ID, "error", err)
+		}
+		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch, c.Secrets.Redact(problem.Of(err).Text)))
+		return
+	}
+	p.Card.Moved = m
+	if len(p.Card.Drift) > 0 || m == nil {
+		return
+	}
+	for _, path := range drift {
+		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("%s changed on %s since the change began", inert.Path(path), row.Request.Branch))
+	}
+}

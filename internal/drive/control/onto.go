@@ -1,0 +1,65 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+)
+
+// elsewhere has a request land on another branch than it starts from: one that is there and not checked out, or a new one.
+func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
+	in := "git -C " + inert.Path(r.Project.Top)
+	if r.IncludeDirty {
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--include-dirty takes along what is uncommitted on %s, and that cannot land on %s: leave out --include-dirty or --onto", r.Branch, r.Onto)
+	}
+	dir := r.Project.Common(c.Ops)
+	there, err := dir.Branch(ctx, r.Onto)
+	if err != nil {
+		return problem.Errorf(problem.Usage, in+" branch --list", "--onto %q: %w", r.Onto, err)
+	}
+	if there {
+		site, err := c.Lander.Inspect(ctx, r.Project, r.Onto)
+		if err != nil {
+			return err
+		}
+		if site.CheckedOut {
+			return notBeside(r, "")
+		}
+	}
+	r.From, r.Branch, r.Onto, r.CheckedOut = r.Branch, r.Onto, "", false
+	return nil
+}
+
+// notBeside refuses to land beside the person's files on the branch that they have checked out.
+func notBeside(r *request.Request, wayOut string) error {
+	return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto needs a branch that is not checked out, and %q is checked out in %q%s", r.Onto, r.Project.Top, wayOut)
+}
+
+// ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.
+// "" = a branch that is gone.
+func (c *Controller) ground(ctx context.Context, row store.Change, base git.OID) (git.OID, error) {
+	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	if err == nil && head == "" && row.Request.From != "" {
+		head = base
+	}
+	return head, err
+}
+
+// beside says for a card that what lands is not where the person stands.
+func (c *Controller) beside(ctx context.Context, row store.Change) ([]string, error) {
+	r := row.Request
+	if r.From == "" {
+		return nil, nil
+	}
+	there, err := r.Project.Common(c.Ops).Branch(ctx, r.Branch)
+	kind := "the new branch"
+	if there {
+		kind = "the branch"
+	}
+	return []string{fmt.Sprintf("it lands on %s %s, not on %s: no file that is checked out changes", kind, r.Branch, r.From)}, err
+}

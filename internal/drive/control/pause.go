@@ -1,0 +1,102 @@
+package control
+
+import (
+	"context"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/store"
+)
+
+// Pause stops the agent of a change where it stands, every process of it, until Resume.
+func (c *Controller) Pause(ctx context.Context, change id.Change, by audit.Actor, reason string) error {
+	s, err := c.supervised(ctx, change, by)
+	if err != nil {
+		return err
+	}
+	return s.please(ctx, func(ctx context.Context) error {
+		if s.still {
+			return problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s already", change, s.row.State)
+		}
+		if err := s.stop(ctx); err != nil {
+			return err
+		}
+		return s.shift(ctx, Move{Event: Pause, By: by, Reason: reason, Next: "sallyport change resume " + string(change)})
+	})
+}
+
+// Resume lets a paused or blocked change go on: its agent where it stands, or, if that was lost
+// with its daemon, a new session.
+func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Actor) error {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return err
+	}
+	at, err := c.row(ctx, change)
+	if err == nil {
+		err = c.waitsForBudget(ctx, at)
+	}
+	if err != nil {
+		return err
+	}
+	if s := c.watching(change); s != nil {
+		return s.please(ctx, func(ctx context.Context) error {
+			if !s.still {
+				return problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "the agent of %s is working: there is nothing to resume", change)
+			}
+			if err := s.shift(ctx, Move{Event: Resume, By: by}); err != nil {
+				return err
+			}
+			s.still, s.failed = false, 0
+			return s.process.Thaw()
+		})
+	}
+	var row store.Change
+	err = c.DB.InTx(ctx, func(tx store.Tx) (err error) {
+		if row, err = tx.Change(ctx, change); err != nil {
+			return err
+		}
+		if _, err := State(row.State).Next(Resume); err != nil {
+			next, err := c.onward(ctx, tx, row)
+			if err != nil {
+				return err
+			}
+			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", change, row.State)
+		}
+		return c.move(ctx, tx, &row, Move{Event: Resume, By: by})
+	})
+	if err == nil {
+		c.moved(row)
+	}
+	return err
+}
+
+// CheckpointNow takes a checkpoint of a running agent's workspace at once, paused or not.
+func (c *Controller) CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (taken checkpoint.Checkpoint, err error) {
+	s, err := c.supervised(ctx, change, by)
+	if err != nil {
+		return checkpoint.Checkpoint{}, err
+	}
+	err = s.please(ctx, func(ctx context.Context) error {
+		all, err := s.take(ctx, checkpoint.OnDemand)
+		taken = all.Checkpoint
+		return err
+	})
+	return taken, err
+}
+
+// supervised returns who watches a change's agent, for somebody who may ask.
+func (c *Controller) supervised(ctx context.Context, change id.Change, by audit.Actor) (*supervisor, error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return nil, err
+	}
+	row, err := c.row(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	if s := c.watching(change); s != nil {
+		return s, nil
+	}
+	return nil, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "no agent of %s runs: it is %s", change, row.State)
+}

@@ -1,0 +1,141 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+)
+
+// accept looks at the base as a whole before anything is kept or copied: what cannot
+// be worked on is refused by name (a partial clone, one that is too large).
+func (c *Controller) accept(ctx context.Context, row store.Change) error {
+	if row.Request.Kind == request.Edit {
+		if _, err := c.fit(ctx, row, row.Request.Head); err != nil {
+			return err
+		}
+	}
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Accepted, By: audit.Host})
+	})
+	return err
+}
+
+// prepare keeps the base in the host's repository and makes the workspace on it.
+func (c *Controller) prepare(ctx context.Context, row store.Change) error {
+	if row.Request.Kind == request.Revert {
+		return c.computeRevert(ctx, row)
+	}
+	if before, err := c.superseded(ctx, row); err != nil || before != nil {
+		if err != nil {
+			return err
+		}
+		return c.prepareAgain(ctx, row)
+	}
+	r := row.Request
+	host, err := c.Workspaces.Repository(ctx, r.Project, cmp.Or(git.OID(row.Base), r.Head))
+	if err != nil {
+		return err
+	}
+	base, err := c.startsFrom(ctx, row)
+	if err != nil {
+		return err
+	}
+	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, base); err != nil {
+		return err
+	}
+	judging, err := c.rules(ctx, r.Project, host, base)
+	if err != nil {
+		return err
+	}
+	row.Base = string(base)
+	said, err := c.equipped(ctx, row, judging)
+	if err != nil {
+		return err
+	}
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
+	})
+	return err
+}
+
+// uncommittedShown is how many secrets in uncommitted files are named.
+const uncommittedShown = 5
+
+// withoutSecrets refuses uncommitted files with a secret in them: they would be in the agent's sandbox, and in its base, where
+// no scan looks for them again.
+func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head git.OID) func(git.Dir, []git.Write) error {
+	return func(host git.Dir, writes []git.Write) error {
+		judging, err := c.rules(ctx, r.Project, host, head)
+		if err != nil {
+			return err
+		}
+		found, err := checkpoint.Uncommitted(ctx, host, head, writes, judging.Rules, judging.Secrets)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		var said []string
+		for _, v := range found[:min(len(found), uncommittedShown)] {
+			said = append(said, v.File+": "+v.Message)
+		}
+		if more := len(found) - len(said); more > 0 {
+			said = append(said, fmt.Sprintf("and %d more", more))
+		}
+		return problem.Errorf(problem.Refused, "git -C "+inert.Path(r.Project.Top)+" status --short",
+			"--include-dirty would take secrets into the sandbox: have git ignore these files, commit what is no secret, or run without --include-dirty: %s", strings.Join(said, "; "))
+	}
+}
+
+// equipped makes the workspace of a change with what its setup leaves on the base, and says what of that is not there.
+func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) (said string, err error) {
+	setup, release, err := c.setUp(ctx, row, j, git.OID(row.Base))
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	spec := c.spec(row)
+	if !setup.None() {
+		spec.Setup = setup.ID.String()
+	}
+	if _, err := c.Workspaces.Prepare(ctx, spec); err != nil {
+		return "", fmt.Errorf("prepare the workspace: %w", err)
+	}
+	c.warm(row, j)
+	return lost(setup.Note), nil
+}
+
+// grounds are the host's repository of a row's project and what judges the row, as it stands at its base.
+func (c *Controller) grounds(ctx context.Context, row store.Change) (git.Dir, Judging, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
+	if err != nil {
+		return git.Dir{}, Judging{}, err
+	}
+	judging, err := c.rules(ctx, row.Request.Project, host, git.OID(row.Base))
+	return host, judging, err
+}
+
+// judges are the rules that a change's offer is judged by. A revert is judged by none: what goes back has been there before, and
+// rules that changed since, or that do not load, must not hold it.
+func (c *Controller) judges(ctx context.Context, row store.Change, host git.Dir, commit git.OID) (Judging, error) {
+	if row.Request.Kind == request.Revert {
+		return Judging{}, nil
+	}
+	return c.rules(ctx, row.Request.Project, host, commit)
+}
+
+// rules are what judges a change whose base is at commit.
+func (c *Controller) rules(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error) {
+	j, err := c.Rules.At(ctx, project, host, commit)
+	if err != nil {
+		return Judging{}, fmt.Errorf("read the rules at %.12s: %w", commit, err)
+	}
+	return j, nil
+}

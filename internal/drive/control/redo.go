@@ -1,0 +1,307 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/rule/credential"
+	"sallyport/internal/store"
+)
+
+// redoing is the command that has a change made anew on its branch as it is now.
+func redoing(change id.Change) string { return "sallyport change redo " + string(change) }
+
+// Redo has an unlanded change made anew on its branch as it is now: what was offered last is applied there where it fits.
+// If all of it does, checks and a new card follow. Otherwise, or where a check has failed, its agent goes on there and is told; a
+// program that cannot be told begins anew. What was asked before is void. One whose agent had not begun is prepared from the
+// beginning, its setup included.
+//
+// Errors: conflict if its agent has offered nothing, if it has landed, or if the branch stands where it was made and no check has failed;
+// refused, as for a new request, if the repository is not fit to be worked on.
+func (c *Controller) Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (row store.Change, err error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return store.Change{}, err
+	}
+	again, err := c.redoable(ctx, change)
+	if err != nil {
+		return store.Change{}, err
+	}
+	if row = again.row; again.agent {
+		if err := c.mayResume(ctx, change); err != nil {
+			return store.Change{}, err
+		}
+		if err := c.receive(change, row.Request, keys); err != nil {
+			return store.Change{}, err
+		}
+		defer func() {
+			if err != nil {
+				c.forgetEnded(ctx, change)
+			}
+		}()
+		if _, err := c.runnable(change, row.Request, redoing(change)); err != nil {
+			return store.Change{}, err
+		}
+	}
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		row = again.row
+		return c.beginRedo(ctx, tx, &row, again, by)
+	})
+	if err == nil {
+		c.moved(row)
+	}
+	return row, err
+}
+
+// redo is what a change is made anew from.
+type redo struct {
+	row      store.Change
+	proposal proposal.Proposal // that was offered last
+	last     session.Session
+	agent    bool // works again: something did not apply, or is wrong
+	anew     bool // from the beginning: nothing can be told to it
+	unbegun  bool // it had never begun, and nothing was offered
+	reapplied
+}
+
+// redoable looks whether a change can be made anew, and computes what of it applies to its branch as it is now.
+func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, error) {
+	d, err := c.Show(ctx, change)
+	if err != nil {
+		return redo{}, err
+	}
+	row, show := d.Change, "sallyport change show "+string(change)
+	switch state := State(row.State); {
+	case row.Request.Kind != request.Edit:
+		return redo{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(change), "%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", change)
+	case d.Trial != nil || d.Landing != nil && d.Landing.State != landing.Undone:
+		return redo{}, problem.Errorf(problem.Conflict, show, "%s has landed, or has begun to land, so it cannot be redone: it is %s", change, state)
+	case state != AwaitingApproval && (state == Finalized || !state.Final()):
+		return redo{}, problem.Errorf(problem.Conflict, show, "%s is %s: only a change that waits for approval, or ended without landing, can be redone", change, state)
+	case len(d.Sessions) == 0:
+		return c.fromTheStart(ctx, row)
+	case d.Proposal == nil:
+		return redo{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID), "%s has no proposal that could be redone", change)
+	}
+	site, err := c.standsOn(ctx, row.Request)
+	if err != nil {
+		return redo{}, err
+	}
+	r := redo{row: row, proposal: *d.Proposal, last: d.Sessions[len(d.Sessions)-1]}
+	r.agent = redFor(r.proposal, site.Head) || r.last.Exit == nil || r.last.Exit.Code != 0 || r.last.Exit.Limit != nil
+	if site.Head == r.proposal.Base && !r.agent {
+		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has not moved since %s was made: there is nothing to redo", row.Request.Branch, change)
+	}
+	if err := c.fitOnto(ctx, row, site.Head); err != nil {
+		return redo{}, err
+	}
+	if r.reapplied, err = c.reapply(ctx, row, r.proposal, site.Head); err != nil {
+		return redo{}, fmt.Errorf("apply %s to %s as it is now: %w", change, row.Request.Branch, err)
+	}
+	if r.writes == 0 && len(r.not) == 0 {
+		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has all edits of %s already: there is nothing to redo", row.Request.Branch, change)
+	}
+	if r.agent = r.agent || len(r.not) > 0; r.agent {
+		r.anew, err = c.deaf(change, row.Request)
+	}
+	return r, err
+}
+
+// redFor reports whether the last card of a change has a check that failed on what would land on head.
+func redFor(p proposal.Proposal, head git.OID) bool {
+	on := p.Card.ChecksOn
+	return (on == nil || on.Head == head) && slices.ContainsFunc(p.Card.Checks, func(r proposal.CheckResult) bool { return !r.OK })
+}
+
+// insteadOfRedo is the way on of a change that need not be made anew.
+func (c *Controller) insteadOfRedo(row store.Change, last session.Session) string {
+	if State(row.State) == AwaitingApproval {
+		return "sallyport approve " + string(row.ID)
+	}
+	return "sallyport resume " + string(last.ID)
+}
+
+// fitOnto refuses, by name, a commit that nothing can be worked on at.
+func (c *Controller) fitOnto(ctx context.Context, row store.Change, head git.OID) error {
+	if _, err := c.fit(ctx, row, head); err != nil {
+		return err
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, head)
+	if err != nil {
+		return err
+	}
+	_, err = c.rules(ctx, row.Request.Project, host, head)
+	return err
+}
+
+// deaf reports whether nothing can be told to the program of a request. One without its key is told of that later.
+func (c *Controller) deaf(change id.Change, r request.Request) (bool, error) {
+	e, err := c.equip(change, r)
+	if err != nil && problem.KindOf(err) != problem.Unavailable {
+		return false, err
+	}
+	p, err := e.program()
+	return !p.Keeps && !p.Messages, err
+}
+
+// beginRedo moves a change to be made anew.
+func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Change, r redo, by audit.Actor) error {
+	p, _, err := tx.Proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if p.Number != r.proposal.Number {
+		return fmt.Errorf("redo %s: %w", row.ID, proposal.ErrSuperseded)
+	}
+	if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
+		return err
+	}
+	m := Move{Event: Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.onto)}}
+	row.Base = string(r.onto)
+	if !r.agent || r.unbegun {
+		row.From, row.Cancel = string(r.commit), false
+		return c.move(ctx, tx, row, m)
+	}
+	from := string(r.commit)
+	if r.anew {
+		from = ""
+	}
+	return c.takeUp(ctx, tx, row, r.last, session.Redone, from, m)
+}
+
+// reason says to a person what was done with the edits.
+func (r redo) reason(branch string) string {
+	switch n := len(r.not); {
+	case r.unbegun:
+		return fmt.Sprintf("from the beginning, on %s as it is now (%.12s)", cmp.Or(r.row.Request.From, branch), r.onto)
+	case r.anew:
+		return fmt.Sprintf("on %s as it is now (%.12s); its program starts from the beginning", branch, r.onto)
+	case n > 0:
+		return fmt.Sprintf("on %s as it is now (%.12s); the edits of %d paths did not apply, and the agent is told which", branch, r.onto, n)
+	case r.agent:
+		return fmt.Sprintf("on %s as it is now (%.12s); all edits applied, and the agent is told what failed", branch, r.onto)
+	}
+	return fmt.Sprintf("on %s as it is now (%.12s); all edits applied", branch, r.onto)
+}
+
+// superseded is the proposal of a change that is being made anew on another base; nil of any other.
+func (c *Controller) superseded(ctx context.Context, row store.Change) (*proposal.Proposal, error) {
+	p, err := c.proposal(ctx, row.ID)
+	if err != nil || p == nil || row.Base == "" || p.Base == git.OID(row.Base) {
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepareAgain gives a change that is made anew a workspace on its new base, with what it is to start from. What
+// stood on the old base is kept under its refs, and no checkpoint of it counts as the last valid one any more.
+func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
+	base := git.OID(row.Base)
+	if err := c.Workspaces.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
+		return err
+	}
+	host, judging, err := c.grounds(ctx, row)
+	if err != nil {
+		return err
+	}
+	if err := c.Workspaces.Remove(ctx, row.ID); err != nil {
+		return fmt.Errorf("remove the workspace on the old base: %w", err)
+	}
+	valid := checkpoint.ValidRef(row.ID)
+	refs, err := host.Refs(ctx, valid)
+	if err != nil {
+		return err
+	}
+	if err := workspace.DropRefs(ctx, host, refs); err != nil {
+		return err
+	}
+	said, err := c.equipped(ctx, row, judging)
+	if err != nil {
+		return err
+	}
+	if row.From != "" {
+		spec, err := c.judgedSpec(ctx, row)
+		if err != nil {
+			return err
+		}
+		ws, err := c.Workspaces.Renew(ctx, spec, host, git.OID(row.From))
+		if err != nil {
+			return err
+		}
+		sessions, err := c.sessions(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		t := taking{why: checkpoint.Restored, session: sessions[len(sessions)-1].ID, since: row.Moved}
+		if _, err := c.take(ctx, row, ws, t); err != nil {
+			return fmt.Errorf("take a checkpoint of what applied: %w", err)
+		}
+	}
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
+	})
+	return err
+}
+
+// redoWords say to an agent what has become of its files; "" if nothing has.
+func (c *Controller) redoWords(ctx context.Context, row store.Change) (string, error) {
+	p, err := c.superseded(ctx, row)
+	if err != nil {
+		return "", err
+	}
+	if p == nil { // on the same base: a check has failed
+		if p, err = c.proposal(ctx, row.ID); err != nil || p == nil {
+			return "", err
+		}
+		return c.Secrets.Redact(redWords(*p)), nil
+	}
+	r, err := c.reapply(ctx, row, *p, git.OID(row.Base))
+	if err != nil {
+		return "", err
+	}
+	words := fmt.Sprintf("%s has moved since you began. Your files now stand on it as it is today, commit %.12s. %s\n", row.Request.Branch, row.Base, r.words(row.Request.Branch))
+	if redFor(*p, git.OID(row.Base)) {
+		words += redWords(*p)
+	}
+	return c.Secrets.Redact(words), nil
+}
+
+// redWords say which check failed.
+func redWords(p proposal.Proposal) string {
+	for _, r := range p.Card.Checks {
+		if !r.OK {
+			return fmt.Sprintf("The check %q failed there: %s. The end of what it printed:\n\n%s\n", r.Command, r.Why, r.Tail)
+		}
+	}
+	return ""
+}
+
+// tellRedo says to a program that reads messages and keeps nothing what has become of its files. The function it returns waits
+// until that was said, or cannot be any more.
+func (c *Controller) tellRedo(ctx context.Context, row store.Change, last session.Session, run *session.Running) (wait func(), err error) {
+	if last.Interrupted != session.Redone || run.Talk == nil || run.Program.Keeps {
+		return func() {}, nil
+	}
+	words, err := c.redoWords(ctx, row)
+	if err != nil {
+		return func() {}, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.told(context.WithoutCancel(ctx), row.ID, string(run.Session.ID), firstLine(words), audit.Host, run.Talk.Tell(ctx, words))
+	}()
+	return func() { <-done }, nil
+}

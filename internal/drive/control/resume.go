@@ -1,0 +1,153 @@
+package control
+
+import (
+	"context"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+	"sallyport/internal/rule/credential"
+	"sallyport/internal/store"
+)
+
+// ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with
+// its identity and its transcript, on its last tree.
+func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by audit.Actor, keys credential.Keys) (row store.Change, err error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return store.Change{}, err
+	}
+	var s session.Session
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		if s, err = tx.Session(ctx, identity); err != nil {
+			return err
+		}
+		row, err = tx.Change(ctx, s.Change)
+		return err
+	})
+	if err != nil {
+		return store.Change{}, err
+	}
+	if _, err := session.ReadMetadata(c.sessionDir(s.ID)); err != nil {
+		return store.Change{}, err
+	}
+	if err := c.mayResume(ctx, row.ID); err != nil {
+		return store.Change{}, err
+	}
+	if err := c.receive(row.ID, row.Request, keys); err != nil {
+		return store.Change{}, err
+	}
+	defer func() {
+		if err != nil {
+			c.forgetEnded(ctx, s.Change)
+		}
+	}()
+	if c.watching(row.ID) != nil {
+		if err := c.Resume(ctx, row.ID, by); err != nil {
+			return store.Change{}, err
+		}
+		return c.row(ctx, row.ID)
+	}
+	if _, named, err := c.known(row.Request); err != nil || named {
+		if err == nil {
+			_, err = c.runnable(row.ID, row.Request, "sallyport resume "+string(identity))
+		}
+		if err != nil {
+			return store.Change{}, err
+		}
+	}
+	from, err := c.lastTree(ctx, row)
+	if err == nil && from != "" {
+		_, err = c.holding(ctx, row, git.OID(from))
+	}
+	if err != nil {
+		return store.Change{}, err
+	}
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		if row, err = tx.Change(ctx, s.Change); err != nil {
+			return err
+		}
+		event, err := takesUp(row)
+		if err != nil {
+			return err
+		}
+		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
+			return err
+		} else if tried { // and was left as it stands
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed: there is nothing to resume", row.ID)
+		}
+		return c.takeUp(ctx, tx, &row, s, session.Resumed, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
+	})
+	if err == nil {
+		c.moved(row)
+	}
+	return row, err
+}
+
+// takesUp is the event that brings a change back to work. Errors: conflict, saying why it cannot.
+func takesUp(row store.Change) (Event, error) {
+	show := "sallyport change show " + string(row.ID)
+	if row.Request.Kind != request.Edit || row.Base == "" {
+		return "", problem.Errorf(problem.Conflict, show, "%s has no agent to resume", row.ID)
+	}
+	switch State(row.State) {
+	case Paused, Blocked:
+		return Resume, nil
+	case Failed, Cancelled, Rejected:
+		return Again, nil
+	case AwaitingApproval:
+		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer: refuse it, then resume it", row.ID)
+	}
+	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State)
+}
+
+// takeUp moves a change back to work with a session that goes on from a tree, and why.
+func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change, s session.Session, why session.Interruption, from string, m Move) error {
+	all, err := tx.Sessions(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if last := all[len(all)-1]; last.ID != s.ID {
+		s.Attempt = last.Attempt + 1
+	}
+	s.Ended, s.Exit, s.Interrupted, s.Reason = nil, nil, why, string(why)
+	if err := tx.PutSession(ctx, s); err != nil {
+		return err
+	}
+	row.Identity, row.From, row.Cancel, row.Resumes = s.ID, from, false, row.Resumes+1
+	return c.move(ctx, tx, row, m)
+}
+
+// onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.
+func (c *Controller) onward(ctx context.Context, tx store.Tx, row store.Change) (string, error) {
+	switch State(row.State) {
+	case Failed, Cancelled, Rejected:
+		all, err := tx.Sessions(ctx, row.ID)
+		if err != nil {
+			return "", err
+		}
+		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
+			return "", err
+		} else if row.Request.Kind == request.Edit && !tried {
+			if len(all) == 0 { // its agent has not begun
+				return redoing(row.ID), nil
+			}
+			return "sallyport resume " + string(all[len(all)-1].ID), nil
+		}
+	}
+	return "sallyport change show " + string(row.ID), nil
+}
+
+// lastTree is the commit of a change's last checkpoint on its base; without one what it was to start from, "" for the base.
+func (c *Controller) lastTree(ctx context.Context, row store.Change) (string, error) {
+	all, err := c.Checkpoints(ctx, row.ID)
+	if err != nil {
+		return "", err
+	}
+	if n := len(all); n > 0 && all[n-1].Base == git.OID(row.Base) {
+		return string(all[n-1].Commit), nil
+	}
+	return row.From, nil
+}

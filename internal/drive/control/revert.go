@@ -1,0 +1,280 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+)
+
+// Rollback asks for the undoing of a finalized change: a new change of kind revert, made
+// without an agent, with the same card and the same way to land.
+func (c *Controller) Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (store.Change, error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return store.Change{}, err
+	}
+	row, err := c.row(ctx, change)
+	if err != nil {
+		return store.Change{}, err
+	}
+	landed, ok, err := c.landing(ctx, change)
+	if err != nil {
+		return store.Change{}, err
+	}
+	switch {
+	case State(row.State) == InTrial:
+		return c.rollBackTrial(ctx, change, by, reason)
+	case State(row.State) == RolledBack && row.RevertedBy == "":
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s was rolled back already: %s", change, row.Reason)
+	case State(row.State) == RolledBack:
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", change, row.RevertedBy)
+	case State(row.State) != Finalized:
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s: only a change that has landed can be rolled back", change, row.State)
+	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
+		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s landed nothing: there is nothing to roll back", change)
+	}
+	if reason = firstLine(reason); reason == "" {
+		reason = "asked for by " + by.Name
+	}
+	r := request.Request{
+		Kind: request.Revert, By: by, At: now(), Text: "Roll back " + string(change) + ": " + firstLine(row.Request.Text),
+		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
+		Approve: approve, Reverts: change, Reason: reason, Home: row.Request.Home,
+	}
+	site, err := c.Lander.Inspect(ctx, r.Project, r.Branch)
+	if err != nil {
+		return store.Change{}, err
+	}
+	r.Head, r.CheckedOut = site.Head, site.CheckedOut
+	return c.add(ctx, id.NewChange(), r)
+}
+
+// computeRevert makes the tree that has the touched paths as they were before, on today's head.
+func (c *Controller) computeRevert(ctx context.Context, row store.Change) error {
+	r := row.Request
+	landed, ok, err := c.landing(ctx, r.Reverts)
+	if err != nil || !ok {
+		return fmt.Errorf("find the landing of %s: %w", r.Reverts, err)
+	}
+	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
+		return err
+	}
+	host, err := c.Workspaces.Repository(ctx, r.Project, landed.Head) // it holds what goes back
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return err
+	}
+	back := landing.Inverse(landed.Edits)
+	if err := c.unmoved(ctx, host, r, back); err != nil {
+		return err
+	}
+	var writes []git.Write
+	for _, e := range back {
+		writes = append(writes, git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID})
+	}
+	who := c.Settings.Author
+	who.At = r.At
+	_, err = host.Import(ctx, "revert:import", git.Import{
+		Ref: checkpoint.Ref(row.ID, 1), From: r.Head, Parents: []git.OID{r.Head}, Writes: writes,
+		Message: "rollback of " + string(r.Reverts) + "\n", Author: who, Committer: who,
+	})
+	if err != nil {
+		return err
+	}
+	row.Base = string(r.Head)
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+		return c.move(ctx, tx, row, Move{Event: Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
+	})
+	return err
+}
+
+// unmoved refuses when a later commit has changed a path that would go back, and names what has to go back first.
+func (c *Controller) unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Edit) error {
+	paths := make([]string, len(back))
+	for i, e := range back {
+		paths[i] = e.Path
+	}
+	found, err := host.Lookup(ctx, r.Head, paths)
+	if err != nil {
+		return err
+	}
+	var moved, named []string
+	for i, e := range back {
+		if found[i] != e.Old && !(e.Old.Absent() && found[i].Mode == git.Folder) {
+			moved = append(moved, e.Path)
+			named = append(named, fmt.Sprintf("%q", e.Path))
+		}
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+
+	in := "git -C " + inert.Path(r.Project.Top)
+	at, err := r.Project.Common(c.Ops).LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
+	if err != nil || at == "" {
+		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch), "%s changed on %s after %s landed: rolling that back would undo a later commit too",
+			strings.Join(named, ", "), r.Branch, r.Reverts)
+	}
+	text, next := fmt.Sprintf("commit %.12s", at), in+" show "+string(at)
+	first, err := c.landedAs(ctx, r.Project, at)
+	if err != nil {
+		return err
+	}
+	if first != "" {
+		text, next = fmt.Sprintf("%s (commit %.12s)", first, at), "sallyport rollback "+string(first)
+	}
+	return problem.Errorf(problem.Refused, next, "%[1]s changed on %[2]s after %[3]s landed: roll back %[4]s first, or the rollback would undo that too",
+		strings.Join(named, ", "), r.Branch, r.Reverts, text)
+}
+
+// pathsAsked bounds the words of one command; the first paths are enough to name a commit.
+const pathsAsked = 100
+
+// landedAs returns the change that made a commit of a project; "" if none that is known did.
+func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID) (made id.Change, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		rows, err := tx.Changes(ctx, store.Filter{Top: p.Top, States: []string{string(Finalized), string(InTrial)}, Limit: landedAsked})
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			l, ok, err := tx.LandingOf(ctx, row.ID)
+			if err != nil {
+				return err
+			}
+			if ok && l.State == landing.Landed && l.NewCommit == commit {
+				made = row.ID
+				return nil
+			}
+		}
+		return nil
+	})
+	return made, err
+}
+
+// landedAsked is how many changes, newest first, are looked at for a commit.
+const landedAsked = 1000
+
+// offerRevert finds the tree that computeRevert made.
+func (c *Controller) offerRevert(ctx context.Context, row store.Change, o *offer) (err error) {
+	ref := checkpoint.Ref(row.ID, 1)
+	if o.commit, err = o.host.Resolve(ctx, ref); err == nil && o.commit == "" {
+		err = fmt.Errorf("%s is gone from %s", ref, o.host.Path)
+	}
+	return err
+}
+
+// alone refuses a second rollback of what is being rolled back: the first one is the way on.
+func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) error {
+	open, err := rollbacks(ctx, tx, r)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	first := open[0]
+	if State(first.State) == AwaitingApproval {
+		return problem.Errorf(problem.Conflict, "sallyport approve "+string(first.ID),
+			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s", r.Reverts, first.ID, first.ID)
+	}
+	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID), "%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State)
+}
+
+// rollbacks are the open rollbacks of what r rolls back.
+func rollbacks(ctx context.Context, tx store.Tx, r request.Request) (open []store.Change, err error) {
+	var states []string
+	for state := range moves {
+		if !state.Final() {
+			states = append(states, string(state))
+		}
+	}
+	all, err := tx.Changes(ctx, store.Filter{Top: r.Project.Top, States: states, Limit: openMax})
+	for _, row := range all {
+		if row.Request.Kind == request.Revert && row.Request.Reverts == r.Reverts {
+			open = append(open, row)
+		}
+	}
+	return open, err
+}
+
+// needed ends a rollback of what was rolled back otherwise meanwhile.
+func (c *Controller) needed(ctx context.Context, row store.Change) error {
+	if row.Request.Kind != request.Revert {
+		return nil
+	}
+	undone, err := c.row(ctx, row.Request.Reverts)
+	if err != nil || State(undone.State) != RolledBack {
+		return err
+	}
+	return overtakenBy(undone)
+}
+
+// overtakenBy is why a rollback of undone has nothing left to do.
+func overtakenBy(undone store.Change) *withdrawn {
+	w := &withdrawn{by: audit.Host, reason: fmt.Sprintf("%s was rolled back already", undone.ID), next: "sallyport change show " + string(undone.ID)}
+	if undone.RevertedBy != "" {
+		w.reason, w.next = fmt.Sprintf("%s was rolled back already, by %s", undone.ID, undone.RevertedBy), "sallyport change show "+string(undone.RevertedBy)
+	}
+	return w
+}
+
+// markReverted tells the change that was undone, in the transaction that closes the undoing. If another undoing
+// was first, that one stays the one that did it.
+func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *store.Change, l landing.Landing) error {
+	if by.Request.Kind != request.Revert {
+		return nil
+	}
+	undone, err := tx.Change(ctx, by.Request.Reverts)
+	if err != nil {
+		return err
+	}
+	if State(undone.State) == RolledBack {
+		by.Reason = strings.TrimPrefix(by.Reason+"; "+overtakenBy(undone).reason, "; ")
+		return tx.MoveChange(ctx, by.State, *by)
+	}
+	undone.RevertedBy = by.ID
+	return c.move(ctx, tx, &undone, Move{
+		Event: Reverted, By: audit.Host, Verb: "rolled back", Subject: string(by.ID), Reason: by.Request.Reason,
+		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)},
+	})
+}
+
+// overtake ends the other open rollbacks of what a rollback has undone. One that a step holds ends with that step; one
+// that has landed itself, and whose old version is to answer yet, goes on.
+func (c *Controller) overtake(ctx context.Context, by store.Change) error {
+	var ended []store.Change
+	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		ended = nil
+		undone, err := tx.Change(ctx, by.Request.Reverts)
+		if err != nil || State(undone.State) != RolledBack {
+			return err
+		}
+		open, err := rollbacks(ctx, tx, by.Request)
+		if err != nil {
+			return err
+		}
+		for _, row := range open {
+			if event, err := c.withdrawal(ctx, tx, row); err != nil || event != Cancel || row.Holder != "" {
+				continue
+			}
+			if err := c.withdraw(ctx, tx, &row, Cancel, *overtakenBy(undone)); err != nil {
+				return err
+			}
+			ended = append(ended, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, row := range ended {
+		c.moved(row)
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/store"
+)
+
+// setupFailed says that a command of a setup did not succeed.
+type setupFailed struct {
+	command string
+	run     shellRun
+	closed  bool // the registries were not in reach
+}
+
+func (f *setupFailed) Error() string {
+	text := fmt.Sprintf("the setup %q failed: %s", f.command, f.run.why())
+	if last := lastLines(f.run.tail, 3); last != "" {
+		text += "; its last lines: " + last
+	}
+	if f.unreached() {
+		text += "; it reaches no package registry, for a setup of .sallyport.yaml needs the owner's consent to that"
+	}
+	return text
+}
+
+// unreached reports whether a setup to which the registries were closed speaks of a network that it did not find.
+func (f *setupFailed) unreached() bool { return f.closed && sandbox.Offline(f.run.tail) }
+
+// lastLines are the last lines of a text that are not empty, in one.
+func lastLines(text string, n int) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
+	return strings.Join(lines[max(len(lines)-n, 0):], " | ")
+}
+
+// setups are the setup commands of a change, the repository's own first.
+func setups(row store.Change, j Judging) []string { return slices.Concat(j.Setup, row.Request.Setup) }
+
+// setUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
+// all bases that depend on the same. On a tree that nobody has approved it runs for that tree alone: what an agent proposes to
+// depend on is there for its own checks, and for nobody else.
+//
+// Errors: *setupFailed.
+func (c *Controller) setUp(ctx context.Context, row store.Change, j Judging, commit git.OID) (s workspace.Stock, release func(), err error) {
+	commands := setups(row, j)
+	if len(commands) == 0 {
+		return workspace.Stock{}, func() {}, nil
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	tree, err := host.Tree(ctx, commit)
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	base := git.OID(row.Base)
+	needs, err := dependencies(ctx, host, base, commands)
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	same := commit == base
+	if !same {
+		its, err := dependencies(ctx, host, commit, commands)
+		if err != nil {
+			return workspace.Stock{}, nil, err
+		}
+		same = slices.Equal(its, needs)
+	}
+	reach := fmt.Sprintf("%q %v", row.Request.Setup, slices.Contains(row.Request.Egress, registries)) // without them it may leave something else
+	id := workspace.StockID{Family: c.family(row, j, workspace.Setup, commands, reach), Generation: generation(needs...)}
+	if same {
+		s, release, err := c.setUpOn(ctx, row, j, id, base)
+		if err != nil {
+			return workspace.Stock{}, nil, err
+		}
+		fits, err := c.Workspaces.Fits(ctx, host, s, tree)
+		if fits && err == nil {
+			return s, release, nil
+		}
+		release()
+		if err != nil {
+			return workspace.Stock{}, nil, err
+		}
+	}
+	id.Generation = generation("tree", string(tree))
+	return c.setUpOn(ctx, row, j, id, commit)
+}
+
+// setUpOn returns a stock, which the setup makes on a commit if it is not there.
+func (c *Controller) setUpOn(ctx context.Context, row store.Change, j Judging, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
+	if s, release, err := c.Workspaces.Stock(name); err != nil || !s.None() {
+		return s, release, err
+	}
+	host := c.Workspaces.Host(row.Request.Project)
+	tree, err := host.Tree(ctx, on)
+	if err != nil {
+		return workspace.Stock{}, nil, err
+	}
+	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(host.Path), Base: on, Tree: tree, Commands: setups(row, j), Made: now()}
+	s, release, err := c.Workspaces.MakeStock(ctx, name, n, c.owner(row), workspace.Stock{}, func(room workspace.Room) error {
+		return c.runSetup(ctx, row, j, room, on)
+	})
+	var failed *setupFailed
+	if err != nil && !errors.As(err, &failed) {
+		err = fmt.Errorf("run the setup on %.12s: %w", on, err)
+	}
+	return s, release, err
+}
+
+// runSetup runs the commands, one after the other, on a throw-away workspace, from which room takes what they leave.
+func (c *Controller) runSetup(ctx context.Context, row store.Change, j Judging, room workspace.Room, on git.OID) error {
+	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), on)
+	if err != nil {
+		return err
+	}
+	defer c.discard(ctx, shown)
+	for _, command := range setups(row, j) {
+		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "setup", Text: command})
+		name := id.NewSession("setup")
+		own := slices.Contains(row.Request.Setup, command)
+		way, err := c.wayOut(ctx, row, Outgoing{Session: name, Setup: true, Fetch: own})
+		if err != nil {
+			return err
+		}
+		run, err := c.shellOf(ctx, row, name, confined{judging: j, way: way, tree: shown.Tree, cache: room.Cache, kept: setupBytes}, command)
+		way.Close()
+		if err != nil {
+			return err
+		}
+		if !run.ok() {
+			failed := &setupFailed{command, run, !way.Registries && !own}
+			c.keepSetup(row.ID, failed)
+			return c.setupAgain(ctx, row, own, failed)
+		}
+	}
+	return room.Take(ctx, shown)
+}
+
+// setupAgain says of a failed setup how a person goes on once it is mended.
+func (c *Controller) setupAgain(ctx context.Context, row store.Change, own bool, failed *setupFailed) error {
+	begun, err := c.sessions(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if len(begun) > 0 {
+		last := "sallyport resume " + string(begun[len(begun)-1].ID)
+		return problem.Errorf(problem.Refused, last, "%w. What its agent has done is kept, and the setup runs again when it is resumed", failed)
+	}
+	next := redoing(row.ID)
+	mended := "Its agent had not begun. Mend it and commit; change redo runs it again, on the branch as it is then"
+	switch {
+	case own:
+		next = "sallyport run --setup COMMAND"
+		mended = "Its agent had not begun: nothing is lost. For another --setup run the request again; change redo runs this one again"
+	case failed.unreached():
+		mended = "Its agent had not begun. Write `egress: [registries]` into " + inert.Path(filepath.Join(c.Home, "sallyport.yaml")) +
+			", and change redo runs it again; or run the request again with --egress registries"
+	}
+	return problem.Errorf(problem.Refused, next, "%w. %s", failed, mended)
+}
+
+// lost says which files a setup wrote that agent and checks do not find, for they could become part of a change; "" if there are none.
+func lost(n workspace.StockNote) string {
+	if n.Lost == 0 {
+		return ""
+	}
+	const named = 5
+	shown := n.LeftOut[:min(len(n.LeftOut), named)]
+	text := fmt.Sprintf("the setup %q wrote %s not ignored by git; agent and checks do not find what it wrote there: %s", n.Commands, counted(n.Lost, "path"), strings.Join(shown, ", "))
+	if more := n.Lost - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// lostBy is lost of the setup that a change's workspace shows.
+func (c *Controller) lostBy(ctx context.Context, row store.Change) ([]string, error) {
+	w, err := c.Workspaces.Open(ctx, c.spec(row))
+	if problem.KindOf(err) == problem.NotFound { // of a revert, or it has been removed
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Workspaces.StockOf(w)
+	if said := lost(s.Note); said != "" && err == nil {
+		return []string{c.Secrets.Redact(said)}, nil
+	}
+	return nil, err
+}
+
+// registries is the word for package registries among what a person lets a change reach.
+const registries = "registries"
+
+// manifests are names of files that say what a tree depends on.
+var manifests = []string{
+	"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "pnpm-workspace.yaml", "bun.lock", "bun.lockb", ".npmrc",
+	"go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock",
+	"pyproject.toml", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile", "Pipfile.lock", "pylock.toml", "setup.py", "setup.cfg",
+	"composer.json", "composer.lock", "Gemfile", "Gemfile.lock", "mix.exs", "mix.lock", "packages.lock.json", "gradle.lockfile", "flake.lock",
+}
+
+// manifest reports whether a path says what a tree depends on.
+func manifest(p string) bool {
+	name := path.Base(p)
+	return slices.Contains(manifests, name) || strings.HasPrefix(name, "requirements") && (strings.HasSuffix(name, ".txt") || strings.HasSuffix(name, ".in"))
+}
+
+// dependencies are the paths and contents of a commit's files that say what it depends on, and of those that the setup names. Where
+// there is none the whole tree is: nothing says when what the setup left has grown old.
+func dependencies(ctx context.Context, host git.Dir, commit git.OID, commands []string) (all []string, err error) {
+	err = host.List(ctx, commit, func(p string, e git.Entry, _ int64) error {
+		if manifest(p) {
+			all = append(all, p, string(e.OID))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find what %.12s depends on: %w", commit, err)
+	}
+	if len(all) == 0 {
+		tree, err := host.Tree(ctx, commit)
+		return []string{"tree", string(tree)}, err
+	}
+	var named []string
+	for _, command := range commands {
+		for word := range strings.FieldsSeq(command) {
+			if p := path.Clean(word); fsPath(p) {
+				named = append(named, p)
+			}
+		}
+	}
+	found, err := host.Lookup(ctx, commit, named)
+	if err != nil {
+		return nil, fmt.Errorf("find what the setup runs of %.12s: %w", commit, err)
+	}
+	for i, e := range found {
+		if !e.Absent() {
+			all = append(all, named[i], string(e.OID))
+		}
+	}
+	return all, nil
+}
+
+// fsPath reports whether a word may be a path in a tree.
+func fsPath(p string) bool {
+	return p != "." && !path.IsAbs(p) && !strings.HasPrefix(p, "../") && p != ".." && !strings.HasPrefix(p, "-")
+}

@@ -1,0 +1,168 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/store"
+)
+
+// shellArgv is what a person gets to type into.
+var shellArgv = []string{"/bin/bash", "--noprofile", "--norc", "-i"}
+
+// Shell runs an interactive shell in the change's sandbox and returns its exit status.
+//
+// While an agent works it stands beside the agent, in the same sandbox. At any other
+// time it gets a sandbox of the same kind on a throw-away copy of what the change holds,
+// because what was checked, shown or landed does not change any more.
+func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor, t Terminal) (int, error) {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return 0, err
+	}
+	row, err := c.row(ctx, change)
+	if err != nil {
+		return 0, err
+	}
+	if row.Base == "" {
+		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s has no workspace yet: it is %s", change, row.State)
+	}
+	live := c.watching(change)
+	if at := State(row.State); live != nil && (at == Paused || at == Blocked) {
+		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s: everything in its sandbox stands still, and so would a shell", change, at)
+	}
+	said := row
+	said.Reason = "" // it is about what the row came to
+	if err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		return c.append(ctx, tx, &said, Move{By: by}, "opened a shell", now())
+	}); err != nil {
+		return 0, err
+	}
+	env := t.env(change)
+	if live != nil && !keeps(ctx, live.process, t) {
+		t.say("this shell is on a throw-away copy, because this machine cannot protect your terminal from the agent (sallyport doctor); what you change here is not part of the change")
+		return c.shellOnCopy(ctx, row, env, t)
+	}
+	if live != nil {
+		t.say("this shell runs beside the agent: what you change in the workspace becomes part of " + string(change))
+		code, err := attach(ctx, live.process, env, t)
+		if errors.Is(err, sandbox.ErrEnded) {
+			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s ended, and this shell with it; what both wrote until then is in the change", change)
+		}
+		return code, err
+	}
+	t.say("this shell is on a throw-away copy, because no agent of " + string(change) + " works now; what you change here is not part of the change")
+	return c.shellOnCopy(ctx, row, env, t)
+}
+
+// env is what a shell gets beside what its sandbox has. What it reads by itself before a person has typed anything must
+// not be a file of the agent's, and what is typed is kept in none.
+func (t Terminal) env(change id.Change) []string {
+	term := "TERM=dumb"
+	if t.Raw {
+		term = "TERM=xterm-256color"
+	}
+	return []string{term, "PS1=" + string(change) + ":\\w\\$ ", "INPUTRC=/dev/null", "HISTFILE=/dev/null"}
+}
+
+// keeps reports whether a sandbox's own program is kept from a terminal beside it.
+func keeps(ctx context.Context, p sandbox.Process, t Terminal) bool {
+	tried, err := p.Attach(ctx, []string{"/usr/bin/true"}, nil, "", t.Slave)
+	if err != nil {
+		return !errors.Is(err, sandbox.ErrShared) // what else is wrong, the shell says
+	}
+	_, _ = tried.Wait() // that it began is all there is to know
+	return true
+}
+
+// say writes a line of the host's before anything in the sandbox can.
+func (t Terminal) say(line string) {
+	if t.Slave != nil {
+		_, _ = t.Slave.WriteString("sallyport: " + line + "\n") // who has left the terminal misses nothing else
+	}
+}
+
+// shellOnCopy starts a sandbox that does nothing but hold the shell.
+func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []string, t Terminal) (int, error) {
+	_, judging, err := c.grounds(ctx, row)
+	if err != nil {
+		return 0, err
+	}
+	commit := git.OID(row.Base)
+	if all, err := c.Checkpoints(ctx, row.ID); err != nil {
+		return 0, err
+	} else if n := len(all); n > 0 {
+		commit = all[n-1].Commit
+	}
+	shown, err := c.showSetUp(ctx, row, commit)
+	if err != nil {
+		return 0, err
+	}
+	defer c.discard(ctx, shown)
+	spec, err := c.environment(ctx, row, judging, Way{}, false)
+	if err != nil {
+		return 0, err
+	}
+	spec.ID = string(id.NewSession("shell"))
+	spec.Tree, spec.Argv = shown.Tree, []string{"/usr/bin/sleep", "infinity"}
+	process, err := c.Sandbox.Start(ctx, spec)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		process.Kill()
+		if _, err := process.Wait(); err != nil {
+			c.Log.Warn("a shell's sandbox did not end cleanly", "change", row.ID, "error", err)
+		}
+	}()
+	return attach(ctx, process, append(spec.Env, env...), t)
+}
+
+// showSetUp shows a commit, with what the setup left where the workspace of the change shows it too and it fits.
+func (c *Controller) showSetUp(ctx context.Context, row store.Change, commit git.OID) (workspace.Workspace, error) {
+	spec := c.spec(row)
+	if w, err := c.Workspaces.Open(ctx, spec); err == nil && w.Spec.Setup != "" {
+		setup, err := c.Workspaces.StockOf(w)
+		if err != nil {
+			return w, err
+		}
+		host := c.Workspaces.Host(row.Request.Project)
+		tree, err := host.Tree(ctx, commit)
+		if err != nil {
+			return w, err
+		}
+		fits, err := c.Workspaces.Fits(ctx, host, setup, tree)
+		if err != nil {
+			return w, err
+		}
+		if fits {
+			spec.Setup = w.Spec.Setup
+		}
+	}
+	return c.Workspaces.Materialize(ctx, spec, commit)
+}
+
+// attach runs a shell beside what a sandbox runs already.
+func attach(ctx context.Context, p sandbox.Process, env []string, t Terminal) (int, error) {
+	shell, err := p.Attach(ctx, shellArgv, env, sandbox.Mountpoint, t.Slave)
+	if err != nil {
+		return 0, fmt.Errorf("open a shell in the sandbox: %w", err)
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-ctx.Done():
+			shell.Kill()
+		case <-done:
+		}
+	}()
+	exit, err := shell.Wait()
+	return exit.Code, err
+}

@@ -1,0 +1,104 @@
+package control
+
+import (
+	"fmt"
+
+	"sallyport/internal/store"
+)
+
+// State is where a change stands. The strings are stored and shown.
+type State string
+
+const (
+	Requested        State = "requested"
+	Preparing        State = "preparing"
+	Working          State = "working"
+	Paused           State = "paused"
+	Blocked          State = "blocked"
+	Submitted        State = "submitted"
+	AwaitingApproval State = "awaiting_approval"
+	Landing          State = "landing"
+	InTrial          State = "in_trial"
+	Finalized        State = "finalized"
+	RolledBack       State = "rolled_back"
+	RollbackFailed   State = "rollback_failed"
+	Rejected         State = "rejected"
+	Cancelled        State = "cancelled"
+	Failed           State = "failed"
+)
+
+// Event is what moves a change.
+type Event string
+
+const (
+	Accepted  Event = "accepted"   // the request is well-formed and the repository fit
+	Prepared  Event = "prepared"   // base kept, workspace there
+	Computed  Event = "computed"   // a revert's tree was computed; no agent works on it
+	Ended     Event = "ended"      // the agent ended and its last checkpoint is recorded
+	Unchanged Event = "unchanged"  // the agent ended and nothing differs from the base; checks, if there are any, passed there
+	Proposed  Event = "proposed"   // rules and checks passed; a person is asked
+	Approved  Event = "approved"   // an entitled person said yes to exactly this digest
+	Asked     Event = "asked"      // what the approval was bound to changed: asked again
+	Held      Event = "held"       // landing was refused and nothing moved: back to the person
+	Landed    Event = "landed"     // branch, index and work tree hold it, verified
+	Undone    Event = "undone"     // landing failed half-way and was taken back, verified
+	Stuck     Event = "stuck"      // landing failed and could not be taken back
+	Tried     Event = "tried"      // it has landed, and is on trial
+	Kept      Event = "kept"       // confirmed, or it answers and nobody was to be asked
+	TakenBack Event = "taken back" // the trial went against it: the old files are back and the old version answers
+	GivenUp   Event = "given up"   // a person leaves what could not be taken back as it stands
+	Reverted  Event = "reverted"   // a revert of this change was finalized
+	Refused   Event = "refused"    // a person said no
+	Cancel    Event = "cancel"     // a person withdrew it
+	Pause     Event = "paused"     // a person stopped the agent where it stands
+	Block     Event = "blocked"    // the host stopped it: it needs a person (SV-091)
+	Resume    Event = "resumed"    // a person lets it go on
+	Again     Event = "again"      // a person has an ended session resumed (RM-025), or a change made anew on its branch as it is now
+	Fail      Event = "fail"       // agent, rule, check or machine; the reason says which
+)
+
+// moves is the whole machine. A pair that is not here cannot happen.
+var moves = map[State]map[Event]State{
+	Requested:        {Accepted: Preparing, Cancel: Cancelled, Fail: Failed},
+	Preparing:        {Prepared: Working, Computed: Submitted, Cancel: Cancelled, Fail: Failed},
+	Working:          {Pause: Paused, Block: Blocked, Ended: Submitted, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
+	Paused:           {Resume: Working, Block: Blocked, Cancel: Cancelled, Fail: Failed},
+	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
+	Submitted:        {Proposed: AwaitingApproval, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
+	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Again: Preparing, Refused: Rejected, Cancel: Cancelled},
+	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
+	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
+	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack, GivenUp: Failed},
+	Finalized:        {Reverted: RolledBack},
+	RolledBack:       {},
+	Rejected:         {Again: Preparing},
+	Cancelled:        {Again: Preparing},
+	Failed:           {Again: Preparing},
+}
+
+// Next returns the state after e, or an error wrapping store.ErrMoved and naming both.
+func (s State) Next(e Event) (State, error) {
+	to, ok := moves[s][e]
+	if !ok {
+		return s, fmt.Errorf("%s cannot follow %s: %w", e, s, store.ErrMoved)
+	}
+	return to, nil
+}
+
+// Final reports whether nothing more happens by itself or by approval.
+func (s State) Final() bool {
+	switch s {
+	case Finalized, RolledBack, Rejected, Cancelled, Failed:
+		return true
+	}
+	return false
+}
+
+// Due reports whether the reconciler has something to do for a change in this state.
+func (s State) Due() bool {
+	switch s {
+	case Requested, Preparing, Working, Submitted, Landing, InTrial, RollbackFailed:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,338 @@
+package control_test
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/sandbox"
+)
+
+// kitchen is a home whose sandboxes can be shown overlays, and notes what each of them found and was for.
+type kitchen struct {
+	*home
+	mu   sync.Mutex
+	runs []string // "<what> <files in its caches> <files over its base>"
+	fail string   // part of a command that fails
+	says string   // what it says then
+}
+
+func newKitchen(h *home) *kitchen {
+	k := &kitchen{home: h, says: "404 not found"}
+	for name, text := range map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1\n"} {
+		k.write(name, text)
+	}
+	state := filepath.Join(h.parts.Home, "state")
+	h.parts.Workspaces = workspace.New(workspace.Config{Root: state, Strategy: workspace.Overlay})
+	h.cage.program = func(spec sandbox.Spec, _ <-chan struct{}) int { return k.cook(spec) }
+	return k
+}
+
+// write commits a file of the person's.
+func (k *kitchen) write(name, text string) {
+	k.t.Helper()
+	if err := os.WriteFile(filepath.Join(k.repo, name), []byte(text), 0o644); err != nil {
+		k.t.Fatal(err)
+	}
+	k.git("add", "-A")
+	k.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", name)
+}
+
+// cook is every program: it notes what it finds, and leaves its mark in the caches and in node_modules. An agent changes the page too.
+func (k *kitchen) cook(spec sandbox.Spec) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	what, _, _ := strings.Cut(spec.ID, "-")
+	if spec.Argv[0] == "true" {
+		what = "agent"
+		putIn(k.t, filepath.Join(spec.Tree.Upper, "page.txt"), spec.ID)
+		if k.fail == "lock" {
+			putIn(k.t, filepath.Join(spec.Tree.Upper, "package-lock.json"), spec.ID)
+		}
+	}
+	k.runs = append(k.runs, what+" "+files(k.t, spec.Cache.Layers...)+" "+files(k.t, over(spec.Tree.Layers, "node_modules")...))
+	if spec.Cache.Upper != "" {
+		putIn(k.t, filepath.Join(spec.Cache.Upper, "by-"+what), "")
+	}
+	putIn(k.t, filepath.Join(spec.Tree.Upper, "node_modules", "by-"+what), "")
+	if what == "setup" && k.fail == "stray" {
+		putIn(k.t, filepath.Join(spec.Tree.Upper, "stray.txt"), "")
+	}
+	if k.fail != "" && strings.Contains(strings.Join(spec.Argv, " "), k.fail) {
+		_, _ = spec.Stdout.Write([]byte("first\n" + k.says + "\n"))
+		return 1
+	}
+	return 0
+}
+
+func putIn(t *testing.T, path, text string) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+// over are folders of a name in layers.
+func over(layers []string, name string) (all []string) {
+	for _, l := range layers {
+		all = append(all, filepath.Join(l, name))
+	}
+	return all
+}
+
+// files are the names in folders together; none are there for one that is not.
+func files(t *testing.T, folders ...string) string {
+	seen := map[string]bool{}
+	for _, f := range folders {
+		entries, err := os.ReadDir(f)
+		if err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+		for _, e := range entries {
+			seen[e.Name()] = true
+		}
+	}
+	return "[" + strings.Join(slices.Sorted(maps.Keys(seen)), " ") + "]"
+}
+
+// order requests a change with a check, waits until it rests, and returns what ran meanwhile.
+func (k *kitchen) order(c *control.Controller, setup ...string) (id.Change, []string) {
+	k.t.Helper()
+	k.mu.Lock()
+	k.runs = nil
+	k.mu.Unlock()
+	r, err := c.Request(k.t.Context(), request.Request{
+		By: k.by(), Text: "x", Project: git.Project{Top: k.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
+		Profiles: []string{"go"}, Checks: []string{"vet"}, Setup: setup,
+	}, nil)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.show(c, r.Change.ID) // rests
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return r.Change.ID, slices.Sorted(slices.Values(k.runs))
+}
+
+func (k *kitchen) wantRuns(what string, got []string, want ...string) {
+	k.t.Helper()
+	if !slices.Equal(got, want) {
+		k.t.Errorf("%s ran\n%q, want\n%q", what, got, want)
+	}
+}
+
+// What checks begin with is what checks of the base left: no check of a proposal and no agent adds to it.
+func TestOnlyChecksOfABaseWriteWhatLaterChecksBeginWith(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		c, _ := h.daemon()
+		_, runs := k.order(c)
+		warm := slices.DeleteFunc(slices.Clone(runs), func(r string) bool { return !strings.HasPrefix(r, "warm") })
+		k.wantRuns("the first change's base", warm, "warm [] []")
+		for range 2 {
+			chg, runs := k.order(c)
+			k.wantRuns("a later change", runs, "agent [by-warm] []", "check [by-warm] []")
+			if with := h.show(c, chg).Proposal.Card.Checks[0].With; !strings.Contains(with, "the caches of ") {
+				t.Errorf("its card says %q", with)
+			}
+		}
+	})
+}
+
+func TestASetupRunsOnceForWhatTheBaseDependsOnAndAgentAndCheckSeeIt(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		w := &ways{}
+		h.parts.Network = w
+		c, _ := h.daemon()
+		k.order(c, "npm ci") // and the caches are there
+		asked := w.opened[0]
+		if !asked.Setup || !asked.Fetch || asked.Check {
+			t.Errorf("the setup's way out was opened for %+v", asked)
+		}
+		seen := "[by-setup by-warm] [by-setup]"
+		chg, runs := k.order(c, "npm ci")
+		k.wantRuns("the second change", runs, "agent "+seen, "check "+seen)
+		d := h.show(c, chg)
+		if with := d.Proposal.Card.Checks[0].With; !strings.Contains(with, `the setup ["npm ci"] of `) {
+			t.Errorf("its card says %q", with)
+		}
+		if got := d.Proposal.Card.Files; len(got) != 1 || got[0].Path != "page.txt" {
+			t.Errorf("it proposes %+v", got)
+		}
+
+		k.write("notes.txt", "nothing depends on it")
+		_, runs = k.order(c, "npm ci")
+		k.wantRuns("a change on another base that depends on the same", runs, "agent "+seen, "check "+seen)
+
+		k.write("package-lock.json", "2\n")
+		_, runs = k.order(c, "npm ci")
+		if !slices.Contains(runs, "setup [] []") || !slices.Contains(runs, "agent [by-setup] [by-setup]") {
+			t.Errorf("with another lock file ran %q", runs)
+		}
+	})
+}
+
+// A change that depends on something else has it in its own checks, made from its own tree; nobody else's begin with that.
+func TestWhatAProposalDependsOnIsSetUpForItsOwnChecksAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		c, _ := h.daemon()
+		k.order(c, "npm ci")
+		k.fail = "lock" // the agent changes the lock file
+		_, runs := k.order(c, "npm ci")
+		k.wantRuns("it", runs, "agent [by-setup by-warm] [by-setup]", "check [by-setup] [by-setup]", "setup [] []")
+		k.fail = ""
+		_, runs = k.order(c, "npm ci")
+		k.wantRuns("the next one", runs, "agent [by-setup by-warm] [by-setup]", "check [by-setup by-warm] [by-setup]")
+	})
+}
+
+// What a setup writes where git does not ignore it reaches nobody, and whoever follows the change or reads its card is told.
+func TestWhatASetupWroteInVainStandsOnTheCard(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		k.fail = "stray"
+		c, _ := h.daemon()
+		for range 2 { // made, and found
+			chg, _ := k.order(c, "npm ci")
+			const want = `the setup ["npm ci"] wrote 1 path not ignored by git; agent and checks do not find what it wrote there: stray.txt`
+			if got := h.is(c, chg, control.AwaitingApproval).Proposal.Card.Setup; !slices.Equal(got, []string{want}) {
+				t.Errorf("its card says %q", got)
+			}
+			if got := h.reasons(c, chg, "prepared"); !slices.Equal(got, []string{"prepared: " + want}) {
+				t.Errorf("prepared: %q", got)
+			}
+		}
+	})
+}
+
+func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		k.fail = "npm"
+		c, _ := h.daemon()
+		chg, runs := k.order(c, "npm ci")
+		k.wantRuns("it", runs, "setup [] []")
+		d := h.is(c, chg, control.Failed)
+		if r := d.Change.Reason; !strings.Contains(r, `the setup "npm ci" failed: it ended with status 1; its last lines: first | 404 not found`) {
+			t.Errorf("it says %q", r)
+		}
+		if left, err := h.parts.Workspaces.Stocks(); err != nil || len(left) > 0 {
+			t.Errorf("it left %v, %v", left, err)
+		}
+	})
+}
+
+// A setup that failed is mended and runs again, on the branch as it is then: with what was committed, and with what is uncommitted now.
+func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
+	for name, test := range map[string]struct {
+		request request.Request
+		mended  string
+		next    string // "" = change redo
+		dirty   bool
+		offline bool
+	}{
+		"of the request":             {request.Request{Setup: []string{"npm ci"}}, "For another --setup run the request again", "sallyport run --setup COMMAND", false, false},
+		"beside what is uncommitted": {request.Request{Setup: []string{"npm ci"}, IncludeDirty: true}, "For another --setup run the request again", "sallyport run --setup COMMAND", true, false},
+		"towards a new branch":       {request.Request{Setup: []string{"npm ci"}, Onto: "new"}, "For another --setup run the request again", "sallyport run --setup COMMAND", false, false},
+		"of the repository":          {request.Request{}, "Mend it and commit; change redo runs it again", "", false, false},
+		"that finds no registry":     {request.Request{}, "Write `egress: [registries]` into ", "", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *home) {
+				k := newKitchen(h)
+				if test.offline {
+					k.says = "npm error code EAI_AGAIN"
+				}
+				if k.fail = "npm"; test.request.Setup == nil {
+					h.parts.Rules = rules{judging: control.Judging{Setup: []string{"npm ci"}}}
+				}
+				c, _ := h.daemon()
+				r := test.request
+				r.By, r.Text, r.Project, r.Agent, r.Argv, r.Approve = k.by(), "x", git.Project{Top: k.repo}, "played", []string{"true"}, request.Later
+				got, err := c.Request(t.Context(), r, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				chg := got.Change.ID
+				d := h.is(c, chg, control.Failed)
+				redo := "sallyport change redo " + string(chg)
+				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
+					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
+				}
+				log, err := c.Transcript(t.Context(), chg, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(log)
+				if err := errors.Join(err, log.Close()); err != nil || !strings.Contains(string(text), `"stdout","text":"`+k.says+`"`) {
+					t.Errorf("its log is %q, %v", text, err)
+				}
+				if err := os.Remove(filepath.Join(h.parts.Settings.Changes, string(chg), "setup", "transcript.jsonl")); err != nil {
+					t.Error(err)
+				}
+				if _, err := c.Transcript(t.Context(), chg, ""); problem.KindOf(err) != problem.NotFound || !strings.HasSuffix(err.Error(), "has no transcript: its agent has not begun") {
+					t.Errorf("without one: %v", err)
+				}
+				if err := c.Resume(t.Context(), chg, h.by()); problem.Of(err).Next != redo {
+					t.Errorf("resume: %v, next %q", err, problem.Of(err).Next)
+				}
+
+				k.fail = ""
+				k.write("lock", "1\n")
+				putIn(t, filepath.Join(k.repo, "dirty"), "mine")
+				h.redo(c, chg)
+				d = h.is(c, chg, control.AwaitingApproval)
+				host, err := h.parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found, err := host.Lookup(t.Context(), git.OID(d.Change.Base), []string{"lock", "dirty"})
+				if err != nil || found[0].Absent() || found[1].Absent() == test.dirty {
+					t.Errorf("it began with %+v, %v", found, err)
+				}
+			})
+		})
+	}
+}
+
+func TestAChangeThatIsMadeAnewHasTheSetupOfItsNewBase(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		k := newKitchen(h)
+		c, _ := h.daemon()
+		chg, _ := k.order(c, "npm ci")
+		shown := func() (setup string) {
+			t.Helper()
+			d := h.is(c, chg, control.AwaitingApproval)
+			w, err := h.parts.Workspaces.Open(t.Context(), workspace.Spec{Change: chg, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Owner: h.parts.Settings.Self})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w.Spec.Setup
+		}
+		before := shown()
+		k.write("package-lock.json", "2\n")
+		if _, err := c.Redo(t.Context(), chg, h.by(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if after := shown(); before == "" || after == "" || after == before {
+			t.Errorf("it showed %q and shows %q", before, after)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package control_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/sandbox"
+)
+
+// What an ended change left behind may take long to look at and to remove.
+func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, end := h.daemon()
+		old := h.ask(c)
+		d := h.is(c, old, control.AwaitingApproval)
+		if err := c.Refuse(t.Context(), d.Approval.ID, h.by(), "no"); err != nil {
+			t.Fatal(err)
+		}
+		h.is(c, old, control.Rejected)
+		end()
+		if _, err := h.parts.Workspaces.Prepare(t.Context(), workspace.Spec{
+			Change: old, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Branch: d.Change.Request.Branch, Owner: sandbox.Owner(h.parts.Settings.Self),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		free := make(chan struct{})
+		release := sync.OnceFunc(func() { close(free) })
+		t.Cleanup(release)
+		h.parts.Workspaces = workspace.New(workspace.Config{
+			Root: filepath.Join(h.parts.Home, "state"), Strategy: workspace.Copy,
+			Ops: disk.Ops{Around: func(name string, do func() error) error {
+				if name == "workspace:retire" {
+					<-free
+				}
+				return do()
+			}},
+		})
+		c, _ = h.daemon()
+		h.is(c, h.ask(c), control.AwaitingApproval)
+		if !h.hasWorkspace(old) {
+			t.Error("it was not in the way at all")
+		}
+		release()
+		h.is(c, old, control.Rejected)
+		if h.hasWorkspace(old) {
+			t.Error("it was never removed")
+		}
+	})
+}
+
+// A power cut while a ref was moved must not fail the change whose ref it was.
+func TestADaemonThatBeginsFreesTheRefsOfOpenChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		h.cage.play = writes("two\n")
+		c, end := h.daemon()
+		asked := h.ask(c)
+		d := h.is(c, asked, control.AwaitingApproval)
+		end()
+		lock := filepath.Join(h.parts.Workspaces.Host(d.Change.Request.Project).Path, workspace.RefRoot(asked), "valid.lock")
+		if err := os.WriteFile(lock, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, _ = h.daemon()
+		next := h.ask(c)
+		time.Sleep(time.Minute) // a git that outlived the last daemon had its time
+		h.is(c, next, control.AwaitingApproval)
+		if _, err := os.Lstat(lock); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the ref of %s is locked: %v", asked, err)
+		}
+	})
+}

@@ -1,0 +1,315 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/policy"
+	"sallyport/internal/store"
+)
+
+// endWithin is how long a program has to end once nothing more is wanted of it.
+const endWithin = 15 * time.Second
+
+// rounds is what a supervisor knows of an agent that works in turns: it waits at the end of each until it is told more, or
+// that nothing more is wanted. That it says it is done means nothing: what stands is judged (CW-052, CW-053).
+type rounds struct {
+	max, n  int                // of change and check; n is the one that goes on, from 1
+	taken   checkpoint.Taken   // what stood last
+	drop    context.CancelFunc // ends the checks that run; nil if none do
+	verdict chan verdict       // of them
+	deaf    chan struct{}      // words were not taken: the program does not read
+	over    bool               // nothing more is wanted: its stdin ends
+	late    <-chan time.Time   // once it is, and no turn is under way: when it has to have ended
+	ended   bool               // by the host, because it did not
+	failure string             // why its last turn failed
+	unpaid  bool               // a budget was used up in its turn: if it fails, that is why
+	put     chan agent.TurnEnd // the end of a turn that is looked at once the agent may go on
+}
+
+// verdict is what came of the checks of one tree.
+type verdict struct {
+	tree    git.OID
+	policy  string
+	results []proposal.CheckResult
+	why     error // it failed
+	err     error // it could not be found out
+
+	fresh, proposed []policy.Mark // of what a landing results in: the marks that the proposed tree has not, and those that it has
+}
+
+func newRounds(p agent.Program) rounds {
+	r := rounds{max: p.Rounds, n: 1, deaf: make(chan struct{}, 1), put: make(chan agent.TurnEnd, 1)}
+	if r.max <= 0 {
+		r.max = agent.RoundsDefault
+	}
+	return r
+}
+
+// turns is where the end of a turn comes from; nil while nothing may follow from it.
+func (s *supervisor) turns() <-chan agent.TurnEnd {
+	if !s.run.Program.Turns || s.idle() {
+		return nil
+	}
+	if len(s.rounds.put) > 0 {
+		return s.rounds.put
+	}
+	return s.run.Talk.Turns()
+}
+
+// verdicts is where what came of checks comes from; nil while nothing may follow from it.
+func (s *supervisor) verdicts() <-chan verdict {
+	if s.idle() {
+		return nil
+	}
+	return s.rounds.verdict
+}
+
+// idle reports whether the agent stands, or ends, for a reason of its own.
+func (s *supervisor) idle() bool { return s.still || s.again || s.limit != nil }
+
+// turnEnded looks at what stands now that the agent waits, and tells it what is wrong with it, or that nothing more is wanted.
+func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
+	s.dropChecks()
+	select { // the bell rang before the agent could end its turn
+	case why := <-s.broke:
+		s.overspent(ctx, why)
+	default:
+	}
+	if s.idle() && s.rounds.unpaid {
+		s.rounds.put <- end
+		return
+	}
+	s.rounds.failure = ""
+	if end.Outcome != agent.TurnDone {
+		s.rounds.failure = "its last turn failed, and it gave no reason"
+		if end.Reason != "" {
+			s.rounds.failure = end.Reason
+		}
+	}
+	if s.rounds.over {
+		s.rounds.late = time.After(endWithin)
+		return
+	}
+	unpaid := s.rounds.unpaid
+	s.rounds.unpaid = false
+	if unpaid && s.rounds.failure != "" && !end.More {
+		s.goOn(ctx)
+		return
+	}
+	if s.rounds.failure != "" && !end.More { // the tree is kept and judged at its end
+		s.finish()
+		return
+	}
+	taken, err := s.take(ctx, checkpoint.TurnEnded)
+	switch {
+	case ctx.Err() != nil || errors.Is(err, errOver) || s.again:
+	case err != nil:
+		s.c.Log.Warn("the files could not be looked at when a turn ended; sallyport looks when the session ends", "change", s.row.ID, "error", err)
+		s.finish()
+	case taken.Checkpoint.Status == checkpoint.Invalid:
+		s.toldRules(ctx, taken.Checkpoint)
+	case !end.More:
+		s.judgeTree(ctx, taken)
+	}
+}
+
+// toldRules counts the round of an agent that was told which rules it breaks, or ends what has had its rounds.
+func (s *supervisor) toldRules(ctx context.Context, cp checkpoint.Checkpoint) {
+	if s.lastRound() && !s.still {
+		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, refusal(s.row, cp.Violations)))
+		s.finish()
+		return
+	}
+	s.nextRound(ctx, string(cp.ID), refusal(s.row, cp.Violations).Error())
+}
+
+// lastRound reports whether what is wrong now is not told any more.
+func (s *supervisor) lastRound() bool { return s.rounds.n >= s.rounds.max }
+
+// judgeTree has the checks run on exactly what stands, beside what goes on here.
+func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
+	s.dropChecks()
+	if len(taken.Edits) == 0 || taken.Checkpoint.Status != checkpoint.Valid {
+		s.finish() // there is nothing to check, and why stands with the session's end
+		return
+	}
+	host, judging, err := s.c.grounds(ctx, s.row)
+	if err != nil {
+		s.c.Log.Warn("the checks could not be read when a turn ended; they run once the session has ended", "change", s.row.ID, "error", err)
+		s.finish()
+		return
+	}
+	if len(s.row.Request.Checks)+len(judging.Checks) == 0 {
+		s.finish()
+		return
+	}
+	ctx, s.rounds.drop = context.WithCancel(ctx)
+	to := make(chan verdict, 1)
+	s.rounds.verdict = to
+	row := s.row
+	o := offer{host: host, base: taken.Checkpoint.Base, commit: taken.Checkpoint.Commit, tree: taken.Checkpoint.Tree, judging: judging}
+	s.telling.Go(func() {
+		v := verdict{tree: o.tree, policy: judging.digest(row.Request)}
+		v.results, v.why, v.err = s.c.check(ctx, row, o)
+		to <- v
+	})
+}
+
+// dropChecks ends the checks that run: what they look at stands no more.
+func (s *supervisor) dropChecks() {
+	if s.rounds.drop != nil {
+		s.rounds.drop()
+	}
+	s.rounds.drop, s.rounds.verdict = nil, nil
+}
+
+// weigh does what the checks of a turn's tree ask for.
+func (s *supervisor) weigh(ctx context.Context, v verdict) {
+	s.dropChecks()
+	switch {
+	case ctx.Err() != nil || s.rounds.over:
+	case s.run.Talk.Turning(): // it was told more meanwhile: what it makes of that is judged
+	case v.err != nil:
+		s.c.Log.Warn("the checks of a turn did not run; they run again once the session has ended", "change", s.row.ID, "error", v.err)
+		s.finish()
+	case s.rounds.taken.Checkpoint.Tree != v.tree: // somebody put files back meanwhile
+		s.judgeTree(ctx, s.rounds.taken)
+	case v.why == nil:
+		s.c.remember(s.row.ID, v)
+		s.finish()
+	case s.lastRound():
+		v.why = fmt.Errorf("%w; the agent had %d rounds to correct this, and they are over", v.why, s.rounds.max)
+		s.c.remember(s.row.ID, v)
+		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, failed(v)))
+		s.finish()
+	default:
+		s.mend(ctx, v)
+	}
+}
+
+// failed names the check that failed.
+func failed(v verdict) string {
+	r := v.results[len(v.results)-1]
+	return fmt.Sprintf("the check %q failed: %s", r.Command, r.Why)
+}
+
+// mend tells the agent which check failed, and how.
+func (s *supervisor) mend(ctx context.Context, v verdict) {
+	s.nextRound(ctx, string(s.rounds.taken.Checkpoint.ID), failed(v))
+	r := v.results[len(v.results)-1]
+	words := fmt.Sprintf("The check %q failed on the files as you left them: %s.", r.Command, r.Why)
+	if r.Tail != "" {
+		words += " The end of what it printed:\n\n" + r.Tail
+	}
+	words += "\n\nCorrect this. The check runs again on exactly your files once your turn is over."
+	subject := string(s.rounds.taken.Checkpoint.ID)
+	s.telling.Go(func() {
+		d := s.run.Talk.Tell(ctx, words)
+		s.c.told(context.WithoutCancel(ctx), s.row.ID, subject, firstLine(words), audit.Host, d)
+		s.heard(d)
+	})
+}
+
+// heard ends the wait for an agent that does not read what it is told.
+func (s *supervisor) heard(d session.Delivery) {
+	if !d.Delivered && s.run.Program.Turns {
+		select {
+		case s.rounds.deaf <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// nextRound counts a round, tells who watches, and writes down why it was needed.
+func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
+	s.rounds.n++
+	s.rounds.max = max(s.rounds.max, s.rounds.n) // a person has let it go on
+	round := fmt.Sprintf("round %d of %d", s.rounds.n, s.rounds.max)
+	s.say(round + ": " + why)
+	keep := context.WithoutCancel(ctx)
+	err := s.c.DB.InTx(keep, func(tx store.Tx) error {
+		return s.c.append(keep, tx, &store.Change{ID: s.row.ID, Reason: why}, Move{By: audit.Host, Subject: subject}, round, now())
+	})
+	if err != nil {
+		s.c.Log.Warn("a round was not recorded", "change", s.row.ID, "error", err)
+	}
+}
+
+func (s *supervisor) say(text string) {
+	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "round", Text: text})
+}
+
+// finish ends the agent's stdin: nothing more is wanted of it. One that has no turn under way has to end soon.
+func (s *supervisor) finish() {
+	if s.rounds.over {
+		return
+	}
+	s.rounds.over = true
+	s.run.Talk.Finish()
+	if !s.run.Talk.Turning() || s.rounds.failure != "" {
+		s.rounds.late = time.After(endWithin)
+	}
+}
+
+// outstays ends a program that does not end by itself though nothing more is wanted of it; what it left is judged all the same.
+func (s *supervisor) outstays() {
+	if s.idle() { // a person has stopped it: it cannot end
+		s.rounds.late = time.After(endWithin)
+		return
+	}
+	s.rounds.late, s.rounds.ended = nil, true
+	s.process.Kill()
+}
+
+// rounded says how a program with turns has ended: one that the host ended after its last turn, or that says its turn failed
+// and not by its status, is judged by what is true of it.
+func (s *supervisor) rounded(exit sandbox.Exit) sandbox.Exit {
+	if exit.Limit != nil {
+		return exit
+	}
+	if s.rounds.ended {
+		exit.Code = 0 // SIGKILL is the host's, and stays in the record
+	}
+	if s.rounds.failure != "" {
+		s.run.Session.Reason = s.rounds.failure
+		if exit.Code == 0 {
+			exit.Code = 1
+		}
+	}
+	return exit
+}
+
+// remember keeps what the checks said of the last tree of a session, so that the same is not asked of it twice.
+func (c *Controller) remember(change id.Change, v verdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verdicts[change] = v
+}
+
+// recall returns what is known of exactly this tree by exactly these rules, once.
+func (c *Controller) recall(change id.Change, o offer) (v verdict, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok = c.verdicts[change]
+	delete(c.verdicts, change)
+	return v, ok && v.tree == o.tree && v.policy == o.policy
+}
+
+// forgetVerdict is for a change that nobody will be asked about.
+func (c *Controller) forgetVerdict(change id.Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.verdicts, change)
+	delete(c.results, change)
+}

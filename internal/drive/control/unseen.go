@@ -1,0 +1,84 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/rule/policy"
+	"sallyport/internal/store"
+)
+
+// unseen says that what a landing would result in holds marks that the person was not shown.
+type unseen struct {
+	unchecked
+	verdict verdict
+	why     error
+}
+
+func (u *unseen) Error() string { return u.why.Error() }
+func (u *unseen) Unwrap() error { return u.why }
+
+// resultMarks computes the marks of the proposed tree, and those that a change has only on the tree that it results in: of a
+// repository whose halves come from both sides, and of a name that looks like one that is new on the branch.
+func (c *Controller) resultMarks(ctx context.Context, row store.Change, u *unchecked) (fresh, proposed []policy.Mark, err error) {
+	named, err := row.Request.Project.Named(ctx, c.configHome(row))
+	if err != nil {
+		return nil, nil, err
+	}
+	if fresh, err = proposal.Marks(ctx, u.host, u.commit, u.edits, named); err != nil || len(fresh) == 0 {
+		return nil, nil, err
+	}
+	proposed, err = proposal.Marks(ctx, u.host, u.approved.Commit, u.approved.Edits, named)
+	return slices.DeleteFunc(fresh, func(m policy.Mark) bool { return slices.Contains(proposed, m) }), proposed, err
+}
+
+// unshown reports whether the card that was approved left out any of the fresh marks of a tree, or whether the home's policy
+// wants nobody to be asked about them.
+func unshown(p proposal.Proposal, o offer, fresh []policy.Mark) bool {
+	switch on := p.Card.MarksOn; {
+	case len(fresh) == 0:
+		return false
+	case o.judging.Rules.Marks == policy.MarksRefuse:
+		return true
+	case on != nil && on.Tree == o.tree:
+		return false // a card says how many there are beyond those that it has room for
+	}
+	return slices.ContainsFunc(fresh, func(m policy.Mark) bool { return !slices.Contains(p.Card.Marks, m) })
+}
+
+// unseenIn is why a change with fresh marks does not land on its branch as it is now.
+func (c *Controller) unseenIn(row store.Change, u *unchecked, v verdict) error {
+	m, more := v.fresh[0], ""
+	if len(v.fresh) > 1 {
+		more = fmt.Sprintf(" (and %d more)", len(v.fresh)-1)
+	}
+	text := fmt.Sprintf("on %s as it is now the change does what its card did not show: %s: %s%s", row.Request.Branch, inert.Path(m.Path), m.Says, more)
+	if u.judging.Rules.Marks == policy.MarksRefuse {
+		return &unseen{*u, v, problem.Errorf(problem.Refused, redoing(row.ID),
+			"%s; the home's policy.yaml refuses such a change (marks: refuse); redo the change to apply its edits there, or make a branch of it and merge it: %s", text, asBranch(row))}
+	}
+	return &unseen{*u, v, problem.Errorf(problem.Refused, "sallyport approval show "+string(row.ID), "%s; its card shows that now, and asks again", text)}
+}
+
+// showMarks puts the fresh marks of what would land on the card, before the others, and what the checks said there. The digest
+// names that tree from now on, so that a yes to the card before does not cover them.
+func (c *Controller) showMarks(p *proposal.Proposal, u *unseen) {
+	on := &proposal.Ground{Head: u.base, Tree: u.tree}
+	all := slices.Concat(u.verdict.fresh, u.verdict.proposed)
+	p.Card.MarksTotal = len(all)
+	p.Card.Marks = all[:min(len(all), proposal.MarksShown)]
+	for i := range p.Card.Marks {
+		p.Card.Marks[i].Says = c.Secrets.Redact(p.Card.Marks[i].Says)
+	}
+
+	p.Card.MarksWord = u.judging.Rules.Marks != policy.MarksShow
+	p.Card.MarksOn = on
+	p.Digest = p.Sum()
+	if len(u.verdict.results) > 0 {
+		p.Card.Checks, p.Card.ChecksOn = u.verdict.results, on
+	}
+}
