@@ -32,14 +32,6 @@ type Choice struct {
 	Limits   sandbox.Limits       // instead of the home's for every sandbox; zero = as those
 }
 
-// chosen is what the home says of an agent.
-func (c *Controller) chosen(name string) (Choice, error) {
-	if c.Agency == nil {
-		return Choice{}, nil
-	}
-	return c.Agency.Chosen(name)
-}
-
 // known returns the named agent of a request; false for a command, a script and a revert.
 func (c *Controller) known(r request.Request) (agent.Known, bool, error) {
 	if r.Kind == request.Revert || !agent.Named(r.Agent) {
@@ -95,7 +87,7 @@ func (c *Controller) equip(change id.Change, r request.Request) (equipped, error
 	if !named {
 		return e, nil
 	}
-	choice, err := c.chosen(r.Agent)
+	choice, err := c.Agency.Chosen(r.Agent)
 	if err != nil {
 		return e, err
 	}

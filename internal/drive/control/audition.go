@@ -69,16 +69,13 @@ func (c *Controller) audition(ctx context.Context, try id.Change, r request.Requ
 	if err := c.affords(ctx, "", r.Agent, program.Model); err != nil {
 		return Audition{}, err
 	}
-	way := Way{}
-	if c.Network != nil {
-		o := Outgoing{
-			Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.key, Asked: r.Egress, Decided: decided,
-		}
-		c.spends(&o, true)
-		way, err = c.Network.Open(ctx, o)
-		if err != nil {
-			return Audition{}, err
-		}
+	o := Outgoing{
+		Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.key, Asked: r.Egress, Decided: decided,
+	}
+	c.spends(&o, true)
+	way, err := c.Network.Open(ctx, o)
+	if err != nil {
+		return Audition{}, err
 	}
 	spec, err := session.Environment(ctx, session.Surroundings{
 		Owner: c.owner(store.Change{UID: c.Settings.FirstUID + UIDsPerHome - 1}), Limits: e.held(c.Settings.Limits, r), Path: r.Path, Home: r.Home, Way: way,

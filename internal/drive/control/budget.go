@@ -81,17 +81,9 @@ func unaffordable(err error) bool {
 	return errors.Is(err, budget.ErrUsedUp) || errors.Is(err, errUncounted)
 }
 
-// limits are the home's budgets as they are now.
-func (c *Controller) limits() (budget.Limits, error) {
-	if c.Agency == nil {
-		return budget.Limits{}, nil
-	}
-	return c.Agency.Budgets()
-}
-
 // price is what the home says an agent's model costs.
 func (c *Controller) price(name string) (budget.Price, error) {
-	choice, err := c.chosen(name)
+	choice, err := c.Agency.Chosen(name)
 	return choice.Price, err
 }
 
@@ -116,7 +108,7 @@ func (c *Controller) affords(ctx context.Context, change id.Change, name string,
 	if model == nil {
 		return nil
 	}
-	l, err := c.limits()
+	l, err := c.Agency.Budgets()
 	if err != nil {
 		return err
 	}
@@ -205,7 +197,7 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	p := &s.c.purse
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l, err := s.c.limits()
+	l, err := s.c.Agency.Budgets()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -342,7 +334,7 @@ func (c *Controller) writeOwed(ctx context.Context) error {
 
 // shares tells the figures how much of its budgets a change has used.
 func (c *Controller) shares(ctx context.Context, change id.Change) {
-	l, err := c.limits()
+	l, err := c.Agency.Budgets()
 	if err != nil || !l.Any() {
 		return
 	}
@@ -359,7 +351,7 @@ type Spending struct {
 
 // Spending sums what models of all agents used in the last hour and day and, with a change, by it.
 func (c *Controller) Spending(ctx context.Context, change id.Change) (Spending, error) {
-	l, err := c.limits()
+	l, err := c.Agency.Budgets()
 	if err != nil {
 		return Spending{}, err
 	}

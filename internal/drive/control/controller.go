@@ -24,7 +24,7 @@ import (
 	"sallyport/internal/who/person"
 )
 
-// Parts is what the controller stands on; the daemon hands it in.
+// Parts is what the controller stands on; the daemon hands it in. Those that may be absent are filled in (absent.go).
 type Parts struct {
 	DB         store.DB
 	Owner      person.Owner
@@ -34,21 +34,21 @@ type Parts struct {
 	Sandbox    sandbox.Driver
 	Agents     map[string]agent.Driver
 	Rules      Rulebook
-	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; nil = by the built-in rules
+	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
 	Guard      Guard
-	Targets    Targets                        // nil: nothing restarts and nothing is asked, in any repository
-	Tell       Teller                         // nil: nobody but who watches
-	Clock      func() (deadman.Moment, error) // nil = deadman.Now
-	Notebook   Notebook                       // nil keeps none
-	Agency     Agency                         // nil: no home has chosen anything for any agent
-	Keys       *credential.Ring               // of open changes; nil: none but those that are handed over
-	Network    Network                        // nil: nothing leads out of any sandbox
+	Targets    Targets                        // absent: nothing restarts and nothing is asked, in any repository
+	Tell       Teller                         // absent: nobody but who watches is told
+	Clock      func() (deadman.Moment, error) // absent: deadman.Now
+	Notebook   Notebook                       // absent: keeps none
+	Agency     Agency                         // absent: no home has chosen anything for any agent
+	Keys       *credential.Ring               // of open changes; absent: none but those that are handed over
+	Network    Network                        // absent: nothing leads out of any sandbox
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger
-	// Listen watches a workspace and tells when something happens in it; nil: the clock alone says when to look.
+	// Listen watches a workspace and tells when something happens in it; absent, or without a watch: the clock alone says when to look.
 	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
-	Meter  *metric.Set // nil measures nothing
+	Meter  *metric.Set // absent: measures nothing; a nil Set works
 }
 
 // Settings are the home's choices.
@@ -126,18 +126,7 @@ type Controller struct {
 
 // New returns a controller; it does nothing before Run.
 func New(p Parts) *Controller {
-	if p.Settings.WorkersMax <= 0 {
-		p.Settings.WorkersMax = WorkersDefault
-	}
-	if p.Secrets == nil {
-		p.Secrets = secret.Default()
-	}
-	if p.Keys == nil {
-		p.Keys = credential.NewRing(nil, func(string) string { return "" })
-	}
-	if p.Clock == nil {
-		p.Clock = deadman.Now
-	}
+	p = p.fill()
 	return &Controller{
 		Parts:    p,
 		holder:   string(id.NewSession("daemon")),

@@ -39,9 +39,6 @@ func (c *Controller) Examine(ctx context.Context, folder string) (Examined, erro
 	if judging.SecretNote != "" {
 		x.Ignored = append(x.Ignored, judging.SecretNote)
 	}
-	if c.Targets == nil {
-		return x, nil
-	}
 	_, unproven, err := c.Targets.Of(ctx, r.Project.Common(c.Ops), r.Project, r.Head)
 	if unproven != "" {
 		x.Ignored = append(x.Ignored, unproven)

@@ -65,7 +65,7 @@ func (c *Controller) wanted(change id.Change, r request.Request) (Wanted, error)
 	if err != nil || !named {
 		return w, err
 	}
-	choice, err := c.chosen(r.Agent)
+	choice, err := c.Agency.Chosen(r.Agent)
 	if err != nil {
 		return Wanted{}, err
 	}

@@ -46,9 +46,6 @@ type Outgoing struct {
 
 // wayOut opens the way out of one sandbox of a change and keeps account of what is asked of it.
 func (c *Controller) wayOut(ctx context.Context, row store.Change, o Outgoing) (Way, error) {
-	if c.Network == nil {
-		return Way{}, nil
-	}
 	o.Change, o.Agent, o.Asked = row.ID, row.Request.Agent, row.Request.Egress
 	if o.Unasked {
 		return c.Network.Open(ctx, o)

@@ -45,9 +45,6 @@ func (c *Controller) noteOf(row store.Change) (Note, bool) {
 
 // tell hands a note on beside whatever goes on, and calls told if it was taken. Nobody waits for it.
 func (c *Controller) tell(n Note, told func()) {
-	if c.Parts.Tell == nil {
-		return
-	}
 	c.aside(func(ctx context.Context) {
 		if err := c.Parts.Tell.Tell(ctx, n); err != nil {
 			if !errors.Is(err, ErrNobody) {

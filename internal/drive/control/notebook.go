@@ -19,9 +19,6 @@ type Notebook interface {
 // note writes a change's checkpoints to its notes. They are a copy: what cannot be written is said
 // and written with the next checkpoint.
 func (c *Controller) note(ctx context.Context, change id.Change) {
-	if c.Notebook == nil {
-		return
-	}
 	all, err := c.Checkpoints(ctx, change)
 	if err == nil {
 		err = c.Notebook.Write(ctx, change, all)
@@ -33,9 +30,6 @@ func (c *Controller) note(ctx context.Context, change id.Change) {
 
 // mayResume refuses a mode that a person wrote into the notes and that a plain command cannot have (SV-001, SV-002).
 func (c *Controller) mayResume(ctx context.Context, change id.Change) error {
-	if c.Notebook == nil {
-		return nil
-	}
 	deterministic, err := c.Notebook.Deterministic(ctx, change)
 	if err != nil {
 		return err

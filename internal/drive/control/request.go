@@ -172,7 +172,7 @@ func (c *Controller) startable(e equipped, r request.Request) error {
 	if err != nil || p.Model == nil {
 		return err
 	}
-	l, err := c.limits()
+	l, err := c.Agency.Budgets()
 	if err != nil {
 		return err
 	}

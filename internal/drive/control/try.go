@@ -34,17 +34,15 @@ func (c *Controller) planned(ctx context.Context, row store.Change, l landing.La
 	if len(l.Edits) == 0 {
 		return p, nil // nothing moves, and nothing could go back
 	}
-	if c.Targets != nil {
-		host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
-		if err != nil {
-			return p, err
-		}
-		if p.target, p.unproven, err = c.Targets.Of(ctx, host, row.Request.Project, l.Head); err != nil {
-			return p, fmt.Errorf("find what runs the code of %q: %w", row.Request.Project.Top, err)
-		}
-		if !l.WorkTree && !p.target.None() { // it would restart other code, and prove that
-			p.target, p.unproven = trust.Target{}, fmt.Sprintf("%q is not checked out in %q, so nothing is restarted or probed", l.Branch, l.Project.Top)
-		}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
+	if err != nil {
+		return p, err
+	}
+	if p.target, p.unproven, err = c.Targets.Of(ctx, host, row.Request.Project, l.Head); err != nil {
+		return p, fmt.Errorf("find what runs the code of %q: %w", row.Request.Project.Top, err)
+	}
+	if !l.WorkTree && !p.target.None() { // it would restart other code, and prove that
+		p.target, p.unproven = trust.Target{}, fmt.Sprintf("%q is not checked out in %q, so nothing is restarted or probed", l.Branch, l.Project.Top)
 	}
 	switch {
 	case row.Request.Kind == request.Revert: // a person wants the old version: nobody is asked again
@@ -228,9 +226,6 @@ func (c *Controller) bringUp(ctx context.Context, row store.Change, t *trial.Tri
 
 // startAgain restarts the target of a trial and waits until it answers.
 func (c *Controller) startAgain(ctx context.Context, row store.Change, t trial.Trial) error {
-	if c.Targets == nil {
-		return problem.Errorf(problem.Internal, "", "this daemon cannot restart or probe what runs the code of %q", row.Request.Project.Top)
-	}
 	if t.Target.Restart != "" {
 		if err := c.Targets.Restart(ctx, t.Target, row.Request.Project, row.ID); err != nil {
 			return err

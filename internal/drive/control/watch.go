@@ -16,9 +16,6 @@ const healthEvery = time.Minute
 // the workspace is looked at by the clock alone: events only say when to look (SV-069).
 func (s *supervisor) listen(ctx context.Context) {
 	side, overlay := s.ws.Side()
-	if s.c.Listen == nil {
-		return
-	}
 	watch, err := s.c.Listen(ctx, session.Watched{
 		Change: s.row.ID, Side: side, Base: s.ws.BaseFolders(), Overlay: overlay,
 		Secrets:   s.c.Secrets,
