@@ -7,7 +7,7 @@ STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test agents build demo test test-root test-user check fmt vet lint docs bench release release-check clean
+.PHONY: help setup setup-test setup-bench agents build demo test test-root test-user check fmt vet lint docs bench bench-quick release release-check clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ setup: ## install what running needs (bubblewrap, git)
 
 setup-test: ## install what the tests need as well (gcc for the race detector, strace, ssh-keygen, gpg)
 	@scripts/setup test
+
+setup-bench: ## install what the benchmarks compare with as well (PostgreSQL, podman)
+	@scripts/setup bench
 
 agents: ## install the real agents that the tests run into a cache; AGENTS='opencode qwen' for those that they may skip
 	@scripts/agents $(AGENTS)
@@ -52,8 +55,13 @@ docs: ## write docs that come from code: cli.md, schemas, states, linked modules
 	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/drive/control ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
 	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfACard ./cmd/sallyport
 
-bench: setup-test build ## ours and the rival in turn, with ratios
-	$(GO) test -mod=readonly -run '^$$' -bench . -benchtime 20x ./internal/...
+BENCH = $(GO) test -mod=readonly -timeout 0 -run '^$$' -bench . -benchtime 1x ./internal/bench -v -args
+
+bench: setup-bench build ## ours and the rival in turn, into docs/benchmarks.md; an hour and more
+	$(BENCH) -report ../../docs/benchmarks.md -sizes 1000,10000,100000 -rounds 10 -landings 300 -agents 100
+
+bench-quick: setup-bench build ## the same, small, and only printed; a minute or two
+	$(BENCH) -sizes 1000 -rounds 3 -landings 20 -agents 5
 
 release: ## dist/: static binaries and Debian packages for amd64 and arm64, with checksums
 	@scripts/release

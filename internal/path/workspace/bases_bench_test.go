@@ -95,3 +95,21 @@ func bytesBelow(b *testing.B, dir string) (sum int64) {
 	}
 	return sum
 }
+
+func manyName(i int) string { return fmt.Sprintf("d%d/e%d/f%d.go", i%100, i/100%100, i) }
+
+// manyFiles makes a person's repository with n small files, checked out.
+func manyFiles(b *testing.B, n int) (git.Project, git.OID) {
+	b.Helper()
+	p, _ := wt.Project(b, nil)
+	in := git.Import{Ref: "refs/heads/main", Message: "many\n"}
+	for i := range n {
+		in.Writes = append(in.Writes, git.Write{Path: manyName(i), Mode: git.File, Data: workspace.Text(fmt.Sprintf("package f%d\n", i))})
+	}
+	made, err := p.Common(disk.Ops{}).Import(b.Context(), "bench:base", in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	wt.Git(b, p.Top, "reset", "-q", "--hard")
+	return p, made.OID
+}

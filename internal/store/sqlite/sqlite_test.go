@@ -24,7 +24,3 @@ func TestSQLiteKeepsTheContract(t *testing.T) {
 		return opener(filepath.Join(t.TempDir(), "state", "50% of ?#'\"\n.db"))
 	})
 }
-
-func BenchmarkTransition(b *testing.B) {
-	storetest.Bench(b, opener(filepath.Join(b.TempDir(), "bench.db")))
-}
