@@ -47,7 +47,7 @@ func anchors(expression string) (as []anchor, runs int, ok bool) {
 		a.sight = measure(head, &runs)
 		a.glance = glanceAt(head)
 		whole := &syntax.Regexp{Op: syntax.OpConcat, Flags: syntax.Perl, Sub: head}
-		a.check, err = regexp.Compile(`\A(?:` + whole.String() + `)`)
+		a.check, err = regexp.Compile(`\A(?:` + expressionOf(whole) + `)`)
 		if err != nil {
 			return nil, 0, false
 		}
