@@ -57,7 +57,13 @@ func Arm(ops disk.Ops, dir string, a Armed) error {
 		return fmt.Errorf("arm the deadman: %w", err)
 	}
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := ops.Do("deadman:folder", func() error { return os.MkdirAll(dir, 0o700) }); err != nil {
+		err := ops.Do("deadman:folder", func() error {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+			return persist(filepath.Dir(dir))
+		})
+		if err != nil {
 			return fmt.Errorf("arm the deadman: %w", err)
 		}
 	}

@@ -35,6 +35,9 @@ func TestADaemonThatLivesAndDoesNothingIsEndedAndAnotherStarted(t *testing.T) {
 func TestADaemonThatTakesItsDeadlineUpIsNotEnded(t *testing.T) {
 	for name, then := range map[string]func(s *scene, begin time.Time){
 		"it disarms": func(s *scene, _ time.Time) { s.armed = nil },
+		"it moves nothing but the deadline": func(s *scene, begin time.Time) {
+			s.armed = &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(begin, 20*time.Minute)}
+		},
 		"it arms anew": func(s *scene, begin time.Time) {
 			s.armed = &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(begin, 20*time.Minute), At: time.Now()}
 		},

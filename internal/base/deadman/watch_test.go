@@ -242,3 +242,42 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// A daemon that goes on arms its record anew before the deadline: the keeper goes by the new one, not by the one
+// that it read first, be it later or sooner.
+func TestWatchGoesByADeadlineThatTheSameDaemonMoved(t *testing.T) {
+	for name, moved := range map[string]time.Duration{"later": 25 * time.Minute, "sooner": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, begin, done := start(t, t.Context())
+				after(time.Minute)
+				s.set(func(s *scene) {
+					s.armed = &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(begin, moved)}
+					s.onFire = func(s *scene) error { s.armed = nil; return nil }
+				})
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+				if f := s.firings(); len(f) != 1 || f[0].Sub(begin) != moved {
+					t.Errorf("fired %v after the start at %v, want once after %s", f, begin, moved)
+				}
+			})
+		})
+	}
+}
+
+func TestAKeeperWithoutAClockFiresAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		s := &scene{armed: &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(begin, time.Minute)}, alive: true}
+		s.onFire = func(s *scene) error { s.armed = nil; return nil }
+		w := s.watcher()
+		w.Now = func() (Moment, error) { return Moment{}, errors.New("no clock") }
+		if err := Watch(t.Context(), w); err != nil {
+			t.Error(err)
+		}
+		if f := s.firings(); len(f) != 1 || f[0] != begin {
+			t.Errorf("fired %v, want at once: nothing says that there is time left", f)
+		}
+	})
+}
