@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
@@ -29,7 +30,7 @@ func (c *Controller) fromTheStart(ctx context.Context, row store.Change) (redo, 
 	if err := c.fitOnto(ctx, row, site.Head); err != nil {
 		return redo{}, err
 	}
-	return redo{row: row, agent: true, unbegun: true, reapplied: reapplied{onto: site.Head}}, nil
+	return redo{row: row, agent: true, unbegun: true, Reapplied: proposal.Reapplied{Onto: site.Head}}, nil
 }
 
 // standsOn is where a change's branch is now. One that is still to be made is where the branch is that the change was begun on.

@@ -73,7 +73,7 @@ type redo struct {
 	agent    bool // works again: something did not apply, or is wrong
 	anew     bool // from the beginning: nothing can be told to it
 	unbegun  bool // it had never begun, and nothing was offered
-	reapplied
+	proposal.Reapplied
 }
 
 // redoable looks whether a change can be made anew, and computes what of it applies to its branch as it is now.
@@ -107,13 +107,13 @@ func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, erro
 	if err := c.fitOnto(ctx, row, site.Head); err != nil {
 		return redo{}, err
 	}
-	if r.reapplied, err = c.reapply(ctx, row, r.proposal, site.Head); err != nil {
+	if r.Reapplied, err = c.reapply(ctx, row, r.proposal, site.Head); err != nil {
 		return redo{}, fmt.Errorf("apply %s to %s as it is now: %w", change, row.Request.Branch, err)
 	}
-	if r.writes == 0 && len(r.not) == 0 {
+	if r.Writes == 0 && len(r.Not) == 0 {
 		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has all edits of %s already: there is nothing to redo", row.Request.Branch, change)
 	}
-	if r.agent = r.agent || len(r.not) > 0; r.agent {
+	if r.agent = r.agent || len(r.Not) > 0; r.agent {
 		r.anew, err = c.deaf(change, row.Request)
 	}
 	return r, err
@@ -168,13 +168,13 @@ func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Chan
 	if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
 		return err
 	}
-	m := Move{Event: Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.onto)}}
-	row.Base = string(r.onto)
+	m := Move{Event: Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.Onto)}}
+	row.Base = string(r.Onto)
 	if !r.agent || r.unbegun {
-		row.From, row.Cancel = string(r.commit), false
+		row.From, row.Cancel = string(r.Commit), false
 		return c.move(ctx, tx, row, m)
 	}
-	from := string(r.commit)
+	from := string(r.Commit)
 	if r.anew {
 		from = ""
 	}
@@ -183,17 +183,30 @@ func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Chan
 
 // reason says to a person what was done with the edits.
 func (r redo) reason(branch string) string {
-	switch n := len(r.not); {
+	switch n := len(r.Not); {
 	case r.unbegun:
-		return fmt.Sprintf("from the beginning, on %s as it is now (%.12s)", cmp.Or(r.row.Request.From, branch), r.onto)
+		return fmt.Sprintf("from the beginning, on %s as it is now (%.12s)", cmp.Or(r.row.Request.From, branch), r.Onto)
 	case r.anew:
-		return fmt.Sprintf("on %s as it is now (%.12s); its program starts from the beginning", branch, r.onto)
+		return fmt.Sprintf("on %s as it is now (%.12s); its program starts from the beginning", branch, r.Onto)
 	case n > 0:
-		return fmt.Sprintf("on %s as it is now (%.12s); the edits of %d paths did not apply, and the agent is told which", branch, r.onto, n)
+		return fmt.Sprintf("on %s as it is now (%.12s); the edits of %d paths did not apply, and the agent is told which", branch, r.Onto, n)
 	case r.agent:
-		return fmt.Sprintf("on %s as it is now (%.12s); all edits applied, and the agent is told what failed", branch, r.onto)
+		return fmt.Sprintf("on %s as it is now (%.12s); all edits applied, and the agent is told what failed", branch, r.Onto)
 	}
-	return fmt.Sprintf("on %s as it is now (%.12s); all edits applied", branch, r.onto)
+	return fmt.Sprintf("on %s as it is now (%.12s); all edits applied", branch, r.Onto)
+}
+
+// reapply puts the edits of a proposal on another commit, in the host's repository.
+func (c *Controller) reapply(ctx context.Context, row store.Change, p proposal.Proposal, onto git.OID) (proposal.Reapplied, error) {
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, onto)
+	if err != nil {
+		return proposal.Reapplied{}, err
+	}
+	who := c.Settings.Author
+	who.At = row.Created
+	return proposal.Reapply(ctx, proposal.Reapplying{
+		Host: host, Change: row.ID, Branch: row.Request.Branch, Edits: p.Edits, Onto: onto, Author: who,
+	})
 }
 
 // superseded is the proposal of a change that is being made anew on another base; nil of any other.
@@ -271,7 +284,7 @@ func (c *Controller) redoWords(ctx context.Context, row store.Change) (string, e
 	if err != nil {
 		return "", err
 	}
-	words := fmt.Sprintf("%s has moved since you began. Your files now stand on it as it is today, commit %.12s. %s\n", row.Request.Branch, row.Base, r.words(row.Request.Branch))
+	words := fmt.Sprintf("%s has moved since you began. Your files now stand on it as it is today, commit %.12s. %s\n", row.Request.Branch, row.Base, r.Words(row.Request.Branch))
 	if redFor(*p, git.OID(row.Base)) {
 		words += redWords(*p)
 	}

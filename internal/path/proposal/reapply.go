@@ -1,4 +1,4 @@
-package control
+package proposal
 
 import (
 	"bytes"
@@ -11,24 +11,23 @@ import (
 	"strings"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
-	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/workspace"
-	"sallyport/internal/store"
 )
 
-// reapplied is a change's edits on another commit than the one that they were made on.
-type reapplied struct {
-	onto   git.OID
-	commit git.OID // onto with what applies
-	writes int     // paths that differ there
-	not    []unapplied
+// Reapplied is a change's edits on another commit than the one that they were made on.
+type Reapplied struct {
+	Onto   git.OID
+	Commit git.OID // Onto with what applies
+	Writes int     // paths that differ there
+	Not    []Unapplied
 }
 
-// unapplied is an edit that does not fit: its path is as onto has it.
-type unapplied struct {
-	path, why string
-	hunks     string // both sides where they meet, of a text; an agent's and the branch's words
+// Unapplied is an edit that does not fit: its path is as Onto has it.
+type Unapplied struct {
+	Path, Why string
+	Hunks     string // both sides where they meet, of a text; an agent's and the branch's words
 }
 
 const (
@@ -37,34 +36,39 @@ const (
 	hunksBytesMax = 24 << 10 // of all
 )
 
-// reapply puts the edits of a proposal on another commit, path by path: as they are where the branch did not move, merged line by
+// Reapplying is what edits are put on another commit with.
+type Reapplying struct {
+	Host   git.Dir // that holds Onto
+	Change id.Change
+	Branch string
+	Edits  []git.Edit
+	Onto   git.OID
+	Author git.Signature // of the host's own commits; its At counts
+}
+
+// Reapply puts the edits of a proposal on another commit, path by path: as they are where the branch did not move, merged line by
 // line where both changed a text, and not at all where that does not fit. Nothing lands by it: a new card follows.
-func (c *Controller) reapply(ctx context.Context, row store.Change, p proposal.Proposal, onto git.OID) (reapplied, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, onto)
-	if err != nil {
-		return reapplied{}, err
-	}
-	m := merging{c: c, row: row, host: host, reapplied: reapplied{onto: onto}, edits: p.Edits}
+func Reapply(ctx context.Context, r Reapplying) (Reapplied, error) {
+	m := merging{Reapplying: r, Reapplied: Reapplied{Onto: r.Onto}}
 	if err := m.sort(ctx); err != nil {
-		return reapplied{}, err
+		return Reapplied{}, err
 	}
 	if err := m.merge(ctx); err != nil {
-		return reapplied{}, err
+		return Reapplied{}, err
 	}
-	m.writes, m.commit = len(m.put), onto
+
+	m.Writes, m.Commit = len(m.put), r.Onto
+	var err error
 	if len(m.put) > 0 {
-		m.commit, err = m.commitOf(ctx, "redo", onto, []git.OID{onto}, m.put)
+		m.Commit, err = m.commitOf(ctx, "redo", r.Onto, []git.OID{r.Onto}, m.put)
 	}
-	return m.reapplied, err
+	return m.Reapplied, err
 }
 
 // merging is a reapply under way.
 type merging struct {
-	reapplied
-	c     *Controller
-	row   store.Change
-	host  git.Dir
-	edits []git.Edit
+	Reapplying
+	Reapplied
 
 	put  []git.Write // what applies
 	both []collision // texts that both sides changed
@@ -79,13 +83,13 @@ type collision struct {
 // sort says of each edit whether it applies as it is, is there already, or meets a change of the branch's.
 func (m *merging) sort(ctx context.Context) error {
 	var paths, above []string
-	for _, e := range m.edits {
+	for _, e := range m.Edits {
 		paths = append(paths, e.Path)
 		for up := path.Dir(e.Path); up != "."; up = path.Dir(up) {
 			above = append(above, up)
 		}
 	}
-	there, err := m.host.Lookup(ctx, m.onto, append(slices.Clone(paths), above...))
+	there, err := m.Host.Lookup(ctx, m.Reapplying.Onto, append(slices.Clone(paths), above...))
 	if err != nil {
 		return err
 	}
@@ -93,26 +97,26 @@ func (m *merging) sort(ctx context.Context) error {
 	for i, p := range append(paths, above...) {
 		is[p] = there[i]
 	}
-	for _, e := range m.edits {
+	for _, e := range m.Edits {
 		gone[e.Path] = e.New.Absent() && is[e.Path] == e.Old
 	}
-	for _, e := range m.edits {
+	for _, e := range m.Edits {
 		at := is[e.Path]
 		switch {
 		case at == e.New:
 		case !e.New.Absent() && blocked(e.Path, is, gone):
-			m.not = append(m.not, unapplied{path: e.Path, why: "a file is there now where its folder was"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "a file is there now where its folder was"})
 		case at == e.Old:
 			m.put = append(m.put, git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID})
 		case at.Mode == git.Folder && e.New.Absent():
 		case at.Mode == git.Folder:
-			m.not = append(m.not, unapplied{path: e.Path, why: "a folder is there now"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "a folder is there now"})
 		case at.Absent():
-			m.not = append(m.not, unapplied{path: e.Path, why: "you changed it, and it was deleted there"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "you changed it, and it was deleted there"})
 		case e.New.Absent():
-			m.not = append(m.not, unapplied{path: e.Path, why: "you deleted it, and it was changed there"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "you deleted it, and it was changed there"})
 		case !plain(at) || !plain(e.New) || !e.Old.Absent() && !plain(e.Old):
-			m.not = append(m.not, unapplied{path: e.Path, why: "both sides changed it, and it is no ordinary file"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "both sides changed it, and it is no ordinary file"})
 		default:
 			m.both = append(m.both, collision{e, at})
 		}
@@ -162,16 +166,16 @@ func (m *merging) merge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.collect(ctx, tree, conflicts, strings.NewReplacer(string(theirs), m.row.Request.Branch, string(ours), "your edit")); err != nil {
+	if err := m.collect(ctx, tree, conflicts, strings.NewReplacer(string(theirs), m.Branch, string(ours), "your edit")); err != nil {
 		return err
 	}
-	root := workspace.RefRoot(m.row.ID) + "merge/"
-	return workspace.DropRefs(ctx, m.host, map[string]git.OID{root + "base": base, root + "branch": theirs, root + "change": ours})
+	root := workspace.RefRoot(m.Change) + "merge/"
+	return workspace.DropRefs(ctx, m.Host, map[string]git.OID{root + "base": base, root + "branch": theirs, root + "change": ours})
 }
 
 // mergeTree merges two commits and returns the tree, with marks where they conflict, and the paths where they do.
 func (m *merging) mergeTree(ctx context.Context, theirs, ours git.OID) (tree git.OID, conflicts map[string]bool, err error) {
-	out, err := m.host.Do(ctx, "redo:merge", git.Cmd{
+	out, err := m.Host.Do(ctx, "redo:merge", git.Cmd{
 		Args:   []string{"merge-tree", "--write-tree", "-z", "--name-only", string(theirs), string(ours)},
 		Config: []string{"merge.renames=false", "merge.directoryRenames=false", "merge.conflictStyle=merge"},
 	})
@@ -199,7 +203,7 @@ func (m *merging) bound(ctx context.Context) error {
 	for _, b := range m.both {
 		large := false
 		sides := slices.DeleteFunc([]git.OID{b.Old.OID, b.New.OID, b.there.OID}, func(o git.OID) bool { return o == "" })
-		err := m.host.Blobs(ctx, sides, func(_ git.OID, size int64, _ io.Reader) error {
+		err := m.Host.Blobs(ctx, sides, func(_ git.OID, size int64, _ io.Reader) error {
 			large = large || size > mergeBytesMax
 			return nil
 		})
@@ -207,7 +211,7 @@ func (m *merging) bound(ctx context.Context) error {
 			return err
 		}
 		if large {
-			m.not = append(m.not, unapplied{path: b.Path, why: "both sides changed it, and it is too large to merge"})
+			m.Not = append(m.Not, Unapplied{Path: b.Path, Why: "both sides changed it, and it is too large to merge"})
 		} else {
 			small = append(small, b)
 		}
@@ -222,7 +226,7 @@ func (m *merging) collect(ctx context.Context, tree git.OID, conflicts map[strin
 	for i, b := range m.both {
 		paths[i] = b.Path
 	}
-	found, err := m.host.Lookup(ctx, tree, paths)
+	found, err := m.Host.Lookup(ctx, tree, paths)
 	if err != nil {
 		return err
 	}
@@ -234,15 +238,15 @@ func (m *merging) collect(ctx context.Context, tree git.OID, conflicts map[strin
 				m.put = append(m.put, git.Write{Path: b.Path, Mode: e.Mode, OID: e.OID})
 			}
 		default:
-			u := unapplied{path: b.Path, why: "both sides changed the same lines"}
-			if u.hunks, err = m.hunks(ctx, e, min(hunkBytesMax, hunksBytesMax-told)); err != nil {
+			u := Unapplied{Path: b.Path, Why: "both sides changed the same lines"}
+			if u.Hunks, err = m.hunks(ctx, e, min(hunkBytesMax, hunksBytesMax-told)); err != nil {
 				return err
 			}
-			if u.hunks = names.Replace(u.hunks); u.hunks == "" {
-				u.why = "both sides changed it, and it cannot be merged line by line"
+			if u.Hunks = names.Replace(u.Hunks); u.Hunks == "" {
+				u.Why = "both sides changed it, and it cannot be merged line by line"
 			}
-			told += len(u.hunks)
-			m.not = append(m.not, u)
+			told += len(u.Hunks)
+			m.Not = append(m.Not, u)
 		}
 	}
 	return nil
@@ -253,7 +257,7 @@ func (m *merging) hunks(ctx context.Context, e git.Entry, most int) (string, err
 	if !plain(e) || most <= 0 {
 		return "", nil
 	}
-	blob, err := m.host.Blob(ctx, e.OID)
+	blob, err := m.Host.Blob(ctx, e.OID)
 	if err != nil {
 		return "", err
 	}
@@ -283,26 +287,24 @@ func (m *merging) hunks(ctx context.Context, e git.Entry, most int) (string, err
 
 // commitOf makes a commit of the host's own below the change's refs.
 func (m *merging) commitOf(ctx context.Context, name string, from git.OID, parents []git.OID, writes []git.Write) (git.OID, error) {
-	who := m.c.Settings.Author
-	who.At = m.row.Created
-	made, err := m.host.Import(ctx, "redo:import", git.Import{
-		Ref: workspace.RefRoot(m.row.ID) + name, From: from, Parents: parents, Writes: writes,
-		Message: name + " of " + string(m.row.ID) + "\n", Author: who, Committer: who,
+	made, err := m.Host.Import(ctx, "redo:import", git.Import{
+		Ref: workspace.RefRoot(m.Change) + name, From: from, Parents: parents, Writes: writes,
+		Message: name + " of " + string(m.Change) + "\n", Author: m.Author, Committer: m.Author,
 	})
 	return made.OID, err
 }
 
-// words tell an agent which of its edits did not apply.
-func (r reapplied) words(branch string) string {
-	if len(r.not) == 0 {
+// Words tell an agent which of its edits did not apply.
+func (r Reapplied) Words(branch string) string {
+	if len(r.Not) == 0 {
 		return "All your edits were applied there."
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Your other edits were applied there. These were not; the files are as %s has them. Make these edits again where they are still wanted:\n", branch)
-	for _, u := range r.not {
-		fmt.Fprintf(&b, "\n- %s: %s\n", inert.Path(u.path), u.why)
-		if u.hunks != "" {
-			b.WriteString(u.hunks)
+	for _, u := range r.Not {
+		fmt.Fprintf(&b, "\n- %s: %s\n", inert.Path(u.Path), u.Why)
+		if u.Hunks != "" {
+			b.WriteString(u.Hunks)
 		}
 	}
 	return b.String()
