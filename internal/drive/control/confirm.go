@@ -98,7 +98,7 @@ func (c *Controller) endTrial(row store.Change, l id.Landing) {
 		return // the daemon ends, and the next one finds nothing on trial
 	}
 	defer leave()
-	c.disarm(l)
+	c.guard.Disarm(l)
 	c.tidy(c.lasting(), row)
 }
 

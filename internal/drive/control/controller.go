@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -35,7 +36,7 @@ type Parts struct {
 	Agents     map[string]agent.Driver
 	Rules      Rulebook
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
-	Guard      Guard
+	Keeper     guard.Keeper
 	Targets    Targets                        // absent: nothing restarts and nothing is asked, in any repository
 	Tell       Teller                         // absent: nobody but who watches is told
 	Clock      func() (deadman.Moment, error) // absent: deadman.Now
@@ -87,22 +88,10 @@ type Judging struct {
 	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
 }
 
-// Guard stands outside: it brings the daemon back if it dies, or hangs past a deadline, while a landing is open or on trial.
-type Guard interface {
-	// Arm has it watch from now on; arming again replaces what was armed.
-	Arm(l id.Landing, w Watched) error
-	Disarm(l id.Landing) error
-}
-
-// Watched is how a guard watches.
-type Watched struct {
-	Until  deadman.Deadline // by then it is disarmed or armed again, or a daemon is brought to it
-	Parted bool             // the daemon ends because it was asked to: only the deadline counts
-}
-
 // Controller moves changes. Run must be running for anything to happen by itself.
 type Controller struct {
 	Parts
+	guard  guard.Guard
 	holder string // of this daemon's life
 	feed   *feed
 	wake   chan struct{}
@@ -129,6 +118,7 @@ func New(p Parts) *Controller {
 	p = p.fill()
 	return &Controller{
 		Parts:    p,
+		guard:    guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
 		holder:   string(id.NewSession("daemon")),
 		feed:     newFeed(p.Secrets.Redact),
 		wake:     make(chan struct{}, 1),

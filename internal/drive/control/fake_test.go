@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
@@ -36,12 +37,12 @@ import (
 // home is a controller's surroundings within a bubble, where time is free: a real repository, database
 // and workspaces; agents, sandboxes, rules and the keeper are played.
 type home struct {
-	t     *testing.T
-	repo  string
-	owner person.Owner
-	parts control.Parts
-	cage  *cage
-	guard *guard
+	t      *testing.T
+	repo   string
+	owner  person.Owner
+	parts  control.Parts
+	cage   *cage
+	keeper *keeper
 }
 
 func newHome(t *testing.T) *home {
@@ -50,7 +51,7 @@ func newHome(t *testing.T) *home {
 		t.Skip("SKIPPED: git is not installed")
 	}
 	dir := t.TempDir()
-	h := &home{t: t, repo: filepath.Join(dir, "repo"), owner: person.Owner{UID: os.Geteuid(), Name: "ann"}, cage: &cage{standing: map[*prisoner]bool{}}, guard: &guard{}}
+	h := &home{t: t, repo: filepath.Join(dir, "repo"), owner: person.Owner{UID: os.Geteuid(), Name: "ann"}, cage: &cage{standing: map[*prisoner]bool{}}, keeper: &keeper{}}
 	for _, d := range []string{"repo", "state"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
@@ -77,7 +78,7 @@ func newHome(t *testing.T) *home {
 		DB: db, Owner: h.owner, Home: dir,
 		Workspaces: spaces,
 		Lander:     &landing.Lander{Host: spaces.Repository}, Sandbox: h.cage, Agents: map[string]agent.Driver{"played": played{}},
-		Rules: rules{}, Guard: h.guard, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Rules: rules{}, Keeper: h.keeper, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Settings: control.Settings{
 			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
 			Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
@@ -256,25 +257,25 @@ func (r rules) Load(context.Context, git.Dir, git.OID, []git.Edit) ([]policy.Vio
 	return r.unloadable, nil
 }
 
-// guard counts what it is told, and knows what is armed.
-type guard struct {
+// keeper counts what it is told, and knows what is armed.
+type keeper struct {
 	mu              sync.Mutex
 	armed, disarmed int
-	watched         map[id.Landing]control.Watched
+	watched         map[id.Landing]guard.Watched
 }
 
-func (g *guard) Arm(l id.Landing, w control.Watched) error {
+func (g *keeper) Arm(l id.Landing, w guard.Watched) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.armed++
 	if g.watched == nil {
-		g.watched = map[id.Landing]control.Watched{}
+		g.watched = map[id.Landing]guard.Watched{}
 	}
 	g.watched[l] = w
 	return nil
 }
 
-func (g *guard) Disarm(l id.Landing) error {
+func (g *keeper) Disarm(l id.Landing) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.disarmed++
@@ -283,7 +284,7 @@ func (g *guard) Disarm(l id.Landing) error {
 }
 
 // still is what is armed now, and how often anything was disarmed.
-func (g *guard) still() (map[id.Landing]control.Watched, int) {
+func (g *keeper) still() (map[id.Landing]guard.Watched, int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return maps.Clone(g.watched), g.disarmed
@@ -376,7 +377,7 @@ func (c *cage) alive() int {
 }
 
 // told is how often it was armed and disarmed.
-func (g *guard) told() (armed, disarmed int) {
+func (g *keeper) told() (armed, disarmed int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.armed, g.disarmed

@@ -111,14 +111,14 @@ const staleMax = 5
 // open. What goes on trial stays armed.
 func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing,
 	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead way) error {
-	release, err := c.hold(l.ID)
+	release, err := c.guard.Hold(l.ID)
 	if err != nil {
 		return err
 	}
 	closed, err := carry(ctx, l, c.journal(ctx, &row, p, ahead))
 	release()
 	if State(row.State) != InTrial { // the journal has moved it
-		c.disarm(l.ID)
+		c.guard.Disarm(l.ID)
 	}
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func TestAChangeWalksToItsEndByItself(t *testing.T) {
 		if h.hasWorkspace(chg) {
 			t.Error("its workspace is left")
 		}
-		if armed, disarmed := h.guard.told(); armed != 1 || disarmed != 1 {
+		if armed, disarmed := h.keeper.told(); armed != 1 || disarmed != 1 {
 			t.Errorf("the keeper was armed %d times and disarmed %d times", armed, disarmed)
 		}
 		want := []string{"requested", "accepted", "prepared", "started", "ended", "checkpointed: valid", "checked", "proposed", "approved", "began landing", "landed"}

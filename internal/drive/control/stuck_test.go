@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/rule/trust"
 )
@@ -24,7 +25,7 @@ import (
 type odd struct {
 	rules
 	*service
-	*guard
+	*keeper
 	fault atomic.Pointer[string]
 }
 
@@ -52,17 +53,17 @@ func (o *odd) Of(ctx context.Context, host git.Dir, p git.Project, head git.OID)
 	return trust.Target{}, "", nil
 }
 
-func (o *odd) Arm(l id.Landing, w control.Watched) error {
+func (o *odd) Arm(l id.Landing, w guard.Watched) error {
 	if err := o.fails("keeper"); err != nil {
 		return err
 	}
-	return o.guard.Arm(l, w)
+	return o.keeper.Arm(l, w)
 }
 
 // make gives a home parts that can fail.
 func (h *home) odd() *odd {
-	o := &odd{guard: h.guard, service: &service{page: filepath.Join(h.repo, "page.txt")}}
-	h.parts.Rules, h.parts.Targets, h.parts.Guard = o, o, o
+	o := &odd{keeper: h.keeper, service: &service{page: filepath.Join(h.repo, "page.txt")}}
+	h.parts.Rules, h.parts.Targets, h.parts.Keeper = o, o, o
 	return o
 }
 
@@ -153,7 +154,7 @@ func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.
 				t.Errorf("of %q the tries have left %v, %v", of.says, left, err)
 			}
 		}
-		if armed, disarmed := h.guard.told(); armed > disarmed {
+		if armed, disarmed := h.keeper.told(); armed > disarmed {
 			t.Errorf("a keeper watches what has not begun: armed %d times, disarmed %d times", armed, disarmed)
 		}
 		h.yes(c, chg)
@@ -226,7 +227,7 @@ func TestALandingThatCanBeBroughtToNoEndIsLeftByAPerson(t *testing.T) {
 		if !strings.Contains(d.Change.Reason, "ann stopped the rollback") || !strings.Contains(d.Change.Reason, "it is gone") || d.Landing.State != landing.Stranded || d.Landing.Ended == nil {
 			t.Errorf("it ended with %q, its landing %s %v", d.Change.Reason, d.Landing.State, d.Landing.Ended)
 		}
-		if armed, _ := h.guard.still(); len(armed) > 0 {
+		if armed, _ := h.keeper.still(); len(armed) > 0 {
 			t.Errorf("a keeper watches on: %v", armed)
 		}
 		mend()

@@ -17,7 +17,7 @@ import (
 // takeBack brings the old files back by a landing of their own, forwards, has the old version come up as the new one
 // had to, and only then says so (SM-127, SM-129, SM-905, SM-906). What cannot be done is rollback_failed, and tried again.
 func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Trial) error {
-	release, err := c.hold(t.Landing)
+	release, err := c.guard.Hold(t.Landing)
 	if err != nil { // going back needs no keeper
 		c.Log.Warn("no keeper watches this rollback", "change", row.ID, "error", err)
 		release = func() {}
@@ -32,7 +32,7 @@ func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Tri
 	}
 	release()
 	if err != nil {
-		c.disarm(t.Landing)
+		c.guard.Disarm(t.Landing)
 		return c.stuck(ctx, row, err)
 	}
 	ended, err := c.inTx(context.WithoutCancel(ctx), row, func(tx store.Tx, row *store.Change) error {
@@ -46,7 +46,7 @@ func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Tri
 	if err != nil {
 		return err
 	}
-	c.disarm(t.Landing)
+	c.guard.Disarm(t.Landing)
 	c.tidy(c.lasting(), ended)
 	return nil
 }
@@ -303,7 +303,7 @@ func (c *Controller) standDown(ctx context.Context, row store.Change) {
 		c.Log.Warn("sallyport could not read whether a keeper watches the change", "change", row.ID, "error", err)
 	}
 	if watched != "" {
-		c.disarm(watched)
+		c.guard.Disarm(watched)
 	}
 	if l.State == landing.Stranded {
 		if _, err := c.Lander.Clear(ctx, l); err != nil {

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/trust"
@@ -177,7 +178,7 @@ func (h *home) goneBack(c *control.Controller, chg id.Change, reason string) {
 	if d.Trial.Handshake != trial.RolledBack || !d.Trial.Restored || d.Trial.Reason != reason || d.Undoing == nil || d.Change.Reason != d.Trial.Said() {
 		h.t.Errorf("the trial is %+v, the change says %q", d.Trial, d.Change.Reason)
 	}
-	if armed, disarmed := h.guard.still(); len(armed) != 0 {
+	if armed, disarmed := h.keeper.still(); len(armed) != 0 {
 		h.t.Errorf("still armed: %v, disarmed %d", armed, disarmed)
 	}
 }
@@ -191,7 +192,7 @@ func TestATrialThatIsConfirmedStays(t *testing.T) {
 		if got := s.started(); !slices.Equal(got, []string{"two\n", "two\n"}) || tried.Restarts != 2 {
 			t.Errorf("restarted on %q, %d counted: a confirmed version answers after a second restart too", got, tried.Restarts)
 		}
-		if armed, _ := h.guard.still(); len(armed) != 1 || armed[tried.Landing].Until.In != tried.Expires.In+3*time.Second {
+		if armed, _ := h.keeper.still(); len(armed) != 1 || armed[tried.Landing].Until.In != tried.Expires.In+3*time.Second {
 			t.Errorf("armed is %+v", armed)
 		}
 		if got := s.heard(control.NoteTrial); !slices.Equal(got, []string{trial.Message1}) {
@@ -208,7 +209,7 @@ func TestATrialThatIsConfirmedStays(t *testing.T) {
 		if h.page() != "two\n" || d.Trial.Handshake != trial.Confirmed || d.Trial.By.UID != h.owner.UID {
 			t.Errorf("the page is %q, the trial %+v", h.page(), d.Trial)
 		}
-		if armed, _ := h.guard.still(); len(armed) != 0 {
+		if armed, _ := h.keeper.still(); len(armed) != 0 {
 			t.Errorf("still armed: %v", armed)
 		}
 		time.Sleep(time.Hour)
@@ -357,7 +358,7 @@ func TestDeliveryMovesTheDeadlineOnceAndNeverPastTheCap(t *testing.T) {
 		if now.Delivered == nil || now.Expires.In != trust.TrialMax {
 			t.Errorf("after delivery it is %+v", now)
 		}
-		if armed, _ := h.guard.still(); armed[now.Landing].Until.In != trust.TrialMax+3*time.Second {
+		if armed, _ := h.keeper.still(); armed[now.Landing].Until.In != trust.TrialMax+3*time.Second {
 			t.Errorf("the keeper waits for %s", armed[now.Landing].Until.In)
 		}
 		time.Sleep(time.Until(now.Started.Wall.Add(trust.TrialMax)) + time.Second + s.takes)
@@ -377,7 +378,7 @@ func TestAStartFindsATrialWhereItWas(t *testing.T) {
 		if d, _ := c.Show(t.Context(), chg); d.Trial.Handshake != trial.PendingRestart || d.Trial.Restarts != 1 {
 			t.Fatalf("%+v", d.Trial)
 		}
-		if armed, _ := h.guard.still(); len(armed) != 1 {
+		if armed, _ := h.keeper.still(); len(armed) != 1 {
 			t.Errorf("armed: %v", armed)
 		} else {
 			for _, w := range armed {
@@ -606,7 +607,7 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 		if !strings.Contains(d.Change.Reason, "sallyport change cancel "+string(chg)) {
 			t.Errorf("the way out is not named: %q", d.Change.Reason)
 		}
-		if err := h.guard.Arm(d.Trial.Landing, control.Watched{}); err != nil { // as a daemon that was killed in a try leaves it
+		if err := h.keeper.Arm(d.Trial.Landing, guard.Watched{}); err != nil { // as a daemon that was killed in a try leaves it
 			t.Fatal(err)
 		}
 		if err := c.Cancel(t.Context(), chg, h.by(), "it is mended"); err != nil {
@@ -616,7 +617,7 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 		if !strings.Contains(d.Change.Reason, "(it is mended), and the new files remain") || h.page() != "three\n" || c.Owes(t.Context()) {
 			t.Errorf("it says %q, page %q", d.Change.Reason, h.page())
 		}
-		if armed, _ := h.guard.still(); len(armed) != 0 {
+		if armed, _ := h.keeper.still(); len(armed) != 0 {
 			t.Errorf("a keeper watches on: %v", armed)
 		}
 		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); problem.KindOf(err) != problem.Conflict {

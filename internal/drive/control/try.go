@@ -111,7 +111,7 @@ func (c *Controller) try(ctx context.Context, row store.Change) error {
 		case t.Handshake == trial.RolledBack:
 			return c.takeBack(ctx, row, t)
 		case t.Handshake == trial.Confirmed: // and finalized by the same transaction
-			c.disarm(t.Landing)
+			c.guard.Disarm(t.Landing)
 			row, err := c.row(ctx, row.ID)
 			if err == nil {
 				c.tidy(c.lasting(), row)
@@ -122,15 +122,15 @@ func (c *Controller) try(ctx context.Context, row store.Change) error {
 		case t.Expires.Left(at) == 0: // SM-133
 			err = c.settleTrial(ctx, row, trial.TimeOut())
 		case t.Handshake == trial.PendingRestart:
-			c.armTrial(t, false)
+			c.guard.ArmTrial(t, false)
 			err = c.comeUp(ctx, row, t, nudged)
 		default:
-			c.armTrial(t, false)
+			c.guard.ArmTrial(t, false)
 			err = c.await(ctx, row, t, nudged, watch)
 		}
 		if ctx.Err() != nil {
 			if c.lasting().Err() != nil { // asked to end: the keeper goes by the deadline alone
-				c.armTrial(t, true)
+				c.guard.ArmTrial(t, true)
 			}
 			return context.Cause(ctx)
 		}
@@ -307,7 +307,7 @@ func (c *Controller) askToConfirm(ctx context.Context, row store.Change, t trial
 		return err
 	}
 	t = t.Asked(at)
-	c.armTrial(t, false) // first: its deadline may be nearer now
+	c.guard.ArmTrial(t, false) // first: its deadline may be nearer now
 	said := row
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		if said, err = tx.Change(ctx, row.ID); err != nil {
@@ -425,7 +425,7 @@ const (
 // comeUpHeld brings the old version up after a revert has landed, as often as it takes: there is no other version to go
 // back to, so one that does not answer is rollback_failed, loudly, and tried again.
 func (c *Controller) comeUpHeld(ctx context.Context, row store.Change, t trial.Trial) error {
-	release, err := c.hold(t.Landing)
+	release, err := c.guard.Hold(t.Landing)
 	if err != nil {
 		return err
 	}
@@ -440,7 +440,7 @@ func (c *Controller) comeUpHeld(ctx context.Context, row store.Change, t trial.T
 		return err
 	}
 	release()
-	c.disarm(t.Landing)
+	c.guard.Disarm(t.Landing)
 	return c.stuck(ctx, row, fmt.Errorf("sallyport restored the old files, but the old version does not answer: %w", err))
 }
 

@@ -9,47 +9,47 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/guard"
 )
 
-// guard brings the daemon back if it dies while a landing is open or on trial: the keeper, a process
+// keeper brings the daemon back if it dies while a landing is open or on trial: the keeper, a process
 // apart, waits for the record to be disarmed and otherwise starts a daemon, which finishes
 // or undoes what its rows name.
-type guard struct {
+type keeper struct {
 	*Daemon
 	dir string
 }
 
-func (d *Daemon) guard(state string) guard {
+func (d *Daemon) keeper(state string) keeper {
 	if d.Keeper == "" {
 		d.Keeper = filepath.Join(filepath.Dir(d.Self), "sallyport-keeper")
 	}
-	return guard{Daemon: d, dir: filepath.Join(state, "deadman")}
+	return keeper{Daemon: d, dir: filepath.Join(state, "deadman")}
 }
 
 // Arm writes the record, then starts the keeper on it. A machine without a keeper lands all
 // the same: what a dead daemon leaves open is then finished by the next command, not by itself.
-func (g guard) Arm(l id.Landing, w control.Watched) error {
+func (k keeper) Arm(l id.Landing, w guard.Watched) error {
 	self, err := deadman.Self()
 	if err != nil {
 		return err
 	}
 	armed := deadman.Armed{
-		Landing: string(l), Argv: []string{g.Self, "daemon", "start", "--home", g.Home},
+		Landing: string(l), Argv: []string{k.Self, "daemon", "start", "--home", k.Home},
 		Env: client.Me().DaemonEnvironment(), Daemon: self, Parted: w.Parted, At: time.Now(), Due: w.Until,
 	}
-	if err := deadman.Arm(g.Ops, g.dir, armed); err != nil {
+	if err := deadman.Arm(k.Ops, k.dir, armed); err != nil {
 		return err
 	}
-	err = g.Ops.Do("keeper:start", func() error {
-		return deadman.Start(context.Background(), g.Keeper, deadman.Path(g.dir, armed.Landing))
+	err = k.Ops.Do("keeper:start", func() error {
+		return deadman.Start(context.Background(), k.Keeper, deadman.Path(k.dir, armed.Landing))
 	})
 	if errors.Is(err, deadman.ErrNoKeeper) {
-		g.log.Warn("no keeper watches this landing", "landing", l, "error", err)
+		k.log.Warn("no keeper watches this landing", "landing", l, "error", err)
 		return nil
 	}
 	return err
 }
 
 // Disarm ends the keeper's watch.
-func (g guard) Disarm(l id.Landing) error { return deadman.Disarm(g.Ops, g.dir, string(l)) }
+func (k keeper) Disarm(l id.Landing) error { return deadman.Disarm(k.Ops, k.dir, string(l)) }
