@@ -152,18 +152,32 @@ func (s *Steward) Sweep(ctx context.Context) error {
 // sweepEvery is how often a daemon that stays sweeps.
 const sweepEvery = 24 * time.Hour
 
-// Run sweeps now and every day, until ctx ends. What goes wrong is logged: it is tried again.
+// Run sweeps now and every day, and tends to what workspaces that go leave grown, until ctx ends. What goes wrong is logged: it is tried again.
 func (s *Steward) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+		s.Log.Warn("the sweep did not finish", "error", err)
+	}
 	for {
-		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("the sweep did not finish", "error", err)
-		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-s.Workspaces.Worn():
+			if err := s.tend(ctx); err != nil && ctx.Err() == nil {
+				s.Log.Warn("what every change adds to could not be made smaller", "error", err)
+			}
 		case <-tick.C:
+			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+				s.Log.Warn("the sweep did not finish", "error", err)
+			}
 		}
 	}
+}
+
+// tend waits for a round that is under way: both pack the host's repositories.
+func (s *Steward) tend(ctx context.Context) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.Workspaces.Tend(ctx)
 }

@@ -18,7 +18,8 @@ import (
 //
 //	objects/                        what the host writes: checkpoints, computed trees
 //	bases/objects/pack/             what bases reach: one pack for each time something new was copied
-//	bases/views/<commit>/objects/   the same packs by hard link: those, and only those, that one base reaches
+//	bases/views/<commit>/objects/   packs by hard link: those, and only those, that one base reaches
+//	bases/views/<commit>/stages     what these packs are, the oldest first
 //	bases/views/<commit>/shallow    the commits of it whose parents were not copied; no file: none
 //
 // Packs are copied from the project once, and nothing of the project's is relied on afterwards. An agent is shown the view of its
@@ -29,7 +30,7 @@ const (
 )
 
 // usedStep is how exactly it is known when a base was last used.
-const usedStep = 24 * time.Hour
+const usedStep = time.Hour
 
 // basesBorrowed is the one line of the host's own alternates; a home may be moved.
 const basesBorrowed = "../bases/objects\n"
@@ -56,21 +57,6 @@ func viewShallow(host git.Dir, base git.OID) ([]byte, error) {
 		return nil, nil
 	}
 	return data, err
-}
-
-// viewPacks returns the names of a view's packs, without what follows the dot.
-func viewPacks(host git.Dir, base git.OID) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(viewObjects(host, base), "pack"))
-	if err != nil {
-		return nil, err
-	}
-	var packs []string
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".pack"); ok {
-			packs = append(packs, name)
-		}
-	}
-	return packs, nil
 }
 
 // hold sees to it that the host's repository holds what a commit reaches. The commit is the project's, or one that the host made itself.
@@ -120,28 +106,37 @@ func promised(project git.Project) (bool, error) {
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".promisor") }), err
 }
 
+// sight is what the view of a base is made of.
+type sight struct {
+	base   git.OID
+	near   git.OID // the view that has the packs of the stages; "" = there are none
+	stages []stage
+	pack   string // what comes upon the stages, of those that all bases share
+	cut    []git.OID
+}
+
 // reveal makes the view of a base: its packs are there already. It comes last, under its name by one rename, after the cut of
 // its history is known to the host's own git.
-func (m *Manager) reveal(ctx context.Context, host git.Dir, base git.OID, packs []string, cut []git.OID) error {
-	at := view(host, base)
+func (m *Manager) reveal(ctx context.Context, host git.Dir, s sight) error {
+	at := view(host, s.base)
 	temp := fresh(at)
 	if err := m.remove("bases:clear", temp); err != nil {
 		return err
 	}
-	slices.Sort(cut)
-	shallow := lines(slices.Compact(cut))
+	slices.Sort(s.cut)
+	shallow := lines(slices.Compact(s.cut))
 	if err := m.cut(host, shallow); err != nil {
 		return err
 	}
-	err := m.ops.Do("bases:view", func() error { return linkView(m.basesIn(host), temp, packs, shallow) })
+	err := m.ops.Do("bases:view", func() error { return s.lay(m.basesIn(host), host, temp, shallow) })
 	if err != nil {
-		return fmt.Errorf("make the history of commit %.12s readable for an agent: %w", base, err)
+		return fmt.Errorf("make the history of commit %.12s readable for an agent: %w", s.base, err)
 	}
 	return m.ops.Do("bases:commit", func() error { return commitFolder(temp, at) })
 }
 
-// linkView lays out a view under a name of its own.
-func linkView(bases git.Dir, temp string, packs []string, shallow string) error {
+// lay lays out a view under a name of its own.
+func (s sight) lay(bases, host git.Dir, temp, shallow string) error {
 	for _, folder := range []string{"", "objects", "objects/info", "objects/pack"} {
 		if err := os.MkdirAll(filepath.Join(temp, folder), 0o755); err != nil {
 			return err
@@ -150,18 +145,30 @@ func linkView(bases git.Dir, temp string, packs []string, shallow string) error 
 			return err
 		}
 	}
-	for _, pack := range packs {
-		for _, kind := range []string{".pack", ".idx", ".rev"} {
-			err := os.Link(filepath.Join(bases.Path, "objects/pack", pack+kind), filepath.Join(temp, "objects/pack", pack+kind))
-			if err != nil && !(kind == ".rev" && os.IsNotExist(err)) { // older gits make none
-				return err
-			}
+	to := filepath.Join(temp, "objects/pack")
+	for _, under := range s.stages {
+		if err := linkPack(filepath.Join(viewObjects(host, s.near), "pack"), to, under.pack); err != nil {
+			return err
 		}
 	}
-	if shallow == "" {
-		return nil
+	if err := linkPack(filepath.Join(bases.Path, "objects/pack"), to, s.pack); err != nil {
+		return err
+	}
+	if err := writeStages(temp, append(slices.Clip(s.stages), stage{s.pack, s.base})); err != nil || shallow == "" {
+		return err
 	}
 	return os.WriteFile(filepath.Join(temp, "shallow"), []byte(shallow), 0o644)
+}
+
+// linkPack gives a pack a second name, its index last; it may have it already.
+func linkPack(from, to, pack string) error {
+	for _, kind := range []string{".pack", ".rev", ".idx"} {
+		err := os.Link(filepath.Join(from, pack+kind), filepath.Join(to, pack+kind))
+		if err != nil && !os.IsExist(err) && !(kind == ".rev" && os.IsNotExist(err)) { // older gits make none
+			return err
+		}
+	}
+	return nil
 }
 
 // cut adds to where history ends for the host's own git, which sees all bases at once.

@@ -31,6 +31,10 @@ func (m *Manager) TrimBases(ctx context.Context, host git.Dir) error {
 				return fmt.Errorf("keep what refs reach beyond their bases in %q: %w", host.Path, err)
 			}
 		}
+		seen, err := m.gather(ctx, host, keep)
+		if err != nil {
+			return err
+		}
 		for _, v := range views {
 			if slices.Contains(keep, v) {
 				continue
@@ -39,8 +43,37 @@ func (m *Manager) TrimBases(ctx context.Context, host git.Dir) error {
 				return err
 			}
 		}
-		return m.dropPacks(host, keep)
+		return m.dropPacks(host, func(pack string) bool { return !seen[pack] })
 	})
+}
+
+// gather sees to it that what all bases share holds what the ones that stay reach, and returns the packs that it takes. A base whose
+// packs were superseded by those of one that goes gets them back.
+func (m *Manager) gather(ctx context.Context, host git.Dir, keep []git.OID) (map[string]bool, error) {
+	great, err := m.greatest(ctx, host, keep)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, base := range great {
+		packs, err := viewPacks(host, base)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range packs {
+			seen[p] = true
+			if exists(filepath.Join(m.basesIn(host).Path, "objects/pack", p+".idx")) {
+				continue
+			}
+			err := m.ops.Do("bases:return", func() error {
+				return linkPack(filepath.Join(viewObjects(host, base), "pack"), filepath.Join(m.basesIn(host).Path, "objects/pack"), p)
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return seen, nil
 }
 
 // heldBases are the bases that the host's repository holds, the last used first. What a crash left half made goes.
@@ -81,7 +114,7 @@ func (m *Manager) neededBases(ctx context.Context, host git.Dir, held []git.OID)
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 || stood[base] || time.Since(st.ModTime()) < m.cache.Keep {
+		if i == 0 || stood[base] || m.pinned(base) || time.Since(st.ModTime()) < m.cache.Keep {
 			keep = append(keep, base)
 		}
 	}
@@ -90,24 +123,9 @@ func (m *Manager) neededBases(ctx context.Context, host git.Dir, held []git.OID)
 
 // stoodOn are the bases that workspaces are shown, and those at which what refs name begins.
 func (m *Manager) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (map[git.OID]bool, error) {
-	stood := map[git.OID]bool{}
-	for _, kind := range []string{"workspaces", "shown"} {
-		records, err := filepath.Glob(filepath.Join(m.root, kind, "*", recordName))
-		if err != nil {
-			return nil, err
-		}
-		for _, at := range records {
-			r, err := readRecord(filepath.Dir(at))
-			if err != nil {
-				return nil, err
-			}
-			for _, folder := range r.Objects {
-				if above, name, ok := strings.Cut(folder, "/"+viewsFolder+"/"); ok && above == host.Path {
-					base, _, _ := strings.Cut(name, "/")
-					stood[git.OID(base)] = true
-				}
-			}
-		}
+	stood, err := m.shownBases(host)
+	if err != nil {
+		return nil, err
 	}
 	refs, err := host.Refs(ctx, "refs/")
 	if err != nil {
@@ -133,6 +151,20 @@ func (m *Manager) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (ma
 	return stood, nil
 }
 
+// shownBases are the bases that workspaces are shown.
+func (m *Manager) shownBases(host git.Dir) (map[git.OID]bool, error) {
+	shown := map[git.OID]bool{}
+	err := m.records(func(r record) {
+		for _, folder := range r.Objects {
+			if above, name, ok := strings.Cut(folder, "/"+viewsFolder+"/"); ok && above == host.Path {
+				base, _, _ := strings.Cut(name, "/")
+				shown[git.OID(base)] = true
+			}
+		}
+	})
+	return shown, err
+}
+
 // ownBeyond copies what refs reach beyond the bases that stay into the host's own objects: git writes no object that one of its
 // repositories holds already, be it by another base.
 func (m *Manager) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) error {
@@ -156,18 +188,11 @@ func (m *Manager) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) e
 	return err
 }
 
-// dropPacks removes the packs that no base that stays is seen through.
-func (m *Manager) dropPacks(host git.Dir, keep []git.OID) error {
-	seen := map[string]bool{}
-	for _, base := range keep {
-		packs, err := viewPacks(host, base)
-		if err != nil {
-			return err
-		}
-		for _, p := range packs {
-			seen[p] = true
-		}
-	}
+// tornAfter is how old a file must be that git writes before it has its name, for nobody to be at work on it.
+const tornAfter = time.Hour
+
+// dropPacks removes packs of what all bases share, each by its index first, and what a crash left of one.
+func (m *Manager) dropPacks(host git.Dir, goes func(pack string) bool) error {
 	folder := filepath.Join(host.Path, basesFolder, "objects", "pack")
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {
@@ -176,15 +201,33 @@ func (m *Manager) dropPacks(host git.Dir, keep []git.OID) error {
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(entries, func(a, b os.DirEntry) int { return indexFirst(a.Name(), b.Name()) })
 	for _, e := range entries {
 		name, _, _ := strings.Cut(e.Name(), ".")
-		if !strings.HasPrefix(name, "pack-") || seen[name] {
+		gone := strings.HasPrefix(name, "pack-") && goes(name)
+		if strings.HasPrefix(name, "tmp_") {
+			info, err := e.Info()
+			gone = err == nil && time.Since(info.ModTime()) > tornAfter
+		}
+		if !gone {
 			continue
 		}
 		err := m.ops.Do("bases:drop", func() error { return os.Remove(filepath.Join(folder, e.Name())) })
-		if err != nil {
+		if err != nil && !os.IsNotExist(err) {
 			return problem.Errorf(problem.Unavailable, "ls -l "+shellWord(folder), "remove a pack of bases that are gone: %w", err)
 		}
 	}
 	return nil
+}
+
+// indexFirst orders the files of packs so that git never finds an index whose pack is gone.
+func indexFirst(a, b string) int {
+	x, y := strings.HasSuffix(a, ".idx"), strings.HasSuffix(b, ".idx")
+	switch {
+	case x == y:
+		return strings.Compare(a, b)
+	case x:
+		return -1
+	}
+	return 1
 }

@@ -2,3 +2,6 @@ package workspace
 
 // ErrNoWhiteouts is what a disk says that holds no deletions.
 var ErrNoWhiteouts = errNoWhiteouts
+
+// Bound makes all of what Tend keeps few as few as n.
+func (m *Manager) Bound(n int) { m.most = most{views: n, packs: n, spares: n} }

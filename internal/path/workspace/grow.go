@@ -6,19 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
 
-const (
-	// historyDefault is how many commits are copied with a base, the newest first; older history is cut.
-	historyDefault = 10_000
-	// packsMax is how many packs a base may be seen through. One more, and what is new since the first is packed as one again.
-	packsMax = 16
-)
+// historyDefault is how many commits are copied with a base, the newest first; older history is cut.
+const historyDefault = 10_000
+
+// nearMax is how far back a base that is held is looked for before history is read as a whole.
+const nearMax = 64
 
 // anchors are how many commits before a base, each a first parent, are held beside the first base of a line of history: one that
 // is amended or rebased shares them, so that it is no new line.
@@ -37,41 +36,70 @@ type past struct {
 	parents map[git.OID][]git.OID
 }
 
+// upTo is what of a piece of history comes after one of its commits; false if that cannot be told from it alone, because history
+// forks on the way.
+func (p past) upTo(commit git.OID) (past, bool) {
+	for i, c := range p.order {
+		if c == commit {
+			return past{order: p.order[:i], parents: pick(p.parents, p.order[:i])}, i > 0
+		}
+		if i+1 == len(p.order) || len(p.parents[c]) != 1 || p.parents[c][0] != p.order[i+1] {
+			break
+		}
+	}
+	return past{}, false
+}
+
+// pick returns the parents of some commits alone.
+func pick(parents map[git.OID][]git.OID, of []git.OID) map[git.OID][]git.OID {
+	some := make(map[git.OID][]git.OID, len(of))
+	for _, c := range of {
+		some[c] = parents[c]
+	}
+	return some
+}
+
 // grow adds a commit with what it reaches: upon the nearest of its ancestors that is held, or as a whole.
 func (m *Manager) grow(ctx context.Context, g copying, commit git.OID) error {
-	before, err := g.walk(ctx, commit)
+	before, err := g.walk(ctx, commit, min(nearMax, g.depth))
 	if err != nil {
 		return err
 	}
 	near := nearest(g.host, before.order[1:])
+	if near == "" && len(before.order) == nearMax {
+		if before, err = g.walk(ctx, commit, g.depth); err != nil {
+			return err
+		}
+		near = nearest(g.host, before.order[1:])
+	}
 	if near == "" {
 		for _, back := range anchors {
 			at := before.back(commit, back)
 			if at == "" {
 				continue
 			}
-			if err := m.add(ctx, g, at, near); err != nil {
+			if err := m.add(ctx, g, past{}, at, near); err != nil {
 				return err
 			}
 			near = at
 		}
 	}
-	return m.add(ctx, g, commit, near)
+	return m.add(ctx, g, before, commit, near)
 }
 
-// nearest is the first of some commits, newest first, that is held and seen through few enough packs.
+// nearest is the first of some commits, newest first, that is held.
 func nearest(host git.Dir, commits []git.OID) git.OID {
 	for _, c := range commits {
-		if packs, err := viewPacks(host, c); err == nil && len(packs) < packsMax {
+		if exists(view(host, c)) {
 			return c
 		}
 	}
 	return ""
 }
 
-// walk reads the history of a commit as far as it is copied, without what the commits of not reach.
-func (g copying) walk(ctx context.Context, commit git.OID, not ...git.OID) (past, error) {
-	args := []string{"rev-list", "--parents", fmt.Sprintf("--max-count=%d", g.depth), string(commit)}
+// walk reads so many commits of the history of one, without what the commits of not reach.
+func (g copying) walk(ctx context.Context, commit git.OID, most int, not ...git.OID) (past, error) {
+	args := []string{"rev-list", "--parents", fmt.Sprintf("--max-count=%d", most), string(commit)}
 	for _, n := range not {
 		args = append(args, "^"+string(n))
 	}
@@ -109,33 +137,39 @@ func (p past) back(commit git.OID, steps int) git.OID {
 	return commit
 }
 
-// add copies what a commit reaches beyond one that is held; near "" copies the whole.
-func (m *Manager) add(ctx context.Context, g copying, commit, near git.OID) error {
+// add copies what a commit reaches beyond one that is held; near "" copies the whole. What is known of its history is before.
+func (m *Manager) add(ctx context.Context, g copying, before past, commit, near git.OID) error {
 	if exists(view(g.host, commit)) {
 		return nil
 	}
-	var not, cut []git.OID
-	var packs []string
-	known := func(git.OID) bool { return false }
-	if near != "" {
-		not = []git.OID{near}
-	}
-	more, err := g.walk(ctx, commit, not...)
+	all, err := stagesOf(g.host, near)
 	if err != nil {
 		return err
 	}
-	if near != "" && len(more.order) >= g.depth { // more is new than is ever copied
-		return m.add(ctx, g, commit, "")
+	stages, err := lasting(g.host, near, all)
+	if err != nil {
+		return err
 	}
-	if near != "" {
-		if packs, err = viewPacks(g.host, near); err != nil {
+	over := git.OID("")
+	if len(stages) > 0 {
+		over = stages[len(stages)-1].commit
+	}
+	more, err := g.since(ctx, before, commit, over)
+	if err != nil {
+		return err
+	}
+	if over != "" && len(more.order) >= g.depth { // more is new than is ever copied
+		return m.add(ctx, g, before, commit, "")
+	}
+	var not, cut []git.OID
+	held := func(git.OID) (bool, error) { return false, nil }
+	if over != "" {
+		not = []git.OID{over}
+		if cut, held, err = m.within(ctx, g.host, near, over); err != nil {
 			return err
 		}
-		if cut, known, err = m.within(ctx, g.host, near); err != nil {
-			return err
-		}
 	}
-	ends, err := g.ends(more, known)
+	ends, err := g.ends(more, held)
 	if err != nil {
 		return err
 	}
@@ -144,37 +178,59 @@ func (m *Manager) add(ctx context.Context, g copying, commit, near git.OID) erro
 	if err != nil {
 		return err
 	}
-	return m.reveal(ctx, g.host, commit, append(packs, pack), cut)
+	if err := m.reveal(ctx, g.host, sight{base: commit, near: near, stages: stages, pack: pack, cut: cut}); err != nil || over == "" {
+		return err
+	}
+	return m.supersede(g.host, all[len(stages):])
 }
 
-// within returns where the history of a held commit ends, and what tells whether a commit is part of it.
-func (m *Manager) within(ctx context.Context, host git.Dir, near git.OID) (cut []git.OID, known func(git.OID) bool, err error) {
+// since reads the history of a commit without what another reaches, from what is known of it where that is enough.
+func (g copying) since(ctx context.Context, before past, commit, over git.OID) (past, error) {
+	if over == "" {
+		return g.walk(ctx, commit, g.depth)
+	}
+	if more, told := before.upTo(over); told {
+		return more, nil
+	}
+	return g.walk(ctx, commit, g.depth, over)
+}
+
+// within returns where the history of a held commit ends, and what tells whether a commit is part of it up to one of its stages.
+func (m *Manager) within(ctx context.Context, host git.Dir, near, over git.OID) (cut []git.OID, held func(git.OID) (bool, error), err error) {
 	shallow, err := viewShallow(host, near)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(shallow) == 0 { // all that it reaches
-		return nil, func(git.OID) bool { return true }, nil
+		return nil, func(git.OID) (bool, error) { return true, nil }, nil
 	}
 	for _, line := range strings.Fields(string(shallow)) {
 		cut = append(cut, git.OID(line))
 	}
-	bases := m.basesIn(host)
-	out, err := bases.Run(ctx, git.Cmd{Args: []string{"rev-list", string(near)}, Env: []string{"GIT_SHALLOW_FILE=" + filepath.Join(view(host, near), "shallow")}})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read what is held of %.12s: %w", near, err)
-	}
-	held := map[git.OID]bool{}
-	for line := range strings.Lines(string(out)) {
-		held[git.OID(strings.TrimSpace(line))] = true
-	}
-	return cut, func(c git.OID) bool { return held[c] }, nil
+	all := sync.OnceValues(func() (map[git.OID]bool, error) {
+		out, err := m.basesIn(host).Run(ctx, git.Cmd{Args: []string{"rev-list", string(over)}, Env: []string{"GIT_SHALLOW_FILE=" + filepath.Join(view(host, near), "shallow")}})
+		if err != nil {
+			return nil, fmt.Errorf("read what is held of %.12s: %w", over, err)
+		}
+		held := map[git.OID]bool{}
+		for line := range strings.Lines(string(out)) {
+			held[git.OID(strings.TrimSpace(line))] = true
+		}
+		return held, nil
+	})
+	return cut, func(c git.OID) (bool, error) {
+		if c == over {
+			return true, nil
+		}
+		known, err := all()
+		return known[c], err
+	}, nil
 }
 
 // ends are the commits where what is copied ends: a parent is neither copied now nor held, or the source does not have it.
 // A merge of which one side goes on keeps its other sides too: git can only cut all of its parents, so each missing one is
 // copied as well, and history ends there.
-func (g copying) ends(p past, held func(git.OID) bool) (ends []git.OID, err error) {
+func (g copying) ends(p past, held func(git.OID) (bool, error)) (ends []git.OID, err error) {
 	shallow, err := readPlain(filepath.Join(g.source.Path, "shallow"))
 	if err != nil {
 		return nil, err
@@ -186,13 +242,21 @@ func (g copying) ends(p past, held func(git.OID) bool) (ends []git.OID, err erro
 		}
 	}
 
-	there := func(c git.OID) bool {
-		_, copied := p.parents[c]
-		return copied || held(c)
-	}
 	for _, c := range p.order {
 		parents := p.parents[c]
-		missing := slices.DeleteFunc(slices.Clone(parents), there)
+		var missing []git.OID
+		for _, parent := range parents {
+			if _, copied := p.parents[parent]; copied {
+				continue
+			}
+			there, err := held(parent)
+			if err != nil {
+				return nil, err
+			}
+			if !there {
+				missing = append(missing, parent)
+			}
+		}
 		switch {
 		case len(missing) == 0:
 		case len(missing) < len(parents) && g.depth > 1: // of a partial clone only the base is copied

@@ -34,6 +34,7 @@ type note struct {
 	Ignore  git.OID   `json:"ignore,omitempty"`  // the layer below that has the .gitignore files; "" = itself
 	Project string    `json:"project"`           // name of the host's repository that has the tree
 	Files   int       `json:"files"`             // about; of the whole tree
+	Edits   int       `json:"edits,omitempty"`   // paths that differ from the layers below; 0 = nobody counted
 	Bytes   int64     `json:"bytes"`             // of disk, without the layers below
 }
 

@@ -19,9 +19,6 @@ import (
 )
 
 const (
-	// layersMax is how many layers stand on each other. One more is full again: every layer costs each
-	// look-up of a name that is not there, and a mount takes so many without a thought for its options' length.
-	layersMax = 20
 	// parentsMax is how many cached layers a new one is compared with.
 	parentsMax = 8
 	// nearEdits is a difference so small that no nearer layer is looked for, and no tree is too small for.
@@ -51,9 +48,6 @@ func (m *Manager) layOver(ctx context.Context, a ask, temp string) (note, error)
 	if showable(a.host, p.edits, a.tree) != nil {
 		return note{}, errNoParent // git says what is wrong with it
 	}
-	if len(p.chain) >= layersMax {
-		return m.flatten(ctx, a, p, temp)
-	}
 	if err := m.emptyFolder(temp); err != nil {
 		return note{}, err
 	}
@@ -61,14 +55,14 @@ func (m *Manager) layOver(ctx context.Context, a ask, temp string) (note, error)
 	if err := m.ops.Do("layer:folder", func() error { return ownFolder(tree, ourselves()) }); err != nil {
 		return note{}, err
 	}
-	err = m.advance(ctx, a, p, temp, true)
+	err = m.advance(ctx, a, p, temp)
 	if errors.Is(err, errNoWhiteouts) {
 		return note{}, errNoParent
 	}
 	if err != nil {
 		return note{}, err
 	}
-	n := note{Parents: p.chain, Ignore: p.ignore, Files: p.note.Files + growth(p.edits)}
+	n := note{Parents: p.chain, Ignore: p.ignore, Files: p.note.Files + growth(p.edits), Edits: len(p.edits)}
 	if slices.ContainsFunc(p.edits, func(e git.Edit) bool { return path.Base(e.Path) == ".gitignore" }) {
 		n.Ignore = ""
 		n.Files, err = m.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
@@ -76,32 +70,11 @@ func (m *Manager) layOver(ctx context.Context, a ask, temp string) (note, error)
 	return n, err
 }
 
-// flatten makes a full layer from one that stands on too many. Where blocks can be shared that is a copy of
-// what they show, else git checks it out as fast as anything is copied.
-func (m *Manager) flatten(ctx context.Context, a ask, p parent, temp string) (note, error) {
-	if !m.sharesBlocks() {
-		return note{}, errNoParent
-	}
-	if err := m.emptyFolder(temp); err != nil {
-		return note{}, err
-	}
-	tree := filepath.Join(temp, "tree")
-	if err := m.ops.Do("layer:copy", func() error { return copyBase(p.Trees, tree, ourselves(), true) }); err != nil {
-		return note{}, err
-	}
-	if err := m.advance(ctx, a, p, temp, false); err != nil {
-		return note{}, err
-	}
-	files, err := m.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
-	return note{Files: files}, err
-}
-
-// advance writes what differs from the parent below temp, over it or into a copy of it, and an index of the new tree
-// with the stat data of all files: the parent's, with what was written in its place. Git would read every folder for that.
-func (m *Manager) advance(ctx context.Context, a ask, p parent, temp string, over bool) error {
+// advance writes what differs from the parent below temp, over it, and an index of the new tree with the stat data of all files: the parent's, with what was written in its place. Git would read every folder for that.
+func (m *Manager) advance(ctx context.Context, a ask, p parent, temp string) error {
 	tree := filepath.Join(temp, "tree")
 	s := showing{host: a.host, op: "layer:lay", tree: a.tree, edits: p.edits}
-	if err := m.lay(ctx, s, layout{top: tree, owner: ourselves(), overlay: over}); err != nil {
+	if err := m.lay(ctx, s, layout{top: tree, owner: ourselves(), overlay: true}); err != nil {
 		return err
 	}
 	raw, err := os.ReadFile(p.Index)
@@ -154,24 +127,33 @@ func growth(edits []git.Edit) int {
 	return n
 }
 
-// nearest returns the cached layer with the least difference to what is wanted, which stays until release is
+// nearest returns the cached layer with the least difference to what is wanted, or one that it stands on, which stays until release is
 // called. Few are compared: those of the commit's own ancestors first, then what was used last.
 func (m *Manager) nearest(ctx context.Context, a ask) (best parent, release func(), err error) {
-	found, err := m.cached(ctx)
+	before, err := ancestors(ctx, a)
 	if err != nil {
 		return parent{}, nil, err
 	}
 	project := filepath.Base(a.host.Path)
-	found = slices.DeleteFunc(found, func(c cached) bool { return c.note.Project != project || c.tree == a.tree })
-	if len(found) == 0 {
-		return parent{}, nil, errNoParent
+	for _, tree := range before { // mostly the first, and then nobody has to look at all that there are
+		n, err := readNote(m.layerPath(tree))
+		if err != nil || n.Project != project || tree == a.tree {
+			continue
+		}
+		if p, leave, err := m.compare(ctx, a, tree); err == nil && len(p.edits) <= nearEdits {
+			return m.lower(ctx, a, p, leave)
+		} else if err == nil {
+			leave()
+		}
+		break
 	}
-	age, err := ancestors(ctx, a)
+	found, err := m.cached(ctx)
 	if err != nil {
 		return parent{}, nil, err
 	}
+	found = slices.DeleteFunc(found, func(c cached) bool { return c.note.Project != project || c.tree == a.tree })
 	far := func(c cached) int {
-		if n, ok := age[c.tree]; ok {
+		if n := slices.Index(before, c.tree); n >= 0 {
 			return n
 		}
 		return historyMax
@@ -180,14 +162,14 @@ func (m *Manager) nearest(ctx context.Context, a ask) (best parent, release func
 		return cmp.Or(cmp.Compare(far(a), far(b)), b.used.Compare(a.used))
 	})
 	for _, c := range found[:min(len(found), parentsMax)] {
-		p, leave, err := m.compare(ctx, a, c)
+		p, leave, err := m.compare(ctx, a, c.tree)
 		if err != nil {
 			if ctx.Err() != nil {
 				return parent{}, nil, err
 			}
 			continue // its objects or its files are not there any more
 		}
-		if best.chain != nil && len(p.edits) >= len(best.edits) || len(p.edits) > min(editsMax, max(nearEdits, c.note.Files/2)) {
+		if best.chain != nil && len(p.edits) >= len(best.edits) || p.far() {
 			leave()
 			continue
 		}
@@ -202,16 +184,45 @@ func (m *Manager) nearest(ctx context.Context, a ask) (best parent, release func
 	if best.chain == nil {
 		return parent{}, nil, errNoParent
 	}
-	return best, release, nil
+	return m.lower(ctx, a, best, release)
+}
+
+// far reports whether so much differs that a layer is best made by itself.
+func (p parent) far() bool { return len(p.edits) > min(editsMax, max(nearEdits, p.note.Files/2)) }
+
+// lower returns what a new layer stands on instead of the nearest one: that, without those on its top that together hold half as much as
+// what is below them, or more. What they hold is written again as one, so each of a stack holds at least twice as much as all that stand
+// on it. A stack is as high as the logarithm of what differs, and no base is copied as a whole because many came after it.
+func (m *Manager) lower(ctx context.Context, a ask, p parent, release func()) (parent, func(), error) {
+	sizes := make([]int64, 0, len(p.chain))
+	for _, tree := range p.chain[1:] {
+		n, err := readNote(m.layerPath(tree))
+		if err != nil {
+			release()
+			return parent{}, nil, err
+		}
+		sizes = append(sizes, int64(n.Edits))
+	}
+	keep := 1 + outweighing(sizes)
+	if keep == len(p.chain) {
+		return p, release, nil
+	}
+	defer release()
+	under, leave, err := m.compare(ctx, a, p.chain[keep-1])
+	if err == nil && under.far() {
+		leave()
+		err = errNoParent
+	}
+	return under, leave, err
 }
 
 // compare opens a cached layer and finds the difference.
-func (m *Manager) compare(ctx context.Context, a ask, c cached) (parent, func(), error) {
-	release := m.pin(c.tree)
-	l, n, err := m.openLayer(c.tree)
+func (m *Manager) compare(ctx context.Context, a ask, tree git.OID) (parent, func(), error) {
+	release := m.pin(tree)
+	l, n, err := m.openLayer(tree)
 	var edits []git.Edit
 	if err == nil {
-		edits, err = a.host.Edits(ctx, c.tree, a.tree)
+		edits, err = a.host.Edits(ctx, tree, a.tree)
 	}
 	if err != nil {
 		release()
@@ -220,31 +231,20 @@ func (m *Manager) compare(ctx context.Context, a ask, c cached) (parent, func(),
 	return parent{l, n, edits}, release, nil
 }
 
-// ancestors returns how many commits ago, by first parents, the branch had a tree.
-func ancestors(ctx context.Context, a ask) (map[git.OID]int, error) {
-	age := map[git.OID]int{}
+// ancestors returns the trees that the branch had, by first parents, the last first.
+func ancestors(ctx context.Context, a ask) ([]git.OID, error) {
 	if a.commit == "" {
-		return age, nil
+		return nil, nil
 	}
 	out, err := a.host.Run(ctx, git.Cmd{Args: []string{"rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", historyMax), "--no-commit-header", "--format=%T", string(a.commit)}})
 	if err != nil {
 		return nil, err
 	}
-	for i, tree := range strings.Fields(string(out)) {
-		if _, ok := age[git.OID(tree)]; !ok {
-			age[git.OID(tree)] = i
-		}
+	var trees []git.OID
+	for _, tree := range strings.Fields(string(out)) {
+		trees = append(trees, git.OID(tree))
 	}
-	return age, nil
-}
-
-// sharesBlocks reports whether copies of files cost no blocks where layers lie.
-func (m *Manager) sharesBlocks() bool {
-	if m.strategy == Reflink {
-		return true
-	}
-	found, err := Probe(m.ops, m.root, false)
-	return err == nil && found == Reflink
+	return trees, nil
 }
 
 // ProbeDeltas tries in a folder whether a new base can be laid over an older one: whether a deletion can be

@@ -22,6 +22,8 @@ type LayerInfo struct {
 
 	held  bool      // by a workspace, or by somebody who is making one
 	below []git.OID // what it stands on
+
+	project string // name of the host's repository that has the tree
 }
 
 // cached is a layer that is there, whole or not.
@@ -31,7 +33,7 @@ type cached struct {
 	used time.Time
 }
 
-// pin keeps a layer until release is called.
+// pin keeps a layer, or a base by its commit, until release is called.
 func (m *Manager) pin(tree git.OID) (release func()) {
 	m.pinMu.Lock()
 	defer m.pinMu.Unlock()
@@ -43,6 +45,13 @@ func (m *Manager) pin(tree git.OID) (release func()) {
 			delete(m.pins, tree)
 		}
 	}
+}
+
+// pinned reports whether somebody holds a layer or a base whom no record names yet.
+func (m *Manager) pinned(oid git.OID) bool {
+	m.pinMu.Lock()
+	defer m.pinMu.Unlock()
+	return m.pins[oid] > 0
 }
 
 // cached lists the layers.
@@ -99,7 +108,7 @@ func (m *Manager) layers(ctx context.Context) ([]LayerInfo, error) {
 	}
 	var out []LayerInfo
 	for _, c := range found {
-		out = append(out, LayerInfo{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree], below: c.note.Parents})
+		out = append(out, LayerInfo{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree], below: c.note.Parents, project: c.note.Project})
 	}
 	slices.SortStableFunc(out, func(a, b LayerInfo) int { return a.LastUsed.Compare(b.LastUsed) })
 	return weigh(out), nil
@@ -120,14 +129,17 @@ func weigh(layers []LayerInfo) []LayerInfo {
 }
 
 // surplus returns the layer that goes first of those that are there, longest unused first; false if all may stay.
-func surplus(layers []LayerInfo, keep time.Duration, quota int64) (LayerInfo, bool) {
-	held := int64(0)
+func surplus(layers []LayerInfo, keep time.Duration, quota int64, spares int) (LayerInfo, bool) {
+	held, spare := int64(0), map[string]int{}
 	for _, l := range layers {
 		held += l.Bytes
+		if !l.InUse {
+			spare[l.project]++
+		}
 	}
 	i := slices.IndexFunc(layers, func(l LayerInfo) bool {
 		old := keep >= 0 && time.Since(l.LastUsed) >= keep
-		return !l.InUse && (old || quota >= 0 && held > quota)
+		return !l.InUse && (old || quota >= 0 && held > quota || spare[l.project] > spares)
 	})
 	if i < 0 {
 		return LayerInfo{}, false
@@ -137,13 +149,17 @@ func surplus(layers []LayerInfo, keep time.Duration, quota int64) (LayerInfo, bo
 
 // Surplus returns those of the cached layers that TrimLayers would remove now, in that order.
 func (m *Manager) Surplus(ctx context.Context) ([]LayerInfo, error) {
+	return m.surplus(ctx, m.cache.Keep, m.cache.QuotaBytes)
+}
+
+func (m *Manager) surplus(ctx context.Context, keep time.Duration, quota int64) ([]LayerInfo, error) {
 	layers, err := m.Layers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var goes []LayerInfo
 	for {
-		l, ok := surplus(layers, m.cache.Keep, m.cache.QuotaBytes)
+		l, ok := surplus(layers, keep, quota, m.most.spares)
 		if !ok {
 			return goes, nil
 		}
@@ -193,32 +209,38 @@ func (m *Manager) records(each func(record)) error {
 }
 
 // EvictLayers removes cached base layers that nothing stands on, the one used longest ago first: those not
-// used for keep, then as many as it takes for all together to have at most quota bytes. A
+// used for keep, then as many as it takes for all together to have at most quota bytes, and for each project to have few. A
 // negative one is no limit. It returns the bytes of disk that were freed.
 func (m *Manager) EvictLayers(ctx context.Context, keep time.Duration, quota int64) (freed int64, err error) {
-	tried := map[git.OID]bool{}
-	for ctx.Err() == nil {
-		layers, err := m.Layers(ctx)
-		if err != nil {
-			return freed, err
+	goes, err := m.surplus(ctx, keep, quota)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range goes {
+		if ctx.Err() != nil {
+			return freed, context.Cause(ctx)
 		}
-		for i := range layers {
-			layers[i].InUse = layers[i].InUse || tried[layers[i].Tree]
-		}
-		l, ok := surplus(layers, keep, quota)
-		if !ok {
-			return freed, nil
-		}
-		tried[l.Tree] = true // it went, or came into use
 		gone, err := m.evict(ctx, l.Tree)
 		if err != nil {
 			return freed, fmt.Errorf("evict the layer of tree %.12s: %w", l.Tree, err)
 		}
-		if gone {
+		if gone { // else it came into use
 			freed += l.Bytes
 		}
 	}
 	return freed, context.Cause(ctx)
+}
+
+// shedLayers evicts layers once there are many for the projects that have any.
+func (m *Manager) shedLayers(ctx context.Context) error {
+	entries, err := os.ReadDir(filepath.Join(m.root, "layers"))
+	if errors.Is(err, os.ErrNotExist) || len(entries) < 3*m.most.spares {
+		return nil
+	}
+	if err == nil {
+		_, err = m.EvictLayers(ctx, -1, -1)
+	}
+	return err
 }
 
 // evict removes a layer unless something stands on it by now. It goes from its name by one rename.

@@ -289,8 +289,8 @@ func TestLayersDoNotStandOnEachOtherWithoutEnd(t *testing.T) {
 				w = h.prepare(m, fmt.Sprintf("chg-%08d", i), commit)
 				depths = append(depths, layerOf(t, m, h, commit).Depth)
 			}
-			if want := []int{19, 20, 1, 2, 3}; !slices.Equal(depths[18:], want) {
-				t.Errorf("depths %v, want them to end with %v", depths, want)
+			if deepest := slices.Max(depths); deepest > 5 || depths[len(depths)-1] < 2 {
+				t.Errorf("depths %v", depths) // no base is copied as a whole, and none stands on all that came before
 			}
 			got := strings.Split(wt.Edit(t, w, wt.Exec("find . -path ./.git -prune -o -type f -print | sort; git status --porcelain")), "\n")
 			var want []string

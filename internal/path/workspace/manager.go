@@ -73,6 +73,7 @@ type Manager struct {
 	limits   Limits
 	cache    Cache
 	history  int
+	most     most
 
 	busy lock.Keyed[string] // names that are being made
 
@@ -80,9 +81,11 @@ type Manager struct {
 	fit   map[git.OID][]string // of trees found fit in this process's life: what converts files there
 
 	pinMu sync.Mutex
-	pins  map[git.OID]int // layers that somebody holds whom no record names yet
+	pins  map[git.OID]int // layers and bases that somebody holds whom no record names yet
 
 	stockPins map[string]int // stocks that somebody holds
+
+	worn chan struct{} // of Worn
 }
 
 // New returns a manager; it touches nothing.
@@ -94,8 +97,8 @@ func New(c Config) *Manager {
 		c.History = historyDefault
 	}
 	return &Manager{
-		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(), history: c.History,
-		fit: map[git.OID][]string{}, pins: map[git.OID]int{}, stockPins: map[string]int{},
+		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(), history: c.History, most: mostDefault(),
+		fit: map[git.OID][]string{}, pins: map[git.OID]int{}, stockPins: map[string]int{}, worn: make(chan struct{}, 1),
 	}
 }
 

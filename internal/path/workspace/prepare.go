@@ -106,7 +106,12 @@ func (m *Manager) replace(ctx context.Context, spec Spec, fill func(path string)
 
 // Remove takes a workspace away with all that is in it; absence is success. Checkpoints stay.
 func (m *Manager) Remove(ctx context.Context, change id.Change) error {
-	return m.discard(ctx, m.home(change))
+	err := m.discard(ctx, m.home(change))
+	select {
+	case m.worn <- struct{}{}:
+	default: // it was said already
+	}
+	return err
 }
 
 // discard removes a workspace's folder in such a way that a crash leaves no half of it under its name.
@@ -281,9 +286,15 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 	return w
 }
 
-// make makes a workspace at path, whose leftovers it removes first. Its layer stays until release is called:
+// make makes a workspace at path, whose leftovers it removes first. Its layer and its base stay until release is called:
 // not before the workspace has its name.
 func (m *Manager) make(ctx context.Context, spec Spec, path string) (release func(), err error) {
+	leave := m.pin(spec.Base)
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
 	host, err := m.Repository(ctx, spec.Project, spec.Base)
 	if err != nil {
 		return nil, err
@@ -292,10 +303,15 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 	if err != nil {
 		return nil, err
 	}
-	layer, release, err := m.Layer(ctx, host, tree, spec.Base)
+	layer, drop, err := m.Layer(ctx, host, tree, spec.Base)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			drop()
+		}
+	}()
 	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: []string{viewObjects(host, spec.Base)}, Setup: spec.Setup}
 	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" && old.Base == spec.Base { // made anew, it shows what it showed
 		r.Setup = old.Setup
@@ -307,11 +323,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 		}
 		return m.toy(gitDir, host, spec, spec.Base)
 	})
-	if err != nil {
-		release()
-		return nil, err
-	}
-	return release, nil
+	return func() { drop(); leave() }, err
 }
 
 // on says which layer a workspace stands on.

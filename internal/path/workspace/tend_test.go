@@ -1,0 +1,212 @@
+package workspace_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/workspace"
+	wt "sallyport/internal/path/workspace/workspacetest"
+)
+
+// put makes a checkpoint on a commit, in a pack of its own.
+func put(t *testing.T, host git.Dir, n int, on git.OID) git.OID {
+	t.Helper()
+	made, err := host.Import(t.Context(), "test:import", git.Import{
+		Ref: fmt.Sprintf("refs/sallyport/chg-%08d/checkpoints/1", n), From: on, Parents: []git.OID{on},
+		Writes: []git.Write{{Path: "own", Mode: git.File, Data: workspace.Text(fmt.Sprint("written by ", n))}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.OID
+}
+
+func files(t *testing.T, pattern ...string) int {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(pattern...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found)
+}
+
+func TestPacksOfTheHostBecomeFewAndHoldWhatTheyHeld(t *testing.T) {
+	p, first := wt.Project(t, base)
+	m := manager(t)
+	m.Bound(4)
+	host, err := m.Repository(t.Context(), p, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []git.OID
+	for n := range 5 {
+		made = append(made, put(t, host, n, first))
+	}
+	loose := wt.Git(t, host.Path, "commit-tree", "-m", "that no ref names", string(first)+"^{tree}")
+	held, err := filepath.Glob(filepath.Join(host.Path, "objects/pack/*.pack"))
+	if err != nil || len(held) != 5 {
+		t.Fatalf("%d packs, %v", len(held), err)
+	}
+	keep := strings.TrimSuffix(held[0], ".pack") + ".keep" // an import is about to name it
+	if err := os.WriteFile(keep, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Tend(t.Context()); err != nil || files(t, host.Path, "objects/pack/*.pack") != 5 {
+		t.Fatalf("four packs and one that is kept became others, %v", err)
+	}
+	made = append(made, put(t, host, 5, first))
+	if err := m.Tend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := files(t, host.Path, "objects/pack/*.pack"); n != 2 {
+		t.Errorf("%d packs are left", n)
+	}
+	if n := files(t, host.Path, "objects/??/*"); n != 0 {
+		t.Errorf("%d loose objects are left", n)
+	}
+	if _, err := os.Stat(held[0]); err != nil {
+		t.Errorf("a pack that an import is about to name is gone: %v", err)
+	}
+	for _, c := range append(made, git.OID(loose)) {
+		whole(t, host.Path, c)
+	}
+}
+
+func TestPowerLostWhilePacksBecomeFewLosesNoObject(t *testing.T) {
+	p, first := wt.Project(t, base)
+	seen := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
+		root := filepath.Join(t.TempDir(), "state")
+		host, err := workspace.New(workspace.Config{Root: root}).Repository(t.Context(), p, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made []git.OID
+		for n := range 3 {
+			made = append(made, put(t, host, n, first))
+		}
+		weak := workspace.New(workspace.Config{Root: root, Ops: c.Ops()})
+		weak.Bound(2)
+		if _, err := disktest.Run(func() error { return weak.Tend(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range made {
+			whole(t, host.Path, c)
+		}
+		m := workspace.New(workspace.Config{Root: root})
+		m.Bound(2)
+		if err := m.Tend(t.Context()); err != nil || files(t, host.Path, "objects/pack/*.pack") > 2 {
+			t.Errorf("%d packs are left, %v", files(t, host.Path, "objects/pack/*.pack"), err)
+		}
+		for _, c := range made {
+			whole(t, host.Path, c)
+		}
+	})
+	for _, op := range []string{"repository:merge", "repository:sync", "repository:drop", "repository:loose"} {
+		if !slices.Contains(seen, op) {
+			t.Errorf("no %s among %q", op, seen)
+		}
+	}
+}
+
+func TestBasesThatAnotherReachesAreLetGoOnceThereAreMany(t *testing.T) {
+	p, first := wt.Project(t, base)
+	m := manager(t)
+	m.Bound(3)
+	commits(t, p, 8)
+	all := strings.Fields(wt.Git(t, p.Top, "rev-list", "--reverse", "HEAD"))
+	spec := workspace.Spec{Change: change, Project: p, Base: git.OID(all[2]), Branch: "main", Owner: wt.Self()}
+	if _, err := m.Prepare(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	wt.Git(t, p.Top, "checkout", "-q", "-b", "side", string(first))
+	side := commits(t, p, 1)
+	host, err := m.Repository(t.Context(), p, side)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, head := range all {
+		if _, err := m.Repository(t.Context(), p, git.OID(head)); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(time.Duration(i-20) * time.Hour)
+		if err := os.Chtimes(filepath.Join(host.Path, "bases/views", head), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Tend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left := map[string]bool{}
+	entries, err := os.ReadDir(filepath.Join(host.Path, "bases/views"))
+	for _, e := range entries {
+		left[e.Name()] = true
+	}
+	want := []string{string(side), all[2], all[7], all[8]} // a line of its own, one that is shown, the last used
+	if slices.Sort(want); err != nil || !slices.Equal(slices.Sorted(maps.Keys(left)), want) {
+		t.Errorf("left %q, want %q, %v", slices.Sorted(maps.Keys(left)), want, err)
+	}
+	for _, c := range append(all, string(side)) {
+		whole(t, host.Path, git.OID(c))
+	}
+	whole(t, filepath.Join(host.Path, "bases"), git.OID(all[8]))
+}
+
+// A base whose packs went into those of a later one is whole again once the later one is gone.
+func TestABaseOutlivesTheOneThatGrewFromIt(t *testing.T) {
+	p, first := wt.Project(t, base)
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Cache: workspace.Cache{Keep: time.Nanosecond}})
+	var all []git.OID
+	for range 4 {
+		all = append(all, commits(t, p, 1))
+		if err := m.Keep(t.Context(), p, id.Change(fmt.Sprintf("chg-%08d", len(all))), all[len(all)-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := m.Host(p)
+	for i, c := range all[2:] {
+		wt.Git(t, host.Path, "update-ref", "-d", workspace.BaseRef(id.Change(fmt.Sprintf("chg-%08d", i+3))))
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(filepath.Join(host.Path, "bases/views", string(c)), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.TrimBases(t.Context(), host); err != nil {
+		t.Fatal(err)
+	}
+	if n := files(t, host.Path, "bases/views", string(all[3])); n != 0 {
+		t.Error("the later base is still held")
+	}
+	for _, c := range append(all[:2:2], first) {
+		whole(t, host.Path, c)
+	}
+}
+
+func TestLayersOfAProjectThatNothingNeedsAreFew(t *testing.T) {
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
+	m.Bound(2)
+	h := newHistory(t)
+	all := many(30)
+	for i := range 9 {
+		all["new"] = fmt.Sprint(i)
+		c := fmt.Sprintf("chg-%08d", i)
+		h.prepare(m, c, h.commit(all))
+		if err := m.Remove(t.Context(), id.Change(c)); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Tend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(layers(t, m)); n > 6 {
+			t.Fatalf("%d layers after %d bases", n, i)
+		}
+	}
+}
