@@ -64,7 +64,7 @@ func (c *Controller) startsFrom(ctx context.Context, row store.Change) (git.OID,
 	if !r.IncludeDirty {
 		return head, nil
 	}
-	converts, err := conversion.Read(ctx, r.Project, c.configHome(row))
+	converts, err := conversion.Read(ctx, r.Project, row.Request.ConfigHome())
 	if err != nil {
 		return "", err
 	}

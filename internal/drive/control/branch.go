@@ -9,8 +9,6 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/path/landing"
-	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
@@ -47,17 +45,13 @@ func (c *Controller) Branch(ctx context.Context, change id.Change, name string, 
 		return Branched{}, err
 	}
 
-	who, _ := c.person(ctx, row)
-	m := landing.Message{Change: change, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text}
-	if row.Request.Kind == request.Edit {
-		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
-			return Branched{}, err
-		}
+	says, err := c.commits.Branch(ctx, row, *p)
+	if err != nil {
+		return Branched{}, err
 	}
-	says := c.sealed(who, worded(m, row.Request.Kind, row.Request.Message), p.At)
 	made, err := host.Import(ctx, "branch:commit", git.Import{
 		Ref: workspace.RefRoot(change) + "branch", From: p.Commit, Parents: []git.OID{p.Base},
-		Message: says.message, Author: says.author, Committer: says.committer,
+		Message: says.Message, Author: says.Author, Committer: says.Committer,
 	})
 	if err != nil {
 		return Branched{}, fmt.Errorf("make the commit of the branch: %w", err)

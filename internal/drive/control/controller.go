@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
@@ -91,10 +92,11 @@ type Judging struct {
 // Controller moves changes. Run must be running for anything to happen by itself.
 type Controller struct {
 	Parts
-	guard  guard.Guard
-	holder string // of this daemon's life
-	feed   *feed
-	wake   chan struct{}
+	guard   guard.Guard
+	commits commit.Writer
+	holder  string // of this daemon's life
+	feed    *feed
+	wake    chan struct{}
 
 	mu       sync.Mutex
 	cancels  map[id.Change]context.CancelCauseFunc
@@ -119,6 +121,7 @@ func New(p Parts) *Controller {
 	return &Controller{
 		Parts:    p,
 		guard:    guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
+		commits:  commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
 		holder:   string(id.NewSession("daemon")),
 		feed:     newFeed(p.Secrets.Redact),
 		wake:     make(chan struct{}, 1),

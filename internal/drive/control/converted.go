@@ -15,7 +15,7 @@ import (
 // fit refuses, by name, a commit that cannot be worked on, and returns what converts files there.
 func (c *Controller) fit(ctx context.Context, row store.Change, head git.OID) ([]string, error) {
 	project := row.Request.Project
-	settings, err := conversion.Read(ctx, project, c.configHome(row))
+	settings, err := conversion.Read(ctx, project, row.Request.ConfigHome())
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (c *Controller) fit(ctx context.Context, row store.Change, head git.OID) ([
 
 // dirty names the uncommitted paths of who asks.
 func (c *Controller) dirty(ctx context.Context, r request.Request) ([]string, error) {
-	converts, err := conversion.Read(ctx, r.Project, c.configHome(store.Change{Request: r}))
+	converts, err := conversion.Read(ctx, r.Project, r.ConfigHome())
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (c *Controller) loading(row store.Change, base git.OID) checkpoint.Loading 
 		if err != nil || len(edits) == 0 {
 			return violations, err
 		}
-		settings, err := conversion.Read(ctx, row.Request.Project, c.configHome(row))
+		settings, err := conversion.Read(ctx, row.Request.Project, row.Request.ConfigHome())
 		var refused []conversion.Refusal
 		if err == nil {
 			refused, err = settings.Judge(ctx, host, base, edits, conversion.Propose)

@@ -405,14 +405,14 @@ func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Pro
 		return landing.Order{}, fmt.Errorf("%s is to be landed without an approval of %.12s", row.ID, p.Digest)
 	}
 	r := row.Request
-	made, err := c.commit(ctx, row, p, yes)
+	made, err := c.commits.Land(ctx, row, p, yes)
 	if err != nil {
 		return landing.Order{}, err
 	}
 	return landing.Order{
 		Change: row.ID, Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, New: r.From != "",
-		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.author, Committer: made.committer, Signing: made.signing,
-		Message: made.message, Home: c.configHome(row),
+		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.Author, Committer: made.Committer, Signing: made.Signing,
+		Message: made.Message, Home: row.Request.ConfigHome(),
 	}, nil
 }
 

@@ -92,7 +92,7 @@ func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OI
 	}
 	var named []git.Named
 	if row.Request.Kind != request.Revert { // nothing in the configuration may hold what goes back
-		if named, err = row.Request.Project.Named(ctx, c.configHome(row)); err != nil {
+		if named, err = row.Request.Project.Named(ctx, row.Request.ConfigHome()); err != nil {
 			return offer{}, err
 		}
 	}
@@ -208,7 +208,7 @@ func (c *Controller) propose(ctx context.Context, row store.Change, o offer, res
 	if p.Card.Then, err = c.foretold(ctx, row, p); err != nil {
 		return p, err
 	}
-	if err := c.titled(ctx, row, o, &p.Card); err != nil {
+	if err := c.commits.Foretell(ctx, row, o.host, o.base, o.judging.Subject, &p.Card); err != nil {
 		return p, err
 	}
 	err = c.DB.Read(ctx, func(tx store.Tx) error {

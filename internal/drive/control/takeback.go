@@ -149,13 +149,13 @@ func (c *Controller) inverse(ctx context.Context, row store.Change, t trial.Tria
 	if err != nil {
 		return landing.Landing{}, err
 	}
-	made, err := c.commitBack(ctx, row, t, tried)
+	made, err := c.commits.TakeBack(ctx, row, t, tried)
 	if err != nil {
 		return landing.Landing{}, err
 	}
 	return c.Lander.Compute(ctx, landing.Order{
 		Landing: id.NewLanding(), Change: row.ID, Project: tried.Project, Branch: tried.Branch, WorkTree: site.CheckedOut,
-		Back: true, Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.author, Committer: made.committer, Message: made.message,
+		Back: true, Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.Author, Committer: made.Committer, Message: made.Message,
 	})
 }
 

@@ -25,7 +25,7 @@ func (u *unseen) Unwrap() error { return u.why }
 // resultMarks computes the marks of the proposed tree, and those that a change has only on the tree that it results in: of a
 // repository whose halves come from both sides, and of a name that looks like one that is new on the branch.
 func (c *Controller) resultMarks(ctx context.Context, row store.Change, u *unchecked) (fresh, proposed []policy.Mark, err error) {
-	named, err := row.Request.Project.Named(ctx, c.configHome(row))
+	named, err := row.Request.Project.Named(ctx, row.Request.ConfigHome())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -80,3 +80,12 @@ const (
 	TimeoutDefault  = time.Hour
 	TimeoutMax      = 24 * time.Hour
 )
+
+// ConfigHome is the home folder whose git configuration counts; "" = that of the repository's owner. Who asks for another's
+// repository has not their configuration.
+func (r Request) ConfigHome() string {
+	if r.By.UID == int(r.Project.UID) {
+		return r.Home
+	}
+	return ""
+}

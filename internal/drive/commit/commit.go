@@ -1,4 +1,5 @@
-package control
+// Package commit says who the commits that land are by, what they say, and how they are signed.
+package commit
 
 import (
 	"cmp"
@@ -10,32 +11,47 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
+	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
 )
 
-// made is who a commit is by, and what it says.
-type made struct {
-	author, committer git.Signature
-	message           string
-	signing           *git.Signing // nil = it is not signed
+// Commit is who a commit is by, and what it says.
+type Commit struct {
+	Author, Committer git.Signature
+	Message           string
+	Signing           *git.Signing // nil = it is not signed
 }
 
-// titled says on a card how the commit will read and who it will be by.
-func (c *Controller) titled(ctx context.Context, row store.Change, o offer, card *proposal.Card) error {
-	subject, err := c.subject(ctx, row, o.host, o.base, o.judging.Subject)
+// Writer writes what commits say.
+type Writer struct {
+	DB         store.DB
+	Workspaces *workspace.Manager
+	Home       string        // a home of groups, if its own repository is one
+	Author     git.Signature // where the repository's configuration names nobody; its At is ignored
+	Ops        disk.Ops
+	Secrets    *secret.Scanner
+}
+
+// Foretell says on a card how the commit upon base will read and who it will be by. What its subject is made of is template: words
+// with {request} in them; "" = the request's first line.
+func (w Writer) Foretell(ctx context.Context, row store.Change, host git.Dir, base git.OID, template string, card *proposal.Card) error {
+	subject, err := w.subject(ctx, row, host, base, template)
 	if err != nil {
 		return err
 	}
-	who, note := c.person(ctx, row)
-	signed := c.signable(ctx, row, who)
-	card.Subject = c.Secrets.Redact(subject)
+	who, note := w.person(ctx, row)
+	signed := w.signable(ctx, row, who)
+	card.Subject = w.Secrets.Redact(subject)
 	card.CommitBy = "by " + who.Author.Address()
 	if who.Committer.Address() != who.Author.Address() {
 		card.CommitBy += ", committed by " + who.Committer.Address()
@@ -43,20 +59,20 @@ func (c *Controller) titled(ctx context.Context, row store.Change, o offer, card
 	if note != "" {
 		card.CommitBy += ", " + note
 	}
-	card.CommitBy = c.Secrets.Redact(card.CommitBy + signed)
+	card.CommitBy = w.Secrets.Redact(card.CommitBy + signed)
 	return nil
 }
 
 // signable says for a card how the commit will be signed, or what stands in the way: it is tried now, so that nobody finds out after
 // their yes. Nothing is said where commits are not signed.
-func (c *Controller) signable(ctx context.Context, row store.Change, who git.Person) string {
+func (w Writer) signable(ctx context.Context, row store.Change, who git.Person) string {
 	r := row.Request
-	s, err := r.Project.Signing(ctx, c.configHome(row))
+	s, err := r.Project.Signing(ctx, row.Request.ConfigHome())
 	if err == nil && s == nil {
 		return ""
 	}
 	if err == nil {
-		err = r.Project.TrySigning(ctx, c.Ops, *s, who)
+		err = r.Project.TrySigning(ctx, w.Ops, *s, who)
 	}
 	if err != nil {
 		return fmt.Sprintf("; IT CANNOT BE SIGNED, though commit.gpgsign wants it: %v. To land it unsigned: sallyport approve %s --unsigned",
@@ -66,30 +82,21 @@ func (c *Controller) signable(ctx context.Context, row store.Change, who git.Per
 }
 
 // signing is how an approved commit is signed: nil if commits are not, or if who approved it lets it land unsigned.
-func (c *Controller) signing(ctx context.Context, row store.Change, yes approval.Approval) (*git.Signing, error) {
+func (w Writer) signing(ctx context.Context, row store.Change, yes approval.Approval) (*git.Signing, error) {
 	if yes.Unsigned {
 		return nil, nil
 	}
-	s, err := row.Request.Project.Signing(ctx, c.configHome(row))
+	s, err := row.Request.Project.Signing(ctx, row.Request.ConfigHome())
 	if err != nil {
 		err = landing.Unsignable(row.ID, err)
 	}
 	return s, err
 }
 
-// configHome is the home folder whose git configuration counts; "" = that of the repository's owner. Who asks for another's
-// repository has not their configuration.
-func (c *Controller) configHome(row store.Change) string {
-	if row.Request.By.UID == int(row.Request.Project.UID) {
-		return row.Request.Home
-	}
-	return ""
-}
-
 // person is who commits in a row's repository; note says why that is not what its configuration says. A configuration that cannot be
 // read holds nothing up: the home's own name stands in, as it does where nobody is named.
-func (c *Controller) person(ctx context.Context, row store.Change) (who git.Person, note string) {
-	who, err := row.Request.Project.Person(ctx, c.configHome(row))
+func (w Writer) person(ctx context.Context, row store.Change) (who git.Person, note string) {
+	who, err := row.Request.Project.Person(ctx, row.Request.ConfigHome())
 	switch {
 	case err != nil:
 		who, note = git.Person{}, "because git config cannot be read: "+err.Error()
@@ -98,7 +105,7 @@ func (c *Controller) person(ctx context.Context, row store.Change) (who git.Pers
 	}
 	for _, s := range []*git.Signature{&who.Author, &who.Committer} {
 		if s.Name == "" {
-			*s = c.Settings.Author
+			*s = w.Author
 		}
 	}
 	return who, note
@@ -106,9 +113,9 @@ func (c *Controller) person(ctx context.Context, row store.Change) (who git.Pers
 
 // subject is a commit's first line: of what the person had it say with their request, or what the template makes of the request's, or Revert and what is undone. In a home of groups it is
 // what SM-103 and SM-139 say.
-func (c *Controller) subject(ctx context.Context, row store.Change, host git.Dir, base git.OID, template string) (string, error) {
+func (w Writer) subject(ctx context.Context, row store.Change, host git.Dir, base git.OID, template string) (string, error) {
 	r := row.Request
-	grouped, err := c.grouped(ctx, row, host, base)
+	grouped, err := w.grouped(ctx, row, host, base)
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +127,7 @@ func (c *Controller) subject(ctx context.Context, row store.Change, host git.Dir
 	case grouped:
 		return landing.Swap(row.ID, landing.Subject(r.Text)), nil
 	case r.Kind == request.Revert:
-		undone, ok, err := c.landing(ctx, r.Reverts)
+		undone, ok, err := w.landing(ctx, r.Reverts)
 		if err == nil && !ok {
 			err = fmt.Errorf("%s has not landed, so there is nothing to roll back", r.Reverts)
 		}
@@ -133,8 +140,8 @@ func (c *Controller) subject(ctx context.Context, row store.Change, host git.Dir
 }
 
 // grouped reports whether a repository is a home of groups, whose commits have words of their own: a folder groups is tracked there.
-func (c *Controller) grouped(ctx context.Context, row store.Change, host git.Dir, base git.OID) (bool, error) {
-	if row.Request.Project.Top != c.Home {
+func (w Writer) grouped(ctx context.Context, row store.Change, host git.Dir, base git.OID) (bool, error) {
+	if row.Request.Project.Top != w.Home {
 		return false, nil
 	}
 	found, err := host.Lookup(ctx, base, []string{"groups"})
@@ -146,29 +153,42 @@ func subjectOf(l landing.Landing) string {
 	return subject
 }
 
-// commit is the commit of an approved proposal. What was typed at the card stands in place of what the card shows.
-func (c *Controller) commit(ctx context.Context, row store.Change, p proposal.Proposal, yes approval.Approval) (made, error) {
-	who, _ := c.person(ctx, row)
+// Land is the commit of an approved proposal. What was typed at the card stands in place of what the card shows.
+func (w Writer) Land(ctx context.Context, row store.Change, p proposal.Proposal, yes approval.Approval) (Commit, error) {
+	who, _ := w.person(ctx, row)
 	m := landing.Message{
 		Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text,
 		Approver: approver(row, who, *yes.By), Unasked: yes.Via == approval.ViaFlag,
 	}
 	if row.Request.Kind == request.Revert {
-		undone, _, err := c.landing(ctx, row.Request.Reverts)
+		undone, _, err := w.landing(ctx, row.Request.Reverts)
 		if err != nil {
-			return made{}, err
+			return Commit{}, err
 		}
 		m.Body = goingBack(undone, row.Request.Reason)
 	} else {
 		var err error
-		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
-			return made{}, err
+		if m.CoAuthor, err = w.coAuthor(ctx, row); err != nil {
+			return Commit{}, err
 		}
 	}
-	sealed := c.sealed(who, worded(m, row.Request.Kind, cmp.Or(yes.Message, row.Request.Message)), *yes.At)
+	sealed := w.seal(who, worded(m, row.Request.Kind, cmp.Or(yes.Message, row.Request.Message)), *yes.At)
 	var err error
-	sealed.signing, err = c.signing(ctx, row, yes)
+	sealed.Signing, err = w.signing(ctx, row, yes)
 	return sealed, err
+}
+
+// Branch is the commit of a branch that a person asked for, of what was offered last.
+func (w Writer) Branch(ctx context.Context, row store.Change, p proposal.Proposal) (Commit, error) {
+	who, _ := w.person(ctx, row)
+	m := landing.Message{Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text}
+	if row.Request.Kind == request.Edit {
+		var err error
+		if m.CoAuthor, err = w.coAuthor(ctx, row); err != nil {
+			return Commit{}, err
+		}
+	}
+	return w.seal(who, worded(m, row.Request.Kind, row.Request.Message), p.At), nil
 }
 
 // worded is a message with what a person has it say, "" = what it says.
@@ -195,19 +215,19 @@ func subjectIn(text string) string {
 	return strings.Join(strings.Fields(first), " ")
 }
 
-// commitBack is the commit that takes back what is on trial.
-func (c *Controller) commitBack(ctx context.Context, row store.Change, t trial.Trial, tried landing.Landing) (made, error) {
-	who, _ := c.person(ctx, row)
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
+// TakeBack is the commit that takes back what is on trial.
+func (w Writer) TakeBack(ctx context.Context, row store.Change, t trial.Trial, tried landing.Landing) (Commit, error) {
+	who, _ := w.person(ctx, row)
+	host, err := w.Workspaces.Repository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
 	if err != nil {
-		return made{}, err
+		return Commit{}, err
 	}
-	grouped, err := c.grouped(ctx, row, host, tried.NewCommit)
+	grouped, err := w.grouped(ctx, row, host, tried.NewCommit)
 	if err != nil {
-		return made{}, err
+		return Commit{}, err
 	}
 	m := landing.Message{Change: row.ID, Subject: landing.Reverting(subjectOf(tried)), Body: goingBack(tried, t.Reason)}
-	if s, err := row.Request.Project.Signing(ctx, c.configHome(row)); err != nil || s != nil {
+	if s, err := row.Request.Project.Signing(ctx, row.Request.ConfigHome()); err != nil || s != nil {
 		m.Body += "\n\nThis commit is not signed: a rollback does not wait for a key."
 	}
 	if grouped {
@@ -216,7 +236,7 @@ func (c *Controller) commitBack(ctx context.Context, row store.Change, t trial.T
 	if t.By.Kind != audit.Host.Kind {
 		m.Approver = approver(row, who, *t.By)
 	}
-	return c.sealed(who, m, *t.At), nil
+	return w.seal(who, m, *t.At), nil
 }
 
 // goingBack is the body of a commit that takes back another, and why.
@@ -224,10 +244,10 @@ func goingBack(undone landing.Landing, reason string) string {
 	return fmt.Sprintf("This reverts commit %s.\n\n%s", undone.NewCommit, reason)
 }
 
-// sealed dates a commit and takes secrets out of what it says.
-func (c *Controller) sealed(who git.Person, m landing.Message, at time.Time) made {
+// seal dates a commit and takes secrets out of what it says.
+func (w Writer) seal(who git.Person, m landing.Message, at time.Time) Commit {
 	who.Author.At, who.Committer.At = at, at
-	return made{author: who.Author, committer: who.Committer, message: c.Secrets.Redact(m.String())}
+	return Commit{Author: who.Author, Committer: who.Committer, Message: w.Secrets.Redact(m.String())}
 }
 
 // approver names who said yes, by the name and address that they commit with where that is known.
@@ -242,7 +262,7 @@ func approver(row store.Change, who git.Person, by audit.Actor) string {
 const agentAddress = "@agents.invalid"
 
 // coAuthor names the agent that made a change, and the models that it used.
-func (c *Controller) coAuthor(ctx context.Context, row store.Change) (string, error) {
+func (w Writer) coAuthor(ctx context.Context, row store.Change) (string, error) {
 	r := row.Request
 	name, _, _ := strings.Cut(r.Agent, ":") // acp:COMMAND
 	shown := name
@@ -252,7 +272,7 @@ func (c *Controller) coAuthor(ctx context.Context, row store.Change) (string, er
 	case !agent.Named(r.Agent) && len(r.Argv) > 0:
 		shown = path.Base(r.Argv[0])
 	}
-	models, err := c.models(ctx, row)
+	models, err := w.models(ctx, row)
 	if err != nil {
 		return "", err
 	}
@@ -263,9 +283,9 @@ func (c *Controller) coAuthor(ctx context.Context, row store.Change) (string, er
 }
 
 // models are those that a change has asked, as their endpoints call them, or else the one that was wished for.
-func (c *Controller) models(ctx context.Context, row store.Change) (string, error) {
+func (w Writer) models(ctx context.Context, row store.Change) (string, error) {
 	var names []string
-	err := c.DB.Read(ctx, func(tx store.Tx) error {
+	err := w.DB.Read(ctx, func(tx store.Tx) error {
 		uses, err := tx.Uses(ctx, row.ID)
 		for _, u := range uses {
 			if u.Model != "" && !slices.Contains(names, u.Model) {
@@ -281,4 +301,13 @@ func (c *Controller) models(ctx context.Context, row store.Change) (string, erro
 		names = []string{row.Request.Model}
 	}
 	return strings.Join(names, ", "), nil
+}
+
+// landing returns a change's latest journal row.
+func (w Writer) landing(ctx context.Context, change id.Change) (l landing.Landing, ok bool, err error) {
+	err = w.DB.Read(ctx, func(tx store.Tx) error {
+		l, ok, err = tx.LandingOf(ctx, change)
+		return err
+	})
+	return l, ok, err
 }
