@@ -180,7 +180,12 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	}
 	d.control = control.New(d.parts(owner, report, state))
 	d.steward = storage.New(d.storageParts(owner, state))
-	d.server = socket.New(socket.Options{Verbs: d.control, Host: d, Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Secrets: d.secrets.plain, Scan: d.secrets, Storage: d.steward, Targets: d.targets, Agents: d})
+	d.server = socket.New(socket.Options{
+		Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d,
+		Requests: d.control, Changes: d.control, Courses: d.control, Trials: d.control, Work: d.control, Sessions: d.control,
+		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control,
+		Storage: d.steward, Agents: d, Targets: d.targets, Scan: d.secrets, Secrets: d.secrets.plain,
+	})
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // mend breaks two rules beside honest work, and does nothing more before it is told so. Then it says what it finds, mends what
@@ -102,7 +103,7 @@ func told(t *testing.T, more string, all ...meeting) {
 	c := w.start(t)
 	ids := make([]string, len(all))
 	for i, m := range all {
-		ch, err := c.Run(t.Context(), api.Run{
+		ch, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{
 			Dir: w.repo, Text: m.name, Agent: "command", Argv: []string{w.bin, "agent", "mend", "both"}, Messages: true, Strategy: m.strategy,
 			Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later",
 		})
@@ -114,7 +115,7 @@ func told(t *testing.T, more string, all ...meeting) {
 	for i, m := range all {
 		t.Run(m.name, func(t *testing.T) {
 			at := rest(t, c, ids[i], nil)
-			d, err := c.Show(t.Context(), at.ID)
+			d, err := client.Call(t.Context(), c, api.ChangeShow, at.ID)
 			if err != nil || at.State != api.AwaitingApproval || len(d.Sessions) != 1 || len(d.Checkpoints) < 2 {
 				t.Fatalf("%v: %s (%s), %d sessions, %d checkpoints\n%s\n%s", err, at.State, at.Reason, len(d.Sessions), len(d.Checkpoints), transcript(t, c, at.ID), w.said())
 			}
@@ -133,7 +134,7 @@ func told(t *testing.T, more string, all ...meeting) {
 			if !strings.Contains(said, strings.Trim(string(quoted), `"`)) {
 				t.Errorf("it did not find %s: %s", quoted, said)
 			}
-			entries, err := c.Audit(t.Context(), at.ID, 0, 1000)
+			entries, err := client.Call(t.Context(), c, api.AuditList, api.Entries{Change: at.ID, Limit: 1000})
 			if err != nil || !slices.ContainsFunc(entries, func(e api.Entry) bool { return e.Verb == "told and acknowledged" }) {
 				t.Errorf("the audit says nothing of what it was told: %v", err)
 			}
@@ -215,7 +216,7 @@ func TestGoingBackUnderARunningAgentIsByteExact(t *testing.T) {
 		}
 	}
 	c := w.start(t)
-	ch, err := c.Run(t.Context(), api.Run{
+	ch, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{
 		Dir: w.repo, Text: "turn", Agent: "command", Argv: []string{w.bin, "agent", "turn", gate}, Shares: []string{gate},
 		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later",
 	})
@@ -225,7 +226,7 @@ func TestGoingBackUnderARunningAgentIsByteExact(t *testing.T) {
 	says := func(what string) {
 		t.Helper()
 		await(t, "the agent to say "+what, func() (bool, error) {
-			d, err := c.Show(t.Context(), ch.ID)
+			d, err := client.Call(t.Context(), c, api.ChangeShow, ch.ID)
 			if err != nil || d.Change.State != api.Working || len(d.Sessions) == 0 {
 				return api.Final(d.Change.State), err
 			}
@@ -234,7 +235,7 @@ func TestGoingBackUnderARunningAgentIsByteExact(t *testing.T) {
 	}
 	take := func() (cp api.Checkpoint) {
 		t.Helper()
-		err := watchedBy(t, func() (err error) { cp, err = c.CheckpointNow(t.Context(), ch.ID); return err })
+		err := watchedBy(t, func() (err error) { cp, err = client.Call(t.Context(), c, api.CheckpointTake, ch.ID); return err })
 		if err != nil || cp.Status != "valid" {
 			t.Fatalf("%+v, %v\n%s", cp, err, w.said())
 		}
@@ -250,7 +251,7 @@ func TestGoingBackUnderARunningAgentIsByteExact(t *testing.T) {
 	}
 	at := 6
 	for _, to := range []api.Checkpoint{stages[1], stages[3], stages[0]} {
-		back, err := c.Restore(t.Context(), to.ID)
+		back, err := client.Call(t.Context(), c, api.CheckpointRestore, to.ID)
 		if err != nil || back.Tree != to.Tree || back.Status != "valid" {
 			t.Fatalf("restored to %s: %+v, %v\n%s", to.ID, back, err, w.said())
 		}
@@ -275,7 +276,7 @@ func TestGoingBackUnderARunningAgentIsByteExact(t *testing.T) {
 	if rested := rest(t, c, ch.ID, nil); rested.State != api.AwaitingApproval {
 		t.Errorf("it is %s: %s", rested.State, rested.Reason)
 	}
-	if d, err := c.Show(t.Context(), ch.ID); err != nil || len(d.Sessions) != 1 {
+	if d, err := client.Call(t.Context(), c, api.ChangeShow, ch.ID); err != nil || len(d.Sessions) != 1 {
 		t.Errorf("%v: the agent was started %d times", err, len(d.Sessions))
 	}
 	w.truthful(t, c)

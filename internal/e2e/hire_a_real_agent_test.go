@@ -116,7 +116,7 @@ func live(t *testing.T, r real) {
 func (s *stage) ask(t *testing.T, c *client.Client, text string, script ...modeltest.Turn) api.Change {
 	t.Helper()
 	s.server.Converse(text, script...)
-	ch, err := c.Run(t.Context(), api.Run{
+	ch, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{
 		Dir: s.repo, Text: text, Agent: s.name, Model: s.model, Path: s.path, Home: os.Getenv("HOME"), Approve: "later",
 		Keys: api.Keys{s.where.Keys[0]: api.Key(s.key)}, Bases: map[string]string{s.where.Bases[0]: s.server.URL + s.base},
 	})
@@ -130,7 +130,7 @@ func (s *stage) ask(t *testing.T, c *client.Client, text string, script ...model
 func (s *stage) offered(t *testing.T, c *client.Client, id string) api.Detail {
 	t.Helper()
 	at := rest(t, c, id, nil)
-	d, err := c.Show(t.Context(), id)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, id)
 	if err != nil || at.State != api.AwaitingApproval {
 		t.Fatalf("%v: %s: %s\n%s\n%s", err, at.State, at.Reason, transcript(t, c, id), s.said())
 	}
@@ -235,15 +235,15 @@ func (s *stage) paused(t *testing.T, c *client.Client) {
 	gate := modeltest.NewGate()
 	ch := s.ask(t, c, "Stand still", modeltest.Turn{Text: "I write it now.", Calls: []modeltest.Call{modeltest.Write(sandbox.Mountpoint+"/stood.txt", "went on\n")}, Middle: gate}, modeltest.Say("It stood."))
 	s.reached(t, c, ch.ID, gate)
-	if err := c.Pause(t.Context(), ch.ID, "a look"); err != nil {
+	if err := client.Do(t.Context(), c, api.ChangePause, api.Reason{Of: ch.ID, Reason: "a look"}); err != nil {
 		t.Fatal(err)
 	}
 	gate.Open()
-	cp, err := c.CheckpointNow(t.Context(), ch.ID)
+	cp, err := client.Call(t.Context(), c, api.CheckpointTake, ch.ID)
 	if err != nil || slices.Contains(cp.Files, "stood.txt") {
 		t.Errorf("while it was paused: %+v, %v", cp, err)
 	}
-	if err := c.Resume(t.Context(), ch.ID); err != nil {
+	if err := client.Do(t.Context(), c, api.ChangeResume, ch.ID); err != nil {
 		t.Fatal(err)
 	}
 	s.offered(t, c, ch.ID)
@@ -285,7 +285,7 @@ func (s *stage) killed(t *testing.T, c *client.Client, d *doomed) *client.Client
 	}
 	d.end(t, s.place)
 	c = s.start(t)
-	if err := c.GiveKeys(t.Context(), ch.ID, api.Keys{s.where.Keys[0]: api.Key(s.key)}); err != nil {
+	if err := client.Do(t.Context(), c, api.KeyGive, api.GiveKeys{Of: ch.ID, Keys: api.Keys{s.where.Keys[0]: api.Key(s.key)}}); err != nil {
 		t.Logf("it needs no key: %v", err)
 	}
 	s.offered(t, c, ch.ID)

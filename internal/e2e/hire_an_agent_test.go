@@ -25,7 +25,7 @@ func atModel(url string) map[string]string {
 
 // hire asks for a change by the api agent.
 func (p *place) hire(ctx context.Context, c *client.Client, text string, keys api.Keys) (api.Change, error) {
-	return c.Run(ctx, api.Run{Dir: p.repo, Text: text, Agent: "api", Keys: keys, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later"})
+	return client.Call(ctx, c, api.ChangeRun, api.Run{Dir: p.repo, Text: text, Agent: "api", Keys: keys, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later"})
 }
 
 // holding names every file below dir that holds a text.
@@ -63,7 +63,7 @@ func TestAKeyIsHandedOverUsedOutsideAndForgotten(t *testing.T) {
 	w.configure(t, atModel(model.URL))
 	d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home})
 	c := d.client(t, w.place)
-	want, err := c.Wanted(t.Context(), "api", w.repo, "")
+	want, err := client.Call(t.Context(), c, api.KeyWanted, api.WhoWants{Agent: "api", Dir: w.repo})
 	if err != nil || strings.Join(want.Keys, " ") != "ANTHROPIC_API_KEY" || !want.Held || len(want.Bases) != 0 {
 		t.Fatalf("it wants %+v, %v", want, err)
 	}
@@ -93,14 +93,14 @@ func TestAKeyIsHandedOverUsedOutsideAndForgotten(t *testing.T) {
 	c = w.start(t)
 	var at api.Change
 	await(t, "the change to wait for its key, or to rest", func() (bool, error) {
-		d, err := c.Show(t.Context(), ch.ID)
+		d, err := client.Call(t.Context(), c, api.ChangeShow, ch.ID)
 		at = d.Change
 		return at.State == api.Blocked || at.State == api.AwaitingApproval || api.Final(at.State), err
 	})
 	if at.State != api.Blocked || at.BlockedReason != api.CredentialMissing || !strings.Contains(at.Reason, "$ANTHROPIC_API_KEY") || at.Next != "ANTHROPIC_API_KEY=… sallyport change resume "+ch.ID {
 		t.Fatalf("%s (%s): %s, next %q\n%s", at.State, at.BlockedReason, at.Reason, at.Next, w.said())
 	}
-	if err := c.GiveKeys(t.Context(), ch.ID, api.Keys{"ANTHROPIC_API_KEY": modelKey}); err != nil {
+	if err := client.Do(t.Context(), c, api.KeyGive, api.GiveKeys{Of: ch.ID, Keys: api.Keys{"ANTHROPIC_API_KEY": modelKey}}); err != nil {
 		t.Fatal(err)
 	}
 	at = rest(t, c, ch.ID, nil)
@@ -113,11 +113,11 @@ func TestAKeyIsHandedOverUsedOutsideAndForgotten(t *testing.T) {
 	if at := rest(t, c, ch.ID, nil); at.State != api.Finalized {
 		t.Errorf("%s: %s", at.State, at.Reason)
 	}
-	if err := c.GiveKeys(t.Context(), ch.ID, api.Keys{"ANTHROPIC_API_KEY": modelKey}); problem.KindOf(err) != problem.Conflict {
+	if err := client.Do(t.Context(), c, api.KeyGive, api.GiveKeys{Of: ch.ID, Keys: api.Keys{"ANTHROPIC_API_KEY": modelKey}}); problem.KindOf(err) != problem.Conflict {
 		t.Errorf("a change that has ended takes a key: %v", err)
 	}
 	await(t, "the key to be forgotten", func() (bool, error) { // right after the end was written; its request went with a key, so it wants one
-		got, err := c.WantedBy(t.Context(), ch.ID)
+		got, err := client.Call(t.Context(), c, api.KeyWanted, api.WhoWants{Of: ch.ID})
 		return !got.Held, err
 	})
 	w.stop(t, c)
@@ -149,12 +149,12 @@ func TestAnAgentWithoutItsKeyOrItsProgramIsRefusedBeforeAnyWork(t *testing.T) {
 		"no agent named": {"", problem.Usage, "no agent is named", "sallyport agent list"},
 	} {
 		run.Agent = test.agent
-		_, err := c.Run(t.Context(), run)
+		_, err := client.Call(t.Context(), c, api.ChangeRun, run)
 		if p := problem.Of(err); p.Kind != test.kind || !strings.Contains(p.Text, test.text) || p.Next != test.next {
 			t.Errorf("%s: %v (next %q)", name, err, p.Next)
 		}
 	}
-	if all, err := c.Changes(t.Context(), client.Filter{}); err != nil || len(all) != 0 {
+	if all, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{}); err != nil || len(all) != 0 {
 		t.Errorf("%d changes were begun, %v", len(all), err)
 	}
 }
@@ -193,7 +193,7 @@ func TestATryOfAnAgentSaysInOneLineWhatIsWrong(t *testing.T) {
 			if test.change != nil {
 				test.change(&asked)
 			}
-			got, err := c.TestAgent(t.Context(), asked)
+			got, err := client.Call(t.Context(), c, api.AgentTry, asked)
 			if err != nil || got.Problem != test.problem || got.OK != (test.problem == "") || !strings.Contains(got.Text, test.text) || strings.ContainsAny(got.Text, "\n\r") {
 				t.Errorf("%+v, %v\n%s", got, err, w.said())
 			}
@@ -202,7 +202,7 @@ func TestATryOfAnAgentSaysInOneLineWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
-	if _, err := c.TestAgent(t.Context(), api.TestAgent{Place: try.Place, Agent: "claude"}); problem.KindOf(err) != problem.Usage {
+	if _, err := client.Call(t.Context(), c, api.AgentTry, api.TestAgent{Place: try.Place, Agent: "claude"}); problem.KindOf(err) != problem.Usage {
 		t.Errorf("an agent that there is not: %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(w.home, ".state", "probe-*"))
@@ -233,7 +233,7 @@ func TestTheListOfAgentsRunsAProgramInASandboxAlone(t *testing.T) {
 	}
 	c := w.start(t)
 	defer w.stop(t, c)
-	all, err := c.Agents(t.Context(), api.Place{Dir: w.repo, Path: bin, Home: w.dir + "/person"})
+	all, err := client.Call(t.Context(), c, api.AgentList, api.Place{Dir: w.repo, Path: bin, Home: w.dir + "/person"})
 	if err != nil {
 		t.Fatal(err)
 	}

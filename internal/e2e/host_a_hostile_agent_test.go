@@ -38,7 +38,7 @@ func (p *place) sendTo(t *testing.T, c *client.Client, wish api.Run, args ...str
 	t.Helper()
 	wish.Dir, wish.Text, wish.Agent, wish.Argv = p.repo, args[0], "command", append([]string{p.bin, "agent"}, args...)
 	wish.Path, wish.Home, wish.Approve = os.Getenv("PATH"), os.Getenv("HOME"), "later"
-	ch, err := c.Run(t.Context(), wish)
+	ch, err := client.Call(t.Context(), c, api.ChangeRun, wish)
 	if err != nil {
 		t.Fatalf("ask for %q: %v\n%s", args, err, p.said())
 	}
@@ -82,13 +82,13 @@ func (p *place) host(t *testing.T) string {
 // transcript is all that a change's agents have printed.
 func transcript(t *testing.T, c *client.Client, change string) string {
 	t.Helper()
-	d, err := c.Show(t.Context(), change)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, change)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
 	for _, s := range d.Sessions {
-		if err := c.Transcript(t.Context(), change, s.ID, &out); err != nil {
+		if err := client.Copy(t.Context(), c, api.ChangeTranscript, api.Transcript{Of: change, Session: s.ID}, &out); err != nil {
 			t.Error(err)
 		}
 	}
@@ -212,7 +212,7 @@ func (w *world) table(t *testing.T, c *client.Client, rows []row) {
 	for i, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			at := rest(t, c, ids[i], nil)
-			d, err := c.Show(t.Context(), ids[i])
+			d, err := client.Call(t.Context(), c, api.ChangeShow, ids[i])
 			if err != nil || len(d.Checkpoints) == 0 || len(d.Sessions) != 1 || d.Sessions[0].Exit == nil {
 				t.Fatalf("%v: %+v\n%s", err, d, w.said())
 			}
@@ -249,7 +249,7 @@ func (w *world) table(t *testing.T, c *client.Client, rows []row) {
 
 func lastCommit(t *testing.T, c *client.Client, change string) string {
 	t.Helper()
-	d, err := c.Show(t.Context(), change)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, change)
 	if err != nil || len(d.Checkpoints) == 0 {
 		t.Fatalf("%v, %+v", err, d)
 	}
@@ -289,11 +289,11 @@ func (w *world) escapes(t *testing.T, c *client.Client) {
 	}
 	moves("the agent to write")
 	for range 3 {
-		if err := watchedBy(t, func() error { return c.Pause(t.Context(), id, "a look") }); err != nil {
+		if err := watchedBy(t, func() error { return client.Do(t.Context(), c, api.ChangePause, api.Reason{Of: id, Reason: "a look"}) }); err != nil {
 			t.Fatal(err)
 		}
 		held := stands("while it was paused")
-		cp, err := c.CheckpointNow(t.Context(), id)
+		cp, err := client.Call(t.Context(), c, api.CheckpointTake, id)
 		if err != nil || cp.Status != "valid" || len(cp.Files) != 3 {
 			t.Fatalf("%+v, %v", cp, err)
 		}
@@ -307,13 +307,13 @@ func (w *world) escapes(t *testing.T, c *client.Client) {
 		if stands("while it was paused, after a checkpoint") != held {
 			t.Error("a checkpoint let it run")
 		}
-		if err := c.Resume(t.Context(), id); err != nil {
+		if err := client.Do(t.Context(), c, api.ChangeResume, id); err != nil {
 			t.Fatal(err)
 		}
 		moves("the agent to write again")
 	}
 	w.cut = true
-	if err := c.Cancel(t.Context(), id, "enough"); err != nil {
+	if err := client.Do(t.Context(), c, api.ChangeCancel, api.Reason{Of: id, Reason: "enough"}); err != nil {
 		t.Fatal(err)
 	}
 	if at := rest(t, c, id, nil); at.State != api.Cancelled {
@@ -331,7 +331,7 @@ func (w *world) swaps(t *testing.T, c *client.Client, secret, text string) {
 	seen := map[string]int{}
 	taken, met := 0, false
 	await(t, "enough checkpoints, one of them with a link", func() (bool, error) {
-		cp, err := c.CheckpointNow(t.Context(), id)
+		cp, err := client.Call(t.Context(), c, api.CheckpointTake, id)
 		if err != nil { // it does not run yet
 			return false, nil
 		}
@@ -343,7 +343,7 @@ func (w *world) swaps(t *testing.T, c *client.Client, secret, text string) {
 	if at := rest(t, c, id, nil); at.State != api.AwaitingApproval {
 		t.Errorf("it is %s: %s", at.State, at.Reason)
 	}
-	all, err := c.Checkpoints(t.Context(), id)
+	all, err := client.Call(t.Context(), c, api.CheckpointList, id)
 	if err != nil || len(all) < swapsMin {
 		t.Fatalf("%d checkpoints, %v", len(all), err)
 	}

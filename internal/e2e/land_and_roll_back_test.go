@@ -133,7 +133,7 @@ func TestADaemonThatDiesWhileItRecoversLeavesTheNewTree(t *testing.T) {
 		ask: func(*testing.T, *client.Client) (string, error) { return w.change, nil },
 		judge: func(t *testing.T, c *client.Client, point int) {
 			w.judgeLanding(t, c, point)
-			if d, err := c.Show(t.Context(), w.change); err != nil || d.Approval == nil || d.Approval.Proposal != 1 {
+			if d, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil || d.Approval == nil || d.Approval.Proposal != 1 {
 				t.Errorf("the branch had moved, and yet it was asked again: %+v, %v", d.Approval, err)
 			}
 		},
@@ -177,7 +177,7 @@ func TestADaemonThatDiesWhileItRollsBackLeavesOldOrNew(t *testing.T) {
 	w.toLanded(t)
 	w.keep(t, "landed")
 	rollback := func(t *testing.T, c *client.Client) (string, error) {
-		r, err := c.Rollback(t.Context(), w.change, api.Rollback{Reason: "it was wrong", Approve: "yes"})
+		r, err := client.Call(t.Context(), c, api.ChangeRollback, api.Rollback{Of: w.change, Reason: "it was wrong", Approve: "yes"})
 		return r.ID, err
 	}
 	w.crashEverywhere(t, loop{
@@ -214,7 +214,7 @@ func TestADaemonThatDiesWhileItRollsBackLeavesOldOrNew(t *testing.T) {
 // reverts returns the change that rolls back; "" if there is none.
 func (w *world) reverts(t *testing.T, c *client.Client) string {
 	t.Helper()
-	all, err := c.Changes(t.Context(), client.Filter{})
+	all, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{})
 	if err != nil || len(all) > 2 {
 		t.Fatalf("changes: %+v, %v", all, err)
 	}
@@ -229,7 +229,7 @@ func (w *world) reverts(t *testing.T, c *client.Client) string {
 // rolledBack checks that both rows and the repository say that the change was rolled back, or that it was not.
 func (w *world) rolledBack(t *testing.T, c *client.Client, yes bool) {
 	t.Helper()
-	d, err := c.Show(t.Context(), w.change)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestADaemonThatDiesBeforeAPersonIsAskedLosesNothing(t *testing.T) {
 	w.crashEverywhere(t, loop{
 		start: "new", ask: ask,
 		judge: func(t *testing.T, c *client.Client, point int) {
-			all, err := c.Changes(t.Context(), client.Filter{})
+			all, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{})
 			if err != nil || len(all) > 1 {
 				t.Fatalf("changes: %+v, %v", all, err)
 			}
@@ -286,7 +286,7 @@ func TestADaemonThatDiesBeforeAPersonIsAskedLosesNothing(t *testing.T) {
 // may have done something has left a checkpoint.
 func (w *world) offers(t *testing.T, c *client.Client, at api.Change) {
 	t.Helper()
-	d, err := c.Show(t.Context(), at.ID)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, at.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

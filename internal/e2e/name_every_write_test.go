@@ -75,7 +75,7 @@ func (w *world) story(t *testing.T, c *client.Client) {
 			t.Fatalf("%v\n%s", err, w.said())
 		}
 	}
-	_, err := c.Doctor(ctx)
+	_, err := client.Call(ctx, c, api.DoctorShow, api.Nothing{})
 	must(err)
 	asked, err := w.request(ctx, c)
 	must(err)
@@ -84,14 +84,14 @@ func (w *world) story(t *testing.T, c *client.Client) {
 		t.Fatalf("%s is %s: %s", at.ID, at.State, at.Reason)
 	}
 	var out strings.Builder
-	must(c.Diff(ctx, w.change, &out))
-	must(c.Export(ctx, w.change, &out))
-	must(c.Transcript(ctx, w.change, "", &out))
+	must(client.Copy(ctx, c, api.ChangeDiff, w.change, &out))
+	must(client.Copy(ctx, c, api.ChangeExport, w.change, &out))
+	must(client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: w.change}, &out))
 	must(approve(ctx, c, w.change))
 	if at := rest(t, c, w.change, nil); at.State != api.Finalized {
 		t.Fatalf("%s is %s: %s", at.ID, at.State, at.Reason)
 	}
-	back, err := c.Rollback(ctx, w.change, api.Rollback{Reason: "it was wrong", Approve: "yes"})
+	back, err := client.Call(ctx, c, api.ChangeRollback, api.Rollback{Of: w.change, Reason: "it was wrong", Approve: "yes"})
 	must(err)
 	if at := rest(t, c, back.ID, nil); at.State != api.Finalized {
 		t.Fatalf("%s is %s: %s", at.ID, at.State, at.Reason)
@@ -99,17 +99,17 @@ func (w *world) story(t *testing.T, c *client.Client) {
 	refused, err := w.request(ctx, c)
 	must(err)
 	rest(t, c, refused.ID, nil)
-	q, err := c.Question(ctx, refused.ID)
+	q, err := client.Call(ctx, c, api.ApprovalShow, refused.ID)
 	must(err)
-	must(c.Refuse(ctx, q.Approval.ID, "no"))
-	dropped, err := c.Run(ctx, api.Run{Dir: w.repo, Text: "Never ends", Agent: "command", Argv: []string{"sh", "-c", "echo x > half.txt; sleep 600"},
+	must(client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: q.Approval.ID, Reason: "no"}))
+	dropped, err := client.Call(ctx, c, api.ChangeRun, api.Run{Dir: w.repo, Text: "Never ends", Agent: "command", Argv: []string{"sh", "-c", "echo x > half.txt; sleep 600"},
 		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later", IncludeDirty: true})
 	must(err)
 	await(t, "the agent to work", func() (bool, error) {
-		d, err := c.Show(ctx, dropped.ID)
+		d, err := client.Call(ctx, c, api.ChangeShow, dropped.ID)
 		return d.Progress != nil && d.Progress.FilesChanged > 0, err
 	})
-	must(c.Cancel(ctx, dropped.ID, "enough"))
+	must(client.Do(ctx, c, api.ChangeCancel, api.Reason{Of: dropped.ID, Reason: "enough"}))
 	if at := rest(t, c, dropped.ID, nil); at.State != api.Cancelled {
 		t.Fatalf("%s is %s: %s", at.ID, at.State, at.Reason)
 	}

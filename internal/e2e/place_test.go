@@ -155,11 +155,11 @@ func (p *place) said() string {
 // stop ends the daemon and waits until nothing that this test began is left.
 func (p *place) stop(t *testing.T, c *client.Client) {
 	t.Helper()
-	d, err := c.Daemon(t.Context())
+	d, err := client.Call(t.Context(), c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		t.Fatalf("ask the daemon: %v\n%s", err, p.said())
 	}
-	if err := c.Stop(t.Context()); err != nil {
+	if err := client.Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil {
 		t.Fatalf("stop the daemon: %v", err)
 	}
 	await(t, "the daemon to end", func() (bool, error) {
@@ -281,7 +281,7 @@ func (d *doomed) client(t *testing.T, p *place) (c *client.Client) {
 func rest(t *testing.T, c *client.Client, change string, gone func() bool) (out api.Change) {
 	t.Helper()
 	await(t, change+" to come to rest", func() (bool, error) {
-		d, err := c.Show(t.Context(), change)
+		d, err := client.Call(t.Context(), c, api.ChangeShow, change)
 		if err != nil {
 			if gone != nil {
 				return gone(), nil

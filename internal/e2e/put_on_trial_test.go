@@ -70,7 +70,7 @@ func (w *tried) afresh(t *testing.T, boot string, d time.Duration) {
 func (w *tried) asked(t *testing.T, c *client.Client) (out api.Detail) {
 	t.Helper()
 	await(t, w.change+" to be on trial", func() (bool, error) {
-		d, err := c.Show(t.Context(), w.change)
+		d, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
 		out = d
 		if err == nil && api.Final(d.Change.State) {
 			return false, fmt.Errorf("it is %s: %s", d.Change.State, d.Change.Reason)
@@ -163,7 +163,7 @@ func (w *tried) dial(t *testing.T) (c *client.Client) {
 		if err != nil {
 			return false, nil
 		}
-		_, err = c.Show(t.Context(), w.change)
+		_, err = client.Call(t.Context(), c, api.ChangeShow, w.change)
 		return err == nil, nil
 	})
 	return c
@@ -173,7 +173,7 @@ func (w *tried) dial(t *testing.T) (c *client.Client) {
 func (w *tried) judgeTrial(t *testing.T, c *client.Client) api.Detail {
 	t.Helper()
 	at := rest(t, c, w.change, nil)
-	d, err := c.Show(t.Context(), w.change)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,12 +230,14 @@ func TestATrialEndsAsItsRowSaysWhereverItsDaemonDies(t *testing.T) {
 	})
 	minute := func() { w.afresh(t, "", time.Minute) }
 	t.Run("confirmed", func(t *testing.T) {
-		w.crashTrial(t, "tried", minute, func(ctx context.Context, c *client.Client) error { return c.Confirm(ctx, w.change) },
+		w.crashTrial(t, "tried", minute, func(ctx context.Context, c *client.Client) error {
+			return client.Do(ctx, c, api.ChangeConfirm, w.change)
+		},
 			[]string{"db:confirmed", "deadman:disarm"})
 	})
 	t.Run("rolled back by a person", func(t *testing.T) {
 		w.crashTrial(t, "tried", minute, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Rollback(ctx, w.change, api.Rollback{Reason: "no", Approve: "later"})
+			_, err := client.Call(ctx, c, api.ChangeRollback, api.Rollback{Of: w.change, Reason: "no", Approve: "later"})
 			return err
 		}, []string{"db:rollback_decided", "db:began_to_roll_back"})
 	})
@@ -284,7 +286,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 		if c := d.client(t, w.place); c != nil {
 			if err := ask(t.Context(), c); err == nil {
 				rest(t, c, w.change, d.gone)
-				_ = c.Stop(t.Context()) // dead already is as good
+				_ = client.Do(t.Context(), c, api.DaemonStop, api.Nothing{}) // dead already is as good
 			} else if problem.KindOf(err) != problem.Unavailable {
 				t.Errorf("asked, the daemon said: %v", err)
 			}
@@ -329,10 +331,10 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 			c := w.start(t)
 			if start == "asked" {
 				w.askedAgain(t, c)
-			} else if at, err := c.Show(t.Context(), w.change); err != nil {
+			} else if at, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil {
 				t.Fatal(err)
 			} else if at.Change.State == api.InTrial && at.Change.Trial.Asks() && at.Change.Trial.Left() > soon {
-				if err := c.Confirm(t.Context(), w.change); err != nil {
+				if err := client.Do(t.Context(), c, api.ChangeConfirm, w.change); err != nil {
 					t.Error(err)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 	"sallyport/internal/port/agent/agenttest/modeltest"
 )
 
@@ -45,7 +46,7 @@ func TestABudgetUsedUpInTheMiddleIsRaisedAndTheWorkLands(t *testing.T) {
 				var at api.Detail
 				await(t, "the change to be blocked, or to rest", func() (bool, error) {
 					var err error
-					at, err = c.Show(t.Context(), ch.ID)
+					at, err = client.Call(t.Context(), c, api.ChangeShow, ch.ID)
 					return at.Change.State == api.Blocked || at.Change.State == api.AwaitingApproval || api.Final(at.Change.State), err
 				})
 				if at.Change.State != api.Blocked || at.Change.BlockedReason != api.BudgetUsedUp || !strings.Contains(at.Change.Reason, which) || at.Change.Next != "sallyport change resume "+ch.ID {
@@ -57,7 +58,7 @@ func TestABudgetUsedUpInTheMiddleIsRaisedAndTheWorkLands(t *testing.T) {
 			if len(at.Usage) != 1 || at.Usage[0] != (api.Usage{Model: "test-model", Requests: 2, Input: 1700, Cached: 300, Output: 50, Cost: 2550 + 30 + 1000}) {
 				t.Errorf("used %+v", at.Usage)
 			}
-			if err := c.Resume(t.Context(), ch.ID); problem.KindOf(err) != problem.Refused {
+			if err := client.Do(t.Context(), c, api.ChangeResume, ch.ID); problem.KindOf(err) != problem.Refused {
 				t.Errorf("it goes on though nothing was raised: %v", err)
 			}
 			if wire == "chat" { // in another life of the daemon
@@ -67,13 +68,13 @@ func TestABudgetUsedUpInTheMiddleIsRaisedAndTheWorkLands(t *testing.T) {
 				d.end(t, w.place)
 				nobody(t)
 				c = w.start(t)
-				if blocked("2,050 were used"); c.Resume(t.Context(), ch.ID) == nil {
+				if blocked("2,050 were used"); client.Do(t.Context(), c, api.ChangeResume, ch.ID) == nil {
 					t.Error("it goes on in another life")
 				}
 			}
 			before := len(model.Requests())
 			settings("tokens_per_change: 20000, cost_per_day: 10")
-			if err := c.Resume(t.Context(), ch.ID); err != nil {
+			if err := client.Do(t.Context(), c, api.ChangeResume, ch.ID); err != nil {
 				t.Fatal(err)
 			}
 			if at := rest(t, c, ch.ID, nil); at.State != api.AwaitingApproval {
@@ -82,19 +83,19 @@ func TestABudgetUsedUpInTheMiddleIsRaisedAndTheWorkLands(t *testing.T) {
 			if before != 2 || len(model.Requests()) != 3 {
 				t.Errorf("the model was asked %d times, then %d", before, len(model.Requests()))
 			}
-			at, err = c.Show(t.Context(), ch.ID)
+			at, err = client.Call(t.Context(), c, api.ChangeShow, ch.ID)
 			if want := (api.Usage{Model: "test-model", Requests: 3, Input: 1705, Cached: 1300, Output: 57, Cost: 3580 + 248}); err != nil || len(at.Usage) != 1 || at.Usage[0] != want {
 				t.Errorf("used %+v, %v", at.Usage, err)
 			}
 			if at.Proposal == nil || at.Proposal.Card.Used != "used 3,062 tokens, 0.003828" {
 				t.Errorf("the card says %+v", at.Proposal)
 			}
-			stats, err := c.Stats(t.Context(), ch.ID)
+			stats, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{Change: ch.ID})
 			if err != nil || stats.Spending.Hour != (api.Spent{Tokens: 3062, Cost: 3828}) || stats.Spending.Day != stats.Spending.Hour || *stats.Spending.Change != stats.Spending.Hour || len(stats.Spending.Budgets) != 2 {
 				t.Errorf("%+v, %v", stats.Spending, err)
 			}
 			var scrape strings.Builder
-			if err := c.Metrics(t.Context(), &scrape); err != nil || !strings.Contains(scrape.String(), "\nsallyport_budget_used_ratio{budget=\"tokens_per_change\"} 0.1531\n") {
+			if err := client.Copy(t.Context(), c, api.DaemonMetrics, api.Nothing{}, &scrape); err != nil || !strings.Contains(scrape.String(), "\nsallyport_budget_used_ratio{budget=\"tokens_per_change\"} 0.1531\n") {
 				t.Errorf("%v: %s", err, scrape.String())
 			}
 			if err := approve(t.Context(), c, ch.ID); err != nil {

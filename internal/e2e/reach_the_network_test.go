@@ -100,7 +100,7 @@ func TestAnAgentReachesWhatIsListedAndNothingElseAlsoAfterItsDaemonDied(t *testi
 	gate, open := w.gate(t)
 	chg := w.sendTo(t, c, api.Run{Shares: []string{gate}}, "fetch", gate, addr)
 	asked := func(c *client.Client) map[string]int64 {
-		d, err := c.Show(t.Context(), chg)
+		d, err := client.Call(t.Context(), c, api.ChangeShow, chg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestChangesAtOnceEachGetExactlyWhatTheirAgentMade(t *testing.T) {
 	w.configure(t, map[string]string{"sallyport.yaml": "changes: {at_once: 10}\n"})
 	base := listed(t, w.repo, w.old)
 	c := w.start(t)
-	d, err := c.Daemon(t.Context())
+	d, err := client.Call(t.Context(), c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestChangesAtOnceEachGetExactlyWhatTheirAgentMade(t *testing.T) {
 	open()
 	for _, id := range ids {
 		await(t, id+" to come to rest", slow(l, func() (bool, error) {
-			d, err := c.Show(t.Context(), id)
+			d, err := client.Call(t.Context(), c, api.ChangeShow, id)
 			return err == nil && (d.Change.State == api.AwaitingApproval || api.Final(d.Change.State)), err
 		}))
 	}
@@ -69,7 +69,7 @@ func TestChangesAtOnceEachGetExactlyWhatTheirAgentMade(t *testing.T) {
 	used := usage(t, d.PID)
 	t.Logf("%d changes of %d s, done in %.1f s; the daemon: %.1f %% of one CPU with all it waited for, %d MiB at the most; asked-for checkpoints: %s",
 		l.changes, l.seconds, took.Seconds(), 100*(used.cpu-before.cpu).Seconds()/took.Seconds(), used.peakBytes>>20, asked)
-	if stats, err := c.Stats(t.Context(), ""); err != nil {
+	if stats, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{}); err != nil {
 		t.Error(err)
 	} else {
 		for _, m := range stats.Measures {
@@ -98,7 +98,7 @@ func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
 	sessions := func() (all int, running map[string]bool) {
 		running = map[string]bool{}
 		for _, id := range ids {
-			d, err := c.Show(t.Context(), id)
+			d, err := client.Call(t.Context(), c, api.ChangeShow, id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
 		return all, running
 	}
 	await(t, "two to run and one to wait", func() (bool, error) { // a place is taken before its session is written
-		s, err := c.Stats(t.Context(), "")
+		s, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{})
 		if err != nil || s.Running != 2 || s.Waiting != 1 {
 			return false, err
 		}
@@ -123,7 +123,7 @@ func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
 	}
 	w.cut = true
 	for id := range running {
-		if err := c.Cancel(t.Context(), id, "make room"); err != nil {
+		if err := client.Do(t.Context(), c, api.ChangeCancel, api.Reason{Of: id, Reason: "make room"}); err != nil {
 			t.Fatal(err)
 		}
 		break
@@ -133,7 +133,7 @@ func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
 		return all == 3 && len(running) == 2, nil
 	})
 	for _, id := range ids {
-		_ = c.Cancel(t.Context(), id, "enough") // one is withdrawn already
+		_ = client.Do(t.Context(), c, api.ChangeCancel, api.Reason{Of: id, Reason: "enough"}) // one is withdrawn already
 		if at := rest(t, c, id, nil); at.State != api.Cancelled {
 			t.Errorf("%s is %s: %s", id, at.State, at.Reason)
 		}
@@ -181,7 +181,7 @@ func (w *world) askMeanwhile(t *testing.T, c *client.Client, ids []string) askin
 		for range 3 {
 			callers.Go(func() {
 				began := time.Now()
-				err := watchedBy(t, func() error { _, err := c.CheckpointNow(t.Context(), id); return err })
+				err := watchedBy(t, func() error { _, err := client.Call(t.Context(), c, api.CheckpointTake, id); return err })
 				if err != nil {
 					t.Errorf("a checkpoint of %s: %v", id, err)
 				}
@@ -202,7 +202,7 @@ func (w *world) askMeanwhile(t *testing.T, c *client.Client, ids []string) askin
 
 // exactly holds the checkpoints of one change to what its generator made.
 func (w *world) exactly(t *testing.T, c *client.Client, id string, seed uint64, base map[string]string) {
-	d, err := c.Show(t.Context(), id)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, id)
 	if err != nil || d.Change.State != api.AwaitingApproval {
 		t.Fatalf("%+v, %v\n%s", d.Change, err, w.said())
 	}

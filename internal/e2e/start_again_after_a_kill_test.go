@@ -39,17 +39,17 @@ func TestAfterAKillNothingIsLeftWithoutAnOwner(t *testing.T) {
 	if c == nil {
 		t.Fatalf("the daemon did not come up: %s", w.said())
 	}
-	shown, err := c.Show(t.Context(), w.change)
+	shown, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
 	if err != nil || shown.Landing == nil {
 		t.Fatalf("%s did not land: %v", w.change, err)
 	}
-	asked, err := c.Run(t.Context(), api.Run{Dir: w.repo, Text: "Never ends", Agent: "command", Argv: []string{"sh", "-c", "echo lost > half.txt; echo > whole.txt; sleep 600"},
+	asked, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{Dir: w.repo, Text: "Never ends", Agent: "command", Argv: []string{"sh", "-c", "echo lost > half.txt; echo > whole.txt; sleep 600"},
 		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the agent to work", func() (bool, error) {
-		d, err := c.Show(t.Context(), asked.ID)
+		d, err := client.Call(t.Context(), c, api.ChangeShow, asked.ID)
 		return d.Progress != nil && d.Progress.FilesChanged > 1, err
 	})
 	if err := d.Process.Kill(); err != nil {
@@ -61,7 +61,7 @@ func TestAfterAKillNothingIsLeftWithoutAnOwner(t *testing.T) {
 	l := w.plant(t, asked.ID, shown.Landing.ID)
 	defer l.close()
 	d, c = w.sweeps(t, l.goes)
-	if err := c.Cancel(t.Context(), asked.ID, "enough"); err != nil {
+	if err := client.Do(t.Context(), c, api.ChangeCancel, api.Reason{Of: asked.ID, Reason: "enough"}); err != nil {
 		t.Fatal(err)
 	}
 	rest(t, c, asked.ID, nil)

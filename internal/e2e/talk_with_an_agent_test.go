@@ -45,13 +45,13 @@ func (p *place) converse(t *testing.T, c *client.Client, wish api.Run, turns ...
 		t.Fatal(err)
 	}
 	wish.Dir, wish.Text, wish.Agent, wish.Script, wish.Path, wish.Home, wish.Approve = p.repo, "Put it right", "scripted", script, os.Getenv("PATH"), os.Getenv("HOME"), "later"
-	return c.Run(t.Context(), wish)
+	return client.Call(t.Context(), c, api.ChangeRun, wish)
 }
 
 // audited are the verbs and reasons of a change's audit entries that begin so.
 func audited(t *testing.T, c *client.Client, change, verb string) (all []string) {
 	t.Helper()
-	entries, err := c.Audit(t.Context(), change, 0, 1000)
+	entries, err := client.Call(t.Context(), c, api.AuditList, api.Entries{Change: change, Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestAnAgentThatSaysItIsDoneIsToldUntilItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := rest(t, c, ch.ID, nil)
-	d, err := c.Show(t.Context(), ch.ID)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, ch.ID)
 	if err != nil || at.State != api.AwaitingApproval {
 		t.Fatalf("%v: %s: %s\n%s\n%s", err, at.State, at.Reason, transcript(t, c, ch.ID), w.said())
 	}
@@ -166,7 +166,7 @@ func (w *world) dieHalfway(t *testing.T) {
 	}
 	w.change = ch.ID
 	await(t, "the agent to begin", func() (bool, error) {
-		at, err := c.Show(t.Context(), ch.ID)
+		at, err := client.Call(t.Context(), c, api.ChangeShow, ch.ID)
 		if err != nil || len(at.Sessions) == 0 {
 			return false, err
 		}
@@ -183,7 +183,7 @@ func (w *world) dieHalfway(t *testing.T) {
 func (w *world) wentOn(t *testing.T, c *client.Client) {
 	t.Helper()
 	at := rest(t, c, w.change, nil)
-	d, err := c.Show(t.Context(), w.change)
+	d, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
 	if err != nil || at.State != api.AwaitingApproval {
 		t.Fatalf("%v: %s: %s\n%s\n%s", err, at.State, at.Reason, transcript(t, c, w.change), w.said())
 	}

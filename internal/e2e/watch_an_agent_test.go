@@ -85,7 +85,7 @@ func newWatched(t *testing.T, interactive string) *watched {
 	})
 	w.new = w.made(t)
 	w.asks = func(t *testing.T, c *client.Client, _ int) error {
-		_, err := c.CheckpointNow(t.Context(), w.change)
+		_, err := client.Call(t.Context(), c, api.CheckpointTake, w.change)
 		return err
 	}
 	return w
@@ -114,7 +114,7 @@ func (w *watched) made(t *testing.T) string {
 // through sends the agent and asks for a checkpoint at each of its stages; it returns early once the daemon is gone.
 func (w *watched) through(t *testing.T, c *client.Client, gone func() bool) {
 	t.Helper()
-	ch, err := c.Run(t.Context(), api.Run{
+	ch, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{
 		Dir: w.repo, Text: "patient", Agent: "command", Argv: []string{w.bin, "agent", "patient", w.gate}, Shares: []string{w.gate},
 		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "later",
 	})
@@ -175,7 +175,7 @@ func (w *watched) once(t *testing.T, where string) (names []string, killed bool)
 	d := w.doom(t, where, log)
 	if c := d.client(t, w.place); c != nil {
 		w.through(t, c, d.gone)
-		_ = c.Stop(t.Context()) // dead already is as good
+		_ = client.Do(t.Context(), c, api.DaemonStop, api.Nothing{}) // dead already is as good
 	}
 	d.end(t, w.place)
 	w.noKeeper(t, d)
@@ -282,7 +282,7 @@ func (w *watched) recovered(t *testing.T) {
 		w.open(t, stage+1)
 	}
 	c := w.start(t)
-	all, err := c.Changes(t.Context(), client.Filter{})
+	all, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{})
 	if err != nil || len(all) > 1 {
 		t.Fatalf("changes: %+v, %v", all, err)
 	}
@@ -290,7 +290,7 @@ func (w *watched) recovered(t *testing.T) {
 		at := rest(t, c, ch.ID, nil)
 		w.truthful(t, c)
 		w.offers(t, c, at)
-		d, err := c.Show(t.Context(), ch.ID)
+		d, err := client.Call(t.Context(), c, api.ChangeShow, ch.ID)
 		if err != nil || len(d.Checkpoints) == 0 {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -334,20 +334,20 @@ func TestADaemonThatDiesWhileItPutsBackLosesNothing(t *testing.T) {
 	w := newWatched(t, calm)
 	w.asks = func(t *testing.T, c *client.Client, stage int) error {
 		if stage == 2 {
-			done, err := c.PutBack(t.Context(), w.change, api.PutBack{Violating: true})
+			done, err := client.Call(t.Context(), c, api.ChangePutBack, api.PutBack{Of: w.change, Violating: true})
 			if err == nil && (!slices.Equal(done.Reverted, []string{"deep/bad.lock"}) || done.Checkpoint.Status != "valid") {
 				t.Errorf("put back: %+v", done)
 			}
 			return err
 		}
-		if _, err := c.CheckpointNow(t.Context(), w.change); err != nil || stage != 3 {
+		if _, err := client.Call(t.Context(), c, api.CheckpointTake, w.change); err != nil || stage != 3 {
 			return err
 		}
-		all, err := c.Checkpoints(t.Context(), w.change)
+		all, err := client.Call(t.Context(), c, api.CheckpointList, w.change)
 		if err != nil {
 			return err
 		}
-		back, err := c.Restore(t.Context(), all[0].ID)
+		back, err := client.Call(t.Context(), c, api.CheckpointRestore, all[0].ID)
 		if err == nil && back.Tree != all[0].Tree {
 			t.Errorf("restored to %s, the tree is %s and not %s", all[0].ID, back.Tree, all[0].Tree)
 		}
@@ -369,12 +369,12 @@ func TestADaemonThatDiesWhileAShadowGoesBackLosesNothing(t *testing.T) {
 	w := newWatched(t, "{strategy: shadow_workspace, watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1}")
 	w.asks = func(t *testing.T, c *client.Client, stage int) error {
 		if stage != 2 {
-			_, err := c.CheckpointNow(t.Context(), w.change)
+			_, err := client.Call(t.Context(), c, api.CheckpointTake, w.change)
 			return err
 		}
 		var failed error
 		await(t, "what breaks a rule to go back", func() (bool, error) {
-			all, err := c.Checkpoints(t.Context(), w.change)
+			all, err := client.Call(t.Context(), c, api.CheckpointList, w.change)
 			if err != nil {
 				failed = err
 				return true, nil

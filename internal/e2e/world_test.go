@@ -21,7 +21,7 @@ import (
 
 // request asks for the change that does all that can be done to a tree.
 func (p *place) request(ctx context.Context, c *client.Client) (api.Change, error) {
-	return c.Run(ctx, api.Run{
+	return client.Call(ctx, c, api.ChangeRun, api.Run{
 		Dir: p.repo, Text: "Do all that can be done to a tree", Agent: "command", Argv: []string{"sh", "-c", work},
 		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Checks: []string{"grep -q edited edit.txt"}, Approve: "later",
 	})
@@ -29,11 +29,11 @@ func (p *place) request(ctx context.Context, c *client.Client) (api.Change, erro
 
 // approve says yes to what a change waits for.
 func approve(ctx context.Context, c *client.Client, change string) error {
-	q, err := c.Question(ctx, change)
+	q, err := client.Call(ctx, c, api.ApprovalShow, change)
 	if err != nil {
 		return err
 	}
-	return c.Approve(ctx, q.Approval.ID, q.Approval.Digest, "command line")
+	return client.Do(ctx, c, api.ApprovalApprove, api.Approve{Of: q.Approval.ID, Digest: q.Approval.Digest, Via: "command line"})
 }
 
 // world is what a crash loop starts from each time, and all that it may come to.
@@ -80,7 +80,7 @@ func (w *world) keep(t *testing.T, name string) {
 func (w *world) remember(t *testing.T, c *client.Client) {
 	t.Helper()
 	var err error
-	if w.log, err = c.Audit(t.Context(), "", 0, 10_000); err != nil {
+	if w.log, err = client.Call(t.Context(), c, api.AuditList, api.Entries{Limit: 10_000}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -229,7 +229,7 @@ func (w *world) crashOnce(t *testing.T, l loop, where string) (names []string, k
 		change, err := l.ask(t, c)
 		if err == nil {
 			rest(t, c, change, d.gone)
-			_ = c.Stop(t.Context()) // dead already is as good
+			_ = client.Do(t.Context(), c, api.DaemonStop, api.Nothing{}) // dead already is as good
 		} else if problem.KindOf(err) != problem.Unavailable {
 			t.Errorf("asked, the daemon said: %v", err)
 		}
@@ -278,7 +278,7 @@ func (w *world) landed(t *testing.T, now picture, tree string, yes bool) {
 func (w *world) truthful(t *testing.T, c *client.Client) {
 	t.Helper()
 	ctx := t.Context()
-	entries, err := c.Audit(ctx, "", 0, 10_000)
+	entries, err := client.Call(ctx, c, api.AuditList, api.Entries{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,17 +288,17 @@ func (w *world) truthful(t *testing.T, c *client.Client) {
 	if len(entries) < len(w.log) || len(w.log) > 0 && entries[len(w.log)-1].Hash != w.log[len(w.log)-1].Hash {
 		t.Errorf("the audit log of %d entries does not go on from the %d there were", len(entries), len(w.log))
 	}
-	approvals, err := c.Approvals(ctx, false)
+	approvals, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, err := c.Changes(ctx, client.Filter{})
+	changes, err := client.Call(ctx, c, api.ChangeList, api.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.ended = map[string]bool{}
 	for _, ch := range changes {
-		d, err := c.Show(ctx, ch.ID)
+		d, err := client.Call(ctx, c, api.ChangeShow, ch.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

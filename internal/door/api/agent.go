@@ -37,9 +37,18 @@ type Wanted struct {
 	Held   bool     `json:"held"`  // a key is there already, or none is needed
 }
 
+// WhoWants asks which variables an agent asks for: the one of a change, or that a request would have.
+type WhoWants struct {
+	Of     string `json:"of" is:"work"` // a change, or a session of one; "" = a request
+	Agent  string `json:"agent"`        // of a request; "" = the repository's own
+	Dir    string `json:"dir"`          // absolute: where it is made
+	Branch string `json:"branch"`       // "" = the one checked out
+}
+
 // GiveKeys hands keys over for a change.
 type GiveKeys struct {
-	Keys Keys `json:"keys"`
+	Of   string `path:"name" json:"-"` // a change
+	Keys Keys   `json:"keys"`
 }
 
 // Place is where a person stands and finds programs.

@@ -6,7 +6,6 @@ package api
 
 import (
 	"runtime/debug"
-	"strings"
 )
 
 // Version numbers the wire. Client and daemon with different numbers do not talk.
@@ -48,9 +47,4 @@ func Build() string {
 		}
 	}
 	return "devel" + revision + dirty
-}
-
-// Path joins parts of an address below the version: Path("changes", id, "diff").
-func Path(parts ...string) string {
-	return "/v1/" + strings.Join(parts, "/")
 }

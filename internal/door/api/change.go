@@ -81,6 +81,38 @@ type Run struct {
 	ExecutionMode  string            `json:"execution_mode,omitempty"`
 }
 
+// Filter narrows a list of changes, which has the newest first.
+type Filter struct {
+	Repo   string   `json:"repo"`  // top of a work tree; "" = all
+	States []string `json:"state"` // nil = all
+	Limit  int      `json:"limit"` // 0 = the daemon's default
+}
+
+// OfChange narrows what is told of the host to one change.
+type OfChange struct {
+	Change string `json:"change" is:"change"` // "" = the host alone
+}
+
+// Transcript asks for what a session said, in JSONL.
+type Transcript struct {
+	Of      string `path:"name" json:"-"` // a change
+	Session string `json:"session"`       // "" = its last
+}
+
+// Shell asks for a shell in a change's sandbox, on a terminal of this size.
+type Shell struct {
+	Of   string `path:"name" json:"-"` // a change
+	Rows int    `json:"rows"`
+	Cols int    `json:"cols"`
+	Raw  bool   `json:"raw"` // it takes what drives a terminal; else programs are told to send text alone
+}
+
+// Between asks for what differs between two checkpoints of one change.
+type Between struct {
+	Of   string `path:"name" json:"-"`        // the later
+	From string `json:"from" is:"checkpoint"` // "" = the change's base
+}
+
 // Change is one change as a list shows it.
 type Change struct {
 	ID            string    `json:"id"`

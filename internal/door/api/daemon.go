@@ -47,6 +47,11 @@ type Check struct {
 	Limited bool `json:"limited,omitempty"` // files of a repository that no change may touch
 }
 
+// InFolder asks about the repository that a folder lies in, as a request there would.
+type InFolder struct {
+	Dir string `json:"dir"` // absolute
+}
+
 // Repository is one in which changes can be made.
 type Repository struct {
 	Top      string   `json:"top"`

@@ -125,6 +125,7 @@ type Question struct {
 
 // Approve says yes to exactly the digest that was read.
 type Approve struct {
+	Of       string `path:"name" json:"-"` // an approval
 	Digest   string `json:"digest"`
 	Via      string `json:"via"`
 	Message  string `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
@@ -132,15 +133,34 @@ type Approve struct {
 	Marked   bool   `json:"marked,omitempty"`   // it covers what is marked on the card
 }
 
-// Reason is the body of a refusal or a cancellation.
+// Reason says why something is refused, cancelled or paused.
 type Reason struct {
+	Of     string `path:"name" json:"-"` // what is refused, cancelled or paused
 	Reason string `json:"reason"`
 }
 
 // Rollback asks for the undoing of a finalized change.
 type Rollback struct {
+	Of      string `path:"name" json:"-"` // a change
 	Reason  string `json:"reason"`
 	Approve string `json:"approve"`
+}
+
+// Waiting narrows a list of approvals to those that wait.
+type Waiting struct {
+	Pending bool `json:"pending"`
+}
+
+// Entries asks for a part of the audit, oldest first.
+type Entries struct {
+	Change string `json:"change" is:"change"` // "" = all of the home
+	After  int64  `json:"after"`              // a sequence number
+	Limit  int    `json:"limit"`              // 0 = the daemon's default
+}
+
+// Expected asks for the whole audit log to be read.
+type Expected struct {
+	Expect string `json:"expect"` // NUMBER:HASH as an earlier report had it, or ""
 }
 
 // Entry is one row of the audit; its JSON is the one its hash was made of.

@@ -1,5 +1,11 @@
 package api
 
+// Scan asks for secrets to be looked for.
+type Scan struct {
+	Path    string `json:"path"`    // absolute: the files below it
+	History int    `json:"history"` // and in the last so many commits, if it is not 0
+}
+
 // SecretLine is one line of a scan for secrets; exactly one of its fields is set. The last line of a whole scan is Done.
 type SecretLine struct {
 	Finding  *SecretFinding  `json:"finding,omitempty"`

@@ -2,6 +2,7 @@ package api
 
 // Tell hands words to a working agent (SV-086).
 type Tell struct {
+	Of   string `path:"name" json:"-"` // a change
 	Text string `json:"text"`
 }
 
@@ -15,6 +16,7 @@ type Delivery struct {
 // PutBack asks for files of a working change to return to its last valid checkpoint (SV-049):
 // the paths that are named, or, with Violating, those that break a rule. One of both.
 type PutBack struct {
+	Of        string   `path:"name" json:"-"`   // a change
 	Paths     []string `json:"paths,omitempty"` // from the top of the repository; a folder stands for all below
 	Violating bool     `json:"violating,omitempty"`
 }
@@ -28,17 +30,20 @@ type Returned struct {
 
 // Resume lets the agent of a session go on (RM-025).
 type Resume struct {
+	Of            string `path:"name" json:"-"` // a session
 	ExecutionMode string `json:"execution_mode,omitempty"`
 	Keys          Keys   `json:"keys,omitempty"` // of its model; never stored
 }
 
 // Redo has an unlanded change made anew on its branch as it is now.
 type Redo struct {
-	Keys Keys `json:"keys,omitempty"` // of its model; never stored
+	Of   string `path:"name" json:"-"`  // a change
+	Keys Keys   `json:"keys,omitempty"` // of its model; never stored
 }
 
 // Branch asks for what a change offers as a branch of its repository.
 type Branch struct {
+	Of   string `path:"name" json:"-"`  // a change
 	Name string `json:"name,omitempty"` // "" = sallyport/<change>
 }
 

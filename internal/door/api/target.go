@@ -52,7 +52,7 @@ type TrustTarget struct {
 	Digest string `json:"digest"` // of the words that were read; its first 32 digits at the least
 }
 
-// DistrustTarget takes that back.
-type DistrustTarget struct {
+// InRepo names a repository.
+type InRepo struct {
 	Repo string `json:"repo"` // absolute: any folder in it
 }

@@ -39,15 +39,15 @@ func (c *Client) move(to *Client) {
 	c.http.CloseIdleConnections() // they lead to the one that is gone
 }
 
-// decision says a person's answer surely. Where that cannot be done they are told what
+// decide says a person's answer to what is named surely. Where that cannot be done they are told what
 // became of their answer, and how to give it again.
-func (c *Client) decision(ctx context.Context, approval, next string, say func() error) error {
+func (c *Client) decide(ctx context.Context, name, next string, say func() error) error {
 	err := c.surely(ctx, say)
 	switch {
 	case errors.Is(err, ErrNoDaemon):
-		return problem.Errorf(problem.Unavailable, next, "the answer to %s was not recorded: %w", approval, err)
+		return problem.Errorf(problem.Unavailable, next, "the answer to %s was not recorded: %w", name, err)
 	case errors.Is(err, errGone):
-		return problem.Errorf(problem.Unavailable, next, "whether the answer to %s was recorded is not known; it may be given again: %w", approval, err)
+		return problem.Errorf(problem.Unavailable, next, "whether the answer to %s was recorded is not known; it may be given again: %w", name, err)
 	}
 	return err
 }

@@ -35,12 +35,6 @@ type Client struct {
 	restart func(ctx context.Context) error
 }
 
-// verbTime bounds a verb that answers with one document; a stream has no bound but its context.
-const verbTime = 2 * time.Minute
-
-// answerBytesMax bounds one document.
-const answerBytesMax = 64 << 20
-
 // New returns a client of the socket at path; nothing is dialled before the first verb.
 func New(socket string) *Client {
 	c := &Client{socket: socket}
@@ -70,25 +64,26 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return conn, err
 }
 
-// send makes one request and returns its answer if it is a success; the problem otherwise.
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
-	var payload io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return nil, fmt.Errorf("write the request: %w", err)
-		}
-		payload = bytes.NewReader(raw)
+// request is one that asks a verb.
+func request(ctx context.Context, s api.Spec, in any) (*http.Request, error) {
+	raw, err := s.Body(in)
+	if err != nil {
+		return nil, fmt.Errorf("write the request: %w", err)
 	}
-	address := "http://sallyport" + path
-	if len(query) > 0 {
-		address += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, method, address, payload)
+	req, err := http.NewRequestWithContext(ctx, s.Method, "http://sallyport"+s.Address(in), bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
 	nameUs(req.Header)
+	return req, nil
+}
+
+// send asks a verb and returns its answer if it is a success; the problem otherwise.
+func (c *Client) send(ctx context.Context, s api.Spec, in any) (*http.Response, error) {
+	req, err := request(ctx, s, in)
+	if err != nil {
+		return nil, err
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.broken(ctx, err)
@@ -134,81 +129,4 @@ func problemOf(resp *http.Response) error {
 		return problem.Errorf(problem.Internal, "sallyport daemon status", "the daemon answered %s without saying why", resp.Status)
 	}
 	return body.Err()
-}
-
-// call makes a request and decodes its one document into out; out nil ignores it. What only
-// reads is asked again of a daemon that had to be started again.
-func (c *Client) call(ctx context.Context, method, path string, query url.Values, body, out any) error {
-	if method != http.MethodGet {
-		return c.once(ctx, method, path, query, body, out)
-	}
-	return c.surely(ctx, func() error { return c.once(ctx, method, path, query, body, out) })
-}
-
-// once is call without a second try.
-func (c *Client) once(ctx context.Context, method, path string, query url.Values, body, out any) error {
-	return c.within(ctx, verbTime, method, path, query, body, out)
-}
-
-// within is once for a verb that may take another time.
-func (c *Client) within(ctx context.Context, limit time.Duration, method, path string, query url.Values, body, out any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit,
-		problem.Errorf(problem.Unavailable, "sallyport daemon status", "the daemon took longer than %s to answer", limit))
-	defer cancel()
-	resp, err := c.send(ctx, method, path, query, body)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerBytesMax))
-	if err != nil {
-		return c.broken(ctx, err)
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return problem.Errorf(problem.Internal, "sallyport daemon stop", "the daemon's answer cannot be read: %w", err)
-	}
-	return nil
-}
-
-// copy streams an answer to w. A stream that was cut, or whose trailer carries a problem, is an error.
-func (c *Client) copy(ctx context.Context, path string, query url.Values, w io.Writer) error {
-	resp, err := c.send(ctx, http.MethodGet, path, query, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(writer{w}, resp.Body); err != nil {
-		var writing *writeError
-		if errors.As(err, &writing) {
-			return writing.err
-		}
-		return c.broken(ctx, err)
-	}
-	if trailer := resp.Trailer.Get(api.TrailerProblem); trailer != "" {
-		var body api.Problem
-		if err := json.Unmarshal([]byte(trailer), &body); err != nil {
-			return problem.Errorf(problem.Internal, "sallyport daemon status", "the daemon's answer broke off: %w", err)
-		}
-		return body.Err()
-	}
-	return nil
-}
-
-// writeError marks an error of the caller's writer, which is not the daemon's.
-type writeError struct{ err error }
-
-func (e *writeError) Error() string { return e.err.Error() }
-func (e *writeError) Unwrap() error { return e.err }
-
-type writer struct{ w io.Writer }
-
-func (w writer) Write(p []byte) (int, error) {
-	n, err := w.w.Write(p)
-	if err != nil {
-		err = &writeError{err}
-	}
-	return n, err
 }

@@ -143,7 +143,7 @@ func place(t *testing.T, mood string) (Starter, string) {
 	s := Starter{Person: Me(), Self: self, Wait: 3 * time.Minute}
 	t.Cleanup(func() { // whichever still answers here
 		if c, err := s.Dial(context.Background(), home); err == nil {
-			_ = c.Stop(context.Background()) // it may end by itself meanwhile
+			_ = Do(context.Background(), c, api.DaemonStop, api.Nothing{}) // it may end by itself meanwhile
 		}
 	})
 	return s, home
@@ -158,11 +158,11 @@ func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := c.Daemon(t.Context())
+	first, err := Call(t.Context(), c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Stop(context.Background()) }) //nolint:errcheck // it may have ended by itself
+	t.Cleanup(func() { Do(context.Background(), c, api.DaemonStop, api.Nothing{}) }) //nolint:errcheck // it may have ended by itself
 	if first.Working != 1 {
 		t.Error("the daemon has no session of its own")
 	}
@@ -170,7 +170,7 @@ func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := again.Daemon(t.Context()); err != nil || second.PID != first.PID {
+	if second, err := Call(t.Context(), again, api.DaemonShow, api.Nothing{}); err != nil || second.PID != first.PID {
 		t.Errorf("a second daemon: %d and %d, %v", first.PID, second.PID, err)
 	}
 }
@@ -186,7 +186,7 @@ func TestManyCommandsAtOnceStartOneDaemon(t *testing.T) {
 				pids <- 0
 				return
 			}
-			d, err := c.Daemon(t.Context())
+			d, err := Call(t.Context(), c, api.DaemonShow, api.Nothing{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -207,7 +207,7 @@ func TestManyCommandsAtOnceStartOneDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Stop(t.Context()); err != nil {
+	if err := Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -243,7 +243,7 @@ func TestADaemonThatLostTheHomeToAnotherIsWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Stop(t.Context()); err != nil {
+	if err := Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -301,7 +301,7 @@ func TestADaemonOfAnotherBuildIsNotUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Stop(t.Context()); err != nil {
+	if err := Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil {
 		t.Errorf("the way out: %v", err)
 	}
 }
@@ -413,7 +413,7 @@ func TestADaemonThatWasStartedWithAnotherRuntimeFolderIsFound(t *testing.T) {
 	if _, err := other.Dial(t.Context(), otherHome); !errors.Is(err, ErrNoDaemon) {
 		t.Errorf("the daemon of another home was found: %v", err)
 	}
-	if err := c.Stop(t.Context()); err != nil {
+	if err := Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -470,12 +470,12 @@ func TestADecisionIsSaidAgainToADaemonThatHadToBeStartedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tc.stop {
-			if err := c.Stop(t.Context()); err != nil {
+			if err := Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil {
 				t.Fatal(err)
 			}
 			waitEnd(c.pid, 3*time.Minute)
 		}
-		err = c.Approve(t.Context(), "apr-00000001", "d1", "here")
+		err = Do(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1", Via: "here"})
 		heard, _ := os.ReadFile(filepath.Join(home, "heard"))
 		if n := strings.Count(string(heard), `apr-00000001 {"digest":"d1","via":"here"}`); n != tc.heard {
 			t.Errorf("%s: heard %d times: %s", name, n, heard)
@@ -489,7 +489,7 @@ func TestADecisionIsSaidAgainToADaemonThatHadToBeStartedAgain(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := c.Stop(t.Context()); err != nil { // the client speaks to the new one from here on
+		if err := Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil { // the client speaks to the new one from here on
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -501,7 +501,7 @@ func TestADecisionThatNobodyHeardIsSaidToBeNotRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = New(path).Refuse(t.Context(), "apr-00000001", "no")
+	err = Do(t.Context(), New(path), api.ApprovalRefuse, api.Reason{Of: "apr-00000001", Reason: "no"})
 	if p := problem.Of(err); !strings.Contains(p.Text, "was not recorded") || p.Next == "" {
 		t.Errorf("got %+v", p)
 	}

@@ -52,7 +52,7 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 			return nil, err
 		}
 		c := New(path)
-		d, err := c.Daemon(ctx)
+		d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 		c.home, c.pid = home, d.PID
 		if errors.Is(err, ErrNoDaemon) {
 			continue
@@ -94,7 +94,7 @@ func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
 
 // sameBuild refuses a daemon of another build before anything is asked of it.
 func (c *Client) sameBuild(ctx context.Context, home string) error {
-	d, err := c.Daemon(ctx)
+	d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		return err
 	}

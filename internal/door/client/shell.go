@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"sync"
 
 	"sallyport/internal/base/problem"
@@ -31,15 +29,10 @@ type Terminal struct {
 // Shell runs a shell in a change's sandbox until it ends, and returns its exit status.
 // Reading t.In may go on after it returned: who owns it ends that.
 func (c *Client) Shell(ctx context.Context, change string, t Terminal) (int, error) {
-	q := url.Values{"rows": {strconv.Itoa(int(t.Size.Rows))}, "cols": {strconv.Itoa(int(t.Size.Cols))}}
-	if t.Raw {
-		q.Set("raw", "1")
-	}
-	req, err := http.NewRequestWithContext(ctx, post, "http://sallyport"+api.Path("changes", url.PathEscape(change), "shell")+"?"+q.Encode(), nil)
+	req, err := request(ctx, api.ChangeShell.Spec, api.Shell{Of: change, Rows: int(t.Size.Rows), Cols: int(t.Size.Cols), Raw: t.Raw})
 	if err != nil {
-		return 0, fmt.Errorf("write the request: %w", err)
+		return 0, err
 	}
-	nameUs(req.Header)
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", api.ShellProtocol)
 	conn, err := c.dial(ctx)

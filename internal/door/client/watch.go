@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ const eventBytesMax = 16 << 20
 // each returns an error (that one), ctx ends (its cause), or the daemon goes away: ErrStopped if it was
 // stopped, ErrCut if it died.
 func (c *Client) Watch(ctx context.Context, change string, each func(api.Notice) error) error {
-	resp, err := c.send(ctx, get, api.Path("changes", url.PathEscape(change), "watch"), nil, nil)
+	resp, err := c.send(ctx, api.ChangeWatch.Spec, change)
 	if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) {
 		return c.gone(change, ErrCut) // it was there when the change was
 	}

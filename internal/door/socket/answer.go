@@ -1,25 +1,56 @@
 package socket
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
-	"strconv"
 	"time"
 
-	"sallyport/internal/base/id"
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 )
 
-// verb is a handler that returns what it answers.
-type verb func(r *http.Request) (any, error)
+// served is a verb of the table with what answers it.
+type served struct {
+	api.Spec
+	handler http.HandlerFunc
+}
 
-// answer turns a verb into a handler: one JSON document, or the problem.
-func (s *Server) answer(do verb) http.HandlerFunc {
+// mount serves a verb that is answered with a document: do is given who asks and what they say.
+func mount[In, Out any](s *Server, v api.Verb[In, Out], do func(ctx context.Context, by audit.Actor, in In) (Out, error)) served {
+	return served{v.Spec, s.answer(func(r *http.Request) (any, error) {
+		var in In
+		if err := v.Read(r, &in); err != nil {
+			return nil, err
+		}
+		return do(r.Context(), by(r), in)
+	})}
+}
+
+// mountBytes serves one that is answered with bytes as they are made.
+func mountBytes[In any](s *Server, v api.Stream[In], write func(ctx context.Context, in In, out io.Writer) error) served {
+	return mountRaw(s, v, func(w http.ResponseWriter, r *http.Request, in In) {
+		s.stream(w, r, v.Kind, func(out io.Writer) error { return write(r.Context(), in, out) })
+	})
+}
+
+// mountRaw serves one that is answered in a way of its own.
+func mountRaw[In any](s *Server, v api.Stream[In], answer func(w http.ResponseWriter, r *http.Request, in In)) served {
+	return served{v.Spec, func(w http.ResponseWriter, r *http.Request) {
+		var in In
+		if err := v.Read(r, &in); err != nil {
+			s.refuseWith(w, r, err)
+			return
+		}
+		answer(w, r, in)
+	}}
+}
+
+// answer turns what does a verb into a handler: one JSON document, or the problem.
+func (s *Server) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		// The time holds until the body is read: one that runs on would end a verb that takes longer.
@@ -29,8 +60,10 @@ func (s *Server) answer(do verb) http.HandlerFunc {
 			whole()
 		}
 		r.Body = &body{http.MaxBytesReader(w, r.Body, api.BodyBytesMax), whole}
+
 		out, err := do(r)
 		whole()
+
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		if err != nil {
 			s.refuseWith(w, r, err)
@@ -74,59 +107,13 @@ func (s *Server) refuseWith(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(append(raw, '\n')) // who went away needs no reason
 }
 
+// problemOf returns an error as it crosses the socket. It may carry words of an agent or a tool: no secret in them goes out.
+func (s *Server) problemOf(err error) (api.Problem, int) {
+	body, status := api.ProblemOf(err)
+	body.Text, body.Next = s.Secrets.Redact(body.Text), s.Secrets.Redact(body.Next)
+	return body, status
+}
+
 func nowhere(r *http.Request) (any, error) {
 	return nil, problem.Errorf(problem.NotFound, "sallyport version", "there is nothing at %s %q", r.Method, r.URL.Path)
-}
-
-// read decodes exactly one JSON document with known fields into body.
-func read(r *http.Request, body any) error {
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	err := dec.Decode(body)
-	if err == nil {
-		if _, extra := dec.Token(); !errors.Is(extra, io.EOF) {
-			err = errors.New("more than one document")
-		}
-	}
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return problem.Errorf(problem.Usage, "sallyport run --help", "the request is larger than %d bytes", large.Limit)
-	case err != nil:
-		return problem.Errorf(problem.Usage, "sallyport --help", "the request cannot be read: %w", err)
-	}
-	return nil
-}
-
-// known refuses a query with a key that is not listed.
-func known(r *http.Request, keys ...string) error {
-	for key := range r.URL.Query() {
-		if !slices.Contains(keys, key) {
-			return problem.Errorf(problem.Usage, "sallyport --help", "%q is not a parameter of %s", key, r.URL.Path)
-		}
-	}
-	return nil
-}
-
-// number reads a query parameter from 0; absent is 0.
-func number(r *http.Request, key string) (int64, error) {
-	v := r.URL.Query().Get(key)
-	if v == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n < 0 {
-		return 0, problem.Errorf(problem.Usage, "sallyport --help", "%s=%q is not a number from 0", key, v)
-	}
-	return n, nil
-}
-
-func changeID(r *http.Request) (id.Change, error) { return id.ParseChange(r.PathValue("id")) }
-
-// about reads which change a request is about, and what it says of it.
-func about[T any](r *http.Request) (ref id.Change, body T, err error) {
-	if ref, err = changeID(r); err == nil {
-		err = read(r, &body)
-	}
-	return ref, body, err
 }

@@ -23,7 +23,7 @@ import (
 	"sallyport/internal/rule/credential"
 )
 
-// verbs is control.Verbs by hand: it remembers what it was asked and answers from its fields.
+// verbs is every part of a server by hand: it remembers what it was asked and answers from its fields.
 type verbs struct {
 	mu       sync.Mutex
 	asked    request.Request

@@ -1,11 +1,13 @@
 package socket
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -18,41 +20,37 @@ import (
 const scrapesMax = 4
 
 // metrics answers in Prometheus text form. A scraper is no client of ours: it names no version.
-func (s *Server) metrics() http.HandlerFunc {
+func (s *Server) metrics() func(http.ResponseWriter, *http.Request, api.Nothing) {
 	h := promhttp.HandlerFor(s.Meter, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.HTTPErrorOnError, DisableCompression: true, MaxRequestsInFlight: scrapesMax,
 	})
-	return func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request, _ api.Nothing) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 		h.ServeHTTP(w, r)
 	}
 }
 
+// Spending says what models used in the last hour and day and, with a change, by it, and how much of the budgets that is.
+type Spending interface {
+	Spending(ctx context.Context, change id.Change) (control.Spending, error)
+}
+
 // stats answers with all figures, and those of one change if it is named.
-func (s *Server) stats(r *http.Request) (any, error) {
-	if err := known(r, "change"); err != nil {
-		return nil, err
-	}
+func (s *Server) stats(ctx context.Context, _ audit.Actor, in api.OfChange) (out api.Stats, err error) {
 	var of *api.Figures
-	var asked id.Change
-	if named := r.URL.Query().Get("change"); named != "" {
-		var err error
-		if asked, err = id.ParseChange(named); err != nil {
-			return nil, err
-		}
-		f, ok := s.Meter.Of(asked)
+	if in.Change != "" {
+		f, ok := s.Meter.Of(id.Change(in.Change))
 		if !ok {
-			return nil, problem.Errorf(problem.NotFound, "sallyport change show "+named, "no figures of %s are kept: nothing was measured since this daemon began", asked)
+			return out, problem.Errorf(problem.NotFound, "sallyport change show "+in.Change, "no figures of %s are kept: nothing was measured since this daemon began", in.Change)
 		}
 		of = figuresOf(f)
 	}
-	out := statsOf(s.Meter.Report())
-	out.Change = of
-	spent, err := s.Verbs.Spending(r.Context(), asked)
+	spent, err := s.Spending.Spending(ctx, id.Change(in.Change))
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out.Spending = spendingOf(spent, asked)
+	out = statsOf(s.Meter.Report())
+	out.Change, out.Spending = of, spendingOf(spent, id.Change(in.Change))
 	return out, nil
 }
 

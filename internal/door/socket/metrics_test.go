@@ -3,7 +3,6 @@ package socket
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"reflect"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/metric"
@@ -20,7 +20,9 @@ import (
 func TestAScraperNeedsNoVersionAndIsHeardByUIDAlone(t *testing.T) {
 	meter := metric.New(metric.Options{})
 	meter.Paused("chg-00000001", 20*time.Millisecond, nil)
-	s := New(Options{Verbs: &verbs{}, Host: host{}, Owner: 1234, Home: "/h", Log: slog.New(slog.DiscardHandler), Meter: meter})
+	o := options(&verbs{})
+	o.Owner, o.Meter = 1234, meter
+	s := New(o)
 	for name, tc := range map[string]struct {
 		ctx  context.Context
 		want int
@@ -43,7 +45,7 @@ func TestMetricsComeInTheTextFormAndWithoutIds(t *testing.T) {
 	meter.Handled("chg-0a1b2c3d")(3, time.Millisecond)
 	c, _ := serve(t, &verbs{}, func(o *Options) { o.Meter = meter })
 	var out strings.Builder
-	if err := c.Metrics(t.Context(), &out); err != nil {
+	if err := client.Copy(t.Context(), c, api.DaemonMetrics, api.Nothing{}, &out); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); !strings.Contains(text, "# TYPE sallyport_event_seconds histogram\n") || strings.Contains(text, "chg-") {
@@ -63,7 +65,7 @@ func TestStatsTellsWhatModelsUsedAndHowMuchOfTheBudgetsThatIs(t *testing.T) {
 	}
 	c, _ := serve(t, &verbs{spending: spent}, func(o *Options) { o.Meter = meter })
 	for of, own := range map[string]*api.Spent{"": nil, "chg-00000001": {Tokens: 1, Cost: 2}} {
-		got, err := c.Stats(t.Context(), of)
+		got, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{Change: of})
 		want := api.Spending{Hour: api.Spent{Tokens: 3, Cost: 4}, Day: api.Spent{Tokens: 5, Cost: 6}, Change: own, Budgets: []api.Share{{Budget: "tokens_per_hour", Used: 3, Limit: 12, Percent: 25}}}
 		if err != nil || !reflect.DeepEqual(got.Spending, want) {
 			t.Errorf("of %q: %+v, %v", of, got.Spending, err)
@@ -77,7 +79,7 @@ func TestStatsTellsFiguresAlertsAndThoseOfOneChange(t *testing.T) {
 	meter.Paused("chg-00000001", time.Second, errors.New("it would not"))
 	meter.Upper("chg-00000001", 1<<30)
 	c, _ := serve(t, &verbs{}, func(o *Options) { o.Meter = meter })
-	stats, err := c.Stats(t.Context(), "chg-00000001")
+	stats, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{Change: "chg-00000001"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +98,14 @@ func TestStatsTellsFiguresAlertsAndThoseOfOneChange(t *testing.T) {
 			t.Errorf("pause %+v", m)
 		}
 	}
-	if d, err := c.Daemon(t.Context()); err != nil || len(d.Alerts) != 2 {
+	if d, err := client.Call(t.Context(), c, api.DaemonShow, api.Nothing{}); err != nil || len(d.Alerts) != 2 {
 		t.Errorf("status has %d alerts, %v", len(d.Alerts), err)
 	}
-	if stats, err := c.Stats(t.Context(), ""); err != nil || stats.Change != nil {
+	if stats, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{}); err != nil || stats.Change != nil {
 		t.Errorf("%+v, %v", stats.Change, err)
 	}
 	for change, kind := range map[string]problem.Kind{"chg-00000002": problem.NotFound, "apr-00000001": problem.Usage, "../x": problem.Usage} {
-		if _, err := c.Stats(t.Context(), change); problem.KindOf(err) != kind {
+		if _, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{Change: change}); problem.KindOf(err) != kind {
 			t.Errorf("%s: %v", change, err)
 		}
 	}
@@ -112,10 +114,10 @@ func TestStatsTellsFiguresAlertsAndThoseOfOneChange(t *testing.T) {
 func TestADaemonThatMeasuresNothingAnswersAllTheSame(t *testing.T) {
 	c, _ := serve(t, &verbs{})
 	var out strings.Builder
-	if err := c.Metrics(t.Context(), &out); err != nil || out.Len() != 0 {
+	if err := client.Copy(t.Context(), c, api.DaemonMetrics, api.Nothing{}, &out); err != nil || out.Len() != 0 {
 		t.Errorf("%q, %v", out.String(), err)
 	}
-	if stats, err := c.Stats(t.Context(), ""); err != nil || len(stats.Measures) != 0 {
+	if stats, err := client.Call(t.Context(), c, api.StatsShow, api.OfChange{}); err != nil || len(stats.Measures) != 0 {
 		t.Errorf("%+v, %v", stats, err)
 	}
 }

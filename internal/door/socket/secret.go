@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"path/filepath"
-	"strconv"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -22,42 +20,14 @@ type SecretScan interface {
 // historyMax is how many commits one scan may look at.
 const historyMax = 1_000_000
 
-func (s *Server) secretScan(w http.ResponseWriter, r *http.Request) {
-	err := known(r, "path", "history")
-	path := r.URL.Query().Get("path")
-	if err == nil && !filepath.IsAbs(path) {
-		err = problem.Errorf(problem.Usage, "sallyport secret scan --help", "the path %q is not absolute", path)
+func (s *Server) scan(ctx context.Context, in api.Scan, out io.Writer) error {
+	const next = "sallyport secret scan --help"
+	if !filepath.IsAbs(in.Path) {
+		return problem.Errorf(problem.Usage, next, "the path %q is not absolute", in.Path)
 	}
-	commits := 0
-	if v := r.URL.Query().Get("history"); err == nil && v != "" {
-		if commits, err = strconv.Atoi(v); err != nil || commits < 1 || commits > historyMax {
-			err = problem.Errorf(problem.Usage, "sallyport secret scan --help", "--history %q is not between 1 and %d", v, historyMax)
-		}
+	if in.History > historyMax {
+		return problem.Errorf(problem.Usage, next, "--history %d is not between 1 and %d", in.History, historyMax)
 	}
-	if err == nil && s.Scan == nil {
-		err = problem.Errorf(problem.Unavailable, "sallyport doctor", "this daemon scans no files")
-	}
-	if err != nil {
-		s.refuseWith(w, r, err)
-		return
-	}
-	s.stream(w, r, linesKind, func(out io.Writer) error {
-		return s.Scan.Scan(r.Context(), path, commits, func(line api.SecretLine) error {
-			raw, err := json.Marshal(line)
-			if err == nil {
-				_, err = out.Write(append(raw, '\n'))
-			}
-			if flusher, ok := w.(http.Flusher); ok && err == nil {
-				flusher.Flush()
-			}
-			return err
-		})
-	})
-}
-
-// problemOf returns an error as it crosses the socket. It may carry words of an agent or a tool: no secret in them goes out.
-func (s *Server) problemOf(err error) (api.Problem, int) {
-	body, status := api.ProblemOf(err)
-	body.Text, body.Next = s.Secrets.Redact(body.Text), s.Secrets.Redact(body.Next)
-	return body, status
+	lines := json.NewEncoder(out)
+	return s.Scan.Scan(ctx, in.Path, in.History, func(line api.SecretLine) error { return lines.Encode(line) })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,38 +11,34 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/rule/secret"
 )
 
-// Host is what the daemon tells of itself.
-type Host interface {
-	// Doctor probes what works on this machine for this home.
-	Doctor(ctx context.Context) (api.Doctor, error)
-	// Sandbox says what holds programs here; it tries nothing.
-	Sandbox() api.Sandbox
-	// Stop asks the daemon to end; it returns at once.
-	Stop()
-	// Keep writes what write writes to the file of a checkpoint's diff, whole or not at all, and returns its absolute path (SV-041).
-	Keep(ctx context.Context, change id.Change, ref id.Checkpoint, write func(io.Writer) error) (string, error)
-}
-
-// Options say whom a server speaks for.
+// Options say whom a server speaks for, and what does what it is asked.
 type Options struct {
-	Verbs control.Verbs
-	Host  Host
 	Home  string // absolute
 	Owner int    // uid of the home's owner; root is heard too
 	Log   *slog.Logger
 	Meter *metric.Set // nil measured nothing
+	Host  Host
 
-	Storage Storage         // what `gc` and `status --disk` ask; nil has none
-	Agents  Agents          // what is known of agents on this machine; nil knows none
-	Targets Targets         // what restarts and probes; nil shows and trusts nothing
-	Scan    SecretScan      // what `secret scan` asks; nil scans nothing
+	Requests    Requests
+	Changes     Changes
+	Courses     Courses
+	Trials      Trials
+	Work        Work
+	Sessions    Sessions
+	Checkpoints Checkpoints
+	Approvals   Approvals
+	Audit       Audit
+	Spending    Spending
+	Storage     Storage
+	Agents      Agents
+	Targets     Targets
+	Scan        SecretScan
+
 	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
 }
 
@@ -117,57 +112,72 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // Handler returns every verb behind the checks of peer and version.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/metrics", s.metrics()) // to any version: it is no client of ours
-	// These two answer any version: they are the way out of a mismatch.
-	mux.HandleFunc("GET /v1/daemon", s.answer(s.daemon))
-	mux.HandleFunc("POST /v1/daemon/stop", s.answer(s.stop))
-
-	verb := func(pattern string, h http.HandlerFunc) { mux.HandleFunc(pattern, s.sameVersion(h)) }
-	verb("GET /v1/doctor", s.answer(s.doctor))
-	verb("GET /v1/stats", s.answer(s.stats))
-	verb("POST /v1/changes", s.answer(s.run))
-	verb("GET /v1/changes", s.answer(s.list))
-	verb("GET /v1/changes/{id}", s.answer(s.show))
-	verb("GET /v1/changes/{id}/watch", s.watch)
-	verb("POST /v1/changes/{id}/cancel", s.answer(s.cancel))
-	verb("POST /v1/changes/{id}/pause", s.answer(s.pause))
-	verb("POST /v1/changes/{id}/resume", s.answer(s.resume))
-	verb("POST /v1/changes/{id}/redo", s.answer(s.redo))
-	verb("POST /v1/changes/{id}/branch", s.answer(s.branch))
-	verb("POST /v1/changes/{id}/checkpoint", s.answer(s.checkpointNow))
-	verb("POST /v1/changes/{id}/tell", s.answer(s.tell))
-	verb("POST /v1/changes/{id}/put-back", s.answer(s.putBack))
-	verb("POST /v1/changes/{id}/rollback", s.answer(s.rollback))
-	verb("POST /v1/changes/{id}/confirm", s.answer(s.confirm))
-	verb("GET /v1/changes/{id}/diff", s.diff)
-	verb("GET /v1/changes/{id}/export", s.export)
-	verb("GET /v1/changes/{id}/transcript", s.transcript)
-	verb("POST /v1/changes/{id}/shell", s.shell)
-	verb("GET /v1/changes/{id}/checkpoints", s.answer(s.checkpoints))
-	verb("GET /v1/checkpoints/{id}", s.answer(s.checkpoint))
-	verb("GET /v1/checkpoints/{id}/diff", s.checkpointDiff)
-	verb("POST /v1/checkpoints/{id}/export", s.answer(s.checkpointExport))
-	verb("POST /v1/checkpoints/{id}/restore", s.answer(s.restore))
-	verb("POST /v1/sessions/{id}/resume", s.answer(s.resumeSession))
-	verb("GET /v1/approvals", s.answer(s.approvals))
-	verb("GET /v1/approvals/{ref}", s.answer(s.approval))
-	verb("POST /v1/approvals/{id}/approve", s.answer(s.approve))
-	verb("POST /v1/approvals/{id}/refuse", s.answer(s.refuse))
-	verb("POST /v1/changes/{id}/keys", s.answer(s.giveKeys))
-	verb("GET /v1/repository", s.answer(s.examine))
-	verb("GET /v1/wanted", s.answer(s.wanted))
-	verb("GET /v1/agents", s.answer(s.agents))
-	verb("POST /v1/agents/test", s.answer(s.testAgent))
-	verb("GET /v1/targets", s.answer(s.target))
-	verb("POST /v1/targets/trust", s.answer(s.trustTarget))
-	verb("POST /v1/targets/distrust", s.answer(s.distrustTarget))
-	verb("GET /v1/secrets", s.secretScan)
-	verb("GET /v1/storage", s.answer(s.stored))
-	verb("POST /v1/gc", s.answer(s.gc))
-	verb("GET /v1/audit", s.answer(s.audit))
-	verb("GET /v1/audit/verify", s.answer(s.auditVerify))
+	for _, v := range s.verbs() {
+		h := v.handler
+		if !v.AnyVersion {
+			h = s.sameVersion(h)
+		}
+		mux.HandleFunc(v.Pattern(), h)
+	}
 	mux.HandleFunc("/", s.answer(nowhere))
 	return s.onlyOwner(s.counted(mux))
+}
+
+// verbs are those of the table, each with what answers it.
+func (s *Server) verbs() []served {
+	return []served{
+		mount(s, api.DaemonShow, s.daemon),
+		mount(s, api.DaemonStop, s.stop),
+		mountRaw(s, api.DaemonMetrics, s.metrics()),
+		mount(s, api.DoctorShow, s.doctor),
+		mount(s, api.StatsShow, s.stats),
+		mount(s, api.StorageShow, s.stored),
+		mount(s, api.StorageCollect, s.gc),
+		mountBytes(s, api.SecretScan, s.scan),
+
+		mount(s, api.RepositoryShow, s.examine),
+		mount(s, api.TargetShow, s.target),
+		mount(s, api.TargetTrust, s.trustTarget),
+		mount(s, api.TargetDistrust, s.distrustTarget),
+		mount(s, api.AgentList, s.agents),
+		mount(s, api.AgentTry, s.testAgent),
+		mount(s, api.KeyWanted, s.wanted),
+		mount(s, api.KeyGive, s.giveKeys),
+
+		mount(s, api.ChangeRun, s.run),
+		mount(s, api.ChangeList, s.list),
+		mount(s, api.ChangeShow, s.show),
+		mountRaw(s, api.ChangeWatch, s.watch),
+		mountBytes(s, api.ChangeDiff, s.diff),
+		mountBytes(s, api.ChangeExport, s.export),
+		mount(s, api.ChangeCancel, s.cancel),
+		mount(s, api.ChangeRedo, s.redo),
+		mount(s, api.ChangeBranch, s.branch),
+		mount(s, api.ChangeConfirm, s.confirm),
+		mount(s, api.ChangeRollback, s.rollback),
+
+		mount(s, api.ChangePause, s.pause),
+		mount(s, api.ChangeResume, s.resume),
+		mount(s, api.ChangeTell, s.tell),
+		mount(s, api.ChangePutBack, s.putBack),
+		mountRaw(s, api.ChangeShell, s.shell),
+		mountBytes(s, api.ChangeTranscript, s.transcript),
+		mount(s, api.SessionResume, s.resumeSession),
+
+		mount(s, api.CheckpointTake, s.checkpointNow),
+		mount(s, api.CheckpointList, s.checkpoints),
+		mount(s, api.CheckpointShow, s.checkpoint),
+		mountBytes(s, api.CheckpointDiff, s.checkpointDiff),
+		mount(s, api.CheckpointExport, s.checkpointExport),
+		mount(s, api.CheckpointRestore, s.restore),
+
+		mount(s, api.ApprovalList, s.approvals),
+		mount(s, api.ApprovalShow, s.approval),
+		mount(s, api.ApprovalApprove, s.approve),
+		mount(s, api.ApprovalRefuse, s.refuse),
+		mount(s, api.AuditList, s.audit),
+		mount(s, api.AuditVerify, s.auditVerify),
+	}
 }
 
 func (s *Server) counted(next http.Handler) http.Handler {

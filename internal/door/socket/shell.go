@@ -29,27 +29,9 @@ const drainTime = 5 * time.Second
 var errReaderGone = errors.New("the terminal went away")
 
 // shell upgrades the connection to frames and runs a shell on a pty whose master stays here.
-func (s *Server) shell(w http.ResponseWriter, r *http.Request) {
-	ref, err := changeID(r)
-	if err == nil && r.Header.Get("Upgrade") != api.ShellProtocol {
-		err = problem.Errorf(problem.Usage, "sallyport change shell "+string(ref), "a shell needs the upgrade to %s", api.ShellProtocol)
-	}
-	if err == nil {
-		err = known(r, "rows", "cols", "raw")
-	}
-	var rows, cols int64
-	if err == nil {
-		rows, err = number(r, "rows")
-	}
-	if err == nil {
-		cols, err = number(r, "cols")
-	}
-	var raw int64
-	if err == nil {
-		raw, err = number(r, "raw")
-	}
-	if err != nil {
-		s.refuseWith(w, r, err)
+func (s *Server) shell(w http.ResponseWriter, r *http.Request, in api.Shell) {
+	if r.Header.Get("Upgrade") != api.ShellProtocol {
+		s.refuseWith(w, r, problem.Errorf(problem.Usage, "sallyport change shell "+in.Of, "a shell needs the upgrade to %s", api.ShellProtocol))
 		return
 	}
 	master, slave, err := pty.Open()
@@ -59,7 +41,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request) {
 	}
 	defer master.Close() // a pty holds no data that could be lost
 	defer slave.Close()
-	setSize(master, uint16(min(rows, 1000)), uint16(min(cols, 1000)))
+	setSize(master, uint16(min(in.Rows, 1000)), uint16(min(in.Cols, 1000)))
 
 	s.shells.Add(1)
 	defer s.shells.Done()
@@ -78,7 +60,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request) {
 	if err := buffered.Flush(); err != nil {
 		return
 	}
-	s.runShell(r.Context(), ref, by(r), &frames{conn: conn}, buffered.Reader, master, control.Terminal{Slave: slave, Raw: raw > 0})
+	s.runShell(r.Context(), id.Change(in.Of), by(r), &frames{conn: conn}, buffered.Reader, master, control.Terminal{Slave: slave, Raw: in.Raw})
 }
 
 // setSize tells the terminal its size; a size of nothing is left as it is.
@@ -117,7 +99,7 @@ func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, o
 		}
 	})
 
-	code, err := s.Verbs.Shell(ctx, ref, who, t)
+	code, err := s.Sessions.Shell(ctx, ref, who, t)
 	t.Slave.Close() // now the master reads to its end
 	drain := time.NewTimer(drainTime)
 	defer drain.Stop()

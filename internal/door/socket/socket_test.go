@@ -44,12 +44,21 @@ func (h host) Keep(_ context.Context, c id.Change, ref id.Checkpoint, write func
 	return fmt.Sprintf("/h/%s/%s %d", c, ref, out.Len()), nil
 }
 
+// options are a server's, whose every part is v.
+func options(v *verbs) Options {
+	return Options{
+		Home: "/home/of/mine", Owner: os.Geteuid(), Log: slog.New(slog.DiscardHandler), Host: host{},
+		Requests: v, Changes: v, Courses: v, Trials: v, Work: v, Sessions: v, Checkpoints: v, Approvals: v, Audit: v, Spending: v,
+	}
+}
+
 // serve runs a server on a real socket and returns a real client of it.
 func serve(t *testing.T, v *verbs, change ...func(*Options)) (*client.Client, host) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s", "daemon.sock")
 	h := host{stopped: make(chan struct{})}
-	o := Options{Verbs: v, Host: h, Home: "/home/of/mine", Owner: os.Geteuid(), Log: slog.New(slog.DiscardHandler)}
+	o := options(v)
+	o.Host = h
 	for _, f := range change {
 		f(&o)
 	}
@@ -75,7 +84,7 @@ func serve(t *testing.T, v *verbs, change ...func(*Options)) (*client.Client, ho
 func TestARequestArrivesAsAskedAndAsWhoTheKernelSays(t *testing.T) {
 	v := &verbs{row: control.Row{ID: "chg-00000001", State: "requested"}, left: []string{"bad\xffname"}}
 	c, _ := serve(t, v)
-	out, err := c.Run(t.Context(), api.Run{Dir: "/repo/sub/", Text: "do", Agent: "command", Argv: []string{"sed", "-i"}, Approve: "later", TimeoutMS: 1500, Script: []byte{0, 255},
+	out, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{Dir: "/repo/sub/", Text: "do", Agent: "command", Argv: []string{"sed", "-i"}, Approve: "later", TimeoutMS: 1500, Script: []byte{0, 255},
 		Strategy: "shadow_workspace", Messages: true, ExecutionMode: "interactive"})
 	if err != nil {
 		t.Fatal(err)
@@ -99,110 +108,146 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 		want string
 	}{
 		"list": {func(c *client.Client) error {
-			_, err := c.Changes(ctx, client.Filter{Repo: "/r", States: []string{"working", "failed"}, Limit: 7})
+			_, err := client.Call(ctx, c, api.ChangeList, api.Filter{Repo: "/r", States: []string{"working", "failed"}, Limit: 7})
 			return err
 		}, "list /r [working failed] 7"},
-		"show":   {func(c *client.Client) error { _, err := c.Show(ctx, "chg-00000001"); return err }, "show chg-00000001"},
-		"pause":  {func(c *client.Client) error { return c.Pause(ctx, "chg-00000001", "lunch") }, `pause chg-00000001 "lunch"`},
-		"resume": {func(c *client.Client) error { return c.Resume(ctx, "chg-00000001") }, `resume chg-00000001`},
+		"show": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.ChangeShow, "chg-00000001")
+			return err
+		}, "show chg-00000001"},
+		"pause": {func(c *client.Client) error {
+			return client.Do(ctx, c, api.ChangePause, api.Reason{Of: "chg-00000001", Reason: "lunch"})
+		}, `pause chg-00000001 "lunch"`},
+		"resume": {func(c *client.Client) error { return client.Do(ctx, c, api.ChangeResume, "chg-00000001") }, `resume chg-00000001`},
 		"checkpoint now": {func(c *client.Client) error {
-			cp, err := c.CheckpointNow(ctx, "chg-00000001")
+			cp, err := client.Call(ctx, c, api.CheckpointTake, "chg-00000001")
 			if err == nil && cp.ID != "ckpt-001-0123abcd" {
 				t.Errorf("got %+v", cp)
 			}
 			return err
 		}, `checkpoint now chg-00000001`},
-		"cancel": {func(c *client.Client) error { return c.Cancel(ctx, "chg-00000001", "why not") }, `cancel chg-00000001 "why not"`},
+		"cancel": {func(c *client.Client) error {
+			return client.Do(ctx, c, api.ChangeCancel, api.Reason{Of: "chg-00000001", Reason: "why not"})
+		}, `cancel chg-00000001 "why not"`},
 		"rollback": {func(c *client.Client) error {
-			_, err := c.Rollback(ctx, "chg-00000001", api.Rollback{Reason: "bad", Approve: "yes"})
+			_, err := client.Call(ctx, c, api.ChangeRollback, api.Rollback{Of: "chg-00000001", Reason: "bad", Approve: "yes"})
 			return err
 		}, `rollback chg-00000001 "bad" yes`},
 		"tell": {func(c *client.Client) error {
-			d, err := c.Tell(ctx, "chg-00000001", "use the other file\n")
+			d, err := client.Call(ctx, c, api.ChangeTell, api.Tell{Of: "chg-00000001", Text: "use the other file\n"})
 			if err == nil && !d.Delivered {
 				t.Errorf("got %+v", d)
 			}
 			return err
 		}, "tell chg-00000001 use the other file\n"},
 		"put back files": {func(c *client.Client) error {
-			done, err := c.PutBack(ctx, "chg-00000001", api.PutBack{Paths: []string{"a//b/", "./c"}})
+			done, err := client.Call(ctx, c, api.ChangePutBack, api.PutBack{Of: "chg-00000001", Paths: []string{"a//b/", "./c"}})
 			if err == nil && (strings.Join(done.Reverted, " ") != "a/b c" || done.Kept != 2) {
 				t.Errorf("got %+v", done)
 			}
 			return err
 		}, `put back chg-00000001 ["a/b" "c"] false`},
 		"put back what breaks a rule": {func(c *client.Client) error {
-			done, err := c.PutBack(ctx, "chg-00000001", api.PutBack{Violating: true})
+			done, err := client.Call(ctx, c, api.ChangePutBack, api.PutBack{Of: "chg-00000001", Violating: true})
 			if err == nil && done.Reverted == nil {
 				t.Errorf("no list: %+v", done)
 			}
 			return err
 		}, `put back chg-00000001 [] true`},
 		"restore": {func(c *client.Client) error {
-			cp, err := c.Restore(ctx, "ckpt-002-abcdef01")
+			cp, err := client.Call(ctx, c, api.CheckpointRestore, "ckpt-002-abcdef01")
 			if err == nil && cp.ID != "ckpt-003-0123abcd" {
 				t.Errorf("got %+v", cp)
 			}
 			return err
 		}, "restore ckpt-002-abcdef01"},
 		"redo": {func(c *client.Client) error {
-			row, err := c.Redo(ctx, "chg-00000001", api.Redo{})
+			row, err := client.Call(ctx, c, api.ChangeRedo, api.Redo{Of: "chg-00000001"})
 			if err == nil && row.ID != "chg-00000001" {
 				t.Errorf("got %+v", row)
 			}
 			return err
 		}, "redo chg-00000001"},
 		"branch": {func(c *client.Client) error {
-			b, err := c.Branch(ctx, "chg-00000001", api.Branch{Name: "side"})
+			b, err := client.Call(ctx, c, api.ChangeBranch, api.Branch{Of: "chg-00000001", Name: "side"})
 			if err == nil && (b.Name != "side" || b.Commit != "1234") {
 				t.Errorf("got %+v", b)
 			}
 			return err
 		}, "branch chg-00000001 side"},
 		"resume session": {func(c *client.Client) error {
-			row, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "interactive"})
+			row, err := client.Call(ctx, c, api.SessionResume, api.Resume{Of: "sh-1a2b3", ExecutionMode: "interactive"})
 			if err == nil && row.ID != "chg-00000001" {
 				t.Errorf("got %+v", row)
 			}
 			return err
 		}, "resume session sh-1a2b3"},
 		"repository": {func(c *client.Client) error {
-			r, err := c.Repository(ctx, "/repo/sub/")
+			r, err := client.Call(ctx, c, api.RepositoryShow, api.InFolder{Dir: "/repo/sub/"})
 			if err == nil && (r.Top != "/repo/sub" || r.Branch != "main" || len(r.Ignored) != 1) {
 				t.Errorf("got %+v", r)
 			}
 			return err
 		}, "examine /repo/sub"},
-		"wanted by a change":  {func(c *client.Client) error { _, err := c.WantedBy(ctx, "chg-00000001"); return err }, "wanted by chg-00000001"},
-		"wanted by a session": {func(c *client.Client) error { _, err := c.WantedBy(ctx, "codex-1a2b3"); return err }, "wanted by codex-1a2b3"},
+		"wanted by a change": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Of: "chg-00000001"})
+			return err
+		}, "wanted by chg-00000001"},
+		"wanted by a session": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Of: "codex-1a2b3"})
+			return err
+		}, "wanted by codex-1a2b3"},
 		"wanted for a request": {func(c *client.Client) error {
-			w, err := c.Wanted(ctx, "codex", "/repo/sub/", "side")
+			w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Agent: "codex", Dir: "/repo/sub/", Branch: "side"})
 			if err == nil && (w.Keys == nil || w.Bases == nil || w.Env == nil) {
 				t.Errorf("no lists: %+v", w)
 			}
 			return err
 		}, `wanting "codex" in /repo/sub on "side"`},
-		"keys": {func(c *client.Client) error { return c.GiveKeys(ctx, "chg-00000001", api.Keys{"A": "x", "B": "y"}) }, "give chg-00000001 2"},
+		"keys": {func(c *client.Client) error {
+			return client.Do(ctx, c, api.KeyGive, api.GiveKeys{Of: "chg-00000001", Keys: api.Keys{"A": "x", "B": "y"}})
+		}, "give chg-00000001 2"},
 		"checkpoint export": {func(c *client.Client) error {
-			out, err := c.CheckpointExport(ctx, "ckpt-001-abcdef01")
+			out, err := client.Call(ctx, c, api.CheckpointExport, "ckpt-001-abcdef01")
 			if err == nil && out.Path != "/h/chg-00000009/ckpt-001-abcdef01 5" {
 				t.Errorf("got %+v", out)
 			}
 			return err
 		}, "checkpoint export ckpt-001-abcdef01"},
-		"question":    {func(c *client.Client) error { _, err := c.Question(ctx, "chg-00000001"); return err }, "approval chg-00000001"},
-		"approve":     {func(c *client.Client) error { return c.Approve(ctx, "apr-00000001", "d1", "command line") }, "approve apr-00000001 d1 command line"},
-		"refuse":      {func(c *client.Client) error { return c.Refuse(ctx, "apr-00000001", "no") }, `refuse apr-00000001 "no"`},
-		"approvals":   {func(c *client.Client) error { _, err := c.Approvals(ctx, true); return err }, "approvals true"},
-		"checkpoints": {func(c *client.Client) error { _, err := c.Checkpoints(ctx, "chg-00000001"); return err }, "checkpoints chg-00000001"},
-		"checkpoint":  {func(c *client.Client) error { _, err := c.Checkpoint(ctx, "ckpt-001-abcdef01"); return err }, "checkpoint ckpt-001-abcdef01"},
+		"question": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.ApprovalShow, "chg-00000001")
+			return err
+		}, "approval chg-00000001"},
+		"approve": {func(c *client.Client) error {
+			return client.Do(ctx, c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1", Via: "command line"})
+		}, "approve apr-00000001 d1 command line"},
+		"refuse": {func(c *client.Client) error {
+			return client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: "apr-00000001", Reason: "no"})
+		}, `refuse apr-00000001 "no"`},
+		"approvals": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true})
+			return err
+		}, "approvals true"},
+		"checkpoints": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.CheckpointList, "chg-00000001")
+			return err
+		}, "checkpoints chg-00000001"},
+		"checkpoint": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.CheckpointShow, "ckpt-001-abcdef01")
+			return err
+		}, "checkpoint ckpt-001-abcdef01"},
 		"checkpoint diff": {func(c *client.Client) error {
-			return c.CheckpointDiff(ctx, "ckpt-001-abcdef01", "ckpt-002-abcdef02", io.Discard)
+			return client.Copy(ctx, c, api.CheckpointDiff, api.Between{Of: "ckpt-002-abcdef02", From: "ckpt-001-abcdef01"}, io.Discard)
 		}, "checkpoint diff ckpt-001-abcdef01 ckpt-002-abcdef02"},
-		"transcript": {func(c *client.Client) error { return c.Transcript(ctx, "chg-00000001", "sh-abcde", io.Discard) }, "transcript chg-00000001 sh-abcde"},
-		"audit":      {func(c *client.Client) error { _, err := c.Audit(ctx, "chg-00000001", 5, 9); return err }, "audit chg-00000001 5 9"},
+		"transcript": {func(c *client.Client) error {
+			return client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: "chg-00000001", Session: "sh-abcde"}, io.Discard)
+		}, "transcript chg-00000001 sh-abcde"},
+		"audit": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.AuditList, api.Entries{Change: "chg-00000001", After: 5, Limit: 9})
+			return err
+		}, "audit chg-00000001 5 9"},
 		"audit verify": {func(c *client.Client) error {
-			_, err := c.AuditVerify(ctx, "3:"+strings.Repeat("0a", 32))
+			_, err := client.Call(ctx, c, api.AuditVerify, api.Expected{Expect: "3:" + strings.Repeat("0a", 32)})
 			return err
 		}, "audit verify 3:" + strings.Repeat("0a", 32)},
 	} {
@@ -228,48 +273,75 @@ func TestWhatOnlyTheWireCanGetWrongNeverReachesTheController(t *testing.T) {
 		return func(c *client.Client) error {
 			r := api.Run{Dir: "/repo", Text: "do", Agent: "command", Argv: []string{"true"}, Approve: "later"}
 			change(&r)
-			_, err := c.Run(ctx, r)
+			_, err := client.Call(ctx, c, api.ChangeRun, r)
 			return err
 		}
 	}
 	putBack := func(p api.PutBack) func(*client.Client) error {
-		return func(c *client.Client) error { _, err := c.PutBack(ctx, "chg-00000001", p); return err }
+		return func(c *client.Client) error {
+			p.Of = "chg-00000001"
+			_, err := client.Call(ctx, c, api.ChangePutBack, p)
+			return err
+		}
 	}
 	tell := func(text string) func(*client.Client) error {
-		return func(c *client.Client) error { _, err := c.Tell(ctx, "chg-00000001", text); return err }
+		return func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.ChangeTell, api.Tell{Of: "chg-00000001", Text: text})
+			return err
+		}
 	}
 	for name, do := range map[string]func(*client.Client) error{
-		"a strategy that is none":    run(func(r *api.Run) { r.Strategy = "shadow" }),
-		"a deterministic command":    run(func(r *api.Run) { r.ExecutionMode = "deterministic" }),
-		"a mode that is none":        run(func(r *api.Run) { r.ExecutionMode = "both" }),
-		"messages to a script":       run(func(r *api.Run) { r.Agent, r.Messages = "replay", true }),
-		"a model that is none":       run(func(r *api.Run) { r.Agent, r.Argv, r.Model = "pi", nil, "a b" }),
-		"a host that is none":        run(func(r *api.Run) { r.Egress = []string{"10.0.0.1"} }),
-		"too many hosts":             run(func(r *api.Run) { r.Egress = many }),
-		"a base with a password":     run(func(r *api.Run) { r.Bases = map[string]string{"OPENAI_BASE_URL": "https://me:hunter2@x.example"} }),
-		"a base without a name":      run(func(r *api.Run) { r.Bases = map[string]string{"A B": "https://x.example"} }),
-		"a variable of a key's":      run(func(r *api.Run) { r.Env = map[string]string{"AWS_SECRET_ACCESS_KEY": "x"} }),
-		"a variable of two lines":    run(func(r *api.Run) { r.Env = map[string]string{"TEAM": "x\ny"} }),
-		"wanted by an approval":      func(c *client.Client) error { _, err := c.WantedBy(ctx, "apr-00000001"); return err },
-		"wanted nowhere":             func(c *client.Client) error { _, err := c.Wanted(ctx, "pi", "relative", ""); return err },
-		"keys of a session":          func(c *client.Client) error { return c.GiveKeys(ctx, "sh-1a2b3", api.Keys{"A": "x"}) },
-		"nothing to tell":            tell(" \n"),
-		"too much to tell":           tell(strings.Repeat("x", 64<<10+1)),
-		"no file":                    putBack(api.PutBack{}),
-		"a file and all that break":  putBack(api.PutBack{Paths: []string{"a"}, Violating: true}),
-		"a file elsewhere":           putBack(api.PutBack{Paths: []string{"/etc/passwd"}}),
-		"a file above":               putBack(api.PutBack{Paths: []string{"a/../../b"}}),
-		"the whole tree":             putBack(api.PutBack{Paths: []string{"."}}),
-		"a zero byte":                putBack(api.PutBack{Paths: []string{"a\x00b"}}),
-		"too many files":             putBack(api.PutBack{Paths: many}),
-		"a session that is a change": func(c *client.Client) error { _, err := c.ResumeSession(ctx, "chg-00000001", api.Resume{}); return err },
-		"a deterministic resume": func(c *client.Client) error {
-			_, err := c.ResumeSession(ctx, "sh-1a2b3", api.Resume{ExecutionMode: "deterministic"})
+		"a strategy that is none": run(func(r *api.Run) { r.Strategy = "shadow" }),
+		"a deterministic command": run(func(r *api.Run) { r.ExecutionMode = "deterministic" }),
+		"a mode that is none":     run(func(r *api.Run) { r.ExecutionMode = "both" }),
+		"messages to a script":    run(func(r *api.Run) { r.Agent, r.Messages = "replay", true }),
+		"a model that is none":    run(func(r *api.Run) { r.Agent, r.Argv, r.Model = "pi", nil, "a b" }),
+		"a host that is none":     run(func(r *api.Run) { r.Egress = []string{"10.0.0.1"} }),
+		"too many hosts":          run(func(r *api.Run) { r.Egress = many }),
+		"a base with a password":  run(func(r *api.Run) { r.Bases = map[string]string{"OPENAI_BASE_URL": "https://me:hunter2@x.example"} }),
+		"a base without a name":   run(func(r *api.Run) { r.Bases = map[string]string{"A B": "https://x.example"} }),
+		"a variable of a key's":   run(func(r *api.Run) { r.Env = map[string]string{"AWS_SECRET_ACCESS_KEY": "x"} }),
+		"a variable of two lines": run(func(r *api.Run) { r.Env = map[string]string{"TEAM": "x\ny"} }),
+		"wanted by an approval": func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Of: "apr-00000001"})
 			return err
 		},
-		"a change to restore":  func(c *client.Client) error { _, err := c.Restore(ctx, "chg-00000001"); return err },
-		"a change to export":   func(c *client.Client) error { _, err := c.CheckpointExport(ctx, "chg-00000001"); return err },
-		"a session to be told": func(c *client.Client) error { _, err := c.Tell(ctx, "sh-1a2b3", "x"); return err },
+		"wanted nowhere": func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Agent: "pi", Dir: "relative"})
+			return err
+		},
+		"keys of a session": func(c *client.Client) error {
+			return client.Do(ctx, c, api.KeyGive, api.GiveKeys{Of: "sh-1a2b3", Keys: api.Keys{"A": "x"}})
+		},
+		"nothing to tell":           tell(" \n"),
+		"too much to tell":          tell(strings.Repeat("x", 64<<10+1)),
+		"no file":                   putBack(api.PutBack{}),
+		"a file and all that break": putBack(api.PutBack{Paths: []string{"a"}, Violating: true}),
+		"a file elsewhere":          putBack(api.PutBack{Paths: []string{"/etc/passwd"}}),
+		"a file above":              putBack(api.PutBack{Paths: []string{"a/../../b"}}),
+		"the whole tree":            putBack(api.PutBack{Paths: []string{"."}}),
+		"a zero byte":               putBack(api.PutBack{Paths: []string{"a\x00b"}}),
+		"too many files":            putBack(api.PutBack{Paths: many}),
+		"a session that is a change": func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.SessionResume, api.Resume{Of: "chg-00000001"})
+			return err
+		},
+		"a deterministic resume": func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.SessionResume, api.Resume{Of: "sh-1a2b3", ExecutionMode: "deterministic"})
+			return err
+		},
+		"a change to restore": func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.CheckpointRestore, "chg-00000001")
+			return err
+		},
+		"a change to export": func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.CheckpointExport, "chg-00000001")
+			return err
+		},
+		"a session to be told": func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.ChangeTell, api.Tell{Of: "sh-1a2b3", Text: "x"})
+			return err
+		},
 	} {
 		v := &verbs{}
 		c, _ := serve(t, v)
@@ -298,7 +370,7 @@ func TestABlockedChangeSaysWhyAndThatItNeedsAPerson(t *testing.T) {
 func TestAProblemArrivesWithItsKindAndNextStep(t *testing.T) {
 	for _, sent := range []error{errRefused, errPlain, fmt.Errorf("while landing: %w", problem.New(problem.Conflict, "it moved"))} {
 		c, _ := serve(t, &verbs{err: sent})
-		_, err := c.Show(t.Context(), "chg-00000001")
+		_, err := client.Call(t.Context(), c, api.ChangeShow, "chg-00000001")
 		got, want := problem.Of(err), problem.Of(sent)
 		if want.Kind == problem.Internal && want.Next == "" { // the machine's fault: look at the machine
 			want.Next = "sallyport doctor"
@@ -311,22 +383,22 @@ func TestAProblemArrivesWithItsKindAndNextStep(t *testing.T) {
 
 func TestAWrongKindOfIDIsAUsageError(t *testing.T) {
 	c, _ := serve(t, &verbs{})
-	_, err := c.Show(t.Context(), "apr-00000001")
+	_, err := client.Call(t.Context(), c, api.ChangeShow, "apr-00000001")
 	if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "approval") {
 		t.Errorf("got %v", err)
 	}
-	_, err = c.Question(t.Context(), "ckpt-001-abcdef01")
+	_, err = client.Call(t.Context(), c, api.ApprovalShow, "ckpt-001-abcdef01")
 	if problem.KindOf(err) != problem.Usage {
 		t.Errorf("got %v", err)
 	}
-	if err := c.Approve(t.Context(), "apr-00000001", "", ""); problem.KindOf(err) != problem.Usage {
+	if err := client.Do(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001"}); problem.KindOf(err) != problem.Usage {
 		t.Errorf("approving without a digest: %v", err)
 	}
 }
 
 func TestTheAuditArrivesWithHashesThatStillHold(t *testing.T) {
 	c, _ := serve(t, &verbs{})
-	rows, err := c.Audit(t.Context(), "chg-00000001", 0, 0)
+	rows, err := client.Call(t.Context(), c, api.AuditList, api.Entries{Change: "chg-00000001"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +444,7 @@ func TestAWatchIsToldThatItsDaemonIsBeingStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- New(Options{Verbs: v, Host: host{}, Owner: os.Geteuid(), Log: slog.New(slog.DiscardHandler)}).Serve(ctx, l)
+		served <- New(options(v)).Serve(ctx, l)
 	}()
 	v.notices <- control.Notice{Seq: 1, Kind: "state", State: control.Working}
 	err = client.New(path).Watch(t.Context(), "chg-00000001", func(api.Notice) error { cancel(); return nil })
@@ -401,21 +473,21 @@ func TestADiffThatBreaksHalfWayIsNeverTakenForAWhole(t *testing.T) {
 	v := &verbs{patch: strings.Repeat("+line\n", 50_000), patchErr: errRefused}
 	c, _ := serve(t, v)
 	var out bytes.Buffer
-	err := c.Diff(t.Context(), "chg-00000001", &out)
+	err := client.Copy(t.Context(), c, api.ChangeDiff, "chg-00000001", &out)
 	if problem.KindOf(err) != problem.Refused || out.Len() != len(v.patch) {
 		t.Errorf("%d bytes and %v", out.Len(), err)
 	}
 
 	v = &verbs{patchErr: errRefused}
 	c, _ = serve(t, v)
-	if err := c.Export(t.Context(), "chg-00000001", io.Discard); problem.KindOf(err) != problem.Refused {
+	if err := client.Copy(t.Context(), c, api.ChangeExport, "chg-00000001", io.Discard); problem.KindOf(err) != problem.Refused {
 		t.Errorf("before the first byte: %v", err)
 	}
 
 	v = &verbs{patch: "whole\n"}
 	c, _ = serve(t, v)
 	out.Reset()
-	if err := c.Diff(t.Context(), "chg-00000001", &out); err != nil || out.String() != "whole\n" {
+	if err := client.Copy(t.Context(), c, api.ChangeDiff, "chg-00000001", &out); err != nil || out.String() != "whole\n" {
 		t.Errorf("%q %v", out.String(), err)
 	}
 }
@@ -425,13 +497,15 @@ func TestAnotherUserIsNotHeard(t *testing.T) {
 		t.Skip("root is always heard; the rule for others is shown by TestOnlyOwnerAndRootAreHeard")
 	}
 	c, _ := serve(t, &verbs{}, func(o *Options) { o.Owner = os.Geteuid() + 1 })
-	if _, err := c.Daemon(t.Context()); problem.KindOf(err) != problem.Denied {
+	if _, err := client.Call(t.Context(), c, api.DaemonShow, api.Nothing{}); problem.KindOf(err) != problem.Denied {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestOnlyOwnerAndRootAreHeard(t *testing.T) {
-	s := New(Options{Verbs: &verbs{}, Host: host{}, Owner: 1234, Home: "/h", Log: slog.New(slog.DiscardHandler)})
+	o := options(&verbs{})
+	o.Owner = 1234
+	s := New(o)
 	for _, tc := range []struct {
 		ctx  context.Context
 		want int
@@ -702,7 +776,7 @@ func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
 	c, _ := serve(t, v)
 	r := api.Run{Dir: "/repo", Text: "do", Agent: "codex", Model: "gpt-5", Egress: []string{"registries"}, Approve: "later",
 		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"}, Env: map[string]string{"TEAM": "blue"}}
-	if _, err := c.Run(t.Context(), r); err != nil {
+	if _, err := client.Call(t.Context(), c, api.ChangeRun, r); err != nil {
 		t.Fatal(err)
 	}
 	if len(v.keys) != 1 || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
@@ -715,10 +789,7 @@ func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
 	if v.asked.Agent != "codex" || v.asked.Model != "gpt-5" || len(v.asked.Egress) != 1 || v.asked.Bases["OPENAI_BASE_URL"] != "https://models.example.org/v1" || v.asked.Env["TEAM"] != "blue" {
 		t.Errorf("asked for %+v", v.asked)
 	}
-	if _, err := c.ResumeSession(t.Context(), "codex-1a2b3", api.Resume{Keys: r.Keys}); err != nil || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
+	if _, err := client.Call(t.Context(), c, api.SessionResume, api.Resume{Of: "codex-1a2b3", Keys: r.Keys}); err != nil || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
 		t.Errorf("%v", err)
-	}
-	if _, err := c.Agents(t.Context(), api.Place{}); problem.KindOf(err) != problem.Unavailable {
-		t.Errorf("a daemon without agents: %v", err)
 	}
 }

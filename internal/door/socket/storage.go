@@ -2,10 +2,8 @@ package socket
 
 import (
 	"context"
-	"net/http"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/host/storage"
 )
@@ -18,33 +16,17 @@ type Storage interface {
 	Collect(ctx context.Context, by audit.Actor) (storage.Report, error)
 }
 
-func (s *Server) stored(r *http.Request) (any, error) {
-	if s.Storage == nil {
-		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "this daemon measures no storage")
-	}
-	report, err := s.Storage.Look(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return s.storageOf(report, true), nil
+func (s *Server) stored(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Storage, error) {
+	report, err := s.Storage.Look(ctx)
+	return s.storageOf(report, true), err
 }
 
-func (s *Server) gc(r *http.Request) (any, error) {
-	var in api.GC
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (s *Server) gc(ctx context.Context, by audit.Actor, in api.GC) (api.Storage, error) {
 	if in.DryRun {
-		return s.stored(r)
+		return s.stored(ctx, by, api.Nothing{})
 	}
-	if s.Storage == nil {
-		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "this daemon removes nothing")
-	}
-	report, err := s.Storage.Collect(r.Context(), by(r))
-	if err != nil {
-		return nil, err
-	}
-	return s.storageOf(report, false), nil
+	report, err := s.Storage.Collect(ctx, by)
+	return s.storageOf(report, false), err
 }
 
 func (s *Server) storageOf(r storage.Report, dry bool) api.Storage {

@@ -17,24 +17,19 @@ import (
 
 // watch sends a change's notices as server-sent events: id, event, data. The last
 // event of a stream that ended by itself is `end`; a stream without it was cut.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
-	ref, err := changeID(r)
-	if err != nil {
-		s.refuseWith(w, r, err)
-		return
-	}
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, of string) {
 	// The reader going away ends the controller's side too.
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	notices, err := s.Verbs.Watch(ctx, ref)
+	notices, err := s.Changes.Watch(ctx, id.Change(of))
 	if err != nil {
 		s.refuseWith(w, r, err)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", api.EventsKind)
 	w.WriteHeader(http.StatusOK)
 	if err := sendEvents(ctx, w, notices); err != nil {
-		s.Log.Debug("watch ended early", slog.String("change", string(ref)), slog.Any("error", err))
+		s.Log.Debug("watch ended early", slog.String("change", of), slog.Any("error", err))
 	}
 }
 
@@ -124,64 +119,9 @@ func (s *streamWriter) Write(p []byte) (int, error) {
 	if err := s.control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
 		return 0, err
 	}
-	return s.w.Write(p)
-}
-
-const (
-	diffKind  = "text/x-diff"
-	linesKind = "application/x-ndjson"
-)
-
-func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
-	ref, err := changeID(r)
-	if err != nil {
-		s.refuseWith(w, r, err)
-		return
+	n, err := s.w.Write(p)
+	if err == nil && s.kind == api.LinesKind { // who reads lines waits for the next
+		err = s.control.Flush()
 	}
-	s.stream(w, r, diffKind, func(out io.Writer) error { return s.Verbs.Diff(r.Context(), ref, out) })
-}
-
-func (s *Server) export(w http.ResponseWriter, r *http.Request) {
-	ref, err := changeID(r)
-	if err != nil {
-		s.refuseWith(w, r, err)
-		return
-	}
-	s.stream(w, r, diffKind, func(out io.Writer) error { return s.Verbs.Export(r.Context(), ref, out) })
-}
-
-func (s *Server) checkpointDiff(w http.ResponseWriter, r *http.Request) {
-	to, err := id.ParseCheckpoint(r.PathValue("id"))
-	if err == nil {
-		err = known(r, "from")
-	}
-	var from id.Checkpoint
-	if v := r.URL.Query().Get("from"); err == nil && v != "" {
-		from, err = id.ParseCheckpoint(v)
-	}
-	if err != nil {
-		s.refuseWith(w, r, err)
-		return
-	}
-	s.stream(w, r, diffKind, func(out io.Writer) error { return s.Verbs.CheckpointDiff(r.Context(), from, to, out) })
-}
-
-func (s *Server) transcript(w http.ResponseWriter, r *http.Request) {
-	ref, err := changeID(r)
-	if err == nil {
-		err = known(r, "session")
-	}
-	if err != nil {
-		s.refuseWith(w, r, err)
-		return
-	}
-	s.stream(w, r, linesKind, func(out io.Writer) error {
-		log, err := s.Verbs.Transcript(r.Context(), ref, id.Session(r.URL.Query().Get("session")))
-		if err != nil {
-			return err
-		}
-		defer log.Close() // read only
-		_, err = io.Copy(out, log)
-		return err
-	})
+	return n, err
 }

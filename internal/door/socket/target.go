@@ -2,13 +2,9 @@ package socket
 
 import (
 	"context"
-	"net/http"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/rule/trust"
 )
@@ -23,59 +19,33 @@ type Targets interface {
 	Distrust(ctx context.Context, folder string, by audit.Actor) error
 }
 
-func (s *Server) target(r *http.Request) (any, error) {
-	if err := known(r, "repo"); err != nil {
-		return nil, err
-	}
-	folder, err := s.targetOf(r.URL.Query().Get("repo"))
+func (s *Server) target(ctx context.Context, _ audit.Actor, in api.InRepo) (out api.Target, err error) {
+	folder, err := folderOf(in.Repo, targetHelp)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	w, err := s.Targets.Target(r.Context(), folder)
-	if err != nil {
-		return nil, err
-	}
-	return targetOf(w), nil
+	w, err := s.Targets.Target(ctx, folder)
+	return targetOf(w), err
 }
 
-func (s *Server) trustTarget(r *http.Request) (any, error) {
-	var in api.TrustTarget
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
-	folder, err := s.targetOf(in.Repo)
+func (s *Server) trustTarget(ctx context.Context, by audit.Actor, in api.TrustTarget) (out api.Target, err error) {
+	folder, err := folderOf(in.Repo, targetHelp)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	w, err := s.Targets.Trust(r.Context(), folder, in.Digest, by(r))
-	if err != nil {
-		return nil, err
-	}
-	return targetOf(w), nil
+	w, err := s.Targets.Trust(ctx, folder, in.Digest, by)
+	return targetOf(w), err
 }
 
-func (s *Server) distrustTarget(r *http.Request) (any, error) {
-	var in api.DistrustTarget
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
-	folder, err := s.targetOf(in.Repo)
+func (s *Server) distrustTarget(ctx context.Context, by audit.Actor, in api.InRepo) (out api.Nothing, err error) {
+	folder, err := folderOf(in.Repo, targetHelp)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return struct{}{}, s.Targets.Distrust(r.Context(), folder, by(r))
+	return out, s.Targets.Distrust(ctx, folder, by)
 }
 
-// targetOf checks what only the wire can get wrong.
-func (s *Server) targetOf(folder string) (string, error) {
-	switch {
-	case !filepath.IsAbs(folder) || strings.ContainsRune(folder, 0):
-		return "", problem.Errorf(problem.Usage, "sallyport target show --help", "%q is not an absolute path of a folder", folder)
-	case s.Targets == nil:
-		return "", problem.Errorf(problem.Unavailable, "sallyport doctor", "this daemon restarts and probes nothing")
-	}
-	return filepath.Clean(folder), nil
-}
+const targetHelp = "sallyport target show --help"
 
 func targetOf(w trust.Words) api.Target {
 	out := api.Target{Repo: text(w.Repository), Commit: w.Commit, Home: wordsOf(w.Home), Proposed: wordsOf(w.Proposed), Trusted: w.Trusted()}

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 	"sallyport/internal/rule/trust"
 )
 
@@ -41,7 +42,7 @@ func TestATargetCrossesTheSocketInEveryWord(t *testing.T) {
 	a := &aims{words: trust.Words{Repository: "/r", Commit: "c0", Proposed: &proposed,
 		Trust: &trust.Trust{Digest: proposed.Digest(), By: "ann", UID: 7, At: time.UnixMilli(5).UTC()}}}
 	c, _ := serve(t, &verbs{}, func(o *Options) { o.Targets = a })
-	got, err := c.Target(t.Context(), "/r/sub/")
+	got, err := client.Call(t.Context(), c, api.TargetShow, api.InRepo{Repo: "/r/sub/"})
 	want := api.Target{
 		Repo: "/r", Commit: "c0", Counts: api.CountsRepository, Trusted: true,
 		Proposed: &api.TargetWords{
@@ -53,26 +54,22 @@ func TestATargetCrossesTheSocketInEveryWord(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
 	}
-	if _, err := c.TrustTarget(t.Context(), "/r", "0123456789ab"); err != nil || a.by.UID != os.Geteuid() || a.by.Kind != "person" {
+	if _, err := client.Call(t.Context(), c, api.TargetTrust, api.TrustTarget{Repo: "/r", Digest: "0123456789ab"}); err != nil || a.by.UID != os.Geteuid() || a.by.Kind != "person" {
 		t.Errorf("by %+v, %v", a.by, err)
 	}
 	a.by = audit.Actor{}
-	if err := c.DistrustTarget(t.Context(), "/r"); err != nil || a.by.UID != os.Geteuid() {
+	if err := client.Do(t.Context(), c, api.TargetDistrust, api.InRepo{Repo: "/r"}); err != nil || a.by.UID != os.Geteuid() {
 		t.Errorf("by %+v, %v", a.by, err)
 	}
 	for _, folder := range []string{"", "r", "/r\x00"} {
-		if _, err := c.Target(t.Context(), folder); problem.KindOf(err) != problem.Usage {
+		if _, err := client.Call(t.Context(), c, api.TargetShow, api.InRepo{Repo: folder}); problem.KindOf(err) != problem.Usage {
 			t.Errorf("the folder %q: %v", folder, err)
 		}
-		if _, err := c.TrustTarget(t.Context(), folder, "0123456789ab"); problem.KindOf(err) != problem.Usage {
+		if _, err := client.Call(t.Context(), c, api.TargetTrust, api.TrustTarget{Repo: folder, Digest: "0123456789ab"}); problem.KindOf(err) != problem.Usage {
 			t.Errorf("the folder %q: %v", folder, err)
 		}
 	}
 	if want := []string{"show /r/sub", "trust /r 0123456789ab", "distrust /r"}; !reflect.DeepEqual(a.asked, want) {
 		t.Errorf("asked %q", a.asked)
-	}
-	c, _ = serve(t, &verbs{})
-	if _, err := c.Target(t.Context(), "/r"); problem.KindOf(err) != problem.Unavailable {
-		t.Errorf("a daemon without targets: %v", err)
 	}
 }

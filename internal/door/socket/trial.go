@@ -1,24 +1,13 @@
 package socket
 
 import (
-	"context"
-	"net/http"
 	"time"
 
 	"sallyport/internal/base/deadman"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/trial"
 )
-
-func (s *Server) confirm(r *http.Request) (any, error) {
-	ref, err := changeID(r)
-	if err != nil {
-		return nil, err
-	}
-	return struct{}{}, s.Verbs.Confirm(r.Context(), ref, by(r))
-}
 
 // lengthOf reads --trial as it crosses the socket; how long is right is the controller's to say.
 func lengthOf(ms *int64) *time.Duration {
@@ -27,25 +16,6 @@ func lengthOf(ms *int64) *time.Duration {
 	}
 	length := time.Duration(min(max(*ms, -1), 1<<40)) * time.Millisecond
 	return &length
-}
-
-// rowsOf are changes as a list shows them: those on trial with how that stands.
-func (s *Server) rowsOf(ctx context.Context, rows []control.Row) ([]api.Change, error) {
-	out := each(rows, changeOf)
-	for i, row := range rows {
-		if control.State(row.State) != control.InTrial {
-			continue
-		}
-		d, err := s.Verbs.Show(ctx, row.ID)
-		if problem.KindOf(err) == problem.NotFound {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out[i] = detailOf(d).Change // all of one moment
-	}
-	return out, nil
 }
 
 func trialOf(t *trial.Trial, state string) *api.Trial {

@@ -17,7 +17,7 @@ func TestALengthOfTrialArrivesAsAskedAndNoneStaysNone(t *testing.T) {
 	v := &verbs{row: control.Row{ID: "chg-00000001", State: "requested"}}
 	c, _ := serve(t, v)
 	for _, ms := range []*int64{nil, new(int64), ptr(int64(90_000)), ptr(int64(-5)), ptr(int64(1 << 62))} {
-		if _, err := c.Run(t.Context(), api.Run{Dir: "/repo", Text: "do", Agent: "command", Argv: []string{"x"}, Approve: "later", TrialMS: ms}); err != nil {
+		if _, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{Dir: "/repo", Text: "do", Agent: "command", Argv: []string{"x"}, Approve: "later", TrialMS: ms}); err != nil {
 			t.Fatal(err)
 		}
 		got := v.asked.Trial
@@ -37,14 +37,14 @@ func ptr[T any](v T) *T { return &v }
 func TestConfirmSaysWhoAndWhich(t *testing.T) {
 	v := &verbs{}
 	c, _ := serve(t, v)
-	if err := c.Confirm(t.Context(), "chg-00000001"); err != nil || v.last() != "confirm chg-00000001" || v.by.Kind != "person" {
+	if err := client.Do(t.Context(), c, api.ChangeConfirm, "chg-00000001"); err != nil || v.last() != "confirm chg-00000001" || v.by.Kind != "person" {
 		t.Errorf("%v: %s by %+v", err, v.last(), v.by)
 	}
-	if err := c.Confirm(t.Context(), "apr-00000001"); problem.KindOf(err) != problem.Usage {
+	if err := client.Do(t.Context(), c, api.ChangeConfirm, "apr-00000001"); problem.KindOf(err) != problem.Usage {
 		t.Errorf("an approval was confirmed: %v", err)
 	}
 	v.err = errRefused
-	if err := c.Confirm(t.Context(), "chg-00000001"); problem.KindOf(err) != problem.Refused || problem.Of(err).Next == "" {
+	if err := client.Do(t.Context(), c, api.ChangeConfirm, "chg-00000001"); problem.KindOf(err) != problem.Refused || problem.Of(err).Next == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -61,7 +61,7 @@ func TestATrialIsToldWithTheTimeThatIsLeft(t *testing.T) {
 		Target: trust.Target{Restart: "make \xff restart", Probe: trust.Probe{HTTP: "http://127.0.0.1:1/"}},
 	}}
 	c, _ := serve(t, v)
-	d, err := c.Show(t.Context(), "chg-00000001")
+	d, err := client.Call(t.Context(), c, api.ChangeShow, "chg-00000001")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,21 +69,21 @@ func TestATrialIsToldWithTheTimeThatIsLeft(t *testing.T) {
 	if !got.Asks() || got.Left() > time.Minute || got.Left() < 30*time.Second || got.Say != trial.Message1 || got.Probe != "http://127.0.0.1:1/" || got.Restart != `make \xff restart` {
 		t.Errorf("shown as %+v", got)
 	}
-	rows, err := c.Changes(t.Context(), client.Filter{})
+	rows, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{})
 	if err != nil || len(rows) != 1 || !rows[0].Trial.Asks() {
 		t.Errorf("listed as %+v, %v", rows, err)
 	}
 
 	v.trial.Handshake, v.trial.Reason, v.trial.TimedOut = trial.RolledBack, trial.Timeout, true
-	if d, err = c.Show(t.Context(), "chg-00000001"); err != nil || d.Change.Trial.LeftMS != 0 || d.Change.Trial.Say != "" {
+	if d, err = client.Call(t.Context(), c, api.ChangeShow, "chg-00000001"); err != nil || d.Change.Trial.LeftMS != 0 || d.Change.Trial.Say != "" {
 		t.Errorf("on its way back: %+v, %v", d.Change.Trial, err)
 	}
 	v.row.State = "rolled_back"
-	if d, err = c.Show(t.Context(), "chg-00000001"); err != nil || d.Change.Trial.Say != trial.TimeoutSay {
+	if d, err = client.Call(t.Context(), c, api.ChangeShow, "chg-00000001"); err != nil || d.Change.Trial.Say != trial.TimeoutSay {
 		t.Errorf("rolled back: %+v, %v", d.Change.Trial, err)
 	}
 	v.trial.Reason, v.trial.TimedOut = "too slow", false
-	if d, err = c.Show(t.Context(), "chg-00000001"); err != nil || d.Change.Trial.Say != "Rolled back to previous version — too slow" {
+	if d, err = client.Call(t.Context(), c, api.ChangeShow, "chg-00000001"); err != nil || d.Change.Trial.Say != "Rolled back to previous version — too slow" {
 		t.Errorf("rolled back: %+v, %v", d.Change.Trial, err)
 	}
 }

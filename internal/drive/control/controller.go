@@ -141,8 +141,6 @@ func New(p Parts) *Controller {
 // WorkersDefault is how many agents work at once unless the home says otherwise (SV-095).
 const WorkersDefault = 5
 
-var _ Verbs = (*Controller)(nil)
-
 // Busy reports how many steps are under way: a daemon with any is not idle.
 func (c *Controller) Busy() int {
 	c.mu.Lock()

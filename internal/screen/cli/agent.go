@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 	"sallyport/internal/port/agent"
 )
 
@@ -33,7 +34,7 @@ run --agent 'acp:my-agent --acp'. Next, "sallyport agent test NAME" tries one wi
 			if err != nil {
 				return err
 			}
-			all, err := c.Agents(cmd.Context(), at)
+			all, err := client.Call(cmd.Context(), c, api.AgentList, at)
 			if err != nil {
 				return err
 			}
@@ -171,14 +172,14 @@ Exit status: 0 if it works, 1 if it does not.`,
 			if err != nil {
 				return err
 			}
-			w, err := c.Wanted(ctx, words[0], at.Dir, "")
+			w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Agent: words[0], Dir: at.Dir})
 			if err != nil {
 				return err
 			}
 			if !a.json && onTerminal(a.Err) {
 				fmt.Fprintln(a.Err, "asking its model for one word; this may take a minute")
 			}
-			t, err := c.TestAgent(ctx, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: a.keysFrom(w), Bases: a.basesFrom(w), Env: a.envFrom(w)})
+			t, err := client.Call(ctx, c, api.AgentTry, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: a.keysFrom(w), Bases: a.basesFrom(w), Env: a.envFrom(w)})
 			if err != nil {
 				return err
 			}

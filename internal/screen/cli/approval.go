@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // oneQuestion takes the id of an approval, or of a change that has one.
@@ -39,7 +40,7 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 			if err != nil {
 				return err
 			}
-			rows, err := c.Approvals(cmd.Context(), !all)
+			rows, err := client.Call(cmd.Context(), c, api.ApprovalList, api.Waiting{Pending: !all})
 			if err != nil || a.document(rows) {
 				return err
 			}
@@ -76,7 +77,7 @@ Looking decides nothing. While an answer is wanted, the last lines name the comm
 			if err != nil {
 				return err
 			}
-			q, err := c.Question(cmd.Context(), words[0])
+			q, err := client.Call(cmd.Context(), c, api.ApprovalShow, words[0])
 			if err != nil || a.document(q) {
 				return err
 			}
@@ -149,7 +150,7 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, w
 	if err != nil {
 		return err
 	}
-	q, err := c.Question(ctx, ref)
+	q, err := client.Call(ctx, c, api.ApprovalShow, ref)
 	if err != nil {
 		return err
 	}
@@ -172,8 +173,8 @@ func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, w
 	if !a.json {
 		a.sheet(a.Err).card(q.Approval.Change, q.Proposal)
 	}
-	with.Digest = q.Proposal.Digest
-	if err := c.ApproveAs(ctx, q.Approval.ID, with); err != nil {
+	with.Of, with.Digest = q.Approval.ID, q.Proposal.Digest
+	if err := client.Do(ctx, c, api.ApprovalApprove, with); err != nil {
 		return err
 	}
 	return a.see(ctx, c, q.Approval.Change, manner{})
@@ -197,18 +198,18 @@ CHANGE" applies it to the branch as it is now.`,
 			if err != nil {
 				return err
 			}
-			q, err := c.Question(ctx, words[0])
+			q, err := client.Call(ctx, c, api.ApprovalShow, words[0])
 			if err != nil {
 				return err
 			}
 			if err := decidable(q); err != nil {
 				return err
 			}
-			if err := c.Refuse(ctx, q.Approval.ID, reason); err != nil {
+			if err := client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: q.Approval.ID, Reason: reason}); err != nil {
 				return err
 			}
 			if a.json {
-				d, err := c.Show(ctx, q.Approval.Change)
+				d, err := client.Call(ctx, c, api.ChangeShow, q.Approval.Change)
 				if err != nil {
 					return err
 				}

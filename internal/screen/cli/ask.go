@@ -29,7 +29,7 @@ func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Ap
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
 	for {
-		q, err := c.Question(ctx, ref)
+		q, err := client.Call(ctx, c, api.ApprovalShow, ref)
 		if err != nil {
 			return false, err
 		}
@@ -96,14 +96,15 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with
 				fmt.Fprintln(a.Err, "nothing was decided: a plain yes does not cover what is marked. To approve that too, type: approve marked")
 				continue
 			}
-			return true, false, c.ApproveAs(ctx, q.Approval.ID, with)
+			with.Of = q.Approval.ID
+			return true, false, client.Do(ctx, c, api.ApprovalApprove, with)
 		case "m", "message":
 			if words, err := a.prompt("message of the commit: ", signals); err == nil && strings.TrimSpace(words) != "" {
 				with.Message = strings.TrimSpace(words)
 				fmt.Fprintf(a.Err, "once you approve it, it lands as: %s\n", inert.Line(with.Message))
 			}
 		case "d", "diff":
-			if err := a.page(ctx, func(w io.Writer) error { return c.Diff(ctx, q.Approval.Change, w) }); err != nil {
+			if err := a.page(ctx, func(w io.Writer) error { return client.Copy(ctx, c, api.ChangeDiff, q.Approval.Change, w) }); err != nil {
 				return false, false, err
 			}
 		case "r", "refuse":
@@ -112,7 +113,7 @@ func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with
 				fmt.Fprintln(a.Err, "nothing was decided: a refusal needs a reason")
 				continue
 			}
-			return true, false, c.Refuse(ctx, q.Approval.ID, strings.TrimSpace(reason))
+			return true, false, client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: q.Approval.ID, Reason: strings.TrimSpace(reason)})
 		case "l", "later":
 			return false, true, nil
 		default:

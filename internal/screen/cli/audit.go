@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 func (a *app) auditList() *cobra.Command {
@@ -35,7 +36,7 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 			if verify {
 				return a.verified(cmd.Context(), c, "")
 			}
-			rows, err := c.Audit(cmd.Context(), change, after, limit)
+			rows, err := client.Call(cmd.Context(), c, api.AuditList, api.Entries{Change: change, After: after, Limit: limit})
 			if err != nil || a.document(rows) {
 				return err
 			}

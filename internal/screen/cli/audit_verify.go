@@ -47,7 +47,7 @@ const faultsShown = 20
 
 // verified prints what the daemon found in its log; an error if anything is wrong with it.
 func (a *app) verified(ctx context.Context, c *client.Client, expect string) error {
-	r, err := c.AuditVerify(ctx, expect)
+	r, err := client.Call(ctx, c, api.AuditVerify, api.Expected{Expect: expect})
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (a *app) exportTo(ctx context.Context, c *client.Client, after int64, path 
 func export(ctx context.Context, c *client.Client, after int64, w io.Writer) (n int64, err error) {
 	buffered := bufio.NewWriter(w)
 	for {
-		rows, err := c.Audit(ctx, "", after, exportPage)
+		rows, err := client.Call(ctx, c, api.AuditList, api.Entries{After: after, Limit: exportPage})
 		if err != nil {
 			return n, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 func (a *app) changeBranch() *cobra.Command {
@@ -28,11 +29,11 @@ Delete it when you like. A name that is taken is refused.`,
 			if err != nil {
 				return err
 			}
-			in := api.Branch{}
+			in := api.Branch{Of: words[0]}
 			if len(words) == 2 {
 				in.Name = words[1]
 			}
-			out, err := c.Branch(cmd.Context(), words[0], in)
+			out, err := client.Call(cmd.Context(), c, api.ChangeBranch, in)
 			if err != nil || a.document(out) {
 				return err
 			}

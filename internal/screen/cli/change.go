@@ -56,7 +56,7 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 			if err := knownStates(only); err != nil {
 				return err
 			}
-			f := client.Filter{States: only, Limit: limit}
+			f := api.Filter{States: only, Limit: limit}
 			if err := a.within(cmd, repo, &f); err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 			if err != nil {
 				return err
 			}
-			rows, err := c.Changes(cmd.Context(), f)
+			rows, err := client.Call(cmd.Context(), c, api.ChangeList, f)
 			if err != nil || a.document(rows) {
 				return err
 			}
@@ -78,7 +78,7 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 }
 
 // within narrows a list to the repository that --repo names, if it is given.
-func (a *app) within(cmd *cobra.Command, repo string, f *client.Filter) error {
+func (a *app) within(cmd *cobra.Command, repo string, f *api.Filter) error {
 	if !cmd.Flags().Changed("repo") {
 		return nil
 	}
@@ -173,7 +173,7 @@ secrets by their kind. For a patch that applies, use "sallyport change export".`
 			if err != nil {
 				return err
 			}
-			return a.text(cmd, "diff", func(w io.Writer) error { return c.Diff(cmd.Context(), words[0], w) })
+			return a.text(cmd, "diff", func(w io.Writer) error { return client.Copy(cmd.Context(), c, api.ChangeDiff, words[0], w) })
 		})
 }
 
@@ -203,7 +203,7 @@ Use it to keep the work of a change that did not land, or to apply it by hand el
 			if err != nil {
 				return err
 			}
-			write := func(w io.Writer) error { return c.Export(cmd.Context(), words[0], w) }
+			write := func(w io.Writer) error { return client.Copy(cmd.Context(), c, api.ChangeExport, words[0], w) }
 			if _, ok := terminal(a.Out); ok || a.json {
 				return a.text(cmd, "patch", write)
 			}
@@ -253,7 +253,7 @@ Exit status: 0 when it has ended so. If the change came to rest first, the statu
 			if err != nil {
 				return err
 			}
-			if err := c.Cancel(ctx, words[0], reason); err != nil {
+			if err := client.Do(ctx, c, api.ChangeCancel, api.Reason{Of: words[0], Reason: reason}); err != nil {
 				return err
 			}
 			d, err := a.follow(ctx, c, words[0], manner{})

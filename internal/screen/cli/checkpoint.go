@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 // violationsShown bounds what a command says of one checkpoint's violations.
@@ -29,7 +30,7 @@ change's work to one.`,
 			if err != nil {
 				return err
 			}
-			rows, err := c.Checkpoints(cmd.Context(), words[0])
+			rows, err := client.Call(cmd.Context(), c, api.CheckpointList, words[0])
 			if err != nil || a.document(rows) {
 				return err
 			}
@@ -96,7 +97,7 @@ repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change
 			if err != nil {
 				return err
 			}
-			r, err := c.Checkpoint(cmd.Context(), words[0])
+			r, err := client.Call(cmd.Context(), c, api.CheckpointShow, words[0])
 			if err != nil || a.document(r) {
 				return err
 			}
@@ -139,7 +140,9 @@ Control characters are shown escaped, and secrets by their kind. For a patch tha
 			if len(words) == 2 {
 				from = words[0]
 			}
-			return a.text(cmd, "diff", func(w io.Writer) error { return c.CheckpointDiff(cmd.Context(), from, to, w) })
+			return a.text(cmd, "diff", func(w io.Writer) error {
+				return client.Copy(cmd.Context(), c, api.CheckpointDiff, api.Between{Of: to, From: from}, w)
+			})
 		})
 }
 
@@ -157,7 +160,7 @@ in the home's sallyport.yaml says otherwise.`,
 			if err != nil {
 				return err
 			}
-			out, err := c.CheckpointExport(cmd.Context(), words[0])
+			out, err := client.Call(cmd.Context(), c, api.CheckpointExport, words[0])
 			if err != nil || a.document(out) {
 				return err
 			}

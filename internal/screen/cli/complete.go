@@ -72,7 +72,7 @@ func (a *app) ids(cmd *cobra.Command, ids offer) []string {
 }
 
 func changeIDs(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := c.Changes(ctx, client.Filter{Limit: completeMax}) // without an answer nothing is offered
+	rows, _ := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: completeMax}) // without an answer nothing is offered
 	for _, r := range rows {
 		out = append(out, r.ID+"\t"+r.State)
 	}
@@ -80,7 +80,7 @@ func changeIDs(ctx context.Context, c *client.Client) (out []string) {
 }
 
 func waitingIDs(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := c.Approvals(ctx, true) // as above
+	rows, _ := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true}) // as above
 	for _, r := range rows[:min(len(rows), completeMax)] {
 		out = append(out, r.Change+"\t"+r.Decision, r.ID+"\t"+r.Decision)
 	}
@@ -88,9 +88,9 @@ func waitingIDs(ctx context.Context, c *client.Client) (out []string) {
 }
 
 func checkpointIDs(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := c.Changes(ctx, client.Filter{Limit: deepMax}) // as above
+	rows, _ := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: deepMax}) // as above
 	for _, r := range rows {
-		points, _ := c.Checkpoints(ctx, r.ID)
+		points, _ := client.Call(ctx, c, api.CheckpointList, r.ID)
 		for _, p := range points {
 			out = append(out, p.ID+"\t"+p.Status+" of "+p.Change)
 		}

@@ -34,7 +34,7 @@ on, lands, is on trial or could not be rolled back yet keeps the daemon running;
 }
 
 func (a *app) tellDaemon(ctx context.Context, c *client.Client) error {
-	d, err := c.Daemon(ctx)
+	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
 	if err != nil || a.document(d) {
 		return err
 	}
@@ -124,7 +124,7 @@ func (a *app) rested(ctx context.Context, c *client.Client, wait bool) (api.Daem
 	tick := time.NewTicker(restPoll)
 	defer tick.Stop()
 	for {
-		d, err := c.Daemon(ctx)
+		d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
 		if d.Working == 0 {
 			idle++
 		} else {
@@ -152,7 +152,7 @@ func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("look at the daemon's process %d: %w", d.PID, err)
 	}
-	if err := c.Stop(ctx); err != nil {
+	if err := client.Do(ctx, c, api.DaemonStop, api.Nothing{}); err != nil {
 		return err
 	}
 	if fd < 0 {

@@ -110,7 +110,7 @@ func (a *app) examine(ctx context.Context, home, dir string) api.Doctor {
 	}
 	var report api.Doctor
 	if err == nil {
-		report, err = c.Doctor(ctx)
+		report, err = client.Call(ctx, c, api.DoctorShow, api.Nothing{})
 	}
 	if err == nil {
 		checks = append(checks, a.agentChecks(ctx, c)...)
@@ -133,7 +133,7 @@ func (a *app) agentChecks(ctx context.Context, c *client.Client) (checks []api.C
 	if err != nil {
 		return nil
 	}
-	all, err := c.Agents(ctx, at)
+	all, err := client.Call(ctx, c, api.AgentList, at)
 	if err != nil {
 		p := problem.Of(err)
 		return []api.Check{{Name: "agents", Detail: p.Text, Fix: p.Next}}

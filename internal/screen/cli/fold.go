@@ -103,7 +103,7 @@ func (a *app) showShort(ctx context.Context, c *client.Client, s sheet, change s
 	var diff brief
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what is too long is not read to its end
-	if err := c.Diff(ctx, change, &diff); err != nil || diff.Len() == 0 {
+	if err := client.Copy(ctx, c, api.ChangeDiff, change, &diff); err != nil || diff.Len() == 0 {
 		return
 	}
 	s.line("")

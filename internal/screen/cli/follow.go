@@ -82,7 +82,7 @@ func (a *app) follow(ctx context.Context, c *client.Client, change string, how m
 	if err != nil && !errors.Is(err, errEnough) {
 		return api.Detail{}, err
 	}
-	return c.Show(ctx, change)
+	return client.Call(ctx, c, api.ChangeShow, change)
 }
 
 func (a *app) newView(change string, output, canAsk bool) view {
@@ -228,7 +228,7 @@ func (f *following) press(ctx context.Context, k byte) error {
 	case "c", "cancel":
 		f.asking = nil
 		f.view.answered()
-		return f.client.Cancel(ctx, f.change, "cancelled at the terminal")
+		return client.Do(ctx, f.client, api.ChangeCancel, api.Reason{Of: f.change, Reason: "cancelled at the terminal"})
 	}
 	f.view.answered()
 	f.sheet(f.Err).line("nothing was decided: answer leave or cancel, or press Enter to go on watching")

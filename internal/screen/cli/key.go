@@ -45,7 +45,7 @@ func (a *app) envFrom(w api.Wanted) map[string]string {
 // hand gives the keys of a change's agent again, if this environment has them: a daemon that died has forgotten them. A change that
 // needs none, or has ended, is left alone.
 func (a *app) hand(ctx context.Context, c *client.Client, ref string) error {
-	w, err := c.WantedBy(ctx, ref)
+	w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Of: ref})
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (a *app) hand(ctx context.Context, c *client.Client, ref string) error {
 	if len(keys) == 0 || w.Change == "" {
 		return nil
 	}
-	err = c.GiveKeys(ctx, w.Change, keys)
+	err = client.Do(ctx, c, api.KeyGive, api.GiveKeys{Of: w.Change, Keys: keys})
 	if problem.KindOf(err) == problem.Conflict { // it has ended, or was taken up by somebody else meanwhile
 		return nil
 	}

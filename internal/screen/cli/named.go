@@ -99,7 +99,7 @@ func (a *app) wholeWords(ctx context.Context, use string, words []string) ([]str
 
 // only returns the one change that a command can be about. None and several are two answers.
 func (a *app) only(ctx context.Context, c *client.Client, verb string, states []string) (string, error) {
-	rows, err := c.Changes(ctx, client.Filter{States: states, Limit: lookedUp})
+	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{States: states, Limit: lookedUp})
 	if err != nil {
 		return "", err
 	}
@@ -143,7 +143,7 @@ func wholeID(ctx context.Context, c *client.Client, part string, approvals bool)
 			found = append(found, id)
 		}
 	}
-	rows, err := c.Changes(ctx, client.Filter{Limit: lookedUp})
+	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: lookedUp})
 	if err != nil {
 		return "", err
 	}
@@ -151,7 +151,7 @@ func wholeID(ctx context.Context, c *client.Client, part string, approvals bool)
 		add(r.ID, "chg-")
 	}
 	if approvals {
-		asked, err := c.Approvals(ctx, false)
+		asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{})
 		if err != nil {
 			return "", err
 		}

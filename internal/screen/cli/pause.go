@@ -22,7 +22,7 @@ or take files back ("sallyport rollback CHANGE --file PATH").`,
 			if err != nil {
 				return err
 			}
-			if err := c.Pause(cmd.Context(), words[0], reason); err != nil {
+			if err := client.Do(cmd.Context(), c, api.ChangePause, api.Reason{Of: words[0], Reason: reason}); err != nil {
 				return err
 			}
 			return a.said(words[0], api.Paused, "paused; it goes on with: "+a.command("sallyport change resume "+words[0]))
@@ -51,7 +51,7 @@ ended goes on with "sallyport resume IDENTITY".`,
 
 // goOn lets a change go on, with its agent's key if this environment has it. One that waited for just that goes on as it is given.
 func (a *app) goOn(ctx context.Context, c *client.Client, change string) error {
-	d, err := c.Show(ctx, change)
+	d, err := client.Call(ctx, c, api.ChangeShow, change)
 	if err != nil {
 		return err
 	}
@@ -59,11 +59,11 @@ func (a *app) goOn(ctx context.Context, c *client.Client, change string) error {
 		return err
 	}
 	if d.Change.BlockedReason == api.CredentialMissing {
-		if d, err = c.Show(ctx, change); err != nil || d.Change.BlockedReason != api.CredentialMissing {
+		if d, err = client.Call(ctx, c, api.ChangeShow, change); err != nil || d.Change.BlockedReason != api.CredentialMissing {
 			return err
 		}
 	}
-	return c.Resume(ctx, change)
+	return client.Do(ctx, c, api.ChangeResume, change)
 }
 
 // said tells, in a line or a document, what became of a change.
@@ -85,7 +85,7 @@ You need it only to look between two checkpoints: they come every half minute by
 			if err != nil {
 				return err
 			}
-			taken, err := c.CheckpointNow(cmd.Context(), words[0])
+			taken, err := client.Call(cmd.Context(), c, api.CheckpointTake, words[0])
 			if err != nil || a.document(taken) {
 				return err
 			}

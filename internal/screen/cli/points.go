@@ -34,7 +34,7 @@ const (
 
 // points lists what has landed last and can be rolled back.
 func (a *app) points(cmd *cobra.Command, c *client.Client, repo string) error {
-	f := client.Filter{States: []string{api.Finalized, api.InTrial}, Limit: pointsLooked}
+	f := api.Filter{States: []string{api.Finalized, api.InTrial}, Limit: pointsLooked}
 	if err := a.within(cmd, repo, &f); err != nil {
 		return err
 	}
@@ -61,14 +61,14 @@ func (a *app) points(cmd *cobra.Command, c *client.Client, repo string) error {
 }
 
 // pointsOf finds them, what landed last first. A change that was finalized with nothing changed has landed nothing.
-func pointsOf(ctx context.Context, c *client.Client, f client.Filter) ([]point, error) {
-	rows, err := c.Changes(ctx, f)
+func pointsOf(ctx context.Context, c *client.Client, f api.Filter) ([]point, error) {
+	rows, err := client.Call(ctx, c, api.ChangeList, f)
 	if err != nil {
 		return nil, err
 	}
 	all := []point{}
 	for _, r := range rows {
-		d, err := c.Show(ctx, r.ID)
+		d, err := client.Call(ctx, c, api.ChangeShow, r.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ import (
 // not count.
 func (a *app) repositoryChecks(ctx context.Context, c *client.Client, dir string) []api.Check {
 	const name = "repository"
-	r, err := c.Repository(ctx, dir)
+	r, err := client.Call(ctx, c, api.RepositoryShow, api.InFolder{Dir: dir})
 	if err != nil {
 		p := problem.Of(err)
 		return []api.Check{{Name: name, Refused: true, Detail: p.Text, Fix: p.Next}}

@@ -56,7 +56,7 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 				return err
 			}
 			return a.takenUp(cmd.Context(), words[0], "", output, func(c *client.Client, keys api.Keys) (api.Change, error) {
-				return c.ResumeSession(cmd.Context(), words[0], api.Resume{ExecutionMode: mode, Keys: keys})
+				return client.Call(cmd.Context(), c, api.SessionResume, api.Resume{Of: words[0], ExecutionMode: mode, Keys: keys})
 			})
 		})
 	cmd.Flags().StringVar(&mode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
@@ -92,7 +92,7 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 				return err
 			}
 			return a.takenUp(cmd.Context(), words[0], mode, output, func(c *client.Client, keys api.Keys) (api.Change, error) {
-				return c.Redo(cmd.Context(), words[0], api.Redo{Keys: keys})
+				return client.Call(cmd.Context(), c, api.ChangeRedo, api.Redo{Of: words[0], Keys: keys})
 			})
 		})
 	cmd.Flags().StringVar(&approve, "approve", "", "`MODE`: ask (the default at a terminal) or later")
@@ -107,7 +107,7 @@ func (a *app) takenUp(ctx context.Context, ref, mode string, output bool, take f
 	if err != nil {
 		return err
 	}
-	w, err := c.WantedBy(ctx, ref)
+	w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Of: ref})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (a *app) rollbackCommand() *cobra.Command {
 			case f.checkpoint != "":
 				return a.restore(cmd, c, f.checkpoint)
 			case f.smart || len(f.files) > 0:
-				return a.putBack(cmd, c, words[0], api.PutBack{Paths: f.files, Violating: f.smart})
+				return a.putBack(cmd, c, api.PutBack{Of: words[0], Paths: f.files, Violating: f.smart})
 			}
 			return a.undo(cmd, c, words[0], f)
 		})
@@ -132,7 +132,7 @@ func (a *app) undo(cmd *cobra.Command, c *client.Client, change string, f rollba
 	if err != nil {
 		return err
 	}
-	row, err := c.Rollback(ctx, change, api.Rollback{Reason: f.reason, Approve: approve})
+	row, err := client.Call(ctx, c, api.ChangeRollback, api.Rollback{Of: change, Reason: f.reason, Approve: approve})
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (a *app) undo(cmd *cobra.Command, c *client.Client, change string, f rollba
 
 // restore makes a tree that of a checkpoint.
 func (a *app) restore(cmd *cobra.Command, c *client.Client, checkpoint string) error {
-	taken, err := c.Restore(cmd.Context(), checkpoint)
+	taken, err := client.Call(cmd.Context(), c, api.CheckpointRestore, checkpoint)
 	if err != nil || a.document(taken) {
 		return err
 	}
@@ -158,8 +158,8 @@ func (a *app) restore(cmd *cobra.Command, c *client.Client, checkpoint string) e
 }
 
 // putBack returns files to the last valid checkpoint.
-func (a *app) putBack(cmd *cobra.Command, c *client.Client, change string, wish api.PutBack) error {
-	done, err := c.PutBack(cmd.Context(), change, wish)
+func (a *app) putBack(cmd *cobra.Command, c *client.Client, wish api.PutBack) error {
+	done, err := client.Call(cmd.Context(), c, api.ChangePutBack, wish)
 	if err != nil || a.document(done) {
 		return err
 	}

@@ -122,7 +122,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err := a.named(ctx, c, f); err != nil {
 		return err
 	}
-	change, err := c.Run(ctx, f.wish)
+	change, err := client.Call(ctx, c, api.ChangeRun, f.wish)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (a *app) named(ctx context.Context, c *client.Client, f *runFlags) error {
 	if f.wish.Agent == "command" || f.wish.Agent == "replay" {
 		return nil
 	}
-	w, err := c.Wanted(ctx, f.wish.Agent, f.wish.Dir, f.wish.Branch)
+	w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Agent: f.wish.Agent, Dir: f.wish.Dir, Branch: f.wish.Branch})
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (a *app) scanned(ctx context.Context, c *client.Client, path string, commit
 	in, out := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
-		err := c.SecretScan(ctx, path, commits, out)
+		err := client.Copy(ctx, c, api.SecretScan, api.Scan{Path: path, History: commits}, out)
 		out.CloseWithError(err) // never fails
 		read <- err
 	}()

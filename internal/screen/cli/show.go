@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 func (a *app) changeShow() *cobra.Command {
@@ -26,11 +27,11 @@ Without an id it shows the one change that is under way.`,
 			if err != nil {
 				return err
 			}
-			d, err := c.Show(cmd.Context(), words[0])
+			d, err := client.Call(cmd.Context(), c, api.ChangeShow, words[0])
 			if err != nil || a.document(d) {
 				return err
 			}
-			entries, err := c.Audit(cmd.Context(), words[0], 0, 0)
+			entries, err := client.Call(cmd.Context(), c, api.AuditList, api.Entries{Change: words[0]})
 			if err != nil {
 				return err
 			}

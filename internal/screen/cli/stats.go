@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 func (a *app) statsCommand() *cobra.Command {
@@ -46,9 +47,9 @@ reads them; docs/metrics.md explains each.`,
 				return err
 			}
 			if prometheus {
-				return c.Metrics(cmd.Context(), a.Out)
+				return client.Copy(cmd.Context(), c, api.DaemonMetrics, api.Nothing{}, a.Out)
 			}
-			stats, err := c.Stats(cmd.Context(), change)
+			stats, err := client.Call(cmd.Context(), c, api.StatsShow, api.OfChange{Change: change})
 			if err != nil || a.document(stats) {
 				return err
 			}

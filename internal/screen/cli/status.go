@@ -37,17 +37,17 @@ free.`,
 				return err
 			}
 			if disk {
-				s, err := c.Storage(ctx)
+				s, err := client.Call(ctx, c, api.StorageShow, api.Nothing{})
 				if err == nil && !a.document(s) {
 					a.sheet(a.Out).stored(s)
 				}
 				return err
 			}
 			o := overview{Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}}
-			if o.Daemon, err = c.Daemon(ctx); err != nil {
+			if o.Daemon, err = client.Call(ctx, c, api.DaemonShow, api.Nothing{}); err != nil {
 				return err
 			}
-			rows, err := c.Changes(ctx, client.Filter{Limit: 200})
+			rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: 200})
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 func (a *app) gcCommand() *cobra.Command {
@@ -29,7 +30,7 @@ takes.`,
 			if err != nil {
 				return err
 			}
-			s, err := c.GC(cmd.Context(), dry)
+			s, err := client.Call(cmd.Context(), c, api.StorageCollect, api.GC{DryRun: dry})
 			if err != nil || a.document(s) {
 				return err
 			}

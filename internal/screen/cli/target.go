@@ -56,7 +56,7 @@ once you have trusted exactly these words: "sallyport target trust". Words are s
 would read them: a line break as \n, a hidden character by its number.`,
 		"  sallyport target show\n  sallyport target show --repo ~/app --json",
 		func(ctx context.Context, c *client.Client, dir string) error {
-			t, err := c.Target(ctx, dir)
+			t, err := client.Call(ctx, c, api.TargetShow, api.InRepo{Repo: dir})
 			if err != nil || a.document(t) {
 				return err
 			}
@@ -96,7 +96,7 @@ proposes is run. A change that is on trial already keeps the target that it bega
 		`  sallyport target distrust
   sallyport target distrust --repo ~/app`,
 		func(ctx context.Context, c *client.Client, dir string) error {
-			if err := c.DistrustTarget(ctx, dir); err != nil {
+			if err := client.Do(ctx, c, api.TargetDistrust, api.InRepo{Repo: dir}); err != nil {
 				return err
 			}
 			if !a.document(struct{}{}) {
@@ -108,7 +108,7 @@ proposes is run. A change that is on trial already keeps the target that it bega
 
 // trust takes the owner's word on what is proposed: by digest, or by asking with every word on the screen.
 func (a *app) trust(ctx context.Context, c *client.Client, dir, digest string) error {
-	t, err := c.Target(ctx, dir)
+	t, err := client.Call(ctx, c, api.TargetShow, api.InRepo{Repo: dir})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (a *app) trust(ctx context.Context, c *client.Client, dir, digest string) e
 			}
 		}
 	}
-	if t, err = c.TrustTarget(ctx, dir, digest); err != nil || a.document(t) {
+	if t, err = client.Call(ctx, c, api.TargetTrust, api.TrustTarget{Repo: dir, Digest: digest}); err != nil || a.document(t) {
 		return err
 	}
 	a.sheet(a.Out).line("trusted: %s", t.Proposed.Digest)

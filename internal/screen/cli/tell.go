@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 func (a *app) changeTell() *cobra.Command {
@@ -43,7 +44,7 @@ Exit status: 0 if TEXT arrived, 1 if it did not.`,
 			if !a.json && onTerminal(a.Err) {
 				fmt.Fprintln(a.Err, "waiting a few seconds for an answer")
 			}
-			d, err := c.Tell(cmd.Context(), words[0], strings.Join(words[1:], " "))
+			d, err := client.Call(cmd.Context(), c, api.ChangeTell, api.Tell{Of: words[0], Text: strings.Join(words[1:], " ")})
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
 
@@ -24,7 +25,7 @@ func transcript(ctx context.Context, c *client.Client, change, session string, e
 	in, out := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
-		err := c.Transcript(ctx, change, session, out)
+		err := client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: change, Session: session}, out)
 		out.CloseWithError(err) // never fails
 		read <- err
 	}()

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 )
 
 func (a *app) confirmCommand() *cobra.Command {
@@ -26,7 +27,7 @@ Exit status: 0 when it stays, 5 if it was rolled back before you confirmed.`,
 			if err != nil {
 				return err
 			}
-			if err := c.Confirm(ctx, words[0]); err != nil {
+			if err := client.Do(ctx, c, api.ChangeConfirm, words[0]); err != nil {
 				return err
 			}
 			return a.see(ctx, c, words[0], manner{trial: trialStay, wanted: api.Finalized})
@@ -55,7 +56,7 @@ const lookAgain = 2 * time.Second
 // look sees how a trial stands, and asks if it is time to.
 func (f *following) look(ctx context.Context) error {
 	f.looked = time.Now()
-	d, err := f.client.Show(ctx, f.change)
+	d, err := client.Call(ctx, f.client, api.ChangeShow, f.change)
 	if err != nil {
 		return err
 	}
@@ -102,9 +103,9 @@ func (f *following) reply(ctx context.Context, k byte) error {
 func (f *following) answer(ctx context.Context, word string) (err error) {
 	switch word {
 	case "c", "confirm":
-		err = f.client.Confirm(ctx, f.change)
+		err = client.Do(ctx, f.client, api.ChangeConfirm, f.change)
 	case "r", "rollback":
-		_, err = f.client.Rollback(ctx, f.change, api.Rollback{Reason: "asked for at the terminal", Approve: "later"})
+		_, err = client.Call(ctx, f.client, api.ChangeRollback, api.Rollback{Of: f.change, Reason: "asked for at the terminal", Approve: "later"})
 	case "l", "later":
 		return errEnough
 	default:

@@ -116,14 +116,14 @@ func (a *app) retire(ctx context.Context, home string) error {
 	if err != nil {
 		return err
 	}
-	rows, err := c.Changes(ctx, client.Filter{Limit: 10_000})
+	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: 10_000})
 	if err != nil {
 		return err
 	}
 	if err := allEnded(rows); err != nil {
 		return err
 	}
-	d, err := c.Daemon(ctx)
+	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,59 @@
+package socket
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/door/api"
+	"sallyport/internal/drive/control"
+)
+
+// Host is what the daemon tells of itself.
+type Host interface {
+	// Doctor probes what works on this machine for this home.
+	Doctor(ctx context.Context) (api.Doctor, error)
+	// Sandbox says what holds programs here; it tries nothing.
+	Sandbox() api.Sandbox
+	// Stop asks the daemon to end; it returns at once.
+	Stop()
+	// Keep writes what write writes to the file of a checkpoint's diff, whole or not at all, and returns its absolute path (SV-041).
+	Keep(ctx context.Context, change id.Change, ref id.Checkpoint, write func(io.Writer) error) (string, error)
+}
+
+// busy are the states in which something is being done; they keep a daemon from being idle.
+var busy = []string{string(control.Requested), string(control.Preparing), string(control.Working),
+	string(control.Submitted), string(control.Landing), string(control.InTrial)}
+
+// doingMax bounds the changes that a daemon names when it says what it is doing.
+const doingMax = 5
+
+func (s *Server) daemon(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Daemon, error) {
+	d := api.Daemon{PID: os.Getpid(), Build: api.Build(), API: api.Version, Home: s.Home, Started: s.started}
+
+	working, err := s.Changes.List(ctx, control.Filter{States: busy})
+	if err != nil {
+		return d, err
+	}
+	waiting, err := s.Changes.List(ctx, control.Filter{States: []string{string(control.AwaitingApproval)}})
+	if err != nil {
+		return d, err
+	}
+
+	d.Working, d.Waiting = len(working), len(waiting)
+	d.Doing = each(working[:min(len(working), doingMax)], func(c control.Row) string { return string(c.ID) + " " + c.State })
+	d.Alerts = each(s.Meter.Alerts(), alertOf)
+	d.Sandbox = s.Host.Sandbox()
+	return d, nil
+}
+
+func (s *Server) stop(context.Context, audit.Actor, api.Nothing) (out api.Nothing, err error) {
+	s.Host.Stop()
+	return out, nil
+}
+
+func (s *Server) doctor(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Doctor, error) {
+	return s.Host.Doctor(ctx)
+}
