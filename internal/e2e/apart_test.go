@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/race"
 	"sallyport/internal/base/race/racetest"
 )
@@ -29,7 +30,7 @@ func apart(t *testing.T) bool {
 	need(t, "git")
 	t.Parallel()
 	limit := 40 * time.Minute
-	if end, ok := t.Deadline(); ok && os.Getenv(longRun) != "" { // it lasts as long as whoever asked for it waits
+	if end, ok := t.Deadline(); ok && disktest.Long() { // it lasts as long as whoever asked for it waits
 		limit = time.Until(end)
 	}
 	args := []string{"-test.run=^" + t.Name() + "$", "-test.v", "-test.timeout=" + limit.String()}
@@ -43,7 +44,7 @@ func apart(t *testing.T) bool {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if os.Getenv(longRun) != "" { // hours: who waits sees how far it is
+	if disktest.Long() { // hours: who waits sees how far it is
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	}
 	err := cmd.Run()

@@ -300,7 +300,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 	for _, name := range names {
 		points = append(points, name+":after")
 	}
-	if os.Getenv(longRun) != "" {
+	if disktest.Long() {
 		whole, _ := once("1000000:before")
 		for n := range whole {
 			points = append(points, fmt.Sprintf("%d:before", n), fmt.Sprintf("%d:after", n))

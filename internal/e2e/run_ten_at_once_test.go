@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -22,15 +23,10 @@ type size struct{ changes, seconds int }
 // rate is how many file changes each agent makes a second (SV-101, the maximum).
 const rate = 500
 
-// long is set for the whole load: ten changes for a minute.
-const longRun = "SALLYPORT_LONG"
-
+// load is whole with SALLYPORT_LONG: ten changes for a minute.
 func load() size {
-	switch {
-	case os.Getenv(longRun) != "":
+	if disktest.Long() {
 		return size{10, 60}
-	case testing.Short():
-		return size{2, 3}
 	}
 	return size{4, 5}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -201,29 +202,36 @@ func (w *watched) crash(t *testing.T, whens []string, prefixes ...string) {
 
 // killAt kills a daemon before or after each of some operations.
 func (w *watched) killAt(t *testing.T, operations, whens []string) {
-	points, failures := 0, 0
+	var points []string
 	for _, at := range operations {
 		for _, when := range whens {
-			if points++; failures >= failuresMax || testing.Short() && points%4 != 1 {
-				continue
-			}
-			if !t.Run(at+":"+when, func(t *testing.T) {
-				names, killed := w.once(t, at+":"+when)
-				if !killed {
-					t.Fatalf("it did not die; operations were %q\n%s", names, w.said())
-				}
-				w.sane(t)
-				w.recovered(t)
-				if t.Failed() {
-					t.Logf("operations were %q\n%s", names, w.said())
-				}
-			}) {
-				failures++
-			}
+			points = append(points, at+":"+when)
 		}
 	}
-	t.Logf("%d crash points", points)
+
+	failures := 0
+	for _, where := range disktest.Sample(t, points, watchedSampled) {
+		if !t.Run(where, func(t *testing.T) {
+			names, killed := w.once(t, where)
+			if !killed {
+				t.Fatalf("it did not die; operations were %q\n%s", names, w.said())
+			}
+			w.sane(t)
+			w.recovered(t)
+			if t.Failed() {
+				t.Logf("operations were %q\n%s", names, w.said())
+			}
+		}) {
+			failures++
+		}
+		if failures == failuresMax {
+			return
+		}
+	}
 }
+
+// watchedSampled is how many points there are for each that the ordinary run takes; each takes seconds of an agent's time.
+const watchedSampled = 3
 
 // second returns each operation whose name begins so, as disktest.KillAt has it: the second of its name, for
 // then there is something to lose, or the only one.
@@ -360,9 +368,6 @@ func TestADaemonThatDiesWhileItPutsBackLosesNothing(t *testing.T) {
 // TestADaemonThatDiesWhileAShadowGoesBackLosesNothing is the same where the host acts by itself: a tree that breaks a rule goes
 // back whole, and the crash meets it half-way. A checkpoint is due after five seconds only, so the points are few.
 func TestADaemonThatDiesWhileAShadowGoesBackLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: each point takes ten seconds; the same operations are met by TestADaemonThatDiesWhileItPutsBackLosesNothing")
-	}
 	if !apart(t) {
 		return
 	}

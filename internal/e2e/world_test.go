@@ -9,11 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -133,88 +133,53 @@ func (w *world) crashEverywhere(t *testing.T, l loop) {
 	if killed || len(whole) <= l.from {
 		t.Fatalf("a whole run has the operations %q", whole)
 	}
-	reached := map[string]int{}
-	points, failures := 0, 0
-	seed := crashSeed(t)
-	for i, n := range crashPoints(whole, l.from) {
-		for j, when := range []string{"before", "after"} {
-			if seed >= 0 && (seed+i+j)%2 != 0 {
-				continue
-			}
-			if failures == failuresMax {
+	var points []point
+	for _, n := range disktest.Points(t, whole[l.from:]) {
+		points = append(points, point{l.from + n, "before"}, point{l.from + n, "after"})
+	}
+	points = disktest.Sample(t, points, sampled)
+
+	reached, failures := map[string]int{}, 0
+	for _, p := range points {
+		ok := t.Run(fmt.Sprintf("%s_%d", p.when, p.at), func(t *testing.T) {
+			names, killed := w.crashOnce(t, l, fmt.Sprintf("%d:%s", p.at, p.when))
+			if !killed { // not every run has as many: some operations depend on how fast things go
 				return
 			}
-			ok := t.Run(fmt.Sprintf("%s_%d", when, n), func(t *testing.T) {
-				names, killed := w.crashOnce(t, l, fmt.Sprintf("%d:%s", n, when))
-				if !killed { // not every run has as many: some operations depend on how fast things go
-					return
-				}
-				points++
-				reached[names[n]]++
-				t.Logf("killed %s %s", when, names[n])
-				c := w.start(t)
-				l.judge(t, c, n)
-				w.stop(t, c)
-				w.leftNothing(t)
-				if t.Failed() {
-					t.Logf("operations were %q\n%s", names, w.said())
-				}
-			})
-			if !ok {
-				failures++
+			reached[names[p.at]]++
+			t.Logf("killed %s %s", p.when, names[p.at])
+			c := w.start(t)
+			l.judge(t, c, p.at)
+			w.stop(t, c)
+			w.leftNothing(t)
+			if t.Failed() {
+				t.Logf("operations were %q\n%s", names, w.said())
 			}
+		})
+		if !ok {
+			failures++
+		}
+		if failures == failuresMax {
+			return
 		}
 	}
-	t.Logf("%d crash points, %d operations a whole run, %d names: %q", points, len(whole), len(reached), slices.Sorted(maps.Keys(reached)))
-	namesMin := 10
-	if testing.Short() { // one point in three
-		namesMin = 5
-	}
-	if points < len(reached) || len(reached) < namesMin {
-		t.Errorf("only %d points were reached", points)
+	t.Logf("%d operations a whole run, %d names: %q", len(whole), len(reached), slices.Sorted(maps.Keys(reached)))
+	if len(points) < pointsMin || 3*len(reached) < len(points) {
+		t.Errorf("of %d points only %d operations were reached", len(points), len(reached))
 	}
 }
 
-// crashSeed says whether the ordinary run kills before the first point and after the second, or the other way round; the long
-// run (SALLYPORT_LONG=1) does both at each, and then it is -1. SALLYPORT_SEED chooses.
-func crashSeed(t *testing.T) int {
-	if os.Getenv(longRun) != "" {
-		return -1
-	}
-	seed, _ := strconv.Atoi(os.Getenv("SALLYPORT_SEED")) // without one it is 0
-	t.Logf("SALLYPORT_SEED=%d", seed%2)
-	return seed % 2
+// point is an operation of a whole run, and on which side of it the daemon dies.
+type point struct {
+	at   int
+	when string
 }
 
-// crashPoints are the operations at which a loop kills: the first and the last of each name, or with
-// SALLYPORT_LONG=1 all; with -short one in three of them.
-func crashPoints(whole []string, from int) (points []int) {
-	if os.Getenv(longRun) != "" {
-		for n := from; n < len(whole); n++ {
-			points = append(points, n)
-		}
-		return points
-	}
-	last := map[string]int{}
-	for n := from; n < len(whole); n++ {
-		last[whole[n]] = n
-	}
-	seen := map[string]bool{}
-	for n := from; n < len(whole); n++ {
-		if name := whole[n]; !seen[name] || last[name] == n {
-			seen[name] = true
-			points = append(points, n)
-		}
-	}
-	if testing.Short() {
-		short := points[:0]
-		for i := 0; i < len(points); i += 3 {
-			short = append(short, points[i])
-		}
-		return short
-	}
-	return points
-}
+// sampled is how many points there are for each that the ordinary run takes. It is odd, so that both sides have their turn.
+const sampled = 5
+
+// pointsMin is fewer than a sample of any loop has: with less, something is wrong with the loop.
+const pointsMin = 4
 
 // crashOnce runs one daemon to its death, or to its end if there is no such operation.
 func (w *world) crashOnce(t *testing.T, l loop, where string) (names []string, killed bool) {

@@ -227,9 +227,6 @@ func TestACrashWhileClosingIsRecoveredToTheSameEnd(t *testing.T) {
 // TestACrashInARecoveryIsRecovered crashes the landing at each operation and each
 // recovery from there at each of its own, forwards and, where a person has edited a file, backwards.
 func TestACrashInARecoveryIsRecovered(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a loop within a loop")
-	}
 	w := makeWorld(t, forwardOrder)
 	_, o := w.copy(t)
 	count := &disktest.Crash{At: -1}
@@ -237,12 +234,10 @@ func TestACrashInARecoveryIsRecovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := count.Seen()
-	for at := slices.Index(seen, "desk:make"); at < len(seen); at++ {
-		if at > 0 && at+1 < len(seen) && seen[at-1] == seen[at] && seen[at+1] == seen[at] {
-			continue // the first and the last of its kind are enough
-		}
+	from := slices.Index(seen, "desk:make")
+	for _, at := range disktest.Sample(t, disktest.Points(t, seen[from:]), 4) {
 		for _, edited := range []bool{false, true} {
-			if !w.crashTwice(t, at, edited, seen[at]) {
+			if !w.crashTwice(t, from+at, edited, seen[from+at]) {
 				return
 			}
 		}
@@ -252,42 +247,49 @@ func TestACrashInARecoveryIsRecovered(t *testing.T) {
 // crashTwice returns false once it has failed.
 func (w *world) crashTwice(t *testing.T, at int, edited bool, name string) bool {
 	t.Helper()
-	for again := 0; ; again++ {
-		r, o := w.copy(t)
-		j := &journal{}
-		c := &disktest.Crash{At: at, After: true}
-		if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
-			t.Fatal(err)
-		}
-		const mine = "the person was here\n"
-		if edited {
-			put(t, filepath.Join(r.Top, "run.sh"), mine, 0o644)
-		}
-		second := &disktest.Crash{At: again}
-		l := &landing.Lander{Host: beside, Ops: second.Ops(), Wait: 300 * time.Millisecond}
-		crashed, err := disktest.Run(func() error {
-			_, err := l.Recover(context.Background(), *j.row, j.steps())
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		recoverAll(t, j, disk.Ops{})
-		if !edited {
-			w.judge(t, r, j)
-		} else if raw, _ := os.ReadFile(filepath.Join(r.Top, "run.sh")); string(raw) != mine {
-			t.Errorf("the person's edit became %q", raw)
-		} else {
-			w.judgeEdited(t, r, j)
-		}
-		if t.Failed() {
-			t.Logf("landing crashed after %s, recovery before %d of %q, edited %v", name, again, second.Seen(), edited)
-			return false
-		}
-		if !crashed {
-			return true
+	whole := w.crashAgain(t, at, -1, edited, name)
+	for _, again := range disktest.Points(t, whole) {
+		if !t.Failed() {
+			w.crashAgain(t, at, again, edited, name)
 		}
 	}
+	return !t.Failed()
+}
+
+// crashAgain loses power after operation at of a landing, and before operation again of its recovery; it returns the recovery's
+// operations.
+func (w *world) crashAgain(t *testing.T, at, again int, edited bool, name string) []string {
+	t.Helper()
+	r, o := w.copy(t)
+	j := &journal{}
+	c := &disktest.Crash{At: at, After: true}
+	if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
+		t.Fatal(err)
+	}
+	const mine = "the person was here\n"
+	if edited {
+		put(t, filepath.Join(r.Top, "run.sh"), mine, 0o644)
+	}
+	second := &disktest.Crash{At: again}
+	l := &landing.Lander{Host: beside, Ops: second.Ops(), Wait: 300 * time.Millisecond}
+	if _, err := disktest.Run(func() error {
+		_, err := l.Recover(context.Background(), *j.row, j.steps())
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	recoverAll(t, j, disk.Ops{})
+	if !edited {
+		w.judge(t, r, j)
+	} else if raw, _ := os.ReadFile(filepath.Join(r.Top, "run.sh")); string(raw) != mine {
+		t.Errorf("the person's edit became %q", raw)
+	} else {
+		w.judgeEdited(t, r, j)
+	}
+	if t.Failed() {
+		t.Logf("landing crashed after %s, recovery before %d of %q, edited %v", name, again, second.Seen(), edited)
+	}
+	return second.Seen()
 }
 
 // judgeEdited is judge but for the one path that a person has edited.

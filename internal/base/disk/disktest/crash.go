@@ -92,12 +92,17 @@ func Run(do func() error) (crashed bool, err error) {
 	return false, do()
 }
 
-// Everywhere calls try with power lost before operation 0, after it, before 1 and so
-// on, each as a subtest, until a try meets no crash. It returns the names of that whole
-// run. try must start from nothing each time and check what it finds after the crash.
+// Everywhere calls try once without a crash, and then with power lost before and after each of the Points of that whole
+// run, each as a subtest. It returns the names of the whole run. try must start from nothing each time and check what it
+// finds after the crash.
 func Everywhere(t *testing.T, try func(t *testing.T, c *Crash)) []string {
 	t.Helper()
-	for at := 0; at < 10_000; at++ {
+	whole := &Crash{At: -1}
+	if !t.Run("whole", func(t *testing.T) { try(t, whole) }) {
+		t.Fatalf("a whole run failed: operations were %q", whole.Seen())
+	}
+
+	for _, at := range Points(t, whole.Seen()) {
 		for _, after := range []bool{false, true} {
 			c := &Crash{At: at, After: after}
 			ok := t.Run(c.name(), func(t *testing.T) {
@@ -109,13 +114,9 @@ func Everywhere(t *testing.T, try func(t *testing.T, c *Crash)) []string {
 			if !ok {
 				t.Fatalf("stopped at the first failure: operations were %q", c.Seen())
 			}
-			if !c.Crashed() {
-				return c.Seen()
-			}
 		}
 	}
-	t.Fatal("more than 10,000 operations: does the code under test end?")
-	return nil
+	return whole.Seen()
 }
 
 func (c *Crash) name() string {
