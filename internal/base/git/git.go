@@ -143,6 +143,6 @@ type API interface {
 	Refs(ctx context.Context, prefix string) (map[string]OID, error)
 	// Stat returns what differs between two trees file by file, with renames and line counts.
 	Stat(ctx context.Context, from, to OID) ([]FileStat, error)
-	// Receive copies want and what it needs, beyond have, from another git directory as one pack.
+	// Receive copies want and what it needs, beyond have, from another git directory.
 	Receive(ctx context.Context, op string, from Dir, want OID, have []OID) error
 }

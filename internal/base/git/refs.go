@@ -1,7 +1,9 @@
 package git
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -52,14 +54,26 @@ func (d Dir) Refs(ctx context.Context, prefix string) (map[string]OID, error) {
 	return refs, nil
 }
 
-// Receive copies want and what it needs, beyond have, from another git directory as one pack.
-// What d has already is not sent again.
+// unpackMax is how many objects are kept as a pack rather than loose, as git's own receive.unpackLimit: a repository that is sent little at a
+// time has no pack for each time.
+const unpackMax = 100
+
+// Receive copies want and what it needs, beyond have, from another git directory: few objects one by one, many as one pack, as git
+// does on a push. What d has already is not sent again.
 func (d Dir) Receive(ctx context.Context, op string, from Dir, want OID, have []OID) error {
 	list := string(want) + "\n"
 	for _, oid := range have {
 		list += "^" + string(oid) + "\n"
 	}
-	if _, err := d.Take(ctx, op, from, list); err != nil {
+	err := d.transfer(ctx, op, from, list, func(pack io.Reader, objects uint32) error {
+		c := Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pack}
+		if objects < unpackMax {
+			c = Cmd{Args: []string{"unpack-objects", "-q"}, Stdin: pack, Config: []string{"core.fsyncMethod=batch"}}
+		}
+		_, err := d.Run(ctx, c)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("copy %.12s: %w", want, err)
 	}
 	return nil
@@ -68,11 +82,28 @@ func (d Dir) Receive(ctx context.Context, op string, from Dir, want OID, have []
 // Take copies what a list of revisions, as pack-objects reads it, reaches in another git directory as one pack, and returns the pack's
 // name without what follows the dot.
 func (d Dir) Take(ctx context.Context, op string, from Dir, list string) (pack string, err error) {
+	err = d.transfer(ctx, op, from, list, func(sent io.Reader, _ uint32) error {
+		out, err := d.Run(ctx, Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: sent})
+		if err != nil {
+			return err
+		}
+		_, name, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
+		if !OID(name).Valid() {
+			return fmt.Errorf("index-pack names no pack but %q", out)
+		}
+		pack = "pack-" + name
+		return nil
+	})
+	return pack, err
+}
+
+// transfer has another git directory pack what a list of revisions reaches, and take read the pack, which begins with how many objects it has.
+func (d Dir) transfer(ctx context.Context, op string, from Dir, list string, take func(pack io.Reader, objects uint32) error) error {
 	send := Cmd{Args: []string{"pack-objects", "--revs", "--stdout", "--delta-base-offset", "-q"}, Stdin: strings.NewReader(list)}
 	if strings.Contains(list, "--shallow ") { // the graph of commits on disk knows nothing of that
 		send.Config = []string{"core.commitGraph=false"}
 	}
-	err = d.Ops.Do(op, func() error {
+	return d.Ops.Do(op, func() error {
 		pr, pw := io.Pipe()
 		send.Stdout = pw
 		packed := make(chan error, 1)
@@ -81,7 +112,11 @@ func (d Dir) Take(ctx context.Context, op string, from Dir, list string) (pack s
 			packed <- err // before its reader can end of it
 			pw.CloseWithError(err)
 		}()
-		out, err := d.Run(ctx, Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pr})
+		header := make([]byte, 12) // "PACK", a version, the number of objects
+		_, err := io.ReadFull(pr, header)
+		if err == nil {
+			err = take(io.MultiReader(bytes.NewReader(header), pr), binary.BigEndian.Uint32(header[8:]))
+		}
 
 		var failed error
 		select {
@@ -95,17 +130,8 @@ func (d Dir) Take(ctx context.Context, op string, from Dir, list string) (pack s
 		if failed != nil {
 			return failed
 		}
-		if err != nil {
-			return err
-		}
-		_, name, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
-		if !OID(name).Valid() {
-			return fmt.Errorf("index-pack names no pack but %q", out)
-		}
-		pack = "pack-" + name
-		return nil
+		return err
 	})
-	return pack, err
 }
 
 // Short is the short name of a branch that a person gives short or in full. A full name of what is no branch is an error.

@@ -15,7 +15,7 @@
 //	git:commit      a commit in the host's repository, with a ref      none is needed: nobody was told
 //	git:room        a folder of ours beside their objects              the folder goes, by its name
 //	git:import      its objects in a folder of ours beside theirs      the folder goes, by its name
-//	git:link        the pack among theirs, which nothing names         none is needed: git collects it
+//	git:link        they are among theirs, and nothing names them      none is needed: git collects them
 //	Steps.Journal   the row                                            undone: nothing moved
 //	desk:…          the desk under its .new name: comings, manifest   undone: the desk goes
 //	desk:commit     the desk under its name, on the platter            undone: the desk goes

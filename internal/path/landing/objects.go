@@ -24,7 +24,8 @@ func asideName(l id.Landing) string { return path.Join("objects", asidePrefix+st
 
 // bring copies a commit, and what it needs beyond have, from the host's repository to the person's. Git writes
 // aside, and what is complete gets a second name among their objects, the index of a pack last: whatever is
-// killed meanwhile, what is left lies in a folder that is known to be ours.
+// killed meanwhile, what is left half lies in a folder that is known to be ours. Few objects come loose, so that
+// their own git counts and packs them as it does after commits of theirs; we never do.
 func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, host git.Dir) error {
 	aside := asideName(l.ID)
 	theirs := s.Common(ops)
@@ -40,10 +41,43 @@ func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, h
 	if err := theirs.Receive(ctx, op, host, l.NewCommit, []git.OID{l.Head}); err != nil {
 		return errors.Join(err, s.dropAside(ops, aside))
 	}
-	if err := ops.Do("git:link", func() error { return s.linkPacks(aside) }); err != nil {
-		return errors.Join(fmt.Errorf("add a pack to the objects of %q: %w", s.Top, err), s.dropAside(ops, aside))
+	err := ops.Do("git:link", func() error {
+		if err := s.linkLoose(aside); err != nil {
+			return err
+		}
+		return s.linkPacks(aside)
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("add to the objects of %q: %w", s.Top, err), s.dropAside(ops, aside))
 	}
 	return s.dropAside(ops, aside)
+}
+
+// linkLoose names the loose objects aside among the person's. Each is whole, whatever becomes of the others.
+func (s *site) linkLoose(aside string) error {
+	folders, err := s.common.names(aside)
+	if err != nil {
+		return err
+	}
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		objects, err := s.common.names(path.Join(aside, f.Name()))
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, o := range objects {
+			if git.OID(f.Name()+o.Name()).Valid() && o.Type().IsRegular() {
+				names = append(names, o.Name())
+			}
+		}
+		if err := s.link(path.Join(aside, f.Name()), path.Join("objects", f.Name()), names); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // linkPacks names the files of the packs aside among the person's, those that git looks for last.
@@ -52,15 +86,35 @@ func (s *site) linkPacks(aside string) error {
 	if err != nil {
 		return err
 	}
-	from, err := s.common.open(path.Join(aside, "pack"), unix.O_PATH|unix.O_DIRECTORY)
+	return s.link(path.Join(aside, "pack"), "objects/pack", names)
+}
+
+// linkTries is how often a folder may go under our hands: a person's git removes those among its objects that it finds empty.
+const linkTries = 5
+
+// link gives files of one folder of the common git directory a second name in another one, in that order, unless they have it.
+func (s *site) link(in, among string, names []string) (err error) {
+	for range linkTries {
+		if err = s.linkOnce(in, among, names); !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *site) linkOnce(in, among string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	from, err := s.common.open(in, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(from)
-	if err := s.makeRoom("objects/pack"); err != nil {
+	if err := s.makeRoom(among); err != nil {
 		return err
 	}
-	to, err := s.common.open("objects/pack", unix.O_RDONLY|unix.O_DIRECTORY)
+	to, err := s.common.open(among, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
