@@ -312,7 +312,7 @@ func TestUpdateRefIsCompareAndSet(t *testing.T) {
 	}
 }
 
-func TestReceiveBringsAPackOfWhatIsMissing(t *testing.T) {
+func TestReceiveBringsWhatIsMissingAsAPackWhereThatIsMuch(t *testing.T) {
 	top := person(t)
 	write(t, top+"/a", "1\n")
 	base := commit(t, top)
@@ -322,21 +322,27 @@ func TestReceiveBringsAPackOfWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, ours.Path+"/objects/info/alternates", top+"/.git/objects\n")
-	made, err := ours.Import(t.Context(), "t:i", git.Import{Ref: "refs/sallyport/t", From: base, Parents: []git.OID{base}, Author: who, Committer: who, Writes: []git.Write{{Path: "b", Mode: git.File, Data: bytesOf("new\n")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if oid, _ := theirs.Resolve(t.Context(), string(made.OID)+"^{commit}"); oid != "" {
-		t.Fatal("it is there before")
-	}
-	if err := theirs.Receive(t.Context(), "t:r", ours, made.OID, []git.OID{base}); err != nil {
-		t.Fatal(err)
-	}
-	if out := run(t, top, "show", string(made.OID)+":b"); out != "new" {
-		t.Errorf("got %q", out)
-	}
-	if packs, _ := filepath.Glob(top + "/.git/objects/pack/*.pack"); len(packs) != 1 {
-		t.Errorf("%d packs", len(packs))
+	for i, files := range []int{97, 98} { // with a tree and a commit: 99 objects, 100
+		in := git.Import{Ref: "refs/sallyport/t", From: base, Parents: []git.OID{base}, Author: who, Committer: who}
+		for n := range files {
+			in.Writes = append(in.Writes, git.Write{Path: fmt.Sprint("b", n), Mode: git.File, Data: bytesOf(fmt.Sprintln("new", i, n))})
+		}
+		made, err := ours.Import(t.Context(), "t:i", in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if oid, _ := theirs.Resolve(t.Context(), string(made.OID)+"^{commit}"); oid != "" {
+			t.Fatal("it is there before")
+		}
+		if err := theirs.Receive(t.Context(), "t:r", ours, made.OID, []git.OID{base}); err != nil {
+			t.Fatal(err)
+		}
+		if out := run(t, top, "show", string(made.OID)+":b0"); out != fmt.Sprint("new ", i, " 0") {
+			t.Errorf("got %q", out)
+		}
+		if packs, _ := filepath.Glob(top + "/.git/objects/pack/*.pack"); len(packs) != i {
+			t.Errorf("%d objects came as %d packs", files+2, len(packs))
+		}
 	}
 }
 
