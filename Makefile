@@ -52,7 +52,7 @@ lint: ## golangci-lint, pinned
 	$(GO) run $(LINT) run ./...
 
 docs: ## write docs that come from code: cli.md, schemas, states, linked modules, the picture of a card
-	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/drive/control ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
+	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/path/change ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
 	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfACard ./cmd/sallyport
 
 BENCH = $(GO) test -mod=readonly -timeout 0 -run '^$$' -bench . -benchtime 1x ./internal/bench -v -args

@@ -17,6 +17,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/path/change"
 	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/sandbox/bwrap"
@@ -187,7 +188,7 @@ func BenchmarkTransition(b *testing.B) {
 }
 
 // move makes n moves, shared among as many callers as there are rows.
-func move(b *testing.B, db store.DB, rows []store.Change, n int) {
+func move(b *testing.B, db store.DB, rows []change.Row, n int) {
 	var all sync.WaitGroup
 	failed := make(chan error, len(rows))
 	for i := range rows {
@@ -205,7 +206,7 @@ func move(b *testing.B, db store.DB, rows []store.Change, n int) {
 	must(b, errors.Join(<-failed))
 }
 
-func moveOnce(db store.DB, row store.Change) error {
+func moveOnce(db store.DB, row change.Row) error {
 	ctx := context.Background()
 	return db.InTx(ctx, func(tx store.Tx) error {
 		c, err := tx.Change(ctx, row.ID)

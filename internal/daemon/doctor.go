@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
-	"sallyport/internal/store"
 )
 
 // spaceLow is how little free space on the home's disk is told.
@@ -48,10 +48,10 @@ const stuckMax = 20
 // checkStuck has a line for each change that should move by itself and does not.
 func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
 	var due []string
-	for _, s := range []control.State{control.Requested, control.Preparing, control.Working, control.Submitted, control.Landing, control.InTrial, control.RollbackFailed} {
+	for _, s := range []change.State{change.Requested, change.Preparing, change.Working, change.Submitted, change.Landing, change.InTrial, change.RollbackFailed} {
 		due = append(due, string(s))
 	}
-	rows, err := d.control.List(ctx, store.Filter{States: due})
+	rows, err := d.control.List(ctx, change.Filter{States: due})
 	if err != nil {
 		return []api.Check{asked("changes", false, "", err)}
 	}

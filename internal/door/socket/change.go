@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/credential"
 )
@@ -18,10 +19,10 @@ const listMax = 10_000
 
 // Changes shows changes.
 type Changes interface {
-	List(ctx context.Context, f control.Filter) ([]control.Row, error)
+	List(ctx context.Context, f change.Filter) ([]change.Row, error)
 	Show(ctx context.Context, change id.Change) (control.Detail, error)
 	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.
-	Watch(ctx context.Context, change id.Change) (<-chan control.Notice, error)
+	Watch(ctx context.Context, change id.Change) (<-chan change.Notice, error)
 	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.
 	Diff(ctx context.Context, change id.Change, w io.Writer) error
 	// Export writes the same as a patch with binary data that `git apply` takes.
@@ -33,7 +34,7 @@ type Courses interface {
 	Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error
 	// Redo has an unlanded change made anew on its branch as it is now: what was offered last is applied there where it fits,
 	// the agent is told where not, and a new card follows. Errors: conflict if there is nothing to do again.
-	Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (control.Row, error)
+	Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (change.Row, error)
 	// Branch writes what was offered last as a branch of the project, whose name is "" for sallyport/<change>. Errors: conflict if
 	// nothing was offered, or if there is such a branch.
 	Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (control.Branched, error)
@@ -46,11 +47,11 @@ type Trials interface {
 	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
 	// Rollback asks for the undoing of a finalized change: a new change of kind revert, which it returns. What is on
 	// trial goes back at once (SM-123), and its own row is returned.
-	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (control.Row, error)
+	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error)
 }
 
 func (s *Server) list(ctx context.Context, _ audit.Actor, in api.Filter) ([]api.Change, error) {
-	rows, err := s.Changes.List(ctx, control.Filter{Top: in.Repo, States: in.States, Limit: min(in.Limit, listMax)})
+	rows, err := s.Changes.List(ctx, change.Filter{Top: in.Repo, States: in.States, Limit: min(in.Limit, listMax)})
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +59,10 @@ func (s *Server) list(ctx context.Context, _ audit.Actor, in api.Filter) ([]api.
 }
 
 // rowsOf are changes as a list shows them: those on trial with how that stands.
-func (s *Server) rowsOf(ctx context.Context, rows []control.Row) ([]api.Change, error) {
+func (s *Server) rowsOf(ctx context.Context, rows []change.Row) ([]api.Change, error) {
 	out := each(rows, changeOf)
 	for i, row := range rows {
-		if control.State(row.State) != control.InTrial {
+		if change.State(row.State) != change.InTrial {
 			continue
 		}
 		d, err := s.Changes.Show(ctx, row.ID)

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -48,7 +49,7 @@ func texts(in []string) []string { return each(in, text) }
 
 func actorOf(a audit.Actor) api.Actor { return api.Actor{Kind: a.Kind, Name: a.Name, UID: a.UID} }
 
-func changeOf(c control.Row) api.Change {
+func changeOf(c change.Row) api.Change {
 	r := c.Request
 	out := api.Change{
 		ID: string(c.ID), Kind: string(r.Kind), State: c.State, Text: text(r.Text), By: actorOf(r.By),
@@ -190,14 +191,14 @@ func useOf(u budget.Use) api.Usage {
 		Input: u.Input, Cached: u.Cached, Output: u.Output, Cost: u.Cost}
 }
 
-func progressOf(p *control.Progress) *api.Progress {
+func progressOf(p *change.Progress) *api.Progress {
 	if p == nil {
 		return nil
 	}
 	return &api.Progress{FilesChanged: p.FilesChanged, OutputBytes: p.OutputBytes, Since: p.Since}
 }
 
-func noticeOf(n control.Notice) api.Notice {
+func noticeOf(n change.Notice) api.Notice {
 	out := api.Notice{
 		Seq: n.Seq, Change: string(n.Change), At: n.At, Kind: n.Kind, State: string(n.State),
 		Text: text(n.Text), Progress: progressOf(n.Progress),

@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 )
 
 // Host is what the daemon tells of itself.
@@ -24,8 +24,8 @@ type Host interface {
 }
 
 // busy are the states in which something is being done; they keep a daemon from being idle.
-var busy = []string{string(control.Requested), string(control.Preparing), string(control.Working),
-	string(control.Submitted), string(control.Landing), string(control.InTrial)}
+var busy = []string{string(change.Requested), string(change.Preparing), string(change.Working),
+	string(change.Submitted), string(change.Landing), string(change.InTrial)}
 
 // doingMax bounds the changes that a daemon names when it says what it is doing.
 const doingMax = 5
@@ -33,17 +33,17 @@ const doingMax = 5
 func (s *Server) daemon(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Daemon, error) {
 	d := api.Daemon{PID: os.Getpid(), Build: api.Build(), API: api.Version, Home: s.Home, Started: s.started}
 
-	working, err := s.Changes.List(ctx, control.Filter{States: busy})
+	working, err := s.Changes.List(ctx, change.Filter{States: busy})
 	if err != nil {
 		return d, err
 	}
-	waiting, err := s.Changes.List(ctx, control.Filter{States: []string{string(control.AwaitingApproval)}})
+	waiting, err := s.Changes.List(ctx, change.Filter{States: []string{string(change.AwaitingApproval)}})
 	if err != nil {
 		return d, err
 	}
 
 	d.Working, d.Waiting = len(working), len(waiting)
-	d.Doing = each(working[:min(len(working), doingMax)], func(c control.Row) string { return string(c.ID) + " " + c.State })
+	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + c.State })
 	d.Alerts = each(s.Meter.Alerts(), alertOf)
 	d.Sandbox = s.Host.Sandbox()
 	return d, nil

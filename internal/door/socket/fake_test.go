@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -31,10 +32,10 @@ type verbs struct {
 	wanted   control.Wanted
 	calls    []string
 	by       audit.Actor
-	row      control.Row
+	row      change.Row
 	left     []string
 	trial    *trial.Trial
-	notices  chan control.Notice
+	notices  chan change.Notice
 	patch    string
 	patchErr error
 	spending control.Spending
@@ -68,15 +69,15 @@ func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Ke
 	return control.Receipt{Change: row, Uncommitted: v.left}, v.note(r.By, "request")
 }
 
-func (v *verbs) List(_ context.Context, f control.Filter) ([]control.Row, error) {
-	return []control.Row{v.row}, v.note(audit.Actor{}, "list %s %v %d", f.Top, f.States, f.Limit)
+func (v *verbs) List(_ context.Context, f change.Filter) ([]change.Row, error) {
+	return []change.Row{v.row}, v.note(audit.Actor{}, "list %s %v %d", f.Top, f.States, f.Limit)
 }
 
 func (v *verbs) Show(_ context.Context, c id.Change) (control.Detail, error) {
 	return control.Detail{Change: v.row, Trial: v.trial}, v.note(audit.Actor{}, "show %s", c)
 }
 
-func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan control.Notice, error) {
+func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan change.Notice, error) {
 	if err := v.note(audit.Actor{}, "watch %s", c); err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (v *verbs) Give(_ context.Context, c id.Change, by audit.Actor, keys creden
 	return v.note(by, "give %s %d", c, len(keys))
 }
 
-func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) (control.Row, error) {
+func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys credential.Keys) (change.Row, error) {
 	v.mu.Lock()
 	v.keys = keys
 	v.mu.Unlock()
@@ -145,7 +146,7 @@ func (v *verbs) Branch(_ context.Context, c id.Change, name string, by audit.Act
 	return control.Branched{Name: name, Commit: "1234"}, v.note(by, "branch %s %s", c, name)
 }
 
-func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (control.Row, error) {
+func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error) {
 	v.mu.Lock()
 	v.keys = keys
 	v.mu.Unlock()
@@ -193,7 +194,7 @@ func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor) error {
 	return v.note(by, "confirm %s", c)
 }
 
-func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (control.Row, error) {
+func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
 	return v.row, v.note(by, "rollback %s %q %s", c, reason, approve)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/rule/credential"
 )
 
@@ -15,7 +16,7 @@ import (
 type Sessions interface {
 	// ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with its identity,
 	// its transcript and its last tree (RM-025). Errors: not found without state, conflict if it works or has landed.
-	ResumeSession(ctx context.Context, s id.Session, by audit.Actor, keys credential.Keys) (control.Row, error)
+	ResumeSession(ctx context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error)
 	// Transcript opens the transcript (JSONL) of a session of the change, the last one if session is "".
 	Transcript(ctx context.Context, change id.Change, session id.Session) (io.ReadCloser, error)
 	// Shell runs an interactive shell in the change's sandbox; t is a pty slave. It returns its exit status.

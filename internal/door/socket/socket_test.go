@@ -23,7 +23,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 )
 
@@ -82,7 +82,7 @@ func serve(t *testing.T, v *verbs, change ...func(*Options)) (*client.Client, ho
 }
 
 func TestARequestArrivesAsAskedAndAsWhoTheKernelSays(t *testing.T) {
-	v := &verbs{row: control.Row{ID: "chg-00000001", State: "requested"}, left: []string{"bad\xffname"}}
+	v := &verbs{row: change.Row{ID: "chg-00000001", State: "requested"}, left: []string{"bad\xffname"}}
 	c, _ := serve(t, v)
 	out, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{Dir: "/repo/sub/", Text: "do", Agent: "command", Argv: []string{"sed", "-i"}, Approve: "later", TimeoutMS: 1500, Script: []byte{0, 255},
 		Strategy: "shadow_workspace", Messages: true, ExecutionMode: "interactive"})
@@ -252,7 +252,7 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 		}, "audit verify 3:" + strings.Repeat("0a", 32)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &verbs{row: control.Row{ID: "chg-00000001"}, patch: "patch"}
+			v := &verbs{row: change.Row{ID: "chg-00000001"}, patch: "patch"}
 			c, _ := serve(t, v)
 			if err := tc.do(c); err != nil {
 				t.Fatal(err)
@@ -359,8 +359,8 @@ func TestACheckpointCountsWhatChangedSinceTheLastAndInAll(t *testing.T) {
 }
 
 func TestABlockedChangeSaysWhyAndThatItNeedsAPerson(t *testing.T) {
-	for _, why := range []string{control.InteractiveModeFailure, ""} {
-		ch := changeOf(control.Row{ID: "chg-0123abcd", Blocked: why})
+	for _, why := range []string{change.InteractiveModeFailure, ""} {
+		ch := changeOf(change.Row{ID: "chg-0123abcd", Blocked: why})
 		if ch.BlockedReason != why || ch.NeedsPerson != (why != "") {
 			t.Errorf("%q: %q, %v", why, ch.BlockedReason, ch.NeedsPerson)
 		}
@@ -408,11 +408,11 @@ func TestTheAuditArrivesWithHashesThatStillHold(t *testing.T) {
 }
 
 func TestAWatchEndsWhenTheStreamDoesAndSaysWhenItWasCut(t *testing.T) {
-	v := &verbs{notices: make(chan control.Notice, 4)}
+	v := &verbs{notices: make(chan change.Notice, 4)}
 	c, _ := serve(t, v)
-	v.notices <- control.Notice{Seq: 1, Kind: "state", State: control.Working, Change: "chg-00000001"}
-	v.notices <- control.Notice{Seq: 2, Kind: "output", Text: "a\n\ndata: b\r\n\x1b[31m"}
-	v.notices <- control.Notice{Seq: 3, Kind: "checkpoint", Checkpoint: &checkpoint.Checkpoint{ID: id.NewCheckpoint(1, "abcdef0123"), Status: checkpoint.Valid}}
+	v.notices <- change.Notice{Seq: 1, Kind: "state", State: change.Working, Change: "chg-00000001"}
+	v.notices <- change.Notice{Seq: 2, Kind: "output", Text: "a\n\ndata: b\r\n\x1b[31m"}
+	v.notices <- change.Notice{Seq: 3, Kind: "checkpoint", Checkpoint: &checkpoint.Checkpoint{ID: id.NewCheckpoint(1, "abcdef0123"), Status: checkpoint.Valid}}
 	close(v.notices)
 	var got []api.Notice
 	if err := c.Watch(t.Context(), "chg-00000001", func(n api.Notice) error { got = append(got, n); return nil }); err != nil {
@@ -423,16 +423,16 @@ func TestAWatchEndsWhenTheStreamDoesAndSaysWhenItWasCut(t *testing.T) {
 	}
 
 	// A reader's own error comes back as it is.
-	v = &verbs{notices: make(chan control.Notice, 1)}
+	v = &verbs{notices: make(chan change.Notice, 1)}
 	c, _ = serve(t, v)
-	v.notices <- control.Notice{Seq: 1, Kind: "state"}
+	v.notices <- change.Notice{Seq: 1, Kind: "state"}
 	if err := c.Watch(t.Context(), "chg-00000001", func(api.Notice) error { return errPlain }); !errors.Is(err, errPlain) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAWatchIsToldThatItsDaemonIsBeingStopped(t *testing.T) {
-	v := &verbs{notices: make(chan control.Notice, 1)}
+	v := &verbs{notices: make(chan change.Notice, 1)}
 	path := filepath.Join(t.TempDir(), "daemon.sock")
 	if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -446,7 +446,7 @@ func TestAWatchIsToldThatItsDaemonIsBeingStopped(t *testing.T) {
 	go func() {
 		served <- New(options(v)).Serve(ctx, l)
 	}()
-	v.notices <- control.Notice{Seq: 1, Kind: "state", State: control.Working}
+	v.notices <- change.Notice{Seq: 1, Kind: "state", State: change.Working}
 	err = client.New(path).Watch(t.Context(), "chg-00000001", func(api.Notice) error { cancel(); return nil })
 	if !errors.Is(err, client.ErrStopped) || errors.Is(err, client.ErrCut) {
 		t.Errorf("got %v", err)
@@ -460,7 +460,7 @@ func TestAWatchThatIsLeftHasNoEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 50 { // the controller closes its channel because we are leaving: both are ready at once
-		notices := make(chan control.Notice)
+		notices := make(chan change.Notice)
 		close(notices)
 		w := newRecorder()
 		if err := sendEvents(ctx, w, notices); err == nil || strings.Contains(w.body.String(), api.NoticeEnd) {
@@ -741,11 +741,11 @@ func TestListenTakesOnlyASocketThatNobodyAnswers(t *testing.T) {
 }
 
 func TestTheWireNamesEveryStateAsTheControllerDoes(t *testing.T) {
-	for wire, own := range map[string]control.State{
-		api.Requested: control.Requested, api.Preparing: control.Preparing, api.Working: control.Working, api.Paused: control.Paused,
-		api.Blocked: control.Blocked, api.Submitted: control.Submitted, api.AwaitingApproval: control.AwaitingApproval,
-		api.Landing: control.Landing, api.InTrial: control.InTrial, api.Finalized: control.Finalized, api.RolledBack: control.RolledBack,
-		api.RollbackFailed: control.RollbackFailed, api.Rejected: control.Rejected, api.Cancelled: control.Cancelled, api.Failed: control.Failed,
+	for wire, own := range map[string]change.State{
+		api.Requested: change.Requested, api.Preparing: change.Preparing, api.Working: change.Working, api.Paused: change.Paused,
+		api.Blocked: change.Blocked, api.Submitted: change.Submitted, api.AwaitingApproval: change.AwaitingApproval,
+		api.Landing: change.Landing, api.InTrial: change.InTrial, api.Finalized: change.Finalized, api.RolledBack: change.RolledBack,
+		api.RollbackFailed: change.RollbackFailed, api.Rejected: change.Rejected, api.Cancelled: change.Cancelled, api.Failed: change.Failed,
 	} {
 		if wire != string(own) || api.Final(wire) != own.Final() {
 			t.Errorf("%s: the wire says %q, final %t", own, wire, api.Final(wire))
@@ -772,7 +772,7 @@ func TestNoSocketIsMadeInAFolderThatOthersMadeFirst(t *testing.T) {
 
 // A key crosses, and its name; the request that is stored has neither.
 func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
-	v := &verbs{row: control.Row{ID: "chg-00000001"}}
+	v := &verbs{row: change.Row{ID: "chg-00000001"}}
 	c, _ := serve(t, v)
 	r := api.Run{Dir: "/repo", Text: "do", Agent: "codex", Model: "gpt-5", Egress: []string{"registries"}, Approve: "later",
 		Keys: api.Keys{"OPENAI_API_KEY": "sk-Tulip4711"}, Bases: map[string]string{"OPENAI_BASE_URL": "https://models.example.org/v1"}, Env: map[string]string{"TEAM": "blue"}}

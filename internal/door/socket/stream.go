@@ -12,7 +12,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 )
 
 // watch sends a change's notices as server-sent events: id, event, data. The last
@@ -34,7 +34,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of string) {
 }
 
 // sendEvents writes until the channel is closed (then `end` follows), ctx ends or the reader is gone.
-func sendEvents(ctx context.Context, w http.ResponseWriter, notices <-chan control.Notice) error {
+func sendEvents(ctx context.Context, w http.ResponseWriter, notices <-chan change.Notice) error {
 	control := http.NewResponseController(w)
 	send := func(format string, args ...any) error {
 		if err := control.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {

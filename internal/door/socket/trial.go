@@ -5,7 +5,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/trial"
 )
 
@@ -26,7 +26,7 @@ func trialOf(t *trial.Trial, state string) *api.Trial {
 		Landing: string(t.Landing), Restart: text(t.Target.Restart), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
 		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
 		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, At: t.At, Reason: text(t.Reason),
-		Say: text(said(t, control.State(state))), Undoing: string(t.Undoing), Restored: t.Restored,
+		Say: text(said(t, change.State(state))), Undoing: string(t.Undoing), Restored: t.Restored,
 	}
 	if t.By != nil {
 		who := actorOf(*t.By)
@@ -41,11 +41,11 @@ func trialOf(t *trial.Trial, state string) *api.Trial {
 }
 
 // said is what a person is told of a trial (SM-121, SM-130).
-func said(t *trial.Trial, state control.State) string {
+func said(t *trial.Trial, state change.State) string {
 	switch {
 	case t.Handshake == trial.Message1Sent:
 		return t.Question()
-	case state == control.RolledBack && t.Handshake == trial.RolledBack:
+	case state == change.RolledBack && t.Handshake == trial.RolledBack:
 		return t.Said()
 	}
 	return "" // kept, or still on its way back

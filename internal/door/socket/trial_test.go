@@ -8,13 +8,13 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/trust"
 )
 
 func TestALengthOfTrialArrivesAsAskedAndNoneStaysNone(t *testing.T) {
-	v := &verbs{row: control.Row{ID: "chg-00000001", State: "requested"}}
+	v := &verbs{row: change.Row{ID: "chg-00000001", State: "requested"}}
 	c, _ := serve(t, v)
 	for _, ms := range []*int64{nil, new(int64), ptr(int64(90_000)), ptr(int64(-5)), ptr(int64(1 << 62))} {
 		if _, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{Dir: "/repo", Text: "do", Agent: "command", Argv: []string{"x"}, Approve: "later", TrialMS: ms}); err != nil {
@@ -56,7 +56,7 @@ func TestATrialIsToldWithTheTimeThatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	now.Wall = now.Wall.Add(-24 * time.Hour) // somebody set the clock since
-	v := &verbs{row: control.Row{ID: "chg-00000001", State: "in_trial"}, trial: &trial.Trial{
+	v := &verbs{row: change.Row{ID: "chg-00000001", State: "in_trial"}, trial: &trial.Trial{
 		Landing: "lnd-00000001", Handshake: trial.Message1Sent, Started: now, Expires: deadman.Deadline{Set: now, In: time.Minute}, Length: time.Minute,
 		Target: trust.Target{Restart: "make \xff restart", Probe: trust.Probe{HTTP: "http://127.0.0.1:1/"}},
 	}}

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -41,7 +42,7 @@ type Writer struct {
 
 // Foretell says on a card how the commit upon base will read and who it will be by. What its subject is made of is template: words
 // with {request} in them; "" = the request's first line.
-func (w Writer) Foretell(ctx context.Context, row store.Change, host git.Dir, base git.OID, template string, card *proposal.Card) error {
+func (w Writer) Foretell(ctx context.Context, row change.Row, host git.Dir, base git.OID, template string, card *proposal.Card) error {
 	subject, err := w.subject(ctx, row, host, base, template)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (w Writer) Foretell(ctx context.Context, row store.Change, host git.Dir, ba
 
 // subject is a commit's first line: of what the person had it say with their request, or what the template makes of the request's, or Revert and what is undone. In a home of groups it is
 // what SM-103 and SM-139 say.
-func (w Writer) subject(ctx context.Context, row store.Change, host git.Dir, base git.OID, template string) (string, error) {
+func (w Writer) subject(ctx context.Context, row change.Row, host git.Dir, base git.OID, template string) (string, error) {
 	r := row.Request
 	grouped, err := w.grouped(ctx, row, host, base)
 	if err != nil {
@@ -89,7 +90,7 @@ func (w Writer) subject(ctx context.Context, row store.Change, host git.Dir, bas
 }
 
 // grouped reports whether a repository is a home of groups, whose commits have words of their own: a folder groups is tracked there.
-func (w Writer) grouped(ctx context.Context, row store.Change, host git.Dir, base git.OID) (bool, error) {
+func (w Writer) grouped(ctx context.Context, row change.Row, host git.Dir, base git.OID) (bool, error) {
 	if row.Request.Project.Top != w.Home {
 		return false, nil
 	}
@@ -103,7 +104,7 @@ func subjectOf(l landing.Landing) string {
 }
 
 // Land is the commit of an approved proposal. What was typed at the card stands in place of what the card shows.
-func (w Writer) Land(ctx context.Context, row store.Change, p proposal.Proposal, yes approval.Approval) (Commit, error) {
+func (w Writer) Land(ctx context.Context, row change.Row, p proposal.Proposal, yes approval.Approval) (Commit, error) {
 	who, _ := w.person(ctx, row)
 	m := landing.Message{
 		Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text,
@@ -128,7 +129,7 @@ func (w Writer) Land(ctx context.Context, row store.Change, p proposal.Proposal,
 }
 
 // Branch is the commit of a branch that a person asked for, of what was offered last.
-func (w Writer) Branch(ctx context.Context, row store.Change, p proposal.Proposal) (Commit, error) {
+func (w Writer) Branch(ctx context.Context, row change.Row, p proposal.Proposal) (Commit, error) {
 	who, _ := w.person(ctx, row)
 	m := landing.Message{Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text}
 	if row.Request.Kind == request.Edit {
@@ -165,7 +166,7 @@ func subjectIn(text string) string {
 }
 
 // TakeBack is the commit that takes back what is on trial.
-func (w Writer) TakeBack(ctx context.Context, row store.Change, t trial.Trial, tried landing.Landing) (Commit, error) {
+func (w Writer) TakeBack(ctx context.Context, row change.Row, t trial.Trial, tried landing.Landing) (Commit, error) {
 	who, _ := w.person(ctx, row)
 	host, err := w.Workspaces.Repository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
 	if err != nil {

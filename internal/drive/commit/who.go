@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/store"
@@ -17,7 +18,7 @@ import (
 
 // signable says for a card how the commit will be signed, or what stands in the way: it is tried now, so that nobody finds out after
 // their yes. Nothing is said where commits are not signed.
-func (w Writer) signable(ctx context.Context, row store.Change, who git.Person) string {
+func (w Writer) signable(ctx context.Context, row change.Row, who git.Person) string {
 	r := row.Request
 	s, err := r.Project.Signing(ctx, row.Request.ConfigHome())
 	if err == nil && s == nil {
@@ -34,7 +35,7 @@ func (w Writer) signable(ctx context.Context, row store.Change, who git.Person) 
 }
 
 // signing is how an approved commit is signed: nil if commits are not, or if who approved it lets it land unsigned.
-func (w Writer) signing(ctx context.Context, row store.Change, yes approval.Approval) (*git.Signing, error) {
+func (w Writer) signing(ctx context.Context, row change.Row, yes approval.Approval) (*git.Signing, error) {
 	if yes.Unsigned {
 		return nil, nil
 	}
@@ -47,7 +48,7 @@ func (w Writer) signing(ctx context.Context, row store.Change, yes approval.Appr
 
 // person is who commits in a row's repository; note says why that is not what its configuration says. A configuration that cannot be
 // read holds nothing up: the home's own name stands in, as it does where nobody is named.
-func (w Writer) person(ctx context.Context, row store.Change) (who git.Person, note string) {
+func (w Writer) person(ctx context.Context, row change.Row) (who git.Person, note string) {
 	who, err := row.Request.Project.Person(ctx, row.Request.ConfigHome())
 	switch {
 	case err != nil:
@@ -64,7 +65,7 @@ func (w Writer) person(ctx context.Context, row store.Change) (who git.Person, n
 }
 
 // approver names who said yes, by the name and address that they commit with where that is known.
-func approver(row store.Change, who git.Person, by audit.Actor) string {
+func approver(row change.Row, who git.Person, by audit.Actor) string {
 	if by.UID == int(row.Request.Project.UID) && who.Committer.Name != "" {
 		return who.Committer.Address()
 	}
@@ -75,7 +76,7 @@ func approver(row store.Change, who git.Person, by audit.Actor) string {
 const agentAddress = "@agents.invalid"
 
 // coAuthor names the agent that made a change, and the models that it used.
-func (w Writer) coAuthor(ctx context.Context, row store.Change) (string, error) {
+func (w Writer) coAuthor(ctx context.Context, row change.Row) (string, error) {
 	r := row.Request
 	name, _, _ := strings.Cut(r.Agent, ":") // acp:COMMAND
 	shown := name
@@ -96,7 +97,7 @@ func (w Writer) coAuthor(ctx context.Context, row store.Change) (string, error) 
 }
 
 // models are those that a change has asked, as their endpoints call them, or else the one that was wished for.
-func (w Writer) models(ctx context.Context, row store.Change) (string, error) {
+func (w Writer) models(ctx context.Context, row change.Row) (string, error) {
 	var names []string
 	err := w.DB.Read(ctx, func(tx store.Tx) error {
 		uses, err := tx.Uses(ctx, row.ID)

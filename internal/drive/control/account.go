@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/egress"
 	"sallyport/internal/store"
@@ -143,6 +144,6 @@ func (a *account) write() {
 		return
 	}
 	for _, l := range lines {
-		a.c.feed.publish(Notice{Change: a.change, At: l.Last, Kind: NoticeEgress, Asked: &l})
+		a.c.feed.Publish(change.Notice{Change: a.change, At: l.Last, Kind: change.NoticeEgress, Asked: &l})
 	}
 }

@@ -5,13 +5,13 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/credential"
-	"sallyport/internal/store"
 )
 
 // Audition is an agent made ready as for a change, to be tried where there is none: it gets its program, its way out and its
@@ -78,7 +78,7 @@ func (c *Controller) audition(ctx context.Context, try id.Change, r request.Requ
 		return Audition{}, err
 	}
 	spec, err := session.Environment(ctx, session.Surroundings{
-		Owner: c.owner(store.Change{UID: c.Settings.FirstUID + UIDsPerHome - 1}), Limits: e.held(c.Settings.Limits, r), Path: r.Path, Home: r.Home, Way: way,
+		Owner: c.owner(change.Row{UID: c.Settings.FirstUID + UIDsPerHome - 1}), Limits: e.held(c.Settings.Limits, r), Path: r.Path, Home: r.Home, Way: way,
 	})
 	if err != nil {
 		way.Close()

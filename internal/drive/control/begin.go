@@ -9,15 +9,15 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
-	"sallyport/internal/store"
 )
 
 // fromTheStart is how a change is done that ended before its agent had begun: as a new request would be, on its branch as it is
 // now. What stood in its way may have been mended there.
-func (c *Controller) fromTheStart(ctx context.Context, row store.Change) (redo, error) {
+func (c *Controller) fromTheStart(ctx context.Context, row change.Row) (redo, error) {
 	r := row.Request
 	site, err := c.Lander.Inspect(ctx, r.Project, cmp.Or(r.From, r.Branch))
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Controller) standsOn(ctx context.Context, r request.Request) (landing.S
 
 // startsFrom is the commit that a change's workspace is made on: the one that it had, if its agent has begun before. Until then
 // no workspace of it holds anything, and the uncommitted files that it takes along are read anew.
-func (c *Controller) startsFrom(ctx context.Context, row store.Change) (git.OID, error) {
+func (c *Controller) startsFrom(ctx context.Context, row change.Row) (git.OID, error) {
 	r, head := row.Request, cmp.Or(git.OID(row.Base), row.Request.Head)
 	begun, err := c.sessions(ctx, row.ID)
 	if err != nil || len(begun) > 0 {

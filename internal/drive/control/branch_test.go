@@ -8,7 +8,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
 )
@@ -57,7 +57,7 @@ func TestNothingOfAChangeIsInTheProjectBeforeItLands(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(3 * time.Minute)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if !slices.Contains(statuses(d), "interval invalid") || !strings.Contains(h.kept(c, 1, chg, "docs/new.md"), "a secret") {
 			t.Fatalf("the host has not kept it: %q", statuses(d))
 		}
@@ -69,7 +69,7 @@ func TestNothingOfAChangeIsInTheProjectBeforeItLands(t *testing.T) {
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-q", "--amend", "-m", "amended")
 		collect()
 		h.yes(c, chg)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		clean("afterwards")
 		if collected == 0 {
 			t.Error("nothing was collected while it landed")

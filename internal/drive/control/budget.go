@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
 	"sallyport/internal/rule/budget"
@@ -366,9 +367,9 @@ func (c *Controller) Spending(ctx context.Context, change id.Change) (Spending, 
 }
 
 // waitForBudget blocks a change whose agent could ask its model nothing: it goes on when somebody raises the budget and resumes it.
-func (c *Controller) waitForBudget(ctx context.Context, row store.Change, because error) error {
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Blocked: BudgetUsedUp, Because: overspent(row.ID, because)})
+func (c *Controller) waitForBudget(ctx context.Context, row change.Row, because error) error {
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.move(ctx, tx, row, Move{Event: change.Block, By: audit.Host, Blocked: change.BudgetUsedUp, Because: overspent(row.ID, because)})
 	})
 	if err != nil {
 		return fmt.Errorf("wait for a budget: %w", err)
@@ -389,8 +390,8 @@ func overspent(change id.Change, why error) error {
 }
 
 // waitsForBudget refuses to resume a change whose budget is still used up.
-func (c *Controller) waitsForBudget(ctx context.Context, row store.Change) error {
-	if row.Blocked != BudgetUsedUp {
+func (c *Controller) waitsForBudget(ctx context.Context, row change.Row) error {
+	if row.Blocked != change.BudgetUsedUp {
 		return nil
 	}
 	e, err := c.equip(row.ID, row.Request)
@@ -416,7 +417,7 @@ func (s *supervisor) overspent(ctx context.Context, why error) {
 	}
 	err := s.stop(ctx)
 	if err == nil {
-		err = s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: BudgetUsedUp, Because: overspent(s.row.ID, why)})
+		err = s.shift(ctx, Move{Event: change.Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: change.BudgetUsedUp, Because: overspent(s.row.ID, why)})
 		if err != nil {
 			s.still = false
 			err = errors.Join(err, s.process.Thaw())

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
@@ -121,14 +122,14 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.ask(d)
 		time.Sleep(10 * time.Second)
-		at := h.is(d, chg, control.Blocked)
+		at := h.is(d, chg, change.Blocked)
 		resume := "sallyport change resume " + string(chg)
 		for _, want := range []string{"1,000 tokens for this change", "1,200 were used", "tokens_per_change below budgets: in sallyport.yaml", resume} {
 			if !strings.Contains(at.Change.Reason, want) {
 				t.Errorf("%q does not say %q", at.Change.Reason, want)
 			}
 		}
-		if at.Change.Next != resume || at.Change.Blocked != control.BudgetUsedUp {
+		if at.Change.Next != resume || at.Change.Blocked != change.BudgetUsedUp {
 			t.Errorf("%s, next %q", at.Change.Blocked, at.Change.Next)
 		}
 		if err := d.Resume(t.Context(), chg, h.by()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1,200 were used") {
@@ -139,7 +140,7 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		at = h.is(d, chg, control.AwaitingApproval)
+		at = h.is(d, chg, change.AwaitingApproval)
 		if told := p.told(); len(told) != 2 || !strings.Contains(told[1], "Go on where you stopped") {
 			t.Errorf("it was told %q", told)
 		}
@@ -150,7 +151,7 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 		if !slices.Equal(at.Uses, want) {
 			t.Errorf("used %+v", at.Uses)
 		}
-		if verbs := h.verbs(d, chg); count(verbs, "blocked: "+control.BudgetUsedUp) != 1 {
+		if verbs := h.verbs(d, chg); count(verbs, "blocked: "+change.BudgetUsedUp) != 1 {
 			t.Errorf("%q", verbs)
 		}
 	})
@@ -168,13 +169,13 @@ func TestABudgetOutlivesTheDaemonAndIsLookedAtBeforeAnAgentStarts(t *testing.T) 
 		d, end := h.daemon()
 		chg := h.ask(d)
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, control.Blocked)
+		h.is(d, chg, change.Blocked)
 		end()
 		d, _ = h.daemon()
-		h.is(d, chg, control.Blocked)
+		h.is(d, chg, change.Blocked)
 		other := h.ask(d)
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, other, control.Blocked); !strings.Contains(at.Change.Reason, "1,000 tokens for all agents in an hour, and 1,000 were used") || len(at.Sessions) != 0 {
+		if at := h.is(d, other, change.Blocked); !strings.Contains(at.Change.Reason, "1,000 tokens for all agents in an hour, and 1,000 were used") || len(at.Sessions) != 0 {
 			t.Errorf("%d sessions, %q", len(at.Sessions), at.Change.Reason)
 		}
 		time.Sleep(59 * time.Minute)
@@ -187,7 +188,7 @@ func TestABudgetOutlivesTheDaemonAndIsLookedAtBeforeAnAgentStarts(t *testing.T) 
 				t.Fatalf("the hour is not over: %v", err)
 			}
 			time.Sleep(20 * time.Second)
-			h.is(d, c, control.AwaitingApproval)
+			h.is(d, c, change.AwaitingApproval)
 		}
 		if told := p.told(); len(told) != 3 {
 			t.Errorf("it was told %q", told)
@@ -206,7 +207,7 @@ func TestADayForgetsWhatAnHourHasForgottenLongAgo(t *testing.T) {
 		began := time.Now()
 		chg := h.ask(d)
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, control.AwaitingApproval)
+		h.is(d, chg, change.AwaitingApproval)
 		for _, step := range []struct {
 			after     time.Duration
 			hour, day int64
@@ -277,7 +278,7 @@ func TestManyRequestsAtOnceDoNotRunFarPastABudget(t *testing.T) {
 				if err != nil || s.Change.Tokens > test.most || met < test.least || int64(met)*test.each != s.Change.Tokens {
 					t.Errorf("%d were met and used %d tokens, %v", met, s.Change.Tokens, err)
 				}
-				if want := control.Blocked; met < 50 {
+				if want := change.Blocked; met < 50 {
 					h.is(d, chg, want)
 				}
 				if met == 50 && took > 3*time.Second { // nothing has to wait where there is room
@@ -323,7 +324,7 @@ func TestARequestThatWaitsForOthersEndsWithItsDoor(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.ask(d)
 		time.Sleep(2 * time.Minute)
-		h.is(d, chg, control.AwaitingApproval) // who waited in vain was not refused for a budget
+		h.is(d, chg, change.AwaitingApproval) // who waited in vain was not refused for a budget
 	})
 }
 
@@ -356,7 +357,7 @@ func TestARequestThatIsHeldOpenStopsNoOtherChange(t *testing.T) {
 		time.Sleep(time.Second)
 		second := h.ask(d)
 		time.Sleep(15 * time.Minute)
-		h.is(d, second, control.AwaitingApproval)
+		h.is(d, second, change.AwaitingApproval)
 	})
 }
 
@@ -414,7 +415,7 @@ func TestBudgetsThatCannotBeReadRefuseAndBlock(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.ask(d)
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, chg, control.Blocked); !strings.Contains(at.Change.Reason, `budgets: "x" is no number`) {
+		if at := h.is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, `budgets: "x" is no number`) {
 			t.Errorf("%q", at.Change.Reason)
 		}
 		b.owner.mu.Lock()
@@ -424,7 +425,7 @@ func TestBudgetsThatCannotBeReadRefuseAndBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, control.AwaitingApproval)
+		h.is(d, chg, change.AwaitingApproval)
 	})
 }
 
@@ -452,7 +453,7 @@ func TestAnAlertIsRaisedAtFourFifthsOfABudgetAndIsOverWithItsChange(t *testing.T
 		d, _ := h.daemon()
 		chg := h.ask(d)
 		time.Sleep(10 * time.Second)
-		h.is(d, chg, control.AwaitingApproval)
+		h.is(d, chg, change.AwaitingApproval)
 		if before != "" || !strings.Contains(after, "budget_tokens_per_change 81% of the budget tokens_per_change are used; the alert is at 80% ("+string(chg)+")") {
 			t.Errorf("before %q, after %q", before, after)
 		}
@@ -521,7 +522,7 @@ func TestWhatCouldNotBeWrittenDownIsOwedBeforeAnythingIsAsked(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.ask(d)
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, chg, control.Blocked); !strings.Contains(at.Change.Reason, "the disk is full") || len(at.Uses) != 0 {
+		if at := h.is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, "the disk is full") || len(at.Uses) != 0 {
 			t.Errorf("%q, used %+v", at.Change.Reason, at.Uses)
 		}
 		db.set(false)
@@ -529,7 +530,7 @@ func TestWhatCouldNotBeWrittenDownIsOwedBeforeAnythingIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, chg, control.AwaitingApproval); len(at.Uses) != 1 || at.Uses[0].Sum() != 500 || at.Uses[0].Requests != 3 {
+		if at := h.is(d, chg, change.AwaitingApproval); len(at.Uses) != 1 || at.Uses[0].Sum() != 500 || at.Uses[0].Requests != 3 {
 			t.Errorf("used %+v", at.Uses)
 		}
 	})

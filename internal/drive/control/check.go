@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -23,7 +24,7 @@ const tailBytes = 4 << 10
 // check runs every check, the request's and the repository's own, each in a sandbox of its own on
 // exactly the proposed tree: not on the agent's workspace, whose ignored files are the agent's to
 // make. It stops at the first that does not succeed, which is why; an err is the machine's fault.
-func (c *Controller) check(ctx context.Context, row store.Change, o offer) (results []proposal.CheckResult, why, err error) {
+func (c *Controller) check(ctx context.Context, row change.Row, o offer) (results []proposal.CheckResult, why, err error) {
 	if row.Request.Kind == request.Revert {
 		return nil, nil, nil // what goes back has been there before; nothing may stand in its way
 	}
@@ -42,7 +43,7 @@ func (c *Controller) check(ctx context.Context, row store.Change, o offer) (resu
 	}
 	defer with.release()
 	for _, command := range commands {
-		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "check", Text: command})
+		c.feed.Publish(change.Notice{Change: row.ID, At: now(), Kind: "check", Text: command})
 		r, err := c.checkOne(ctx, row, o, with, command)
 		if err != nil {
 			return nil, nil, fmt.Errorf("run the check %q: %w", command, err)
@@ -56,7 +57,7 @@ func (c *Controller) check(ctx context.Context, row store.Change, o offer) (resu
 }
 
 // checkOne runs one check. What it writes into the folder of caches goes with its workspace.
-func (c *Controller) checkOne(ctx context.Context, row store.Change, o offer, with stocked, command string) (proposal.CheckResult, error) {
+func (c *Controller) checkOne(ctx context.Context, row change.Row, o offer, with stocked, command string) (proposal.CheckResult, error) {
 	spec := c.spec(row)
 	if !with.setup.None() {
 		spec.Setup = with.setup.ID.String()
@@ -94,7 +95,7 @@ func unfetched(output string, setups []string) string {
 }
 
 // environment is a sandbox with what this change's programs may see, and no tree or program yet.
-func (c *Controller) environment(ctx context.Context, row store.Change, j Judging, way Way, caches bool) (sandbox.Spec, error) {
+func (c *Controller) environment(ctx context.Context, row change.Row, j Judging, way Way, caches bool) (sandbox.Spec, error) {
 	s := c.surroundings(row, j, way, caches)
 	for _, share := range s.Shares {
 		if sandbox.Below(share, c.Home) || sandbox.Below(c.Home, share) {
@@ -105,7 +106,7 @@ func (c *Controller) environment(ctx context.Context, row store.Change, j Judgin
 }
 
 // surroundings are what this change's programs may see; caches says that there is a folder for them.
-func (c *Controller) surroundings(row store.Change, j Judging, way Way, caches bool) session.Surroundings {
+func (c *Controller) surroundings(row change.Row, j Judging, way Way, caches bool) session.Surroundings {
 	limits := c.Settings.Limits
 	limits.DiskBytes = supervision(row.Request, j).UpperBytesMax
 	if row.Request.Timeout > 0 {
@@ -122,7 +123,7 @@ func (c *Controller) surroundings(row store.Change, j Judging, way Way, caches b
 
 // passed writes an audit entry for every check of a proposal that succeeded; the one that did not
 // is what refuses the change.
-func (c *Controller) passed(ctx context.Context, tx store.Tx, row store.Change, p proposal.Proposal) error {
+func (c *Controller) passed(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) error {
 	for _, r := range p.Card.Checks {
 		if !r.OK {
 			continue

@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
@@ -20,18 +21,18 @@ func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Act
 }
 
 // rollBackTrial has what is on trial go back at once (SM-123).
-func (c *Controller) rollBackTrial(ctx context.Context, change id.Change, by audit.Actor, reason string) (store.Change, error) {
+func (c *Controller) rollBackTrial(ctx context.Context, changeID id.Change, by audit.Actor, reason string) (change.Row, error) {
 	if reason = firstLine(reason); reason == "" {
 		reason = "asked for by " + by.Name
 	}
-	if err := c.verdict(ctx, change, trial.RolledBack, by, reason); err != nil {
-		return store.Change{}, err
+	if err := c.verdict(ctx, changeID, trial.RolledBack, by, reason); err != nil {
+		return change.Row{}, err
 	}
-	return c.row(ctx, change)
+	return c.row(ctx, changeID)
 }
 
 // verdict writes a person's decision on a trial, if it is the first one and comes in time.
-func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Handshake, by audit.Actor, reason string) error {
+func (c *Controller) verdict(ctx context.Context, changeID id.Change, to trial.Handshake, by audit.Actor, reason string) error {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 		return err
 	}
 	d := trial.Decision{To: to, By: by, At: at.Wall, Reason: reason}
-	var row store.Change
+	var row change.Row
 	var t trial.Trial
 	var refused error
 	moved := false
@@ -48,27 +49,27 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 		refused, moved = nil, false
 		var ok bool
 		var err error
-		if row, err = tx.Change(ctx, change); err != nil {
+		if row, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
-		if t, ok, err = tx.Trial(ctx, change); err != nil {
+		if t, ok, err = tx.Trial(ctx, changeID); err != nil {
 			return err
 		}
-		switch show := "sallyport change show " + string(change); {
+		switch show := "sallyport change show " + string(changeID); {
 		case !ok:
-			refused = problem.Errorf(problem.Conflict, show, "%s is %s: only a change on trial can be confirmed", change, row.State)
+			refused = problem.Errorf(problem.Conflict, show, "%s is %s: only a change on trial can be confirmed", changeID, row.State)
 		case t.Handshake == to:
 			return nil // said already; saying it again changes nothing
 		case t.Handshake.Decided():
-			refused = problem.Errorf(problem.Conflict, show, "%s", overtaken(change, t))
+			refused = problem.Errorf(problem.Conflict, show, "%s", overtaken(changeID, t))
 		case t.Expires.Left(at) == 0: // also if nobody has noticed yet
 			if to == trial.Confirmed {
-				refused = problem.Errorf(problem.Conflict, show, "the time to confirm %s is over: sallyport rolls it back", change)
+				refused = problem.Errorf(problem.Conflict, show, "the time to confirm %s is over: sallyport rolls it back", changeID)
 			}
 			d, moved = trial.TimeOut(), true
 			d.At = at.Wall
 		case to == trial.Confirmed && t.Handshake == trial.PendingRestart:
-			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s cannot be confirmed yet: its target is being restarted and has not answered", change)
+			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "%s cannot be confirmed yet: its target is being restarted and has not answered", changeID)
 		default:
 			moved = true
 		}
@@ -82,7 +83,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 	}
 	if moved {
 		c.moved(row)
-		c.nudge(change)
+		c.nudge(changeID)
 	}
 	if moved && d.To == trial.Confirmed {
 		c.endTrial(row, t.Landing)
@@ -92,7 +93,7 @@ func (c *Controller) verdict(ctx context.Context, change id.Change, to trial.Han
 
 // endTrial clears up after a trial whose change is finalized, when its step has returned, or if none ran: an armed
 // keeper would take a daemon that has nothing left to do for one that hangs.
-func (c *Controller) endTrial(row store.Change, l id.Landing) {
+func (c *Controller) endTrial(row change.Row, l id.Landing) {
 	leave, err := c.works.Take(c.lasting(), row.ID)
 	if err != nil {
 		return // the daemon ends, and the next one finds nothing on trial
@@ -117,7 +118,7 @@ func overtaken(change id.Change, t trial.Trial) string {
 
 // decideTrial writes a trial's end and its audit entry. What is confirmed is finalized by the same transaction; what is
 // to go back stays in trial until it has gone back.
-func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *store.Change, t *trial.Trial, d trial.Decision) error {
+func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *change.Row, t *trial.Trial, d trial.Decision) error {
 	d.At, d.Reason = d.At.UTC().Truncate(time.Millisecond), c.Secrets.Redact(d.Reason)
 	if err := tx.DecideTrial(ctx, row.ID, d); err != nil {
 		return err
@@ -140,11 +141,11 @@ func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *store.Ch
 	if reason == "" {
 		reason = "confirmed by " + d.By.Name
 	}
-	return c.kept(ctx, tx, row, l, Move{Event: Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
+	return c.kept(ctx, tx, row, l, Move{Event: change.Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
 }
 
 // kept moves a change whose landing stays to its end, and tells what it undoes, if it is a revert.
-func (c *Controller) kept(ctx context.Context, tx store.Tx, row *store.Change, l landing.Landing, m Move) error {
+func (c *Controller) kept(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, m Move) error {
 	m.Digests = map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)}
 	m.Next = "sallyport rollback " + string(row.ID)
 	if err := c.move(ctx, tx, row, m); err != nil {

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -95,7 +96,7 @@ type Controller struct {
 	guard   guard.Guard
 	commits commit.Writer
 	holder  string // of this daemon's life
-	feed    *feed
+	feed    *change.Feed
 	wake    chan struct{}
 
 	mu       sync.Mutex
@@ -123,7 +124,7 @@ func New(p Parts) *Controller {
 		guard:    guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
 		commits:  commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
 		holder:   string(id.NewSession("daemon")),
-		feed:     newFeed(p.Secrets.Redact),
+		feed:     change.NewFeed(p.Secrets.Redact),
 		wake:     make(chan struct{}, 1),
 		cancels:  map[id.Change]context.CancelCauseFunc{},
 		live:     map[id.Change]*supervisor{},
@@ -149,7 +150,7 @@ func (c *Controller) Busy() int {
 }
 
 // spec is the workspace of a row, which always can be named again.
-func (c *Controller) spec(row store.Change) workspace.Spec {
+func (c *Controller) spec(row change.Row) workspace.Spec {
 	return workspace.Spec{
 		Change:  row.ID,
 		Project: row.Request.Project,
@@ -160,7 +161,7 @@ func (c *Controller) spec(row store.Change) workspace.Spec {
 }
 
 // owner is who a change's writable files belong to.
-func (c *Controller) owner(row store.Change) sandbox.Owner {
+func (c *Controller) owner(row change.Row) sandbox.Owner {
 	if c.Settings.FirstUID == 0 {
 		return c.Settings.Self
 	}

@@ -6,14 +6,14 @@ import (
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/policy"
-	"sallyport/internal/store"
 )
 
 // fit refuses, by name, a commit that cannot be worked on, and returns what converts files there.
-func (c *Controller) fit(ctx context.Context, row store.Change, head git.OID) ([]string, error) {
+func (c *Controller) fit(ctx context.Context, row change.Row, head git.OID) ([]string, error) {
 	project := row.Request.Project
 	settings, err := conversion.Read(ctx, project, row.Request.ConfigHome())
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Controller) dirty(ctx context.Context, r request.Request) ([]string, er
 
 // loading looks at what an offer upon base would be once it has landed: the rules in it load, and each path that it changes is in a
 // checkout what it is in git's store.
-func (c *Controller) loading(row store.Change, base git.OID) checkpoint.Loading {
+func (c *Controller) loading(row change.Row, base git.OID) checkpoint.Loading {
 	return func(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
 		violations, err := c.Rules.Load(ctx, host, commit, edits)
 		if err != nil || len(edits) == 0 {
@@ -62,6 +62,6 @@ func (c *Controller) loading(row store.Change, base git.OID) checkpoint.Loading 
 }
 
 // byOwnGit is the command that has a person's own git take over what a change did, also one that has nothing to approve.
-func byOwnGit(row store.Change) string {
+func byOwnGit(row change.Row) string {
 	return "sallyport change export " + string(row.ID) + " | " + git.Dir{Path: row.Request.Project.Top}.Command("apply --index")
 }

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
@@ -17,7 +18,7 @@ import (
 // yes approves what a change waits with.
 func (h *home) yes(c *control.Controller, chg id.Change) {
 	h.t.Helper()
-	d := h.is(c, chg, control.AwaitingApproval)
+	d := h.is(c, chg, change.AwaitingApproval)
 	if err := c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
 		h.t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func (h *home) twin(end func(), of id.Change) (twin id.Change, c *control.Contro
 		if err != nil {
 			return err
 		}
-		row.ID, row.State, row.Base, row.Fence, row.Due = twin, string(control.Requested), "", 0, time.Now()
+		row.ID, row.State, row.Base, row.Fence, row.Due = twin, string(change.Requested), "", 0, time.Now()
 		return tx.AddChange(ctx, row)
 	})
 	c, ended = h.daemon()
@@ -72,7 +73,7 @@ func TestASecondRollbackOfWhatIsBeingRolledBackIsRefusedAndNamesTheFirst(t *test
 			t.Fatalf("the second rollback: %v", err)
 		}
 		h.yes(c, first)
-		h.is(c, first, control.Finalized)
+		h.is(c, first, change.Finalized)
 		if _, err := c.Rollback(t.Context(), chg, h.by(), "", request.Yes); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "was rolled back already, by "+string(first)) {
 			t.Errorf("a rollback of what is rolled back: %v", err)
 		}
@@ -85,10 +86,10 @@ func TestOfTwoRollbacksOneIsDoneAndTheOtherEndsWithAnAnswer(t *testing.T) {
 		c, end, chg := h.landed()
 		first := h.undo(c, chg, request.Later)
 		second, c, _ := h.twin(end, first)
-		h.is(c, second, control.AwaitingApproval)
+		h.is(c, second, change.AwaitingApproval)
 		h.yes(c, second)
-		h.is(c, second, control.Finalized)
-		d := h.is(c, first, control.Cancelled)
+		h.is(c, second, change.Finalized)
+		d := h.is(c, first, change.Cancelled)
 		if want := string(chg) + " was rolled back already, by " + string(second); d.Change.Reason != want || d.Change.Next != "sallyport change show "+string(second) {
 			t.Errorf("it ended with %q, next %q; want %q", d.Change.Reason, d.Change.Next, want)
 		}
@@ -104,9 +105,9 @@ func TestARollbackOfWhatIsRolledBackEndsWhereverItStands(t *testing.T) {
 		c, end, chg := h.landed()
 		first := h.undo(c, chg, request.Later)
 		h.yes(c, first)
-		h.is(c, first, control.Finalized)
+		h.is(c, first, change.Finalized)
 		second, c, end := h.twin(end, first)
-		if d := h.is(c, second, control.Cancelled); !strings.Contains(d.Change.Reason, "rolled back already, by "+string(first)) {
+		if d := h.is(c, second, change.Cancelled); !strings.Contains(d.Change.Reason, "rolled back already, by "+string(first)) {
 			t.Errorf("it ended with %q", d.Change.Reason)
 		}
 		end()
@@ -115,8 +116,8 @@ func TestARollbackOfWhatIsRolledBackEndsWhereverItStands(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			row.State, row.Due, row.Next = string(control.Landing), time.Now(), ""
-			if err := tx.MoveChange(ctx, string(control.Cancelled), row); err != nil {
+			row.State, row.Due, row.Next = string(change.Landing), time.Now(), ""
+			if err := tx.MoveChange(ctx, string(change.Cancelled), row); err != nil {
 				return err
 			}
 			l, _, err := tx.LandingOf(ctx, first)
@@ -135,10 +136,10 @@ func TestARollbackOfWhatIsRolledBackEndsWhereverItStands(t *testing.T) {
 			return err
 		})
 		c, _ = h.daemon()
-		if d := h.is(c, second, control.Finalized); !strings.Contains(d.Change.Reason, "rolled back already, by "+string(first)) {
+		if d := h.is(c, second, change.Finalized); !strings.Contains(d.Change.Reason, "rolled back already, by "+string(first)) {
 			t.Errorf("it ended with %q", d.Change.Reason)
 		}
-		if d := h.is(c, chg, control.RolledBack); d.Change.RevertedBy != first {
+		if d := h.is(c, chg, change.RolledBack); d.Change.RevertedBy != first {
 			t.Errorf("it says that %s rolled it back", d.Change.RevertedBy)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/store"
 )
@@ -34,7 +35,7 @@ func (c *Controller) ApproveAs(ctx context.Context, ref id.Approval, read propos
 	if err := c.secretIn(ctx, "sallyport approve --help", "--message", w.Message); err != nil {
 		return err
 	}
-	err := c.decide(ctx, ref, func(tx store.Tx, row *store.Change) error {
+	err := c.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
 		return c.approve(ctx, tx, row, ref, read, by, w)
 	})
 	if errors.Is(err, approval.ErrSaid) {
@@ -44,7 +45,7 @@ func (c *Controller) ApproveAs(ctx context.Context, ref id.Approval, read propos
 }
 
 // approve is Approve within a transaction.
-func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
+func (c *Controller) approve(ctx context.Context, tx store.Tx, row *change.Row, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
 	p, ok, err := tx.Proposal(ctx, row.ID)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (c *Controller) approve(ctx context.Context, tx store.Tx, row *store.Change
 	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: w.Via, At: now(), Message: w.Message, Unsigned: w.Unsigned}); err != nil {
 		return err
 	}
-	return c.move(ctx, tx, row, Move{Event: Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: digests(p)})
+	return c.move(ctx, tx, row, Move{Event: change.Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: digests(p)})
 }
 
 // said is what the audit keeps of the words.
@@ -92,12 +93,12 @@ func unsaid(change id.Change, p proposal.Proposal) error {
 
 // Refuse records by's no; the change ends, and its work stays under its refs.
 func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error {
-	var ended store.Change
-	err := c.decide(ctx, ref, func(tx store.Tx, row *store.Change) error {
+	var ended change.Row
+	err := c.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
 		if err := approval.Refuse(ctx, tx, ref, c.Owner, by, reason, now()); err != nil {
 			return err
 		}
-		err := c.move(ctx, tx, row, Move{Event: Refused, By: by, Subject: string(ref), Reason: reason})
+		err := c.move(ctx, tx, row, Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})
 		ended = *row
 		return err
 	})
@@ -111,8 +112,8 @@ func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor
 }
 
 // decide runs a decision on the change that an approval belongs to.
-func (c *Controller) decide(ctx context.Context, ref id.Approval, do func(tx store.Tx, row *store.Change) error) error {
-	var row store.Change
+func (c *Controller) decide(ctx context.Context, ref id.Approval, do func(tx store.Tx, row *change.Row) error) error {
+	var row change.Row
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		a, err := tx.Approval(ctx, ref)
 		if err != nil {
@@ -131,34 +132,34 @@ func (c *Controller) decide(ctx context.Context, ref id.Approval, do func(tx sto
 
 // Cancel withdraws a change. A step that is under way is stopped; what it had is kept.
 // What is in the journal of landings is not stopped in the middle, and what has ended stays as it is (conflict).
-func (c *Controller) Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error {
+func (c *Controller) Cancel(ctx context.Context, changeID id.Change, by audit.Actor, reason string) error {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
-	moves := c.feed.subscribe(change) // before it can move, so that the move is not missed
-	defer c.feed.unsubscribe(moves)
+	moves := c.feed.Subscribe(changeID) // before it can move, so that the move is not missed
+	defer c.feed.Unsubscribe(moves)
 	said := &withdrawn{by: by, reason: reason}
 	for {
-		stopping, err := c.cancel(ctx, change, said)
+		stopping, err := c.cancel(ctx, changeID, said)
 		if err != nil || !stopping {
 			return err
 		}
 		if err := c.untilMoved(ctx, moves); err != nil {
 			return err
 		}
-		if row, err := c.row(ctx, change); err != nil || State(row.State).Final() {
+		if row, err := c.row(ctx, changeID); err != nil || change.State(row.State).Final() {
 			return err
 		} // its step was done before it heard of it: from where it stands now, again
 	}
 }
 
 // cancel withdraws a change that no step holds, or stops the step that does.
-func (c *Controller) cancel(ctx context.Context, change id.Change, said *withdrawn) (stopping bool, err error) {
-	var row store.Change
-	held, event := false, Cancel
+func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *withdrawn) (stopping bool, err error) {
+	var row change.Row
+	held, event := false, change.Cancel
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		var err error
-		if row, err = tx.Change(ctx, change); err != nil {
+		if row, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
 		if event, err = c.withdrawal(ctx, tx, row); err != nil {
@@ -167,8 +168,8 @@ func (c *Controller) cancel(ctx context.Context, change id.Change, said *withdra
 		if held = row.Holder != ""; !held {
 			return c.withdraw(ctx, tx, &row, event, *said)
 		}
-		if event == Cancel { // a way back is given up by who is there to see it
-			if err := tx.RequestCancel(ctx, change); err != nil {
+		if event == change.Cancel { // a way back is given up by who is there to see it
+			if err := tx.RequestCancel(ctx, changeID); err != nil {
 				return err
 			}
 		}
@@ -185,11 +186,11 @@ func (c *Controller) cancel(ctx context.Context, change id.Change, said *withdra
 		return false, nil
 	}
 	c.mu.Lock()
-	stop := c.cancels[change]
+	stop := c.cancels[changeID]
 	c.mu.Unlock()
 	if stop == nil {
-		if event == GivenUp {
-			return false, problem.Errorf(problem.Unavailable, "sallyport change show "+string(change), "sallyport is just trying to roll %s back: cancel again once that try is over", change)
+		if event == change.GivenUp {
+			return false, problem.Errorf(problem.Unavailable, "sallyport change show "+string(changeID), "sallyport is just trying to roll %s back: cancel again once that try is over", changeID)
 		}
 		return false, nil // another daemon's life held it: the next step finds the request
 	}
@@ -198,8 +199,8 @@ func (c *Controller) cancel(ctx context.Context, change id.Change, said *withdra
 }
 
 // untilMoved waits until a change has moved.
-func (c *Controller) untilMoved(ctx context.Context, moves *subscription) error {
-	for queue := c.feed.next(ctx, moves); queue != nil; queue = c.feed.next(ctx, moves) {
+func (c *Controller) untilMoved(ctx context.Context, moves *change.Subscription) error {
+	for queue := c.feed.Next(ctx, moves); queue != nil; queue = c.feed.Next(ctx, moves) {
 		for _, n := range queue {
 			if n.Kind == "state" {
 				return nil

@@ -7,10 +7,9 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
-	"sallyport/internal/store"
 	"sallyport/internal/who/person"
 )
 
@@ -35,7 +34,7 @@ func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		yes := func() error {
 			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
 		}
@@ -44,7 +43,7 @@ func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
 				t.Errorf("approval %d: %v", i, err)
 			}
 		}
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if v := h.verbs(c, chg); count(v, "approved") != 1 || count(v, "began landing") != 1 || count(v, "landed") != 1 {
 			t.Errorf("the audit log says %q", v)
 		}
@@ -55,13 +54,13 @@ func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
 }
 
 func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
-	wins := map[control.State]int{}
+	wins := map[change.State]int{}
 	for range 6 {
 		bubble(t, func(t *testing.T, h *home) {
 			h.cage.play = writes("two\n")
 			c, _ := h.daemon()
 			chg := h.ask(c)
-			d := h.is(c, chg, control.AwaitingApproval)
+			d := h.is(c, chg, change.AwaitingApproval)
 			said := atOnce(
 				func() error {
 					return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
@@ -69,14 +68,14 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 				func() error { return c.Refuse(t.Context(), d.Approval.ID, h.by(), "no") },
 				func() error { return c.Cancel(t.Context(), chg, h.by(), "enough") },
 			)
-			end := control.State(h.show(c, chg).Change.State)
+			end := change.State(h.show(c, chg).Change.State)
 			wins[end]++
-			won := map[control.State]int{control.Finalized: 0, control.Rejected: 1, control.Cancelled: 2}
+			won := map[change.State]int{change.Finalized: 0, change.Rejected: 1, change.Cancelled: 2}
 			winner, ok := won[end]
 			if !ok {
 				t.Fatalf("it is %s", end)
 			}
-			late := end == control.Cancelled && said[0] == nil // a yes whose landing had not begun was withdrawn
+			late := end == change.Cancelled && said[0] == nil // a yes whose landing had not begun was withdrawn
 			for i, err := range said {
 				if i == winner && err != nil {
 					t.Errorf("it is %s, and who did that heard: %v", end, err)
@@ -89,7 +88,7 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 			if n := count(v, "approved") + count(v, "refused") + count(v, "cancelled"); n != 1 && (!late || n != 2) {
 				t.Errorf("the audit log says %q", v)
 			}
-			if n := h.git("rev-list", "--count", "main"); (n == "2") != (end == control.Finalized) {
+			if n := h.git("rev-list", "--count", "main"); (n == "2") != (end == change.Finalized) {
 				t.Errorf("it is %s and main has %s commits", end, n)
 			}
 		})
@@ -102,7 +101,7 @@ func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		ctx, mallory := t.Context(), audit.Actor{Kind: "person", Name: "mallory", UID: h.owner.UID + 1}
 		for what, err := range map[string]error{
 			"approve":  c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, mallory, ""),
@@ -117,12 +116,12 @@ func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest[1:]+"0", h.by(), ""); !errors.Is(err, proposal.ErrSuperseded) {
 			t.Errorf("another digest: %v", err)
 		}
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		if err := c.Refuse(ctx, d.Approval.ID, h.by(), "no"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Rejected)
-		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.by(), ""); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, store.ErrMoved) {
+		h.is(c, chg, change.Rejected)
+		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.by(), ""); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, change.ErrMoved) {
 			t.Errorf("approved after it was refused: %v", err)
 		}
 	})

@@ -8,16 +8,16 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
-	"sallyport/internal/store"
 )
 
 // wayOn adds to a refusal because of drift how a person gets on. Where what differs is their own
 // uncommitted work, which --include-dirty took along, nothing has moved: they commit it, and
 // approve again.
-func (c *Controller) wayOn(ctx context.Context, row store.Change, because error) error {
+func (c *Controller) wayOn(ctx context.Context, row change.Row, because error) error {
 	var drift *landing.Drift
 	if !errors.As(because, &drift) {
 		return because
@@ -39,7 +39,7 @@ func (c *Controller) wayOn(ctx context.Context, row store.Change, because error)
 }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
-func (c *Controller) ownWork(ctx context.Context, row store.Change, paths []string) ([]string, error) {
+func (c *Controller) ownWork(ctx context.Context, row change.Row, paths []string) ([]string, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (c *Controller) ownWork(ctx context.Context, row store.Change, paths []stri
 
 // onUncommitted reports whether a change stands on a commit of the host's own, with the person's uncommitted work, and not
 // on one of the branch.
-func onUncommitted(ctx context.Context, host git.Dir, row store.Change) (bool, error) {
+func onUncommitted(ctx context.Context, host git.Dir, row change.Row) (bool, error) {
 	if !row.Request.IncludeDirty {
 		return false, nil
 	}

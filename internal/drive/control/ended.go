@@ -9,20 +9,21 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
 
 // Ended runs do on a change that has ended, while no step of it and nothing else of the kind is under way.
 // It reports false, and runs nothing, for one that is open or that a step holds.
-func (c *Controller) Ended(ctx context.Context, change id.Change, do func(store.Change) error) (bool, error) {
-	leave, err := c.works.Take(ctx, change)
+func (c *Controller) Ended(ctx context.Context, changeID id.Change, do func(change.Row) error) (bool, error) {
+	leave, err := c.works.Take(ctx, changeID)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	row, err := c.row(ctx, change)
-	if err != nil || !State(row.State).Final() {
+	row, err := c.row(ctx, changeID)
+	if err != nil || !change.State(row.State).Final() {
 		return false, err
 	}
 	return true, do(row)
@@ -30,14 +31,14 @@ func (c *Controller) Ended(ctx context.Context, change id.Change, do func(store.
 
 // ClearWorkspace removes the workspace of a change that has ended, once its work has a ref. One that is kept for a person
 // to look at (SV-033) goes only with kept. It reports whether the workspace is gone.
-func (c *Controller) ClearWorkspace(ctx context.Context, change id.Change, kept bool) (gone bool, err error) {
-	_, err = c.Ended(ctx, change, func(row store.Change) error {
+func (c *Controller) ClearWorkspace(ctx context.Context, changeID id.Change, kept bool) (gone bool, err error) {
+	_, err = c.Ended(ctx, changeID, func(row change.Row) error {
 		if kept {
 			if err := c.keepWork(ctx, row); err != nil {
-				return fmt.Errorf("keep the work of %s: %w", change, err)
+				return fmt.Errorf("keep the work of %s: %w", changeID, err)
 			}
 			gone = true
-			return c.Workspaces.Remove(ctx, change)
+			return c.Workspaces.Remove(ctx, changeID)
 		}
 		if gone = !c.keepsTree(ctx, row); gone {
 			c.tidy(ctx, row)
@@ -50,7 +51,7 @@ func (c *Controller) ClearWorkspace(ctx context.Context, change id.Change, kept 
 			return false, err
 		}
 		for _, other := range there {
-			gone = gone && other != change
+			gone = gone && other != changeID
 		}
 	}
 	return gone, err
@@ -59,8 +60,8 @@ func (c *Controller) ClearWorkspace(ctx context.Context, change id.Change, kept 
 // ForgetRefs removes every ref of a change that has ended, from the host's repository and the project's, and nothing else. The audit
 // log says so first. A change that was taken up again meanwhile gets them back: its row moved in a transaction
 // that waits for nobody. It returns how many refs went.
-func (c *Controller) ForgetRefs(ctx context.Context, change id.Change, by audit.Actor) (removed int, err error) {
-	_, err = c.Ended(ctx, change, func(row store.Change) error {
+func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audit.Actor) (removed int, err error) {
+	_, err = c.Ended(ctx, changeID, func(row change.Row) error {
 		dirs := []git.Dir{c.Workspaces.Host(row.Request.Project), row.Request.Project.Common(c.Ops)}
 		refs := make([]map[string]git.OID, len(dirs))
 		for i, dir := range dirs {
@@ -68,7 +69,7 @@ func (c *Controller) ForgetRefs(ctx context.Context, change id.Change, by audit.
 				continue // what is gone, or closed to us, has none to remove
 			}
 			var err error
-			if refs[i], err = dir.Refs(ctx, workspace.RefRoot(change)); err != nil {
+			if refs[i], err = dir.Refs(ctx, workspace.RefRoot(changeID)); err != nil {
 				return err
 			}
 			removed += len(refs[i])
@@ -82,27 +83,27 @@ func (c *Controller) ForgetRefs(ctx context.Context, change id.Change, by audit.
 		}
 		for i, dir := range dirs {
 			if err := workspace.DropRefs(ctx, dir, refs[i]); err != nil {
-				return fmt.Errorf("remove the refs of %s: %w", change, err)
+				return fmt.Errorf("remove the refs of %s: %w", changeID, err)
 			}
 		}
-		return c.giveBack(ctx, change, dirs, refs)
+		return c.giveBack(ctx, changeID, dirs, refs)
 	})
 	return removed, err
 }
 
 // giveBack sets the refs of a change again that was taken up while they were removed, and says so; of one that has ended it sets none.
-func (c *Controller) giveBack(ctx context.Context, change id.Change, dirs []git.Dir, refs []map[string]git.OID) error {
-	is, err := c.row(ctx, change)
-	if err == nil && State(is.State).Final() {
+func (c *Controller) giveBack(ctx context.Context, changeID id.Change, dirs []git.Dir, refs []map[string]git.OID) error {
+	is, err := c.row(ctx, changeID)
+	if err == nil && change.State(is.State).Final() {
 		return nil
 	}
 	errs := []error{err}
 	for i, dir := range dirs {
 		for ref, oid := range refs[i] {
 			if err := dir.UpdateRef(ctx, "keep:again", ref, oid, ""); err != nil {
-				errs = append(errs, fmt.Errorf("set %s of %s again: %w", ref, change, err))
+				errs = append(errs, fmt.Errorf("set %s of %s again: %w", ref, changeID, err))
 			}
 		}
 	}
-	return errors.Join(append(errs, fmt.Errorf("%s was resumed or redone meanwhile, so its refs stay: %w", change, store.ErrMoved))...)
+	return errors.Join(append(errs, fmt.Errorf("%s was resumed or redone meanwhile, so its refs stay: %w", changeID, change.ErrMoved))...)
 }

@@ -9,7 +9,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/drive/control"
-	"sallyport/internal/store"
+	"sallyport/internal/path/change"
 )
 
 // refused brings a change to its end with a checkpoint that did not land.
@@ -17,14 +17,14 @@ func (h *home) refused(c *control.Controller) control.Detail {
 	h.t.Helper()
 	h.cage.play = writes("two\n")
 	chg := h.ask(c)
-	d := h.is(c, chg, control.AwaitingApproval)
+	d := h.is(c, chg, change.AwaitingApproval)
 	if n, err := c.ForgetRefs(h.t.Context(), chg, h.by()); n != 0 || err != nil {
 		h.t.Errorf("%d refs of an open change were removed: %v", n, err)
 	}
 	if err := c.Refuse(h.t.Context(), d.Approval.ID, h.by(), "no"); err != nil {
 		h.t.Fatal(err)
 	}
-	return h.is(c, chg, control.Rejected)
+	return h.is(c, chg, change.Rejected)
 }
 
 func TestTheRefsOfAnEndedChangeGoAndNoOthers(t *testing.T) {
@@ -72,7 +72,7 @@ func TestAChangeThatIsTakenUpWhileItsRefsGoKeepsThem(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := c.ForgetRefs(t.Context(), d.Change.ID, h.by()); !errors.Is(err, store.ErrMoved) {
+		if _, err := c.ForgetRefs(t.Context(), d.Change.ID, h.by()); !errors.Is(err, change.ErrMoved) {
 			t.Errorf("it was taken up meanwhile: %v", err)
 		}
 		if now := h.git("for-each-ref", "refs/sallyport/"); !strings.Contains(now, theirs) {

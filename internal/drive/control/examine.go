@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
-	"sallyport/internal/store"
 )
 
 // Examined is a repository in which changes can be made.
@@ -26,7 +26,7 @@ func (c *Controller) Examine(ctx context.Context, folder string) (Examined, erro
 	if err := r.Project.Plain(); err != nil {
 		return Examined{}, err
 	}
-	converts, err := c.fit(ctx, store.Change{Request: r}, r.Head)
+	converts, err := c.fit(ctx, change.Row{Request: r}, r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
@@ -52,7 +52,7 @@ func (c *Controller) fits(ctx context.Context, r request.Request) (Judging, erro
 		return Judging{}, err
 	}
 	theirs := r.Project.Common(c.Ops)
-	if _, err := c.fit(ctx, store.Change{Request: r}, r.Head); err != nil {
+	if _, err := c.fit(ctx, change.Row{Request: r}, r.Head); err != nil {
 		return Judging{}, err
 	}
 	return c.rules(ctx, r.Project, theirs, r.Head)

@@ -23,6 +23,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
@@ -144,10 +145,10 @@ func (h *home) show(c *control.Controller, id id.Change) control.Detail {
 }
 
 // is fails unless a change is in a state.
-func (h *home) is(c *control.Controller, id id.Change, want control.State) control.Detail {
+func (h *home) is(c *control.Controller, id id.Change, want change.State) control.Detail {
 	h.t.Helper()
 	d := h.show(c, id)
-	if control.State(d.Change.State) != want {
+	if change.State(d.Change.State) != want {
 		h.t.Fatalf("%s is %s (%s), want %s", id, d.Change.State, d.Change.Reason, want)
 	}
 	return d

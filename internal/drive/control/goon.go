@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
-	"sallyport/internal/store"
 )
 
 // lastHome is the folder of the last of a change's sessions that has left its agent a home to go on from; "" if none has.
@@ -24,12 +24,12 @@ func (c *Controller) lastHome(all []session.Session) string {
 
 // goesOn reports whether the next session takes up the tree that the last one left: its agent has a home to go on from, and
 // nobody has chosen another tree since it began.
-func (c *Controller) goesOn(row store.Change, last session.Session, all []session.Session) bool {
+func (c *Controller) goesOn(row change.Row, last session.Session, all []session.Session) bool {
 	return !last.ToGoOn() && last.Interrupted != session.NotRestored && last.From == row.From && c.lastHome(all) != ""
 }
 
 // goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
-func (c *Controller) goOn(ctx context.Context, row store.Change, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
+func (c *Controller) goOn(ctx context.Context, row change.Row, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
 	host, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return ws, err
@@ -46,7 +46,7 @@ func (c *Controller) goOn(ctx context.Context, row store.Change, ws workspace.Wo
 
 // program is what a change's agent is started as. One that keeps what it knows is told why it begins again, and the end
 // of what was said, in case it has lost it.
-func (c *Controller) program(ctx context.Context, row store.Change, e equipped, last session.Session, all []session.Session) (agent.Program, error) {
+func (c *Controller) program(ctx context.Context, row change.Row, e equipped, last session.Session, all []session.Session) (agent.Program, error) {
 	p, err := e.program()
 	if err != nil || !p.Keeps || last.ID == "" {
 		return p, err
@@ -81,8 +81,8 @@ func (c *Controller) program(ctx context.Context, row store.Change, e equipped, 
 }
 
 // lastBroken says which rules the last checkpoint of a session broke; "" if it broke none.
-func (c *Controller) lastBroken(ctx context.Context, change id.Change, s id.Session) (string, error) {
-	all, err := c.Checkpoints(ctx, change)
+func (c *Controller) lastBroken(ctx context.Context, changeID id.Change, s id.Session) (string, error) {
+	all, err := c.Checkpoints(ctx, changeID)
 	if err != nil {
 		return "", err
 	}
@@ -90,7 +90,7 @@ func (c *Controller) lastBroken(ctx context.Context, change id.Change, s id.Sess
 		switch {
 		case cp.Session != s || cp.Trigger == checkpoint.Interrupted:
 		case cp.Status == checkpoint.Invalid:
-			return ", for " + refusal(store.Change{ID: change}, cp.Violations).Error(), nil
+			return ", for " + refusal(change.Row{ID: changeID}, cp.Violations).Error(), nil
 		default:
 			return "", nil
 		}

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 )
 
@@ -15,14 +16,14 @@ func TestAnAgentThatChangedNothingIsNotGreen(t *testing.T) {
 	for name, test := range map[string]struct {
 		checked bool
 		check   int // exit status
-		state   control.State
+		state   change.State
 		outcome string
 		reason  string
 		ran     int32
 	}{
-		"without checks":           {false, 0, control.Finalized, control.NothingToDo, "nothing to do: the agent changed nothing", 0},
-		"on a base that passes":    {true, 0, control.Finalized, control.NothingToDo, "nothing to do: the agent changed nothing", 1},
-		"on a base that is broken": {true, 1, control.Failed, control.BaseFailsChecks, `the base fails its own checks: the check "make test" failed`, 1},
+		"without checks":           {false, 0, change.Finalized, change.NothingToDo, "nothing to do: the agent changed nothing", 0},
+		"on a base that passes":    {true, 0, change.Finalized, change.NothingToDo, "nothing to do: the agent changed nothing", 1},
+		"on a base that is broken": {true, 1, change.Failed, change.BaseFailsChecks, `the base fails its own checks: the check "make test" failed`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *home) {
@@ -62,12 +63,12 @@ func TestAnIdleChangeThatIsTakenUpAgainForgetsIt(t *testing.T) {
 		}, func(tree string) int { return 1 - both("mended")(tree) })
 		c, _ := h.daemon()
 		chg := h.askWithCheck(c, request.Later)
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		time.Sleep(time.Second) // the next session begins later
 		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if d := h.is(c, chg, control.AwaitingApproval); d.Change.Outcome != "" {
+		if d := h.is(c, chg, change.AwaitingApproval); d.Change.Outcome != "" {
 			t.Errorf("it is still %q", d.Change.Outcome)
 		}
 	})

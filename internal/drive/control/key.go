@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/store"
@@ -39,7 +40,7 @@ func (c *Controller) Wanting(ctx context.Context, r request.Request) (Wanted, er
 
 // WantedBy says what the agent of a change wants; ref is its id or that of one of its sessions.
 func (c *Controller) WantedBy(ctx context.Context, ref string) (Wanted, error) {
-	var row store.Change
+	var row change.Row
 	err := c.DB.Read(ctx, func(tx store.Tx) error {
 		of := id.Change(ref)
 		if id.KindOf(ref) != "change" {
@@ -96,40 +97,40 @@ func (c *Controller) wanted(change id.Change, r request.Request) (Wanted, error)
 }
 
 // Give takes keys that a person hands over for a change that is open. One that waits for its key goes on.
-func (c *Controller) Give(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) error {
+func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Actor, keys credential.Keys) error {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
-	row, err := c.row(ctx, change)
+	row, err := c.row(ctx, changeID)
 	if err != nil {
 		return err
 	}
-	if State(row.State).Final() {
-		return problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s: its agent needs no key any more", change, row.State)
+	if change.State(row.State).Final() {
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: its agent needs no key any more", changeID, row.State)
 	}
-	if err := c.receive(change, row.Request, keys); err != nil {
+	if err := c.receive(changeID, row.Request, keys); err != nil {
 		return err
 	}
-	if row, err = c.row(ctx, change); err != nil {
+	if row, err = c.row(ctx, changeID); err != nil {
 		return err
 	}
-	if State(row.State).Final() { // it ended meanwhile
-		c.Keys.Forget(string(change))
+	if change.State(row.State).Final() { // it ended meanwhile
+		c.Keys.Forget(string(changeID))
 		return nil
 	}
 	if !c.waitsForKey(row) {
 		return nil
 	}
-	if _, err := c.equip(change, row.Request); err != nil {
+	if _, err := c.equip(changeID, row.Request); err != nil {
 		return err
 	}
-	return c.Resume(ctx, change, by)
+	return c.Resume(ctx, changeID, by)
 }
 
 // forgetEnded drops what is held for a change if it has ended: nobody else would.
-func (c *Controller) forgetEnded(ctx context.Context, change id.Change) {
-	if row, err := c.row(context.WithoutCancel(ctx), change); err != nil || State(row.State).Final() {
-		c.Keys.Forget(string(change))
+func (c *Controller) forgetEnded(ctx context.Context, changeID id.Change) {
+	if row, err := c.row(context.WithoutCancel(ctx), changeID); err != nil || change.State(row.State).Final() {
+		c.Keys.Forget(string(changeID))
 	}
 }
 
@@ -151,9 +152,9 @@ func (c *Controller) receive(change id.Change, r request.Request, keys credentia
 }
 
 // waitForKey blocks a change whose agent cannot work without its key: it goes on when somebody hands it over.
-func (c *Controller) waitForKey(ctx context.Context, row store.Change, because error) error {
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Block, By: audit.Host, Blocked: CredentialMissing,
+func (c *Controller) waitForKey(ctx context.Context, row change.Row, because error) error {
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.move(ctx, tx, row, Move{Event: change.Block, By: audit.Host, Blocked: change.CredentialMissing,
 			Because: problem.Errorf(problem.Unavailable, "", "%s waits for the key of its agent's model: %w", row.ID, because)})
 	})
 	if err != nil {
@@ -163,13 +164,6 @@ func (c *Controller) waitForKey(ctx context.Context, row store.Change, because e
 }
 
 // waitsForKey reports whether a row is blocked because its agent's key is not there: then no agent of it stands anywhere.
-func (c *Controller) waitsForKey(row store.Change) bool {
-	return row.Blocked == CredentialMissing && c.watching(row.ID) == nil
+func (c *Controller) waitsForKey(row change.Row) bool {
+	return row.Blocked == change.CredentialMissing && c.watching(row.ID) == nil
 }
-
-// Why a change is blocked (SV-091).
-const (
-	InteractiveModeFailure = "interactive_mode_failure" // its agent cannot go on by itself
-	CredentialMissing      = "credential_missing"       // its agent's key is not there
-	BudgetUsedUp           = "budget_used_up"           // its agent may ask its model no more
-)

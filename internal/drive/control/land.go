@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -26,7 +27,7 @@ import (
 //
 // It starts from the journal: a row that an earlier try left open is finished or undone
 // first. Then the rules are read again: an approval given under other rules is void (SM-907).
-func (c *Controller) landChecked(ctx context.Context, row store.Change) error {
+func (c *Controller) landChecked(ctx context.Context, row change.Row) error {
 	lease, err := c.takeRepository(ctx, row)
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (c *Controller) landChecked(ctx context.Context, row store.Change) error {
 }
 
 // finish finishes or undoes a landing that an earlier try left open.
-func (c *Controller) finish(ctx context.Context, row store.Change, p proposal.Proposal, open landing.Landing) error {
+func (c *Controller) finish(ctx context.Context, row change.Row, p proposal.Proposal, open landing.Landing) error {
 	ahead, err := c.planned(ctx, row, open)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (c *Controller) finish(ctx context.Context, row store.Change, p proposal.Pr
 }
 
 // landNow computes a landing and carries it out.
-func (c *Controller) landNow(ctx context.Context, row store.Change, p proposal.Proposal) error {
+func (c *Controller) landNow(ctx context.Context, row change.Row, p proposal.Proposal) error {
 	order, err := c.order(ctx, row, p)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ const staleMax = 5
 
 // carryOut runs a computed landing under the guard, or with Recover finishes or undoes one that a crash left
 // open. What goes on trial stays armed.
-func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing,
+func (c *Controller) carryOut(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing,
 	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead way) error {
 	release, err := c.guard.Hold(l.ID)
 	if err != nil {
@@ -117,7 +118,7 @@ func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.
 	}
 	closed, err := carry(ctx, l, c.journal(ctx, &row, p, ahead))
 	release()
-	if State(row.State) != InTrial { // the journal has moved it
+	if change.State(row.State) != change.InTrial { // the journal has moved it
 		c.guard.Disarm(l.ID)
 	}
 	if err != nil {
@@ -129,7 +130,7 @@ func (c *Controller) carryOut(ctx context.Context, row store.Change, p proposal.
 // journal writes the landing's own row. Closing it moves the change in the same transaction,
 // so that the row tells the truth at every instant. Until it is begun a person may withdraw the change, and the daemon
 // may end; then neither.
-func (c *Controller) journal(step context.Context, row *store.Change, p proposal.Proposal, ahead way) landing.Steps {
+func (c *Controller) journal(step context.Context, row *change.Row, p proposal.Proposal, ahead way) landing.Steps {
 	ctx := context.WithoutCancel(step)
 	return landing.Steps{
 		Journal: func(l landing.Landing) error {
@@ -147,7 +148,7 @@ func (c *Controller) journal(step context.Context, row *store.Change, p proposal
 				if err := tx.AddLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.append(ctx, tx, &store.Change{ID: row.ID}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+				return c.append(ctx, tx, &change.Row{ID: row.ID}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
 			})
 		},
 		Again: func(l landing.Landing) error {
@@ -155,7 +156,7 @@ func (c *Controller) journal(step context.Context, row *store.Change, p proposal
 				if err := tx.CloseLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.append(ctx, tx, &store.Change{ID: row.ID, Reason: l.Reason}, Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
+				return c.append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
 			})
 		},
 		Close: func(l landing.Landing) error {
@@ -184,7 +185,7 @@ func (c *Controller) journal(step context.Context, row *store.Change, p proposal
 
 // onTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
 // If nothing will be restarted, it says so, and why: what asks to confirm speaks of a new version that is back.
-func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *store.Change, t trial.Trial, l landing.Landing, unproven string) error {
+func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *change.Row, t trial.Trial, l landing.Landing, unproven string) error {
 	if err := tx.AddTrial(ctx, t); err != nil {
 		return err
 	}
@@ -192,32 +193,32 @@ func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *store.Change
 		unproven = "no target is configured, so nothing is restarted or probed"
 	}
 	return c.move(ctx, tx, row, Move{
-		Event: Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
+		Event: change.Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
 		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree), "target": t.Digest},
 	})
 }
 
 // closed moves a change by what became of its landing; unproven says what of the repository's did not count.
-func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change, p proposal.Proposal, l landing.Landing, unproven string) error {
+func (c *Controller) closed(ctx context.Context, tx store.Tx, row *change.Row, p proposal.Proposal, l landing.Landing, unproven string) error {
 	m := Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
 	switch l.State {
 	case landing.Landed: // a plain repository has nothing to restart: its trial is 0
-		m.Event = Landed
+		m.Event = change.Landed
 		m.Reason = strings.TrimPrefix(l.Reason+"; "+unproven, "; ")
 		m.Reason = strings.TrimSuffix(m.Reason, "; ")
 		return c.kept(ctx, tx, row, l, m)
 	case landing.Undone:
-		m.Event = Undone
+		m.Event = change.Undone
 		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "sallyport rolled the landing back, and your files are as before: %s", l.Reason)
 		if err := c.move(ctx, tx, row, m); err != nil {
 			return err
 		}
 		return c.reopen(ctx, tx, p, m.Because)
 	case landing.Stranded:
-		if State(row.State) == RollbackFailed {
+		if change.State(row.State) == change.RollbackFailed {
 			return nil
 		}
-		m.Event = Stuck
+		m.Event = change.Stuck
 		m.Because = stranded(row.ID, l.Reason)
 		return c.move(ctx, tx, row, m)
 	}
@@ -225,16 +226,16 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *store.Change,
 }
 
 // outcome tells of a landing whose row was closed.
-func (c *Controller) outcome(ctx context.Context, row store.Change, l landing.Landing) error {
+func (c *Controller) outcome(ctx context.Context, row change.Row, l landing.Landing) error {
 	fresh, err := c.row(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	c.moved(fresh)
-	if State(fresh.State) == Finalized {
+	if change.State(fresh.State) == change.Finalized {
 		c.tidy(c.lasting(), fresh)
 	}
-	if State(fresh.State) == RollbackFailed {
+	if change.State(fresh.State) == change.RollbackFailed {
 		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
 	}
 	return nil
@@ -243,7 +244,7 @@ func (c *Controller) outcome(ctx context.Context, row store.Change, l landing.La
 // notLanded decides what becomes of a change whose landing came to no end. What it waits for is waited for, and what the
 // machine is to blame for is tried a few times more. Then it is an answer: nothing has begun, so the same proposal goes
 // back to the person, with the reason; or something has, and that could be neither finished nor undone.
-func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
+func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *change.Row, because error) error {
 	l, ok, err := tx.LandingOf(ctx, row.ID)
 	if err != nil {
 		return err
@@ -260,25 +261,25 @@ func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *store.Chan
 		return err
 	}
 	if !ok || l.State == landing.Landed {
-		return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
+		return c.move(ctx, tx, row, Move{Event: change.Fail, By: audit.Host, Verb: "failed", Because: because})
 	}
 	next := problem.Of(because).Next
 	if next == "" {
 		next = "sallyport approve " + string(row.ID)
 	}
-	if err := c.move(ctx, tx, row, Move{Event: Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
+	if err := c.move(ctx, tx, row, Move{Event: change.Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
 		return err
 	}
 	return c.reopen(ctx, tx, p, because)
 }
 
 // strand says loudly that a landing which has begun cannot be brought to its end, and frees the repository for others.
-func (c *Controller) strand(ctx context.Context, tx store.Tx, row *store.Change, l landing.Landing, because error) error {
+func (c *Controller) strand(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, because error) error {
 	l.State, l.Reason = landing.Stranded, c.Secrets.Redact(problem.Of(because).Text)
 	if err := tx.CloseLanding(ctx, l); err != nil {
 		return err
 	}
-	return c.move(ctx, tx, row, Move{Event: Stuck, By: audit.Host, Subject: string(l.ID), Because: stranded(row.ID, l.Reason), Wait: retryWait})
+	return c.move(ctx, tx, row, Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID), Because: stranded(row.ID, l.Reason), Wait: retryWait})
 }
 
 // stranded is why a landing is at neither of its ends, and what there is to do about it.
@@ -324,7 +325,7 @@ func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposa
 }
 
 // askAgain judges the same tree by the rules as they are now, checks included, and asks about it anew.
-func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OID) error {
+func (c *Controller) askAgain(ctx context.Context, row change.Row, head git.OID) error {
 	o, err := c.offered(ctx, row, head)
 	if err != nil {
 		return err
@@ -354,11 +355,11 @@ func (c *Controller) askAgain(ctx context.Context, row store.Change, head git.OI
 	if why != nil {
 		return why
 	}
-	return c.ask(ctx, row, o, results, Asked)
+	return c.ask(ctx, row, o, results, change.Asked)
 }
 
 // sameRules returns the branch's head and whether the rules there are the ones the approval names.
-func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal.Proposal) (head git.OID, same bool, err error) {
+func (c *Controller) sameRules(ctx context.Context, row change.Row, p proposal.Proposal) (head git.OID, same bool, err error) {
 	head, err = c.ground(ctx, row, p.Base)
 	if err != nil || head == "" {
 		return "", err == nil, err // a branch that is gone is Compute's to name
@@ -376,7 +377,7 @@ func (c *Controller) sameRules(ctx context.Context, row store.Change, p proposal
 
 // loadable refuses to land rules that cannot be read afterwards: neither the next change nor its checks could begin. A path lands
 // whole or not at all, so what stands in the approved commit is what would be read. What goes back has been there before.
-func (c *Controller) loadable(ctx context.Context, row store.Change, p proposal.Proposal) error {
+func (c *Controller) loadable(ctx context.Context, row change.Row, p proposal.Proposal) error {
 	if row.Request.Kind == request.Revert {
 		return nil
 	}
@@ -392,7 +393,7 @@ func (c *Controller) loadable(ctx context.Context, row store.Change, p proposal.
 }
 
 // order says what is to be landed, from the approved proposal alone.
-func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Proposal) (landing.Order, error) {
+func (c *Controller) order(ctx context.Context, row change.Row, p proposal.Proposal) (landing.Order, error) {
 	var yes approval.Approval
 	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
 		yes, err = tx.LatestApproval(ctx, row.ID)
@@ -420,7 +421,7 @@ func (c *Controller) order(ctx context.Context, row store.Change, p proposal.Pro
 var errOnTrial = problem.New(problem.Unavailable, "another change is on trial in this repository")
 
 // free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916).
-func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) error {
+func (c *Controller) free(ctx context.Context, tx store.Tx, row change.Row) error {
 	open, err := tx.OpenTrials(ctx)
 	if err != nil {
 		return err
@@ -430,7 +431,7 @@ func (c *Controller) free(ctx context.Context, tx store.Tx, row store.Change) er
 		if err != nil {
 			return err
 		}
-		if other.ID != row.ID && State(other.State) == InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
+		if other.ID != row.ID && change.State(other.State) == change.InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
 			return problem.Case(errOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
 		}
 	}
@@ -452,7 +453,7 @@ func busy(other id.Change) error {
 }
 
 // takeRepository takes the lease on the repository; landings on one go one at a time, and none beside a trial (SM-916).
-func (c *Controller) takeRepository(ctx context.Context, row store.Change) (lease lock.Lease, err error) {
+func (c *Controller) takeRepository(ctx context.Context, row change.Row) (lease lock.Lease, err error) {
 	key := "repo:" + row.Request.Project.CommonDir
 	ok := false
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
@@ -464,7 +465,7 @@ func (c *Controller) takeRepository(ctx context.Context, row store.Change) (leas
 		}
 		// A daemon that died may have had no time to give it back.
 		holder, err := tx.Change(ctx, id.Change(lease.Holder))
-		if err != nil || State(holder.State) == Landing || State(holder.State) == InTrial || State(holder.State) == RollbackFailed {
+		if err != nil || change.State(holder.State) == change.Landing || change.State(holder.State) == change.InTrial || change.State(holder.State) == change.RollbackFailed {
 			return err
 		}
 		if err := tx.DropLease(ctx, lease); err != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/rule/policy"
 )
 
@@ -16,12 +16,12 @@ func TestRulesThatDoNotLoadDoNotLand(t *testing.T) {
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		book.unloadable = []policy.Violation{{File: ".sallyport.yaml", Constraint: policy.RulesLoad, Message: "it does not load", Severity: policy.Error}}
 		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), ""); err != nil {
 			t.Fatal(err)
 		}
-		if d = h.is(c, chg, control.AwaitingApproval); !strings.Contains(d.Change.Reason, "rules_load") {
+		if d = h.is(c, chg, change.AwaitingApproval); !strings.Contains(d.Change.Reason, "rules_load") {
 			t.Errorf("it says %q", d.Change.Reason)
 		}
 		if n := h.git("rev-list", "--count", "main"); n != "1" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/store"
 )
@@ -12,7 +13,7 @@ import (
 // endLost ends the session rows that a killed daemon left open: a daemon's sandboxes die with
 // it. What they left in their workspaces is salvaged when the change goes on.
 func (c *Controller) endLost(ctx context.Context) error {
-	rows, err := c.List(ctx, store.Filter{States: []string{string(Working), string(Paused), string(Blocked)}, Limit: openMax})
+	rows, err := c.List(ctx, change.Filter{States: []string{string(change.Working), string(change.Paused), string(change.Blocked)}, Limit: openMax})
 	if err != nil {
 		return err
 	}
@@ -32,13 +33,7 @@ func (c *Controller) endLost(ctx context.Context) error {
 
 // unlock removes the locks that a git which died with the machine has left on refs that are still to be moved.
 func (c *Controller) unlock(ctx context.Context) error {
-	var moving []string
-	for state := range moves {
-		if !state.Final() {
-			moving = append(moving, string(state))
-		}
-	}
-	rows, err := c.List(ctx, store.Filter{States: moving, Limit: openMax})
+	rows, err := c.List(ctx, change.Filter{States: change.Open(), Limit: openMax})
 	if err != nil {
 		return err
 	}
@@ -54,7 +49,7 @@ func (c *Controller) unlock(ctx context.Context) error {
 const openMax = 100_000
 
 // interrupt gives a session whose end nobody saw an end and a reason; one that has an end keeps it.
-func (c *Controller) interrupt(ctx context.Context, row store.Change, s session.Session) error {
+func (c *Controller) interrupt(ctx context.Context, row change.Row, s session.Session) error {
 	if s.Ended != nil {
 		return nil
 	}
@@ -69,7 +64,7 @@ func (c *Controller) interrupt(ctx context.Context, row store.Change, s session.
 			return err
 		}
 		row.Reason = string(s.ID) + " was " + s.Reason
-		if State(row.State) == Working { // of what stands for another reason that one stays
+		if change.State(row.State) == change.Working { // of what stands for another reason that one stays
 			if err := tx.MoveChange(ctx, row.State, row); err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/policy"
@@ -34,7 +35,7 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		c, _ := h.daemon()
 		chg := h.envrc(c, request.Yes) // said before anybody saw it
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if ms := d.Proposal.Card.Marks; len(ms) != 1 || ms[0].Path != ".envrc" || !d.Proposal.Card.MarksWord {
 			t.Fatalf("the card's marks are %+v", ms)
 		}
@@ -45,11 +46,11 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 		if !errors.Is(err, approval.ErrMarked) || problem.KindOf(err) != problem.Refused || !strings.Contains(problem.Of(err).Next, "--marked") || !strings.Contains(err.Error(), ".envrc") {
 			t.Errorf("a plain yes: %v", err)
 		}
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		if err := say(true, h.by()); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		// What goes back was there before: it needs no word.
 		h.cage.play = func(_ int, tree string, _ <-chan struct{}) int {
 			if os.Remove(filepath.Join(tree, ".envrc")) != nil {
@@ -59,12 +60,12 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 		}
 		away := h.ask(c)
 		h.yes(c, away)
-		h.is(c, h.undo(c, away, request.Yes), control.Finalized)
+		h.is(c, h.undo(c, away, request.Yes), change.Finalized)
 	})
 }
 
 func TestThePolicySaysWhatBecomesOfWhatIsMarked(t *testing.T) {
-	for marks, want := range map[policy.Marks]control.State{policy.MarksShow: control.Finalized, policy.MarksRefuse: control.Failed, policy.MarksAsk: control.AwaitingApproval} {
+	for marks, want := range map[policy.Marks]change.State{policy.MarksShow: change.Finalized, policy.MarksRefuse: change.Failed, policy.MarksAsk: change.AwaitingApproval} {
 		bubble(t, func(t *testing.T, h *home) {
 			h.parts.Rules = rules{judging: control.Judging{Rules: policy.Rules{Marks: marks}}}
 			c, _ := h.daemon()
@@ -120,7 +121,7 @@ func TestMarksOfTheTreeThatLandsAreShownBeforeItLands(t *testing.T) {
 				}
 				before := h.git("rev-parse", "main")
 
-				d = h.is(c, chg, control.AwaitingApproval)
+				d = h.is(c, chg, change.AwaitingApproval)
 				card := d.Proposal.Card
 				if d.Landing != nil || len(card.Marks) != 1 || card.Marks[0].Path != "lib/x" || !card.MarksWord || card.MarksOn == nil || string(card.MarksOn.Head) != before {
 					t.Fatalf("landing %+v, marks %+v on %+v", d.Landing, card.Marks, card.MarksOn)
@@ -144,7 +145,7 @@ func TestMarksOfTheTreeThatLandsAreShownBeforeItLands(t *testing.T) {
 				if err := say(d.Proposal.Digest, true); err != nil {
 					t.Fatal(err)
 				}
-				h.is(c, chg, control.Finalized)
+				h.is(c, chg, change.Finalized)
 				if verbs := h.verbs(c, chg); count(verbs, "passed a check on what lands") != len(checks) {
 					t.Errorf("the audit log says %q", verbs)
 				}
@@ -160,7 +161,7 @@ func TestMarksThatComeWithTheBranchAreAskedAboutAsOftenAsTheyChange(t *testing.T
 		chg := h.ask(c)
 		marked := func(want ...string) {
 			t.Helper()
-			d := h.is(c, chg, control.AwaitingApproval)
+			d := h.is(c, chg, change.AwaitingApproval)
 			if len(d.Proposal.Card.Marks) != len(want) {
 				t.Fatalf("marks: %+v", d.Proposal.Card.Marks)
 			}
@@ -175,7 +176,7 @@ func TestMarksThatComeWithTheBranchAreAskedAboutAsOftenAsTheyChange(t *testing.T
 			synctest.Wait()
 		}
 		marked()
-		h.is(c, chg, control.Finalized) // its name is that of nothing else
+		h.is(c, chg, change.Finalized) // its name is that of nothing else
 
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "rm", "-q", "--", "\u0441\u043e\u0440.go")
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "away")
@@ -186,7 +187,7 @@ func TestMarksThatComeWithTheBranchAreAskedAboutAsOftenAsTheyChange(t *testing.T
 		h.commits("co\u0440.go", "x\n", "another twin")
 		marked(`"cop.go"`)
 		marked(`"co` + "\u0440" + `.go"`)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 	})
 }
 
@@ -196,7 +197,7 @@ func TestThePolicyHoldsForMarksOfTheTreeThatLands(t *testing.T) {
 			h.parts.Rules = rules{judging: control.Judging{Rules: policy.Rules{Marks: marks}}}
 			c, _ := h.daemon()
 			chg := h.halves(c, request.Yes)
-			d := h.is(c, chg, control.AwaitingApproval)
+			d := h.is(c, chg, change.AwaitingApproval)
 			if len(d.Proposal.Card.Marks) != 1 || d.Proposal.Card.MarksWord != word {
 				t.Fatalf("%s: %+v, a word is needed: %v", marks, d.Proposal.Card.Marks, d.Proposal.Card.MarksWord)
 			}
@@ -204,8 +205,8 @@ func TestThePolicyHoldsForMarksOfTheTreeThatLands(t *testing.T) {
 				t.Fatal(err)
 			}
 			if marks == policy.MarksShow {
-				h.is(c, chg, control.Finalized)
-			} else if d := h.is(c, chg, control.AwaitingApproval); !strings.Contains(d.Change.Next, "redo") || !strings.Contains(d.Change.Reason, "marks: refuse") {
+				h.is(c, chg, change.Finalized)
+			} else if d := h.is(c, chg, change.AwaitingApproval); !strings.Contains(d.Change.Next, "redo") || !strings.Contains(d.Change.Reason, "marks: refuse") {
 				t.Errorf("%s: next %q, %q", marks, d.Change.Next, d.Change.Reason)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/metric"
@@ -69,7 +70,7 @@ func TestEveryStopAndGoIsMeasuredAndAGoWithoutAStopIsNone(t *testing.T) {
 
 func TestEveryStateAndTriggerHasAWordInAScrape(t *testing.T) {
 	meter := metric.New(metric.Options{})
-	for state := range moves {
+	for _, state := range change.States() {
 		meter.Moved("chg-00000001", string(state), false, false)
 	}
 	for _, why := range []checkpoint.Trigger{checkpoint.AtEnd, checkpoint.OnDemand, checkpoint.Interval, checkpoint.Changes, checkpoint.Interrupted, checkpoint.Restored} {

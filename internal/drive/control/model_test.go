@@ -20,9 +20,9 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
-	"sallyport/internal/store"
 )
 
 // act is what one of two clients does, to one of three changes or to the repository that it is for.
@@ -234,9 +234,9 @@ func (w *world) does(d act) {
 }
 
 // rows are all changes there are.
-func (w *world) rows() []store.Change {
+func (w *world) rows() []change.Row {
 	synctest.Wait()
-	rows, err := w.c.List(w.repos[0].t.Context(), store.Filter{Limit: 1000})
+	rows, err := w.c.List(w.repos[0].t.Context(), change.Filter{Limit: 1000})
 	if err != nil {
 		w.fail("list: %v", err)
 	}
@@ -244,12 +244,12 @@ func (w *world) rows() []store.Change {
 }
 
 // rests waits until all that moves by itself has had its time, and fails for whatever is not at its end or a person's turn.
-func (w *world) rests(when string) (open []store.Change) {
+func (w *world) rests(when string) (open []change.Row) {
 	time.Sleep(30 * time.Minute)
 	for _, row := range w.rows() {
-		switch state := control.State(row.State); {
+		switch state := change.State(row.State); {
 		case state.Final():
-		case state == control.RollbackFailed && strings.Contains(row.Reason, "sallyport change cancel"), state == control.AwaitingApproval, state == control.Paused, state == control.Blocked:
+		case state == change.RollbackFailed && strings.Contains(row.Reason, "sallyport change cancel"), state == change.AwaitingApproval, state == change.Paused, state == change.Blocked:
 			open = append(open, row)
 			if row.Next == "" {
 				w.fail("%s %s is %s (%s), and no way on is named", when, row.ID, row.State, row.Reason)
@@ -269,7 +269,7 @@ func (w *world) quiet(approves bool) {
 		w.mend(0)
 		w.mend(1)
 		for _, row := range open {
-			if d, err := w.c.Show(h.t.Context(), row.ID); err == nil && control.State(row.State) == control.AwaitingApproval {
+			if d, err := w.c.Show(h.t.Context(), row.ID); err == nil && change.State(row.State) == change.AwaitingApproval {
 				if err := w.c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), ""); err != nil && problem.KindOf(err) != problem.Conflict {
 					w.fail("approve %s: %v", row.ID, err)
 				}
@@ -283,7 +283,7 @@ func (w *world) quiet(approves bool) {
 		}
 	}
 	for _, row := range w.rows() {
-		if !control.State(row.State).Final() {
+		if !change.State(row.State).Final() {
 			w.fail("%s is %s (%s) after everything was cancelled", row.ID, row.State, row.Reason)
 		}
 	}
@@ -305,7 +305,7 @@ func (w *world) quiet(approves bool) {
 		}
 		time.Sleep(time.Minute)
 		last := w.ids[of][len(w.ids[of])-1]
-		if d, err := w.c.Show(h.t.Context(), last); err != nil || control.State(d.Change.State) != control.Finalized {
+		if d, err := w.c.Show(h.t.Context(), last); err != nil || change.State(d.Change.State) != change.Finalized {
 			w.fail("nothing lands any more: %s is %s (%s), %v", last, d.Change.State, d.Change.Reason, err)
 		}
 	}

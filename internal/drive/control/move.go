@@ -6,13 +6,14 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
 
 // Move is one edge of the table, with what the audit log says of it.
 type Move struct {
-	Event   Event
+	Event   change.Event
 	By      audit.Actor
 	Subject string // id of what it is about; "" = the change itself
 	Verb    string // for the audit log; "" = the event's name
@@ -28,8 +29,8 @@ type Move struct {
 
 // move carries a row over one edge and writes its audit entry, both in tx. The row
 // is changed in place; it is true only if tx commits.
-func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m Move) error {
-	from := State(row.State)
+func (c *Controller) move(ctx context.Context, tx store.Tx, row *change.Row, m Move) error {
+	from := change.State(row.State)
 	to, err := from.Next(m.Event)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *store.Change, m
 }
 
 // append writes an audit entry about a row.
-func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change, m Move, verb string, at time.Time) error {
+func (c *Controller) append(ctx context.Context, tx store.Tx, row *change.Row, m Move, verb string, at time.Time) error {
 	subject := m.Subject
 	if subject == "" {
 		subject = string(row.ID)
@@ -79,15 +80,15 @@ func (c *Controller) append(ctx context.Context, tx store.Tx, row *store.Change,
 }
 
 // moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
-func (c *Controller) moved(row store.Change) {
-	if State(row.State).Final() {
+func (c *Controller) moved(row change.Row) {
+	if change.State(row.State).Final() {
 		c.Keys.Forget(string(row.ID))
 		c.purse.forget(row.ID)
 	}
-	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, State(row.State).Final())
-	c.feed.publish(Notice{Change: row.ID, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason})
+	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, change.State(row.State).Final())
+	c.feed.Publish(change.Notice{Change: row.ID, At: row.Moved, Kind: "state", State: change.State(row.State), Text: row.Reason})
 	c.poke()
-	if State(row.State) == Finalized && row.Request.Kind == request.Revert {
+	if change.State(row.State) == change.Finalized && row.Request.Kind == request.Revert {
 		if err := c.overtake(c.lasting(), row); err != nil {
 			c.Log.Warn("other rollbacks of the same change still wait for approval; approving one ends it", "change", row.ID, "error", err)
 		}
@@ -106,7 +107,7 @@ func (c *Controller) poke() {
 }
 
 // inTx moves a row in a transaction of its own and tells of it.
-func (c *Controller) inTx(ctx context.Context, row store.Change, do func(tx store.Tx, row *store.Change) error) (store.Change, error) {
+func (c *Controller) inTx(ctx context.Context, row change.Row, do func(tx store.Tx, row *change.Row) error) (change.Row, error) {
 	at := row
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		at = row

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -21,7 +22,7 @@ import (
 // land lands what is approved, once what results was looked at: where the branch has moved since, the marks are computed and
 // the checks run first on the tree that would land (SECURITY rule 13). Where the rules have moved with the branch, a person is
 // asked anew. Both may take minutes, so neither holds a lock or the repository's lease.
-func (c *Controller) land(ctx context.Context, row store.Change) error {
+func (c *Controller) land(ctx context.Context, row change.Row) error {
 	var err error
 	for range staleMax {
 		err = c.landChecked(ctx, row)
@@ -71,7 +72,7 @@ func (r *redResult) Unwrap() error { return r.why }
 
 // assured returns nil if the checks have passed on exactly the tree that a computed landing results in, and all that is marked
 // there was shown. It says in the landing which tree the checks ran on. Errors: *unchecked, *otherRules.
-func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.Proposal, l *landing.Landing) error {
+func (c *Controller) assured(ctx context.Context, row change.Row, p proposal.Proposal, l *landing.Landing) error {
 	if row.Request.Kind == request.Revert || len(l.Edits) == 0 {
 		return nil // what goes back has been there before; where nothing moves there is nothing to check
 	}
@@ -99,7 +100,7 @@ func (c *Controller) assured(ctx context.Context, row store.Change, p proposal.P
 }
 
 // result makes the tree that a computed landing results in, in the host's repository, to be looked at.
-func (c *Controller) result(ctx context.Context, row store.Change, p proposal.Proposal, l landing.Landing, o *offer) error {
+func (c *Controller) result(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing, o *offer) error {
 	if l.Head == p.Base && len(l.Skip) == 0 {
 		o.commit, o.tree = p.Commit, p.Tree
 		return nil
@@ -132,7 +133,7 @@ func (c *Controller) resultVerdict(change id.Change, o offer) (v verdict, known 
 
 // judgeResult looks at what a landing would result in, once for a tree: it computes what is marked there and runs the checks.
 // Errors: *redResult for a check that fails; *unseen for a mark that the person was not shown.
-func (c *Controller) judgeResult(ctx context.Context, row store.Change, u *unchecked) error {
+func (c *Controller) judgeResult(ctx context.Context, row change.Row, u *unchecked) error {
 	v, known := c.resultVerdict(row.ID, u.offer)
 	if !known {
 		var err error
@@ -151,7 +152,7 @@ func (c *Controller) judgeResult(ctx context.Context, row store.Change, u *unche
 }
 
 // lookAtResult computes the marks of what a landing would result in, runs the checks there, and remembers both.
-func (c *Controller) lookAtResult(ctx context.Context, row store.Change, u *unchecked) (v verdict, err error) {
+func (c *Controller) lookAtResult(ctx context.Context, row change.Row, u *unchecked) (v verdict, err error) {
 	v = verdict{tree: u.tree, policy: u.policy}
 	if v.fresh, v.proposed, err = c.resultMarks(ctx, row, u); err != nil {
 		return v, err
@@ -176,7 +177,7 @@ func (c *Controller) lookAtResult(ctx context.Context, row store.Change, u *unch
 }
 
 // sayChecking tells for what a landing waits, in the row and to who watches.
-func (c *Controller) sayChecking(ctx context.Context, row store.Change, reason, verb string, digests map[string]string) error {
+func (c *Controller) sayChecking(ctx context.Context, row change.Row, reason, verb string, digests map[string]string) error {
 	row.Reason = reason
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.MoveChange(ctx, row.State, row); err != nil {
@@ -185,13 +186,13 @@ func (c *Controller) sayChecking(ctx context.Context, row store.Change, reason, 
 		return c.append(ctx, tx, &row, Move{By: audit.Host, Digests: digests}, verb, now())
 	})
 	if err == nil {
-		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "event", Text: row.Reason})
+		c.feed.Publish(change.Notice{Change: row.ID, At: now(), Kind: "event", Text: row.Reason})
 	}
 	return err
 }
 
 // resultPassed writes an audit entry for every check that passed on what lands.
-func (c *Controller) resultPassed(ctx context.Context, tx store.Tx, row store.Change, u *unchecked, v verdict) error {
+func (c *Controller) resultPassed(ctx context.Context, tx store.Tx, row change.Row, u *unchecked, v verdict) error {
 	for _, r := range v.results {
 		row.Reason = r.Command
 		if err := c.append(ctx, tx, &row, Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", now()); err != nil {
@@ -206,7 +207,7 @@ func resultDigests(u *unchecked) map[string]string {
 }
 
 // unlike says why what would land is not what was checked before.
-func unlike(row store.Change, u *unchecked) string {
+func unlike(row change.Row, u *unchecked) string {
 	if row.Request.IncludeDirty && u.base == row.Request.Head {
 		return "the branch " + row.Request.Branch + " lacks what was uncommitted when " + string(row.ID) + " began"
 	}
@@ -214,7 +215,7 @@ func unlike(row store.Change, u *unchecked) string {
 }
 
 // asBranch is the command that makes of a change a branch, which a person can merge as any other.
-func asBranch(row store.Change) string { return "sallyport change branch " + string(row.ID) }
+func asBranch(row change.Row) string { return "sallyport change branch " + string(row.ID) }
 
 const (
 	movedSubjectsMax = 5
@@ -224,7 +225,7 @@ const (
 
 // movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
 // otherwise there. It reads only.
-func (c *Controller) movedSince(ctx context.Context, row store.Change, edits []git.Edit) (*proposal.Moved, []string, error) {
+func (c *Controller) movedSince(ctx context.Context, row change.Row, edits []git.Edit) (*proposal.Moved, []string, error) {
 	if err := row.Request.Project.Plain(); err != nil {
 		return nil, nil, err
 	}
@@ -308,8 +309,8 @@ func drifted(ctx context.Context, host git.Dir, head git.OID, edits []git.Edit) 
 
 // asOfNow adds to the card of a change that waits what the branch has become since: the card is a view, and what an approval is
 // bound to stays as it is.
-func (c *Controller) asOfNow(ctx context.Context, row store.Change, p *proposal.Proposal) {
-	if p == nil || State(row.State) != AwaitingApproval {
+func (c *Controller) asOfNow(ctx context.Context, row change.Row, p *proposal.Proposal) {
+	if p == nil || change.State(row.State) != change.AwaitingApproval {
 		return
 	}
 	m, drift, err := c.movedSince(ctx, row, p.Edits)

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/sandbox"
@@ -86,10 +87,10 @@ func TestTwoGreenChangesDoNotMakeARedBranch(t *testing.T) {
 		next = "b"
 		second := h.askWithCheck(c, request.Later)
 		h.yes(c, first)
-		h.is(c, first, control.Finalized)
+		h.is(c, first, change.Finalized)
 		before := h.git("rev-parse", "main")
 		h.yes(c, second)
-		d := h.is(c, second, control.AwaitingApproval)
+		d := h.is(c, second, change.AwaitingApproval)
 		if h.git("rev-parse", "main") != before {
 			t.Fatal("it landed, and the branch is red")
 		}
@@ -116,7 +117,7 @@ func TestWhatWasApprovedBeforehandIsCheckedOnWhatLands(t *testing.T) {
 		}, both("a", "b"))
 		c, _ := h.daemon()
 		chg := h.askWithCheck(c, request.Yes)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if !strings.Contains(d.Change.Reason, "main has moved") || d.Landing != nil {
 			t.Errorf("it is %q, with the landing %+v", d.Change.Reason, d.Landing)
 		}
@@ -130,16 +131,16 @@ func TestChecksRunOnceForATreeThatWouldLand(t *testing.T) {
 		chg := h.askWithCheck(c, request.Later)
 		h.commits("a", "x\n", "in the way")
 		h.yes(c, chg)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		h.yes(c, chg) // the same tree again
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		if ran.Load() != 2 {
 			t.Errorf("checks ran %d times: on the proposed tree and on what results makes 2", ran.Load())
 		}
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "rm", "-q", "a")
 		h.commits("c", "x\n", "out of the way")
 		h.yes(c, chg)
-		d := h.is(c, chg, control.Finalized)
+		d := h.is(c, chg, change.Finalized)
 		if ran.Load() != 3 {
 			t.Errorf("checks ran %d times, want 3", ran.Load())
 		}
@@ -166,7 +167,7 @@ func TestABranchThatNeverRestsIsNotLandedOn(t *testing.T) {
 		chg := h.askWithCheck(c, request.Later)
 		h.commits("a", "x\n", "first")
 		h.yes(c, chg)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if ran.Load() != 6 || !strings.Contains(d.Change.Reason, "moves faster") || d.Landing != nil {
 			t.Errorf("after %d checks it is %q", ran.Load(), d.Change.Reason)
 		}
@@ -188,20 +189,20 @@ func TestChecksOfWhatLandsHoldUpNobodyAndEndWithTheDaemonOrByAPerson(t *testing.
 		chg := h.askWithCheck(c, request.Later)
 		h.commits("a", "x\n", "meanwhile")
 		h.yes(c, chg)
-		if d := h.is(c, chg, control.Landing); !strings.Contains(d.Change.Reason, "the checks run on the tree that would land") {
+		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the checks run on the tree that would land") {
 			t.Errorf("it waits and says %q", d.Change.Reason)
 		}
 		next = "c"
 		other := h.ask(c) // without a check
 		h.yes(c, other)
-		h.is(c, other, control.Finalized)
+		h.is(c, other, change.Finalized)
 		end()
 		c, _ = h.daemon()
-		h.is(c, chg, control.Landing)
+		h.is(c, chg, change.Landing)
 		if err := c.Cancel(t.Context(), chg, h.by(), "too slow"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Cancelled)
+		h.is(c, chg, change.Cancelled)
 	})
 }
 
@@ -213,7 +214,7 @@ func TestWithoutChecksOrWithoutAMoveNothingRunsBeforeALanding(t *testing.T) {
 		chg := h.ask(c)
 		h.commits("a", "x\n", "meanwhile")
 		h.yes(c, chg)
-		if d := h.is(c, chg, control.Finalized); ran.Load() != 0 || d.Landing.Checked != "" {
+		if d := h.is(c, chg, change.Finalized); ran.Load() != 0 || d.Landing.Checked != "" {
 			t.Errorf("%d checks ran, on %q", ran.Load(), d.Landing.Checked)
 		}
 		next = "c"
@@ -222,7 +223,7 @@ func TestWithoutChecksOrWithoutAMoveNothingRunsBeforeALanding(t *testing.T) {
 			t.Errorf("the branch stands still, and the card says %+v", m)
 		}
 		h.yes(c, chg)
-		if d := h.is(c, chg, control.Finalized); ran.Load() != 1 || d.Landing.Checked != d.Proposal.Tree {
+		if d := h.is(c, chg, change.Finalized); ran.Load() != 1 || d.Landing.Checked != d.Proposal.Tree {
 			t.Errorf("%d checks ran, on %q", ran.Load(), d.Landing.Checked)
 		}
 	})
@@ -265,7 +266,7 @@ func TestALandingOfAnotherTreeThanTheCheckedOneIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, h *home) {
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
-		d := h.is(c, h.ask(c), control.AwaitingApproval)
+		d := h.is(c, h.ask(c), change.AwaitingApproval)
 		order := landing.Order{
 			Landing: "lnd-00000001", Change: d.Change.ID, Project: d.Change.Request.Project, Branch: "main", WorkTree: true,
 			Base: d.Proposal.Base, Edits: d.Proposal.Edits, Source: d.Proposal.Commit, Message: "m\n", Author: h.parts.Settings.Author, Committer: h.parts.Settings.Author,
@@ -313,16 +314,16 @@ func TestChecksByOtherRulesHoldUpNobody(t *testing.T) {
 		now.rules.Store(&rules{judging: control.Judging{Rules: policy.Rules{PathsMax: 7}}})
 		slow.Store(true)
 		h.yes(c, chg)
-		if d := h.is(c, chg, control.Landing); !strings.Contains(d.Change.Reason, "the rules have changed since this was approved: the checks run") {
+		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the rules have changed since this was approved: the checks run") {
 			t.Errorf("it waits and says %q", d.Change.Reason)
 		}
 		next = "c"
 		other := h.ask(c) // without a check
 		h.yes(c, other)
-		h.is(c, other, control.Finalized)
+		h.is(c, other, change.Finalized)
 		if err := c.Cancel(t.Context(), chg, h.by(), "too slow"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Cancelled)
+		h.is(c, chg, change.Cancelled)
 	})
 }

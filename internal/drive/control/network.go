@@ -6,11 +6,11 @@ import (
 	"sync"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
 	"sallyport/internal/rule/secret"
-	"sallyport/internal/store"
 )
 
 // Network opens the ways out of sandboxes. What may be reached is the home's to say and the person's who asks, never the
@@ -45,7 +45,7 @@ type Outgoing struct {
 }
 
 // wayOut opens the way out of one sandbox of a change and keeps account of what is asked of it.
-func (c *Controller) wayOut(ctx context.Context, row store.Change, o Outgoing) (Way, error) {
+func (c *Controller) wayOut(ctx context.Context, row change.Row, o Outgoing) (Way, error) {
 	o.Change, o.Agent, o.Asked = row.ID, row.Request.Agent, row.Request.Egress
 	if o.Unasked {
 		return c.Network.Open(ctx, o)

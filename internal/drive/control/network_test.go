@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/egress"
@@ -80,7 +81,7 @@ func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, r.Change.ID, control.AwaitingApproval)
+		h.is(c, r.Change.ID, change.AwaitingApproval)
 		if opened, closed := w.counts(); opened != 3 || closed != 3 {
 			t.Errorf("%d were opened, %d closed", opened, closed)
 		}
@@ -110,7 +111,7 @@ func TestWhatIsAskedOfTheNetworkIsToldAtOnceCountedAndKept(t *testing.T) {
 		var told []session.Asked
 		go func() { // ends with the change
 			for n := range notices {
-				if n.Kind == control.NoticeEgress {
+				if n.Kind == change.NoticeEgress {
 					mu.Lock()
 					told = append(told, *n.Asked)
 					mu.Unlock()
@@ -146,7 +147,7 @@ func TestWhatIsAskedOfTheNetworkIsToldAtOnceCountedAndKept(t *testing.T) {
 		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil { // what came last is kept too
 			t.Fatal(err)
 		}
-		if d := h.is(c, chg, control.Cancelled); d.Asked[0].Count != 1003 {
+		if d := h.is(c, chg, change.Cancelled); d.Asked[0].Count != 1003 {
 			t.Errorf("kept at the end: %+v", d.Asked)
 		}
 		if opened, closed := w.counts(); opened != 1 || closed != 1 {
@@ -194,12 +195,12 @@ func TestWithoutAWayOutNothingIsWrittenAndAWayThatCannotBeOpenedRunsNothing(t *t
 			return writes("two\n")(0, spec.Tree.Dir, nil)
 		}
 		c, _ := h.daemon()
-		if d := h.is(c, h.ask(c), control.AwaitingApproval); len(d.Asked) != 0 {
+		if d := h.is(c, h.ask(c), change.AwaitingApproval); len(d.Asked) != 0 {
 			t.Errorf("%+v", d.Asked)
 		}
 		w.refuse = problem.New(problem.Usage, "that is no host")
 		before := len(h.cage.starts())
-		if d := h.is(c, h.ask(c), control.Failed); !strings.Contains(d.Change.Reason, "that is no host") || len(h.cage.starts()) != before {
+		if d := h.is(c, h.ask(c), change.Failed); !strings.Contains(d.Change.Reason, "that is no host") || len(h.cage.starts()) != before {
 			t.Errorf("%s", d.Change.Reason)
 		}
 	})
@@ -246,7 +247,7 @@ func TestTheCardSaysWhatWasRefusedOnTheNetwork(t *testing.T) {
 				c, _ := h.daemon()
 				chg := h.ask(c)
 				time.Sleep(time.Minute)
-				if d := h.is(c, chg, control.AwaitingApproval); d.Proposal == nil || !strings.Contains(strings.Join(d.Proposal.Card.Network, "; "), test.want) {
+				if d := h.is(c, chg, change.AwaitingApproval); d.Proposal == nil || !strings.Contains(strings.Join(d.Proposal.Card.Network, "; "), test.want) {
 					t.Errorf("%+v", d.Proposal)
 				}
 			})

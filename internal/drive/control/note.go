@@ -5,17 +5,17 @@ import (
 	"errors"
 
 	"sallyport/internal/base/problem"
-	"sallyport/internal/store"
+	"sallyport/internal/path/change"
 )
 
 // ErrNobody says that the home names nobody to tell, which is no failure.
 var ErrNobody = problem.New(problem.Unavailable, "the home's sallyport.yaml names nobody to notify")
 
 // noteOf is what a person who watches nothing is told of a row that has moved; false if it is none of their business.
-func (c *Controller) noteOf(row store.Change) (Note, bool) {
+func (c *Controller) noteOf(row change.Row) (Note, bool) {
 	n := Note{Change: row.ID, Text: row.Reason, Next: row.Next}
-	switch State(row.State) {
-	case AwaitingApproval:
+	switch change.State(row.State) {
+	case change.AwaitingApproval:
 		n.Kind = NoteWaiting
 		if n.Text == "" {
 			n.Text = "It waits for your approval: " + firstLine(row.Request.Text)
@@ -23,16 +23,16 @@ func (c *Controller) noteOf(row store.Change) (Note, bool) {
 		if n.Next == "" {
 			n.Next = "sallyport approve " + string(row.ID)
 		}
-	case Blocked:
+	case change.Blocked:
 		n.Kind = NoteWaiting
 		n.Text = "The agent is stopped and waits for you: " + n.Text
-	case RolledBack:
+	case change.RolledBack:
 		if n.Kind = NoteRolledBack; row.RevertedBy != "" { // a person asked for it, and hears of that change
 			return n, false
 		}
-	case Failed:
+	case change.Failed:
 		n.Kind = NoteFailed
-	case RollbackFailed:
+	case change.RollbackFailed:
 		if n.Kind = NoteRollbackFailed; row.Attempts > 0 { // said when it began
 			return n, false
 		}

@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
-	"sallyport/internal/store"
 )
 
 // elsewhere has a request land on another branch than it starts from: one that is there and not checked out, or a new one.
@@ -42,7 +42,7 @@ func notBeside(r *request.Request, wayOut string) error {
 
 // ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.
 // "" = a branch that is gone.
-func (c *Controller) ground(ctx context.Context, row store.Change, base git.OID) (git.OID, error) {
+func (c *Controller) ground(ctx context.Context, row change.Row, base git.OID) (git.OID, error) {
 	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
 	if err == nil && head == "" && row.Request.From != "" {
 		head = base
@@ -51,7 +51,7 @@ func (c *Controller) ground(ctx context.Context, row store.Change, base git.OID)
 }
 
 // beside says for a card that what lands is not where the person stands.
-func (c *Controller) beside(ctx context.Context, row store.Change) ([]string, error) {
+func (c *Controller) beside(ctx context.Context, row change.Row) ([]string, error) {
 	r := row.Request
 	if r.From == "" {
 		return nil, nil

@@ -6,65 +6,66 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/store"
 )
 
 // Pause stops the agent of a change where it stands, every process of it, until Resume.
-func (c *Controller) Pause(ctx context.Context, change id.Change, by audit.Actor, reason string) error {
-	s, err := c.supervised(ctx, change, by)
+func (c *Controller) Pause(ctx context.Context, changeID id.Change, by audit.Actor, reason string) error {
+	s, err := c.supervised(ctx, changeID, by)
 	if err != nil {
 		return err
 	}
 	return s.please(ctx, func(ctx context.Context) error {
 		if s.still {
-			return problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s already", change, s.row.State)
+			return problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID), "%s is %s already", changeID, s.row.State)
 		}
 		if err := s.stop(ctx); err != nil {
 			return err
 		}
-		return s.shift(ctx, Move{Event: Pause, By: by, Reason: reason, Next: "sallyport change resume " + string(change)})
+		return s.shift(ctx, Move{Event: change.Pause, By: by, Reason: reason, Next: "sallyport change resume " + string(changeID)})
 	})
 }
 
 // Resume lets a paused or blocked change go on: its agent where it stands, or, if that was lost
 // with its daemon, a new session.
-func (c *Controller) Resume(ctx context.Context, change id.Change, by audit.Actor) error {
+func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Actor) error {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
-	at, err := c.row(ctx, change)
+	at, err := c.row(ctx, changeID)
 	if err == nil {
 		err = c.waitsForBudget(ctx, at)
 	}
 	if err != nil {
 		return err
 	}
-	if s := c.watching(change); s != nil {
+	if s := c.watching(changeID); s != nil {
 		return s.please(ctx, func(ctx context.Context) error {
 			if !s.still {
-				return problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "the agent of %s is working: there is nothing to resume", change)
+				return problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "the agent of %s is working: there is nothing to resume", changeID)
 			}
-			if err := s.shift(ctx, Move{Event: Resume, By: by}); err != nil {
+			if err := s.shift(ctx, Move{Event: change.Resume, By: by}); err != nil {
 				return err
 			}
 			s.still, s.failed = false, 0
 			return s.process.Thaw()
 		})
 	}
-	var row store.Change
+	var row change.Row
 	err = c.DB.InTx(ctx, func(tx store.Tx) (err error) {
-		if row, err = tx.Change(ctx, change); err != nil {
+		if row, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
-		if _, err := State(row.State).Next(Resume); err != nil {
+		if _, err := change.State(row.State).Next(change.Resume); err != nil {
 			next, err := c.onward(ctx, tx, row)
 			if err != nil {
 				return err
 			}
-			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", change, row.State)
+			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", changeID, row.State)
 		}
-		return c.move(ctx, tx, &row, Move{Event: Resume, By: by})
+		return c.move(ctx, tx, &row, Move{Event: change.Resume, By: by})
 	})
 	if err == nil {
 		c.moved(row)

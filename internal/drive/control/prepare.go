@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/store"
@@ -17,20 +18,20 @@ import (
 
 // accept looks at the base as a whole before anything is kept or copied: what cannot
 // be worked on is refused by name (a partial clone, one that is too large).
-func (c *Controller) accept(ctx context.Context, row store.Change) error {
+func (c *Controller) accept(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Edit {
 		if _, err := c.fit(ctx, row, row.Request.Head); err != nil {
 			return err
 		}
 	}
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Accepted, By: audit.Host})
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.move(ctx, tx, row, Move{Event: change.Accepted, By: audit.Host})
 	})
 	return err
 }
 
 // prepare keeps the base in the host's repository and makes the workspace on it.
-func (c *Controller) prepare(ctx context.Context, row store.Change) error {
+func (c *Controller) prepare(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Revert {
 		return c.computeRevert(ctx, row)
 	}
@@ -61,8 +62,8 @@ func (c *Controller) prepare(ctx context.Context, row store.Change) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.move(ctx, tx, row, Move{Event: change.Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
@@ -95,7 +96,7 @@ func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head
 }
 
 // equipped makes the workspace of a change with what its setup leaves on the base, and says what of that is not there.
-func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) (said string, err error) {
+func (c *Controller) equipped(ctx context.Context, row change.Row, j Judging) (said string, err error) {
 	setup, release, err := c.setUp(ctx, row, j, git.OID(row.Base))
 	if err != nil {
 		return "", err
@@ -113,7 +114,7 @@ func (c *Controller) equipped(ctx context.Context, row store.Change, j Judging) 
 }
 
 // grounds are the host's repository of a row's project and what judges the row, as it stands at its base.
-func (c *Controller) grounds(ctx context.Context, row store.Change) (git.Dir, Judging, error) {
+func (c *Controller) grounds(ctx context.Context, row change.Row) (git.Dir, Judging, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return git.Dir{}, Judging{}, err
@@ -124,7 +125,7 @@ func (c *Controller) grounds(ctx context.Context, row store.Change) (git.Dir, Ju
 
 // judges are the rules that a change's offer is judged by. A revert is judged by none: what goes back has been there before, and
 // rules that changed since, or that do not load, must not hold it.
-func (c *Controller) judges(ctx context.Context, row store.Change, host git.Dir, commit git.OID) (Judging, error) {
+func (c *Controller) judges(ctx context.Context, row change.Row, host git.Dir, commit git.OID) (Judging, error) {
 	if row.Request.Kind == request.Revert {
 		return Judging{}, nil
 	}

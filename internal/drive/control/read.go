@@ -11,13 +11,14 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
 	"sallyport/internal/store"
 )
 
-func (c *Controller) row(ctx context.Context, change id.Change) (row store.Change, err error) {
+func (c *Controller) row(ctx context.Context, change id.Change) (row change.Row, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		row, err = tx.Change(ctx, change)
 		return err
@@ -25,7 +26,7 @@ func (c *Controller) row(ctx context.Context, change id.Change) (row store.Chang
 	return row, err
 }
 
-func (c *Controller) List(ctx context.Context, f store.Filter) (rows []store.Change, err error) {
+func (c *Controller) List(ctx context.Context, f change.Filter) (rows []change.Row, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		rows, err = tx.Changes(ctx, f)
 		return err
@@ -34,30 +35,30 @@ func (c *Controller) List(ctx context.Context, f store.Filter) (rows []store.Cha
 }
 
 // Show reads all there is to know of a change from one snapshot.
-func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err error) {
+func (c *Controller) Show(ctx context.Context, changeID id.Change) (d Detail, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		d = Detail{}
-		if d.Change, err = tx.Change(ctx, change); err != nil {
+		if d.Change, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
-		if d.Sessions, err = tx.Sessions(ctx, change); err != nil {
+		if d.Sessions, err = tx.Sessions(ctx, changeID); err != nil {
 			return err
 		}
-		if d.Checkpoints, err = tx.Checkpoints(ctx, change); err != nil {
+		if d.Checkpoints, err = tx.Checkpoints(ctx, changeID); err != nil {
 			return err
 		}
-		if d.Asked, err = tx.Asked(ctx, change); err != nil {
+		if d.Asked, err = tx.Asked(ctx, changeID); err != nil {
 			return err
 		}
-		if d.Uses, err = tx.Uses(ctx, change); err != nil {
+		if d.Uses, err = tx.Uses(ctx, changeID); err != nil {
 			return err
 		}
-		if p, ok, err := tx.Proposal(ctx, change); err != nil {
+		if p, ok, err := tx.Proposal(ctx, changeID); err != nil {
 			return err
 		} else if ok {
 			d.Proposal = &p
 		}
-		if l, ok, err := tx.LandingOf(ctx, change); err != nil {
+		if l, ok, err := tx.LandingOf(ctx, changeID); err != nil {
 			return err
 		} else if ok {
 			d.Landing = &l
@@ -65,14 +66,14 @@ func (c *Controller) Show(ctx context.Context, change id.Change) (d Detail, err 
 		if err := readTrial(ctx, tx, &d); err != nil {
 			return err
 		}
-		if a, err := tx.LatestApproval(ctx, change); err == nil {
+		if a, err := tx.LatestApproval(ctx, changeID); err == nil {
 			d.Approval = &a
 		} else if problem.KindOf(err) != problem.NotFound {
 			return err
 		}
 		return nil
 	})
-	if err == nil && State(d.Change.State) == Working {
+	if err == nil && change.State(d.Change.State) == change.Working {
 		d.Progress = c.progress(ctx, d)
 	}
 	if err == nil {
@@ -104,8 +105,8 @@ func readTrial(ctx context.Context, tx store.Tx, d *Detail) error {
 }
 
 // progress looks at a working change: names on the writable side, no more.
-func (c *Controller) progress(ctx context.Context, d Detail) *Progress {
-	p := &Progress{Since: d.Change.Moved}
+func (c *Controller) progress(ctx context.Context, d Detail) *change.Progress {
+	p := &change.Progress{Since: d.Change.Moved}
 	ws, err := c.Workspaces.Open(ctx, c.spec(d.Change))
 	if err != nil {
 		return p
@@ -178,7 +179,7 @@ func (c *Controller) Approvals(ctx context.Context, pendingOnly bool) (out []app
 
 // Approval returns one with its proposal; ref is an approval id or the id of a change with one.
 func (c *Controller) Approval(ctx context.Context, ref string) (a approval.Approval, p proposal.Proposal, err error) {
-	var row store.Change
+	var row change.Row
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		if id.KindOf(ref) == "approval" {
 			a, err = tx.Approval(ctx, id.Approval(ref))
@@ -226,7 +227,7 @@ func (c *Controller) Checkpoint(ctx context.Context, ref id.Checkpoint) (out che
 }
 
 // holding returns the host's repository, once a commit of the change is in it. Errors: problem.NotFound if it has been removed.
-func (c *Controller) holding(ctx context.Context, row store.Change, commit git.OID) (git.Dir, error) {
+func (c *Controller) holding(ctx context.Context, row change.Row, commit git.OID) (git.Dir, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
 		return host, err

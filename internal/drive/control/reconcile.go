@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/store"
 )
 
@@ -67,11 +68,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Controller) claim(ctx context.Context) (row store.Change, ok bool, err error) {
+func (c *Controller) claim(ctx context.Context) (row change.Row, ok bool, err error) {
 	// Looking first costs a read; claiming costs a durable write.
 	due, any, err := c.nextDue(ctx)
 	if err != nil || !any || due.After(time.Now()) {
-		return store.Change{}, false, err
+		return change.Row{}, false, err
 	}
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		row, ok, err = tx.ClaimDue(ctx, c.holder, now(), leaseTTL)
@@ -119,7 +120,7 @@ func (c *Controller) sleep(ctx context.Context) error {
 
 // step runs the next step of a claimed row and writes what came of it. If the daemon ends
 // meanwhile nothing came of it: the row keeps its state for the next one.
-func (c *Controller) step(daemon context.Context, row store.Change) {
+func (c *Controller) step(daemon context.Context, row change.Row) {
 	ctx, cancel := context.WithCancelCause(daemon)
 	defer cancel(nil)
 	leave, err := c.works.Take(ctx, row.ID)
@@ -162,10 +163,10 @@ func (c *Controller) step(daemon context.Context, row store.Change) {
 }
 
 // stillOurs fails if the lease on a row went to another while this step waited for its turn.
-func (c *Controller) stillOurs(ctx context.Context, row store.Change) error {
+func (c *Controller) stillOurs(ctx context.Context, row change.Row) error {
 	at, err := c.row(ctx, row.ID)
 	if err == nil && at.Fence != row.Fence {
-		err = store.ErrMoved
+		err = change.ErrMoved
 	}
 	return err
 }
@@ -179,39 +180,39 @@ func (c *Controller) lasting() context.Context {
 }
 
 // run does the work of one state. A nil error means that it has moved the row itself.
-func (c *Controller) run(ctx context.Context, row store.Change) error {
-	if row.Cancel && State(row.State) != InTrial && State(row.State) != RollbackFailed {
+func (c *Controller) run(ctx context.Context, row change.Row) error {
+	if row.Cancel && change.State(row.State) != change.InTrial && change.State(row.State) != change.RollbackFailed {
 		if err := c.withdrawable(ctx, row); err == nil {
 			return errCancelled
 		}
 	}
-	switch State(row.State) {
-	case Requested, Preparing, Submitted:
+	switch change.State(row.State) {
+	case change.Requested, change.Preparing, change.Submitted:
 		if err := c.needed(ctx, row); err != nil {
 			return err
 		}
 	}
-	switch State(row.State) {
-	case Requested:
+	switch change.State(row.State) {
+	case change.Requested:
 		return c.accept(ctx, row)
-	case Preparing:
+	case change.Preparing:
 		return c.prepare(ctx, row)
-	case Working:
+	case change.Working:
 		return c.work(ctx, row)
-	case Submitted:
+	case change.Submitted:
 		return c.submit(ctx, row)
-	case Landing:
+	case change.Landing:
 		return c.land(ctx, row)
-	case InTrial:
+	case change.InTrial:
 		return c.try(ctx, row)
-	case RollbackFailed:
+	case change.RollbackFailed:
 		return c.mend(ctx, row)
 	}
 	return fmt.Errorf("a change in state %s has no step to run", row.State)
 }
 
 // renew keeps the lease while a step runs; losing it ends the step.
-func (c *Controller) renew(ctx context.Context, cancel context.CancelCauseFunc, row store.Change) {
+func (c *Controller) renew(ctx context.Context, cancel context.CancelCauseFunc, row change.Row) {
 	tick := time.NewTicker(leaseTTL / 3)
 	defer tick.Stop()
 	for {
@@ -231,14 +232,14 @@ func (c *Controller) renew(ctx context.Context, cancel context.CancelCauseFunc, 
 // settle writes what came of a step that did not move its row: cancelled, to be tried
 // again, or failed for good. The machine's faults are tried again; a refusal is an answer.
 // A row that another holds by now, or that has come to its end, is left as it is.
-func (c *Controller) settle(ctx context.Context, step store.Change, because error) error {
-	var row, was store.Change
+func (c *Controller) settle(ctx context.Context, step change.Row, because error) error {
+	var row, was change.Row
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		var err error
 		if row, err = tx.Change(ctx, step.ID); err != nil {
 			return err
 		}
-		if was = row; row.Fence != step.Fence || State(row.State).Final() {
+		if was = row; row.Fence != step.Fence || change.State(row.State).Final() {
 			return nil
 		}
 		return c.answer(ctx, tx, &row, because)
@@ -246,7 +247,7 @@ func (c *Controller) settle(ctx context.Context, step store.Change, because erro
 	if err != nil || row.Fence != step.Fence {
 		return err
 	}
-	if State(was.State).Final() {
+	if change.State(was.State).Final() {
 		c.Log.Warn("a step failed after its change had ended", "change", row.ID, "state", row.State, "error", because)
 		return nil
 	}
@@ -255,7 +256,7 @@ func (c *Controller) settle(ctx context.Context, step store.Change, because erro
 		return nil
 	}
 	c.moved(row)
-	if State(row.State).Final() {
+	if change.State(row.State).Final() {
 		c.standDown(ctx, row)
 		c.tidy(c.lasting(), row)
 	}
@@ -263,7 +264,7 @@ func (c *Controller) settle(ctx context.Context, step store.Change, because erro
 }
 
 // answer moves a row by the error of its step, or makes it due again.
-func (c *Controller) answer(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
+func (c *Controller) answer(ctx context.Context, tx store.Tx, row *change.Row, because error) error {
 	if errors.Is(because, errCancelled) {
 		said := &withdrawn{by: audit.Host}
 		_ = errors.As(because, &said) // without: the request was found in the row
@@ -273,10 +274,10 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *store.Change,
 		}
 		because = err
 	}
-	switch State(row.State) {
-	case InTrial: // nothing but its end ends it
+	switch change.State(row.State) {
+	case change.InTrial: // nothing but its end ends it
 		return c.again(ctx, tx, row, because)
-	case RollbackFailed: // nor this, but a person's word, which whatever stands in the way is told with
+	case change.RollbackFailed: // nor this, but a person's word, which whatever stands in the way is told with
 		_, tried, err := tx.Trial(ctx, row.ID)
 		if err != nil {
 			return err
@@ -285,26 +286,26 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *store.Change,
 			because = stranded(row.ID, problem.Of(because).Text)
 		}
 		return c.again(ctx, tx, row, because)
-	case Landing:
+	case change.Landing:
 		return c.notLanded(ctx, tx, row, because)
 	}
 	if transient(because) && row.Attempts+1 < attemptsMax {
 		return c.again(ctx, tx, row, because)
 	}
-	if _, err := State(row.State).Next(Fail); err != nil { // a person's turn: what failed came after the move
+	if _, err := change.State(row.State).Next(change.Fail); err != nil { // a person's turn: what failed came after the move
 		c.Log.Warn("a step failed after its change had moved on", "change", row.ID, "state", row.State, "error", because)
 		return nil
 	}
-	return c.move(ctx, tx, row, Move{Event: Fail, By: audit.Host, Verb: "failed", Because: because})
+	return c.move(ctx, tx, row, Move{Event: change.Fail, By: audit.Host, Verb: "failed", Because: because})
 }
 
 // again leaves a row where it is and makes it due later.
-func (c *Controller) again(ctx context.Context, tx store.Tx, row *store.Change, because error) error {
+func (c *Controller) again(ctx context.Context, tx store.Tx, row *change.Row, because error) error {
 	wait := retryWait << min(row.Attempts, 6)
 	switch {
 	case waits(because): // that is no attempt
 		wait = retryWait
-	case State(row.State) == InTrial:
+	case change.State(row.State) == change.InTrial:
 		wait = min(wait, 4*retryWait)
 		fallthrough
 	default:
@@ -312,7 +313,7 @@ func (c *Controller) again(ctx context.Context, tx store.Tx, row *store.Change, 
 	}
 	p := problem.Of(because)
 	row.Reason = c.Secrets.Redact(p.Text)
-	if (State(row.State) == RollbackFailed || State(row.State) == Landing) && p.Next != "" {
+	if (change.State(row.State) == change.RollbackFailed || change.State(row.State) == change.Landing) && p.Next != "" {
 		row.Next = c.Secrets.Redact(p.Next)
 	}
 	row.Holder, row.Until, row.Due = "", time.Time{}, now().Add(wait)
@@ -320,7 +321,7 @@ func (c *Controller) again(ctx context.Context, tx store.Tx, row *store.Change, 
 }
 
 // mend takes up what could be neither finished nor taken back: a landing, or the way back of a trial.
-func (c *Controller) mend(ctx context.Context, row store.Change) error {
+func (c *Controller) mend(ctx context.Context, row change.Row) error {
 	tried := false
 	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
 		_, tried, err = tx.Trial(ctx, row.ID)

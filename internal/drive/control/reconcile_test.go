@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
@@ -30,11 +31,11 @@ func TestAChangeWalksToItsEndByItself(t *testing.T) {
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
 			t.Fatal(err)
 		}
-		d = h.is(c, chg, control.Finalized)
+		d = h.is(c, chg, change.Finalized)
 		if raw, err := os.ReadFile(filepath.Join(h.repo, "page.txt")); err != nil || string(raw) != "two\n" {
 			t.Errorf("the page is %q, %v", raw, err)
 		}
@@ -59,9 +60,9 @@ func TestAWorkerThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 		h.cage.play = hangs("half\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 		before := h.verbs(c, chg)
-		var stolen store.Change
+		var stolen change.Row
 		h.tx(func(ctx context.Context, tx store.Tx) error {
 			err := tx.ReleaseClaims(ctx, "another")
 			if err != nil {
@@ -81,7 +82,7 @@ func TestAWorkerThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 		if h.cage.alive() != 0 {
 			t.Error("its agent still runs")
 		}
-		d := h.is(c, chg, control.Working)
+		d := h.is(c, chg, change.Working)
 		if d.Change.Holder != "another" || d.Change.Fence != stolen.Fence || d.Change.Attempts != stolen.Attempts || !d.Change.Until.Equal(stolen.Until) {
 			t.Errorf("the row is %+v, the new holder has %+v", d.Change, stolen)
 		}
@@ -104,12 +105,12 @@ func TestALeaseIsRenewedForAsLongAsAnAgentWorks(t *testing.T) {
 		chg := h.ask(c)
 		for range 19 {
 			time.Sleep(30 * time.Second)
-			if d := h.is(c, chg, control.Working); !d.Change.Until.After(time.Now()) {
+			if d := h.is(c, chg, change.Working); !d.Change.Until.After(time.Now()) {
 				t.Fatalf("its lease ran out at %s", d.Change.Until)
 			}
 		}
 		time.Sleep(31 * time.Second)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		if n := len(h.cage.starts()); n != 1 {
 			t.Errorf("the agent was started %d times", n)
 		}
@@ -121,11 +122,11 @@ func TestACancelledAgentIsStoppedAndItsWorkKept(t *testing.T) {
 		h.cage.play = hangs("half\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
 			t.Fatal(err)
 		}
-		d := h.is(c, chg, control.Cancelled)
+		d := h.is(c, chg, change.Cancelled)
 		if h.cage.alive() != 0 {
 			t.Error("its agent still runs")
 		}
@@ -149,14 +150,14 @@ func TestAChangeCancelledAfterItsDaemonDiedKeepsWhatTheAgentDid(t *testing.T) {
 		h.cage.play = hangs("half\n")
 		c, end := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 		end()
 		waiting := control.New(h.parts) // it answers before it has taken over
 		if err := waiting.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
 			t.Fatal(err)
 		}
 		c, _ = h.daemon()
-		d := h.is(c, chg, control.Cancelled)
+		d := h.is(c, chg, change.Cancelled)
 		if n := len(h.cage.starts()); n != 1 {
 			t.Errorf("the agent was started %d times", n)
 		}
@@ -174,10 +175,10 @@ func TestASessionThatDiedWithItsDaemonHasAnEndAndAReason(t *testing.T) {
 		h.cage.play = hangs("half\n")
 		c, end := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 		end()
 		c, _ = h.daemon()
-		d := h.is(c, chg, control.Working)
+		d := h.is(c, chg, change.Working)
 		if len(d.Sessions) != 2 || d.Sessions[1].Ended != nil {
 			t.Fatalf("the sessions are %+v", d.Sessions)
 		}
@@ -198,14 +199,14 @@ func TestWhyAChangeIsPausedIsNotWhyItsCheckpointIsTaken(t *testing.T) {
 		h.cage.play = hangs("half\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 		if err := c.Pause(t.Context(), chg, h.by(), "let me look"); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
 			t.Fatal(err)
 		}
-		d := h.is(c, chg, control.Cancelled)
+		d := h.is(c, chg, change.Cancelled)
 		if p := problem.Of(c.Resume(t.Context(), chg, h.by())); p.Next != "sallyport resume "+string(d.Sessions[0].ID) {
 			t.Errorf("it is resumed with %q", p.Next)
 		}
@@ -233,13 +234,13 @@ func TestAPausedSessionThatDiedWithItsDaemonIsNotSaidToWork(t *testing.T) {
 		h.cage.play = hangs("half\n")
 		c, end := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 		if err := c.Pause(t.Context(), chg, h.by(), "let me look"); err != nil {
 			t.Fatal(err)
 		}
 		end()
 		c, _ = h.daemon()
-		d := h.is(c, chg, control.Paused)
+		d := h.is(c, chg, change.Paused)
 		if s := d.Sessions[0]; s.Ended == nil || s.Reason == "" || d.Change.Reason != "let me look" {
 			t.Errorf("the session is %+v, the change says %q", s, d.Change.Reason)
 		}
@@ -254,7 +255,7 @@ func TestWhatTheMachineIsToBlameForIsTriedAgainWithLongerAndLongerWaits(t *testi
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		for attempt := 1; attempt < 3; attempt++ {
-			d := h.is(c, chg, control.Working)
+			d := h.is(c, chg, change.Working)
 			if d.Change.Attempts != attempt || d.Change.Reason == "" {
 				t.Errorf("after attempt %d the row says %d: %q", attempt, d.Change.Attempts, d.Change.Reason)
 			}
@@ -263,7 +264,7 @@ func TestWhatTheMachineIsToBlameForIsTriedAgainWithLongerAndLongerWaits(t *testi
 			}
 			time.Sleep(time.Until(d.Change.Due))
 		}
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		if d.Change.Problem != string(problem.Unavailable) || d.Change.Next != "sallyport doctor" {
 			t.Errorf("it says %q: %q, next %q", d.Change.Problem, d.Change.Reason, d.Change.Next)
 		}
@@ -294,7 +295,7 @@ func TestAfterAPassingFaultTheAgentWorksOnACleanCopy(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(2 * time.Second)
-		if d := h.is(c, chg, control.AwaitingApproval); d.Change.Attempts != 0 || d.Change.Reason != "" || len(d.Checkpoints) != 2 {
+		if d := h.is(c, chg, change.AwaitingApproval); d.Change.Attempts != 0 || d.Change.Reason != "" || len(d.Checkpoints) != 2 {
 			t.Errorf("it says %q after %d attempts, with %d checkpoints", d.Change.Reason, d.Change.Attempts, len(d.Checkpoints))
 		}
 		for n := 1; n <= 2; n++ {
@@ -310,7 +311,7 @@ func TestARefusalIsAnAnswerAndNotTriedAgain(t *testing.T) {
 		h.cage.play = func(int, string, <-chan struct{}) int { return 7 }
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		if d.Change.Problem != string(problem.AgentFailed) || len(h.cage.starts()) != 1 {
 			t.Errorf("it says %q after %d starts", d.Change.Problem, len(h.cage.starts()))
 		}
@@ -332,14 +333,14 @@ func TestAnAgentThatIsInterruptedThreeTimesIsNotStartedAgain(t *testing.T) {
 		c, end := h.daemon()
 		chg := h.ask(c)
 		for range 3 {
-			if d := h.is(c, chg, control.Working); d.Change.Attempts != 0 {
+			if d := h.is(c, chg, change.Working); d.Change.Attempts != 0 {
 				t.Errorf("a daemon's end counts as a failed attempt: %d, %q", d.Change.Attempts, d.Change.Reason)
 			}
 			end()
 			c, end = h.daemon()
 			synctest.Wait()
 		}
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		if n := len(h.cage.starts()); n != 3 {
 			t.Errorf("the agent was started %d times, want 3", n)
 		}
@@ -375,7 +376,7 @@ func TestNoMoreAgentsWorkAtOnceThanTheHomeSays(t *testing.T) {
 		}
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
-		rows, err := c.List(t.Context(), store.Filter{States: []string{string(control.AwaitingApproval)}})
+		rows, err := c.List(t.Context(), change.Filter{States: []string{string(change.AwaitingApproval)}})
 		if err != nil || len(rows) != 5 {
 			t.Errorf("%d of 5 changes wait for a person, %v", len(rows), err)
 		}
@@ -393,7 +394,7 @@ func TestADeadDaemonsLeaseOnTheRepositoryIsNotWaitedFor(t *testing.T) {
 		if err := c.Cancel(t.Context(), first, h.by(), ""); err != nil {
 			t.Fatal(err)
 		}
-		d := h.is(c, first, control.Cancelled)
+		d := h.is(c, first, change.Cancelled)
 		h.tx(func(ctx context.Context, tx store.Tx) error { // as if it had died before it gave it back
 			_, _, err := tx.TakeLease(ctx, "repo:"+d.Change.Request.Project.CommonDir, string(first), time.Now(), time.Hour)
 			return err
@@ -402,7 +403,7 @@ func TestADeadDaemonsLeaseOnTheRepositoryIsNotWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, r.Change.ID, control.Finalized)
+		h.is(c, r.Change.ID, change.Finalized)
 	})
 }
 
@@ -411,7 +412,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		folder, err := os.Open(filepath.Join(h.repo, ".git"))
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +425,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		d = h.is(c, chg, control.AwaitingApproval)
+		d = h.is(c, chg, change.AwaitingApproval)
 		if want := fmt.Sprintf("process %d (", os.Getpid()); !strings.Contains(d.Change.Reason, want) || d.Change.Next == "" {
 			t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 		}
@@ -432,7 +433,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 	})
 }
 
@@ -442,7 +443,7 @@ func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
 		h.cage.play = writes("two\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		told := func() (words []string) {
 			notices, err := c.Watch(t.Context(), chg)
 			if err != nil {
@@ -465,11 +466,11 @@ func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
 		}
 		// What went on from where it rested is told from where it is.
 		chg = h.ask(c)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if got, want := told(), []string{"finalized"}; !slices.Equal(got, want) {
 			t.Errorf("after a rest: %q, want %q", got, want)
 		}

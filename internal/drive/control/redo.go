@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -31,28 +32,28 @@ func redoing(change id.Change) string { return "sallyport change redo " + string
 //
 // Errors: conflict if its agent has offered nothing, if it has landed, or if the branch stands where it was made and no check has failed;
 // refused, as for a new request, if the repository is not fit to be worked on.
-func (c *Controller) Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (row store.Change, err error) {
+func (c *Controller) Redo(ctx context.Context, changeID id.Change, by audit.Actor, keys credential.Keys) (row change.Row, err error) {
 	if err := c.Owner.MayDecide(by); err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
-	again, err := c.redoable(ctx, change)
+	again, err := c.redoable(ctx, changeID)
 	if err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	if row = again.row; again.agent {
-		if err := c.mayResume(ctx, change); err != nil {
-			return store.Change{}, err
+		if err := c.mayResume(ctx, changeID); err != nil {
+			return change.Row{}, err
 		}
-		if err := c.receive(change, row.Request, keys); err != nil {
-			return store.Change{}, err
+		if err := c.receive(changeID, row.Request, keys); err != nil {
+			return change.Row{}, err
 		}
 		defer func() {
 			if err != nil {
-				c.forgetEnded(ctx, change)
+				c.forgetEnded(ctx, changeID)
 			}
 		}()
-		if _, err := c.runnable(change, row.Request, redoing(change)); err != nil {
-			return store.Change{}, err
+		if _, err := c.runnable(changeID, row.Request, redoing(changeID)); err != nil {
+			return change.Row{}, err
 		}
 	}
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
@@ -67,7 +68,7 @@ func (c *Controller) Redo(ctx context.Context, change id.Change, by audit.Actor,
 
 // redo is what a change is made anew from.
 type redo struct {
-	row      store.Change
+	row      change.Row
 	proposal proposal.Proposal // that was offered last
 	last     session.Session
 	agent    bool // works again: something did not apply, or is wrong
@@ -77,23 +78,23 @@ type redo struct {
 }
 
 // redoable looks whether a change can be made anew, and computes what of it applies to its branch as it is now.
-func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, error) {
-	d, err := c.Show(ctx, change)
+func (c *Controller) redoable(ctx context.Context, changeID id.Change) (redo, error) {
+	d, err := c.Show(ctx, changeID)
 	if err != nil {
 		return redo{}, err
 	}
-	row, show := d.Change, "sallyport change show "+string(change)
-	switch state := State(row.State); {
+	row, show := d.Change, "sallyport change show "+string(changeID)
+	switch state := change.State(row.State); {
 	case row.Request.Kind != request.Edit:
-		return redo{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(change), "%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", change)
+		return redo{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(changeID), "%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", changeID)
 	case d.Trial != nil || d.Landing != nil && d.Landing.State != landing.Undone:
-		return redo{}, problem.Errorf(problem.Conflict, show, "%s has landed, or has begun to land, so it cannot be redone: it is %s", change, state)
-	case state != AwaitingApproval && (state == Finalized || !state.Final()):
-		return redo{}, problem.Errorf(problem.Conflict, show, "%s is %s: only a change that waits for approval, or ended without landing, can be redone", change, state)
+		return redo{}, problem.Errorf(problem.Conflict, show, "%s has landed, or has begun to land, so it cannot be redone: it is %s", changeID, state)
+	case state != change.AwaitingApproval && (state == change.Finalized || !state.Final()):
+		return redo{}, problem.Errorf(problem.Conflict, show, "%s is %s: only a change that waits for approval, or ended without landing, can be redone", changeID, state)
 	case len(d.Sessions) == 0:
 		return c.fromTheStart(ctx, row)
 	case d.Proposal == nil:
-		return redo{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID), "%s has no proposal that could be redone", change)
+		return redo{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID), "%s has no proposal that could be redone", changeID)
 	}
 	site, err := c.standsOn(ctx, row.Request)
 	if err != nil {
@@ -102,19 +103,19 @@ func (c *Controller) redoable(ctx context.Context, change id.Change) (redo, erro
 	r := redo{row: row, proposal: *d.Proposal, last: d.Sessions[len(d.Sessions)-1]}
 	r.agent = redFor(r.proposal, site.Head) || r.last.Exit == nil || r.last.Exit.Code != 0 || r.last.Exit.Limit != nil
 	if site.Head == r.proposal.Base && !r.agent {
-		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has not moved since %s was made: there is nothing to redo", row.Request.Branch, change)
+		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has not moved since %s was made: there is nothing to redo", row.Request.Branch, changeID)
 	}
 	if err := c.fitOnto(ctx, row, site.Head); err != nil {
 		return redo{}, err
 	}
 	if r.Reapplied, err = c.reapply(ctx, row, r.proposal, site.Head); err != nil {
-		return redo{}, fmt.Errorf("apply %s to %s as it is now: %w", change, row.Request.Branch, err)
+		return redo{}, fmt.Errorf("apply %s to %s as it is now: %w", changeID, row.Request.Branch, err)
 	}
 	if r.Writes == 0 && len(r.Not) == 0 {
-		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has all edits of %s already: there is nothing to redo", row.Request.Branch, change)
+		return redo{}, problem.Errorf(problem.Conflict, c.insteadOfRedo(row, r.last), "the branch %s has all edits of %s already: there is nothing to redo", row.Request.Branch, changeID)
 	}
 	if r.agent = r.agent || len(r.Not) > 0; r.agent {
-		r.anew, err = c.deaf(change, row.Request)
+		r.anew, err = c.deaf(changeID, row.Request)
 	}
 	return r, err
 }
@@ -126,15 +127,15 @@ func redFor(p proposal.Proposal, head git.OID) bool {
 }
 
 // insteadOfRedo is the way on of a change that need not be made anew.
-func (c *Controller) insteadOfRedo(row store.Change, last session.Session) string {
-	if State(row.State) == AwaitingApproval {
+func (c *Controller) insteadOfRedo(row change.Row, last session.Session) string {
+	if change.State(row.State) == change.AwaitingApproval {
 		return "sallyport approve " + string(row.ID)
 	}
 	return "sallyport resume " + string(last.ID)
 }
 
 // fitOnto refuses, by name, a commit that nothing can be worked on at.
-func (c *Controller) fitOnto(ctx context.Context, row store.Change, head git.OID) error {
+func (c *Controller) fitOnto(ctx context.Context, row change.Row, head git.OID) error {
 	if _, err := c.fit(ctx, row, head); err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (c *Controller) deaf(change id.Change, r request.Request) (bool, error) {
 }
 
 // beginRedo moves a change to be made anew.
-func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Change, r redo, by audit.Actor) error {
+func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *change.Row, r redo, by audit.Actor) error {
 	p, _, err := tx.Proposal(ctx, row.ID)
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *store.Chan
 	if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
 		return err
 	}
-	m := Move{Event: Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.Onto)}}
+	m := Move{Event: change.Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.Onto)}}
 	row.Base = string(r.Onto)
 	if !r.agent || r.unbegun {
 		row.From, row.Cancel = string(r.Commit), false
@@ -197,7 +198,7 @@ func (r redo) reason(branch string) string {
 }
 
 // reapply puts the edits of a proposal on another commit, in the host's repository.
-func (c *Controller) reapply(ctx context.Context, row store.Change, p proposal.Proposal, onto git.OID) (proposal.Reapplied, error) {
+func (c *Controller) reapply(ctx context.Context, row change.Row, p proposal.Proposal, onto git.OID) (proposal.Reapplied, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, onto)
 	if err != nil {
 		return proposal.Reapplied{}, err
@@ -210,7 +211,7 @@ func (c *Controller) reapply(ctx context.Context, row store.Change, p proposal.P
 }
 
 // superseded is the proposal of a change that is being made anew on another base; nil of any other.
-func (c *Controller) superseded(ctx context.Context, row store.Change) (*proposal.Proposal, error) {
+func (c *Controller) superseded(ctx context.Context, row change.Row) (*proposal.Proposal, error) {
 	p, err := c.proposal(ctx, row.ID)
 	if err != nil || p == nil || row.Base == "" || p.Base == git.OID(row.Base) {
 		return nil, err
@@ -220,7 +221,7 @@ func (c *Controller) superseded(ctx context.Context, row store.Change) (*proposa
 
 // prepareAgain gives a change that is made anew a workspace on its new base, with what it is to start from. What
 // stood on the old base is kept under its refs, and no checkpoint of it counts as the last valid one any more.
-func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
+func (c *Controller) prepareAgain(ctx context.Context, row change.Row) error {
 	base := git.OID(row.Base)
 	if err := c.Workspaces.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
 		return err
@@ -262,14 +263,14 @@ func (c *Controller) prepareAgain(ctx context.Context, row store.Change) error {
 			return fmt.Errorf("take a checkpoint of what applied: %w", err)
 		}
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.move(ctx, tx, row, Move{Event: change.Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
 
 // redoWords say to an agent what has become of its files; "" if nothing has.
-func (c *Controller) redoWords(ctx context.Context, row store.Change) (string, error) {
+func (c *Controller) redoWords(ctx context.Context, row change.Row) (string, error) {
 	p, err := c.superseded(ctx, row)
 	if err != nil {
 		return "", err
@@ -303,7 +304,7 @@ func redWords(p proposal.Proposal) string {
 
 // tellRedo says to a program that reads messages and keeps nothing what has become of its files. The function it returns waits
 // until that was said, or cannot be any more.
-func (c *Controller) tellRedo(ctx context.Context, row store.Change, last session.Session, run *session.Running) (wait func(), err error) {
+func (c *Controller) tellRedo(ctx context.Context, row change.Row, last session.Session, run *session.Running) (wait func(), err error) {
 	if last.Interrupted != session.Redone || run.Talk == nil || run.Program.Keeps {
 		return func() {}, nil
 	}

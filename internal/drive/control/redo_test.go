@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -66,12 +67,12 @@ func TestEditsThatStillFitAreOfferedAgainWithoutTheirAgent(t *testing.T) {
 		chg := h.ask(c)
 		h.commits("page.txt", pages("9", "ann"), "Mine")
 		h.yes(c, chg)
-		before := h.is(c, chg, control.AwaitingApproval)
+		before := h.is(c, chg, change.AwaitingApproval)
 		if before.Change.Next != "sallyport change redo "+string(chg) || !strings.Contains(before.Change.Reason, "page.txt") {
 			t.Errorf("after drift it says %q, next: %q", before.Change.Reason, before.Change.Next)
 		}
 		h.redo(c, chg)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if n := len(h.cage.starts()); n != 1 {
 			t.Errorf("its agent ran %d times", n)
 		}
@@ -82,7 +83,7 @@ func TestEditsThatStillFitAreOfferedAgainWithoutTheirAgent(t *testing.T) {
 			t.Error("the old card can still be approved")
 		}
 		h.yes(c, chg)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if got := read(t, h.repo, "page.txt"); got != pages("1", "agent", "9", "ann") {
 			t.Errorf("what landed is\n%s", got)
 		}
@@ -96,7 +97,7 @@ func TestEditsThatStillFitAreOfferedAgainWithoutTheirAgent(t *testing.T) {
 func (h *home) collides(c *control.Controller) id.Change {
 	h.t.Helper()
 	chg := h.askWithCheck(c, request.Later)
-	h.is(c, chg, control.AwaitingApproval)
+	h.is(c, chg, change.AwaitingApproval)
 	h.commits("page.txt", pages("5", "ann"), "Mine")
 	return chg
 }
@@ -130,7 +131,7 @@ func TestAnAgentIsToldWhatDidNotApplyAndGoesOnAsWhoItWas(t *testing.T) {
 		chg := h.collides(c)
 		first := h.show(c, chg)
 		h.redo(c, chg)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if len(d.Sessions) != 1 || d.Sessions[0].ID != first.Sessions[0].ID || d.Sessions[0].Attempt != 2 {
 			t.Errorf("its sessions are %+v", d.Sessions)
 		}
@@ -144,7 +145,7 @@ func TestAnAgentIsToldWhatDidNotApplyAndGoesOnAsWhoItWas(t *testing.T) {
 			t.Errorf("going back to a checkpoint of the old base: %v", err)
 		}
 		h.yes(c, chg)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if got := read(t, h.repo, "page.txt"); got != pages("1", "agent", "5", "ann and agent") {
 			t.Errorf("what landed is\n%s", got)
 		}
@@ -160,10 +161,10 @@ func TestWhatIsToLandOnANewBranchIsDoneAgainWhereItWasBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, r.Change.ID, control.AwaitingApproval)
+		h.is(c, r.Change.ID, change.AwaitingApproval)
 		h.commits("theirs", "x\n", "Theirs")
 		h.redo(c, r.Change.ID)
-		d := h.is(c, r.Change.ID, control.AwaitingApproval)
+		d := h.is(c, r.Change.ID, change.AwaitingApproval)
 		if main := h.git("rev-parse", "main"); d.Change.Base != main {
 			t.Errorf("it stands on %s, and main is %s", d.Change.Base, main)
 		}
@@ -181,11 +182,11 @@ func TestAProgramThatCannotBeToldBeginsAnewOnTheBranchAsItIs(t *testing.T) {
 		}, func(string) int { return 0 })
 		c, _ := h.daemon()
 		chg := h.askWithCheck(c, request.Later)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		h.commits("page.txt", pages("5", "15"), "Mine")
 		h.redo(c, chg)
 		h.yes(c, chg)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if got := read(t, h.repo, "page.txt"); got != pages("5", "1five")+"agent\n" {
 			t.Errorf("what landed is\n%s", got)
 		}
@@ -209,11 +210,11 @@ func TestAProgramThatBeginsAnewGoesBackToItsNewBaseAndNotToItsOldWork(t *testing
 		})
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		h.commits("page.txt", pages("5", "ann"), "Mine")
 		h.redo(c, chg)
 		time.Sleep(3 * time.Minute)
-		if d := h.is(c, chg, control.AwaitingApproval); !slices.Contains(statuses(d), "interval invalid") {
+		if d := h.is(c, chg, change.AwaitingApproval); !slices.Contains(statuses(d), "interval invalid") {
 			t.Errorf("its checkpoints are %q", statuses(d))
 		}
 	})
@@ -241,10 +242,10 @@ func TestAnAgentIsToldWhichCheckFailedOnWhatWouldLand(t *testing.T) {
 		chg := h.askWithCheck(c, request.Later)
 		h.commits("a", "x\n", "Mine")
 		h.yes(c, chg)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		h.redo(c, chg)
 		h.yes(c, chg)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if files := h.git("ls-files"); files != "a\nc\npage.txt" {
 			t.Errorf("the branch has %q", files)
 		}
@@ -275,7 +276,7 @@ func TestAnAgentThatKeepsWhatItKnowsIsToldWithItsTask(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.collides(c)
 		h.redo(c, chg)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		if k.told == nil || !strings.Contains(k.told.Files, "page.txt") || !strings.Contains(k.told.Why, "has moved") {
 			t.Errorf("it was told %+v", k.told)
 		}
@@ -333,24 +334,24 @@ func TestASessionThatIsResumedAfterARedoKeepsWhatTheBranchHasGot(t *testing.T) {
 		}
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		h.commits("theirs", "x\n", "Theirs")
 		h.commits("page.txt", pages("5", "ann"), "Mine")
 		h.redo(c, chg)
-		d := h.is(c, chg, control.Working)
+		d := h.is(c, chg, change.Working)
 		if all, err := c.Approvals(t.Context(), true); err != nil || len(all) > 0 {
 			t.Errorf("what was asked before is still asked: %+v, %v", all, err)
 		}
 		if err := c.Cancel(t.Context(), chg, h.by(), ""); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Cancelled)
+		h.is(c, chg, change.Cancelled)
 		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		h.yes(c, chg)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if got := read(t, h.repo, "page.txt"); got != pages("5", "ann") {
 			t.Errorf("what landed is\n%s", got)
 		}
@@ -397,13 +398,13 @@ func TestEachKindOfEditAppliesOrIsNamed(t *testing.T) {
 		h.cage.hear = func(line string, _ io.Writer) { heard <- line }
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.AwaitingApproval)
+		h.is(c, chg, change.AwaitingApproval)
 		edit(h.repo, "ann")
 		h.git("rm", "-q", "gone")
 		h.git("add", "-A")
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "All of it")
 		h.redo(c, chg)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		line := <-told
 		for _, want := range []string{"both: both sides changed the same lines", "bin: both sides changed it, and it cannot be merged", "big: both sides changed it, and it is too large",
 			"gone: you changed it, and it was deleted", "deleted: you deleted it, and it was changed", "file/inner: a file is there"} {

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/credential"
@@ -75,12 +76,12 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 }
 
 // add gives an accepted request its row.
-func (c *Controller) add(ctx context.Context, change id.Change, r request.Request) (store.Change, error) {
+func (c *Controller) add(ctx context.Context, changeID id.Change, r request.Request) (change.Row, error) {
 	if err := c.secretsIn(ctx, r); err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
-	row := store.Change{ID: change, State: string(Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
-	c.feed.keep(row.ID)
+	row := change.Row{ID: changeID, State: string(change.Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
+	c.feed.Keep(row.ID)
 	var refused error
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if r.Kind == request.Revert {
@@ -104,10 +105,10 @@ func (c *Controller) add(ctx context.Context, change id.Change, r request.Reques
 		})
 	})
 	if refused != nil {
-		return store.Change{}, refused
+		return change.Row{}, refused
 	}
 	if err != nil {
-		return store.Change{}, fmt.Errorf("store the request: %w", err)
+		return change.Row{}, fmt.Errorf("store the request: %w", err)
 	}
 	c.moved(row)
 	return row, nil
@@ -192,7 +193,7 @@ func (c *Controller) possible(ctx context.Context, r request.Request) error {
 	if _, err := c.Workspaces.Repository(ctx, r.Project, r.Head); err != nil {
 		return err
 	}
-	_, err = c.environment(ctx, store.Change{Request: r}, judging, Way{}, false)
+	_, err = c.environment(ctx, change.Row{Request: r}, judging, Way{}, false)
 	if problem.KindOf(err) == problem.NotFound {
 		return problem.Errorf(problem.Usage, "", "%w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/store"
 )
@@ -111,10 +112,10 @@ func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to gi
 	if len(done.Reverted) == 0 {
 		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID), "no file of %s was restored: the named files are as in the last valid checkpoint already", s.row.ID)
 	}
-	if err := s.amend(ctx, m, "restored files", func(*store.Change) {}); err != nil {
+	if err := s.amend(ctx, m, "restored files", func(*change.Row) {}); err != nil {
 		return done, err
 	}
-	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("%s restored %d of %d changed files from the last valid checkpoint (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
+	s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("%s restored %d of %d changed files from the last valid checkpoint (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
 	return done, nil
 }
 
@@ -144,13 +145,13 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	if s := c.watching(cp.Change); s != nil {
 		return s.restoreTo(ctx, cp, by)
 	}
-	switch State(row.State) {
-	case AwaitingApproval:
+	switch change.State(row.State) {
+	case change.AwaitingApproval:
 		return cp, c.offerAgain(ctx, row, cp, by)
-	case Paused, Blocked:
-		row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+	case change.Paused, change.Blocked:
+		row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 			row.From, row.Chosen, row.Rollbacks = string(cp.Commit), cp.ID, row.Rollbacks+1
-			return c.move(ctx, tx, row, Move{Event: Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "the agent starts again from " + string(cp.ID)})
+			return c.move(ctx, tx, row, Move{Event: change.Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "the agent starts again from " + string(cp.ID)})
 		})
 		return cp, err
 	}
@@ -168,7 +169,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 				return err
 			}
 			m := Move{By: by, Subject: string(to.ID), Digests: map[string]string{"commit": string(to.Commit), "tree": string(to.Tree)}}
-			if err := s.amend(ctx, m, "restored", func(row *store.Change) {
+			if err := s.amend(ctx, m, "restored", func(row *change.Row) {
 				row.Chosen, row.Rollbacks = to.ID, row.Rollbacks+1
 			}); err != nil {
 				return err
@@ -184,7 +185,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 				return fmt.Errorf("the tree of %s is %.12s after it was restored to %s, which is %.12s", s.row.ID, left.Checkpoint.Tree, to.ID, to.Tree)
 			}
 			s.failed, taken = 0, left.Checkpoint
-			s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: by.Name + " restored all files from " + string(to.ID)})
+			s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: by.Name + " restored all files from " + string(to.ID)})
 			return nil
 		})
 	})
@@ -193,7 +194,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 
 // offerAgain asks the person about an earlier checkpoint in the place of the present proposal; what
 // was asked before is void (SECURITY rule 3).
-func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkpoint.Checkpoint, by audit.Actor) error {
+func (c *Controller) offerAgain(ctx context.Context, row change.Row, cp checkpoint.Checkpoint, by audit.Actor) error {
 	if cp.Status != checkpoint.Valid {
 		return problem.Errorf(problem.Refused, "sallyport checkpoint show "+string(cp.ID), "%s is %s; only a valid checkpoint can be offered", cp.ID, cp.Status)
 	}
@@ -219,7 +220,7 @@ func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkp
 	if err != nil {
 		return err
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
 			return err
 		}
@@ -227,7 +228,7 @@ func (c *Controller) offerAgain(ctx context.Context, row store.Change, cp checkp
 		if err := c.append(ctx, tx, row, Move{By: by, Subject: string(cp.ID), Digests: map[string]string{"commit": string(cp.Commit), "tree": string(cp.Tree)}}, "restored", now()); err != nil {
 			return err
 		}
-		return c.open(ctx, tx, row, p, Asked)
+		return c.open(ctx, tx, row, p, change.Asked)
 	})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/credential"
@@ -15,9 +16,9 @@ import (
 
 // ResumeSession lets the agent of a session go on: at once if it stands, else in a new run with
 // its identity and its transcript, on its last tree.
-func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by audit.Actor, keys credential.Keys) (row store.Change, err error) {
+func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by audit.Actor, keys credential.Keys) (row change.Row, err error) {
 	if err := c.Owner.MayDecide(by); err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	var s session.Session
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
@@ -28,16 +29,16 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		return err
 	})
 	if err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	if _, err := session.ReadMetadata(c.sessionDir(s.ID)); err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	if err := c.mayResume(ctx, row.ID); err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	if err := c.receive(row.ID, row.Request, keys); err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	defer func() {
 		if err != nil {
@@ -46,7 +47,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	}()
 	if c.watching(row.ID) != nil {
 		if err := c.Resume(ctx, row.ID, by); err != nil {
-			return store.Change{}, err
+			return change.Row{}, err
 		}
 		return c.row(ctx, row.ID)
 	}
@@ -55,7 +56,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 			_, err = c.runnable(row.ID, row.Request, "sallyport resume "+string(identity))
 		}
 		if err != nil {
-			return store.Change{}, err
+			return change.Row{}, err
 		}
 	}
 	from, err := c.lastTree(ctx, row)
@@ -63,7 +64,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		_, err = c.holding(ctx, row, git.OID(from))
 	}
 	if err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		if row, err = tx.Change(ctx, s.Change); err != nil {
@@ -87,24 +88,24 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 }
 
 // takesUp is the event that brings a change back to work. Errors: conflict, saying why it cannot.
-func takesUp(row store.Change) (Event, error) {
+func takesUp(row change.Row) (change.Event, error) {
 	show := "sallyport change show " + string(row.ID)
 	if row.Request.Kind != request.Edit || row.Base == "" {
 		return "", problem.Errorf(problem.Conflict, show, "%s has no agent to resume", row.ID)
 	}
-	switch State(row.State) {
-	case Paused, Blocked:
-		return Resume, nil
-	case Failed, Cancelled, Rejected:
-		return Again, nil
-	case AwaitingApproval:
+	switch change.State(row.State) {
+	case change.Paused, change.Blocked:
+		return change.Resume, nil
+	case change.Failed, change.Cancelled, change.Rejected:
+		return change.Again, nil
+	case change.AwaitingApproval:
 		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer: refuse it, then resume it", row.ID)
 	}
 	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State)
 }
 
 // takeUp moves a change back to work with a session that goes on from a tree, and why.
-func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change, s session.Session, why session.Interruption, from string, m Move) error {
+func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m Move) error {
 	all, err := tx.Sessions(ctx, row.ID)
 	if err != nil {
 		return err
@@ -121,9 +122,9 @@ func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *store.Change,
 }
 
 // onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.
-func (c *Controller) onward(ctx context.Context, tx store.Tx, row store.Change) (string, error) {
-	switch State(row.State) {
-	case Failed, Cancelled, Rejected:
+func (c *Controller) onward(ctx context.Context, tx store.Tx, row change.Row) (string, error) {
+	switch change.State(row.State) {
+	case change.Failed, change.Cancelled, change.Rejected:
 		all, err := tx.Sessions(ctx, row.ID)
 		if err != nil {
 			return "", err
@@ -141,7 +142,7 @@ func (c *Controller) onward(ctx context.Context, tx store.Tx, row store.Change) 
 }
 
 // lastTree is the commit of a change's last checkpoint on its base; without one what it was to start from, "" for the base.
-func (c *Controller) lastTree(ctx context.Context, row store.Change) (string, error) {
+func (c *Controller) lastTree(ctx context.Context, row change.Row) (string, error) {
 	all, err := c.Checkpoints(ctx, row.ID)
 	if err != nil {
 		return "", err

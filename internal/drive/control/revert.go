@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
@@ -18,48 +19,48 @@ import (
 
 // Rollback asks for the undoing of a finalized change: a new change of kind revert, made
 // without an agent, with the same card and the same way to land.
-func (c *Controller) Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (store.Change, error) {
+func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
 	if err := c.Owner.MayDecide(by); err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
-	row, err := c.row(ctx, change)
+	row, err := c.row(ctx, changeID)
 	if err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
-	landed, ok, err := c.landing(ctx, change)
+	landed, ok, err := c.landing(ctx, changeID)
 	if err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	switch {
-	case State(row.State) == InTrial:
-		return c.rollBackTrial(ctx, change, by, reason)
-	case State(row.State) == RolledBack && row.RevertedBy == "":
-		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s was rolled back already: %s", change, row.Reason)
-	case State(row.State) == RolledBack:
-		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", change, row.RevertedBy)
-	case State(row.State) != Finalized:
-		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s is %s: only a change that has landed can be rolled back", change, row.State)
+	case change.State(row.State) == change.InTrial:
+		return c.rollBackTrial(ctx, changeID, by, reason)
+	case change.State(row.State) == change.RolledBack && row.RevertedBy == "":
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s was rolled back already: %s", changeID, row.Reason)
+	case change.State(row.State) == change.RolledBack:
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", changeID, row.RevertedBy)
+	case change.State(row.State) != change.Finalized:
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: only a change that has landed can be rolled back", changeID, row.State)
 	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
-		return store.Change{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s landed nothing: there is nothing to roll back", change)
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s landed nothing: there is nothing to roll back", changeID)
 	}
 	if reason = firstLine(reason); reason == "" {
 		reason = "asked for by " + by.Name
 	}
 	r := request.Request{
-		Kind: request.Revert, By: by, At: now(), Text: "Roll back " + string(change) + ": " + firstLine(row.Request.Text),
+		Kind: request.Revert, By: by, At: now(), Text: "Roll back " + string(changeID) + ": " + firstLine(row.Request.Text),
 		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
-		Approve: approve, Reverts: change, Reason: reason, Home: row.Request.Home,
+		Approve: approve, Reverts: changeID, Reason: reason, Home: row.Request.Home,
 	}
 	site, err := c.Lander.Inspect(ctx, r.Project, r.Branch)
 	if err != nil {
-		return store.Change{}, err
+		return change.Row{}, err
 	}
 	r.Head, r.CheckedOut = site.Head, site.CheckedOut
 	return c.add(ctx, id.NewChange(), r)
 }
 
 // computeRevert makes the tree that has the touched paths as they were before, on today's head.
-func (c *Controller) computeRevert(ctx context.Context, row store.Change) error {
+func (c *Controller) computeRevert(ctx context.Context, row change.Row) error {
 	r := row.Request
 	landed, ok, err := c.landing(ctx, r.Reverts)
 	if err != nil || !ok {
@@ -90,8 +91,8 @@ func (c *Controller) computeRevert(ctx context.Context, row store.Change) error 
 		return err
 	}
 	row.Base = string(r.Head)
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
-		return c.move(ctx, tx, row, Move{Event: Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.move(ctx, tx, row, Move{Event: change.Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
@@ -141,7 +142,7 @@ const pathsAsked = 100
 // landedAs returns the change that made a commit of a project; "" if none that is known did.
 func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID) (made id.Change, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		rows, err := tx.Changes(ctx, store.Filter{Top: p.Top, States: []string{string(Finalized), string(InTrial)}, Limit: landedAsked})
+		rows, err := tx.Changes(ctx, change.Filter{Top: p.Top, States: []string{string(change.Finalized), string(change.InTrial)}, Limit: landedAsked})
 		if err != nil {
 			return err
 		}
@@ -164,7 +165,7 @@ func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID
 const landedAsked = 1000
 
 // offerRevert finds the tree that computeRevert made.
-func (c *Controller) offerRevert(ctx context.Context, row store.Change, o *offer) (err error) {
+func (c *Controller) offerRevert(ctx context.Context, row change.Row, o *offer) (err error) {
 	ref := checkpoint.Ref(row.ID, 1)
 	if o.commit, err = o.host.Resolve(ctx, ref); err == nil && o.commit == "" {
 		err = fmt.Errorf("%s is gone from %s", ref, o.host.Path)
@@ -179,7 +180,7 @@ func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) 
 		return err
 	}
 	first := open[0]
-	if State(first.State) == AwaitingApproval {
+	if change.State(first.State) == change.AwaitingApproval {
 		return problem.Errorf(problem.Conflict, "sallyport approve "+string(first.ID),
 			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s", r.Reverts, first.ID, first.ID)
 	}
@@ -187,14 +188,8 @@ func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) 
 }
 
 // rollbacks are the open rollbacks of what r rolls back.
-func rollbacks(ctx context.Context, tx store.Tx, r request.Request) (open []store.Change, err error) {
-	var states []string
-	for state := range moves {
-		if !state.Final() {
-			states = append(states, string(state))
-		}
-	}
-	all, err := tx.Changes(ctx, store.Filter{Top: r.Project.Top, States: states, Limit: openMax})
+func rollbacks(ctx context.Context, tx store.Tx, r request.Request) (open []change.Row, err error) {
+	all, err := tx.Changes(ctx, change.Filter{Top: r.Project.Top, States: change.Open(), Limit: openMax})
 	for _, row := range all {
 		if row.Request.Kind == request.Revert && row.Request.Reverts == r.Reverts {
 			open = append(open, row)
@@ -204,19 +199,19 @@ func rollbacks(ctx context.Context, tx store.Tx, r request.Request) (open []stor
 }
 
 // needed ends a rollback of what was rolled back otherwise meanwhile.
-func (c *Controller) needed(ctx context.Context, row store.Change) error {
+func (c *Controller) needed(ctx context.Context, row change.Row) error {
 	if row.Request.Kind != request.Revert {
 		return nil
 	}
 	undone, err := c.row(ctx, row.Request.Reverts)
-	if err != nil || State(undone.State) != RolledBack {
+	if err != nil || change.State(undone.State) != change.RolledBack {
 		return err
 	}
 	return overtakenBy(undone)
 }
 
 // overtakenBy is why a rollback of undone has nothing left to do.
-func overtakenBy(undone store.Change) *withdrawn {
+func overtakenBy(undone change.Row) *withdrawn {
 	w := &withdrawn{by: audit.Host, reason: fmt.Sprintf("%s was rolled back already", undone.ID), next: "sallyport change show " + string(undone.ID)}
 	if undone.RevertedBy != "" {
 		w.reason, w.next = fmt.Sprintf("%s was rolled back already, by %s", undone.ID, undone.RevertedBy), "sallyport change show "+string(undone.RevertedBy)
@@ -226,7 +221,7 @@ func overtakenBy(undone store.Change) *withdrawn {
 
 // markReverted tells the change that was undone, in the transaction that closes the undoing. If another undoing
 // was first, that one stays the one that did it.
-func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *store.Change, l landing.Landing) error {
+func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *change.Row, l landing.Landing) error {
 	if by.Request.Kind != request.Revert {
 		return nil
 	}
@@ -234,25 +229,25 @@ func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *store.Ch
 	if err != nil {
 		return err
 	}
-	if State(undone.State) == RolledBack {
+	if change.State(undone.State) == change.RolledBack {
 		by.Reason = strings.TrimPrefix(by.Reason+"; "+overtakenBy(undone).reason, "; ")
 		return tx.MoveChange(ctx, by.State, *by)
 	}
 	undone.RevertedBy = by.ID
 	return c.move(ctx, tx, &undone, Move{
-		Event: Reverted, By: audit.Host, Verb: "rolled back", Subject: string(by.ID), Reason: by.Request.Reason,
+		Event: change.Reverted, By: audit.Host, Verb: "rolled back", Subject: string(by.ID), Reason: by.Request.Reason,
 		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)},
 	})
 }
 
 // overtake ends the other open rollbacks of what a rollback has undone. One that a step holds ends with that step; one
 // that has landed itself, and whose old version is to answer yet, goes on.
-func (c *Controller) overtake(ctx context.Context, by store.Change) error {
-	var ended []store.Change
+func (c *Controller) overtake(ctx context.Context, by change.Row) error {
+	var ended []change.Row
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		ended = nil
 		undone, err := tx.Change(ctx, by.Request.Reverts)
-		if err != nil || State(undone.State) != RolledBack {
+		if err != nil || change.State(undone.State) != change.RolledBack {
 			return err
 		}
 		open, err := rollbacks(ctx, tx, by.Request)
@@ -260,10 +255,10 @@ func (c *Controller) overtake(ctx context.Context, by store.Change) error {
 			return err
 		}
 		for _, row := range open {
-			if event, err := c.withdrawal(ctx, tx, row); err != nil || event != Cancel || row.Holder != "" {
+			if event, err := c.withdrawal(ctx, tx, row); err != nil || event != change.Cancel || row.Holder != "" {
 				continue
 			}
-			if err := c.withdraw(ctx, tx, &row, Cancel, *overtakenBy(undone)); err != nil {
+			if err := c.withdraw(ctx, tx, &row, change.Cancel, *overtakenBy(undone)); err != nil {
 				return err
 			}
 			ended = append(ended, row)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 )
 
@@ -20,12 +20,12 @@ func TestARollbackThatWouldLoseALaterCommitNamesItAndWhatGoesBackFirst(t *testin
 		commit := h.git("rev-parse", "main")
 
 		held := h.undo(c, first, request.Yes)
-		d := h.is(c, held, control.Failed)
+		d := h.is(c, held, change.Failed)
 		if says := d.Change.Reason; !strings.Contains(says, "roll back "+string(second)+" (commit "+commit[:12]+") first") || d.Change.Next != "sallyport rollback "+string(second) {
 			t.Errorf("it says %q, next %q", says, d.Change.Next)
 		}
-		h.is(c, h.undo(c, second, request.Yes), control.Finalized)
-		h.is(c, h.undo(c, first, request.Yes), control.Finalized)
+		h.is(c, h.undo(c, second, request.Yes), change.Finalized)
+		h.is(c, h.undo(c, first, request.Yes), change.Finalized)
 	})
 }
 
@@ -37,7 +37,7 @@ func TestARollbackThatWouldLoseAPersonsCommitShowsIt(t *testing.T) {
 		h.yes(c, first)
 		h.commits("page.txt", "mine\n", "mine")
 		commit := h.git("rev-parse", "main")
-		d := h.is(c, h.undo(c, first, request.Yes), control.Failed)
+		d := h.is(c, h.undo(c, first, request.Yes), change.Failed)
 		if says := d.Change.Reason; !strings.Contains(says, "roll back commit "+commit[:12]+" first") || !strings.HasSuffix(d.Change.Next, " show "+commit) {
 			t.Errorf("it says %q, next %q", says, d.Change.Next)
 		}

@@ -9,18 +9,18 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/store"
 )
 
 // reportEvery is how often a watched change tells how far it is.
 const reportEvery = time.Second
 
 // running is one session of a change, ready to run; its way out is open.
-func (c *Controller) running(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, mode session.Supervision, err error) {
+func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, mode session.Supervision, err error) {
 	r := row.Request
 	e, err := c.equip(row.ID, r)
 	if err != nil {
@@ -88,13 +88,13 @@ func supervision(r request.Request, judging Judging) session.Supervision {
 }
 
 // mode reads how a change is watched.
-func (c *Controller) mode(ctx context.Context, row store.Change) (session.Supervision, error) {
+func (c *Controller) mode(ctx context.Context, row change.Row) (session.Supervision, error) {
 	_, judging, err := c.grounds(ctx, row)
 	return supervision(row.Request, judging), err
 }
 
 // workdir is the person's folder as seen inside; the top if the base has no such folder.
-func workdir(ctx context.Context, host git.Dir, row store.Change) (string, error) {
+func workdir(ctx context.Context, host git.Dir, row change.Row) (string, error) {
 	if row.Request.Workdir == "" {
 		return sandbox.Mountpoint, nil
 	}
@@ -112,12 +112,12 @@ func (c *Controller) sessionDir(s id.Session) string {
 
 // report tells who watches what a running session prints and how many paths it has changed so
 // far. Counting looks at names alone, so it needs no freeze. The function it returns ends it.
-func (c *Controller) report(ctx context.Context, change id.Change, ws workspace.Workspace, run *session.Running) (stop func()) {
+func (c *Controller) report(ctx context.Context, changeID id.Change, ws workspace.Workspace, run *session.Running) (stop func()) {
 	var printed atomic.Int64
 	run.Output = func(l session.Line) {
 		printed.Add(int64(len(l.Text)) + 1)
-		if c.feed.watched(change) && !(run.Program.Turns && l.ForHost()) {
-			c.feed.publish(Notice{Change: change, At: l.At, Kind: "output", Text: l.Text})
+		if c.feed.Watched(changeID) && !(run.Program.Turns && l.ForHost()) {
+			c.feed.Publish(change.Notice{Change: changeID, At: l.At, Kind: "output", Text: l.Text})
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -133,14 +133,14 @@ func (c *Controller) report(ctx context.Context, change id.Change, ws workspace.
 				return
 			case <-tick.C:
 			}
-			if !c.feed.watched(change) {
+			if !c.feed.Watched(changeID) {
 				continue
 			}
-			p := &Progress{Since: began, OutputBytes: printed.Load()}
+			p := &change.Progress{Since: began, OutputBytes: printed.Load()}
 			if diff, err := c.Workspaces.Walk(ctx, ws); err == nil {
 				p.FilesChanged = len(diff.Changes)
 			}
-			c.feed.publish(Notice{Change: change, At: now(), Kind: "progress", Progress: p})
+			c.feed.Publish(change.Notice{Change: changeID, At: now(), Kind: "progress", Progress: p})
 		}
 	}()
 	return func() {

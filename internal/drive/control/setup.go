@@ -7,15 +7,16 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/store"
 )
 
 // setupFailed says that a command of a setup did not succeed.
@@ -47,14 +48,14 @@ func lastLines(text string, n int) string {
 }
 
 // setups are the setup commands of a change, the repository's own first.
-func setups(row store.Change, j Judging) []string { return slices.Concat(j.Setup, row.Request.Setup) }
+func setups(row change.Row, j Judging) []string { return slices.Concat(j.Setup, row.Request.Setup) }
 
 // setUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
 // all bases that depend on the same. On a tree that nobody has approved it runs for that tree alone: what an agent proposes to
 // depend on is there for its own checks, and for nobody else.
 //
 // Errors: *setupFailed.
-func (c *Controller) setUp(ctx context.Context, row store.Change, j Judging, commit git.OID) (s workspace.Stock, release func(), err error) {
+func (c *Controller) setUp(ctx context.Context, row change.Row, j Judging, commit git.OID) (s workspace.Stock, release func(), err error) {
 	commands := setups(row, j)
 	if len(commands) == 0 {
 		return workspace.Stock{}, func() {}, nil
@@ -101,7 +102,7 @@ func (c *Controller) setUp(ctx context.Context, row store.Change, j Judging, com
 }
 
 // setUpOn returns a stock, which the setup makes on a commit if it is not there.
-func (c *Controller) setUpOn(ctx context.Context, row store.Change, j Judging, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
+func (c *Controller) setUpOn(ctx context.Context, row change.Row, j Judging, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
 	if s, release, err := c.Workspaces.Stock(name); err != nil || !s.None() {
 		return s, release, err
 	}
@@ -122,14 +123,14 @@ func (c *Controller) setUpOn(ctx context.Context, row store.Change, j Judging, n
 }
 
 // runSetup runs the commands, one after the other, on a throw-away workspace, from which room takes what they leave.
-func (c *Controller) runSetup(ctx context.Context, row store.Change, j Judging, room workspace.Room, on git.OID) error {
+func (c *Controller) runSetup(ctx context.Context, row change.Row, j Judging, room workspace.Room, on git.OID) error {
 	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), on)
 	if err != nil {
 		return err
 	}
 	defer c.discard(ctx, shown)
 	for _, command := range setups(row, j) {
-		c.feed.publish(Notice{Change: row.ID, At: now(), Kind: "setup", Text: command})
+		c.feed.Publish(change.Notice{Change: row.ID, At: now(), Kind: "setup", Text: command})
 		name := id.NewSession("setup")
 		own := slices.Contains(row.Request.Setup, command)
 		way, err := c.wayOut(ctx, row, Outgoing{Session: name, Setup: true, Fetch: own})
@@ -151,7 +152,7 @@ func (c *Controller) runSetup(ctx context.Context, row store.Change, j Judging, 
 }
 
 // setupAgain says of a failed setup how a person goes on once it is mended.
-func (c *Controller) setupAgain(ctx context.Context, row store.Change, own bool, failed *setupFailed) error {
+func (c *Controller) setupAgain(ctx context.Context, row change.Row, own bool, failed *setupFailed) error {
 	begun, err := c.sessions(ctx, row.ID)
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func lost(n workspace.StockNote) string {
 	}
 	const named = 5
 	shown := n.LeftOut[:min(len(n.LeftOut), named)]
-	text := fmt.Sprintf("the setup %q wrote %s not ignored by git; agent and checks do not find what it wrote there: %s", n.Commands, counted(n.Lost, "path"), strings.Join(shown, ", "))
+	text := fmt.Sprintf("the setup %q wrote %s not ignored by git; agent and checks do not find what it wrote there: %s", n.Commands, paths(n.Lost), strings.Join(shown, ", "))
 	if more := n.Lost - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -188,7 +189,7 @@ func lost(n workspace.StockNote) string {
 }
 
 // lostBy is lost of the setup that a change's workspace shows.
-func (c *Controller) lostBy(ctx context.Context, row store.Change) ([]string, error) {
+func (c *Controller) lostBy(ctx context.Context, row change.Row) ([]string, error) {
 	w, err := c.Workspaces.Open(ctx, c.spec(row))
 	if problem.KindOf(err) == problem.NotFound { // of a revert, or it has been removed
 		return nil, nil
@@ -259,4 +260,11 @@ func dependencies(ctx context.Context, host git.Dir, commit git.OID, commands []
 // fsPath reports whether a word may be a path in a tree.
 func fsPath(p string) bool {
 	return p != "." && !path.IsAbs(p) && !strings.HasPrefix(p, "../") && p != ".." && !strings.HasPrefix(p, "-")
+}
+
+func paths(n int) string {
+	if n == 1 {
+		return "1 path"
+	}
+	return strconv.Itoa(n) + " paths"
 }

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/store"
@@ -22,20 +23,20 @@ var shellArgv = []string{"/bin/bash", "--noprofile", "--norc", "-i"}
 // While an agent works it stands beside the agent, in the same sandbox. At any other
 // time it gets a sandbox of the same kind on a throw-away copy of what the change holds,
 // because what was checked, shown or landed does not change any more.
-func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor, t Terminal) (int, error) {
+func (c *Controller) Shell(ctx context.Context, changeID id.Change, by audit.Actor, t Terminal) (int, error) {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return 0, err
 	}
-	row, err := c.row(ctx, change)
+	row, err := c.row(ctx, changeID)
 	if err != nil {
 		return 0, err
 	}
 	if row.Base == "" {
-		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(change), "%s has no workspace yet: it is %s", change, row.State)
+		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "%s has no workspace yet: it is %s", changeID, row.State)
 	}
-	live := c.watching(change)
-	if at := State(row.State); live != nil && (at == Paused || at == Blocked) {
-		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(change), "%s is %s: everything in its sandbox stands still, and so would a shell", change, at)
+	live := c.watching(changeID)
+	if at := change.State(row.State); live != nil && (at == change.Paused || at == change.Blocked) {
+		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID), "%s is %s: everything in its sandbox stands still, and so would a shell", changeID, at)
 	}
 	said := row
 	said.Reason = "" // it is about what the row came to
@@ -44,20 +45,20 @@ func (c *Controller) Shell(ctx context.Context, change id.Change, by audit.Actor
 	}); err != nil {
 		return 0, err
 	}
-	env := t.env(change)
+	env := t.env(changeID)
 	if live != nil && !keeps(ctx, live.process, t) {
 		t.say("this shell is on a throw-away copy, because this machine cannot protect your terminal from the agent (sallyport doctor); what you change here is not part of the change")
 		return c.shellOnCopy(ctx, row, env, t)
 	}
 	if live != nil {
-		t.say("this shell runs beside the agent: what you change in the workspace becomes part of " + string(change))
+		t.say("this shell runs beside the agent: what you change in the workspace becomes part of " + string(changeID))
 		code, err := attach(ctx, live.process, env, t)
 		if errors.Is(err, sandbox.ErrEnded) {
-			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s ended, and this shell with it; what both wrote until then is in the change", change)
+			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "the agent of %s ended, and this shell with it; what both wrote until then is in the change", changeID)
 		}
 		return code, err
 	}
-	t.say("this shell is on a throw-away copy, because no agent of " + string(change) + " works now; what you change here is not part of the change")
+	t.say("this shell is on a throw-away copy, because no agent of " + string(changeID) + " works now; what you change here is not part of the change")
 	return c.shellOnCopy(ctx, row, env, t)
 }
 
@@ -89,7 +90,7 @@ func (t Terminal) say(line string) {
 }
 
 // shellOnCopy starts a sandbox that does nothing but hold the shell.
-func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []string, t Terminal) (int, error) {
+func (c *Controller) shellOnCopy(ctx context.Context, row change.Row, env []string, t Terminal) (int, error) {
 	_, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return 0, err
@@ -125,7 +126,7 @@ func (c *Controller) shellOnCopy(ctx context.Context, row store.Change, env []st
 }
 
 // showSetUp shows a commit, with what the setup left where the workspace of the change shows it too and it fits.
-func (c *Controller) showSetUp(ctx context.Context, row store.Change, commit git.OID) (workspace.Workspace, error) {
+func (c *Controller) showSetUp(ctx context.Context, row change.Row, commit git.OID) (workspace.Workspace, error) {
 	spec := c.spec(row)
 	if w, err := c.Workspaces.Open(ctx, spec); err == nil && w.Spec.Setup != "" {
 		setup, err := c.Workspaces.StockOf(w)

@@ -13,10 +13,10 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/store"
 )
 
 // stocked is what a sandbox finds there that commands left which ran on a base.
@@ -45,7 +45,7 @@ func (s stocked) words() string {
 }
 
 // stocked finds what is there for a sandbox that shows commit. What its setup left is made if it is not there.
-func (c *Controller) stocked(ctx context.Context, row store.Change, j Judging, commit git.OID) (stocked, error) {
+func (c *Controller) stocked(ctx context.Context, row change.Row, j Judging, commit git.OID) (stocked, error) {
 	setup, free, err := c.setUp(ctx, row, j, commit)
 	if err != nil {
 		return stocked{}, err
@@ -59,7 +59,7 @@ func (c *Controller) stocked(ctx context.Context, row store.Change, j Judging, c
 }
 
 // begunWith finds what is there for a sandbox on a workspace that was prepared.
-func (c *Controller) begunWith(row store.Change, j Judging, w workspace.Workspace) (stocked, error) {
+func (c *Controller) begunWith(row change.Row, j Judging, w workspace.Workspace) (stocked, error) {
 	setup, err := c.Workspaces.StockOf(w) // which the workspace keeps
 	if err != nil {
 		return stocked{}, fmt.Errorf("find what the setup left: %w", err)
@@ -79,7 +79,7 @@ func until(way Way, release func()) Way {
 }
 
 // family names what is good for the same: one repository, one set of tools, the same commands.
-func (c *Controller) family(row store.Change, j Judging, kind workspace.StockKind, commands []string, more string) string {
+func (c *Controller) family(row change.Row, j Judging, kind workspace.StockKind, commands []string, more string) string {
 	r := row.Request
 	tools := c.surroundings(row, j, Way{}, false).Toolchains()
 	with := sha256.Sum256(fmt.Appendf(nil, "stock 1\n%s\n%q\n%s\n%q\n%q\n", kind, c.Workspaces.Host(r.Project).Path, runtime.GOARCH, tools, more))
@@ -114,7 +114,7 @@ type confined struct {
 }
 
 // shellOf runs a command in a sandbox and waits for its end; an error is the machine's fault, or ctx has ended.
-func (c *Controller) shellOf(ctx context.Context, row store.Change, name id.Session, in confined, command string) (shellRun, error) {
+func (c *Controller) shellOf(ctx context.Context, row change.Row, name id.Session, in confined, command string) (shellRun, error) {
 	spec, err := c.environment(ctx, row, in.judging, in.way, in.cache.Upper != "")
 	if err != nil {
 		return shellRun{}, err

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -212,7 +213,7 @@ func TestWhatASetupWroteInVainStandsOnTheCard(t *testing.T) {
 		for range 2 { // made, and found
 			chg, _ := k.order(c, "npm ci")
 			const want = `the setup ["npm ci"] wrote 1 path not ignored by git; agent and checks do not find what it wrote there: stray.txt`
-			if got := h.is(c, chg, control.AwaitingApproval).Proposal.Card.Setup; !slices.Equal(got, []string{want}) {
+			if got := h.is(c, chg, change.AwaitingApproval).Proposal.Card.Setup; !slices.Equal(got, []string{want}) {
 				t.Errorf("its card says %q", got)
 			}
 			if got := h.reasons(c, chg, "prepared"); !slices.Equal(got, []string{"prepared: " + want}) {
@@ -229,7 +230,7 @@ func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
 		c, _ := h.daemon()
 		chg, runs := k.order(c, "npm ci")
 		k.wantRuns("it", runs, "setup [] []")
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		if r := d.Change.Reason; !strings.Contains(r, `the setup "npm ci" failed: it ended with status 1; its last lines: first | 404 not found`) {
 			t.Errorf("it says %q", r)
 		}
@@ -271,7 +272,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 					t.Fatal(err)
 				}
 				chg := got.Change.ID
-				d := h.is(c, chg, control.Failed)
+				d := h.is(c, chg, change.Failed)
 				redo := "sallyport change redo " + string(chg)
 				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
 					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
@@ -298,7 +299,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				k.write("lock", "1\n")
 				putIn(t, filepath.Join(k.repo, "dirty"), "mine")
 				h.redo(c, chg)
-				d = h.is(c, chg, control.AwaitingApproval)
+				d = h.is(c, chg, change.AwaitingApproval)
 				host, err := h.parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
 				if err != nil {
 					t.Fatal(err)
@@ -319,7 +320,7 @@ func TestAChangeThatIsMadeAnewHasTheSetupOfItsNewBase(t *testing.T) {
 		chg, _ := k.order(c, "npm ci")
 		shown := func() (setup string) {
 			t.Helper()
-			d := h.is(c, chg, control.AwaitingApproval)
+			d := h.is(c, chg, change.AwaitingApproval)
 			w, err := h.parts.Workspaces.Open(t.Context(), workspace.Spec{Change: chg, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Owner: h.parts.Settings.Self})
 			if err != nil {
 				t.Fatal(err)

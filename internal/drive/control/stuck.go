@@ -3,7 +3,7 @@ package control
 import (
 	"time"
 
-	"sallyport/internal/store"
+	"sallyport/internal/path/change"
 )
 
 // waitingMax is how long a landing may wait for others before it counts as stuck.
@@ -12,16 +12,16 @@ const waitingMax = time.Minute
 // WayOut returns the command by which a person ends the waiting of a change that should move by itself and does not:
 // a step of it has failed and is tried again, or it waits for its turn to land for longer than a minute. It is
 // "" for a change that is not stuck.
-func WayOut(row store.Change, now time.Time) string {
+func WayOut(row change.Row, now time.Time) string {
 	cancel := "sallyport change cancel " + string(row.ID)
-	switch state := State(row.State); {
-	case state == RollbackFailed:
+	switch state := change.State(row.State); {
+	case state == change.RollbackFailed:
 		return cancel
 	case !state.Due():
 		return ""
-	case state == InTrial && row.Attempts > 0: // a trial ends by what a person says of it, or with its time
+	case state == change.InTrial && row.Attempts > 0: // a trial ends by what a person says of it, or with its time
 		return "sallyport rollback " + string(row.ID)
-	case row.Attempts > 0, state == Landing && now.Sub(row.Moved) > waitingMax:
+	case row.Attempts > 0, state == change.Landing && now.Sub(row.Moved) > waitingMax:
 		return cancel
 	}
 	return ""

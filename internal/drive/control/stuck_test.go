@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/rule/trust"
 )
@@ -139,13 +140,13 @@ func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.
 			mend := of.breaks()
 			h.yes(c, chg)
 			time.Sleep(10 * time.Second)
-			d := h.is(c, chg, control.AwaitingApproval)
+			d := h.is(c, chg, change.AwaitingApproval)
 			if !strings.Contains(d.Change.Reason, of.says) || d.Change.Next == "" || d.Proposal.Card.Note == "" {
 				t.Errorf("of %q it says %q, next %q, and the card %q", of.says, d.Change.Reason, d.Change.Next, d.Proposal.Card.Note)
 			}
 			mend()
 			time.Sleep(time.Hour)
-			d = h.is(c, chg, control.AwaitingApproval)
+			d = h.is(c, chg, change.AwaitingApproval)
 			host, err := h.parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
 			if err != nil {
 				t.Fatal(err)
@@ -158,7 +159,7 @@ func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.
 			t.Errorf("a keeper watches what has not begun: armed %d times, disarmed %d times", armed, disarmed)
 		}
 		h.yes(c, chg)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 	})
 }
 
@@ -168,13 +169,13 @@ func TestALandingThatWaitsSaysForWhatAndCanBeCancelled(t *testing.T) {
 		h.serve()
 		c, end := h.daemon()
 		tried := h.land(c, nil)
-		h.is(c, tried, control.InTrial)
+		h.is(c, tried, change.InTrial)
 		h.cage.play = writes("three\n")
 		waiting := h.land(c, nil)
 		time.Sleep(time.Second)
 		waits := func() {
 			t.Helper()
-			d := h.is(c, waiting, control.Landing)
+			d := h.is(c, waiting, change.Landing)
 			if !strings.Contains(d.Change.Reason, string(tried)+" is on trial") || d.Change.Attempts != 0 || d.Change.Next != "sallyport change show "+string(tried) {
 				t.Errorf("it says %q after %d attempts, next %q", d.Change.Reason, d.Change.Attempts, d.Change.Next)
 			}
@@ -187,7 +188,7 @@ func TestALandingThatWaitsSaysForWhatAndCanBeCancelled(t *testing.T) {
 		if err := c.Cancel(t.Context(), waiting, h.by(), "enough"); err != nil {
 			t.Fatal(err)
 		}
-		if d := h.is(c, waiting, control.Cancelled); d.Change.Reason != "enough" {
+		if d := h.is(c, waiting, change.Cancelled); d.Change.Reason != "enough" {
 			t.Errorf("it ended with %q", d.Change.Reason)
 		}
 	})
@@ -209,13 +210,13 @@ func TestALandingThatCanBeBroughtToNoEndIsLeftByAPerson(t *testing.T) {
 		c, end := h.daemon()
 		chg := h.ask(c)
 		h.yes(c, chg)
-		d := h.is(c, chg, control.RollbackFailed)
+		d := h.is(c, chg, change.RollbackFailed)
 		for range 2 {
 			if !strings.Contains(d.Change.Reason, "no such file") || !strings.Contains(d.Change.Reason, "sallyport change cancel "+string(chg)) || d.Change.Next == "" {
 				t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 			}
 			time.Sleep(10 * time.Minute)
-			d = h.is(c, chg, control.RollbackFailed)
+			d = h.is(c, chg, change.RollbackFailed)
 		}
 		if d.Change.Attempts < 5 || d.Change.Attempts > 30 {
 			t.Errorf("it was tried again %d times in 20 minutes", d.Change.Attempts)
@@ -223,7 +224,7 @@ func TestALandingThatCanBeBroughtToNoEndIsLeftByAPerson(t *testing.T) {
 		if err := c.Cancel(t.Context(), chg, h.by(), "it is gone"); err != nil {
 			t.Fatal(err)
 		}
-		d = h.is(c, chg, control.Failed)
+		d = h.is(c, chg, change.Failed)
 		if !strings.Contains(d.Change.Reason, "ann stopped the rollback") || !strings.Contains(d.Change.Reason, "it is gone") || d.Landing.State != landing.Stranded || d.Landing.Ended == nil {
 			t.Errorf("it ended with %q, its landing %s %v", d.Change.Reason, d.Landing.State, d.Landing.Ended)
 		}
@@ -237,10 +238,10 @@ func TestALandingThatCanBeBroughtToNoEndIsLeftByAPerson(t *testing.T) {
 		end()
 		c, _ = h.daemon()
 		time.Sleep(time.Hour)
-		h.is(c, chg, control.Failed)
+		h.is(c, chg, change.Failed)
 		other := h.ask(c)
 		h.yes(c, other)
-		h.is(c, other, control.Finalized)
+		h.is(c, other, change.Finalized)
 	})
 }
 
@@ -263,12 +264,12 @@ func TestALandingWhoseEndCannotBeWrittenIsToldOfAndTriedAgain(t *testing.T) {
 		chg := h.ask(c)
 		h.yes(c, chg)
 		time.Sleep(time.Minute)
-		d := h.is(c, chg, control.RollbackFailed)
+		d := h.is(c, chg, change.RollbackFailed)
 		if !strings.Contains(d.Change.Reason, "no clock") || !strings.Contains(d.Change.Reason, "sallyport change cancel "+string(chg)) || d.Landing.State != landing.Stranded {
 			t.Errorf("its landing is %s, and it says %q", d.Landing.State, d.Change.Reason)
 		}
 		broken.Store(false)
 		time.Sleep(10 * time.Minute)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 	})
 }

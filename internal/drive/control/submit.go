@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -40,7 +41,7 @@ type offer struct {
 }
 
 // submit runs the checks on the proposed tree and, when all pass, asks a person.
-func (c *Controller) submit(ctx context.Context, row store.Change) error {
+func (c *Controller) submit(ctx context.Context, row change.Row) error {
 	o, err := c.offered(ctx, row, git.OID(row.Base))
 	if err != nil {
 		return err
@@ -61,12 +62,12 @@ func (c *Controller) submit(ctx context.Context, row store.Change) error {
 	if why != nil {
 		return c.refused(ctx, row, o, results, why, "refused by a check")
 	}
-	return c.ask(ctx, row, o, results, Proposed)
+	return c.ask(ctx, row, o, results, change.Proposed)
 }
 
 // offered finds what a change has to offer: its last valid checkpoint, or a revert's computed
 // tree. The rules are those that stand at the commit rules.
-func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OID) (offer, error) {
+func (c *Controller) offered(ctx context.Context, row change.Row, rules git.OID) (offer, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base), rules)
 	if err != nil {
 		return offer{}, err
@@ -101,7 +102,7 @@ func (c *Controller) offered(ctx context.Context, row store.Change, rules git.OI
 }
 
 // marked returns why nobody is asked about what an offer holds, if the home's policy says so. What goes back was there before.
-func (o offer) marked(row store.Change) error {
+func (o offer) marked(row change.Row) error {
 	if len(o.marks) == 0 || o.judging.Rules.Marks != policy.MarksRefuse || row.Request.Kind == request.Revert {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (o offer) marked(row store.Change) error {
 		inert.Path(o.marks[0].Path), o.marks[0].Says)
 }
 
-func (c *Controller) offerCheckpoint(ctx context.Context, row store.Change, o *offer) error {
+func (c *Controller) offerCheckpoint(ctx context.Context, row change.Row, o *offer) error {
 	all, err := c.Checkpoints(ctx, row.ID)
 	if err != nil {
 		return err
@@ -142,31 +143,31 @@ func (j Judging) digest(r request.Request) string {
 func plan(r request.Request) policy.Plan { return policy.Plan{Allow: r.Allow, Forbid: r.Forbid} }
 
 // ask computes the card and opens an approval. Nothing of it goes to the person's repository before it lands.
-func (c *Controller) ask(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult, e Event) error {
+func (c *Controller) ask(ctx context.Context, row change.Row, o offer, results []proposal.CheckResult, e change.Event) error {
 	p, err := c.propose(ctx, row, o, results)
 	if err != nil {
 		return err
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error { return c.open(ctx, tx, row, p, e) })
+	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error { return c.open(ctx, tx, row, p, e) })
 	return err
 }
 
 // refused ends a change that a check or the policy refused, which verb says. Its card is kept, with the check's last words; nobody is asked.
-func (c *Controller) refused(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult, why error, verb string) error {
+func (c *Controller) refused(ctx context.Context, row change.Row, o offer, results []proposal.CheckResult, why error, verb string) error {
 	p, err := c.propose(ctx, row, o, results)
 	if err != nil {
 		return err
 	}
-	row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+	row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		if err := tx.AddProposal(ctx, p); err != nil {
 			return err
 		}
 		if err := c.passed(ctx, tx, *row, p); err != nil {
 			return err
 		}
-		m := Move{Event: Fail, By: audit.Host, Verb: verb, Because: why, Digests: digests(p)}
+		m := Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: digests(p)}
 		if len(o.edits) == 0 {
-			m.Outcome = BaseFailsChecks
+			m.Outcome = change.BaseFailsChecks
 		}
 		return c.move(ctx, tx, row, m)
 	})
@@ -183,7 +184,7 @@ func (o offer) noted() string {
 }
 
 // propose computes the proposal and its card.
-func (c *Controller) propose(ctx context.Context, row store.Change, o offer, results []proposal.CheckResult) (proposal.Proposal, error) {
+func (c *Controller) propose(ctx context.Context, row change.Row, o offer, results []proposal.CheckResult) (proposal.Proposal, error) {
 	number := 1
 	before, err := c.proposal(ctx, row.ID)
 	if err != nil {
@@ -278,7 +279,7 @@ func reached(granted []string, asked []session.Asked) (lines []string) {
 
 // open stores a proposal with its approval and moves the change to wait for it. What was
 // approved beforehand by flag goes on to landing in the same transaction, and is audited as that.
-func (c *Controller) open(ctx context.Context, tx store.Tx, row *store.Change, p proposal.Proposal, e Event) error {
+func (c *Controller) open(ctx context.Context, tx store.Tx, row *change.Row, p proposal.Proposal, e change.Event) error {
 	if err := tx.AddProposal(ctx, p); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -30,7 +31,7 @@ const (
 // so there is never more than one at a time (SV-044); others ask it.
 type supervisor struct {
 	c    *Controller
-	row  store.Change // as this supervisor wrote it last
+	row  change.Row // as this supervisor wrote it last
 	ws   workspace.Workspace
 	host git.Dir
 	run  *session.Running
@@ -73,7 +74,7 @@ type ended struct {
 
 // supervise runs a session to its end and looks at it meanwhile. With again it is no end to judge:
 // another session begins from row.From.
-func (c *Controller) supervise(ctx context.Context, row *store.Change, ws workspace.Workspace, run *session.Running, mode session.Supervision) (exit sandbox.Exit, again bool, err error) {
+func (c *Controller) supervise(ctx context.Context, row *change.Row, ws workspace.Workspace, run *session.Running, mode session.Supervision) (exit sandbox.Exit, again bool, err error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return sandbox.Exit{}, false, err
@@ -149,10 +150,10 @@ func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 
 // wake brings a row whose session has ended back to working, from where it is judged.
 func (s *supervisor) wake(ctx context.Context) {
-	if State(s.row.State) == Working {
+	if change.State(s.row.State) == change.Working {
 		return
 	}
-	if err := s.shift(ctx, Move{Event: Resume, By: audit.Host, Reason: "the session ended"}); err != nil {
+	if err := s.shift(ctx, Move{Event: change.Resume, By: audit.Host, Reason: "the session ended"}); err != nil {
 		s.c.Log.Error("the end of a session was not recorded", "change", s.row.ID, "error", err)
 	}
 }
@@ -160,13 +161,13 @@ func (s *supervisor) wake(ctx context.Context) {
 // shift moves the row and goes on holding it.
 func (s *supervisor) shift(ctx context.Context, m Move) error {
 	m.Keep = true
-	row, err := s.c.inTx(ctx, s.row, func(tx store.Tx, row *store.Change) error { return s.c.move(ctx, tx, row, m) })
+	row, err := s.c.inTx(ctx, s.row, func(tx store.Tx, row *change.Row) error { return s.c.move(ctx, tx, row, m) })
 	s.row = row
 	return err
 }
 
 // amend writes what change changes in the row, which stays in its state, and an entry that says why.
-func (s *supervisor) amend(ctx context.Context, m Move, verb string, change func(*store.Change)) error {
+func (s *supervisor) amend(ctx context.Context, m Move, verb string, change func(*change.Row)) error {
 	row := s.row
 	err := s.c.DB.InTx(ctx, func(tx store.Tx) error {
 		row = s.row
@@ -400,7 +401,7 @@ func (s *supervisor) block(ctx context.Context, subject string, why error) error
 		return err
 	}
 	because := problem.Errorf(problem.Refused, "sallyport change resume "+string(s.row.ID), "Interactive mode failure: %s: the agent is stopped: %w", s.row.ID, why)
-	err := s.shift(ctx, Move{Event: Block, By: audit.Host, Subject: subject, Blocked: InteractiveModeFailure, Because: because})
+	err := s.shift(ctx, Move{Event: change.Block, By: audit.Host, Subject: subject, Blocked: change.InteractiveModeFailure, Because: because})
 	if err != nil {
 		s.still = false
 		if !s.held {

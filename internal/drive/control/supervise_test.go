@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
@@ -123,7 +124,7 @@ func TestAFileThatBreaksARuleIsPutBackUnderTheAgentsFeet(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(3 * time.Minute)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if got := <-saw; !strings.Contains(got, "no such file") {
 			t.Errorf("the agent still reads %q in the forbidden file", got)
 		}
@@ -199,13 +200,13 @@ func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) 
 						if n.Kind == "event" {
 							said = append(said, n.Text)
 						}
-						if n.State == control.AwaitingApproval {
+						if n.State == change.AwaitingApproval {
 							return
 						}
 					}
 				})
 				time.Sleep(3 * time.Minute)
-				detail := h.is(d, chg, control.AwaitingApproval)
+				detail := h.is(d, chg, change.AwaitingApproval)
 				if page, other := <-saw, <-saw; page != "first\n" || !strings.Contains(other, c.other) {
 					t.Errorf("after it went back the agent reads %q and %q", page, other)
 				}
@@ -257,7 +258,7 @@ func TestAnAgentThatGoesOnBreakingRulesIsStoppedAndAPersonIsAsked(t *testing.T) 
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(3 * time.Minute)
-		d := h.is(c, chg, control.Blocked)
+		d := h.is(c, chg, change.Blocked)
 		if !strings.Contains(d.Change.Reason, "Interactive mode failure: "+string(chg)) || len(d.Checkpoints) != 3 {
 			t.Errorf("%d checkpoints, %q", len(d.Checkpoints), d.Change.Reason)
 		}
@@ -274,7 +275,7 @@ func TestAnAgentThatGoesOnBreakingRulesIsStoppedAndAPersonIsAsked(t *testing.T) 
 		if h.cage.frozen() != 0 {
 			t.Error("its agent still stands")
 		}
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 	})
 }
 
@@ -329,7 +330,7 @@ func TestACheckpointThatCannotBeTakenCountsAsFailed(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(5 * time.Minute)
-		d := h.is(c, chg, control.Failed) // it cannot even be stopped, so it is ended
+		d := h.is(c, chg, change.Failed) // it cannot even be stopped, so it is ended
 		if len(d.Checkpoints) != 1 || d.Checkpoints[0].Trigger != checkpoint.AtEnd {
 			t.Errorf("checkpoints: %q", statuses(d))
 		}
@@ -353,7 +354,7 @@ func TestWhenATreeCannotBePutBackTheAgentStartsAgainOnAValidCopy(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(3 * time.Minute)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if page, doc := <-saw, <-saw; page != "first\n" || !strings.Contains(doc, "no such file") {
 			t.Errorf("the second run began with %q and %q", page, doc)
 		}
@@ -376,7 +377,7 @@ func TestAWorkspaceThatGrowsBeyondItsLimitEndsItsAgentByName(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(time.Minute)
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		if !strings.Contains(d.Change.Reason, "its limit of disk: 1 MiB (observed: 2 MiB)") {
 			t.Errorf("it says %q", d.Change.Reason)
 		}
@@ -400,7 +401,7 @@ func TestARunningChangeGoesBackToAnyOfItsCheckpoints(t *testing.T) {
 		if err != nil || taken.Tree != first.Tree || taken.Trigger != checkpoint.Restored {
 			t.Fatalf("%+v, %v", taken, err)
 		}
-		d := h.is(c, chg, control.Working)
+		d := h.is(c, chg, change.Working)
 		if d.Change.Rollbacks != 1 || d.Change.Chosen != first.ID {
 			t.Errorf("the row counts %d rollbacks, to %q", d.Change.Rollbacks, d.Change.Chosen)
 		}
@@ -455,11 +456,11 @@ func TestGoingBackWhileAPersonIsAskedVoidsWhatTheyWereAsked(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(2 * time.Minute)
-		before := h.is(c, chg, control.AwaitingApproval)
+		before := h.is(c, chg, change.AwaitingApproval)
 		if cp, err := c.RestoreTo(t.Context(), before.Checkpoints[0].ID, h.by()); err != nil || cp.Tree != before.Checkpoints[0].Tree {
 			t.Fatal(cp, err)
 		}
-		after := h.is(c, chg, control.AwaitingApproval)
+		after := h.is(c, chg, change.AwaitingApproval)
 		if after.Proposal.Digest == before.Proposal.Digest || after.Proposal.Tree != before.Checkpoints[0].Tree {
 			t.Errorf("still offered: %.12s of tree %.12s; %q", after.Proposal.Digest, after.Proposal.Tree, statuses(after))
 		}
@@ -469,7 +470,7 @@ func TestGoingBackWhileAPersonIsAskedVoidsWhatTheyWereAsked(t *testing.T) {
 		if err := c.Approve(t.Context(), after.Approval.ID, after.Proposal.Digest, h.by(), "command line"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		if raw, err := os.ReadFile(filepath.Join(h.repo, "page.txt")); err != nil || string(raw) != "half\n" {
 			t.Errorf("landed %q, %v", raw, err)
 		}
@@ -492,7 +493,7 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 		if err := c.Cancel(t.Context(), chg, h.by(), "lunch"); err != nil {
 			t.Fatal(err)
 		}
-		identity := h.is(c, chg, control.Cancelled).Sessions[0].ID
+		identity := h.is(c, chg, change.Cancelled).Sessions[0].ID
 		if _, err := c.ResumeSession(t.Context(), "sh-nobod", h.by(), nil); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("a session that never was: %v", err)
 		}
@@ -500,7 +501,7 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		d := h.is(c, chg, control.AwaitingApproval)
+		d := h.is(c, chg, change.AwaitingApproval)
 		if got := <-saw; got != "half\n" {
 			t.Errorf("it went on with %q", got)
 		}
@@ -577,7 +578,7 @@ func TestAnAgentWhoseTimeIsOverLeavesACheckpoint(t *testing.T) {
 		h.cage.limit = &sandbox.Limit{Name: "time", Value: "1h", Observed: "1h"}
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		if got := statuses(d); !slices.Equal(got, []string{"end valid"}) || h.kept(c, 1, chg, "page.txt") != "half\n" {
 			t.Errorf("%q", got)
 		}
@@ -597,7 +598,7 @@ func TestACheckpointThatNobodyJudgedIsSkippedAndTheLastOneIsJudged(t *testing.T)
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		time.Sleep(2 * time.Minute)
-		d := h.is(c, chg, control.Failed)
+		d := h.is(c, chg, change.Failed)
 		if got := statuses(d); !slices.Equal(got, []string{"interval skipped", "end invalid"}) {
 			t.Errorf("%q", got)
 		}
@@ -624,12 +625,12 @@ func TestAnAgentThatIsResumedGoesOnHoweverOldItsSessionIs(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
-				h.is(c, chg, control.Paused)
+				h.is(c, chg, change.Paused)
 				if err := c.Resume(t.Context(), chg, h.by()); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Hour)
-				d := h.is(c, chg, control.AwaitingApproval)
+				d := h.is(c, chg, change.AwaitingApproval)
 				if len(d.Sessions) != 1 || h.kept(c, len(d.Checkpoints), chg, "page.txt") != "ended\n" {
 					t.Errorf("%d sessions: %+v", len(d.Sessions), statuses(d))
 				}
@@ -646,10 +647,10 @@ func TestTheTreeOfAFailedShadowIsRemovedUnlessItIsToStay(t *testing.T) {
 				h.cage.play = func(int, string, <-chan struct{}) int { return 3 }
 				c, end := h.daemon()
 				chg := h.ask(c)
-				h.is(c, chg, control.Failed)
+				h.is(c, chg, change.Failed)
 				end()
 				c, _ = h.daemon() // the sweep of the next one leaves it too
-				h.is(c, chg, control.Failed)
+				h.is(c, chg, change.Failed)
 				if h.hasWorkspace(chg) != stays {
 					t.Errorf("it is there: %v", !stays)
 				}
@@ -693,7 +694,7 @@ func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
 		h.cage.play = hangs("half\n")
 		c, _ := h.daemon()
 		chg := h.ask(c)
-		h.is(c, chg, control.Working)
+		h.is(c, chg, change.Working)
 		stranger := h.by()
 		stranger.UID++
 		taken, err := c.CheckpointNow(t.Context(), chg, h.by())

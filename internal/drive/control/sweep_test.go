@@ -10,7 +10,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 )
@@ -21,11 +21,11 @@ func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
 		h.cage.play = writes("two\n")
 		c, end := h.daemon()
 		old := h.ask(c)
-		d := h.is(c, old, control.AwaitingApproval)
+		d := h.is(c, old, change.AwaitingApproval)
 		if err := c.Refuse(t.Context(), d.Approval.ID, h.by(), "no"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, old, control.Rejected)
+		h.is(c, old, change.Rejected)
 		end()
 		if _, err := h.parts.Workspaces.Prepare(t.Context(), workspace.Spec{
 			Change: old, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Branch: d.Change.Request.Branch, Owner: sandbox.Owner(h.parts.Settings.Self),
@@ -45,12 +45,12 @@ func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
 			}},
 		})
 		c, _ = h.daemon()
-		h.is(c, h.ask(c), control.AwaitingApproval)
+		h.is(c, h.ask(c), change.AwaitingApproval)
 		if !h.hasWorkspace(old) {
 			t.Error("it was not in the way at all")
 		}
 		release()
-		h.is(c, old, control.Rejected)
+		h.is(c, old, change.Rejected)
 		if h.hasWorkspace(old) {
 			t.Error("it was never removed")
 		}
@@ -63,7 +63,7 @@ func TestADaemonThatBeginsFreesTheRefsOfOpenChanges(t *testing.T) {
 		h.cage.play = writes("two\n")
 		c, end := h.daemon()
 		asked := h.ask(c)
-		d := h.is(c, asked, control.AwaitingApproval)
+		d := h.is(c, asked, change.AwaitingApproval)
 		end()
 		lock := filepath.Join(h.parts.Workspaces.Host(d.Change.Request.Project).Path, workspace.RefRoot(asked), "valid.lock")
 		if err := os.WriteFile(lock, nil, 0o600); err != nil {
@@ -72,7 +72,7 @@ func TestADaemonThatBeginsFreesTheRefsOfOpenChanges(t *testing.T) {
 		c, _ = h.daemon()
 		next := h.ask(c)
 		time.Sleep(time.Minute) // a git that outlived the last daemon had its time
-		h.is(c, next, control.AwaitingApproval)
+		h.is(c, next, change.AwaitingApproval)
 		if _, err := os.Lstat(lock); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the ref of %s is locked: %v", asked, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
@@ -16,7 +17,7 @@ import (
 
 // takeBack brings the old files back by a landing of their own, forwards, has the old version come up as the new one
 // had to, and only then says so (SM-127, SM-129, SM-905, SM-906). What cannot be done is rollback_failed, and tried again.
-func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Trial) error {
+func (c *Controller) takeBack(ctx context.Context, row change.Row, t trial.Trial) error {
 	release, err := c.guard.Hold(t.Landing)
 	if err != nil { // going back needs no keeper
 		c.Log.Warn("no keeper watches this rollback", "change", row.ID, "error", err)
@@ -35,12 +36,12 @@ func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Tri
 		c.guard.Disarm(t.Landing)
 		return c.stuck(ctx, row, err)
 	}
-	ended, err := c.inTx(context.WithoutCancel(ctx), row, func(tx store.Tx, row *store.Change) error {
+	ended, err := c.inTx(context.WithoutCancel(ctx), row, func(tx store.Tx, row *change.Row) error {
 		if err := fresh(ctx, tx, row); err != nil {
 			return err
 		}
 		return c.move(ctx, tx, row, Move{
-			Event: TakenBack, By: *t.By, Verb: "rolled back", Subject: string(t.Undoing), Reason: t.Said(), Next: "sallyport change diff " + string(row.ID),
+			Event: change.TakenBack, By: *t.By, Verb: "rolled back", Subject: string(t.Undoing), Reason: t.Said(), Next: "sallyport change diff " + string(row.ID),
 		})
 	})
 	if err != nil {
@@ -52,10 +53,10 @@ func (c *Controller) takeBack(ctx context.Context, row store.Change, t trial.Tri
 }
 
 // fresh reads a row anew within a transaction, if the step that has it still holds it.
-func fresh(ctx context.Context, tx store.Tx, row *store.Change) error {
+func fresh(ctx context.Context, tx store.Tx, row *change.Row) error {
 	at, err := tx.Change(ctx, row.ID)
 	if err == nil && at.Fence != row.Fence {
-		err = store.ErrMoved
+		err = change.ErrMoved
 	}
 	if err == nil {
 		*row = at
@@ -64,7 +65,7 @@ func fresh(ctx context.Context, tx store.Tx, row *store.Change) error {
 }
 
 // goneBack does what of the way back is not done yet.
-func (c *Controller) goneBack(ctx context.Context, row store.Change, t *trial.Trial) error {
+func (c *Controller) goneBack(ctx context.Context, row change.Row, t *trial.Trial) error {
 	if !t.Restored {
 		if err := c.restore(context.WithoutCancel(ctx), row, t); err != nil {
 			return err
@@ -88,7 +89,7 @@ func (c *Controller) goneBack(ctx context.Context, row store.Change, t *trial.Tr
 }
 
 // restore lands the inverse of what is on trial. A landing that an earlier try left open comes first.
-func (c *Controller) restore(ctx context.Context, row store.Change, t *trial.Trial) error {
+func (c *Controller) restore(ctx context.Context, row change.Row, t *trial.Trial) error {
 	lease, err := c.takeRepository(ctx, row)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (c *Controller) landingsOf(ctx context.Context, t trial.Trial) (tried, undo
 }
 
 // inverse computes the landing that takes another back, on the branch as it is today.
-func (c *Controller) inverse(ctx context.Context, row store.Change, t trial.Trial, tried landing.Landing) (landing.Landing, error) {
+func (c *Controller) inverse(ctx context.Context, row change.Row, t trial.Trial, tried landing.Landing) (landing.Landing, error) {
 	site, err := c.Lander.Inspect(ctx, tried.Project, tried.Branch)
 	if err != nil {
 		return landing.Landing{}, err
@@ -161,7 +162,7 @@ func (c *Controller) inverse(ctx context.Context, row store.Change, t trial.Tria
 
 // undoing writes the journal of a landing that takes one back: the trial names it from before anything moves, and
 // says that the old files are back in the transaction that closes it.
-func (c *Controller) undoing(ctx context.Context, row store.Change, t *trial.Trial) landing.Steps {
+func (c *Controller) undoing(ctx context.Context, row change.Row, t *trial.Trial) landing.Steps {
 	write := func(next trial.Trial, l landing.Landing, verb, reason string, do func(tx store.Tx) error) error {
 		err := c.DB.InTx(ctx, func(tx store.Tx) error {
 			if err := do(tx); err != nil {
@@ -170,7 +171,7 @@ func (c *Controller) undoing(ctx context.Context, row store.Change, t *trial.Tri
 			if err := tx.MoveTrial(ctx, trial.RolledBack, next); err != nil {
 				return err
 			}
-			return c.append(ctx, tx, &store.Change{ID: row.ID, Reason: reason}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, now())
+			return c.append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, now())
 		})
 		if err == nil {
 			*t = next
@@ -197,33 +198,33 @@ func (c *Controller) undoing(ctx context.Context, row store.Change, t *trial.Tri
 }
 
 // stuck says loudly that a way back has failed; it is tried again with longer and longer pauses.
-func (c *Controller) stuck(ctx context.Context, row store.Change, because error) error {
+func (c *Controller) stuck(ctx context.Context, row change.Row, because error) error {
 	ctx = context.WithoutCancel(ctx)
 	p := problem.Of(because)
 	if p.Next == "" {
 		p.Next = "sallyport change show " + string(row.ID)
 	}
 	because = problem.Errorf(problem.Internal, p.Next, "sallyport could not roll the change back, and tries again: %s (sallyport change cancel %s leaves the new files as they stand)", p.Text, row.ID)
-	if State(row.State) == RollbackFailed {
+	if change.State(row.State) == change.RollbackFailed {
 		return because
 	}
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		if err := fresh(ctx, tx, row); err != nil {
 			return err
 		}
-		return c.move(ctx, tx, row, Move{Event: Stuck, By: audit.Host, Verb: "rollback failed", Because: because, Wait: retryWait})
+		return c.move(ctx, tx, row, Move{Event: change.Stuck, By: audit.Host, Verb: "rollback failed", Because: because, Wait: retryWait})
 	})
 	return err
 }
 
 // withdrawal is what a cancel means where a row stands: what has landed and could not be taken back, or has begun to land
 // and could be brought to neither end, is left as it stands. Errors: conflict, if nothing of it can be.
-func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row store.Change) (Event, error) {
-	event := Cancel
-	switch State(row.State) {
-	case RollbackFailed:
-		event = GivenUp
-	case Landing:
+func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row change.Row) (change.Event, error) {
+	event := change.Cancel
+	switch change.State(row.State) {
+	case change.RollbackFailed:
+		event = change.GivenUp
+	case change.Landing:
 		l, ok, err := tx.LandingOf(ctx, row.ID)
 		if err != nil {
 			return "", err
@@ -232,14 +233,14 @@ func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row store.Chan
 			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s has begun to land and cannot be cancelled now: sallyport finishes the landing first, or rolls it back", row.ID)
 		}
 	}
-	if _, err := State(row.State).Next(event); err != nil {
+	if _, err := change.State(row.State).Next(event); err != nil {
 		return "", problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s is %s and cannot be cancelled", row.ID, row.State)
 	}
 	return event, nil
 }
 
 // withdrawable is withdrawal's error, for a step that found the wish in its row.
-func (c *Controller) withdrawable(ctx context.Context, row store.Change) error {
+func (c *Controller) withdrawable(ctx context.Context, row change.Row) error {
 	return c.DB.Read(ctx, func(tx store.Tx) error {
 		_, err := c.withdrawal(ctx, tx, row)
 		return err
@@ -247,7 +248,7 @@ func (c *Controller) withdrawable(ctx context.Context, row store.Change) error {
 }
 
 // withdraw moves a row as a cancel has it. What is asked of a person is void; a landing that is given up is not tried again.
-func (c *Controller) withdraw(ctx context.Context, tx store.Tx, row *store.Change, event Event, said withdrawn) error {
+func (c *Controller) withdraw(ctx context.Context, tx store.Tx, row *change.Row, event change.Event, said withdrawn) error {
 	if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
 		return err
 	}
@@ -266,25 +267,25 @@ func (c *Controller) withdraw(ctx context.Context, tx store.Tx, row *store.Chang
 }
 
 // move is what a cancel writes.
-func (w withdrawn) move(event Event, row store.Change) Move {
-	if event == Cancel {
+func (w withdrawn) move(event change.Event, row change.Row) Move {
+	if event == change.Cancel {
 		next := w.next
 		if next == "" {
 			next = "sallyport change diff " + string(row.ID)
 		}
-		return Move{Event: Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: next}
+		return Move{Event: change.Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: next}
 	}
 	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback, and the new files remain", w.by.Name)
 	if w.reason != "" {
 		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback (%s), and the new files remain", w.by.Name, w.reason)
 	}
-	return Move{Event: GivenUp, By: w.by, Verb: "stopped the rollback", Because: why}
+	return Move{Event: change.GivenUp, By: w.by, Verb: "stopped the rollback", Because: why}
 }
 
 // standDown ends the keeper's watch over what was given up, and puts away what a landing has left beside a person's files;
 // without a trial or a landing it does nothing.
-func (c *Controller) standDown(ctx context.Context, row store.Change) {
-	if State(row.State) != Failed {
+func (c *Controller) standDown(ctx context.Context, row change.Row) {
+	if change.State(row.State) != change.Failed {
 		return
 	}
 	var l landing.Landing

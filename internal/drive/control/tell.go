@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -54,13 +55,13 @@ func (s *supervisor) askToPause(ctx context.Context) (goOn func()) {
 	}
 	next := fmt.Sprintf("ckpt-%03d", len(all)+1) // the rest of the id is known once it is taken
 	if a := s.run.Talk.Pause(ctx, next); !a.Acknowledged {
-		s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
+		s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
 	}
 	return func() { s.run.Talk.Resume(next) }
 }
 
 // told records whether a message reached an agent, and tells who watches.
-func (c *Controller) told(ctx context.Context, change id.Change, subject, words string, by audit.Actor, d session.Delivery) {
+func (c *Controller) told(ctx context.Context, changeID id.Change, subject, words string, by audit.Actor, d session.Delivery) {
 	verb := "not told: the agent took no message"
 	switch {
 	case d.Acknowledged:
@@ -69,12 +70,12 @@ func (c *Controller) told(ctx context.Context, change id.Change, subject, words 
 		verb = "told"
 	}
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.append(ctx, tx, &store.Change{ID: change, Reason: words}, Move{By: by, Subject: subject}, verb, now())
+		return c.append(ctx, tx, &change.Row{ID: changeID, Reason: words}, Move{By: by, Subject: subject}, verb, now())
 	})
 	if err != nil {
-		c.Log.Warn("a message to an agent was not recorded", "change", change, "error", err)
+		c.Log.Warn("a message to an agent was not recorded", "change", changeID, "error", err)
 	}
-	c.feed.publish(Notice{Change: change, At: now(), Kind: "event", Text: fmt.Sprintf("the agent was %s (%s)", verb, subject)})
+	c.feed.Publish(change.Notice{Change: changeID, At: now(), Kind: "event", Text: fmt.Sprintf("the agent was %s (%s)", verb, subject)})
 }
 
 // Tell hands a person's words to a running agent (SV-086).

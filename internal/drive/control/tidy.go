@@ -5,17 +5,17 @@ import (
 	"slices"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
-	"sallyport/internal/store"
 )
 
 // tidy removes the workspace of a change that has ended. Its work stays under its refs: as
 // long as it has none, the workspace stays. What is not done now is done by the sweep. It is called by
 // the step that ended the change; others call tidyApart.
-func (c *Controller) tidy(ctx context.Context, row store.Change) {
+func (c *Controller) tidy(ctx context.Context, row change.Row) {
 	c.forgetVerdict(row.ID)
 	if row.Base == "" || row.Request.Kind == request.Revert {
 		return
@@ -27,7 +27,7 @@ func (c *Controller) tidy(ctx context.Context, row store.Change) {
 		c.Log.Warn("the work of a change could not be recorded, so its workspace stays", "change", row.ID, "error", err)
 		return
 	}
-	if is, err := c.row(ctx, row.ID); err != nil || !State(is.State).Final() {
+	if is, err := c.row(ctx, row.ID); err != nil || !change.State(is.State).Final() {
 		return // it was taken up again meanwhile
 	}
 	if err := c.Workspaces.Remove(ctx, row.ID); err != nil {
@@ -47,7 +47,7 @@ func (c *Controller) trim(ctx context.Context) {
 }
 
 // tidyApart tidies up after a change that no step holds; a step that begins meanwhile waits.
-func (c *Controller) tidyApart(ctx context.Context, row store.Change) {
+func (c *Controller) tidyApart(ctx context.Context, row change.Row) {
 	leave, err := c.works.Take(ctx, row.ID)
 	if err != nil {
 		return
@@ -57,8 +57,8 @@ func (c *Controller) tidyApart(ctx context.Context, row store.Change) {
 }
 
 // keepsTree reports whether the tree of a session that failed is to stay for a person to look at (SV-033).
-func (c *Controller) keepsTree(ctx context.Context, row store.Change) bool {
-	if State(row.State) != Failed {
+func (c *Controller) keepsTree(ctx context.Context, row change.Row) bool {
+	if change.State(row.State) != change.Failed {
 		return false
 	}
 	mode, err := c.mode(ctx, row)
@@ -66,7 +66,7 @@ func (c *Controller) keepsTree(ctx context.Context, row store.Change) bool {
 }
 
 // keepWork puts what the last session of a change did under a ref, unless it is there already.
-func (c *Controller) keepWork(ctx context.Context, row store.Change) error {
+func (c *Controller) keepWork(ctx context.Context, row change.Row) error {
 	sessions, err := c.sessions(ctx, row.ID)
 	if err != nil || len(sessions) == 0 {
 		return err
@@ -95,12 +95,12 @@ func (c *Controller) sweep(ctx context.Context) {
 	if err != nil {
 		c.Log.Warn("the workspaces could not be listed", "error", err)
 	}
-	for _, change := range there {
-		row, err := c.row(ctx, change)
+	for _, changeID := range there {
+		row, err := c.row(ctx, changeID)
 		switch {
 		case err != nil: // package storage gives its work a ref first
-			c.Log.Warn("a workspace has no change", "workspace", change, "error", err)
-		case State(row.State).Final():
+			c.Log.Warn("a workspace has no change", "workspace", changeID, "error", err)
+		case change.State(row.State).Final():
 			c.tidyApart(ctx, row)
 		}
 	}

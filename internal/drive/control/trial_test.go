@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/trust"
@@ -157,7 +158,7 @@ func (h *home) page() string {
 // asked fails unless a change waits for a person, and returns its trial.
 func (h *home) asked(c *control.Controller, chg id.Change) trial.Trial {
 	h.t.Helper()
-	d := h.is(c, chg, control.InTrial)
+	d := h.is(c, chg, change.InTrial)
 	if d.Trial == nil || d.Trial.Handshake != trial.Message1Sent {
 		h.t.Fatalf("its trial is %+v", d.Trial)
 	}
@@ -167,7 +168,7 @@ func (h *home) asked(c *control.Controller, chg id.Change) trial.Trial {
 // goneBack fails unless a change has gone back for a reason, with its files and one commit that says so.
 func (h *home) goneBack(c *control.Controller, chg id.Change, reason string) {
 	h.t.Helper()
-	d := h.is(c, chg, control.RolledBack)
+	d := h.is(c, chg, change.RolledBack)
 	if h.page() != "one\n" || h.git("status", "--porcelain") != "" || h.git("rev-parse", "HEAD^{tree}") != h.git("rev-parse", "HEAD~2^{tree}") {
 		h.t.Errorf("the page is %q, git says %q", h.page(), h.git("status", "--porcelain"))
 	}
@@ -202,7 +203,7 @@ func TestATrialThatIsConfirmedStays(t *testing.T) {
 		if err := c.Confirm(t.Context(), chg, h.by()); err != nil {
 			t.Fatal(err)
 		}
-		d := h.is(c, chg, control.Finalized)
+		d := h.is(c, chg, change.Finalized)
 		if err := c.Confirm(t.Context(), chg, h.by()); err != nil {
 			t.Errorf("said again: %v", err)
 		}
@@ -213,7 +214,7 @@ func TestATrialThatIsConfirmedStays(t *testing.T) {
 			t.Errorf("still armed: %v", armed)
 		}
 		time.Sleep(time.Hour)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		want := []string{"began landing", "tried", "answered after restart 1", "answered after restart 2", "asked to confirm", "message 1 delivered", "confirmed"}
 		if got := h.verbs(c, chg); !slices.Equal(got[len(got)-len(want):], want) {
 			t.Errorf("the audit log says %q", got)
@@ -254,7 +255,7 @@ func TestATrialGoesBackAlsoWhereGitHasComeToConvertItsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(tried.Expires.In + time.Second)
-		h.is(c, chg, control.RolledBack)
+		h.is(c, chg, change.RolledBack)
 		if h.page() != "one\n" {
 			t.Errorf("the page is %q", h.page())
 		}
@@ -298,12 +299,12 @@ func TestExactlyOneOfConfirmRollbackAndTimerWins(t *testing.T) {
 					if n := count(v, "confirmed") + count(v, "rollback decided"); n != 1 {
 						t.Errorf("%d decisions: %q", n, v)
 					}
-					switch control.State(d.Change.State) {
-					case control.Finalized:
+					switch change.State(d.Change.State) {
+					case change.Finalized:
 						if errs["confirm"] != nil || problem.KindOf(errs["rollback"]) == "" && d.Trial.By.Kind == audit.Host.Kind || before == 0 || h.page() != "two\n" {
 							t.Errorf("finalized, but %v, page %q", errs, h.page())
 						}
-					case control.RolledBack:
+					case change.RolledBack:
 						if errs["confirm"] == nil || h.page() != "one\n" {
 							t.Errorf("rolled back, but %v, page %q", errs, h.page())
 						}
@@ -499,7 +500,7 @@ func TestWhatDoesNotAnswerGoesBackAtOnceWithTheReason(t *testing.T) {
 			s.words.Trial = 0
 			c, _ := h.daemon()
 			chg := h.land(c, nil)
-			if d := h.is(c, chg, control.Finalized); d.Trial.Handshake != trial.Confirmed || d.Trial.By.Kind != audit.Host.Kind || len(s.started()) != 2 {
+			if d := h.is(c, chg, change.Finalized); d.Trial.Handshake != trial.Confirmed || d.Trial.By.Kind != audit.Host.Kind || len(s.started()) != 2 {
 				t.Errorf("%+v after %q", d.Trial, s.started())
 			}
 		})
@@ -567,7 +568,7 @@ func TestWhatCannotBeTakenBackIsSaidLoudlyAndHealed(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Minute)
-				d := h.is(c, chg, control.RollbackFailed)
+				d := h.is(c, chg, change.RollbackFailed)
 				if !strings.Contains(d.Change.Reason, says) || d.Change.Next == "" || d.Change.Attempts < 5 {
 					t.Errorf("it says %q, next %q, after %d attempts", d.Change.Reason, d.Change.Next, d.Change.Attempts)
 				}
@@ -603,7 +604,7 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
-		d := h.is(c, chg, control.RollbackFailed)
+		d := h.is(c, chg, change.RollbackFailed)
 		if !strings.Contains(d.Change.Reason, "sallyport change cancel "+string(chg)) {
 			t.Errorf("the way out is not named: %q", d.Change.Reason)
 		}
@@ -613,7 +614,7 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 		if err := c.Cancel(t.Context(), chg, h.by(), "it is mended"); err != nil {
 			t.Fatal(err)
 		}
-		d = h.is(c, chg, control.Failed)
+		d = h.is(c, chg, change.Failed)
 		if !strings.Contains(d.Change.Reason, "(it is mended), and the new files remain") || h.page() != "three\n" || c.Owes(t.Context()) {
 			t.Errorf("it says %q, page %q", d.Change.Reason, h.page())
 		}
@@ -642,15 +643,15 @@ func TestNothingLandsBesideATrial(t *testing.T) {
 		h.cage.play = writes("three\n")
 		second := h.land(c, nil)
 		time.Sleep(time.Minute)
-		if d := h.is(c, second, control.Landing); !strings.Contains(d.Change.Reason, string(first)+" is on trial") || d.Change.Attempts != 0 {
+		if d := h.is(c, second, change.Landing); !strings.Contains(d.Change.Reason, string(first)+" is on trial") || d.Change.Attempts != 0 {
 			t.Errorf("it says %q after %d attempts", d.Change.Reason, d.Change.Attempts)
 		}
 		if err := c.Confirm(t.Context(), first, h.by()); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, first, control.Finalized)
+		h.is(c, first, change.Finalized)
 		time.Sleep(2 * time.Second)
-		if d := h.show(c, second); control.State(d.Change.State) == control.Landing {
+		if d := h.show(c, second); change.State(d.Change.State) == change.Landing {
 			t.Errorf("it still waits: %s", d.Change.Reason)
 		}
 	})
@@ -662,7 +663,7 @@ func TestARevertRestartsTheOldVersionAndSaysIfItDoesNotAnswer(t *testing.T) {
 		s.words.Trial = 0
 		c, _ := h.daemon()
 		chg := h.land(c, nil)
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		s.set(func(s *service) {
 			s.answers = func(page string) error {
 				if page == "one\n" {
@@ -676,14 +677,14 @@ func TestARevertRestartsTheOldVersionAndSaysIfItDoesNotAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute)
-		if d := h.is(c, back.ID, control.RollbackFailed); !strings.Contains(d.Change.Reason, "it is broken, too") || h.page() != "one\n" {
+		if d := h.is(c, back.ID, change.RollbackFailed); !strings.Contains(d.Change.Reason, "it is broken, too") || h.page() != "one\n" {
 			t.Errorf("it says %q, the page is %q", d.Change.Reason, h.page())
 		}
-		h.is(c, chg, control.Finalized)
+		h.is(c, chg, change.Finalized)
 		s.set(func(s *service) { s.answers = nil })
 		time.Sleep(2 * time.Minute)
-		h.is(c, back.ID, control.Finalized)
-		h.is(c, chg, control.RolledBack)
+		h.is(c, back.ID, change.Finalized)
+		h.is(c, chg, change.RolledBack)
 	})
 }
 
@@ -692,7 +693,7 @@ func TestATargetThatNobodyTrustsIsNotRunAndSaid(t *testing.T) {
 		s := h.serve()
 		s.words, s.unproven = trust.Target{}, "the repository proposes a target that nobody trusts"
 		c, _ := h.daemon()
-		if d := h.is(c, h.land(c, nil), control.Finalized); d.Trial != nil || d.Change.Reason != s.unproven || len(s.started()) != 0 {
+		if d := h.is(c, h.land(c, nil), change.Finalized); d.Trial != nil || d.Change.Reason != s.unproven || len(s.started()) != 0 {
 			t.Errorf("%+v, %q", d.Trial, d.Change.Reason)
 		}
 	})
@@ -763,7 +764,7 @@ func TestATrialThatGoesBackIsByteIdentical(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s.set(func(s *service) { s.answers = nil })
 		time.Sleep(10 * time.Second)
-		d := h.is(c, chg, control.RolledBack)
+		d := h.is(c, chg, change.RolledBack)
 		for name, was := range before {
 			if is := h.tree()[name]; is != was {
 				t.Errorf("%q is %q, and was %q", name, is, was)
@@ -819,7 +820,7 @@ func TestABranchThatIsNotCheckedOutRestartsNothingAndSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		d := h.is(c, r.Change.ID, control.Finalized)
+		d := h.is(c, r.Change.ID, change.Finalized)
 		if got := s.started(); len(got) != 0 || d.Trial != nil || !strings.Contains(d.Change.Reason, `"aside" is not checked out in`) {
 			t.Errorf("what was never touched was restarted: %q, %+v, %q", got, d.Trial, d.Change.Reason)
 		}
@@ -838,7 +839,7 @@ func TestTheOldVersionIsNotSaidToRunFromAnotherBranch(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		d := h.is(c, chg, control.RollbackFailed)
+		d := h.is(c, chg, change.RollbackFailed)
 		if got := s.started(); len(got) != starts || !d.Trial.Restored || !strings.HasSuffix(d.Change.Next, " switch main") {
 			t.Errorf("restarted on %q; %+v; next %q", got, d.Trial, d.Change.Next)
 		}
@@ -859,7 +860,7 @@ func TestAWayBackThatIsTriedAgainLeavesAnotherTrialAlone(t *testing.T) {
 		h.asked(c, chg)
 		s.set(func(s *service) { s.answers = func(string) error { return errors.New("no answer") } })
 		time.Sleep(5 * time.Second)
-		if d := h.is(c, chg, control.RollbackFailed); !d.Trial.Restored {
+		if d := h.is(c, chg, change.RollbackFailed); !d.Trial.Restored {
 			t.Fatalf("%+v", d.Trial)
 		}
 		s.set(func(s *service) { s.answers = nil })
@@ -868,14 +869,14 @@ func TestAWayBackThatIsTriedAgainLeavesAnotherTrialAlone(t *testing.T) {
 		starts := len(s.started())
 		time.Sleep(100 * time.Second)
 		h.asked(c, other)
-		if d := h.is(c, chg, control.RollbackFailed); len(s.started()) != starts || !strings.Contains(d.Change.Reason, string(other)+" is on trial in this repository") {
+		if d := h.is(c, chg, change.RollbackFailed); len(s.started()) != starts || !strings.Contains(d.Change.Reason, string(other)+" is on trial in this repository") {
 			t.Errorf("restarted %d times beside a trial; it says %q", len(s.started())-starts, d.Change.Reason)
 		}
 		if _, err := c.Rollback(t.Context(), other, h.by(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
-		h.is(c, other, control.RolledBack)
-		h.is(c, chg, control.RolledBack)
+		h.is(c, other, change.RolledBack)
+		h.is(c, chg, change.RolledBack)
 	})
 }

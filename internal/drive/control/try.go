@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -30,7 +31,7 @@ type way struct {
 func (w way) none() bool { return w.length == 0 && w.target.None() }
 
 // planned returns what a landing on head goes through, judged by the words at head: those from before the change.
-func (c *Controller) planned(ctx context.Context, row store.Change, l landing.Landing) (p way, err error) {
+func (c *Controller) planned(ctx context.Context, row change.Row, l landing.Landing) (p way, err error) {
 	if len(l.Edits) == 0 {
 		return p, nil // nothing moves, and nothing could go back
 	}
@@ -55,7 +56,7 @@ func (c *Controller) planned(ctx context.Context, row store.Change, l landing.La
 }
 
 // foretold says what happens on the host once a proposal has landed, by the words of now: for its card.
-func (c *Controller) foretold(ctx context.Context, row store.Change, p proposal.Proposal) (then []string, err error) {
+func (c *Controller) foretold(ctx context.Context, row change.Row, p proposal.Proposal) (then []string, err error) {
 	r := row.Request
 	ahead, err := c.planned(ctx, row, landing.Landing{Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, Head: p.Base, Edits: p.Edits})
 	if err != nil {
@@ -94,7 +95,7 @@ var (
 
 // try brings what has landed to its end: kept, or taken back. Each part may run again after a crash; the row says where
 // it was, and whether it is a planned restart or a crash makes no difference (SM-134).
-func (c *Controller) try(ctx context.Context, row store.Change) error {
+func (c *Controller) try(ctx context.Context, row change.Row) error {
 	nudged := c.listenFor(row.ID)
 	defer c.listenNoMore(row.ID)
 	watch := &vigil{}
@@ -141,14 +142,14 @@ func (c *Controller) try(ctx context.Context, row store.Change) error {
 }
 
 // undecided returns the trial of a row that this step still holds.
-func (c *Controller) undecided(ctx context.Context, row store.Change) (t trial.Trial, err error) {
+func (c *Controller) undecided(ctx context.Context, row change.Row) (t trial.Trial, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		at, err := tx.Change(ctx, row.ID)
 		if err != nil {
 			return err
 		}
 		if at.Fence != row.Fence {
-			return store.ErrMoved
+			return change.ErrMoved
 		}
 		var ok bool
 		if t, ok, err = tx.Trial(ctx, row.ID); err == nil && !ok {
@@ -188,7 +189,7 @@ const lookEvery = time.Second / 4
 
 // comeUp restarts the target and waits until it answers, twice if it restarts at all (SM-917); then nobody is to be asked,
 // or the person is. What does not come up goes back at once (SM-904).
-func (c *Controller) comeUp(ctx context.Context, row store.Change, t trial.Trial, nudged <-chan struct{}) error {
+func (c *Controller) comeUp(ctx context.Context, row change.Row, t trial.Trial, nudged <-chan struct{}) error {
 	work, stop := c.until(ctx, t, nudged)
 	defer stop()
 	err := c.bringUp(work, row, &t)
@@ -208,7 +209,7 @@ func (c *Controller) comeUp(ctx context.Context, row store.Change, t trial.Trial
 }
 
 // bringUp restarts and probes as often as is wanted still, and counts in the row.
-func (c *Controller) bringUp(ctx context.Context, row store.Change, t *trial.Trial) error {
+func (c *Controller) bringUp(ctx context.Context, row change.Row, t *trial.Trial) error {
 	for !t.Target.None() && t.Restarts < t.RestartsWanted() {
 		if err := c.startAgain(ctx, row, *t); err != nil {
 			return err
@@ -225,7 +226,7 @@ func (c *Controller) bringUp(ctx context.Context, row store.Change, t *trial.Tri
 }
 
 // startAgain restarts the target of a trial and waits until it answers.
-func (c *Controller) startAgain(ctx context.Context, row store.Change, t trial.Trial) error {
+func (c *Controller) startAgain(ctx context.Context, row change.Row, t trial.Trial) error {
 	if t.Target.Restart != "" {
 		if err := c.Targets.Restart(ctx, t.Target, row.Request.Project, row.ID); err != nil {
 			return err
@@ -236,7 +237,7 @@ func (c *Controller) startAgain(ctx context.Context, row store.Change, t trial.T
 
 // inPlace refuses to start the old version where it is not: a person may have switched to another branch since it landed, and
 // what is restarted runs from the work tree.
-func (c *Controller) inPlace(ctx context.Context, row store.Change) error {
+func (c *Controller) inPlace(ctx context.Context, row change.Row) error {
 	p, branch := row.Request.Project, row.Request.Branch
 	site, err := c.Lander.Inspect(ctx, p, branch)
 	if err == nil && !site.CheckedOut {
@@ -246,21 +247,21 @@ func (c *Controller) inPlace(ctx context.Context, row store.Change) error {
 }
 
 // moveTrial writes what the step knows, with an audit entry; errDecided if a decision came first.
-func (c *Controller) moveTrial(ctx context.Context, row store.Change, from trial.Handshake, to trial.Trial, verb string) error {
+func (c *Controller) moveTrial(ctx context.Context, row change.Row, from trial.Handshake, to trial.Trial, verb string) error {
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.MoveTrial(ctx, from, to); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &store.Change{ID: row.ID}, Move{By: audit.Host, Subject: string(to.Landing)}, verb, now())
+		return c.append(ctx, tx, &change.Row{ID: row.ID}, Move{By: audit.Host, Subject: string(to.Landing)}, verb, now())
 	})
-	if errors.Is(err, store.ErrMoved) {
+	if errors.Is(err, change.ErrMoved) {
 		return fmt.Errorf("%w: %w", errDecided, err)
 	}
 	return err
 }
 
 // keepUnasked finalizes what answers and what nobody is to be asked about.
-func (c *Controller) keepUnasked(ctx context.Context, row store.Change, t trial.Trial) error {
+func (c *Controller) keepUnasked(ctx context.Context, row change.Row, t trial.Trial) error {
 	reason := "the target answers, and no confirmation was asked for"
 	if t.Target.None() {
 		reason = "no confirmation was asked for"
@@ -269,29 +270,29 @@ func (c *Controller) keepUnasked(ctx context.Context, row store.Change, t trial.
 }
 
 // goBack decides for the host that what is on trial goes back.
-func (c *Controller) goBack(ctx context.Context, row store.Change, reason string) error {
+func (c *Controller) goBack(ctx context.Context, row change.Row, reason string) error {
 	return c.settleTrial(ctx, row, trial.Decision{To: trial.RolledBack, By: audit.Host, Reason: reason})
 }
 
 // settleTrial writes the host's decision; errDecided if another came first.
-func (c *Controller) settleTrial(ctx context.Context, row store.Change, d trial.Decision) error {
+func (c *Controller) settleTrial(ctx context.Context, row change.Row, d trial.Decision) error {
 	at, err := c.Clock()
 	if err != nil {
 		return err
 	}
 	d.At = at.Wall
-	var now store.Change
+	var now change.Row
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		if now, err = tx.Change(ctx, row.ID); err != nil {
 			return err
 		}
 		t, ok, err := tx.Trial(ctx, row.ID)
 		if err != nil || !ok {
-			return errors.Join(err, store.ErrMoved)
+			return errors.Join(err, change.ErrMoved)
 		}
 		return c.decideTrial(ctx, tx, &now, &t, d)
 	})
-	if errors.Is(err, store.ErrMoved) {
+	if errors.Is(err, change.ErrMoved) {
 		return fmt.Errorf("%w: %w", errDecided, err)
 	}
 	if err == nil {
@@ -301,7 +302,7 @@ func (c *Controller) settleTrial(ctx context.Context, row store.Change, d trial.
 }
 
 // askToConfirm writes down that message 1 is out, then sends it, once (SM-121, SM-132).
-func (c *Controller) askToConfirm(ctx context.Context, row store.Change, t trial.Trial) error {
+func (c *Controller) askToConfirm(ctx context.Context, row change.Row, t trial.Trial) error {
 	at, err := c.Clock()
 	if err != nil {
 		return err
@@ -319,31 +320,31 @@ func (c *Controller) askToConfirm(ctx context.Context, row store.Change, t trial
 		}
 		return c.append(ctx, tx, &said, Move{By: audit.Host, Subject: string(t.Landing)}, "asked to confirm", now())
 	})
-	if errors.Is(err, store.ErrMoved) {
+	if errors.Is(err, change.ErrMoved) {
 		return fmt.Errorf("%w: %w", errDecided, err)
 	}
 	if err != nil {
 		return err
 	}
-	c.feed.publish(message1(t))
+	c.feed.Publish(message1(t))
 	c.tell(Note{Change: row.ID, Kind: NoteTrial, Text: t.Question(), Next: said.Next}, func() { c.heard(row.ID) })
 	return nil
 }
 
 // message1 is the notice that asks whoever watches.
-func message1(t trial.Trial) Notice {
-	return Notice{Change: t.Change, At: now(), Kind: "trial", State: InTrial, Text: t.Question()}
+func message1(t trial.Trial) change.Notice {
+	return change.Notice{Change: t.Change, At: now(), Kind: "trial", State: change.InTrial, Text: t.Question()}
 }
 
 // heard writes down that message 1 was delivered, which moves the deadline the first time (SM-125).
-func (c *Controller) heard(change id.Change) {
+func (c *Controller) heard(changeID id.Change) {
 	ctx := c.lasting()
 	at, err := c.Clock()
 	if err != nil {
 		return
 	}
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
-		t, ok, err := tx.Trial(ctx, change)
+		t, ok, err := tx.Trial(ctx, changeID)
 		if err != nil || !ok {
 			return err
 		}
@@ -354,12 +355,12 @@ func (c *Controller) heard(change id.Change) {
 		if err := tx.MoveTrial(ctx, trial.Message1Sent, heard); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &store.Change{ID: change}, Move{By: audit.Host, Subject: string(t.Landing)}, "message 1 delivered", now())
+		return c.append(ctx, tx, &change.Row{ID: changeID}, Move{By: audit.Host, Subject: string(t.Landing)}, "message 1 delivered", now())
 	})
 	if err != nil && ctx.Err() == nil {
-		c.Log.Warn("the delivery of message 1 could not be recorded, so the deadline stays", "change", change, "error", err)
+		c.Log.Warn("the delivery of message 1 could not be recorded, so the deadline stays", "change", changeID, "error", err)
 	}
-	c.nudge(change)
+	c.nudge(changeID)
 }
 
 // vigil is what is known of a target that answered once.
@@ -383,7 +384,7 @@ func (v *vigil) miss(at deadman.Moment, p trust.Probe) bool {
 
 // await waits for a person, or for the end of the time, and asks the target all the while. It returns when the row
 // has to be looked at again.
-func (c *Controller) await(ctx context.Context, row store.Change, t trial.Trial, nudged <-chan struct{}, v *vigil) error {
+func (c *Controller) await(ctx context.Context, row change.Row, t trial.Trial, nudged <-chan struct{}, v *vigil) error {
 	work, stop := c.until(ctx, t, nudged)
 	defer stop()
 	if t.Target.Probe.None() {
@@ -424,7 +425,7 @@ const (
 
 // comeUpHeld brings the old version up after a revert has landed, as often as it takes: there is no other version to go
 // back to, so one that does not answer is rollback_failed, loudly, and tried again.
-func (c *Controller) comeUpHeld(ctx context.Context, row store.Change, t trial.Trial) error {
+func (c *Controller) comeUpHeld(ctx context.Context, row change.Row, t trial.Trial) error {
 	release, err := c.guard.Hold(t.Landing)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
@@ -239,7 +240,7 @@ func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
 	s.say(round + ": " + why)
 	keep := context.WithoutCancel(ctx)
 	err := s.c.DB.InTx(keep, func(tx store.Tx) error {
-		return s.c.append(keep, tx, &store.Change{ID: s.row.ID, Reason: why}, Move{By: audit.Host, Subject: subject}, round, now())
+		return s.c.append(keep, tx, &change.Row{ID: s.row.ID, Reason: why}, Move{By: audit.Host, Subject: subject}, round, now())
 	})
 	if err != nil {
 		s.c.Log.Warn("a round was not recorded", "change", s.row.ID, "error", err)
@@ -247,7 +248,7 @@ func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
 }
 
 func (s *supervisor) say(text string) {
-	s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "round", Text: text})
+	s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "round", Text: text})
 }
 
 // finish ends the agent's stdin: nothing more is wanted of it. One that has no turn under way has to end soon.

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/inside/adapter"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -190,7 +191,7 @@ func TestAnAgentIsToldWhatIsWrongUntilItIsRight(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.askChecked(d, "look at the page")
 		time.Sleep(10 * time.Second)
-		at := h.is(d, chg, control.AwaitingApproval)
+		at := h.is(d, chg, change.AwaitingApproval)
 		told := p.told()
 		if len(told) != 3 || told[0] != "Change the page" {
 			t.Fatalf("it was told %q", told)
@@ -240,7 +241,7 @@ func TestAfterItsRoundsAnAgentIsToldNothingMore(t *testing.T) {
 				d, _ := h.daemon()
 				chg := h.askChecked(d, "look")
 				time.Sleep(30 * time.Second)
-				at := h.is(d, chg, control.Failed)
+				at := h.is(d, chg, change.Failed)
 				if n := len(p.told()); n != c.want {
 					t.Errorf("it had %d turns, not %d", n, c.want)
 				}
@@ -268,7 +269,7 @@ func TestAFailedTurnFailsTheChangeAndSaysWhy(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.askChecked(d, "look")
 		time.Sleep(5 * time.Second)
-		at := h.is(d, chg, control.Failed)
+		at := h.is(d, chg, change.Failed)
 		if at.Change.Reason != "the agent gave up: the model refused the key (401)" || at.Change.Problem != string(problem.AgentFailed) {
 			t.Errorf("%s: %q", at.Change.Problem, at.Change.Reason)
 		}
@@ -297,7 +298,7 @@ func TestWordsOfAPersonWhileChecksRunAreAnotherTurn(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		close(answer)
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, control.AwaitingApproval)
+		h.is(d, chg, change.AwaitingApproval)
 		if told := p.told(); !slices.Equal(told, []string{"Change the page", "and do this"}) {
 			t.Errorf("it was told %q", told)
 		}
@@ -328,7 +329,7 @@ func TestWhatChecksSayWhileTheAgentWorksOnIsVoid(t *testing.T) {
 		}
 		close(answer)
 		time.Sleep(20 * time.Second)
-		h.is(d, chg, control.AwaitingApproval)
+		h.is(d, chg, change.AwaitingApproval)
 		if told := p.told(); !slices.Equal(told, []string{"Change the page", "and do this"}) {
 			t.Errorf("it was told %q", told)
 		}
@@ -354,9 +355,9 @@ func TestAProgramThatDoesNotEndIsEndedAndItsTreeJudged(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.askChecked(d, "look")
 		time.Sleep(14 * time.Second)
-		h.is(d, chg, control.Working)
+		h.is(d, chg, change.Working)
 		time.Sleep(5 * time.Second)
-		at := h.is(d, chg, control.AwaitingApproval)
+		at := h.is(d, chg, change.AwaitingApproval)
 		if at.Sessions[0].Exit.Signal != "SIGKILL" {
 			t.Errorf("%+v", at.Sessions[0].Exit)
 		}
@@ -376,7 +377,7 @@ func TestWhatChecksSayWaitsWhileAnAgentStands(t *testing.T) {
 		}
 		close(answer)
 		time.Sleep(time.Minute)
-		h.is(d, chg, control.Paused)
+		h.is(d, chg, change.Paused)
 		if n := len(p.told()); n != 1 {
 			t.Errorf("a paused agent had %d turns", n)
 		}
@@ -384,7 +385,7 @@ func TestWhatChecksSayWaitsWhileAnAgentStands(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		h.is(d, chg, control.AwaitingApproval)
+		h.is(d, chg, change.AwaitingApproval)
 		if n := len(p.told()); n != 2 {
 			t.Errorf("it had %d turns", n)
 		}
@@ -409,12 +410,12 @@ func TestAnAgentThatBreaksRulesThreeTimesIsStoppedAndCanBeLetGoOn(t *testing.T) 
 		d, _ := h.daemon()
 		chg := h.askChecked(d, "look")
 		time.Sleep(time.Minute)
-		h.is(d, chg, control.Blocked)
+		h.is(d, chg, change.Blocked)
 		if err := d.Resume(t.Context(), chg, h.by()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		h.is(d, chg, control.AwaitingApproval)
+		h.is(d, chg, change.AwaitingApproval)
 		if told := p.told(); len(told) != 4 || !strings.Contains(told[3], "docs/new.md") {
 			t.Errorf("it was told %q", told)
 		}
@@ -441,7 +442,7 @@ func TestAChangeThatIsCancelledWhileItsChecksRunEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, control.Cancelled)
+		h.is(d, chg, change.Cancelled)
 		if n := h.cage.alive(); n != 0 {
 			t.Errorf("%d programs still run", n)
 		}
@@ -485,11 +486,11 @@ func TestAnInterruptedAgentGoesOnWithWhatItLeft(t *testing.T) {
 				d, end := h.daemon()
 				chg := h.askChecked(d, "look")
 				time.Sleep(45 * time.Second)
-				h.is(d, chg, control.Working)
+				h.is(d, chg, change.Working)
 				end()
 				d, _ = h.daemon()
 				time.Sleep(10 * time.Second)
-				at := h.is(d, chg, control.AwaitingApproval)
+				at := h.is(d, chg, change.AwaitingApproval)
 				if page, half := <-found, <-found; page != "begun\n" || !strings.Contains(half, c.finds) {
 					t.Errorf("it finds %q and %q", page, half)
 				}
@@ -527,12 +528,12 @@ func TestAResumedSessionGoesOnWithItsHome(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.askChecked(d, "look")
 		time.Sleep(5 * time.Second)
-		at := h.is(d, chg, control.Failed)
+		at := h.is(d, chg, change.Failed)
 		if _, err := d.ResumeSession(t.Context(), at.Sessions[0].ID, h.by(), nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		at = h.is(d, chg, control.AwaitingApproval)
+		at = h.is(d, chg, change.AwaitingApproval)
 		if told := p.told(); len(told) != 2 || !strings.Contains(told[1], "a person has asked you to go on") || !strings.Contains(told[1], "Go on where you left off") {
 			t.Errorf("it was told %q", told)
 		}
@@ -562,7 +563,7 @@ func TestAnAgentWhoseTreeCannotGoBackUnderItIsToldWhyAndStartsAgain(t *testing.T
 		d, _ := h.daemon()
 		chg := h.askChecked(d, "look")
 		time.Sleep(20 * time.Second)
-		at := h.is(d, chg, control.AwaitingApproval)
+		at := h.is(d, chg, change.AwaitingApproval)
 		if is := <-found; !strings.Contains(is, "no such file") {
 			t.Errorf("it finds %q", is)
 		}
@@ -593,7 +594,7 @@ func TestAnAgentThatDoesNotReadIsNotWaitedFor(t *testing.T) {
 		d, _ := h.daemon()
 		chg := h.askChecked(d, "look")
 		time.Sleep(time.Minute)
-		at := h.is(d, chg, control.Failed)
+		at := h.is(d, chg, change.Failed)
 		if !strings.Contains(at.Change.Reason, `the check "look" failed`) {
 			t.Errorf("%q", at.Change.Reason)
 		}

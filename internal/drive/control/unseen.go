@@ -7,9 +7,9 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/rule/policy"
-	"sallyport/internal/store"
 )
 
 // unseen says that what a landing would result in holds marks that the person was not shown.
@@ -24,7 +24,7 @@ func (u *unseen) Unwrap() error { return u.why }
 
 // resultMarks computes the marks of the proposed tree, and those that a change has only on the tree that it results in: of a
 // repository whose halves come from both sides, and of a name that looks like one that is new on the branch.
-func (c *Controller) resultMarks(ctx context.Context, row store.Change, u *unchecked) (fresh, proposed []policy.Mark, err error) {
+func (c *Controller) resultMarks(ctx context.Context, row change.Row, u *unchecked) (fresh, proposed []policy.Mark, err error) {
 	named, err := row.Request.Project.Named(ctx, row.Request.ConfigHome())
 	if err != nil {
 		return nil, nil, err
@@ -51,7 +51,7 @@ func unshown(p proposal.Proposal, o offer, fresh []policy.Mark) bool {
 }
 
 // unseenIn is why a change with fresh marks does not land on its branch as it is now.
-func (c *Controller) unseenIn(row store.Change, u *unchecked, v verdict) error {
+func (c *Controller) unseenIn(row change.Row, u *unchecked, v verdict) error {
 	m, more := v.fresh[0], ""
 	if len(v.fresh) > 1 {
 		more = fmt.Sprintf(" (and %d more)", len(v.fresh)-1)

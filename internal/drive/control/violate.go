@@ -8,10 +8,10 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/policy"
-	"sallyport/internal/store"
 )
 
 // answer does what a checkpoint's verdict asks for, while the session stands: nothing, files put
@@ -31,7 +31,7 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 			return action, err
 		}
 		action = session.ActionReverted
-		s.c.feed.publish(Notice{Change: s.row.ID, At: now(), Kind: "event", Text: wentBack(cp.ID, kept)})
+		s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: wentBack(cp.ID, kept)})
 	}
 	if why == checkpoint.OnDemand || s.again {
 		return action, nil
@@ -108,7 +108,7 @@ func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) err
 	}
 	s.c.Log.Warn("the files could not be restored while an agent worked; the agent starts again on a new copy", "change", s.row.ID, "error", err)
 	m := Move{By: audit.Host, Reason: notRestored, Digests: map[string]string{"commit": string(to)}}
-	if err := s.amend(ctx, m, "started again", func(row *store.Change) { row.From = string(to) }); err != nil {
+	if err := s.amend(ctx, m, "started again", func(row *change.Row) { row.From = string(to) }); err != nil {
 		return err
 	}
 	s.again = true
@@ -126,7 +126,7 @@ func (s *supervisor) restoreLive(ctx context.Context, to git.OID, only []string)
 }
 
 // valid is the last valid checkpoint of a change, or its base: what can be gone back to.
-func (c *Controller) valid(ctx context.Context, host git.Dir, row store.Change) (git.OID, error) {
+func (c *Controller) valid(ctx context.Context, host git.Dir, row change.Row) (git.OID, error) {
 	ref := checkpoint.ValidRef(row.ID)
 	refs, err := host.Refs(ctx, ref)
 	if err != nil {

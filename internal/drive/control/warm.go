@@ -8,15 +8,15 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
-	"sallyport/internal/store"
 )
 
 // warmEvery is how old caches are before they are made anew on a base that they were not made on.
 const warmEvery = 24 * time.Hour
 
 // checksFamily names the caches that the checks of a change begin with.
-func (c *Controller) checksFamily(row store.Change, j Judging, setup workspace.Stock) string {
+func (c *Controller) checksFamily(row change.Row, j Judging, setup workspace.Stock) string {
 	on := ""
 	if !setup.None() {
 		on = setup.ID.String()
@@ -25,12 +25,12 @@ func (c *Controller) checksFamily(row store.Change, j Judging, setup workspace.S
 }
 
 // checks are the commands that judge a change.
-func checks(row store.Change, j Judging) []string { return slices.Concat(row.Request.Checks, j.Checks) }
+func checks(row change.Row, j Judging) []string { return slices.Concat(row.Request.Checks, j.Checks) }
 
 // warm has the checks of a change run on its base, beside everything else and after it, if their caches are not there or are
 // old: what a person has already is all that may write what later checks begin with. It returns at once. Without a tool chain
 // that is known there is no cache.
-func (c *Controller) warm(row store.Change, j Judging) {
+func (c *Controller) warm(row change.Row, j Judging) {
 	if len(checks(row, j)) == 0 || c.Workspaces.Strategy() != workspace.Overlay || c.surroundings(row, j, Way{}, false).Toolchains() == "" {
 		return
 	}
@@ -60,7 +60,7 @@ func (c *Controller) working() (done func()) {
 	}
 }
 
-func (c *Controller) warmUp(ctx context.Context, row store.Change, j Judging) error {
+func (c *Controller) warmUp(ctx context.Context, row change.Row, j Judging) error {
 	base := git.OID(row.Base)
 	setup, free, err := c.setUp(ctx, row, j, base)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Controller) warmUp(ctx context.Context, row store.Change, j Judging) er
 }
 
 // warmOne runs one check on the base for what it leaves in the folder of caches; whether it succeeds says nothing about the change.
-func (c *Controller) warmOne(ctx context.Context, row store.Change, j Judging, setup workspace.Stock, room workspace.Room, command string) error {
+func (c *Controller) warmOne(ctx context.Context, row change.Row, j Judging, setup workspace.Stock, room workspace.Room, command string) error {
 	spec := c.spec(row)
 	if !setup.None() {
 		spec.Setup = setup.ID.String()

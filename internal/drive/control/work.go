@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -26,7 +27,7 @@ const sessionsMax = 3
 // session without an exit: what there is is kept as a checkpoint, and the agent starts again on a
 // copy as it was at its start, or, if it has kept what it knows, goes on with what it left. It starts again
 // too when its tree could not be restored under it.
-func (c *Controller) work(ctx context.Context, row store.Change) error {
+func (c *Controller) work(ctx context.Context, row change.Row) error {
 	keep := c.lasting() // what a cancelled agent has done is judged too
 	for {
 		spec, err := c.judgedSpec(keep, row)
@@ -71,7 +72,7 @@ func (c *Controller) work(ctx context.Context, row store.Change) error {
 
 // judgedSpec is the workspace of a row with the ignored files that its checkpoints hold: a tree that is
 // put back must be looked at as they are.
-func (c *Controller) judgedSpec(ctx context.Context, row store.Change) (workspace.Spec, error) {
+func (c *Controller) judgedSpec(ctx context.Context, row change.Row) (workspace.Spec, error) {
 	spec := c.spec(row)
 	_, judging, err := c.grounds(ctx, row)
 	spec.IncludeIgnored = slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored)
@@ -80,7 +81,7 @@ func (c *Controller) judgedSpec(ctx context.Context, row store.Change) (workspac
 
 // startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
 // that is as it was at the session's start; one that goes on gets what it left.
-func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session, all []session.Session) (workspace.Workspace, error) {
+func (c *Controller) startOver(ctx context.Context, row change.Row, ws workspace.Workspace, last session.Session, all []session.Session) (workspace.Workspace, error) {
 	if !last.ToGoOn() {
 		left, err := c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started})
 		if err != nil {
@@ -105,7 +106,7 @@ func (c *Controller) startOver(ctx context.Context, row store.Change, ws workspa
 
 // runAgent starts one session and waits for its end, which is written before anything is judged.
 // One that is to be started again is left without an exit.
-func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspace.Workspace, last session.Session, all []session.Session) error {
+func (c *Controller) runAgent(ctx context.Context, row *change.Row, ws workspace.Workspace, last session.Session, all []session.Session) error {
 	here := c.Meter.SessionWaits()
 	defer func() { here() }()
 	select { // one place per agent that may work at once (SV-095)
@@ -175,7 +176,7 @@ func (c *Controller) runAgent(ctx context.Context, row *store.Change, ws workspa
 
 // judge takes the last checkpoint and moves the change by what it holds. Work of an
 // agent that failed, or was withdrawn, is kept all the same.
-func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.Workspace, last session.Session) error {
+func (c *Controller) judge(ctx context.Context, row change.Row, ws workspace.Workspace, last session.Session) error {
 	keep := c.lasting()
 	var taken checkpoint.Taken
 	err := c.gate.pass(keep, true, func() (err error) {
@@ -189,7 +190,7 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 		return context.Cause(ctx)
 	}
 	cp, edits := taken.Checkpoint, len(taken.Edits)
-	m := Move{Event: Ended, By: audit.Host, Subject: string(cp.ID), Verb: "checked"}
+	m := Move{Event: change.Ended, By: audit.Host, Subject: string(cp.ID), Verb: "checked"}
 	if cp.Status != checkpoint.Valid && last.Exit.Code == 0 && last.Exit.Limit == nil {
 		fallen, err := c.fallBack(ctx, row, cp)
 		if err != nil {
@@ -207,20 +208,20 @@ func (c *Controller) judge(ctx context.Context, row store.Change, ws workspace.W
 	m.Digests = map[string]string{"tree": string(cp.Tree)}
 	switch {
 	case last.Exit.Code != 0 || last.Exit.Limit != nil:
-		m.Event, m.Because = Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
+		m.Event, m.Because = change.Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
 	case cp.Status != checkpoint.Valid:
-		m.Event, m.Because = Fail, refusal(row, cp.Violations)
+		m.Event, m.Because = change.Fail, refusal(row, cp.Violations)
 	case edits == 0 && checks == 0:
 		m = idled(row, cp)
 	}
-	row, err = c.inTx(ctx, row, func(tx store.Tx, row *store.Change) error {
+	row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		row.Chosen = cp.ID
 		return c.move(ctx, tx, row, m)
 	})
 	if err != nil {
 		return err
 	}
-	if m.Event != Ended {
+	if m.Event != change.Ended {
 		c.tidy(c.lasting(), row)
 	}
 	return nil
@@ -236,7 +237,7 @@ func gaveUp(s session.Session) string {
 
 // fallBack finds what is offered in the place of an invalid last checkpoint: under a shadow the
 // last valid one, if it changes anything; nothing otherwise (SV-031).
-func (c *Controller) fallBack(ctx context.Context, row store.Change, last checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
+func (c *Controller) fallBack(ctx context.Context, row change.Row, last checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
 	mode, err := c.mode(ctx, row)
 	if err != nil || mode.Strategy != session.Shadow {
 		return nil, err
@@ -269,7 +270,7 @@ func unchanged(cp checkpoint.Checkpoint) string {
 }
 
 // refusal says which rules a checkpoint breaks: the first by name, and how many more.
-func refusal(row store.Change, violations []policy.Violation) error {
+func refusal(row change.Row, violations []policy.Violation) error {
 	next := "sallyport checkpoint list " + string(row.ID)
 	if len(violations) == 0 {
 		return problem.Errorf(problem.Refused, next, "the last checkpoint is not valid")
@@ -298,7 +299,7 @@ type taking struct {
 }
 
 // take takes one checkpoint and records it.
-func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Workspace, t taking) (checkpoint.Taken, error) {
+func (c *Controller) take(ctx context.Context, row change.Row, ws workspace.Workspace, t taking) (checkpoint.Taken, error) {
 	host, judging, err := c.grounds(ctx, row)
 	if err != nil {
 		return checkpoint.Taken{}, err
@@ -332,13 +333,13 @@ func (c *Controller) take(ctx context.Context, row store.Change, ws workspace.Wo
 		if err := tx.AddCheckpoint(ctx, taken.Checkpoint); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &store.Change{ID: row.ID}, Move{ // why the row stands where it does, such as a pause, is not why this was taken
+		return c.append(ctx, tx, &change.Row{ID: row.ID}, Move{ // why the row stands where it does, such as a pause, is not why this was taken
 			By: audit.Host, Subject: string(taken.Checkpoint.ID),
 			Digests: map[string]string{"commit": string(taken.Checkpoint.Commit), "tree": string(taken.Checkpoint.Tree), "base": row.Base},
 		}, "checkpointed: "+string(taken.Checkpoint.Status), taken.Checkpoint.At)
 	})
 	if err == nil {
-		c.feed.publish(Notice{Change: row.ID, At: taken.Checkpoint.At, Kind: "checkpoint", Checkpoint: &taken.Checkpoint})
+		c.feed.Publish(change.Notice{Change: row.ID, At: taken.Checkpoint.At, Kind: "checkpoint", Checkpoint: &taken.Checkpoint})
 		c.note(ctx, row.ID)
 	}
 	return taken, err

@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -37,7 +37,7 @@ func (r *round) workspaces(ctx context.Context) error {
 		case !known:
 			t.goes = r.abandoned(at.At)
 			t.remove = func() (bool, error) { return r.unknown(ctx, c, at) }
-		case control.State(row.State).Final():
+		case change.State(row.State).Final():
 			t.goes = true
 			t.remove = func() (bool, error) { return r.Changes.ClearWorkspace(ctx, c, r.over(c, r.Retention.Refs)) }
 		}
@@ -202,7 +202,7 @@ func changeOf(ref string) (id.Change, bool) {
 }
 
 // forget removes the refs of one change.
-func (r *round) forget(ctx context.Context, row store.Change) (bool, error) {
+func (r *round) forget(ctx context.Context, row change.Row) (bool, error) {
 	n, err := r.Changes.ForgetRefs(ctx, row.ID, r.by)
 	if err != nil || n == 0 {
 		return false, err
@@ -213,7 +213,7 @@ func (r *round) forget(ctx context.Context, row store.Change) (bool, error) {
 }
 
 // reachable is about how many bytes only the refs of one change hold; 0 where that cannot be told.
-func (r *round) reachable(ctx context.Context, row store.Change) int64 {
+func (r *round) reachable(ctx context.Context, row change.Row) int64 {
 	host := r.Workspaces.Host(row.Request.Project)
 	refs, err := host.Refs(ctx, workspace.RefRoot(row.ID))
 	if err != nil || len(refs) == 0 {

@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -44,25 +44,25 @@ type Leaving struct {
 //
 // Errors: problem.Conflict naming a change that is open.
 func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leaving, error) {
-	r := &round{Steward: s, now: time.Now(), hand: hand{do: true, by: by}, changes: map[id.Change]store.Change{}}
-	var all []store.Change
+	r := &round{Steward: s, now: time.Now(), hand: hand{do: true, by: by}, changes: map[id.Change]change.Row{}}
+	var all []change.Row
 	err := s.DB.Read(ctx, func(tx store.Tx) (err error) {
-		all, err = tx.Changes(ctx, store.Filter{Limit: changesMax})
+		all, err = tx.Changes(ctx, change.Filter{Limit: changesMax})
 		return err
 	})
 	if err != nil {
 		return Leaving{}, fmt.Errorf("read the changes of the home: %w", err)
 	}
 	var out Leaving
-	var going []store.Change
+	var going []change.Row
 	for _, row := range all {
 		r.changes[row.ID] = row
-		state := control.State(row.State)
+		state := change.State(row.State)
 		if !state.Final() {
 			going = append(going, row)
 			continue
 		}
-		if top == "" && state != control.Finalized && state != control.RolledBack && row.Base != "" {
+		if top == "" && state != change.Finalized && state != change.RolledBack && row.Base != "" {
 			something, err := s.holds(ctx, row.ID)
 			if err != nil {
 				return Leaving{}, err
@@ -107,11 +107,11 @@ func (s *Steward) holds(ctx context.Context, c id.Change) (something bool, err e
 }
 
 // open refuses because of changes that have not ended, and names them all.
-func open(going []store.Change) error {
+func open(going []change.Row) error {
 	row := going[0]
 	next := "sallyport change cancel " + string(row.ID)
-	switch control.State(row.State) {
-	case control.Landing, control.InTrial, control.RollbackFailed:
+	switch change.State(row.State) {
+	case change.Landing, change.InTrial, change.RollbackFailed:
 		next = "sallyport change show " + string(row.ID)
 	}
 	names := make([]string, 0, len(going))

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
@@ -34,7 +34,7 @@ type round struct {
 	now     time.Time
 	rows    map[Kind]*Row
 	notes   []string
-	changes map[id.Change]store.Change
+	changes map[id.Change]change.Row
 	forgot  map[string]bool // repositories of ours that lost refs in this round
 }
 
@@ -44,13 +44,13 @@ const changesMax = 10_000_000
 func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	r := &round{Steward: s, hand: h, now: time.Now(), rows: map[Kind]*Row{}, changes: map[id.Change]store.Change{}, forgot: map[string]bool{}}
+	r := &round{Steward: s, hand: h, now: time.Now(), rows: map[Kind]*Row{}, changes: map[id.Change]change.Row{}, forgot: map[string]bool{}}
 	keeps := s.keeps()
 	for _, k := range kinds {
 		r.rows[k] = &Row{Kind: k, Keeps: keeps[k]}
 	}
 	err := s.DB.Read(ctx, func(tx store.Tx) error {
-		all, err := tx.Changes(ctx, store.Filter{Limit: changesMax})
+		all, err := tx.Changes(ctx, change.Filter{Limit: changesMax})
 		for _, row := range all {
 			r.changes[row.ID] = row
 		}
@@ -114,7 +114,7 @@ func (r *round) abandoned(at time.Time) bool { return r.now.Sub(at) >= r.Retenti
 // over reports whether a change has ended longer ago than keep. What is not known has not.
 func (r *round) over(c id.Change, keep time.Duration) bool {
 	row, ok := r.changes[c]
-	return ok && control.State(row.State).Final() && r.now.Sub(row.Moved) >= keep
+	return ok && change.State(row.State).Final() && r.now.Sub(row.Moved) >= keep
 }
 
 // note tells what stays, and why.
@@ -202,7 +202,7 @@ func (r *round) removing(op string, at workspace.Place) func() (bool, error) {
 // ended is removing for what belongs to a change that has ended, while nothing else is done to that change.
 func (r *round) ended(ctx context.Context, c id.Change, remove func() (bool, error)) func() (bool, error) {
 	return func() (gone bool, err error) {
-		_, err = r.Changes.Ended(ctx, c, func(row store.Change) error {
+		_, err = r.Changes.Ended(ctx, c, func(row change.Row) error {
 			if !row.Moved.Equal(r.changes[c].Moved) {
 				return nil // it was taken up again, and has ended once more
 			}

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -69,7 +70,7 @@ func (r Retention) filled() Retention {
 // Changes is what is asked of whoever moves changes.
 type Changes interface {
 	// Ended runs do on a change that has ended while nothing else is done to it; false if it has not.
-	Ended(ctx context.Context, change id.Change, do func(store.Change) error) (bool, error)
+	Ended(ctx context.Context, change id.Change, do func(change.Row) error) (bool, error)
 	// ClearWorkspace removes the workspace of an ended change once its work has a ref; with kept also one that a person may look at.
 	ClearWorkspace(ctx context.Context, change id.Change, kept bool) (gone bool, err error)
 	// ForgetRefs removes the refs of an ended change, in the host's repository and the project's, and says so in the audit log.

@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -66,10 +66,10 @@ func newOwned(t *testing.T) *owned {
 	return o
 }
 
-func (o *owned) Ended(_ context.Context, c id.Change, do func(store.Change) error) (bool, error) {
-	var row store.Change
+func (o *owned) Ended(_ context.Context, c id.Change, do func(change.Row) error) (bool, error) {
+	var row change.Row
 	err := o.DB.Read(o.t.Context(), func(tx store.Tx) (err error) { row, err = tx.Change(o.t.Context(), c); return err })
-	if err != nil || !control.State(row.State).Final() {
+	if err != nil || !change.State(row.State).Final() {
 		return false, err
 	}
 	return true, do(row)
@@ -83,12 +83,12 @@ func (o *owned) ForgetRefs(_ context.Context, c id.Change, _ audit.Actor) (int, 
 }
 
 // add stores a change that has been in a state for so long, with one session and an export.
-func (o *owned) add(state control.State, since time.Duration) (id.Change, id.Session) {
+func (o *owned) add(state change.State, since time.Duration) (id.Change, id.Session) {
 	o.t.Helper()
 	c, s := id.NewChange(), id.NewSession("sh")
 	at := time.Now().Add(-since).UTC().Truncate(time.Millisecond)
 	who := audit.Actor{Kind: "person", Name: "ann", UID: 7}
-	row := store.Change{ID: c, State: string(state), Created: at, Moved: at, Base: string(o.base), Request: request.Request{
+	row := change.Row{ID: c, State: string(state), Created: at, Moved: at, Base: string(o.base), Request: request.Request{
 		Kind: request.Edit, Text: "x", Project: o.project, Branch: "main", Head: o.base, By: who, At: at, Agent: "command", Argv: []string{"true"},
 	}}
 	err := o.DB.InTx(o.t.Context(), func(tx store.Tx) error {
@@ -122,9 +122,9 @@ func (o *owned) has(name string) bool {
 
 func TestOnlyWhatHasBeenKeptLongEnoughGoes(t *testing.T) {
 	o := newOwned(t)
-	old, oldSession := o.add(control.Failed, 31*24*time.Hour)
-	young, youngSession := o.add(control.Finalized, 29*24*time.Hour)
-	open, openSession := o.add(control.AwaitingApproval, 300*24*time.Hour)
+	old, oldSession := o.add(change.Failed, 31*24*time.Hour)
+	young, youngSession := o.add(change.Finalized, 29*24*time.Hour)
+	open, openSession := o.add(change.AwaitingApproval, 300*24*time.Hour)
 
 	seen, err := o.Look(t.Context())
 	if err != nil {
@@ -164,8 +164,8 @@ func TestOnlyWhatHasBeenKeptLongEnoughGoes(t *testing.T) {
 
 func TestAnAgentsHomeGoesWithItsTranscriptWhateverIsInIt(t *testing.T) {
 	o := newOwned(t)
-	_, young := o.add(control.Finalized, 29*24*time.Hour)
-	_, old := o.add(control.Failed, 31*24*time.Hour)
+	_, young := o.add(change.Finalized, 29*24*time.Hour)
+	_, old := o.add(change.Failed, 31*24*time.Hour)
 	aim := o.put("aim/file", "x")
 	for _, s := range []id.Session{young, old} {
 		home := filepath.Join(o.State, "sessions", string(s), "home")

@@ -11,15 +11,15 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
-	"sallyport/internal/store"
 )
 
 const changeColumns = `id, state, request, base, uid, attempts, problem, reason, next, reverted_by, cancel,
 	chosen, start_from, identity, resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at, outcome, blocked`
 
-func scanChange(row scanner) (store.Change, error) {
-	var c store.Change
+func scanChange(row scanner) (change.Row, error) {
+	var c change.Row
 	var raw string
 	var created, moved, due, until sql.NullInt64
 	err := row.Scan(&c.ID, &c.State, &raw, &c.Base, &c.UID, &c.Attempts, &c.Problem, &c.Reason, &c.Next, &c.RevertedBy,
@@ -34,7 +34,7 @@ func scanChange(row scanner) (store.Change, error) {
 
 // AddChange stores a new row; its state may be any. Errors: problem.Conflict if the id is taken,
 // problem.Refused for text that is not UTF-8.
-func (t *tx) AddChange(ctx context.Context, c store.Change) error {
+func (t *tx) AddChange(ctx context.Context, c change.Row) error {
 	if err := exact("the request", c.Request); err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func (t *tx) AddChange(ctx context.Context, c store.Change) error {
 }
 
 // Change returns one row.
-func (t *tx) Change(ctx context.Context, id id.Change) (store.Change, error) {
+func (t *tx) Change(ctx context.Context, id id.Change) (change.Row, error) {
 	c, ok, err := t.change(ctx, `SELECT `+changeColumns+` FROM change WHERE id = ?`, id)
 	if err != nil {
-		return store.Change{}, fmt.Errorf("read change %q: %w", id, err)
+		return change.Row{}, fmt.Errorf("read change %q: %w", id, err)
 	}
 	if !ok {
-		return store.Change{}, noChange(id)
+		return change.Row{}, noChange(id)
 	}
 	return c, nil
 }
@@ -72,19 +72,19 @@ func noChange(id id.Change) error {
 }
 
 // change reads the first row of a query for changes; false if there is none.
-func (t *tx) change(ctx context.Context, query string, args ...any) (c store.Change, found bool, err error) {
+func (t *tx) change(ctx context.Context, query string, args ...any) (c change.Row, found bool, err error) {
 	if err := t.usable(); err != nil {
 		return c, false, err
 	}
 	c, err = scanChange(t.run.QueryRowContext(ctx, query, args...))
 	if errors.Is(err, sql.ErrNoRows) {
-		return store.Change{}, false, nil
+		return change.Row{}, false, nil
 	}
 	return c, err == nil, t.fault(err)
 }
 
 // Changes returns newest first.
-func (t *tx) Changes(ctx context.Context, f store.Filter) ([]store.Change, error) {
+func (t *tx) Changes(ctx context.Context, f change.Filter) ([]change.Row, error) {
 	query, args := `SELECT `+changeColumns+` FROM change WHERE 1`, []any{}
 	if f.Top != "" {
 		query, args = query+` AND top = ?`, append(args, f.Top)
@@ -98,7 +98,7 @@ func (t *tx) Changes(ctx context.Context, f store.Filter) ([]store.Change, error
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
-	var all []store.Change
+	var all []change.Row
 	err := t.each(ctx, func(row scanner) error {
 		c, err := scanChange(row)
 		all = append(all, c)
@@ -113,7 +113,7 @@ func (t *tx) Changes(ctx context.Context, f store.Filter) ([]store.Change, error
 // MoveChange writes what may change of c, if the row is as the caller believes. A wish to
 // cancel that came meanwhile stays: it is never taken back, and ends with what it asked for. So does a lease
 // that was renewed meanwhile: the caller's row may be as old as its step.
-func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error {
+func (t *tx) MoveChange(ctx context.Context, from string, c change.Row) error {
 	n, err := t.write(ctx, "move-"+c.State, `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
 		reason = ?, next = ?, reverted_by = ?, cancel = CASE WHEN state IN ('cancelled', 'failed', 'rejected') THEN 0 ELSE max(cancel, ?) END,
 		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, outcome = ?, blocked = ?, holder = ?,
@@ -133,10 +133,10 @@ func (t *tx) MoveChange(ctx context.Context, from string, c store.Change) error 
 		return err
 	}
 	if now.State != from {
-		return problem.Case(store.ErrMoved, "sallyport change show "+string(c.ID),
+		return problem.Case(change.ErrMoved, "sallyport change show "+string(c.ID),
 			"the change %q is %s by now, not %s", c.ID, now.State, from)
 	}
-	return problem.Case(store.ErrMoved, "sallyport change show "+string(c.ID),
+	return problem.Case(change.ErrMoved, "sallyport change show "+string(c.ID),
 		"another worker has taken over the change %q", c.ID)
 }
 
@@ -149,14 +149,14 @@ const (
 )
 
 // ClaimDue takes the lease on the change that is due longest.
-func (t *tx) ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (store.Change, bool, error) {
+func (t *tx) ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (change.Row, bool, error) {
 	if err := t.writable("a claim"); err != nil {
-		return store.Change{}, false, err
+		return change.Row{}, false, err
 	}
 	c, ok, err := t.change(ctx, `UPDATE change SET holder = ?, fence = fence + 1, until_at = ?
 		WHERE seq = (`+claimable+`) RETURNING `+changeColumns, holder, ms(now.Add(ttl)), ms(now), ms(now))
 	if err != nil {
-		return store.Change{}, false, fmt.Errorf("claim a due change: %w", err)
+		return change.Row{}, false, fmt.Errorf("claim a due change: %w", err)
 	}
 	if ok {
 		t.note("claim")
@@ -165,7 +165,7 @@ func (t *tx) ClaimDue(ctx context.Context, holder string, now time.Time, ttl tim
 }
 
 // RenewClaim extends the lease of a claimed change.
-func (t *tx) RenewClaim(ctx context.Context, c store.Change, now time.Time, ttl time.Duration) error {
+func (t *tx) RenewClaim(ctx context.Context, c change.Row, now time.Time, ttl time.Duration) error {
 	n, err := t.write(ctx, "renew-claim", `UPDATE change SET until_at = ? WHERE id = ? AND holder = ? AND holder <> '' AND fence = ?`,
 		ms(now.Add(ttl)), c.ID, c.Holder, c.Fence)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
-	"sallyport/internal/store"
 )
 
 // AddLanding stores a journal row. Errors: landing.ErrBusy if another landing of the
@@ -54,7 +54,7 @@ func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if n == 0 {
-		return problem.Case(store.ErrMoved, "sallyport change show "+string(l.Change), "%s: the landing is not open any more", what)
+		return problem.Case(change.ErrMoved, "sallyport change show "+string(l.Change), "%s: the landing is not open any more", what)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/trial"
-	"sallyport/internal/store"
 )
 
 // AddTrial stores a new row, undecided. Errors: problem.Conflict if the change, or the landing, has one;
@@ -139,7 +139,7 @@ func moved(what string, n int64, err error) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if n == 0 {
-		return fmt.Errorf("%s: %w", what, store.ErrMoved)
+		return fmt.Errorf("%s: %w", what, change.ErrMoved)
 	}
 	return nil
 }

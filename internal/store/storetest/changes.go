@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
 )
@@ -26,7 +27,7 @@ import (
 func testChange(t *testing.T, s *suite) {
 	c := s.addChange()
 	s.same(s.change(c.ID), c)
-	bare := s.addChange(func(c *store.Change) { c.Due, c.Base, c.Problem, c.UID = time.Time{}, "", "", 0 })
+	bare := s.addChange(func(c *change.Row) { c.Due, c.Base, c.Problem, c.UID = time.Time{}, "", "", 0 })
 	s.same(s.change(bare.ID), bare)
 
 	s.fails(problem.Conflict, func(ctx context.Context, tx store.Tx) error { return tx.AddChange(ctx, c) })
@@ -46,14 +47,14 @@ func testChange(t *testing.T, s *suite) {
 
 // testStates reads the states where they are named, so that a new one cannot be forgotten here.
 func testStates(t *testing.T, s *suite) {
-	for _, state := range constants(t, "drive/control/state.go", "State") {
-		c := s.addChange(func(c *store.Change) { c.State = state })
+	for _, state := range constants(t, "path/change/state.go", "State") {
+		c := s.addChange(func(c *change.Row) { c.State = state })
 		if got := s.change(c.ID).State; got != state {
 			t.Errorf("state %q came back as %q", state, got)
 		}
 	}
 	for _, kind := range constants(t, "base/problem/problem.go", "Kind") {
-		s.addChange(func(c *store.Change) { c.Problem = kind })
+		s.addChange(func(c *change.Row) { c.Problem = kind })
 	}
 	ctx := context.Background()
 	c := s.aChange()
@@ -102,7 +103,7 @@ func constants(t *testing.T, path, typ string) []string {
 func testList(t *testing.T, s *suite) {
 	var want []id.Change
 	for n := range 6 {
-		c := s.addChange(func(c *store.Change) {
+		c := s.addChange(func(c *change.Row) {
 			c.Created = at(0) // the order is that of acceptance even where the clock stood still
 			if n%2 == 1 {
 				c.Request.Project.Top, c.State = "/src/b", "working"
@@ -112,15 +113,15 @@ func testList(t *testing.T, s *suite) {
 	}
 	for _, c := range []struct {
 		name   string
-		filter store.Filter
+		filter change.Filter
 		want   []id.Change
 	}{
-		{"all", store.Filter{}, want},
-		{"limit", store.Filter{Limit: 2}, want[:2]},
-		{"repository", store.Filter{Top: "/src/b"}, []id.Change{want[0], want[2], want[4]}},
-		{"states", store.Filter{States: []string{"requested", "landing"}}, []id.Change{want[1], want[3], want[5]}},
-		{"both", store.Filter{Top: "/src/a", States: []string{"working"}}, nil},
-		{"no state at all", store.Filter{States: []string{}}, nil},
+		{"all", change.Filter{}, want},
+		{"limit", change.Filter{Limit: 2}, want[:2]},
+		{"repository", change.Filter{Top: "/src/b"}, []id.Change{want[0], want[2], want[4]}},
+		{"states", change.Filter{States: []string{"requested", "landing"}}, []id.Change{want[1], want[3], want[5]}},
+		{"both", change.Filter{Top: "/src/a", States: []string{"working"}}, nil},
+		{"no state at all", change.Filter{States: []string{}}, nil},
 	} {
 		var got []id.Change
 		s.do(func(ctx context.Context, tx store.Tx) error {
@@ -144,10 +145,10 @@ func testMove(t *testing.T, s *suite) {
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", next) })
 	s.same(s.change(c.ID), next)
 
-	s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", next) })
+	s.fails(change.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", next) })
 	stale := next
 	stale.Fence--
-	s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "preparing", stale) })
+	s.fails(change.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "preparing", stale) })
 	stale.ID = "chg-nowhere0"
 	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "preparing", stale) })
 
@@ -171,7 +172,7 @@ func testMove(t *testing.T, s *suite) {
 }
 
 // claim runs ClaimDue in a transaction of its own.
-func (s *suite) claim(holder string, now time.Time) (c store.Change, ok bool) {
+func (s *suite) claim(holder string, now time.Time) (c change.Row, ok bool) {
 	s.do(func(ctx context.Context, tx store.Tx) (err error) {
 		c, ok, err = tx.ClaimDue(ctx, holder, now, 100*time.Millisecond)
 		return err
@@ -193,9 +194,9 @@ func testClaim(t *testing.T, s *suite) {
 	if got := s.nextDue(); got != "nothing" {
 		t.Errorf("next due in an empty store: %s", got)
 	}
-	late := s.addChange(func(c *store.Change) { c.Due = at(20) })
-	early := s.addChange(func(c *store.Change) { c.Due = at(10) })
-	s.addChange(func(c *store.Change) { c.Due = time.Time{} })
+	late := s.addChange(func(c *change.Row) { c.Due = at(20) })
+	early := s.addChange(func(c *change.Row) { c.Due = at(10) })
+	s.addChange(func(c *change.Row) { c.Due = time.Time{} })
 	if got := s.nextDue(); got != "10ms" {
 		t.Errorf("next due: %s", got)
 	}
@@ -217,7 +218,7 @@ func testClaim(t *testing.T, s *suite) {
 	if got := s.nextDue(); got != "130ms" {
 		t.Errorf("next due while both are held: %s", got)
 	}
-	renew := func(c store.Change, now time.Time) func(context.Context, store.Tx) error {
+	renew := func(c change.Row, now time.Time) func(context.Context, store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) error { return tx.RenewClaim(ctx, c, now, 100*time.Millisecond) }
 	}
 	s.do(renew(b, at(120)))
@@ -227,7 +228,7 @@ func testClaim(t *testing.T, s *suite) {
 	}
 	s.fails(lock.ErrLost, renew(a, at(131)))
 	a.State = "preparing"
-	s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", a) })
+	s.fails(change.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", a) })
 
 	// A move that keeps the lease keeps it as it was renewed meanwhile.
 	s.do(renew(b, at(200)))
@@ -259,7 +260,7 @@ func testClaim(t *testing.T, s *suite) {
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.ReleaseClaims(ctx, "three") })
 	s.fails(lock.ErrLost, renew(b, at(142)))
 	b.State = "preparing"
-	s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", b) })
+	s.fails(change.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", b) })
 	if c := s.change(early.ID); c.Holder != "three" || c.Fence != 3 {
 		t.Errorf("releasing took a lease of the one that releases: %+v", c)
 	}
@@ -271,7 +272,7 @@ func testClaim(t *testing.T, s *suite) {
 func testClaimRace(t *testing.T, s *suite) {
 	const rows, claimers = 20, 8
 	for range rows {
-		s.addChange(func(c *store.Change) { c.Due = at(0) })
+		s.addChange(func(c *change.Row) { c.Due = at(0) })
 	}
 	var mu sync.Mutex
 	got := map[id.Change]string{}
@@ -280,7 +281,7 @@ func testClaimRace(t *testing.T, s *suite) {
 		wg.Go(func() {
 			holder := fmt.Sprint(n)
 			for {
-				var c store.Change
+				var c change.Row
 				var ok bool
 				err := s.db.InTx(t.Context(), func(tx store.Tx) (err error) {
 					c, ok, err = tx.ClaimDue(t.Context(), holder, at(1), time.Hour)

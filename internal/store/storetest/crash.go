@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/change"
 	"sallyport/internal/store"
 )
 
@@ -74,7 +75,7 @@ func whole(t *testing.T, db store.DB, told []id.Change) (more bool) {
 	ctx := t.Context()
 	err := db.Read(ctx, func(tx store.Tx) error {
 		entries, err := tx.Entries(ctx, "", 0, 0)
-		changes, err2 := tx.Changes(ctx, store.Filter{})
+		changes, err2 := tx.Changes(ctx, change.Filter{})
 		var there []id.Change
 		for _, c := range changes {
 			there = append(there, c.ID)

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -332,7 +333,7 @@ func testLandings(t *testing.T, s *suite) {
 		return err
 	})
 	s.do(move(landing.Landed))
-	s.fails(store.ErrMoved, move(landing.Undone))
+	s.fails(change.ErrMoved, move(landing.Undone))
 	end := at(30)
 	l.State, l.Ended, l.Reason = landing.Landed, &end, "because"
 	got, _ := of(c.ID)

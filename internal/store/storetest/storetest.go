@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -131,10 +132,10 @@ var alice = audit.Actor{Kind: "person", Name: "alice", UID: 1000}
 var tenSeconds = 10 * time.Second
 
 // aChange returns a row with every field set.
-func (s *suite) aChange() store.Change {
+func (s *suite) aChange() change.Row {
 	s.made++
 	n := s.made
-	return store.Change{
+	return change.Row{
 		ID: id.Change(fmt.Sprintf("chg-%08d", n)), State: "requested",
 		Request: request.Request{
 			Kind: request.Edit, By: alice, At: at(n), Text: "mend <it> & say \"done\"\n",
@@ -150,7 +151,7 @@ func (s *suite) aChange() store.Change {
 }
 
 // addChange stores a new row and returns it.
-func (s *suite) addChange(edit ...func(*store.Change)) store.Change {
+func (s *suite) addChange(edit ...func(*change.Row)) change.Row {
 	s.t.Helper()
 	c := s.aChange()
 	for _, e := range edit {
@@ -160,7 +161,7 @@ func (s *suite) addChange(edit ...func(*store.Change)) store.Change {
 	return c
 }
 
-func (s *suite) change(id id.Change) (c store.Change) {
+func (s *suite) change(id id.Change) (c change.Row) {
 	s.t.Helper()
 	s.do(func(ctx context.Context, tx store.Tx) (err error) { c, err = tx.Change(ctx, id); return err })
 	return c

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/path/change"
 	"sallyport/internal/store"
 )
 
@@ -61,7 +62,7 @@ func testSavepoint(t *testing.T, s *suite) {
 	good := func(tx store.Tx) error { return note(ctx, tx, "good") }
 	bad := func(tx store.Tx) error { return errors.Join(note(ctx, tx, "bad"), boom) }
 	broken := func(tx store.Tx) error { // the database itself says no to this one
-		c := store.Change{ID: "chg-x", State: "dreaming"}
+		c := change.Row{ID: "chg-x", State: "dreaming"}
 		return errors.Join(note(ctx, tx, "bad"), tx.AddChange(ctx, c))
 	}
 	errs := together(t, s.db, good, bad, good, broken, good, bad, good)
@@ -195,7 +196,7 @@ func testSnapshot(t *testing.T, s *suite) {
 		s.addChange() // commits while this reads
 		s.do(func(ctx context.Context, w store.Tx) error { return w.RequestCancel(ctx, c.ID) })
 		after, err := tx.Change(ctx, c.ID)
-		if all, _ := tx.Changes(ctx, store.Filter{}); len(all) != 1 || after.Cancel != before.Cancel {
+		if all, _ := tx.Changes(ctx, change.Filter{}); len(all) != 1 || after.Cancel != before.Cancel {
 			t.Errorf("the moment moved: %d changes, cancel %v", len(all), after.Cancel)
 		}
 		return err

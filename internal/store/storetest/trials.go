@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/trust"
@@ -19,7 +20,7 @@ import (
 // addTrial stores a trial of a new change that has landed.
 func (s *suite) addTrial(dir string) trial.Trial {
 	s.t.Helper()
-	c := s.addChange(func(c *store.Change) { c.State = "in_trial" })
+	c := s.addChange(func(c *change.Row) { c.State = "in_trial" })
 	l := s.aLanding(c.ID, dir)
 	r := trial.Begin(c.ID, l.ID, trust.Target{Restart: "make restart <\"it\">", Probe: trust.Probe{HTTP: "http://127.0.0.1:1/"}}, time.Minute,
 		deadman.Moment{Wall: at(20), Boot: "boot", Up: 7 * time.Hour})
@@ -64,7 +65,7 @@ func testTrials(t *testing.T, s *suite) {
 	asked.Restarts = 2
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveTrial(ctx, trial.PendingRestart, asked) })
 	read(asked)
-	s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveTrial(ctx, trial.PendingRestart, r) })
+	s.fails(change.ErrMoved, func(ctx context.Context, tx store.Tx) error { return tx.MoveTrial(ctx, trial.PendingRestart, r) })
 	s.fails(problem.Internal, func(ctx context.Context, tx store.Tx) error {
 		return tx.MoveTrial(ctx, trial.Message1Sent, decided)
 	})
@@ -86,7 +87,7 @@ func testTrials(t *testing.T, s *suite) {
 	back := asked.Decide(decision)
 	read(back)
 	for _, to := range []trial.Handshake{trial.Confirmed, trial.RolledBack} {
-		s.fails(store.ErrMoved, func(ctx context.Context, tx store.Tx) error {
+		s.fails(change.ErrMoved, func(ctx context.Context, tx store.Tx) error {
 			return tx.DecideTrial(ctx, r.Change, trial.Decision{To: to, By: audit.Host, At: at(41), Reason: "late"})
 		})
 	}
@@ -134,7 +135,7 @@ func testTrialRace(t *testing.T, s *suite) {
 				defer mu.Unlock()
 				if err == nil {
 					won = append(won, to)
-				} else if !errors.Is(err, store.ErrMoved) {
+				} else if !errors.Is(err, change.ErrMoved) {
 					t.Error(err)
 				}
 			})

@@ -1,4 +1,4 @@
-package control
+package change
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"sallyport/internal/store"
 )
 
 // all is every state a change can be stored in.
@@ -24,7 +22,7 @@ func TestAMoveThatIsNotInTheTableCannotHappen(t *testing.T) {
 			switch {
 			case listed && (err != nil || to != want):
 				t.Errorf("%s by %s: %s, %v; want %s", from, e, to, err, want)
-			case !listed && (!errors.Is(err, store.ErrMoved) || to != from || !strings.Contains(err.Error(), string(e))):
+			case !listed && (!errors.Is(err, ErrMoved) || to != from || !strings.Contains(err.Error(), string(e))):
 				t.Errorf("%s by %s: %s, %v; want a refusal that names both", from, e, to, err)
 			}
 		}
@@ -85,7 +83,7 @@ func TestOnlyAnApprovalLeadsToLanding(t *testing.T) {
 
 func TestDocsDrawTheStates(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The states of a change\n\nPrinted from `internal/drive/control/state.go` by `make docs`.\n\n")
+	b.WriteString("# The states of a change\n\nPrinted from `internal/path/change/state.go` by `make docs`.\n\n")
 	b.WriteString("| from | event | to |\n|---|---|---|\n")
 	for _, from := range all {
 		for _, e := range slices.Sorted(maps.Keys(moves[from])) {

@@ -1,9 +1,9 @@
-package control
+package change
 
 import (
 	"fmt"
-
-	"sallyport/internal/store"
+	"maps"
+	"slices"
 )
 
 // State is where a change stands. The strings are stored and shown.
@@ -80,7 +80,7 @@ var moves = map[State]map[Event]State{
 func (s State) Next(e Event) (State, error) {
 	to, ok := moves[s][e]
 	if !ok {
-		return s, fmt.Errorf("%s cannot follow %s: %w", e, s, store.ErrMoved)
+		return s, fmt.Errorf("%s cannot follow %s: %w", e, s, ErrMoved)
 	}
 	return to, nil
 }
@@ -92,6 +92,19 @@ func (s State) Final() bool {
 		return true
 	}
 	return false
+}
+
+// States are all that a change can be in.
+func States() []State { return slices.Sorted(maps.Keys(moves)) }
+
+// Open are the states in which a change has not come to its end.
+func Open() (open []string) {
+	for _, state := range States() {
+		if !state.Final() {
+			open = append(open, string(state))
+		}
+	}
+	return open
 }
 
 // Due reports whether the reconciler has something to do for a change in this state.

@@ -1,4 +1,4 @@
-package control
+package change
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
-	"sallyport/internal/path/trial"
-	"sallyport/internal/store"
 )
 
 // queueMax is how many notices a slow reader may be behind before it misses some.
@@ -19,17 +17,17 @@ const queueMax = 256
 // keepFor is how long what happens to a change that was just accepted is kept for who asked for it to come and watch.
 const keepFor = time.Minute
 
-// feed hands notices to who watches. It never blocks who publishes.
-type feed struct {
+// Feed hands notices to who watches. It never blocks who publishes.
+type Feed struct {
 	clean func(string) string // takes secrets out of a text
 
 	mu   sync.Mutex
 	seq  int64
-	subs map[*subscription]struct{}
-	kept map[id.Change]*subscription // of changes that nobody has come to watch yet; in subs too
+	subs map[*Subscription]struct{}
+	kept map[id.Change]*Subscription // of changes that nobody has come to watch yet; in subs too
 }
 
-type subscription struct {
+type Subscription struct {
 	change id.Change
 	queue  []Notice
 	ready  chan struct{}
@@ -66,13 +64,13 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what
 }
 
-func newFeed(clean func(string) string) *feed {
-	return &feed{clean: clean, subs: map[*subscription]struct{}{}, kept: map[id.Change]*subscription{}}
+func NewFeed(clean func(string) string) *Feed {
+	return &Feed{clean: clean, subs: map[*Subscription]struct{}{}, kept: map[id.Change]*Subscription{}}
 }
 
-// publish queues n for everybody who watches its change. What is neither a state nor a question is dropped for
+// Publish queues n for everybody who watches its change. What is neither a state nor a question is dropped for
 // a reader who is too far behind.
-func (f *feed) publish(n Notice) {
+func (f *Feed) Publish(n Notice) {
 	if n.Kind != "output" { // a transcript's lines are clean
 		n.Text = f.clean(n.Text)
 	}
@@ -97,7 +95,7 @@ func (f *feed) publish(n Notice) {
 }
 
 // miss is called with mu held.
-func (s *subscription) miss(n Notice) {
+func (s *Subscription) miss(n Notice) {
 	if n.Kind == "progress" {
 		return // the next one says the same and more
 	}
@@ -111,8 +109,8 @@ func (s *subscription) miss(n Notice) {
 	}
 }
 
-// watched reports whether anybody watches a change.
-func (f *feed) watched(change id.Change) bool {
+// Watched reports whether anybody watches a change.
+func (f *Feed) Watched(change id.Change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for s := range f.subs {
@@ -123,22 +121,22 @@ func (f *feed) watched(change id.Change) bool {
 	return false
 }
 
-func (f *feed) subscribe(change id.Change) *subscription {
+func (f *Feed) Subscribe(change id.Change) *Subscription {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.add(change)
 }
 
 // add is called with mu held.
-func (f *feed) add(change id.Change) *subscription {
-	s := &subscription{change: change, ready: make(chan struct{}, 1), since: time.Now()}
+func (f *Feed) add(change id.Change) *Subscription {
+	s := &Subscription{change: change, ready: make(chan struct{}, 1), since: time.Now()}
 	f.subs[s] = struct{}{}
 	return s
 }
 
-// keep begins to keep what happens to a change, for keepFor or until somebody watches it: who asked for it misses
+// Keep begins to keep what happens to a change, for keepFor or until somebody watches it: who asked for it misses
 // nothing, however late they come. Call it before anything is told of the change.
-func (f *feed) keep(change id.Change) {
+func (f *Feed) Keep(change id.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for other, s := range f.kept {
@@ -150,9 +148,9 @@ func (f *feed) keep(change id.Change) {
 	f.kept[change] = f.add(change)
 }
 
-// watch is subscribe for one who wants to see all of it. What was kept is theirs if it is the way to where the change
+// Watch is subscribe for one who wants to see all of it. What was kept is theirs if it is the way to where the change
 // rests or works now: of a change that rested and went on only what is to come is told.
-func (f *feed) watch(change id.Change) (s *subscription, whole bool) {
+func (f *Feed) Watch(change id.Change) (s *Subscription, whole bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s = f.kept[change]
@@ -169,22 +167,22 @@ func (f *feed) watch(change id.Change) (s *subscription, whole bool) {
 			s.queue = nil
 			return s, false
 		}
-		rested = n.rests()
+		rested = n.Rests()
 	}
 	return s, len(s.queue) > 0
 }
 
-// rests reports whether nothing happens by itself in the state that a notice tells.
-func (n Notice) rests() bool { return n.Kind == "state" && !n.State.Due() && n.State != Paused }
+// Rests reports whether nothing happens by itself in the state that a notice tells.
+func (n Notice) Rests() bool { return n.Kind == "state" && !n.State.Due() && n.State != Paused }
 
-func (f *feed) unsubscribe(s *subscription) {
+func (f *Feed) Unsubscribe(s *Subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.subs, s)
 }
 
-// next returns what has been queued, waiting for at least one; nil when ctx ends.
-func (f *feed) next(ctx context.Context, s *subscription) []Notice {
+// Next returns what has been queued, waiting for at least one; nil when ctx ends.
+func (f *Feed) Next(ctx context.Context, s *Subscription) []Notice {
 	for {
 		f.mu.Lock()
 		queue := s.queue
@@ -203,63 +201,4 @@ func (f *feed) next(ctx context.Context, s *subscription) []Notice {
 		case <-s.ready:
 		}
 	}
-}
-
-// Watch sends the present state, then notices until ctx ends or nothing more happens by itself. The first to watch a
-// change that was accepted a moment ago gets all that happened to it.
-func (c *Controller) Watch(ctx context.Context, change id.Change) (<-chan Notice, error) {
-	sub, whole := c.feed.watch(change) // before reading, so that nothing falls between
-	queue, err := c.first(ctx, change)
-	if err != nil {
-		c.feed.unsubscribe(sub)
-		return nil, err
-	}
-	if whole {
-		queue = c.feed.next(ctx, sub)
-	}
-	out := make(chan Notice)
-	go func() { // owned by ctx: it ends with it, or with the change
-		defer close(out)
-		defer c.feed.unsubscribe(sub)
-		asked := false
-		for ; queue != nil; queue = c.feed.next(ctx, sub) {
-			for _, n := range queue {
-				asks := n.Kind == "trial" && n.State == InTrial
-				if asks && asked {
-					continue
-				}
-				select {
-				case <-ctx.Done():
-					return
-				case out <- n:
-				}
-				if asks {
-					asked = true
-					c.heard(change)
-				}
-				if n.rests() {
-					return
-				}
-			}
-		}
-	}()
-	return out, nil
-}
-
-// first is what somebody who begins to watch is told: the present state, and message 1 while its answer is waited for.
-func (c *Controller) first(ctx context.Context, change id.Change) (all []Notice, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		row, err := tx.Change(ctx, change)
-		if err != nil {
-			return err
-		}
-		all = []Notice{{Change: change, At: row.Moved, Kind: "state", State: State(row.State), Text: row.Reason}}
-		if t, ok, err := tx.Trial(ctx, change); err != nil {
-			return err
-		} else if ok && State(row.State) == InTrial && t.Handshake == trial.Message1Sent {
-			all = append(all, message1(t))
-		}
-		return nil
-	})
-	return all, err
 }
