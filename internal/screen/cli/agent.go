@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 func (a *app) agentList() *cobra.Command {
-	return a.cmd("list", "list the agents that run takes, and what each of them lacks here",
+	return a.remote("list", "list the agents that run takes, and what each of them lacks here",
 		`Lists the agents that "run --agent" takes by name. For each it says whether it is installed and in
 which version, whether the key of its model was found, what it can do, and how to get what is
 missing.
@@ -25,16 +26,12 @@ agent is started outside of a sandbox, no model is asked, and nothing is used up
 
 Any other agent that speaks the Agent Client Protocol is named by its command:
 run --agent 'acp:my-agent --acp'. Next, "sallyport agent test NAME" tries one with its model.`,
-		"  sallyport agent list\n  sallyport agent list --json", exactly(), func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
+		"  sallyport agent list\n  sallyport agent list --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			at, err := a.place()
 			if err != nil {
 				return err
 			}
-			all, err := client.Call(cmd.Context(), c, api.AgentList, at)
+			all, err := client.Call(ctx, c, api.AgentList, at)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -30,17 +31,13 @@ func oneQuestion(words []string) error {
 
 func (a *app) approvalList() *cobra.Command {
 	var all bool
-	cmd := a.cmd("list", "list the changes that wait for your yes or no", `Lists the approvals that wait for an answer, newest first. Each is about one change that has not
+	cmd := a.remote("list", "list the changes that wait for your yes or no", `Lists the approvals that wait for an answer, newest first. Each is about one change that has not
 landed. With --all those that were answered are listed too, with who answered and why.
 
 Next: "sallyport approval show CHANGE" shows what one is about. "sallyport approve CHANGE" and
 "sallyport refuse CHANGE" answer it.`,
-		"  sallyport approval list\n  sallyport approval list --all --json", exactly(), func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			rows, err := client.Call(cmd.Context(), c, api.ApprovalList, api.Waiting{Pending: !all})
+		"  sallyport approval list\n  sallyport approval list --all --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
+			rows, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: !all})
 			if err != nil || a.document(rows) {
 				return err
 			}
@@ -65,19 +62,15 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 }
 
 func (a *app) approvalShow() *cobra.Command {
-	return a.cmd("show APPROVAL|CHANGE", "show exactly what an approval is about", `Shows the card of an approval: the files that would change, the checks and the tree that they ran
+	return a.remote("show APPROVAL|CHANGE", "show exactly what an approval is about", `Shows the card of an approval: the files that would change, the checks and the tree that they ran
 on, what is marked, the commit's message and the digest. That is exactly what "sallyport approve"
 would approve. Here every path is named, also where the prompt joins those of a folder.
 
 Looking decides nothing. While an answer is wanted, the last lines name the commands that give it.`,
 		`  sallyport approval show
   sallyport approval show chg-1a2b3c4d
-  sallyport approval show apr-1a2b3c4d --json`, oneQuestion, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			q, err := client.Call(cmd.Context(), c, api.ApprovalShow, words[0])
+  sallyport approval show apr-1a2b3c4d --json`, oneQuestion, func(ctx context.Context, c *client.Client, words []string) error {
+			q, err := client.Call(ctx, c, api.ApprovalShow, words[0])
 			if err != nil || a.document(q) {
 				return err
 			}
@@ -131,7 +124,7 @@ yours ends the change. One because of its marks, of another digest, or of where 
 does not: the change still waits for you.`,
 		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
-			return a.approve(cmd, words[0], yes || with.Marked, digest, with)
+			return a.approve(cmd.Context(), words[0], yes || with.Marked, digest, with)
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is shown without asking")
 	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, without asking")
@@ -141,8 +134,7 @@ does not: the change still waits for you.`,
 	return cmd
 }
 
-func (a *app) approve(cmd *cobra.Command, ref string, yes bool, digest string, with api.Approve) error {
-	ctx := cmd.Context()
+func (a *app) approve(ctx context.Context, ref string, yes bool, digest string, with api.Approve) error {
 	if digest != "" && len(digest) < 8 {
 		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than 8 characters", digest)
 	}

@@ -20,7 +20,7 @@ import (
 
 func (a *app) auditVerify() *cobra.Command {
 	var expect string
-	cmd := a.cmd("verify", "check that no entry of the audit was altered or removed",
+	cmd := a.remote("verify", "check that no entry of the audit was altered or removed",
 		`Reads the whole audit and names every entry that was altered, replaced, moved or removed, also at
 the end. A record beside the database says how far the log had come. Nothing is changed.
 
@@ -31,12 +31,8 @@ unseen. docs/audit.md says what this proves.
 Exit status: 0 if nothing is wrong, 1 if anything is.`,
 		`  sallyport audit verify
   sallyport audit verify | tail -n 1 > /mnt/elsewhere/audit.last
-  sallyport audit verify --expect "$(cat /mnt/elsewhere/audit.last)"`, exactly(), func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.verified(cmd.Context(), c, expect)
+  sallyport audit verify --expect "$(cat /mnt/elsewhere/audit.last)"`, exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
+			return a.verified(ctx, c, expect)
 		})
 	cmd.Flags().StringVar(&expect, "expect", "", "the audit must have this entry: `NUMBER:HASH`, as an earlier verify printed it")
 	return cmd
@@ -87,7 +83,7 @@ func (a *app) verified(ctx context.Context, c *client.Client, expect string) err
 func (a *app) auditExport() *cobra.Command {
 	var after int64
 	var out string
-	cmd := a.cmd("export", "write the audit as lines that anyone can check without sallyport",
+	cmd := a.remote("export", "write the audit as lines that anyone can check without sallyport",
 		`Writes the audit to standard output, one entry a line as JSON. The last field of a line is the
 SHA-256 of the rest of the line. docs/audit.md has a program of ten lines that checks such a file
 without sallyport.
@@ -95,18 +91,14 @@ without sallyport.
 --out writes to a new file instead, which only you can read. A file that is there already is not
 overwritten.`,
 		"  sallyport audit export > audit.jsonl\n  sallyport audit export --after 1000 --out audit-1001.jsonl",
-		exactly(), func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
+		exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			if out == "" {
 				return a.lines(func(w io.Writer) error {
-					_, err := export(cmd.Context(), c, after, w)
+					_, err := export(ctx, c, after, w)
 					return err
 				})
 			}
-			return a.exportTo(cmd.Context(), c, after, out)
+			return a.exportTo(ctx, c, after, out)
 		})
 	cmd.Flags().Int64Var(&after, "after", 0, "only entries after number `N`")
 	cmd.Flags().StringVar(&out, "out", "", "write to a new `FILE`")

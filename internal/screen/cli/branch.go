@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 )
 
 func (a *app) changeBranch() *cobra.Command {
-	return a.cmd("branch CHANGE [NAME]", "make an ordinary branch of a change, to look at or to merge",
+	return a.remote("branch CHANGE [NAME]", "make an ordinary branch of a change, to look at or to merge",
 		`Makes an ordinary branch in your repository, sallyport/CHANGE unless NAME says otherwise. It has one
 commit upon the change's base: what was offered last. Nothing lands by it: no other branch moves,
 and no file of your work tree changes.
@@ -24,16 +25,12 @@ Delete it when you like. A name that is taken is refused.`,
 				return exactly("CHANGE", "NAME")(words)
 			}
 			return oneChange(words[:min(len(words), 1)])
-		}, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
+		}, func(ctx context.Context, c *client.Client, words []string) error {
 			in := api.Branch{Of: words[0]}
 			if len(words) == 2 {
 				in.Name = words[1]
 			}
-			out, err := client.Call(cmd.Context(), c, api.ChangeBranch, in)
+			out, err := client.Call(ctx, c, api.ChangeBranch, in)
 			if err != nil || a.document(out) {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (a *app) watching(output bool) manner {
 
 func (a *app) changeWatch() *cobra.Command {
 	var output bool
-	cmd := a.cmd("watch CHANGE", "follow a change until it has ended or waits for you", `Shows a change from where it stands now until nothing more happens by itself: it has ended, or it
+	cmd := a.remote("watch CHANGE", "follow a change until it has ended or waits for you", `Shows a change from where it stands now until nothing more happens by itself: it has ended, or it
 waits for you. At a terminal, o shows or hides the agent's output, and Ctrl-C asks whether to leave
 the change running or to cancel it. A change that you leave goes on without you.
 
@@ -145,22 +146,18 @@ trial is decided.
 
 Exit status: that of where the change came to rest; 130 if you left it running.`,
 		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",
-		oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
+		oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+			if err := a.hand(ctx, c, words[0]); err != nil {
 				return err
 			}
-			if err := a.hand(cmd.Context(), c, words[0]); err != nil {
-				return err
-			}
-			return a.see(cmd.Context(), c, words[0], a.watching(output))
+			return a.see(ctx, c, words[0], a.watching(output))
 		})
 	cmd.Flags().BoolVar(&output, "output", false, "show what the program prints, too")
 	return cmd
 }
 
 func (a *app) changeDiff() *cobra.Command {
-	return a.cmd("diff CHANGE", "show what a change does to the files, as a diff",
+	return a.remote("diff CHANGE", "show what a change does to the files, as a diff",
 		`Shows what a change does to the files, as a unified diff against the commit that it started from:
 what is proposed, or was landed. Before there is a proposal it shows the last checkpoint. Nothing is
 decided by it.
@@ -168,19 +165,15 @@ decided by it.
 At a terminal it opens in your pager ($PAGER, else less). Control characters are shown escaped, and
 secrets by their kind. For a patch that applies, use "sallyport change export".`,
 		`  sallyport change diff
-  sallyport change diff chg-1a2b3c4d`, oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.text(cmd, "diff", func(w io.Writer) error { return client.Copy(cmd.Context(), c, api.ChangeDiff, words[0], w) })
+  sallyport change diff chg-1a2b3c4d`, oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+			return a.text(ctx, "diff", func(w io.Writer) error { return client.Copy(ctx, c, api.ChangeDiff, words[0], w) })
 		})
 }
 
 // text pages what is written; with --json it is one document with the text in a field.
-func (a *app) text(cmd *cobra.Command, field string, write func(io.Writer) error) error {
+func (a *app) text(ctx context.Context, field string, write func(io.Writer) error) error {
 	if !a.json {
-		return a.page(cmd.Context(), write)
+		return a.page(ctx, write)
 	}
 	var b strings.Builder
 	if err := write(&b); err != nil {
@@ -191,21 +184,17 @@ func (a *app) text(cmd *cobra.Command, field string, write func(io.Writer) error
 }
 
 func (a *app) changeExport() *cobra.Command {
-	return a.cmd("export CHANGE", "write a change as a patch that git apply takes",
+	return a.remote("export CHANGE", "write a change as a patch that git apply takes",
 		`Writes to standard output what a change does, as a patch that "git apply" takes: byte for byte, with
 binary data. Send it to a file; at a terminal control characters are escaped, and it would not
 apply. Nothing lands by it.
 
 Use it to keep the work of a change that did not land, or to apply it by hand elsewhere.`,
 		"  sallyport change export chg-1a2b3c4d > change.patch && git apply --index change.patch", oneChange,
-		func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			write := func(w io.Writer) error { return client.Copy(cmd.Context(), c, api.ChangeExport, words[0], w) }
+		func(ctx context.Context, c *client.Client, words []string) error {
+			write := func(w io.Writer) error { return client.Copy(ctx, c, api.ChangeExport, words[0], w) }
 			if _, ok := terminal(a.Out); ok || a.json {
-				return a.text(cmd, "patch", write)
+				return a.text(ctx, "patch", write)
 			}
 			return write(a.Out)
 		})
@@ -213,7 +202,7 @@ Use it to keep the work of a change that did not land, or to apply it by hand el
 
 func (a *app) changeLog() *cobra.Command {
 	var session string
-	cmd := a.cmd("log CHANGE", "show what the agent or program printed while it worked", `Shows the transcript of a change: what its agent or program printed while it worked, without
+	cmd := a.remote("log CHANGE", "show what the agent or program printed while it worked", `Shows the transcript of a change: what its agent or program printed while it worked, without
 secrets. A row of the program's begins with |, one of sallyport's own with [sallyport]. At a
 terminal it opens in your pager.
 
@@ -223,15 +212,11 @@ printed is shown. With --json each recorded line is one JSON object.`,
 		`  sallyport change log
   sallyport change log chg-1a2b3c4d
   sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json`,
-		oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
+		oneChange, func(ctx context.Context, c *client.Client, words []string) error {
 			if a.json {
-				return transcript(cmd.Context(), c, words[0], session, func(l json.RawMessage) error { a.line(l); return nil })
+				return transcript(ctx, c, words[0], session, func(l json.RawMessage) error { a.line(l); return nil })
 			}
-			return a.page(cmd.Context(), func(w io.Writer) error { return transcript(cmd.Context(), c, words[0], session, a.spoken(w)) })
+			return a.page(ctx, func(w io.Writer) error { return transcript(ctx, c, words[0], session, a.spoken(w)) })
 		})
 	cmd.Flags().StringVar(&session, "session", "", "show the session with this `ID` (default: the last)")
 	return cmd
@@ -239,7 +224,7 @@ printed is shown. With --json each recorded line is one JSON object.`,
 
 func (a *app) changeCancel() *cobra.Command {
 	var reason string
-	cmd := a.cmd("cancel CHANGE", "stop a change and end it; nothing more of it lands", `Stops the work on a change and ends it. Nothing of it lands, and no file of yours changes. A
+	cmd := a.remote("cancel CHANGE", "stop a change and end it; nothing more of it lands", `Stops the work on a change and ends it. Nothing of it lands, and no file of yours changes. A
 checkpoint keeps what the agent had done: "sallyport resume IDENTITY" lets it go on later.
 
 What has landed is not undone by this; "sallyport rollback" does that. A change that landed and
@@ -247,12 +232,7 @@ could not be rolled back (rollback_failed) ends too: sallyport stops trying to r
 the new files remain.
 
 Exit status: 0 when it has ended so. If the change came to rest first, the status of that.`,
-		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(cmd *cobra.Command, words []string) error {
-			ctx := cmd.Context()
-			c, err := a.connect(ctx)
-			if err != nil {
-				return err
-			}
+		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(ctx context.Context, c *client.Client, words []string) error {
 			if err := client.Do(ctx, c, api.ChangeCancel, api.Reason{Of: words[0], Reason: reason}); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,19 +19,15 @@ import (
 const violationsShown = 20
 
 func (a *app) checkpointList() *cobra.Command {
-	return a.cmd("list CHANGE", "list the recorded states of a change's work, oldest first",
+	return a.remote("list CHANGE", "list the recorded states of a change's work, oldest first",
 		`Lists the checkpoints of a change, oldest first. A checkpoint is the agent's work as it was recorded
 and judged at one moment. For each it says when it was taken and why, whether it is valid, how many
 files differ from the checkpoint before it and from the base, and the rules that it breaks.
 
 Next: "checkpoint diff" shows what is in one. "sallyport rollback --checkpoint ID" returns the
 change's work to one.`,
-		"  sallyport checkpoint list chg-1a2b3c4d\n  sallyport checkpoint list chg-1a2b3c4d --json", oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			rows, err := client.Call(cmd.Context(), c, api.CheckpointList, words[0])
+		"  sallyport checkpoint list chg-1a2b3c4d\n  sallyport checkpoint list chg-1a2b3c4d --json", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+			rows, err := client.Call(ctx, c, api.CheckpointList, words[0])
 			if err != nil || a.document(rows) {
 				return err
 			}
@@ -88,16 +85,12 @@ func oneCheckpoint(words []string) error {
 }
 
 func (a *app) checkpointShow() *cobra.Command {
-	return a.cmd("show CHECKPOINT", "show the files of one checkpoint, and the rules that it breaks", `Shows the files that a checkpoint changes, whether it is valid, the rules that it breaks and what to
+	return a.remote("show CHECKPOINT", "show the files of one checkpoint, and the rules that it breaks", `Shows the files that a checkpoint changes, whether it is valid, the rules that it breaks and what to
 do about each, what was left out of it, and the commit that keeps it in the home's own copy of the
 repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change.`,
 		`  sallyport checkpoint show ckpt-001-0123abcd
-  sallyport checkpoint show ckpt-001-0123abcd --json`, oneCheckpoint, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			r, err := client.Call(cmd.Context(), c, api.CheckpointShow, words[0])
+  sallyport checkpoint show ckpt-001-0123abcd --json`, oneCheckpoint, func(ctx context.Context, c *client.Client, words []string) error {
+			r, err := client.Call(ctx, c, api.CheckpointShow, words[0])
 			if err != nil || a.document(r) {
 				return err
 			}
@@ -114,7 +107,7 @@ repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change
 }
 
 func (a *app) checkpointDiff() *cobra.Command {
-	return a.cmd("diff [FROM] CHECKPOINT", "show what a checkpoint changes, as a diff",
+	return a.remote("diff [FROM] CHECKPOINT", "show what a checkpoint changes, as a diff",
 		`Shows a unified diff. With one checkpoint it shows all that differs from the change's base. With two
 it shows what differs between them: with the previous one as FROM, what the agent did since.
 
@@ -131,23 +124,19 @@ Control characters are shown escaped, and secrets by their kind. For a patch tha
 				}
 			}
 			return nil
-		}, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
+		}, func(ctx context.Context, c *client.Client, words []string) error {
 			from, to := "", words[len(words)-1]
 			if len(words) == 2 {
 				from = words[0]
 			}
-			return a.text(cmd, "diff", func(w io.Writer) error {
-				return client.Copy(cmd.Context(), c, api.CheckpointDiff, api.Between{Of: to, From: from}, w)
+			return a.text(ctx, "diff", func(w io.Writer) error {
+				return client.Copy(ctx, c, api.CheckpointDiff, api.Between{Of: to, From: from}, w)
 			})
 		})
 }
 
 func (a *app) checkpointExport() *cobra.Command {
-	return a.cmd("export CHECKPOINT", "keep a checkpoint as a patch in a file of the home",
+	return a.remote("export CHECKPOINT", "keep a checkpoint as a patch in a file of the home",
 		`Writes all that a checkpoint changes as a patch that "git apply" takes, with binary data, and prints
 where: .state/changes/CHANGE/checkpoints/CHECKPOINT.diff in the home. Doing it again writes the
 same file again. No file of your repository changes.
@@ -155,12 +144,8 @@ same file again. No file of your repository changes.
 The file goes with the change's other exports, 30 days after the change has ended unless retention:
 in the home's sallyport.yaml says otherwise.`,
 		`  sallyport checkpoint export ckpt-002-0123abcd
-  git apply --index "$(sallyport checkpoint export ckpt-002-0123abcd)"`, oneCheckpoint, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			out, err := client.Call(cmd.Context(), c, api.CheckpointExport, words[0])
+  git apply --index "$(sallyport checkpoint export ckpt-002-0123abcd)"`, oneCheckpoint, func(ctx context.Context, c *client.Client, words []string) error {
+			out, err := client.Call(ctx, c, api.CheckpointExport, words[0])
 			if err != nil || a.document(out) {
 				return err
 			}

@@ -17,19 +17,15 @@ import (
 )
 
 func (a *app) daemonStart() *cobra.Command {
-	return a.cmd("start", "start the home's daemon now, if none runs", `Starts the daemon of the home in the background, if none runs, and says its process and its socket.
+	return a.remote("start", "start the home's daemon now, if none runs", `Starts the daemon of the home in the background, if none runs, and says its process and its socket.
 You hardly need it: any command that needs the daemon starts it.
 
 The daemon ends by itself after 15 minutes in which nothing was to be done and no command asked it
 anything. Nothing is lost by that, and what waits for you goes on waiting. A change that is worked
 on, lands, is on trial or could not be rolled back yet keeps the daemon running; so do an open
 "change watch" and a scraper of its metrics.`,
-		"  sallyport daemon start", exactly(), func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.tellDaemon(cmd.Context(), c)
+		"  sallyport daemon start", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
+			return a.tellDaemon(ctx, c)
 		})
 }
 

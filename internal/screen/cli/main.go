@@ -233,6 +233,17 @@ func (a *app) cmd(use, brief, long, example string, args func([]string) error, r
 	}
 }
 
+// remote builds one command whose work is all the daemon's: it is given a client of it.
+func (a *app) remote(use, brief, long, example string, args func([]string) error, run func(ctx context.Context, c *client.Client, words []string) error) *cobra.Command {
+	return a.cmd(use, brief, long, example, args, func(cmd *cobra.Command, words []string) error {
+		c, err := a.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), c, words)
+	})
+}
+
 // group builds a noun: it only has verbs.
 func group(use, brief, long string, verbs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: brief + ": " + named(verbs), Long: long}

@@ -12,17 +12,13 @@ import (
 
 func (a *app) changePause() *cobra.Command {
 	var reason string
-	cmd := a.cmd("pause CHANGE", `let a working agent stand still until "change resume"`, `Stops every process of a change's agent where it stands, until "sallyport change resume CHANGE".
+	cmd := a.remote("pause CHANGE", `let a working agent stand still until "change resume"`, `Stops every process of a change's agent where it stands, until "sallyport change resume CHANGE".
 Nothing is lost. The agent's time limit goes on while it stands still.
 
 Meanwhile you can look at its work ("change diff", "checkpoint list"), record it ("checkpoint now")
 or take files back ("sallyport rollback CHANGE --file PATH").`,
-		`  sallyport change pause chg-1a2b3c4d --reason "let me look first"`, oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := client.Do(cmd.Context(), c, api.ChangePause, api.Reason{Of: words[0], Reason: reason}); err != nil {
+		`  sallyport change pause chg-1a2b3c4d --reason "let me look first"`, oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+			if err := client.Do(ctx, c, api.ChangePause, api.Reason{Of: words[0], Reason: reason}); err != nil {
 				return err
 			}
 			return a.said(words[0], api.Paused, "paused; it goes on with: "+a.command("sallyport change resume "+words[0]))
@@ -32,17 +28,13 @@ or take files back ("sallyport rollback CHANGE --file PATH").`,
 }
 
 func (a *app) changeResume() *cobra.Command {
-	return a.cmd("resume CHANGE", "let the agent of a paused or blocked change go on", `Lets the agent of a paused or blocked change go on where it stands. If it was lost with its daemon,
+	return a.remote("resume CHANGE", "let the agent of a paused or blocked change go on", `Lets the agent of a paused or blocked change go on where it stands. If it was lost with its daemon,
 a new session begins. The key of its model is read from your environment again.
 
 It does not wait for the end; "sallyport change watch CHANGE" follows the change. A change that has
 ended goes on with "sallyport resume IDENTITY".`,
-		"  sallyport change resume chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := a.goOn(cmd.Context(), c, words[0]); err != nil {
+		"  sallyport change resume chg-1a2b3c4d", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+			if err := a.goOn(ctx, c, words[0]); err != nil {
 				return err
 			}
 			return a.said(words[0], api.Working, "goes on; follow it with: "+a.command("sallyport change watch "+words[0]))
@@ -76,16 +68,12 @@ func (a *app) said(change, state, text string) error {
 }
 
 func (a *app) checkpointNow() *cobra.Command {
-	return a.cmd("now CHANGE", "record and judge an agent's work now", `Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
+	return a.remote("now CHANGE", "record and judge an agent's work now", `Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
 go on. It prints the files, the verdict and the rules that are broken. No file of yours changes.
 
 You need it only to look between two checkpoints: they come every half minute by themselves.`,
-		"  sallyport checkpoint now chg-1a2b3c4d", oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			taken, err := client.Call(cmd.Context(), c, api.CheckpointTake, words[0])
+		"  sallyport checkpoint now chg-1a2b3c4d", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+			taken, err := client.Call(ctx, c, api.CheckpointTake, words[0])
 			if err != nil || a.document(taken) {
 				return err
 			}

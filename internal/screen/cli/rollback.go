@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -65,11 +66,11 @@ func (a *app) rollbackCommand() *cobra.Command {
 			case f.list:
 				return a.points(cmd, c, f.repo)
 			case f.checkpoint != "":
-				return a.restore(cmd, c, f.checkpoint)
+				return a.restore(cmd.Context(), c, f.checkpoint)
 			case f.smart || len(f.files) > 0:
-				return a.putBack(cmd, c, api.PutBack{Of: words[0], Paths: f.files, Violating: f.smart})
+				return a.putBack(cmd.Context(), c, api.PutBack{Of: words[0], Paths: f.files, Violating: f.smart})
 			}
-			return a.undo(cmd, c, words[0], f)
+			return a.undo(cmd.Context(), c, words[0], f)
 		})
 	cmd.Flags().StringVar(&f.mode, "approve", "", "ask (show the card and ask), yes (undo it without asking) or later (leave it waiting): `MODE`; for a change that has landed")
 	cmd.Flags().StringVar(&f.reason, "reason", "asked for on the command line", "why, for the commit and the audit: `TEXT`; for a change that has landed")
@@ -126,8 +127,7 @@ func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 }
 
 // undo asks for the undoing of a change that has landed, and follows that: of one that is on trial the change itself.
-func (a *app) undo(cmd *cobra.Command, c *client.Client, change string, f rollbackFlags) error {
-	ctx := cmd.Context()
+func (a *app) undo(ctx context.Context, c *client.Client, change string, f rollbackFlags) error {
 	approve, err := a.approveMode(f.mode)
 	if err != nil {
 		return err
@@ -144,8 +144,8 @@ func (a *app) undo(cmd *cobra.Command, c *client.Client, change string, f rollba
 }
 
 // restore makes a tree that of a checkpoint.
-func (a *app) restore(cmd *cobra.Command, c *client.Client, checkpoint string) error {
-	taken, err := client.Call(cmd.Context(), c, api.CheckpointRestore, checkpoint)
+func (a *app) restore(ctx context.Context, c *client.Client, checkpoint string) error {
+	taken, err := client.Call(ctx, c, api.CheckpointRestore, checkpoint)
 	if err != nil || a.document(taken) {
 		return err
 	}
@@ -158,8 +158,8 @@ func (a *app) restore(cmd *cobra.Command, c *client.Client, checkpoint string) e
 }
 
 // putBack returns files to the last valid checkpoint.
-func (a *app) putBack(cmd *cobra.Command, c *client.Client, wish api.PutBack) error {
-	done, err := client.Call(cmd.Context(), c, api.ChangePutBack, wish)
+func (a *app) putBack(ctx context.Context, c *client.Client, wish api.PutBack) error {
+	done, err := client.Call(ctx, c, api.ChangePutBack, wish)
 	if err != nil || a.document(done) {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -19,7 +20,7 @@ import (
 
 func (a *app) changeShell() *cobra.Command {
 	var rawOut bool
-	cmd := a.cmd("shell CHANGE", "open a shell in a change's sandbox, to look around or to try something",
+	cmd := a.remote("shell CHANGE", "open a shell in a change's sandbox, to look around or to try something",
 		`Opens a shell in the sandbox of a change. While its agent works, the shell stands beside it, in the
 same sandbox and on the same files. At any other time it has a throw-away copy of what the change
 holds, and nothing that you do there becomes part of the change. Its first line says which of the
@@ -38,11 +39,7 @@ notices.
 Exit status: the shell's own.`,
 		`  sallyport change shell chg-1a2b3c4d
   sallyport change shell chg-1a2b3c4d --raw
-  echo 'go test ./...' | sallyport change shell chg-1a2b3c4d`, oneChange, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
+  echo 'go test ./...' | sallyport change shell chg-1a2b3c4d`, oneChange, func(ctx context.Context, c *client.Client, words []string) error {
 			t := client.Terminal{In: &endOfInput{in: a.In}, Out: a.Out, Size: client.Size{Rows: 24, Cols: 80}, Raw: rawOut}
 			switch {
 			case a.json:
@@ -60,7 +57,7 @@ Exit status: the shell's own.`,
 				defer restore()
 				t.In = a.In
 			}
-			code, err := c.Shell(cmd.Context(), words[0], t)
+			code, err := c.Shell(ctx, words[0], t)
 			if err != nil {
 				return err
 			}

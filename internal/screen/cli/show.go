@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 )
 
 func (a *app) changeShow() *cobra.Command {
-	return a.cmd("show CHANGE", "tell the story of a change, from the request to where it stands", `Tells the story of a change: what was asked and by whom, what it does to the files, its checks, what
+	return a.remote("show CHANGE", "tell the story of a change, from the request to where it stands", `Tells the story of a change: what was asked and by whom, what it does to the files, its checks, what
 happened when, what it asked of the network, what its models used, and where it stands. The last
 lines name the commands to run next, and the identity of its agent's session.
 
@@ -22,16 +23,12 @@ Without an id it shows the one change that is under way.`,
 		`  sallyport change show
   sallyport change show chg-1a2b3c4d
   sallyport change show chg-1a2b3c4d --json`, oneChange,
-		func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			d, err := client.Call(cmd.Context(), c, api.ChangeShow, words[0])
+		func(ctx context.Context, c *client.Client, words []string) error {
+			d, err := client.Call(ctx, c, api.ChangeShow, words[0])
 			if err != nil || a.document(d) {
 				return err
 			}
-			entries, err := client.Call(cmd.Context(), c, api.AuditList, api.Entries{Change: words[0]})
+			entries, err := client.Call(ctx, c, api.AuditList, api.Entries{Change: words[0]})
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -23,19 +24,14 @@ const recentMax = 10
 
 func (a *app) statusCommand() *cobra.Command {
 	var disk bool
-	cmd := a.cmd("status", "show what waits for you, what is being worked on, and what to do next",
+	cmd := a.remote("status", "show what waits for you, what is being worked on, and what to do next",
 		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
 named with what ends that. If something waits for you, the last line is the command to run next.
 Above stand the home, its daemon, how the sandbox confines programs, and what is over its limit.
 
 --disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
 free.`,
-		"  sallyport status\n  sallyport status --json\n  sallyport status --disk", exactly(), func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			c, err := a.connect(ctx)
-			if err != nil {
-				return err
-			}
+		"  sallyport status\n  sallyport status --json\n  sallyport status --disk", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			if disk {
 				s, err := client.Call(ctx, c, api.StorageShow, api.Nothing{})
 				if err == nil && !a.document(s) {
@@ -43,14 +39,16 @@ free.`,
 				}
 				return err
 			}
-			o := overview{Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}}
-			if o.Daemon, err = client.Call(ctx, c, api.DaemonShow, api.Nothing{}); err != nil {
+			d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
+			if err != nil {
 				return err
 			}
 			rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: 200})
 			if err != nil {
 				return err
 			}
+
+			o := overview{Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}}
 			for _, r := range rows {
 				switch {
 				case waitsForPerson(r):

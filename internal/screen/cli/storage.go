@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,7 @@ import (
 
 func (a *app) gcCommand() *cobra.Command {
 	var dry bool
-	cmd := a.cmd("gc", "free disk space: remove what has been kept long enough",
+	cmd := a.remote("gc", "free disk space: remove what has been kept long enough",
 		`Removes from the home what has been kept long enough: the workspaces of changes that have ended,
 what a crash has left, and what no ref names in the host's own copies of repositories. Refs,
 checkpoints, transcripts and exports go 30 days after their change has ended, unless retention: in
@@ -25,12 +26,8 @@ time: "sallyport change export" keeps it as a patch.
 
 --dry-run removes nothing and says what would go. "sallyport status --disk" shows what the home
 takes.`,
-		"  sallyport gc --dry-run\n  sallyport gc", exactly(), func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			s, err := client.Call(cmd.Context(), c, api.StorageCollect, api.GC{DryRun: dry})
+		"  sallyport gc --dry-run\n  sallyport gc", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
+			s, err := client.Call(ctx, c, api.StorageCollect, api.GC{DryRun: dry})
 			if err != nil || a.document(s) {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func (a *app) changeTell() *cobra.Command {
-	cmd := a.cmd("tell CHANGE TEXT…", "tell a working agent something, in the middle of its work",
+	cmd := a.remote("tell CHANGE TEXT…", "tell a working agent something, in the middle of its work",
 		`Sends TEXT to the agent of a change while it works. An agent with a name hears it in the middle of
 its work or when its turn ends; docs/agents.md says which. A command hears it only if it was
 started with run --messages, on its standard input.
@@ -36,15 +37,11 @@ Exit status: 0 if TEXT arrived, 1 if it did not.`,
 				return problem.Errorf(problem.Usage, "sallyport change tell --help", "TEXT is missing: it is what the agent of %s is told", words[0])
 			}
 			return nil
-		}, func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
+		}, func(ctx context.Context, c *client.Client, words []string) error {
 			if !a.json && onTerminal(a.Err) {
 				fmt.Fprintln(a.Err, "waiting a few seconds for an answer")
 			}
-			d, err := client.Call(cmd.Context(), c, api.ChangeTell, api.Tell{Of: words[0], Text: strings.Join(words[1:], " ")})
+			d, err := client.Call(ctx, c, api.ChangeTell, api.Tell{Of: words[0], Text: strings.Join(words[1:], " ")})
 			if err != nil {
 				return err
 			}
