@@ -250,7 +250,7 @@ func (c *Controller) usual(ctx context.Context, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	judging, err := c.rules(ctx, r.Project, host, r.Head)
+	judging, err := c.judge.At(ctx, r.Project, host, r.Head)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -24,15 +25,15 @@ const tailBytes = 4 << 10
 // check runs every check, the request's and the repository's own, each in a sandbox of its own on
 // exactly the proposed tree: not on the agent's workspace, whose ignored files are the agent's to
 // make. It stops at the first that does not succeed, which is why; an err is the machine's fault.
-func (c *Controller) check(ctx context.Context, row change.Row, o offer) (results []proposal.CheckResult, why, err error) {
+func (c *Controller) check(ctx context.Context, row change.Row, o judge.Offer) (results []proposal.CheckResult, why, err error) {
 	if row.Request.Kind == request.Revert {
 		return nil, nil, nil // what goes back has been there before; nothing may stand in its way
 	}
-	commands := checks(row, o.judging)
+	commands := o.Judging.ChecksOf(row.Request)
 	if len(commands) == 0 {
 		return nil, nil, nil
 	}
-	with, err := c.stocked(ctx, row, o.judging, o.commit)
+	with, err := c.stocked(ctx, row, o.Judging, o.Commit)
 	var failed *setupFailed
 	if errors.As(err, &failed) { // what it proposes to depend on is not to be had
 		r := proposal.CheckResult{Command: failed.command, Took: failed.run.took, Why: failed.run.why(), Tail: failed.run.tail}
@@ -57,12 +58,12 @@ func (c *Controller) check(ctx context.Context, row change.Row, o offer) (result
 }
 
 // checkOne runs one check. What it writes into the folder of caches goes with its workspace.
-func (c *Controller) checkOne(ctx context.Context, row change.Row, o offer, with stocked, command string) (proposal.CheckResult, error) {
+func (c *Controller) checkOne(ctx context.Context, row change.Row, o judge.Offer, with stocked, command string) (proposal.CheckResult, error) {
 	spec := c.spec(row)
 	if !with.setup.None() {
 		spec.Setup = with.setup.ID.String()
 	}
-	shown, err := c.Workspaces.Materialize(ctx, spec, o.commit)
+	shown, err := c.Workspaces.Materialize(ctx, spec, o.Commit)
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
@@ -73,14 +74,14 @@ func (c *Controller) checkOne(ctx context.Context, row change.Row, o offer, with
 		return proposal.CheckResult{}, err
 	}
 	defer way.Close()
-	in := confined{judging: o.judging, way: way, tree: shown.Tree, cache: shown.Cache(with.setup, with.checks)}
+	in := confined{judging: o.Judging, way: way, tree: shown.Tree, cache: shown.Cache(with.setup, with.checks)}
 	run, err := c.shellOf(ctx, row, name, in, command)
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
 	r := proposal.CheckResult{Command: command, OK: run.ok(), Took: run.took, Tail: run.tail, With: with.words()}
 	if !r.OK {
-		r.Why = run.why() + unfetched(run.tail, setups(row, o.judging))
+		r.Why = run.why() + unfetched(run.tail, o.Judging.SetupsOf(row.Request))
 	}
 	return r, nil
 }
@@ -95,7 +96,7 @@ func unfetched(output string, setups []string) string {
 }
 
 // environment is a sandbox with what this change's programs may see, and no tree or program yet.
-func (c *Controller) environment(ctx context.Context, row change.Row, j Judging, way Way, caches bool) (sandbox.Spec, error) {
+func (c *Controller) environment(ctx context.Context, row change.Row, j judge.Judging, way Way, caches bool) (sandbox.Spec, error) {
 	s := c.surroundings(row, j, way, caches)
 	for _, share := range s.Shares {
 		if sandbox.Below(share, c.Home) || sandbox.Below(c.Home, share) {
@@ -106,9 +107,9 @@ func (c *Controller) environment(ctx context.Context, row change.Row, j Judging,
 }
 
 // surroundings are what this change's programs may see; caches says that there is a folder for them.
-func (c *Controller) surroundings(row change.Row, j Judging, way Way, caches bool) session.Surroundings {
+func (c *Controller) surroundings(row change.Row, j judge.Judging, way Way, caches bool) session.Surroundings {
 	limits := c.Settings.Limits
-	limits.DiskBytes = supervision(row.Request, j).UpperBytesMax
+	limits.DiskBytes = j.Watch(row.Request).UpperBytesMax
 	if row.Request.Timeout > 0 {
 		limits.Timeout = row.Request.Timeout
 	}
@@ -117,7 +118,7 @@ func (c *Controller) surroundings(row change.Row, j Judging, way Way, caches boo
 		Path: row.Request.Path, Home: row.Request.Home, Top: row.Request.Project.Top,
 		Shares:   slices.Concat(c.Settings.Shares, row.Request.Shares),
 		Profiles: slices.Concat(c.Settings.Profiles, j.Profiles, row.Request.Profiles),
-		Way:      way, Caches: caches, SetUp: len(setups(row, j)) > 0,
+		Way:      way, Caches: caches, SetUp: len(j.SetupsOf(row.Request)) > 0,
 	}
 }
 

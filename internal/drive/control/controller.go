@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
@@ -21,7 +22,6 @@ import (
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/metric"
-	"sallyport/internal/rule/policy"
 	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
@@ -36,7 +36,7 @@ type Parts struct {
 	Lander     *landing.Lander
 	Sandbox    sandbox.Driver
 	Agents     map[string]agent.Driver
-	Rules      Rulebook
+	Rules      judge.Rulebook
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
 	Keeper     guard.Keeper
 	Targets    Targets                        // absent: nothing restarts and nothing is asked, in any repository
@@ -67,33 +67,11 @@ type Settings struct {
 	FirstUID   uint32        // of sandboxes when every change has a uid of its own; 0 = all run as Self
 }
 
-// Rulebook says which rules judge a change: the home's and the repository's as they stand at a commit.
-type Rulebook interface {
-	// At reads the repository's rules at a commit and joins them with the home's, the stricter of both. An error's next command
-	// names the person's own files, in project.
-	At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error)
-	// Load returns a violation for each file that edits change, that rules are read from, and that could not be read at commit.
-	Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
-}
-
-// Judging is what a change is judged by.
-type Judging struct {
-	Rules          policy.Rules
-	Checks         []string // commands of the repository's own that must pass
-	Setup          []string // commands of the repository's own that make ready what a build needs
-	Profiles       []string
-	IncludeIgnored []string
-	Secrets        *secret.Scanner     // by the repository's .gitleaks.toml; nil = by the built-in rules
-	SecretNote     string              // what of the repository's rules about secrets does not count, and why; "" = all does
-	Subject        string              // what the commit's subject is made of: words with {request} in them; "" = the request's first line
-	Agent          string              // of run, when nobody names another; "" = none
-	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
-}
-
 // Controller moves changes. Run must be running for anything to happen by itself.
 type Controller struct {
 	Parts
 	guard   guard.Guard
+	judge   judge.Judge
 	commits commit.Writer
 	holder  string // of this daemon's life
 	feed    *change.Feed
@@ -122,6 +100,7 @@ func New(p Parts) *Controller {
 	return &Controller{
 		Parts:    p,
 		guard:    guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
+		judge:    judge.Judge{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
 		commits:  commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
 		holder:   string(id.NewSession("daemon")),
 		feed:     change.NewFeed(p.Secrets.Redact),

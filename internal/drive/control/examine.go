@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 )
@@ -26,11 +27,11 @@ func (c *Controller) Examine(ctx context.Context, folder string) (Examined, erro
 	if err := r.Project.Plain(); err != nil {
 		return Examined{}, err
 	}
-	converts, err := c.fit(ctx, change.Row{Request: r}, r.Head)
+	converts, err := c.judge.Fit(ctx, change.Row{Request: r}, r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
-	judging, err := c.rules(ctx, r.Project, r.Project.Common(c.Ops), r.Head)
+	judging, err := c.judge.At(ctx, r.Project, r.Project.Common(c.Ops), r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
@@ -47,13 +48,13 @@ func (c *Controller) Examine(ctx context.Context, folder string) (Examined, erro
 }
 
 // fits looks at the base as a whole, and at the rules in it. It reads the person's repository, and writes nothing.
-func (c *Controller) fits(ctx context.Context, r request.Request) (Judging, error) {
+func (c *Controller) fits(ctx context.Context, r request.Request) (judge.Judging, error) {
 	if err := r.Project.Plain(); err != nil {
-		return Judging{}, err
+		return judge.Judging{}, err
 	}
 	theirs := r.Project.Common(c.Ops)
-	if _, err := c.fit(ctx, change.Row{Request: r}, r.Head); err != nil {
-		return Judging{}, err
+	if _, err := c.judge.Fit(ctx, change.Row{Request: r}, r.Head); err != nil {
+		return judge.Judging{}, err
 	}
-	return c.rules(ctx, r.Project, theirs, r.Head)
+	return c.judge.At(ctx, r.Project, theirs, r.Head)
 }

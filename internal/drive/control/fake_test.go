@@ -23,6 +23,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
@@ -246,11 +247,11 @@ func (p played) Program(agent.Task) (agent.Program, error) {
 }
 
 type rules struct {
-	judging    control.Judging
+	judging    judge.Judging
 	unloadable []policy.Violation
 }
 
-func (r rules) At(context.Context, git.Project, git.Dir, git.OID) (control.Judging, error) {
+func (r rules) At(context.Context, git.Project, git.Dir, git.OID) (judge.Judging, error) {
 	return r.judging, nil
 }
 

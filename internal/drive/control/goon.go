@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
@@ -30,11 +31,11 @@ func (c *Controller) goesOn(row change.Row, last session.Session, all []session.
 
 // goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
 func (c *Controller) goOn(ctx context.Context, row change.Row, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
-	host, judging, err := c.grounds(ctx, row)
+	host, judging, err := c.judge.Grounds(ctx, row)
 	if err != nil {
 		return ws, err
 	}
-	if left.Status == checkpoint.Valid || supervision(row.Request, judging).Strategy != session.Shadow {
+	if left.Status == checkpoint.Valid || judging.Watch(row.Request).Strategy != session.Shadow {
 		return ws, nil
 	}
 	to, err := c.valid(ctx, host, row)
@@ -90,7 +91,7 @@ func (c *Controller) lastBroken(ctx context.Context, changeID id.Change, s id.Se
 		switch {
 		case cp.Session != s || cp.Trigger == checkpoint.Interrupted:
 		case cp.Status == checkpoint.Invalid:
-			return ", for " + refusal(change.Row{ID: changeID}, cp.Violations).Error(), nil
+			return ", for " + judge.Refusal(change.Row{ID: changeID}, cp.Violations).Error(), nil
 		default:
 			return "", nil
 		}

@@ -5,6 +5,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/store"
@@ -12,7 +13,7 @@ import (
 
 // checks is how many a change has to pass.
 func (c *Controller) checks(ctx context.Context, row change.Row) (int, error) {
-	_, judging, err := c.grounds(ctx, row)
+	_, judging, err := c.judge.Grounds(ctx, row)
 	return len(row.Request.Checks) + len(judging.Checks), err
 }
 
@@ -25,7 +26,7 @@ func idled(row change.Row, cp checkpoint.Checkpoint) Move {
 }
 
 // idle ends a change that has nothing to land by what the checks say of its base: that is no success of the agent's.
-func (c *Controller) idle(ctx context.Context, row change.Row, o offer) error {
+func (c *Controller) idle(ctx context.Context, row change.Row, o judge.Offer) error {
 	results, why, err := c.check(ctx, row, o)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (c *Controller) idle(ctx context.Context, row change.Row, o offer) error {
 		return c.refused(ctx, row, o, results, problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID),
 			"the agent changed nothing, and the base fails its own checks: %w", why), "refused by a check")
 	}
-	row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error { return c.move(ctx, tx, row, idled(*row, *o.from)) })
+	row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error { return c.move(ctx, tx, row, idled(*row, *o.From)) })
 	if err == nil {
 		c.tidy(c.lasting(), row)
 	}

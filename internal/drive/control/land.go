@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -311,7 +312,7 @@ func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposa
 	}
 	var red *redResult
 	if errors.As(because, &red) {
-		p.Card.Checks, p.Card.ChecksOn = red.results, &proposal.Ground{Head: red.base, Tree: red.tree}
+		p.Card.Checks, p.Card.ChecksOn = red.results, &proposal.Ground{Head: red.Base, Tree: red.Tree}
 	}
 	var marked *unseen
 	if errors.As(because, &marked) {
@@ -330,21 +331,21 @@ func (c *Controller) askAgain(ctx context.Context, row change.Row, head git.OID)
 	if err != nil {
 		return err
 	}
-	o.note = "the rules have changed since this was approved"
+	o.Note = "the rules have changed since this was approved"
 	if row.Request.Kind == request.Edit {
-		violations, err := checkpoint.Judge(ctx, o.host, o.base, o.commit, plan(row.Request), o.judging.Rules, o.judging.Secrets, c.loading(row, o.base))
+		violations, err := checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, judge.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, c.judge.Loading(row, o.Base))
 		if err != nil {
 			return err
 		}
 		if len(violations) > 0 {
-			return refusal(row, violations)
+			return judge.Refusal(row, violations)
 		}
 	}
-	if why := o.marked(row); why != nil {
+	if why := o.Refused(row); why != nil {
 		return why
 	}
-	if len(checks(row, o.judging)) > 0 {
-		if err := c.sayChecking(ctx, row, o.note+": the checks run by the rules as they are now", "checks by other rules", map[string]string{"tree": string(o.tree), "policy": o.policy}); err != nil {
+	if len(o.Judging.ChecksOf(row.Request)) > 0 {
+		if err := c.sayChecking(ctx, row, o.Note+": the checks run by the rules as they are now", "checks by other rules", map[string]string{"tree": string(o.Tree), "policy": o.Policy}); err != nil {
 			return err
 		}
 	}
@@ -368,11 +369,11 @@ func (c *Controller) sameRules(ctx context.Context, row change.Row, p proposal.P
 	if err != nil {
 		return "", false, err
 	}
-	judging, err := c.judges(ctx, row, host, head)
+	judging, err := c.judge.Of(ctx, row, host, head)
 	if err != nil {
 		return "", false, err
 	}
-	return head, judging.digest(row.Request) == p.Policy, nil
+	return head, judging.Digest(row.Request) == p.Policy, nil
 }
 
 // loadable refuses to land rules that cannot be read afterwards: neither the next change nor its checks could begin. A path lands
@@ -387,7 +388,7 @@ func (c *Controller) loadable(ctx context.Context, row change.Row, p proposal.Pr
 	}
 	violations, err := c.Rules.Load(ctx, host, p.Commit, p.Edits)
 	if err == nil && len(violations) > 0 {
-		err = refusal(row, violations)
+		err = judge.Refusal(row, violations)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -52,12 +53,12 @@ func (o *otherRules) Error() string {
 // unchecked says that nobody has looked yet at the tree that a landing would result in: a check has not passed there, or
 // what is marked there was not shown.
 type unchecked struct {
-	offer    // its base is the branch's head
-	approved proposal.Proposal
+	judge.Offer // its base is the branch's head
+	approved    proposal.Proposal
 }
 
 func (u *unchecked) Error() string {
-	return fmt.Sprintf("sallyport has not looked yet at the tree that would land (%.12s)", u.tree)
+	return fmt.Sprintf("sallyport has not looked yet at the tree that would land (%.12s)", u.Tree)
 }
 
 // redResult is why a change does not land on its branch as it is now: a check failed on what results.
@@ -80,29 +81,29 @@ func (c *Controller) assured(ctx context.Context, row change.Row, p proposal.Pro
 	if err != nil {
 		return err
 	}
-	o := offer{host: host, base: l.Head, edits: l.Edits}
-	if o.judging, err = c.rules(ctx, row.Request.Project, host, l.Head); err != nil {
+	o := judge.Offer{Host: host, Base: l.Head, Edits: l.Edits}
+	if o.Judging, err = c.judge.At(ctx, row.Request.Project, host, l.Head); err != nil {
 		return err
 	}
-	if o.policy = o.judging.digest(row.Request); o.policy != p.Policy {
+	if o.Policy = o.Judging.Digest(row.Request); o.Policy != p.Policy {
 		return &otherRules{l.Head}
 	}
 	if err := c.result(ctx, row, p, *l, &o); err != nil {
 		return fmt.Errorf("compute what %s results in: %w", row.ID, err)
 	}
-	if v, known := c.resultVerdict(row.ID, o); o.tree != p.Tree && (!known || v.why != nil || unshown(p, o, v.fresh)) {
+	if v, known := c.resultVerdict(row.ID, o); o.Tree != p.Tree && (!known || v.why != nil || unshown(p, o, v.fresh)) {
 		return &unchecked{o, p}
 	}
-	if len(checks(row, o.judging)) > 0 {
-		l.Checked = o.tree
+	if len(o.Judging.ChecksOf(row.Request)) > 0 {
+		l.Checked = o.Tree
 	}
 	return nil
 }
 
 // result makes the tree that a computed landing results in, in the host's repository, to be looked at.
-func (c *Controller) result(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing, o *offer) error {
+func (c *Controller) result(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing, o *judge.Offer) error {
 	if l.Head == p.Base && len(l.Skip) == 0 {
-		o.commit, o.tree = p.Commit, p.Tree
+		o.Commit, o.Tree = p.Commit, p.Tree
 		return nil
 	}
 	writes := make([]git.Write, len(l.Edits))
@@ -112,29 +113,29 @@ func (c *Controller) result(ctx context.Context, row change.Row, p proposal.Prop
 	who := c.Settings.Author
 	who.At = row.Created
 	ref := workspace.RefRoot(row.ID) + "result"
-	made, err := o.host.Import(ctx, "result:import", git.Import{
+	made, err := o.Host.Import(ctx, "result:import", git.Import{
 		Ref: ref, From: l.Head, Parents: []git.OID{l.Head}, Writes: writes,
 		Message: "what " + string(row.ID) + " results in\n", Author: who, Committer: who,
 	})
 	if err != nil {
 		return err
 	}
-	o.commit, o.tree = made.OID, made.Tree
-	return workspace.DropRefs(ctx, o.host, map[string]git.OID{ref: made.OID}) // it is needed for as long as somebody looks at it: no cleaning is that quick
+	o.Commit, o.Tree = made.OID, made.Tree
+	return workspace.DropRefs(ctx, o.Host, map[string]git.OID{ref: made.OID}) // it is needed for as long as somebody looks at it: no cleaning is that quick
 }
 
 // resultVerdict is what the checks said of exactly this tree by exactly these rules.
-func (c *Controller) resultVerdict(change id.Change, o offer) (v verdict, known bool) {
+func (c *Controller) resultVerdict(change id.Change, o judge.Offer) (v verdict, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, known = c.results[change]
-	return v, known && v.tree == o.tree && v.policy == o.policy
+	return v, known && v.tree == o.Tree && v.policy == o.Policy
 }
 
 // judgeResult looks at what a landing would result in, once for a tree: it computes what is marked there and runs the checks.
 // Errors: *redResult for a check that fails; *unseen for a mark that the person was not shown.
 func (c *Controller) judgeResult(ctx context.Context, row change.Row, u *unchecked) error {
-	v, known := c.resultVerdict(row.ID, u.offer)
+	v, known := c.resultVerdict(row.ID, u.Offer)
 	if !known {
 		var err error
 		if v, err = c.lookAtResult(ctx, row, u); err != nil {
@@ -145,7 +146,7 @@ func (c *Controller) judgeResult(ctx context.Context, row change.Row, u *uncheck
 		return &redResult{*u, v.results, problem.Errorf(problem.Refused, redoing(row.ID),
 			"%s, and on the tree that would land %s; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", unlike(row, u), failed(v), row.Request.Branch, asBranch(row))}
 	}
-	if unshown(u.approved, u.offer, v.fresh) {
+	if unshown(u.approved, u.Offer, v.fresh) {
 		return c.unseenIn(row, u, v)
 	}
 	return nil
@@ -153,15 +154,15 @@ func (c *Controller) judgeResult(ctx context.Context, row change.Row, u *uncheck
 
 // lookAtResult computes the marks of what a landing would result in, runs the checks there, and remembers both.
 func (c *Controller) lookAtResult(ctx context.Context, row change.Row, u *unchecked) (v verdict, err error) {
-	v = verdict{tree: u.tree, policy: u.policy}
+	v = verdict{tree: u.Tree, policy: u.Policy}
 	if v.fresh, v.proposed, err = c.resultMarks(ctx, row, u); err != nil {
 		return v, err
 	}
-	if len(checks(row, u.judging)) > 0 {
+	if len(u.Judging.ChecksOf(row.Request)) > 0 {
 		if err := c.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that would land", "checks what lands", resultDigests(u)); err != nil {
 			return v, err
 		}
-		if v.results, v.why, err = c.check(ctx, row, u.offer); err != nil {
+		if v.results, v.why, err = c.check(ctx, row, u.Offer); err != nil {
 			return v, err
 		}
 	}
@@ -203,12 +204,12 @@ func (c *Controller) resultPassed(ctx context.Context, tx store.Tx, row change.R
 }
 
 func resultDigests(u *unchecked) map[string]string {
-	return map[string]string{"head": string(u.base), "tree": string(u.tree), "policy": u.policy}
+	return map[string]string{"head": string(u.Base), "tree": string(u.Tree), "policy": u.Policy}
 }
 
 // unlike says why what would land is not what was checked before.
 func unlike(row change.Row, u *unchecked) string {
-	if row.Request.IncludeDirty && u.base == row.Request.Head {
+	if row.Request.IncludeDirty && u.Base == row.Request.Head {
 		return "the branch " + row.Request.Branch + " lacks what was uncommitted when " + string(row.ID) + " began"
 	}
 	return row.Request.Branch + " has moved since " + string(row.ID) + " was checked"

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
@@ -20,7 +21,7 @@ import (
 // be worked on is refused by name (a partial clone, one that is too large).
 func (c *Controller) accept(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Edit {
-		if _, err := c.fit(ctx, row, row.Request.Head); err != nil {
+		if _, err := c.judge.Fit(ctx, row, row.Request.Head); err != nil {
 			return err
 		}
 	}
@@ -53,7 +54,7 @@ func (c *Controller) prepare(ctx context.Context, row change.Row) error {
 	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, base); err != nil {
 		return err
 	}
-	judging, err := c.rules(ctx, r.Project, host, base)
+	judging, err := c.judge.At(ctx, r.Project, host, base)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ const uncommittedShown = 5
 // no scan looks for them again.
 func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head git.OID) func(git.Dir, []git.Write) error {
 	return func(host git.Dir, writes []git.Write) error {
-		judging, err := c.rules(ctx, r.Project, host, head)
+		judging, err := c.judge.At(ctx, r.Project, host, head)
 		if err != nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head
 }
 
 // equipped makes the workspace of a change with what its setup leaves on the base, and says what of that is not there.
-func (c *Controller) equipped(ctx context.Context, row change.Row, j Judging) (said string, err error) {
+func (c *Controller) equipped(ctx context.Context, row change.Row, j judge.Judging) (said string, err error) {
 	setup, release, err := c.setUp(ctx, row, j, git.OID(row.Base))
 	if err != nil {
 		return "", err
@@ -111,32 +112,4 @@ func (c *Controller) equipped(ctx context.Context, row change.Row, j Judging) (s
 	}
 	c.warm(row, j)
 	return lost(setup.Note), nil
-}
-
-// grounds are the host's repository of a row's project and what judges the row, as it stands at its base.
-func (c *Controller) grounds(ctx context.Context, row change.Row) (git.Dir, Judging, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
-	if err != nil {
-		return git.Dir{}, Judging{}, err
-	}
-	judging, err := c.rules(ctx, row.Request.Project, host, git.OID(row.Base))
-	return host, judging, err
-}
-
-// judges are the rules that a change's offer is judged by. A revert is judged by none: what goes back has been there before, and
-// rules that changed since, or that do not load, must not hold it.
-func (c *Controller) judges(ctx context.Context, row change.Row, host git.Dir, commit git.OID) (Judging, error) {
-	if row.Request.Kind == request.Revert {
-		return Judging{}, nil
-	}
-	return c.rules(ctx, row.Request.Project, host, commit)
-}
-
-// rules are what judges a change whose base is at commit.
-func (c *Controller) rules(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error) {
-	j, err := c.Rules.At(ctx, project, host, commit)
-	if err != nil {
-		return Judging{}, fmt.Errorf("read the rules at %.12s: %w", commit, err)
-	}
-	return j, nil
 }

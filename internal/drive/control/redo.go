@@ -136,14 +136,14 @@ func (c *Controller) insteadOfRedo(row change.Row, last session.Session) string 
 
 // fitOnto refuses, by name, a commit that nothing can be worked on at.
 func (c *Controller) fitOnto(ctx context.Context, row change.Row, head git.OID) error {
-	if _, err := c.fit(ctx, row, head); err != nil {
+	if _, err := c.judge.Fit(ctx, row, head); err != nil {
 		return err
 	}
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, head)
 	if err != nil {
 		return err
 	}
-	_, err = c.rules(ctx, row.Request.Project, host, head)
+	_, err = c.judge.At(ctx, row.Request.Project, host, head)
 	return err
 }
 
@@ -226,7 +226,7 @@ func (c *Controller) prepareAgain(ctx context.Context, row change.Row) error {
 	if err := c.Workspaces.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
 		return err
 	}
-	host, judging, err := c.grounds(ctx, row)
+	host, judging, err := c.judge.Grounds(ctx, row)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 		return Receipt{}, err
 	}
 	if r.CheckedOut {
-		dirty, err := c.dirty(ctx, r)
+		dirty, err := c.judge.Dirty(ctx, r)
 		if err != nil {
 			return Receipt{}, err
 		}

@@ -203,10 +203,10 @@ func (c *Controller) offerAgain(ctx context.Context, row change.Row, cp checkpoi
 	if err != nil {
 		return err
 	}
-	if len(o.edits) == 0 {
+	if len(o.Edits) == 0 {
 		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing, so there is nothing to land", cp.ID)
 	}
-	if why := o.marked(row); why != nil {
+	if why := o.Refused(row); why != nil {
 		return why
 	}
 	results, why, err := c.check(ctx, row, o)

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
@@ -165,10 +166,10 @@ func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID
 const landedAsked = 1000
 
 // offerRevert finds the tree that computeRevert made.
-func (c *Controller) offerRevert(ctx context.Context, row change.Row, o *offer) (err error) {
+func (c *Controller) offerRevert(ctx context.Context, row change.Row, o *judge.Offer) (err error) {
 	ref := checkpoint.Ref(row.ID, 1)
-	if o.commit, err = o.host.Resolve(ctx, ref); err == nil && o.commit == "" {
-		err = fmt.Errorf("%s is gone from %s", ref, o.host.Path)
+	if o.Commit, err = o.Host.Resolve(ctx, ref); err == nil && o.Commit == "" {
+		err = fmt.Errorf("%s is gone from %s", ref, o.Host.Path)
 	}
 	return err
 }

@@ -15,16 +15,7 @@ import (
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/policy"
-	"sallyport/internal/rule/secret"
 )
-
-// secretRules names what a change is scanned by.
-func (j Judging) secretRules() string {
-	if j.Secrets == nil {
-		return secret.Default().Digest()
-	}
-	return j.Secrets.Digest()
-}
 
 // secretsIn refuses a request that carries a secret: its words are kept, shown, and stand in the commit that lands (CW-028).
 // What is said of it is kind and place alone.

@@ -10,7 +10,6 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -33,7 +32,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 	if err := c.affords(ctx, row.ID, r.Agent, program.Model); err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	host, judging, err := c.grounds(ctx, row)
+	host, judging, err := c.judge.Grounds(ctx, row)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -74,23 +73,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 	if program.Messages {
 		run.Talk = session.NewTalk()
 	}
-	return run, supervision(r, judging), nil
-}
-
-// supervision is how a change is watched: as the rules at its base say, but for the strategy that
-// the person chose.
-func supervision(r request.Request, judging Judging) session.Supervision {
-	mode := judging.Supervision
-	if r.Strategy != "" {
-		mode.Strategy = session.Strategy(r.Strategy)
-	}
-	return mode.Filled()
-}
-
-// mode reads how a change is watched.
-func (c *Controller) mode(ctx context.Context, row change.Row) (session.Supervision, error) {
-	_, judging, err := c.grounds(ctx, row)
-	return supervision(row.Request, judging), err
+	return run, judging.Watch(r), nil
 }
 
 // workdir is the person's folder as seen inside; the top if the base has no such folder.

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -47,16 +48,13 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(len(lines)-n, 0):], " | ")
 }
 
-// setups are the setup commands of a change, the repository's own first.
-func setups(row change.Row, j Judging) []string { return slices.Concat(j.Setup, row.Request.Setup) }
-
 // setUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
 // all bases that depend on the same. On a tree that nobody has approved it runs for that tree alone: what an agent proposes to
 // depend on is there for its own checks, and for nobody else.
 //
 // Errors: *setupFailed.
-func (c *Controller) setUp(ctx context.Context, row change.Row, j Judging, commit git.OID) (s workspace.Stock, release func(), err error) {
-	commands := setups(row, j)
+func (c *Controller) setUp(ctx context.Context, row change.Row, j judge.Judging, commit git.OID) (s workspace.Stock, release func(), err error) {
+	commands := j.SetupsOf(row.Request)
 	if len(commands) == 0 {
 		return workspace.Stock{}, func() {}, nil
 	}
@@ -102,7 +100,7 @@ func (c *Controller) setUp(ctx context.Context, row change.Row, j Judging, commi
 }
 
 // setUpOn returns a stock, which the setup makes on a commit if it is not there.
-func (c *Controller) setUpOn(ctx context.Context, row change.Row, j Judging, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
+func (c *Controller) setUpOn(ctx context.Context, row change.Row, j judge.Judging, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
 	if s, release, err := c.Workspaces.Stock(name); err != nil || !s.None() {
 		return s, release, err
 	}
@@ -111,7 +109,7 @@ func (c *Controller) setUpOn(ctx context.Context, row change.Row, j Judging, nam
 	if err != nil {
 		return workspace.Stock{}, nil, err
 	}
-	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(host.Path), Base: on, Tree: tree, Commands: setups(row, j), Made: now()}
+	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(host.Path), Base: on, Tree: tree, Commands: j.SetupsOf(row.Request), Made: now()}
 	s, release, err := c.Workspaces.MakeStock(ctx, name, n, c.owner(row), workspace.Stock{}, func(room workspace.Room) error {
 		return c.runSetup(ctx, row, j, room, on)
 	})
@@ -123,13 +121,13 @@ func (c *Controller) setUpOn(ctx context.Context, row change.Row, j Judging, nam
 }
 
 // runSetup runs the commands, one after the other, on a throw-away workspace, from which room takes what they leave.
-func (c *Controller) runSetup(ctx context.Context, row change.Row, j Judging, room workspace.Room, on git.OID) error {
+func (c *Controller) runSetup(ctx context.Context, row change.Row, j judge.Judging, room workspace.Room, on git.OID) error {
 	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), on)
 	if err != nil {
 		return err
 	}
 	defer c.discard(ctx, shown)
-	for _, command := range setups(row, j) {
+	for _, command := range j.SetupsOf(row.Request) {
 		c.feed.Publish(change.Notice{Change: row.ID, At: now(), Kind: "setup", Text: command})
 		name := id.NewSession("setup")
 		own := slices.Contains(row.Request.Setup, command)

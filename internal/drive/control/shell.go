@@ -91,7 +91,7 @@ func (t Terminal) say(line string) {
 
 // shellOnCopy starts a sandbox that does nothing but hold the shell.
 func (c *Controller) shellOnCopy(ctx context.Context, row change.Row, env []string, t Terminal) (int, error) {
-	_, judging, err := c.grounds(ctx, row)
+	_, judging, err := c.judge.Grounds(ctx, row)
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -45,7 +46,7 @@ func (s stocked) words() string {
 }
 
 // stocked finds what is there for a sandbox that shows commit. What its setup left is made if it is not there.
-func (c *Controller) stocked(ctx context.Context, row change.Row, j Judging, commit git.OID) (stocked, error) {
+func (c *Controller) stocked(ctx context.Context, row change.Row, j judge.Judging, commit git.OID) (stocked, error) {
 	setup, free, err := c.setUp(ctx, row, j, commit)
 	if err != nil {
 		return stocked{}, err
@@ -59,7 +60,7 @@ func (c *Controller) stocked(ctx context.Context, row change.Row, j Judging, com
 }
 
 // begunWith finds what is there for a sandbox on a workspace that was prepared.
-func (c *Controller) begunWith(row change.Row, j Judging, w workspace.Workspace) (stocked, error) {
+func (c *Controller) begunWith(row change.Row, j judge.Judging, w workspace.Workspace) (stocked, error) {
 	setup, err := c.Workspaces.StockOf(w) // which the workspace keeps
 	if err != nil {
 		return stocked{}, fmt.Errorf("find what the setup left: %w", err)
@@ -79,7 +80,7 @@ func until(way Way, release func()) Way {
 }
 
 // family names what is good for the same: one repository, one set of tools, the same commands.
-func (c *Controller) family(row change.Row, j Judging, kind workspace.StockKind, commands []string, more string) string {
+func (c *Controller) family(row change.Row, j judge.Judging, kind workspace.StockKind, commands []string, more string) string {
 	r := row.Request
 	tools := c.surroundings(row, j, Way{}, false).Toolchains()
 	with := sha256.Sum256(fmt.Appendf(nil, "stock 1\n%s\n%q\n%s\n%q\n%q\n", kind, c.Workspaces.Host(r.Project).Path, runtime.GOARCH, tools, more))
@@ -105,7 +106,7 @@ func (r shellRun) why() string { return session.Describe(r.exit) }
 
 // confined is where a command runs.
 type confined struct {
-	judging    Judging
+	judging    judge.Judging
 	way        Way
 	tree       sandbox.Tree
 	cache      sandbox.Cache

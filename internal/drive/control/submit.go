@@ -2,17 +2,14 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
-	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -25,31 +22,16 @@ import (
 	"sallyport/internal/store"
 )
 
-// offer is a tree that a person is to be asked about.
-type offer struct {
-	host     git.Dir
-	base     git.OID // commit the edits are against
-	commit   git.OID // the proposed tree upon the base, as one commit
-	tree     git.OID
-	edits    []git.Edit
-	from     *checkpoint.Checkpoint // nil for a revert
-	judging  Judging
-	policy   string // digest
-	marks    []policy.Mark
-	note     string
-	lastWord string
-}
-
 // submit runs the checks on the proposed tree and, when all pass, asks a person.
 func (c *Controller) submit(ctx context.Context, row change.Row) error {
 	o, err := c.offered(ctx, row, git.OID(row.Base))
 	if err != nil {
 		return err
 	}
-	if row.Request.Kind == request.Edit && len(o.edits) == 0 {
+	if row.Request.Kind == request.Edit && len(o.Edits) == 0 {
 		return c.idle(ctx, row, o)
 	}
-	if why := o.marked(row); why != nil {
+	if why := o.Refused(row); why != nil {
 		return c.refused(ctx, row, o, nil, why, "refused by the policy")
 	}
 	v, known := c.recall(row.ID, o)
@@ -67,14 +49,14 @@ func (c *Controller) submit(ctx context.Context, row change.Row) error {
 
 // offered finds what a change has to offer: its last valid checkpoint, or a revert's computed
 // tree. The rules are those that stand at the commit rules.
-func (c *Controller) offered(ctx context.Context, row change.Row, rules git.OID) (offer, error) {
+func (c *Controller) offered(ctx context.Context, row change.Row, rules git.OID) (judge.Offer, error) {
 	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base), rules)
 	if err != nil {
-		return offer{}, err
+		return judge.Offer{}, err
 	}
-	o := offer{host: host, base: git.OID(row.Base)}
-	if o.judging, err = c.judges(ctx, row, host, rules); err != nil {
-		return offer{}, err
+	o := judge.Offer{Host: host, Base: git.OID(row.Base)}
+	if o.Judging, err = c.judge.Of(ctx, row, host, rules); err != nil {
+		return judge.Offer{}, err
 	}
 	if row.Request.Kind == request.Revert {
 		err = c.offerRevert(ctx, row, &o)
@@ -82,68 +64,47 @@ func (c *Controller) offered(ctx context.Context, row change.Row, rules git.OID)
 		err = c.offerCheckpoint(ctx, row, &o)
 	}
 	if err != nil {
-		return offer{}, err
+		return judge.Offer{}, err
 	}
-	o.policy = o.judging.digest(row.Request)
-	if o.edits, err = host.Edits(ctx, o.base, o.commit); err != nil {
-		return offer{}, err
+	o.Policy = o.Judging.Digest(row.Request)
+	if o.Edits, err = host.Edits(ctx, o.Base, o.Commit); err != nil {
+		return judge.Offer{}, err
 	}
-	if o.tree, err = host.Tree(ctx, o.commit); err != nil {
-		return offer{}, err
+	if o.Tree, err = host.Tree(ctx, o.Commit); err != nil {
+		return judge.Offer{}, err
 	}
 	var named []git.Named
 	if row.Request.Kind != request.Revert { // nothing in the configuration may hold what goes back
 		if named, err = row.Request.Project.Named(ctx, row.Request.ConfigHome()); err != nil {
-			return offer{}, err
+			return judge.Offer{}, err
 		}
 	}
-	o.marks, err = proposal.Marks(ctx, host, o.commit, o.edits, named)
+	o.Marks, err = proposal.Marks(ctx, host, o.Commit, o.Edits, named)
 	return o, err
 }
 
-// marked returns why nobody is asked about what an offer holds, if the home's policy says so. What goes back was there before.
-func (o offer) marked(row change.Row) error {
-	if len(o.marks) == 0 || o.judging.Rules.Marks != policy.MarksRefuse || row.Request.Kind == request.Revert {
-		return nil
-	}
-	return problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s: %s; the home's policy.yaml refuses such a change (marks: refuse)",
-		inert.Path(o.marks[0].Path), o.marks[0].Says)
-}
-
-func (c *Controller) offerCheckpoint(ctx context.Context, row change.Row, o *offer) error {
+func (c *Controller) offerCheckpoint(ctx context.Context, row change.Row, o *judge.Offer) error {
 	all, err := c.Checkpoints(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(all, func(cp checkpoint.Checkpoint) bool { return cp.ID == row.Chosen })
-	if i < 0 || all[i].Status != checkpoint.Valid || all[i].Base != o.base { // only valid can be proposed (SV-024, SV-040)
+	if i < 0 || all[i].Status != checkpoint.Valid || all[i].Base != o.Base { // only valid can be proposed (SV-024, SV-040)
 		return fmt.Errorf("%s has no valid checkpoint to offer", row.ID)
 	}
-	o.from = &all[i]
-	if o.commit, err = c.Workspaces.Propose(ctx, o.host, row.ID, o.from.Commit, o.base); err != nil {
+	o.From = &all[i]
+	if o.Commit, err = c.Workspaces.Propose(ctx, o.Host, row.ID, o.From.Commit, o.Base); err != nil {
 		return err
 	}
-	if last := all[len(all)-1]; last.ID != o.from.ID {
-		o.note = fmt.Sprintf("this is checkpoint %d of %d; what the agent did after it is not part of this card", o.from.Number, last.Number)
+	if last := all[len(all)-1]; last.ID != o.From.ID {
+		o.Note = fmt.Sprintf("this is checkpoint %d of %d; what the agent did after it is not part of this card", o.From.Number, last.Number)
 	}
-	o.lastWord, err = session.LastWords(c.sessionDir(o.from.Session))
+	o.LastWord, err = session.LastWords(c.sessionDir(o.From.Session))
 	return err
 }
 
-// digest names all that judges a change: rules, plan, and the repository's own checks (SM-907).
-func (j Judging) digest(r request.Request) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q\n%s\n", policy.Digest(j.Rules, plan(r)), j.Checks, j.secretRules()))
-	if len(j.Setup) > 0 {
-		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q", j.Setup))
-	}
-	return hex.EncodeToString(sum[:])
-}
-
-// plan is what a request said the change may touch.
-func plan(r request.Request) policy.Plan { return policy.Plan{Allow: r.Allow, Forbid: r.Forbid} }
-
 // ask computes the card and opens an approval. Nothing of it goes to the person's repository before it lands.
-func (c *Controller) ask(ctx context.Context, row change.Row, o offer, results []proposal.CheckResult, e change.Event) error {
+func (c *Controller) ask(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult, e change.Event) error {
 	p, err := c.propose(ctx, row, o, results)
 	if err != nil {
 		return err
@@ -153,7 +114,7 @@ func (c *Controller) ask(ctx context.Context, row change.Row, o offer, results [
 }
 
 // refused ends a change that a check or the policy refused, which verb says. Its card is kept, with the check's last words; nobody is asked.
-func (c *Controller) refused(ctx context.Context, row change.Row, o offer, results []proposal.CheckResult, why error, verb string) error {
+func (c *Controller) refused(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult, why error, verb string) error {
 	p, err := c.propose(ctx, row, o, results)
 	if err != nil {
 		return err
@@ -166,7 +127,7 @@ func (c *Controller) refused(ctx context.Context, row change.Row, o offer, resul
 			return err
 		}
 		m := Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: digests(p)}
-		if len(o.edits) == 0 {
+		if len(o.Edits) == 0 {
 			m.Outcome = change.BaseFailsChecks
 		}
 		return c.move(ctx, tx, row, m)
@@ -177,14 +138,8 @@ func (c *Controller) refused(ctx context.Context, row change.Row, o offer, resul
 	return err
 }
 
-// noted is what a card notes of an offer.
-func (o offer) noted() string {
-	notes := slices.DeleteFunc([]string{o.note, o.judging.SecretNote}, func(s string) bool { return s == "" })
-	return strings.Join(notes, "; ")
-}
-
 // propose computes the proposal and its card.
-func (c *Controller) propose(ctx context.Context, row change.Row, o offer, results []proposal.CheckResult) (proposal.Proposal, error) {
+func (c *Controller) propose(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult) (proposal.Proposal, error) {
 	number := 1
 	before, err := c.proposal(ctx, row.ID)
 	if err != nil {
@@ -194,10 +149,10 @@ func (c *Controller) propose(ctx context.Context, row change.Row, o offer, resul
 		number = before.Number + 1
 	}
 	p, err := proposal.Make(ctx, proposal.Making{
-		Objects: o.host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
+		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
-		Checkpoint: o.from, Base: o.base, Commit: o.commit, Tree: o.tree, Edits: o.edits,
-		Policy: o.policy, Marks: o.marks, MarksWord: row.Request.Kind != request.Revert && o.judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.noted(), AgentSays: o.lastWord, At: now(), Secrets: c.Secrets,
+		Checkpoint: o.From, Base: o.Base, Commit: o.Commit, Tree: o.Tree, Edits: o.Edits,
+		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Kind != request.Revert && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, At: now(), Secrets: c.Secrets,
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
@@ -209,7 +164,7 @@ func (c *Controller) propose(ctx context.Context, row change.Row, o offer, resul
 	if p.Card.Then, err = c.foretold(ctx, row, p); err != nil {
 		return p, err
 	}
-	if err := c.commits.Foretell(ctx, row, o.host, o.base, o.judging.Subject, &p.Card); err != nil {
+	if err := c.commits.Foretell(ctx, row, o.Host, o.Base, o.Judging.Subject, &p.Card); err != nil {
 		return p, err
 	}
 	err = c.DB.Read(ctx, func(tx store.Tx) error {

@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
@@ -27,7 +28,7 @@ import (
 
 // forbidding are rules under which docs may not change, watched as mode says.
 func forbidding(mode session.Supervision) rules {
-	return rules{judging: control.Judging{Rules: policy.Rules{ForbiddenAreas: []string{"docs"}}, Supervision: mode}}
+	return rules{judging: judge.Judging{Rules: policy.Rules{ForbiddenAreas: []string{"docs"}}, Supervision: mode}}
 }
 
 // scene is what a played agent does: at times after its start it writes files, and it ends when told.
@@ -421,7 +422,7 @@ func TestAnIgnoredFileThatIsPartOfAChangeGoesBackWithIt(t *testing.T) {
 		}
 		h.git("add", "-A")
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "ignore")
-		h.parts.Rules = rules{judging: control.Judging{IncludeIgnored: []string{"kept.log"}}}
+		h.parts.Rules = rules{judging: judge.Judging{IncludeIgnored: []string{"kept.log"}}}
 		saw := make(chan string, 2)
 		h.acts(func(s *scene, after func(time.Duration) bool) {
 			s.write("kept.log", "one\n")

@@ -61,7 +61,7 @@ func (c *Controller) keepsTree(ctx context.Context, row change.Row) bool {
 	if change.State(row.State) != change.Failed {
 		return false
 	}
-	mode, err := c.mode(ctx, row)
+	mode, err := c.judge.Mode(ctx, row)
 	return err == nil && mode.Strategy == session.Shadow && mode.KeepOnFailure
 }
 

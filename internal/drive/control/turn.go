@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
@@ -128,11 +129,11 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 // toldRules counts the round of an agent that was told which rules it breaks, or ends what has had its rounds.
 func (s *supervisor) toldRules(ctx context.Context, cp checkpoint.Checkpoint) {
 	if s.lastRound() && !s.still {
-		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, refusal(s.row, cp.Violations)))
+		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, judge.Refusal(s.row, cp.Violations)))
 		s.finish()
 		return
 	}
-	s.nextRound(ctx, string(cp.ID), refusal(s.row, cp.Violations).Error())
+	s.nextRound(ctx, string(cp.ID), judge.Refusal(s.row, cp.Violations).Error())
 }
 
 // lastRound reports whether what is wrong now is not told any more.
@@ -145,7 +146,7 @@ func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
 		s.finish() // there is nothing to check, and why stands with the session's end
 		return
 	}
-	host, judging, err := s.c.grounds(ctx, s.row)
+	host, judging, err := s.c.judge.Grounds(ctx, s.row)
 	if err != nil {
 		s.c.Log.Warn("the checks could not be read when a turn ended; they run once the session has ended", "change", s.row.ID, "error", err)
 		s.finish()
@@ -159,9 +160,9 @@ func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
 	to := make(chan verdict, 1)
 	s.rounds.verdict = to
 	row := s.row
-	o := offer{host: host, base: taken.Checkpoint.Base, commit: taken.Checkpoint.Commit, tree: taken.Checkpoint.Tree, judging: judging}
+	o := judge.Offer{Host: host, Base: taken.Checkpoint.Base, Commit: taken.Checkpoint.Commit, Tree: taken.Checkpoint.Tree, Judging: judging}
 	s.telling.Go(func() {
-		v := verdict{tree: o.tree, policy: judging.digest(row.Request)}
+		v := verdict{tree: o.Tree, policy: judging.Digest(row.Request)}
 		v.results, v.why, v.err = s.c.check(ctx, row, o)
 		to <- v
 	})
@@ -299,12 +300,12 @@ func (c *Controller) remember(change id.Change, v verdict) {
 }
 
 // recall returns what is known of exactly this tree by exactly these rules, once.
-func (c *Controller) recall(change id.Change, o offer) (v verdict, ok bool) {
+func (c *Controller) recall(change id.Change, o judge.Offer) (v verdict, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, ok = c.verdicts[change]
 	delete(c.verdicts, change)
-	return v, ok && v.tree == o.tree && v.policy == o.policy
+	return v, ok && v.tree == o.Tree && v.policy == o.Policy
 }
 
 // forgetVerdict is for a change that nobody will be asked about.

@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/rule/policy"
@@ -29,22 +30,22 @@ func (c *Controller) resultMarks(ctx context.Context, row change.Row, u *uncheck
 	if err != nil {
 		return nil, nil, err
 	}
-	if fresh, err = proposal.Marks(ctx, u.host, u.commit, u.edits, named); err != nil || len(fresh) == 0 {
+	if fresh, err = proposal.Marks(ctx, u.Host, u.Commit, u.Edits, named); err != nil || len(fresh) == 0 {
 		return nil, nil, err
 	}
-	proposed, err = proposal.Marks(ctx, u.host, u.approved.Commit, u.approved.Edits, named)
+	proposed, err = proposal.Marks(ctx, u.Host, u.approved.Commit, u.approved.Edits, named)
 	return slices.DeleteFunc(fresh, func(m policy.Mark) bool { return slices.Contains(proposed, m) }), proposed, err
 }
 
 // unshown reports whether the card that was approved left out any of the fresh marks of a tree, or whether the home's policy
 // wants nobody to be asked about them.
-func unshown(p proposal.Proposal, o offer, fresh []policy.Mark) bool {
+func unshown(p proposal.Proposal, o judge.Offer, fresh []policy.Mark) bool {
 	switch on := p.Card.MarksOn; {
 	case len(fresh) == 0:
 		return false
-	case o.judging.Rules.Marks == policy.MarksRefuse:
+	case o.Judging.Rules.Marks == policy.MarksRefuse:
 		return true
-	case on != nil && on.Tree == o.tree:
+	case on != nil && on.Tree == o.Tree:
 		return false // a card says how many there are beyond those that it has room for
 	}
 	return slices.ContainsFunc(fresh, func(m policy.Mark) bool { return !slices.Contains(p.Card.Marks, m) })
@@ -57,7 +58,7 @@ func (c *Controller) unseenIn(row change.Row, u *unchecked, v verdict) error {
 		more = fmt.Sprintf(" (and %d more)", len(v.fresh)-1)
 	}
 	text := fmt.Sprintf("on %s as it is now the change does what its card did not show: %s: %s%s", row.Request.Branch, inert.Path(m.Path), m.Says, more)
-	if u.judging.Rules.Marks == policy.MarksRefuse {
+	if u.Judging.Rules.Marks == policy.MarksRefuse {
 		return &unseen{*u, v, problem.Errorf(problem.Refused, redoing(row.ID),
 			"%s; the home's policy.yaml refuses such a change (marks: refuse); redo the change to apply its edits there, or make a branch of it and merge it: %s", text, asBranch(row))}
 	}
@@ -67,7 +68,7 @@ func (c *Controller) unseenIn(row change.Row, u *unchecked, v verdict) error {
 // showMarks puts the fresh marks of what would land on the card, before the others, and what the checks said there. The digest
 // names that tree from now on, so that a yes to the card before does not cover them.
 func (c *Controller) showMarks(p *proposal.Proposal, u *unseen) {
-	on := &proposal.Ground{Head: u.base, Tree: u.tree}
+	on := &proposal.Ground{Head: u.Base, Tree: u.Tree}
 	all := slices.Concat(u.verdict.fresh, u.verdict.proposed)
 	p.Card.MarksTotal = len(all)
 	p.Card.Marks = all[:min(len(all), proposal.MarksShown)]
@@ -75,7 +76,7 @@ func (c *Controller) showMarks(p *proposal.Proposal, u *unseen) {
 		p.Card.Marks[i].Says = c.Secrets.Redact(p.Card.Marks[i].Says)
 	}
 
-	p.Card.MarksWord = u.judging.Rules.Marks != policy.MarksShow
+	p.Card.MarksWord = u.Judging.Rules.Marks != policy.MarksShow
 	p.Card.MarksOn = on
 	p.Digest = p.Sum()
 	if len(u.verdict.results) > 0 {

@@ -3,11 +3,11 @@ package control
 import (
 	"context"
 	"path"
-	"slices"
 	"time"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 )
@@ -16,22 +16,19 @@ import (
 const warmEvery = 24 * time.Hour
 
 // checksFamily names the caches that the checks of a change begin with.
-func (c *Controller) checksFamily(row change.Row, j Judging, setup workspace.Stock) string {
+func (c *Controller) checksFamily(row change.Row, j judge.Judging, setup workspace.Stock) string {
 	on := ""
 	if !setup.None() {
 		on = setup.ID.String()
 	}
-	return c.family(row, j, workspace.Checks, checks(row, j), on)
+	return c.family(row, j, workspace.Checks, j.ChecksOf(row.Request), on)
 }
-
-// checks are the commands that judge a change.
-func checks(row change.Row, j Judging) []string { return slices.Concat(row.Request.Checks, j.Checks) }
 
 // warm has the checks of a change run on its base, beside everything else and after it, if their caches are not there or are
 // old: what a person has already is all that may write what later checks begin with. It returns at once. Without a tool chain
 // that is known there is no cache.
-func (c *Controller) warm(row change.Row, j Judging) {
-	if len(checks(row, j)) == 0 || c.Workspaces.Strategy() != workspace.Overlay || c.surroundings(row, j, Way{}, false).Toolchains() == "" {
+func (c *Controller) warm(row change.Row, j judge.Judging) {
+	if len(j.ChecksOf(row.Request)) == 0 || c.Workspaces.Strategy() != workspace.Overlay || c.surroundings(row, j, Way{}, false).Toolchains() == "" {
 		return
 	}
 	c.aside(func(ctx context.Context) {
@@ -60,7 +57,7 @@ func (c *Controller) working() (done func()) {
 	}
 }
 
-func (c *Controller) warmUp(ctx context.Context, row change.Row, j Judging) error {
+func (c *Controller) warmUp(ctx context.Context, row change.Row, j judge.Judging) error {
 	base := git.OID(row.Base)
 	setup, free, err := c.setUp(ctx, row, j, base)
 	if err != nil {
@@ -83,9 +80,9 @@ func (c *Controller) warmUp(ctx context.Context, row change.Row, j Judging) erro
 		return nil
 	}
 	name := workspace.StockID{Family: family, Generation: generation(string(tree))}
-	n := workspace.StockNote{Kind: workspace.Checks, Project: path.Base(host.Path), Base: base, Tree: tree, Commands: checks(row, j), Made: now()}
+	n := workspace.StockNote{Kind: workspace.Checks, Project: path.Base(host.Path), Base: base, Tree: tree, Commands: j.ChecksOf(row.Request), Made: now()}
 	_, free, err = c.Workspaces.MakeStock(ctx, name, n, c.owner(row), setup, func(room workspace.Room) error {
-		for _, command := range checks(row, j) {
+		for _, command := range j.ChecksOf(row.Request) {
 			if err := c.warmOne(ctx, row, j, setup, room, command); err != nil {
 				return err
 			}
@@ -101,7 +98,7 @@ func (c *Controller) warmUp(ctx context.Context, row change.Row, j Judging) erro
 }
 
 // warmOne runs one check on the base for what it leaves in the folder of caches; whether it succeeds says nothing about the change.
-func (c *Controller) warmOne(ctx context.Context, row change.Row, j Judging, setup workspace.Stock, room workspace.Room, command string) error {
+func (c *Controller) warmOne(ctx context.Context, row change.Row, j judge.Judging, setup workspace.Stock, room workspace.Room, command string) error {
 	spec := c.spec(row)
 	if !setup.None() {
 		spec.Setup = setup.ID.String()

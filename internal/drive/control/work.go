@@ -11,12 +11,12 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/rule/credential"
-	"sallyport/internal/rule/policy"
 	"sallyport/internal/store"
 )
 
@@ -47,7 +47,7 @@ func (c *Controller) work(ctx context.Context, row change.Row) error {
 			last = sessions[n-1]
 		}
 		if last.Exit != nil {
-			return c.judge(ctx, row, ws, last)
+			return c.judgeLast(ctx, row, ws, last)
 		}
 		if last.ID != "" { // it never ran, or its end is not known, or it is to go on
 			if ws, err = c.startOver(ctx, row, ws, last, sessions); err != nil {
@@ -74,7 +74,7 @@ func (c *Controller) work(ctx context.Context, row change.Row) error {
 // put back must be looked at as they are.
 func (c *Controller) judgedSpec(ctx context.Context, row change.Row) (workspace.Spec, error) {
 	spec := c.spec(row)
-	_, judging, err := c.grounds(ctx, row)
+	_, judging, err := c.judge.Grounds(ctx, row)
 	spec.IncludeIgnored = slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored)
 	return spec, err
 }
@@ -174,9 +174,9 @@ func (c *Controller) runAgent(ctx context.Context, row *change.Row, ws workspace
 	})
 }
 
-// judge takes the last checkpoint and moves the change by what it holds. Work of an
+// judgeLast takes the last checkpoint and moves the change by what it holds. Work of an
 // agent that failed, or was withdrawn, is kept all the same.
-func (c *Controller) judge(ctx context.Context, row change.Row, ws workspace.Workspace, last session.Session) error {
+func (c *Controller) judgeLast(ctx context.Context, row change.Row, ws workspace.Workspace, last session.Session) error {
 	keep := c.lasting()
 	var taken checkpoint.Taken
 	err := c.gate.pass(keep, true, func() (err error) {
@@ -197,7 +197,7 @@ func (c *Controller) judge(ctx context.Context, row change.Row, ws workspace.Wor
 			return err
 		}
 		if fallen != nil {
-			m.Reason = refusal(row, cp.Violations).Error() + "; the last valid checkpoint before that is proposed instead"
+			m.Reason = judge.Refusal(row, cp.Violations).Error() + "; the last valid checkpoint before that is proposed instead"
 			cp, edits = *fallen, fallen.Total()
 		}
 	}
@@ -210,7 +210,7 @@ func (c *Controller) judge(ctx context.Context, row change.Row, ws workspace.Wor
 	case last.Exit.Code != 0 || last.Exit.Limit != nil:
 		m.Event, m.Because = change.Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
 	case cp.Status != checkpoint.Valid:
-		m.Event, m.Because = change.Fail, refusal(row, cp.Violations)
+		m.Event, m.Because = change.Fail, judge.Refusal(row, cp.Violations)
 	case edits == 0 && checks == 0:
 		m = idled(row, cp)
 	}
@@ -238,7 +238,7 @@ func gaveUp(s session.Session) string {
 // fallBack finds what is offered in the place of an invalid last checkpoint: under a shadow the
 // last valid one, if it changes anything; nothing otherwise (SV-031).
 func (c *Controller) fallBack(ctx context.Context, row change.Row, last checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
-	mode, err := c.mode(ctx, row)
+	mode, err := c.judge.Mode(ctx, row)
 	if err != nil || mode.Strategy != session.Shadow {
 		return nil, err
 	}
@@ -269,27 +269,6 @@ func unchanged(cp checkpoint.Checkpoint) string {
 	return fmt.Sprintf("nothing to do: the agent wrote only files that the repository ignores (%d of them; --include-ignored GLOB takes such files along)", files)
 }
 
-// refusal says which rules a checkpoint breaks: the first by name, and how many more.
-func refusal(row change.Row, violations []policy.Violation) error {
-	next := "sallyport checkpoint list " + string(row.ID)
-	if len(violations) == 0 {
-		return problem.Errorf(problem.Refused, next, "the last checkpoint is not valid")
-	}
-	if slices.IndexFunc(violations, func(v policy.Violation) bool { return v.Constraint != policy.Converted }) < 0 {
-		next = byOwnGit(row) // their git can convert it
-	}
-	v := violations[0]
-	file := fmt.Sprintf("%q", v.File)
-	if v.File == "" {
-		file = "the change as a whole"
-	}
-	more := ""
-	if n := len(violations) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
-	}
-	return problem.Errorf(problem.Refused, next, "%s breaks the rule %s: %s%s", file, v.Constraint, v.Message, more)
-}
-
 // taking says why a checkpoint is taken, and of which session.
 type taking struct {
 	why     checkpoint.Trigger
@@ -300,7 +279,7 @@ type taking struct {
 
 // take takes one checkpoint and records it.
 func (c *Controller) take(ctx context.Context, row change.Row, ws workspace.Workspace, t taking) (checkpoint.Taken, error) {
-	host, judging, err := c.grounds(ctx, row)
+	host, judging, err := c.judge.Grounds(ctx, row)
 	if err != nil {
 		return checkpoint.Taken{}, err
 	}
@@ -317,14 +296,14 @@ func (c *Controller) take(ctx context.Context, row change.Row, ws workspace.Work
 		edits, err := host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err
 	}
-	mode := supervision(row.Request, judging)
+	mode := judging.Watch(row.Request)
 	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: host, Previous: previous,
 		Trigger: t.why, Session: t.session, At: now(), Author: c.Settings.Author,
-		Plan: plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
+		Plan: judge.Plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
 		Floor:          mode.Floor, Unjudged: t.live && mode.Unvalidated && t.why != checkpoint.TurnEnded,
-		Load: c.loading(row, ws.Spec.Base), Meter: c.Meter,
+		Load: c.judge.Loading(row, ws.Spec.Base), Meter: c.Meter,
 	})
 	if err != nil {
 		return checkpoint.Taken{}, err

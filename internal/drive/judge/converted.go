@@ -1,4 +1,4 @@
-package control
+package judge
 
 import (
 	"context"
@@ -12,34 +12,34 @@ import (
 	"sallyport/internal/rule/policy"
 )
 
-// fit refuses, by name, a commit that cannot be worked on, and returns what converts files there.
-func (c *Controller) fit(ctx context.Context, row change.Row, head git.OID) ([]string, error) {
+// Fit refuses, by name, a commit that cannot be worked on, and returns what converts files there.
+func (g Judge) Fit(ctx context.Context, row change.Row, head git.OID) ([]string, error) {
 	project := row.Request.Project
 	settings, err := conversion.Read(ctx, project, row.Request.ConfigHome())
 	if err != nil {
 		return nil, err
 	}
-	converts, err := c.Workspaces.Fit(ctx, project.Common(c.Ops), project, head)
+	converts, err := g.Workspaces.Fit(ctx, project.Common(g.Ops), project, head)
 	if err != nil {
 		return nil, err
 	}
 	return append(settings.Said(), converts...), nil
 }
 
-// dirty names the uncommitted paths of who asks.
-func (c *Controller) dirty(ctx context.Context, r request.Request) ([]string, error) {
+// Dirty names the uncommitted paths of who asks.
+func (g Judge) Dirty(ctx context.Context, r request.Request) ([]string, error) {
 	converts, err := conversion.Read(ctx, r.Project, r.ConfigHome())
 	if err != nil {
 		return nil, err
 	}
-	return c.Workspaces.Dirty(ctx, r.Project, r.Head, converts)
+	return g.Workspaces.Dirty(ctx, r.Project, r.Head, converts)
 }
 
-// loading looks at what an offer upon base would be once it has landed: the rules in it load, and each path that it changes is in a
+// Loading looks at what an offer upon base would be once it has landed: the rules in it load, and each path that it changes is in a
 // checkout what it is in git's store.
-func (c *Controller) loading(row change.Row, base git.OID) checkpoint.Loading {
+func (g Judge) Loading(row change.Row, base git.OID) checkpoint.Loading {
 	return func(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
-		violations, err := c.Rules.Load(ctx, host, commit, edits)
+		violations, err := g.Rules.Load(ctx, host, commit, edits)
 		if err != nil || len(edits) == 0 {
 			return violations, err
 		}
@@ -54,14 +54,9 @@ func (c *Controller) loading(row change.Row, base git.OID) checkpoint.Loading {
 		for _, r := range refused {
 			violations = append(violations, policy.Violation{
 				File: r.Path, Constraint: policy.Converted, Severity: policy.Error, Message: r.Why,
-				Suggestion: "leave it as it is in the base; a person takes it over with their own git: " + byOwnGit(row),
+				Suggestion: "leave it as it is in the base; a person takes it over with their own git: " + ByOwnGit(row),
 			})
 		}
 		return violations, err
 	}
-}
-
-// byOwnGit is the command that has a person's own git take over what a change did, also one that has nothing to approve.
-func byOwnGit(row change.Row) string {
-	return "sallyport change export " + string(row.ID) + " | " + git.Dir{Path: row.Request.Project.Top}.Command("apply --index")
 }
