@@ -64,8 +64,11 @@ func TestAHeadRecordOnlyGrowsAndIsItsOwnersAlone(t *testing.T) {
 	if err := again.Note(mark(3)); err != nil {
 		t.Fatal(err)
 	}
+	if err := first.Note(mark(4)); err != nil { // even by one that knows nothing of the other
+		t.Fatal(err)
+	}
 	marks, damaged, err := audit.ReadMarks(path)
-	if err != nil || damaged != 0 || len(marks) != 3 || marks[2] != mark(3) {
+	if err != nil || damaged != 0 || len(marks) != 4 || marks[2] != mark(3) {
 		t.Errorf("marks %v, damaged %d, %v", marks, damaged, err)
 	}
 }

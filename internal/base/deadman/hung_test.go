@@ -1,7 +1,10 @@
 package deadman
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"io"
 	"os/exec"
 	"testing"
 	"testing/synctest"
@@ -104,9 +107,20 @@ func TestADaemonThatPartedIsNotBroughtBackBeforeTheDeadline(t *testing.T) {
 }
 
 func TestExactlyTheProcessThatWasMeantIsEnded(t *testing.T) {
-	cmd := exec.Command("sleep", "300")
-	if err := cmd.Start(); err != nil {
+	cmd := exec.Command("cat")
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
+	}
+	echo := bufio.NewReader(out)
+	lives := func() bool { // what was killed says nothing more, also if it is not gone yet
+		_, err := io.WriteString(in, "you?\n")
+		line, read := echo.ReadString('\n')
+		return err == nil && read == nil && line == "you?\n"
+	}
+	if !lives() {
+		t.Fatal("it never lived")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -121,7 +135,7 @@ func TestExactlyTheProcessThatWasMeantIsEnded(t *testing.T) {
 		if err := End(other); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if !Alive(p) {
+		if !lives() {
 			t.Fatalf("%s: the wrong process was ended", name)
 		}
 	}

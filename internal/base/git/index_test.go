@@ -135,12 +135,12 @@ func TestReplaceRefusesWhatItCannotMean(t *testing.T) {
 	write(t, filepath.Join(top, "a"), "1")
 	commit(t, top)
 	run(t, top, "update-index", "--split-index")
-	x, raw := readIndex(t, top, "sha1")
+	x, _ := readIndex(t, top, "sha1")
 	if _, err := x.Replace(nil); !x.Split || !errors.Is(err, git.ErrIndex) {
 		t.Errorf("split index: %v", err)
 	}
 	run(t, top, "update-index", "--no-split-index")
-	x, raw = readIndex(t, top, "sha1")
+	x, raw := readIndex(t, top, "sha1")
 	if _, err := x.Replace(map[string]git.Staged{"b": {Entry: git.Entry{Mode: git.File, OID: "xyz"}}}); err == nil {
 		t.Error("staged an id that is none")
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -157,7 +158,8 @@ func (b *blob) Close() error {
 // Resolve returns the object a revision names, "" if there is none.
 func (d Dir) Resolve(ctx context.Context, rev string) (OID, error) {
 	out, err := d.Run(ctx, Cmd{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", rev}})
-	if f, ok := err.(*Failure); ok && f.Code == 1 {
+	var f *Failure
+	if errors.As(err, &f) && f.Code == 1 {
 		return "", nil
 	}
 	if err != nil {
@@ -309,10 +311,10 @@ func listed(r *bufio.Reader, each func(path string, e Entry, size int64) error) 
 	for {
 		slice, err := r.ReadSlice(0)
 		record := string(slice)
-		if err == io.EOF && record == "" {
+		if errors.Is(err, io.EOF) && record == "" {
 			return nil
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			return problem.Errorf(problem.Refused, "", "list tree: a path has more than %d bytes: %.100q…", len(slice), slice)
 		}
 		if err != nil {

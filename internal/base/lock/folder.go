@@ -73,7 +73,7 @@ func open(path string) (fd int, err error) {
 
 func retry(call func() error) error {
 	for {
-		if err := call(); err != syscall.EINTR {
+		if err := call(); !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}

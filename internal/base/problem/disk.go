@@ -23,7 +23,8 @@ var disks = []struct {
 func diskIn(err error) *Problem {
 	for _, d := range disks {
 		if errors.Is(err, d.number) {
-			p, _ := Disk("", err).(*Problem)
+			var p *Problem
+			errors.As(Disk("", err), &p)
 			return p
 		}
 	}

@@ -125,7 +125,7 @@ func place(t *testing.T, mood string) (Starter, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) }) //nolint:errcheck // a folder of our own under the system's
+	t.Cleanup(func() { os.RemoveAll(dir) }) // a folder of our own under the system's
 	runtime, home := filepath.Join(dir, "run"), filepath.Join(dir, "home")
 	for _, d := range []string{runtime, home} {
 		if err := os.Mkdir(d, 0o700); err != nil {
@@ -162,7 +162,7 @@ func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { Do(context.Background(), c, api.DaemonStop, api.Nothing{}) }) //nolint:errcheck // it may have ended by itself
+	t.Cleanup(func() { Do(context.Background(), c, api.DaemonStop, api.Nothing{}) }) // it may have ended by itself
 	if first.Working != 1 {
 		t.Error("the daemon has no session of its own")
 	}
@@ -356,7 +356,7 @@ func TestTheSocketLiesWhereOnlyItsUserReaches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(runtime) //nolint:errcheck // as above
+	defer os.RemoveAll(runtime) // as above
 	env := func(dir string) func(string) string {
 		return func(k string) string {
 			if k == "XDG_RUNTIME_DIR" {

@@ -104,7 +104,7 @@ func waitEnd(pid int, most time.Duration) {
 	if err != nil {
 		return // it is gone, or none of ours to look at
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	defer unix.Close(fd) // nothing was written
 	for deadline := time.Now().Add(most); ; {
 		left := time.Until(deadline)
 		if left <= 0 {

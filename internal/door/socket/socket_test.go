@@ -629,7 +629,7 @@ func TestAShellHasATerminalItsSizeAndItsExitStatus(t *testing.T) {
 		<-out.seen
 		resize <- client.Size{Rows: 50, Cols: 132}
 		close(resize)
-		io.WriteString(typed, "hello\n") //nolint:errcheck // the shell's output shows whether it arrived
+		io.WriteString(typed, "hello\n") // the shell's output shows whether it arrived
 	}()
 	code, err := c.Shell(t.Context(), "chg-00000001", client.Terminal{In: in, Out: out, Size: client.Size{Rows: 24, Cols: 80}, Resize: resize})
 	typed.Close()

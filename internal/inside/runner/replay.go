@@ -120,7 +120,7 @@ func (p *player) run(command, expect string) error {
 	}
 	switch {
 	case expect == agent.Pass && p.last == agent.Failed:
-		return fmt.Errorf("%q failed (%v) and was expected to pass", command, err)
+		return fmt.Errorf("%q failed (%w) and was expected to pass", command, err)
 	case expect == agent.Fail && p.last == agent.Passed:
 		return fmt.Errorf("%q passed and was expected to fail", command)
 	}

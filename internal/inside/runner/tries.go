@@ -181,7 +181,7 @@ func makeDevice(sandbox.Aims) error {
 	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
 		return err
 	}
-	defer os.Remove(path)
+	defer func() { _ = os.Remove(path) }()
 	return readable(path) // a node that cannot be opened is none
 }
 

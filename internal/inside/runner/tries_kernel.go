@@ -233,7 +233,7 @@ func changeOwn() error {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(path)
+	defer func() { _ = os.Remove(path) }()
 	return change(path, path+"-moved")
 }
 

@@ -146,6 +146,9 @@ func (m Making) clean(c *Card) {
 	for i := range c.Files {
 		all = append(all, &c.Files[i].Note)
 	}
+	for i := range c.Reach {
+		all = append(all, &c.Reach[i])
+	}
 	for i := range c.Marks {
 		all = append(all, &c.Marks[i].Says)
 	}

@@ -106,3 +106,48 @@ func TestTheQuestionSaysWhatWasRestartedAndProbed(t *testing.T) {
 		}
 	}
 }
+
+func TestATargetThatRestartsComesUpTwiceBeforeAnybodyIsAsked(t *testing.T) {
+	for want, on := range map[int]trust.Target{1: {Probe: trust.Probe{HTTP: "http://127.0.0.1/"}}, 2: {Restart: "systemctl restart web"}} {
+		if got := (trial.Trial{Target: on}).RestartsWanted(); got != want {
+			t.Errorf("%+v: %d times, not %d", on, got, want)
+		}
+	}
+}
+
+func TestWhatWentBackSaysWhy(t *testing.T) {
+	for want, on := range map[string]trial.Trial{
+		"Rolled back to previous version — confirmation timed out.": {Reason: trial.Timeout, TimedOut: true},
+		"Rolled back to previous version — the probe said no":       {Reason: "the probe said no"},
+		"Rolled back to previous version — deadman timeout":         {Reason: trial.Timeout}, // somebody's own words
+	} {
+		if got := on.Said(); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+func TestConfirmedAndRolledBackAreTheOnlyDecisions(t *testing.T) {
+	for h, want := range map[trial.Handshake]bool{
+		trial.PendingRestart: false, trial.Message1Sent: false, trial.Confirmed: true, trial.RolledBack: true, "": false, "confirm": false,
+	} {
+		if h.Decided() != want {
+			t.Errorf("%q is decided: %v", h, !want)
+		}
+	}
+}
+
+// A first delivery counts also on a clock that was put back, and nothing is asked before the start.
+func TestWhenMessageOneWasDeliveredIsKept(t *testing.T) {
+	two := trial.Begin("chg-1", "lnd-1", trust.Target{Restart: "r"}, 2*time.Minute, start)
+	heard := two.Asked(later(30 * time.Second)).Heard(later(time.Minute))
+	if heard.Delivered == nil || !heard.Delivered.Equal(start.Wall.Add(time.Minute)) {
+		t.Errorf("delivered at %v", heard.Delivered)
+	}
+	if again := heard.Heard(later(90 * time.Second)); !again.Delivered.Equal(*heard.Delivered) || again.Expires != heard.Expires {
+		t.Errorf("a second delivery counts: %+v", again)
+	}
+	if early := two.Asked(later(-time.Hour)); early.Expires.In != two.Length {
+		t.Errorf("asked before the start it has %s", early.Expires.In)
+	}
+}

@@ -67,7 +67,7 @@ func (u uncommitted) convert(ctx context.Context, host git.Dir, project git.Proj
 			continue
 		}
 		entry := index.Entry(p)
-		same, sure := false, true
+		var same, sure bool
 		if does[i].Foreign() || st.Size > convertedMax {
 			same, sure = remembered(entry.Stat, st, written)
 		} else {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -85,7 +86,8 @@ func holds(ctx context.Context, dir git.Dir, commit git.OID) (bool, error) {
 		return false, fmt.Errorf("%q is no commit", commit)
 	}
 	tree, err := dir.Resolve(ctx, string(commit)+"^{tree}")
-	if failed, ok := err.(*git.Failure); ok && failed.Code == 128 {
+	var failed *git.Failure
+	if errors.As(err, &failed) && failed.Code == 128 {
 		return false, nil
 	}
 	return tree != "", err

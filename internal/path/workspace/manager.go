@@ -117,13 +117,13 @@ func Probe(ops disk.Ops, root string, overlay bool) (Strategy, error) {
 		if err != nil {
 			return err
 		}
-		defer os.Remove(from.Name())
+		defer func() { _ = os.Remove(from.Name()) }()
 		defer from.Close()
 		to, err := os.CreateTemp(root, ".probe-")
 		if err != nil {
 			return err
 		}
-		defer os.Remove(to.Name())
+		defer func() { _ = os.Remove(to.Name()) }()
 		defer to.Close()
 		if _, err := from.WriteString("probe"); err != nil {
 			return err

@@ -43,7 +43,7 @@ func Look(path string) (Place, bool, error) {
 }
 
 func placeOf(path string, st unix.Stat_t) Place {
-	return Place{Path: path, Dev: uint64(st.Dev), Ino: st.Ino, UID: st.Uid, Mode: st.Mode, At: time.Unix(max(st.Mtim.Sec, st.Ctim.Sec), 0)}
+	return Place{Path: path, Dev: st.Dev, Ino: st.Ino, UID: st.Uid, Mode: st.Mode, At: time.Unix(max(st.Mtim.Sec, st.Ctim.Sec), 0)}
 }
 
 // Remove takes a folder away with all that is in it, if it still is the one that was looked at. It
@@ -105,7 +105,7 @@ func (p Place) Unlink() error {
 // is reports whether name in an open folder is what was looked at.
 func (p Place) is(dir int, name string) bool {
 	var st unix.Stat_t
-	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && uint64(st.Dev) == p.Dev && st.Ino == p.Ino
+	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Dev == p.Dev && st.Ino == p.Ino
 }
 
 // lockMax is how long a git that outlived its daemon has to move a ref, which takes milliseconds.

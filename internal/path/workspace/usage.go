@@ -65,7 +65,7 @@ func (b *blocks) once(st unix.Stat_t) bool {
 	if st.Nlink < 2 || st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return true
 	}
-	key := [2]uint64{uint64(st.Dev), st.Ino}
+	key := [2]uint64{st.Dev, st.Ino}
 	if b.linked == nil {
 		b.linked = map[[2]uint64]bool{}
 	}

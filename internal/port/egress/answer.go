@@ -32,7 +32,7 @@ func (x *exchange) answer(resp *http.Response) bool {
 		h.Set("Connection", "close")
 	}
 	fmt.Fprintf(x.w, "HTTP/1.1 %d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
-	h.Write(x.w)
+	_ = h.Write(x.w) // Flush tells
 	io.WriteString(x.w, "\r\n")
 	if err := x.w.Flush(); err != nil || empty {
 		return err == nil && keep

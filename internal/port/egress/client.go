@@ -189,9 +189,9 @@ const (
 
 // linger lets a client that still sends read what it was told.
 func (c *client) linger() {
-	closeWrite(c.conn)
+	_ = closeWrite(c.conn)
 	c.conn.SetReadDeadline(time.Now().Add(lingerTime))
-	io.CopyN(io.Discard, c.r, lingerBytes)
+	_, _ = io.CopyN(io.Discard, c.r, lingerBytes) // what it sends is not for anybody
 }
 
 // established answers a CONNECT that is allowed.

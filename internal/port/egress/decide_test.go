@@ -136,7 +136,7 @@ func tries() []try {
 		{name: "looked into, upgrade", raw: connect("api.example.com:443"), later: "GET /v1/x HTTP/1.1\r\nHost: api.example.com\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", aims: "api.example.com:443"},
 		{name: "looked into, smuggling", raw: connect("api.example.com:443"), later: "GET /v1/x HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, aims: "api.example.com:443", brings: "/admin"},
 	}
-	for _, y := range []try{
+	out = append(out, []try{
 		{name: "route", raw: get("/model/models?limit=2", Inside), want: Through, brings: "/model/models"},
 		{name: "route, below a path", raw: get("/model/models/x:y", Inside), want: Through},
 		{name: "route, asked through the proxy", raw: get("http://"+Inside+"/model/models", Inside), want: Through},
@@ -154,9 +154,7 @@ func tries() []try {
 		{name: "route, upgrade", raw: "GET /model/models HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"},
 		{name: "route, none of this name", raw: get("/admin/models", Inside)},
 		{name: "route, smuggling", raw: "POST /model/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, brings: "/admin"},
-	} {
-		out = append(out, y)
-	}
+	}...)
 	for spelling, aims := range map[string]string{
 		"127.0.0.1:443": "127.0.0.1:443", "127.1:443": "127.0.0.1:443", "2130706433:443": "127.0.0.1:443", "0x7f000001:443": "127.0.0.1:443",
 		"0177.0.0.1:443": "127.0.0.1:443", "0x7f.0.0.0x1:443": "127.0.0.1:443", "127.0.0.1.:443": "127.0.0.1:443", "[::1]:443": "[::1]:443",

@@ -128,7 +128,7 @@ func (c *client) inspect(a Answer, first []byte) {
 		return
 	}
 	newClient(c.serving, inside, &a, c.cfg.Limits.Idle).serve()
-	inside.CloseWrite()
+	_ = inside.CloseWrite()
 }
 
 // spliced is a tunnel's two directions: either keeps the other alive.
@@ -177,7 +177,7 @@ func (s *spliced) copy(dst, src net.Conn, r io.Reader, may func(n int) bool) {
 		case err == nil:
 			continue
 		case errors.Is(err, io.EOF):
-			closeWrite(dst)
+			_ = closeWrite(dst)
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, s.last.Load())) < s.idle:
 			continue

@@ -90,7 +90,7 @@ func (c Command) Run(ctx context.Context) error {
 	case why != nil:
 		return why
 	case errors.As(err, &exit):
-		return fmt.Errorf("%w: %s", errExit, exit)
+		return fmt.Errorf("%w: %w", errExit, exit)
 	}
 	return err
 }

@@ -235,7 +235,7 @@ func TestAScrapeIsBoundedHoweverMuchWasMeasured(t *testing.T) {
 			t.Errorf("measure %d keeps %d samples", i, n)
 		}
 	}
-	per := testing.AllocsPerRun(20, func() { many.Gather() }) //nolint:errcheck // scrape has checked it
+	per := testing.AllocsPerRun(20, func() { many.Gather() }) // scrape has checked it
 	if base := testing.AllocsPerRun(20, func() { few.Gather() }); per > base+100 || per > 3000 {
 		t.Errorf("a scrape allocates %.0f times after 10,000 of each, %.0f after 300", per, base)
 	}

@@ -154,7 +154,7 @@ func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
 	if fd < 0 {
 		return nil
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	defer unix.Close(fd) // nothing was written
 	deadline := time.Now().Add(stopTime)
 	for {
 		left := time.Until(deadline)

@@ -73,7 +73,7 @@ func newDaemon(t *testing.T) *daemon {
 	mux := http.NewServeMux()
 	d.routes(mux)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	go server.Serve(l) //nolint:errcheck // ends with the test
+	go server.Serve(l) // ends with the test
 	t.Cleanup(func() {
 		server.Close()
 		os.RemoveAll(dir)

@@ -43,7 +43,7 @@ func (s sheet) broken(first, rest, text string, cut func(line string, room int) 
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		line = strings.ReplaceAll(line, "\t", "    ")
 		for more := true; more; prefix = rest {
-			row := line
+			var row string
 			if row, line = cut(line, room); line == "" {
 				more = false
 			}

@@ -53,7 +53,7 @@ func (d *daemon) sit(t *testing.T, args ...string) *screen {
 	go s.read()
 	t.Cleanup(func() {
 		master.Close()
-		cmd.Process.Kill() //nolint:errcheck // it has ended, unless the test failed
+		cmd.Process.Kill() // it has ended, unless the test failed
 	})
 	return s
 }

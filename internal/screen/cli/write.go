@@ -22,7 +22,7 @@ func writeFile(name, text string, replace bool) error {
 		if err != nil {
 			return err
 		}
-		defer os.Remove(f.Name()) // gone, or the other name of what is written
+		defer func() { _ = os.Remove(f.Name()) }() // gone, or the other name of what is written
 		_, err = f.WriteString(text)
 		err = errors.Join(err, f.Chmod(0o644), owned(f, filepath.Dir(name)), f.Sync(), f.Close())
 		switch {

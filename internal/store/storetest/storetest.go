@@ -129,7 +129,7 @@ func oid(n int) git.OID { return git.OID(fmt.Sprintf("%040x", n)) }
 
 var alice = audit.Actor{Kind: "person", Name: "alice", UID: 1000}
 
-var tenSeconds = 10 * time.Second
+var shortTrial = 10 * time.Second
 
 // aChange returns a row with every field set.
 func (s *suite) aChange() change.Row {
@@ -143,7 +143,7 @@ func (s *suite) aChange() change.Row {
 			Branch:  "main", CheckedOut: true, Head: oid(1), Agent: "command", Argv: []string{"sed", "-i", "s/a/b/", "-rf"},
 			Script: []byte{0, 0xff, '\n'}, Workdir: "sub", Path: "/usr/bin", Home: "/home/alice",
 			Allow: []string{"**/*.go"}, Forbid: []string{"go.sum"}, Checks: []string{"go test ./..."}, Shares: []string{"/opt/x"},
-			Profiles: []string{"go"}, IncludeDirty: true, IncludeIgnored: []string{"gen/**"}, Approve: request.Ask, Timeout: time.Hour, Trial: &tenSeconds,
+			Profiles: []string{"go"}, IncludeDirty: true, IncludeIgnored: []string{"gen/**"}, Approve: request.Ask, Timeout: time.Hour, Trial: &shortTrial,
 		},
 		Base: string(oid(2)), UID: 7, Attempts: 2, Problem: string(problem.Refused), Reason: "naïve\x1b[31m", Next: "sallyport change show",
 		RevertedBy: "chg-other", Outcome: "nothing_to_do", Blocked: "budget_used_up", Chosen: "ckpt-001-0123abcd", From: string(oid(3)), Identity: "sh-abc12", Resumes: 1, Rollbacks: 2, Created: at(n), Moved: at(n), Due: at(n),

@@ -69,7 +69,7 @@ func (c *client) ask(ctx context.Context, q question, l listener) (reply, error)
 			return reply{}, fmt.Errorf("%w (the agent asked %d times)", err, try)
 		}
 		if pause == 0 {
-			pause = wait/2 + rand.N(wait) // many that were refused together do not come back together
+			pause = wait/2 + rand.N(wait) //nolint:gosec // no secret: many that were refused together do not come back together
 			wait = min(2*wait, waitMax)
 		}
 		c.note(fmt.Sprintf("%s; the agent asks again in %s", err, pause.Round(time.Second/10)))

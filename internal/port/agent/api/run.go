@@ -60,7 +60,7 @@ func run(ctx context.Context, w *workshop, a values) (string, error) {
 	case errors.As(err, &status) && status.Exited():
 		return said, fmt.Errorf("(exit status %d)", status.ExitCode())
 	case errors.As(err, &status):
-		return said, fmt.Errorf("(a signal ended the command: %s)", status)
+		return said, fmt.Errorf("(a signal ended the command: %w)", status)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return said, fmt.Errorf("(%w)", err)
 	case said == "":

@@ -331,7 +331,7 @@ func (p *process) copyOut(from *os.File, to io.Writer, also io.Writer) {
 				n = max(0, n-int(over))
 			}
 			if also != nil {
-				also.Write(buf[:n])
+				_, _ = also.Write(buf[:n]) // the one that counts is to
 			}
 			if to != nil && n > 0 {
 				if _, werr := to.Write(buf[:n]); werr != nil {

@@ -67,7 +67,7 @@ func (s *small) examine(path string) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fmt.Errorf("look at %q: %w", path, err)
 	}
-	m := mark{device: uint64(st.Dev), inode: st.Ino, size: st.Size, changed: st.Ctim, mode: st.Mode, uid: st.Uid}
+	m := mark{device: st.Dev, inode: st.Ino, size: st.Size, changed: st.Ctim, mode: st.Mode, uid: st.Uid}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m != s.seen {

@@ -1,0 +1,135 @@
+package landing_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git"
+	"sallyport/internal/path/landing"
+)
+
+// saying is a journal whose writes are told among the calls of a traced body.
+func (j *journal) saying() landing.Steps {
+	s := j.steps()
+	say := func(word string, do func(landing.Landing) error) func(landing.Landing) error {
+		return func(l landing.Landing) error { disktest.Say(word); return do(l) }
+	}
+	return landing.Steps{Journal: say("journal", s.Journal), Close: say("close", s.Close), Again: say("again", s.Again)}
+}
+
+// A loss of power may take whatever was not synced, in any order. So the row comes before anything moves, what will be moved is on
+// the disk before the desk counts, the index before it is swapped, and everything before the row is closed.
+func TestWhatALandingMovesIsOnTheDiskBeforeItCounts(t *testing.T) {
+	calls := disktest.Calls(t, func(dir string) {
+		r := newRepo(t, dir, map[string]blob{"stays": text("1\n"), "edit": text("1\n"), "gone": text("1\n")})
+		o := r.order(t, map[string]blob{"edit": text("2\n"), "gone": {}, "come": text("new\n")})
+		o.Landing = "lnd-0000dead"
+		l := &landing.Lander{Host: beside}
+		made, err := l.Compute(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := l.Land(context.Background(), made, (&journal{}).saying()); err != nil || done.State != landing.Landed {
+			t.Fatalf("%s %q, %v", done.State, done.Reason, err)
+		}
+		disktest.Say("told")
+		modesOfADesk(t, r)
+	})
+	const desk = `\.git/sallyport-lnd-0000dead`
+	disktest.Ordered(t, calls, `say journal`,
+		`syncfs \.git`, `rename `+desk+`\.new `+desk, `fsync \.git`,
+		`link `+desk+`/lock \.git/index\.lock`, `link `+desk+`/ref-new \.git/refs/heads/main\.lock`,
+		`rename \.git/refs/heads/main\.lock \.git/refs/heads/main`,
+		`rename gone `+desk+`/slots/\d`, `rename `+desk+`/slots/\d edit`, `rename `+desk+`/slots/\d come`,
+		`fsync `+desk+`/index`, `rename `+desk+`/index \.git/index`,
+		`rename `+desk+` `+desk+`\.old`, `syncfs \.git`, `say close`, `say told`)
+	disktest.Ordered(t, calls, `say journal`, `rename \.git/refs/heads/main\.lock \.git/refs/heads/main`, `say close`)
+}
+
+// modesOfADesk lays a desk and looks at it where it is complete: it holds what is not the person's yet.
+func modesOfADesk(t *testing.T, r repo) {
+	o := r.order(t, map[string]blob{"edit": text("3\n")})
+	looked := false
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		if op == "index:lock" && !looked {
+			looked = true
+			for name, mode := range map[string]os.FileMode{"": 0o700, "slots": 0o700, "note": 0o600} {
+				at := filepath.Join(r.GitDir, "sallyport-"+string(o.Landing), name)
+				if info, err := os.Stat(at); err != nil || info.Mode().Perm() != mode {
+					t.Errorf("%s has the mode %v, %v; want %v", at, info.Mode(), err, mode)
+				}
+			}
+		}
+		return do()
+	}}}
+	if err := attempt(l, o, &journal{}); err != nil || !looked {
+		t.Errorf("looked %v, %v", looked, err)
+	}
+}
+
+// The way back of a branch that the landing made writes packed-refs anew: half of it would be other people's branches gone.
+func TestPackedBranchesAreOnTheDiskBeforeTheyAreSwapped(t *testing.T) {
+	calls := disktest.Calls(t, func(dir string) {
+		r := newRepo(t, dir, map[string]blob{"edit": text("1\n")})
+		o := r.order(t, map[string]blob{"edit": text("2\n")})
+		o.Landing, o.Branch, o.WorkTree, o.New = "lnd-0000dead", "made", false, true
+		pack := func() { gitIn(t, r.Top, "", "pack-refs", "--all", "--no-prune"); disktest.Say("packed") }
+		j := &journal{}
+		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, pack)}
+		made, err := l.Compute(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := l.Land(context.Background(), made, j.saying()); err != nil || done.State != landing.Undone {
+			t.Errorf("%s %q, %v", done.State, done.Reason, err)
+		}
+	})
+	disktest.Ordered(t, calls, `say packed`,
+		`fsync \.git/sallyport-lnd-0000dead/ref-packed`, `rename \.git/packed-refs\.lock \.git/packed-refs`,
+		`remove \.git/refs/heads/made`, `syncfs \.git`, `say close`)
+}
+
+// What lands is held against what was approved once more when the commit is made: by then an hour may have passed,
+// and the row between may be another than was computed.
+func TestWhatIsNotWhatWasComputedIsNotJournaled(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1\n"), "b": text("2\n")})
+	l := &landing.Lander{Host: beside}
+	made, err := l.Compute(t.Context(), r.order(t, map[string]blob{"a": text("3\n"), "b": text("4\n")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := look(t, r.Top)
+	for name, spoil := range map[string]func(*landing.Landing){
+		"checks ran on another tree":      func(l *landing.Landing) { l.Checked = l.Head },
+		"a path stood otherwise before":   func(l *landing.Landing) { l.Edits[0].Old.OID = l.Edits[1].Old.OID },
+		"a path was not there before":     func(l *landing.Landing) { l.Edits[0].Old = git.Entry{} },
+		"a path that changes nothing":     func(l *landing.Landing) { l.Edits[0].New = l.Edits[0].Old },
+		"a path that is named twice":      func(l *landing.Landing) { l.Edits = append(l.Edits, l.Edits[1]) },
+		"a path out of the work tree":     func(l *landing.Landing) { l.Edits[0].Path = "../out" },
+		"a path in the git directory":     func(l *landing.Landing) { l.Edits[0].Path = ".GIT/config" },
+		"another head than it stands on":  func(l *landing.Landing) { l.Head = l.Edits[0].Old.OID },
+		"an object that is not there":     func(l *landing.Landing) { l.Edits[0].New.OID = l.Head[:39] + "0" },
+		"a mode that git does not know":   func(l *landing.Landing) { l.Edits[0].New.Mode = "100600" },
+		"a submodule in a file's place":   func(l *landing.Landing) { l.Edits[0].New.Mode = git.Submodule },
+		"a name with a byte that ends it": func(l *landing.Landing) { l.Edits[0].Path = "a\x00b" },
+	} {
+		bad := made
+		bad.Edits = slices.Clone(made.Edits)
+		spoil(&bad)
+		j := &journal{}
+		if done, err := l.Land(t.Context(), bad, j.steps()); err == nil || done.State != "" || j.row != nil {
+			t.Errorf("%s: %q, %v, row %+v; want an error and no row", name, done.State, err, j.row)
+		}
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if refs := refsBeside(t, r); refs != "" {
+		t.Errorf("the tries have left %s", refs)
+	}
+}
