@@ -4,10 +4,20 @@ GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   = -s -w -X sallyport/internal/door/api.build=$(VERSION)
 STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
+# The race detector watches our code and the standard library. SQLite is C that was written into Go: its data lie behind its own
+# locks, no race in there is ours to mend, and watched it is a third of what a daemon of a test does.
+RACE      = -race -gcflags=modernc.org/...=-race=false
+# One package more at a time than there are processors: many wait, for a limit, an interval or a disk.
+AT_ONCE  ?= $(shell expr $$(nproc) + 1)
+# Loops over every point where power can go take a sample of them, which the seed chooses; `make soak` takes all.
+ifndef SALLYPORT_SEED
+SALLYPORT_SEED := $(shell date +%s)
+endif
+export SALLYPORT_SEED
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-bench agents build demo test test-root test-user check fmt vet lint docs bench bench-quick release release-check clean
+.PHONY: help setup setup-test setup-bench agents build demo test soak check fmt vet lint docs bench bench-quick release release-check clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,18 +45,25 @@ build: ## bin/sallyport, bin/sallyport-runner and bin/sallyport-keeper, static
 demo: setup build ## changes land, go on trial and are rolled back; under two minutes
 	@demo/run
 
-# The tests start themselves again many times, and a race binary sleeps a second at each exit.
+# The tests start themselves again many times, and a race binary sleeps a second at each exit. The longest package comes first.
 test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
-	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly -race -timeout 45m ./...
+	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops again"
+	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly $(RACE) -p $(AT_ONCE) -timeout 45m ./cmd/sallyport ./internal/e2e ./...
 	@scripts/test-as-user
+
+SOAK     ?= 10m
+soak: setup-test agents build ## every point of every loop, and a day of use in ten minutes (SOAK=10m): hours
+	SALLYPORT_LONG=1 SALLYPORT_SOAK=$(SOAK) $(GO) test -mod=readonly -p 1 -timeout 8h -v -run TestADayOfUse ./internal/e2e
+	SALLYPORT_LONG=1 $(GO) test -mod=readonly -timeout 8h ./internal/base/... ./internal/path/... ./internal/drive/... ./internal/e2e
 
 check: fmt lint test ## what a reviewer runs: format, vet, lint, every test
 
 fmt: ## fail on what gofmt would change
 	@bad=$$(gofmt -l cmd internal); test -z "$$bad" || { echo "not gofmt'ed: $$bad"; exit 1; }
 
+# With the flags of the tests, so that what both need is compiled once.
 vet: fmt ## go vet
-	$(GO) vet -mod=readonly ./...
+	$(GO) vet -mod=readonly $(RACE) ./...
 
 lint: ## golangci-lint, pinned
 	$(GO) run $(LINT) run ./...

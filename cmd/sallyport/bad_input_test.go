@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/who/person/persontest"
 )
 
 // person is somebody with a repository and a home of sallyport's.
@@ -137,12 +139,17 @@ type bad struct {
 	names     []string // the thing, as the message names it
 	next      string   // what the command to run next has in it
 	root      bool     // needs root
+	ordinary  bool     // behaves differently for an ordinary user
 	none      bool     // it is said before a change is made
 	after     func(p *person, s said)
 }
 
 func TestWhatBadInputGets(t *testing.T) {
+	persontest.Ordinary(t, "some rows; they are marked")
 	for _, b := range badInput {
+		if persontest.Skips(b.ordinary) {
+			continue
+		}
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			if b.root && os.Geteuid() != 0 {

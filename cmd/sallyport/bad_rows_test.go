@@ -19,7 +19,7 @@ var badInput = []bad{
 		},
 	},
 	{
-		name: "a broken repository", exit: 4, names: []string{"/repo/.git"}, next: "ls -la",
+		name: "a broken repository", ordinary: true, exit: 4, names: []string{"/repo/.git"}, next: "ls -la",
 		before: func(p *person) {
 			if err := os.Remove(filepath.Join(p.repo, ".git/HEAD")); err != nil {
 				p.t.Fatal(err)
@@ -63,7 +63,7 @@ var badInput = []bad{
 		words: sh("true", "--share", "/nowhere"),
 	},
 	{
-		name: "a share that would show the machine", none: true, exit: 4, names: []string{`"/"`}, next: "sallyport run --help",
+		name: "a share that would show the machine", ordinary: true, none: true, exit: 4, names: []string{`"/"`}, next: "sallyport run --help",
 		words: sh("true", "--share", "/"),
 	},
 	{
@@ -182,7 +182,7 @@ var badInput = []bad{
 	},
 
 	{
-		name: "git would wait on a FIFO", exit: 4, names: []string{"commit-graph", "git would wait"}, next: "ls -l",
+		name: "git would wait on a FIFO", ordinary: true, exit: 4, names: []string{"commit-graph", "git would wait"}, next: "ls -l",
 		words: sh("echo two > a.txt"), meanwhile: func(p *person) {
 			if err := unix.Mkfifo(filepath.Join(p.repo, ".git/objects/info/commit-graph"), 0o600); err != nil {
 				p.t.Fatal(err)
@@ -207,7 +207,7 @@ var badInput = []bad{
 		words:  sh("head -c 6000000 /dev/urandom > big", "--approve", "yes"),
 	},
 	{
-		name: "a read-only home", exit: 1, names: []string{".state-of-sallyport", "cannot be written"}, next: "doctor",
+		name: "a read-only home", ordinary: true, exit: 1, names: []string{".state-of-sallyport", "cannot be written"}, next: "doctor",
 		before: func(p *person) {
 			home := p.env["SALLYPORT_HOME"]
 			if os.Geteuid() == 0 {
@@ -235,7 +235,7 @@ var badInput = []bad{
 
 	// What the agent does.
 	{
-		name: "the agent is missing", exit: 1, names: []string{"no-such-agent"},
+		name: "the agent is missing", ordinary: true, exit: 1, names: []string{"no-such-agent"},
 		words: []string{"run", "--request", "x", "--approve", "yes", "--", "no-such-agent", "fix it"},
 	},
 	{
@@ -247,17 +247,17 @@ var badInput = []bad{
 		words: sh("echo two > a.txt; exit 9", "--approve", "yes"),
 	},
 	{
-		name: "the agent hangs", exit: 6, names: []string{"time", "2s"}, next: "change log",
+		name: "the agent hangs", ordinary: true, exit: 6, names: []string{"time", "2s"}, next: "change log",
 		words: sh("echo two > a.txt; sleep 987", "--approve", "yes", "--timeout", "2s"),
 		after: func(p *person, _ said) { noProcess(p.t, "sleep\x00987") },
 	},
 	{
-		name: "the agent forks away", exit: 3, names: []string{"a.txt"}, next: "sallyport approve",
+		name: "the agent forks away", ordinary: true, exit: 3, names: []string{"a.txt"}, next: "sallyport approve",
 		words: sh("echo two > a.txt; setsid sh -c 'sleep 986; echo later > a.txt' >/dev/null 2>&1 &"),
 		after: func(p *person, _ said) { noProcess(p.t, "sleep 986") },
 	},
 	{
-		name: "the agent says 100 MB", exit: 6, names: []string{"output"}, next: "change log",
+		name: "the agent says 100 MB", ordinary: true, exit: 6, names: []string{"output"}, next: "change log",
 		before: tight, words: sh("echo two > a.txt; head -c 100000000 /dev/zero", "--approve", "yes"),
 	},
 	{
@@ -265,19 +265,19 @@ var badInput = []bad{
 		before: tight, words: sh("echo two > a.txt; yes '' | head -n 1000000", "--approve", "yes"),
 	},
 	{
-		name: "the agent writes 100 MB", exit: 4, names: []string{"big"}, next: "checkpoint list",
+		name: "the agent writes 100 MB", ordinary: true, exit: 4, names: []string{"big"}, next: "checkpoint list",
 		words: sh("head -c 100000000 /dev/urandom > big", "--approve", "yes"),
 	},
 	{
-		name: "the agent makes a FIFO", exit: 4, names: []string{"pipe", "fifo"}, next: "checkpoint list",
+		name: "the agent makes a FIFO", ordinary: true, exit: 4, names: []string{"pipe", "fifo"}, next: "checkpoint list",
 		words: sh("mkfifo pipe", "--approve", "yes"),
 	},
 	{
-		name: "the agent makes a device", exit: 6, names: []string{"status 1"}, next: "change log",
+		name: "the agent makes a device", ordinary: true, exit: 6, names: []string{"status 1"}, next: "change log",
 		words: sh("mknod device c 1 3", "--approve", "yes"),
 	},
 	{
-		name: "the agent makes a socket", exit: 4, names: []string{"talk", "socket"}, next: "checkpoint list",
+		name: "the agent makes a socket", ordinary: true, exit: 4, names: []string{"talk", "socket"}, next: "checkpoint list",
 		before: func(p *person) { p.needs("perl") },
 		words:  sh(`perl -MSocket -e 'socket(S, PF_UNIX, SOCK_STREAM, 0) or die; bind(S, sockaddr_un("talk")) or die'`, "--approve", "yes"),
 	},
@@ -286,15 +286,15 @@ var badInput = []bad{
 		words: sh("truncate -s 1T sparse", "--approve", "yes"),
 	},
 	{
-		name: "the agent closes a folder to everybody", exit: 3, names: []string{"closed/x"}, next: "sallyport approve",
+		name: "the agent closes a folder to everybody", ordinary: true, exit: 3, names: []string{"closed/x"}, next: "sallyport approve",
 		words: sh("mkdir closed; echo x > closed/x; chmod 000 closed"),
 	},
 	{
-		name: "the agent links out of the repository", exit: 4, names: []string{"out"}, next: "checkpoint list",
+		name: "the agent links out of the repository", ordinary: true, exit: 4, names: []string{"out"}, next: "checkpoint list",
 		words: sh("ln -s /etc/passwd out", "--approve", "yes"),
 	},
 	{
-		name: "the agent makes hard links", exit: 4, names: []string{"twin"}, next: "checkpoint list",
+		name: "the agent makes hard links", ordinary: true, exit: 4, names: []string{"twin"}, next: "checkpoint list",
 		words: sh("echo x > new; ln new twin", "--approve", "yes"),
 	},
 	{
@@ -328,7 +328,7 @@ var badInput = []bad{
 		},
 	},
 	{
-		name: "two homes on one repository and one path", exit: 4, names: []string{"a.txt"}, next: "",
+		name: "two homes on one repository and one path", ordinary: true, exit: 4, names: []string{"a.txt"}, next: "",
 		words: sh("echo two > a.txt"), meanwhile: func(p *person) {
 			other := append([]string{"--home", filepath.Join(p.dir, "other")}, sh("echo three > a.txt", "--approve", "yes")...)
 			if s := p.sallyport(other...); s.code != 0 {
@@ -340,7 +340,7 @@ var badInput = []bad{
 		},
 	},
 	{
-		name: "two daemons", exit: 75, names: []string{".state-of-sallyport"}, next: "sallyport daemon status",
+		name: "two daemons", ordinary: true, exit: 75, names: []string{".state-of-sallyport"}, next: "sallyport daemon status",
 		before: func(p *person) {
 			if s := p.sallyport("daemon", "start"); s.code != 0 {
 				p.t.Fatalf("the first: %s", s)
@@ -349,7 +349,7 @@ var badInput = []bad{
 		words: []string{"daemon", "run"},
 	},
 	{
-		name: "a stale socket", exit: 0, names: []string{"pid"},
+		name: "a stale socket", ordinary: true, exit: 0, names: []string{"pid"},
 		before: func(p *person) {
 			s := p.sallyport("daemon", "start", "--json")
 			if err := kill(pidIn(p.t, s.out)); err != nil {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/who/person/persontest"
 )
 
 // TestMain makes this binary the real program, and its keeper, for every script and table.
@@ -37,8 +38,9 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	persontest.Ordinary(t, "some stories; they are marked")
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               stories(t),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -70,6 +72,35 @@ func TestScripts(t *testing.T) {
 			"model": cmdModel,
 		},
 	})
+}
+
+// ordinary stands in a story that is told once more for an ordinary user, with what is different for one.
+var ordinary = regexp.MustCompile(`(?m)^# As an ordinary user too: .`)
+
+// stories are the files of those that are to be told.
+func stories(t *testing.T) (files []string) {
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := 0
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := ordinary.Match(text)
+		if is {
+			marked++
+		}
+		if !persontest.Skips(is) {
+			files = append(files, file)
+		}
+	}
+	if marked < 10 {
+		t.Errorf("only %d of %d stories are marked for an ordinary user", marked, len(all))
+	}
+	return files
 }
 
 // patience is how long anything that must happen may take, on a machine that has much else to do.

@@ -176,7 +176,7 @@ type point struct {
 }
 
 // sampled is how many points there are for each that the ordinary run takes. It is odd, so that both sides have their turn.
-const sampled = 5
+const sampled = 7
 
 // pointsMin is fewer than a sample of any loop has: with less, something is wrong with the loop.
 const pointsMin = 4

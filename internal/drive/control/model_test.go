@@ -35,7 +35,7 @@ type act struct {
 
 // verbs of a person, of the machine and of the clock; some stand twice, to be likelier.
 var acts = []string{"request", "request", "approve", "approve", "refuse", "cancel", "pause", "resume", "rollback", "rollback", "restore", "redo", "confirm",
-	"commit", "fault", "fault", "mend", "restart", "pass", "pass"}
+	"commit", "fault", "fault", "mend", "restart", "pass", "pass", "jump"}
 
 // beside are those that two clients may do in the same instant here: the others look at a repository, and what waits for a lock of
 // git's there waits for time, which stands still while a git runs.
@@ -204,6 +204,10 @@ func (w *world) happens(d act) {
 		w.c, w.end = h.daemon()
 	case "pass":
 		time.Sleep([]time.Duration{time.Second, 20 * time.Second, 3 * time.Minute, 11 * time.Minute}[d.Arg%4])
+	case "jump": // the wall clock is set, forth or back; the machine goes on
+		w.service.set(func(s *service) {
+			s.moved += []time.Duration{time.Hour, -time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour}[d.Arg%4]
+		})
 	}
 }
 
@@ -218,7 +222,7 @@ func (w *world) mend(at int) {
 // one at the door.
 func (w *world) does(d act) {
 	switch d.Verb {
-	case "commit", "fault", "mend", "restart", "pass":
+	case "commit", "fault", "mend", "restart", "pass", "jump":
 		w.happens(d)
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
+	"sallyport/internal/who/person/persontest"
 )
 
 func TestMain(m *testing.M) { wt.Main(m) }
@@ -98,6 +99,7 @@ func oracle(t *testing.T, folder string) git.OID {
 }
 
 func TestACheckpointIsWhatGitWouldAdd(t *testing.T) {
+	persontest.Ordinary(t, "files and folders without rights are shut to their owner")
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
 			if strategy == workspace.Overlay {

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/who/person/persontest"
 )
 
 const change = "chg-00000001"
@@ -113,6 +114,7 @@ func TestAValidCheckpointIsKeptAndPromoted(t *testing.T) {
 }
 
 func TestEveryPathIsJudgedAndAnInvalidCheckpointIsKeptButNotPromoted(t *testing.T) {
+	persontest.Ordinary(t, "files and folders without rights are shut to their owner")
 	for name, c := range map[string]struct {
 		ops  []wt.Op
 		plan policy.Plan
@@ -161,6 +163,7 @@ func TestEveryPathIsJudgedAndAnInvalidCheckpointIsKeptButNotPromoted(t *testing.
 }
 
 func TestWhatIsLeftOutOfTheTreeIsNamedEvenIfNoRuleNamesIt(t *testing.T) {
+	persontest.Ordinary(t, "devices cannot be made, and folders without rights are shut")
 	with := ready(t)
 	with.Rules.ChangeBytesMax = 10
 	wt.Edit(t, with.Workspace, wt.Write("a", "123456"), wt.Write("b", "123456"))
@@ -187,6 +190,7 @@ func TestOneForbiddenFileAmongTenThousandIsNamed(t *testing.T) {
 }
 
 func TestASessionRunsAgainOnEveryWayOut(t *testing.T) {
+	persontest.Ordinary(t, "a session is frozen without control groups")
 	sentinel := errors.New("no")
 	for name, c := range map[string]struct {
 		freeze error
@@ -218,6 +222,7 @@ func TestASessionRunsAgainOnEveryWayOut(t *testing.T) {
 }
 
 func TestACheckpointReadsBackByteForByte(t *testing.T) {
+	persontest.Ordinary(t, "a workspace is mounted in a name space of the user's own")
 	with := ready(t)
 	body := "\x00\r\n\xff" + strings.Repeat("long line ", 10_000)
 	wt.Edit(t, with.Workspace, wt.Write("bin", body), wt.Write("empty", ""), wt.Write("closed", "1"), wt.Chmod("closed", 0))

@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/who/person/persontest"
 )
 
 // TestAsRootEverythingStaysItsOwners lands on a repository of another user, with a file that belongs to a third.
@@ -122,6 +123,7 @@ func TestALinkedWorkTreeIsLandedOn(t *testing.T) {
 }
 
 func TestModesMeanNothingWhereTheRepositorySaysSo(t *testing.T) {
+	persontest.Ordinary(t, "only the owner of a file may change its mode")
 	r := testRepo(t, map[string]blob{"a": {git.Executable, "1"}, "b": {git.Executable, "1"}, "c": text("1")})
 	gitIn(t, r.Top, "", "config", "core.fileMode", "false")
 	for _, p := range []string{"a", "b", "c"} {
@@ -143,6 +145,7 @@ func TestModesMeanNothingWhereTheRepositorySaysSo(t *testing.T) {
 }
 
 func TestPermissionBitsOfAReplacedFileFollowOnlyGitsOwn(t *testing.T) {
+	persontest.Ordinary(t, "only the owner of a file may change its mode")
 	r := testRepo(t, map[string]blob{"x": text("1"), "y": {git.Executable, "1"}, "z": text("1"), "s": text("1")})
 	for p, perm := range map[string]os.FileMode{"x": 0o640, "y": 0o750, "z": 0o600, "s": 0o644 | os.ModeSetuid} {
 		if err := os.Chmod(filepath.Join(r.Top, p), perm); err != nil {

@@ -5,9 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sallyport/internal/who/person/persontest"
 )
 
 func TestALandingIsWhatWasApprovedAndNothingElse(t *testing.T) {
+	persontest.Ordinary(t, "files are the user's own, and nothing is given to an owner")
 	top := t.TempDir()
 	r, o := rich(t, top)
 	before := look(t, top)

@@ -11,11 +11,13 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/who/person/persontest"
 )
 
 // TestAKillInsideGitLeavesNothingAmongThePersonsObjects kills git within its own operation, at system calls of
 // its own, and us with it. What is left is known to be ours, and goes with the next landing or the sweep.
 func TestAKillInsideGitLeavesNothingAmongThePersonsObjects(t *testing.T) {
+	persontest.Ordinary(t, "a git is started without another user's rights")
 	real, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)

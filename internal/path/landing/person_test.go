@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/who/person/persontest"
 )
 
 // meddle returns operations in which a person does something before, or after, an operation's first time.
@@ -120,6 +121,7 @@ func rename(body string) func(string) {
 
 // TestAFileOpenForWritingIsLeftToItsProgram: its next write would go to a file that was taken away.
 func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
+	persontest.Ordinary(t, "a lease is for the owner of a file")
 	r, o := rich(t, t.TempDir())
 	before := look(t, r.Top)
 	f, err := os.OpenFile(filepath.Join(r.Top, "a.txt"), os.O_WRONLY|os.O_APPEND, 0)
@@ -199,6 +201,7 @@ func separate(t *testing.T) (repo, landing.Order) {
 }
 
 func TestAGitDirectoryOnAnotherFileSystemWorks(t *testing.T) {
+	persontest.Ordinary(t, "another file system, without the right to mount one")
 	r, o := separate(t)
 	before := look(t, r.Top)
 	j := &journal{}
@@ -305,6 +308,7 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 
 // TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver: without the lock the index is not ours to write.
 func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
+	persontest.Ordinary(t, "a lock may be taken by its owner only")
 	for _, op := range []string{"ref:update", "tree:replace", "tree:add"} {
 		t.Run(op, func(t *testing.T) {
 			r, o := rich(t, t.TempDir())
@@ -329,6 +333,7 @@ func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
 
 // TestAPersonsGitWaitsForALanding: what they commit while it is under way is refused by their own git.
 func TestAPersonsGitWaitsForALanding(t *testing.T) {
+	persontest.Ordinary(t, "a lock may be taken by its owner only")
 	r, o := rich(t, t.TempDir())
 	var said string
 	ops := meddle("tree:replace", false, func() { said, _ = tryGit(r.Top, "", "commit", "-qam", "in between") })
@@ -376,6 +381,7 @@ func TestAnEditThatCameOutJustBeforeACrashGoesBack(t *testing.T) {
 
 // TestAFolderThatAPersonMadeStays even though it is empty and the landing would have made it.
 func TestAFolderThatAPersonMadeStays(t *testing.T) {
+	persontest.Ordinary(t, "folders without rights are shut to their owner")
 	r, o := rich(t, t.TempDir())
 	ops := meddle("ref:update", true, func() {
 		if err := os.Mkdir(filepath.Join(r.Top, "new"), 0o700); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/who/person/persontest"
 )
 
 // names are few, so that edits meet, and odd.
@@ -62,6 +63,7 @@ func genTree(t *rapid.T, label string) map[string]blob {
 // TestLandingAndRollingBackIsByteIdenticalForAnyTrees draws two trees: what lands is the second one
 // (git's own write-tree says so), and what rolling back leaves is the first one, to the last bit of its modes.
 func TestLandingAndRollingBackIsByteIdenticalForAnyTrees(t *testing.T) {
+	persontest.Ordinary(t, "odd modes shut files to their owner")
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,11 +14,13 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/who/person/persontest"
 )
 
 // TestWhatCannotLandIsRefusedByNameAndLeftAlone has a row for every state a repository may be in that a
 // landing must not touch. The whole repository, git directory included, is the same before and after.
 func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
+	persontest.Ordinary(t, "what may not be read or written is refused, where root may do all")
 	write := func(name, body string) func(*testing.T, repo, *landing.Order) {
 		return func(t *testing.T, r repo, _ *landing.Order) { put(t, filepath.Join(r.Top, name), body, 0o644) }
 	}
@@ -375,6 +377,7 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 }
 
 func TestNoHookAndNoFilterOfTheRepositoryRuns(t *testing.T) {
+	persontest.Ordinary(t, "git looks at who owns a repository")
 	r := testRepo(t, map[string]blob{"a": text("1\n"), "c": text("1\n"), ".gitattributes": text("a text\n")})
 	o := r.order(t, map[string]blob{"a": text("2 $Id$\r\n"), "b": text("n")})
 	ran := filepath.Join(t.TempDir(), "ran")
