@@ -74,6 +74,7 @@ type Daemon struct {
 	server   *socket.Server
 	meter    *metric.Set
 	settings config.Home
+	room     session.Room // how many agents the machine holds
 	secrets  *secretRules
 	targets  targets
 	drivers  map[string]agent.Driver
@@ -142,6 +143,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if d.settings, err = config.LoadHome(d.Home); err != nil {
 		return err
 	}
+	d.room = session.RoomHere("/")
 	if d.db, err = sqlite.Open(ctx, filepath.Join(state, "sallyport.db"), d.Ops); err != nil {
 		return fmt.Errorf("open the database of %q: %w", d.Home, err)
 	}
@@ -227,7 +229,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 			MemoryBytes: int64(file.Limits.Memory), ProcessesMax: file.Limits.Processes, OutputBytes: int64(file.Limits.Output),
 			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout), Processor: time.Duration(file.Limits.Processor),
 		},
-		WorkersMax: file.Changes.AtOnce, Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
+		WorkersMax: min(d.atOnce(), d.room.Sessions), Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
 		Author:   author(file.Commits),
 		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"),
 		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},

@@ -38,7 +38,7 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #profiles: []
 
 #changes:
-#  at_once: 5          # agents that work at the same time; at most 10, more wait
+#  at_once: 5          # agents that work at the same time; more wait. "sallyport doctor" says how many the machine holds
 
 # The built-in scanner for secrets always looks. With a command: here, a second one (such as trufflehog) runs in a sandbox
 # on every proposed tree as one more check.

@@ -79,7 +79,7 @@ type Limits struct {
 
 // Changes says how changes are worked on.
 type Changes struct {
-	AtOnce int `json:"at_once,omitempty" min:"1" max:"10" jsonschema:"Agents that work at the same time; more wait (default 5)."` // SV-095
+	AtOnce int `json:"at_once,omitempty" min:"1" max:"1000" jsonschema:"Agents that work at the same time, as far as the machine holds them: sallyport doctor says how many that are. More wait (default 5)."` // SV-095
 }
 
 // Secrets adds to the built-in scanner, which always looks.

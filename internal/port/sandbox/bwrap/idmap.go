@@ -18,8 +18,8 @@ type idmaps struct {
 	open map[sandbox.Owner]*os.File
 }
 
-// idmapsMax is how many are kept; every change may have an owner of its own.
-const idmapsMax = 64
+// idmapsMax is how many are kept: each is a descriptor, and every change may have an owner of its own.
+const idmapsMax = 8
 
 // mapping returns the namespace's descriptor, which the caller does not close.
 func (m *idmaps) mapping(s *starter, self string, owner sandbox.Owner) (*os.File, error) {
