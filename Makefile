@@ -9,9 +9,10 @@ STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
 RACE      = -race -gcflags=modernc.org/...=-race=false
 # One package more at a time than there are processors: many wait, for a limit, an interval or a disk.
 AT_ONCE  ?= $(shell expr $$(nproc) + 1)
-# Loops over every point where power can go take a sample of them, which the seed chooses; `make soak` takes all.
+# Loops over every point where power can go take a sample of them, which the seed chooses; `make soak` takes all. Each committed tree
+# has a seed of its own, so that what fails fails again.
 ifndef SALLYPORT_SEED
-SALLYPORT_SEED := $(shell date +%s)
+SALLYPORT_SEED := $(shell printf %d 0x$$(git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c-7))
 endif
 export SALLYPORT_SEED
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
