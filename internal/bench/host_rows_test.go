@@ -250,6 +250,9 @@ const waiting = 10 * time.Second
 func BenchmarkManyAgents(b *testing.B) {
 	needs(b, "bwrap", "git")
 	h := newHost(b)
+	home := filepath.Join(h.dir, "home")
+	must(b, os.Mkdir(home, 0o700))
+	must(b, os.WriteFile(filepath.Join(home, "sallyport.yaml"), fmt.Appendf(nil, "changes: {at_once: %d}\n", *agents), 0o600))
 	p, _ := realTree(b, 1000)
 	one := func(n int) []string {
 		return []string{"run", "--approve", "later", "--request", "wait " + strconv.Itoa(n), "--", "sh", "-c",
