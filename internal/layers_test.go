@@ -195,7 +195,7 @@ func TestTheRunnerLinksLittle(t *testing.T) {
 	for i := 0; i < len(product); i++ {
 		to, ours := strings.CutPrefix(product[i], module)
 		switch {
-		case ours && slices.Contains([]string{"inside/runner", "port/sandbox", "port/agent", "base/problem"}, to):
+		case ours && slices.Contains([]string{"inside/runner", "port/sandbox", "port/agent", "base/beneath", "base/problem"}, to):
 			more, _ := imports(t, to)
 			for _, name := range more {
 				if !slices.Contains(product, name) {

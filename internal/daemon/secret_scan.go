@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
@@ -137,22 +138,13 @@ func (t *treeScan) rules(r *secretRules, top *os.File) error {
 	return err
 }
 
-// openBeneath opens a name in a folder and nothing else: no link, no device that answers.
+// openBeneath opens a name in a folder and nothing else: no link, no mount, no device that answers.
 func openBeneath(folder *os.File, name string) (*os.File, error) {
-	how := unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	fd, err := beneath.Open(int(folder.Fd()), name, unix.O_RDONLY)
+	if err != nil {
+		return nil, err
 	}
-	for {
-		fd, err := unix.Openat2(int(folder.Fd()), name, &how)
-		if err == unix.EINTR || err == unix.EAGAIN {
-			continue
-		}
-		if err != nil {
-			return nil, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-		return os.NewFile(uintptr(fd), name), nil
-	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // folder scans what is in a folder, in the order of names.
@@ -170,15 +162,11 @@ func (t *treeScan) folder(ctx context.Context, folder *os.File, at string, depth
 		switch {
 		case e.Name() == ".git":
 		case e.Type()&fs.ModeSymlink != 0:
-			target := make([]byte, unix.PathMax)
-			n, err := unix.Readlinkat(int(folder.Fd()), e.Name(), target)
-			if err != nil {
+			var target string
+			if target, err = beneath.Link(int(folder.Fd()), e.Name()); err != nil {
 				err = t.fail(name, "where it leads cannot be read")
 			} else {
-				err = t.add(ctx, &scanned{name: name, link: true, content: target[:n]})
-			}
-			if err != nil {
-				return err
+				err = t.add(ctx, &scanned{name: name, link: true, content: []byte(target)})
 			}
 		case e.IsDir() && depth >= scanDepthMax:
 			err = t.fail(name, "it lies more than "+strconv.Itoa(scanDepthMax)+" folders deep")
@@ -197,6 +185,9 @@ func (t *treeScan) entry(ctx context.Context, folder *os.File, base, name string
 	f, err := openBeneath(folder, base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // removed meanwhile
+	}
+	if errors.Is(err, unix.EXDEV) {
+		return t.fail(name, "it lies on another file system: scan it by its own path")
 	}
 	if err != nil {
 		return t.fail(name, "it cannot be opened")

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -186,10 +187,9 @@ func clone(source, target string, attr uint64, idmap int) (graft, error) {
 
 // cloneReal is clone, read-only, of a folder whose path has no link in it.
 func cloneReal(source, target string) (graft, error) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	at, err := unix.Openat2(unix.AT_FDCWD, source, &how)
+	at, err := beneath.Real(source, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
-		return graft{}, fmt.Errorf("show %q: %w", source, err)
+		return graft{}, fmt.Errorf("show: %w", err)
 	}
 	defer unix.Close(at)
 	fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -44,7 +45,7 @@ func (d *desk) give(in int, name string) error {
 	if err := d.common.stat("refs/heads", &heads); err != nil {
 		return err
 	}
-	fd, err := unix.Openat(in, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := beneath.Open(in, name, unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -172,8 +173,8 @@ func (d *desk) appendLog(in *folder, p, line string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	log, err := unix.Openat(fd, name, flags, 0)
+	const flags = unix.O_WRONLY | unix.O_APPEND
+	log, err := beneath.Open(fd, name, flags)
 	if errors.Is(err, unix.EISDIR) { // of a branch that was called name/…, and is gone
 		if err := unix.Unlinkat(fd, name, unix.AT_REMOVEDIR); err != nil {
 			return err
@@ -181,7 +182,7 @@ func (d *desk) appendLog(in *folder, p, line string) error {
 		err = unix.ENOENT
 	}
 	if errors.Is(err, unix.ENOENT) {
-		if log, err = unix.Openat(fd, name, flags|unix.O_CREAT|unix.O_EXCL, 0o600); err == nil {
+		if log, err = beneath.Create(fd, name, flags, 0o600); err == nil {
 			err = d.give(fd, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -154,7 +155,7 @@ func (s *site) vanishes(dir string, edits []git.Edit) error {
 // cleanParents refuses a file in the place of a folder that a new path needs.
 func (s *site) cleanParents(p string, edits []git.Edit) error {
 	for _, up := range folders([]string{p}) {
-		fd, err := s.work.open(up, unix.O_PATH|unix.O_NOFOLLOW)
+		fd, err := beneath.Look(s.work.fd(), up)
 		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}

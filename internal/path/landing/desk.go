@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -306,7 +307,7 @@ func removeAll(at int, name string, keep map[string]string) error {
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := beneath.Open(at, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, unix.EACCES) { // an empty likeness of a folder that nobody may read
 		return rmdir(at, name)
 	}

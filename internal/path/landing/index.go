@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 )
@@ -204,7 +205,7 @@ func (d *desk) writeIndex(raw []byte, was unix.Stat_t) error {
 		if err := chown(d.dir.fd(), "index", uid, gid); err != nil {
 			return err
 		}
-		fd, err := unix.Openat(d.dir.fd(), "index", unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := beneath.Open(d.dir.fd(), "index", unix.O_RDONLY)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 )
 
@@ -108,7 +109,7 @@ func (d *desk) layLink(st *step, name string, size int64, r io.Reader) error {
 // layFile writes a coming file. One that replaces a file has that one's owner, group, permission
 // bits (but for what git's own bit says) and extended attributes; never a set-uid bit or a capability.
 func (d *desk) layFile(st *step, name string, size int64, r io.Reader) error {
-	fd, err := unix.Openat(d.slots.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := beneath.Create(d.slots.fd(), name, unix.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (d *desk) layFile(st *step, name string, size int64, r io.Reader) error {
 		return err
 	}
 	if regular(st.Old.Mode) {
-		old, err := d.work.open(st.Path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW)
+		old, err := d.work.open(st.Path, unix.O_RDONLY)
 		if err != nil {
 			return err
 		}
@@ -228,7 +229,7 @@ func (d *desk) layRooms() error {
 }
 
 func (d *desk) isRoom(p string) bool {
-	fd, err := d.work.open(p, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	fd, err := d.work.open(p, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return false
 	}
@@ -269,7 +270,7 @@ func (d *desk) layNew(r room) error {
 		return err
 	}
 	// By descriptor: the slots lie in a folder of the repository's owner, who could put a link here.
-	fd, err := unix.Openat(d.slots.fd(), r.Slot, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := beneath.Open(d.slots.fd(), r.Slot, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -291,7 +292,7 @@ func (d *desk) layLikeness(r room) error {
 	if err := unix.Mkdirat(d.slots.fd(), r.Slot, 0o700); err != nil {
 		return err
 	}
-	to, err := unix.Openat(d.slots.fd(), r.Slot, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	to, err := beneath.Open(d.slots.fd(), r.Slot, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -326,7 +327,7 @@ func (d *desk) writeNote() error {
 
 // create writes a new file of the desk.
 func (d *desk) create(name string, raw []byte, perm uint32) error {
-	fd, err := unix.Openat(d.dir.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, perm)
+	fd, err := beneath.Create(d.dir.fd(), name, unix.O_WRONLY, perm)
 	if err != nil {
 		return err
 	}

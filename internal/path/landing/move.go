@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
@@ -175,7 +176,7 @@ func (d *desk) expect(i int, back func() error) error {
 // held reports whether some process has the file in a slot open for writing: its next write
 // would go to the file that was taken away.
 func (d *desk) held(i int) bool {
-	fd, err := unix.Openat(d.slots.fd(), slot(i), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := beneath.Open(d.slots.fd(), slot(i), unix.O_RDONLY)
 	if err != nil {
 		return false // a link
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/beneath"
 )
 
 // refPacked is the file of a desk that becomes packed-refs without the branch.
@@ -105,7 +107,7 @@ func (d *desk) dropPacked() error {
 
 // packed reads the packed branches; nothing if there are none.
 func (d *desk) packed() (raw []byte, was unix.Stat_t, err error) {
-	fd, err := d.common.open(packedRefs, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := d.common.open(packedRefs, unix.O_RDONLY)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, was, nil
 	}
@@ -142,7 +144,7 @@ func withoutRef(raw []byte, ref string) (rest []byte, found bool) {
 
 // writePacked fills the lock that is to become packed-refs, with the owner and the rights of the file that it replaces.
 func (d *desk) writePacked(raw []byte, was unix.Stat_t) error {
-	fd, err := unix.Openat(d.dir.fd(), refPacked, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := beneath.Open(d.dir.fd(), refPacked, unix.O_WRONLY)
 	if err != nil {
 		return err
 	}

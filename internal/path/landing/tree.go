@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 )
 
@@ -54,19 +55,16 @@ func (w *inWay) Error() string { return fmt.Sprintf("%q %s", w.path, w.why) }
 // errChanging says that a file changed while it was read.
 var errChanging = errors.New("is being written to")
 
-const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
-
 // openFolder opens an absolute path without following a link anywhere on the way: it was real
 // when the change was requested. If we are root it must belong to one of owners, or to root
 // where no owner below could have put it there.
 func openFolder(abs, format string, owners ...uint32) (*folder, error) {
-	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	fd, err := unix.Openat2(unix.AT_FDCWD, abs, &how)
+	fd, err := beneath.Real(abs, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("open %q: there is a symbolic link on the way, which was not there before: %w", abs, err)
+		return nil, fmt.Errorf("%w: there is a symbolic link on the way, which was not there before", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open %q: %w", abs, err)
+		return nil, err
 	}
 	f := &folder{File: os.NewFile(uintptr(fd), abs), format: format, fileMode: true}
 	if os.Geteuid() != 0 {
@@ -88,17 +86,8 @@ func openFolder(abs, format string, owners ...uint32) (*folder, error) {
 
 func (f *folder) fd() int { return int(f.Fd()) }
 
-// open opens a path below f.
-func (f *folder) open(p string, flags int) (int, error) {
-	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: beneath}
-	for {
-		fd, err := unix.Openat2(f.fd(), p, &how)
-		if err == unix.EAGAIN || err == unix.EINTR { // a rename raced with it
-			continue
-		}
-		return fd, err
-	}
-}
+// open opens a path below f; a link is not followed, and not opened.
+func (f *folder) open(p string, flags int) (int, error) { return beneath.Open(f.fd(), p, flags) }
 
 // parent opens the folder that p lies in and returns p's last name.
 // Errors: fs.ErrNotExist if there is no such folder; *inWay if a link, a file or a mount is in the way.
@@ -151,7 +140,7 @@ func lookAt(fd int, name, format string) (found, error) {
 	case unix.S_IFREG:
 		return readRegular(fd, name, format)
 	case unix.S_IFLNK:
-		target, err := readLink(fd, name)
+		target, err := beneath.Link(fd, name)
 		if err != nil {
 			return found{}, err
 		}
@@ -163,7 +152,7 @@ func lookAt(fd int, name, format string) (found, error) {
 }
 
 func readRegular(fd int, name, format string) (found, error) {
-	file, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	file, err := beneath.Open(fd, name, unix.O_RDONLY)
 	if err != nil {
 		return found{}, fmt.Errorf("read %q: %w", name, err)
 	}
@@ -197,15 +186,6 @@ func readRegular(fd int, name, format string) (found, error) {
 	return f, nil
 }
 
-func readLink(fd int, name string) (string, error) {
-	buf := make([]byte, 4097) // Linux's longest target has 4095 bytes
-	n, err := unix.Readlinkat(fd, name, buf)
-	if err != nil {
-		return "", fmt.Errorf("read link %q: %w", name, err)
-	}
-	return string(buf[:n]), nil
-}
-
 // names returns what an open folder below f holds.
 func (f *folder) names(p string) ([]os.DirEntry, error) {
 	fd, err := f.open(p, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -222,7 +202,7 @@ const smallMax = 64 << 10
 
 // small reads a regular file of at most smallMax bytes below f; "" if there is none, or a folder.
 func (f *folder) small(p string) (string, error) {
-	fd, err := f.open(p, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := f.open(p, unix.O_RDONLY)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return "", nil
 	}
@@ -244,7 +224,7 @@ func (f *folder) small(p string) (string, error) {
 
 // has reports whether anything is at p below f.
 func (f *folder) has(p string) bool {
-	fd, err := f.open(p, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := beneath.Look(f.fd(), p)
 	if err != nil {
 		return !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR)
 	}
@@ -254,7 +234,7 @@ func (f *folder) has(p string) bool {
 
 // stat looks at p below f, not through a last link.
 func (f *folder) stat(p string, st *unix.Stat_t) error {
-	fd, err := f.open(p, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := beneath.Look(f.fd(), p)
 	if err != nil {
 		return err
 	}
@@ -300,7 +280,7 @@ func makeFolder(at int, name string, uid, gid uint32) error {
 	if err := unix.Mkdirat(at, name, 0o700); err != nil {
 		return err
 	}
-	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := beneath.Open(at, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (s *site) index() (*git.Index, unix.Stat_t, error) {
 }
 
 func (s *site) rawIndex(st *unix.Stat_t) ([]byte, error) {
-	fd, err := s.gitDir.open("index", unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := s.gitDir.open("index", unix.O_RDONLY)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil
 	}

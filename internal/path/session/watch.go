@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -122,7 +123,7 @@ func StartWatch(ctx context.Context, watched Watched) (*Watch, error) {
 
 func (w *Watch) open() error {
 	var err error
-	if w.side, err = openTop(w.watched.Side); err != nil {
+	if w.side, err = beneath.Top(w.watched.Side, unix.O_PATH); err != nil {
 		return err
 	}
 	if len(w.watched.Base) > 0 {

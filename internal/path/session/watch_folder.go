@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/beneath"
 )
 
 // folder is a watched folder. Its path is known through its parents, as a rename moves all that is below.
@@ -242,7 +242,7 @@ func (w *Watch) enter(v visit) {
 		return
 	}
 	path := join(at, v.name)
-	fd, err := openBelow(w.side, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := beneath.Open(w.side, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if gone(err) {
 		w.note(v.parent, at, v.name, true)
 		return
@@ -285,7 +285,7 @@ func (w *Watch) enter(v visit) {
 
 // scan reads the top.
 func (w *Watch) scan(f *folder, v visit) {
-	fd, err := openBelow(w.side, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := beneath.Open(w.side, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		f.closed = true
 		w.unwatched(".", err)
@@ -312,26 +312,27 @@ func (w *Watch) scanOpen(f *folder, fd int, at string, v visit) {
 	below := w.below(at)
 	defer below.Close()
 	here := spot{folder: f, dir: fd, below: below, at: at, hidden: f.hidden, marked: f.marked}
-	err := eachName(fd, func(name string) {
+	err := beneath.Names(fd, func(name string) error {
 		var st unix.Stat_t
 		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			if !gone(err) {
 				f.closed = true
 				w.unwatched(join(at, name), err)
 			}
-			return
+			return nil
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			if at != "" || name != ".git" {
 				w.visits = append(w.visits, visit{parent: f, name: name, again: v.again, since: v.since})
 			}
-			return
+			return nil
 		}
 		if v.since.IsZero() || st.Ctim.Nano() >= v.since.UnixNano() {
 			w.judge(here, name, false)
 		} else if !inBase(below, name) {
 			w.remember(f, name)
 		}
+		return nil
 	})
 	if err != nil && !gone(err) {
 		f.closed = true
@@ -387,52 +388,8 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
-// openTop opens a folder of the host's own.
-func openTop(path string) (int, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return fd, nil
-}
-
-// openBelow opens a path below top: through no link, onto no other file system, waiting for nobody (SV-063).
-func openBelow(top int, path string, flags uint64) (int, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC | unix.O_NOFOLLOW,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV}
-	for {
-		fd, err := unix.Openat2(top, path, &how)
-		if err == unix.EINTR || err == unix.EAGAIN { // EAGAIN: something was renamed during the lookup
-			continue
-		}
-		return fd, err
-	}
-}
-
 func closeFolder(fd int) {
 	if fd >= 0 {
 		unix.Close(fd)
-	}
-}
-
-// eachName calls do for the entries of an open folder, in no order.
-func eachName(fd int, do func(name string)) error {
-	dup, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	f := os.NewFile(uintptr(dup), "folder")
-	defer f.Close()
-	for {
-		batch, err := f.Readdirnames(1024)
-		for _, name := range batch {
-			do(name)
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 	}
 }

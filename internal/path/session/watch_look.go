@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/path/workspace"
 )
 
@@ -54,7 +55,7 @@ func (w *Watch) look(at string, l *look) {
 	if path == "" {
 		path = "."
 	}
-	dir, err := openBelow(w.side, path, unix.O_PATH|unix.O_DIRECTORY)
+	dir, err := beneath.Open(w.side, path, unix.O_PATH|unix.O_DIRECTORY)
 	closed := err != nil && !gone(err)
 	if closed {
 		w.unwatched(path, err)
@@ -149,7 +150,7 @@ func inBase(below *workspace.Base, name string) bool {
 
 // stands reports whether something that is no folder is at a path of the writable side.
 func (w *Watch) stands(path string) bool {
-	fd, err := openBelow(w.side, path, unix.O_PATH)
+	fd, err := beneath.Look(w.side, path)
 	if err != nil {
 		return false
 	}

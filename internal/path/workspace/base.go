@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/beneath"
 )
 
 // Base is one folder of a base as its layers show it together, only read. A nil Base is
@@ -19,7 +21,7 @@ type Base struct {
 func OpenBase(folders []string) (*Base, error) {
 	b := &Base{}
 	for i := len(folders) - 1; i >= 0; i-- {
-		fd, err := openTop(folders[i])
+		fd, err := beneath.Top(folders[i], unix.O_RDONLY)
 		if err != nil {
 			b.Close()
 			return nil, err
@@ -90,7 +92,7 @@ func (b *Base) Folder(name string) (*Base, error) {
 	}
 	found := &Base{}
 	for _, fd := range b.fds {
-		inner, err := openAt(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
+		inner, err := beneath.Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -115,11 +117,11 @@ func (b *Base) Names(each func(name string) error) error {
 		return nil
 	}
 	if len(b.fds) == 1 {
-		return names(b.fds[0], each)
+		return beneath.Names(b.fds[0], each)
 	}
 	seen := map[string]bool{}
 	for _, fd := range b.fds {
-		err := names(fd, func(name string) error {
+		err := beneath.Names(fd, func(name string) error {
 			if seen[name] {
 				return nil
 			}

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/beneath"
 )
 
 // copyEntry compares one entry of a plain copy with the base, byte by byte: times can be
@@ -69,8 +71,8 @@ func (w *walker) equal(dir, below int, name string, st, was *unix.Stat_t) bool {
 		return false
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		a, err := readLink(dir, name)
-		b, err2 := readLink(below, name)
+		a, err := beneath.Link(dir, name)
+		b, err2 := beneath.Link(below, name)
 		return err == nil && err2 == nil && a == b
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -41,7 +42,7 @@ func copyFolder(from *Base, to string, owner sandbox.Owner, share bool) error {
 			defer inner.Close()
 			return copyFolder(inner, target, owner, share)
 		case unix.S_IFLNK:
-			link, err := readLink(dir, name)
+			link, err := beneath.Link(dir, name)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -61,7 +62,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 	if len(paths) > IncludeDirtyMax {
 		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status", "%s has %d uncommitted paths; --include-dirty takes at most %d along", project.Top, len(paths), IncludeDirtyMax)
 	}
-	top, err := openReal(project.Top)
+	top, err := beneath.Real(project.Top, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +101,7 @@ func theirFile(name string, top int, path string) (git.Write, error) {
 	if strings.HasSuffix(path, "/") {
 		return refuse("that is a git repository of its own")
 	}
-	fd, err := openAt(top, path, unix.O_PATH)
+	fd, err := beneath.Look(top, path)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return w, nil // deleted, or something above it is no folder any more
 	}
@@ -119,7 +120,7 @@ func theirFile(name string, top int, path string) (git.Write, error) {
 			w.Mode = git.Executable
 		}
 		w.Data = func() (io.ReadCloser, int64, error) {
-			fd, err := openAt(top, path, unix.O_RDONLY)
+			fd, err := beneath.Open(top, path, unix.O_RDONLY)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -132,7 +133,7 @@ func theirFile(name string, top int, path string) (git.Write, error) {
 			return f, st.Size(), nil
 		}
 	case unix.S_IFLNK:
-		target, err := readLink(fd, "")
+		target, err := beneath.Link(fd, "")
 		if err != nil {
 			return w, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
 )
@@ -42,7 +43,7 @@ func (u uncommitted) convert(ctx context.Context, host git.Dir, project git.Proj
 	if err != nil {
 		return err
 	}
-	top, err := openReal(project.Top)
+	top, err := beneath.Real(project.Top, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (u uncommitted) attributes(top int, paths []string) (map[string]string, err
 // theirBytes opens a regular file of a person's work tree; nil for what is none.
 func theirBytes(top int, p string) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
-	fd, err := openAt(top, p, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := beneath.Open(top, p, unix.O_RDONLY)
 	if err != nil {
 		return nil, st, nil // it is named when it is taken along
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -66,17 +67,17 @@ func (m *Manager) split(ctx context.Context, w Workspace, found []finding) (Diff
 // directory is its own, made empty of both, and nothing in it lands.
 func agentsGit(dir string) LeftOver {
 	left := LeftOver{Folder: ".git"}
-	top, err := openReal(dir)
+	top, err := beneath.Real(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return left // there is none, or what is there is no folder any more
 	}
 	defer unix.Close(top)
 	for _, in := range []string{"hooks", "info"} {
-		fd, err := openAt(top, in, unix.O_RDONLY|unix.O_DIRECTORY)
+		fd, err := beneath.Open(top, in, unix.O_RDONLY|unix.O_DIRECTORY)
 		if err != nil {
 			continue
 		}
-		_ = names(fd, func(name string) error {
+		_ = beneath.Names(fd, func(name string) error {
 			if in == "info" && (name == "refs" || name == "attributes" && ours(top)) { // of its git's own upkeep, and of ours
 				return nil
 			}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 )
 
@@ -193,7 +194,7 @@ func (m *Manager) emptyFolder(path string) error {
 
 // diskOf returns the bytes of disk of a folder of the host's own.
 func (m *Manager) diskOf(ctx context.Context, path string) (int64, error) {
-	parent, err := openTop(filepath.Dir(path))
+	parent, err := beneath.Top(filepath.Dir(path), unix.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}

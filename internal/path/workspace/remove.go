@@ -7,12 +7,14 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/beneath"
 )
 
 // removeAll takes away a tree that may hold anything an agent can make: folders
 // without rights, links, endless depth. It follows no link and enters no mount.
 func removeAll(path string) error {
-	parent, err := openTop(filepath.Dir(path))
+	parent, err := beneath.Top(filepath.Dir(path), unix.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -63,7 +65,7 @@ type remover struct {
 const openMax = 128
 
 func (r *remover) empty(fd, depth int) error {
-	return names(fd, func(name string) error {
+	return beneath.Names(fd, func(name string) error {
 		done, err := unlink(fd, name)
 		if done || err != nil {
 			return err
@@ -112,13 +114,13 @@ func unlink(dir int, name string) (bool, error) {
 
 // openEmptying opens a folder and takes every right on it.
 func openEmptying(dir int, name string) (int, error) {
-	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, unix.EACCES) {
 		restore, unlocked := unlock(dir, name, 0o700)
 		if unlocked != nil {
 			return -1, unlocked
 		}
-		fd, err = openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+		fd, err = beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 		restore()
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -109,7 +110,7 @@ func (m *Manager) makeBare(ctx context.Context, project git.Project, dir string)
 
 // commitFolder brings a made folder to disk and into place.
 func commitFolder(temp, path string) error {
-	fd, err := openTop(temp)
+	fd, err := beneath.Top(temp, unix.O_RDONLY)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -186,7 +187,7 @@ func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
 		if w.Strategy == Overlay {
 			return -1, errors.New("no sandbox shows the overlay, so nothing can be written there; the workspace is made anew")
 		}
-		home, err := openTop(w.path)
+		home, err := beneath.Top(w.path, unix.O_RDONLY)
 		if err != nil {
 			return -1, err
 		}

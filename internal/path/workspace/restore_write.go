@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/port/sandbox"
@@ -82,7 +83,7 @@ func (r *restorer) in(p string, make bool, do func(dir int, name string) error) 
 		err := error(nil)
 		if make {
 			if err = r.folder(dir, name); err == nil {
-				fd, err = openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+				fd, err = beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 			}
 		} else if fd, restore, err = openFolder(dir, name); noFolder(err) {
 			return nil
@@ -130,7 +131,7 @@ func (r *restorer) folder(dir int, name string) error {
 
 // openRight opens a folder and sees to it that its mode is 0755.
 func openRight(dir int, name string) (int, error) {
-	named, err := openAt(dir, name, unix.O_PATH|unix.O_DIRECTORY)
+	named, err := beneath.Open(dir, name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return -1, err
 	}
@@ -150,7 +151,7 @@ func reopenRight(named int) (int, error) {
 			return -1, err
 		}
 	}
-	return openAt(named, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	return beneath.Open(named, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
 // sort parts the paths into those that shall not be and those that are not what they shall
@@ -195,7 +196,7 @@ func isRight(dir int, name string, e git.Entry) (bool, error) {
 	case st.Nlink != 1:
 		return false, nil
 	case e.Mode == git.Symlink && st.Mode&unix.S_IFMT == unix.S_IFLNK:
-		target, err := readLink(dir, name)
+		target, err := beneath.Link(dir, name)
 		if err != nil {
 			return false, nil
 		}
@@ -268,8 +269,7 @@ func (r *restorer) write(p string, e git.Entry, body io.Reader) error {
 }
 
 func (r *restorer) putFile(dir int, name string, e git.Entry, body io.Reader) error {
-	how := unix.OpenHow{Flags: unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC, Mode: 0o600, Resolve: beneath}
-	fd, err := unix.Openat2(dir, name, &how)
+	fd, err := beneath.Create(dir, name, unix.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

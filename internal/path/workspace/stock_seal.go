@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -38,7 +39,7 @@ func moveAll(from int, to string, paths []string) error {
 }
 
 func move(from int, folder, name, to string) error {
-	dir, err := openAt(from, folder, unix.O_PATH|unix.O_DIRECTORY)
+	dir, err := beneath.Open(from, folder, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func move(from int, folder, name, to string) error {
 // seal makes what commands wrote into a stock the host's own: every file is ours, none runs as somebody else, and what is neither
 // file, folder nor link is gone, but for a whiteout, which hides what lies below.
 func seal(stock string) error {
-	top, err := openTop(stock)
+	top, err := beneath.Top(stock, unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (s sealer) folder(dir int, name, at string, depth int, st *unix.Stat_t) err
 		return err
 	}
 	defer closeFD(fd)
-	err = names(fd, func(name string) error { return s.entry(fd, name, at, depth+1) })
+	err = beneath.Names(fd, func(name string) error { return s.entry(fd, name, at, depth+1) })
 	restore()
 	if err == nil && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
 		err = unix.Fchmod(fd, st.Mode&0o1777)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -50,7 +51,7 @@ func placeOf(path string, st unix.Stat_t) Place {
 // follows no link, not on the way either, and enters no mount. One that is gone is success; another in its place
 // stays and is an error. A crash leaves none of it under its name.
 func (p Place) Remove() error {
-	parent, err := openReal(filepath.Dir(p.Path))
+	parent, err := beneath.Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (p Place) Remove() error {
 // Unlink removes a file, or a link, or an empty folder, if it is what was looked at. It looks again just before, and what
 // comes in its place in that instant is not told apart: it is for what only its owner can replace.
 func (p Place) Unlink() error {
-	parent, err := openReal(filepath.Dir(p.Path))
+	parent, err := beneath.Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -160,7 +161,7 @@ func Leavings(host git.Dir) ([]Place, error) {
 
 // leftByGit returns the files below a folder whose name is one that git gives away when it ends. No link is followed.
 func leftByGit(top string, is func(name string) bool) ([]Place, error) {
-	fd, err := openReal(top)
+	fd, err := beneath.Real(top, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -171,7 +172,7 @@ func leftByGit(top string, is func(name string) bool) ([]Place, error) {
 	var found []Place
 	var look func(fd int, path string, depth int) error
 	look = func(fd int, path string, depth int) error {
-		return names(fd, func(name string) error {
+		return beneath.Names(fd, func(name string) error {
 			var st unix.Stat_t
 			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 				return nil // gone again
@@ -183,7 +184,7 @@ func leftByGit(top string, is func(name string) bool) ([]Place, error) {
 					found = append(found, placeOf(at, st))
 				}
 			case unix.S_IFDIR:
-				inner, err := openAt(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
+				inner, err := beneath.Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
 				if err != nil || depth == openMax {
 					if err == nil {
 						unix.Close(inner)
@@ -213,7 +214,7 @@ func Allocated(ctx context.Context, path string) (int64, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return sum.bytes, nil
 	}
-	parent, err := openTop(filepath.Dir(path))
+	parent, err := beneath.Top(filepath.Dir(path), unix.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/problem"
 )
 
@@ -28,7 +29,7 @@ func (m *Manager) Usage(ctx context.Context, w Workspace, found Diff) (Usage, er
 		return Usage{}, fmt.Errorf("measure the disk of %s: %w", w.Spec.Change, err)
 	}
 	u := Usage{Free: int64(fs.Bavail) * fs.Bsize, All: int64(fs.Blocks) * fs.Bsize}
-	home, err := openTop(w.path)
+	home, err := beneath.Top(w.path, unix.O_RDONLY)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -76,7 +77,7 @@ func (b *blocks) once(st unix.Stat_t) bool {
 
 // folder adds one folder and all below; what cannot be opened, or is gone again, counts by itself alone.
 func (b *blocks) folder(dir int, name string, depth int) error {
-	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil || depth > b.limits.Depth {
 		if err == nil {
 			unix.Close(fd)
@@ -84,7 +85,7 @@ func (b *blocks) folder(dir int, name string, depth int) error {
 		return nil
 	}
 	defer unix.Close(fd)
-	err = names(fd, func(name string) error {
+	err = beneath.Names(fd, func(name string) error {
 		if b.seen++; b.seen > b.limits.Entries {
 			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries)", b.limits.Entries)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/policy"
@@ -69,7 +70,7 @@ func (m *Manager) survey(ctx context.Context, w Workspace) (surveyed, error) {
 
 // openSide opens the folder that the agent's files are in, even if the agent closed it.
 func (w Workspace) openSide() (fd int, restore func(), err error) {
-	home, err := openTop(w.path)
+	home, err := beneath.Top(w.path, unix.O_RDONLY)
 	if err != nil {
 		return -1, nil, err
 	}
@@ -121,7 +122,7 @@ type walker struct {
 
 // folder walks one open folder.
 func (w *walker) folder(dir int, below *Base, at place) error {
-	return names(dir, func(name string) error {
+	return beneath.Names(dir, func(name string) error {
 		if w.seen++; w.seen > w.limits.Entries {
 			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
 		}
@@ -162,7 +163,7 @@ func (w *walker) enter(dir int, below *Base, at place, name string, do func(fd i
 		w.unreadable(below, at, name, fmt.Sprintf("a path of more than %d bytes", pathMax))
 		return nil
 	}
-	fd, err := openAt(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == nil && unix.Faccessat(fd, ".", unix.X_OK, 0) == nil {
 		defer unix.Close(fd)
 		return do(fd, inner)
@@ -209,7 +210,7 @@ func (w *walker) put(dir int, below *Base, at place, name string, st *unix.Stat_
 		f.Fact.SetID = st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0
 	case unix.S_IFLNK:
 		f.Mode = git.Symlink
-		target, err := readLink(dir, name)
+		target, err := beneath.Link(dir, name)
 		if err != nil {
 			f.Mode, f.Fact.Unreadable = "", err.Error()
 		}

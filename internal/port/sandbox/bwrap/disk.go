@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -40,14 +41,12 @@ func measure(folders []string) written {
 		if path == "" {
 			continue
 		}
-		if fd, err := unix.Open(path, folderFlags, 0); err == nil {
+		if fd, err := beneath.Top(path, unix.O_RDONLY); err == nil {
 			c.folder(fd, 0)
 		}
 	}
 	return c.written
 }
-
-const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 
 type inode struct{ dev, ino uint64 }
 
@@ -92,7 +91,7 @@ func (c *counter) entry(fd int, name string, depth int) {
 	}
 	c.bytes += st.Blocks * 512
 	if kind == unix.S_IFDIR {
-		if below, err := unix.Openat(fd, name, folderFlags, 0); err == nil {
+		if below, err := beneath.Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
 			c.folder(below, depth+1)
 		}
 	}
