@@ -9,14 +9,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
@@ -225,13 +223,4 @@ func (d *Daemon) onNothing(ctx context.Context, spec sandbox.Spec, heard *bytes.
 		return sandbox.Exit{}, err
 	}
 	return p.Wait()
-}
-
-// oneLine is a text of a program's as one short line of a report.
-func oneLine(text string) string {
-	line := strings.Join(strings.Fields(inert.Line(text)), " ")
-	if r := []rune(line); len(r) > 300 {
-		line = string(r[:299]) + "…"
-	}
-	return line
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/socket"
@@ -22,6 +23,9 @@ import (
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/credential"
 )
+
+// lineBytesMax is how much of what a program said stands in a line of a report.
+const lineBytesMax = 300
 
 const (
 	tryTime = 2 * time.Minute // from the start of its sandbox to its answer
@@ -81,7 +85,7 @@ func (d *Daemon) unready(out api.AgentTest, err error) (api.AgentTest, error) {
 	default:
 		out.Problem = cannotStart
 	}
-	out.Text, out.Next = oneLine(d.secrets.plain.Redact(p.Text)), p.Next
+	out.Text, out.Next = inert.Short(d.secrets.plain.Redact(p.Text), lineBytesMax), p.Next
 	return out, nil
 }
 
@@ -120,22 +124,22 @@ func (d *Daemon) verdict(out *api.AgentTest, exit sandbox.Exit, end *agent.TurnE
 	if end != nil && end.Reason != "" {
 		why = end.Reason
 	}
-	why = oneLine(why)
+	why = inert.Short(why, lineBytesMax)
 	list := "sallyport agent list"
 	switch {
 	case end != nil && end.Outcome == agent.TurnDone:
-		out.OK, out.Says = true, oneLine(end.Says)
+		out.OK, out.Says = true, inert.Short(end.Says, lineBytesMax)
 		out.Text = fmt.Sprintf("%s works: its model answered", out.Agent)
 	case exit.Limit != nil:
 		out.Problem, out.Text = noAnswer, fmt.Sprintf("%s did not answer: %s", out.Agent, session.Describe(exit))
 	case asked.failed != "":
-		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s cannot reach its model: %s", out.Agent, oneLine(asked.failed)), list
+		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s cannot reach its model: %s", out.Agent, inert.Short(asked.failed, lineBytesMax)), list
 	case asked.model > 0 && saysKey.MatchString(why):
 		out.Problem, out.Text, out.Next = keyRefused, fmt.Sprintf("%s: its model refuses the key: %s", out.Agent, why), list
 	case asked.model > 0 && saysModel.MatchString(why):
 		out.Problem, out.Text, out.Next = modelUnknown, fmt.Sprintf("%s: its endpoint does not know the model: %s", out.Agent, why), "sallyport agent test "+out.Agent+" --model NAME"
 	case asked.model == 0 && asked.refused != "":
-		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s asked for %s, which it may not reach: %s", out.Agent, oneLine(asked.refused), why), list
+		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s asked for %s, which it may not reach: %s", out.Agent, inert.Short(asked.refused, lineBytesMax), why), list
 	case asked.model == 0:
 		out.Problem, out.Text, out.Next = cannotStart, fmt.Sprintf("%s cannot start: %s", out.Agent, why), list
 	default:

@@ -124,30 +124,6 @@ func Read(path string) (Armed, error) {
 	return a, nil
 }
 
-// Records returns what is armed in dir, in the order of the names. A record that cannot be
-// read is an error, and the others are returned all the same.
-func Records(dir string) ([]Armed, error) {
-	files, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	errs := []error{err}
-	var all []Armed
-	for _, f := range files {
-		if name := f.Name(); strings.HasSuffix(name, ".json") && !strings.HasPrefix(name, ".") {
-			a, err := Read(filepath.Join(dir, name))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			errs = append(errs, err)
-			if err == nil {
-				all = append(all, a)
-			}
-		}
-	}
-	return all, errors.Join(errs...)
-}
-
 // Settle is what a daemon that holds the home calls once it has finished or undone what it
 // found: it disarms every record, also one that cannot be read, whose landing is not open
 // any more, and removes what a crash in the middle of Arm left in dir.

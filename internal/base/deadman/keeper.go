@@ -28,15 +28,6 @@ const (
 // ErrNoKeeper says that there is no keeper to start.
 var ErrNoKeeper = errors.New("the program sallyport-keeper is missing")
 
-// Beside returns the keeper that lies next to this program; ErrNoKeeper, naming where it was sought.
-func Beside() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find the keeper: %w", err)
-	}
-	return found(filepath.Join(filepath.Dir(self), "sallyport-keeper"))
-}
-
 func found(keeper string) (string, error) {
 	info, err := os.Stat(keeper)
 	if err != nil {

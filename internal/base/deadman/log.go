@@ -1,7 +1,6 @@
 package deadman
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,28 +18,6 @@ type Event struct {
 	Attempt int       `json:"attempt,omitempty"`
 	Why     string    `json:"why,omitempty"`
 	PID     int       `json:"pid"` // of the keeper
-}
-
-// Story returns what the keeper of the record at path wrote. A keeper that never fired
-// leaves no log: then it is empty.
-func Story(path string) ([]Event, error) {
-	file, err := os.Open(logPath(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var all []Event
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		var e Event
-		if json.Unmarshal(lines.Bytes(), &e) == nil { // the last line may be half written
-			all = append(all, e)
-		}
-	}
-	return all, lines.Err()
 }
 
 func logPath(record string) string    { return strings.TrimSuffix(record, ".json") + ".log" }

@@ -7,7 +7,6 @@
 package git
 
 import (
-	"context"
 	"io"
 	"time"
 
@@ -113,36 +112,4 @@ type Commit struct {
 	OID  OID
 	Tree OID
 	Made []Entry // what each Write became, in order
-}
-
-// API documents what the methods of Dir do; Dir is the only implementation, and callers that need a subset declare it.
-type API interface {
-	// Resolve returns the object a revision names, "" if there is none.
-	Resolve(ctx context.Context, rev string) (OID, error)
-	// Tree returns the tree of a commit.
-	Tree(ctx context.Context, commit OID) (OID, error)
-	// Lookup returns the entries at paths in a commit or tree, in order; absent ones are zero.
-	Lookup(ctx context.Context, treeish OID, paths []string) ([]Entry, error)
-	// List walks every entry (blobs, links, submodules) of a tree in path order.
-	List(ctx context.Context, treeish OID, each func(path string, e Entry, size int64) error) error
-	// Edits returns what differs between two trees, without rename detection, in path order.
-	Edits(ctx context.Context, from, to OID) ([]Edit, error)
-	// Patch writes a unified diff (with rename detection, binary as a notice or, with binary true, as data).
-	Patch(ctx context.Context, w io.Writer, from, to OID, binary bool) error
-	// Blob opens a blob's bytes.
-	Blob(ctx context.Context, oid OID) (io.ReadCloser, error)
-	// Blobs reads many blobs through one process, in order.
-	Blobs(ctx context.Context, oids []OID, each func(oid OID, size int64, r io.Reader) error) error
-	// Import makes one commit through fast-import and moves its ref; running it twice gives the same commit.
-	Import(ctx context.Context, op string, in Import) (Commit, error)
-	// UpdateRef moves ref from old to new, compare and set; new "" deletes. old "" means it must not exist.
-	UpdateRef(ctx context.Context, op, ref string, to, old OID) error
-	// UpdateRefLog is UpdateRef with a line for the reflog.
-	UpdateRefLog(ctx context.Context, op, ref string, to, old OID, message string) error
-	// Refs returns the refs below a prefix.
-	Refs(ctx context.Context, prefix string) (map[string]OID, error)
-	// Stat returns what differs between two trees file by file, with renames and line counts.
-	Stat(ctx context.Context, from, to OID) ([]FileStat, error)
-	// Receive copies want and what it needs, beyond have, from another git directory.
-	Receive(ctx context.Context, op string, from Dir, want OID, have []OID) error
 }

@@ -37,6 +37,15 @@ func Block(s string, limit int) string {
 	return escape(s[:cut], "\n\t") + fmt.Sprintf("\n… %d bytes more", len(s)-cut)
 }
 
+// Short returns s as one line of at most limit bytes and an ellipsis, with each run of white space as one space.
+func Short(s string, limit int) string {
+	s = Line(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "))
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
 // Command returns the words of a command as a shell takes them.
 func Command(words []string) string {
 	quoted := make([]string, len(words))

@@ -221,3 +221,23 @@ func TestWhatHasNoInkIsKnownByItsProperty(t *testing.T) {
 		}
 	}
 }
+
+func TestAShortTextIsOneLineOfAtMostItsLimit(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 10, ""},
+		{"  one\n\n two\tthree ", 20, "one two three"},
+		{"\x1b[31mred\u202e", 40, `\x1b[31mred\u202e`},
+		{"a\xffb", 10, "a?b"},
+		{"0123456789", 10, "0123456789"},
+		{"0123456789x", 10, "0123456789…"},
+		{"12345678é9", 9, "12345678…"}, // no half of a letter
+	} {
+		if got := inert.Short(c.text, c.limit); got != c.want {
+			t.Errorf("Short(%q, %d) = %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
 
@@ -30,10 +31,10 @@ type Held struct {
 func Folder(path string) (*Held, error) {
 	fd, err := open(path)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, problem.Errorf(problem.NotFound, "ls -ld "+quote(path), "%q is not a folder: %w", path, err)
+		return nil, problem.Errorf(problem.NotFound, "ls -ld "+inert.Path(path), "%q is not a folder: %w", path, err)
 	}
 	if err != nil {
-		return nil, problem.Errorf(problem.Unavailable, "ls -ld "+quote(path), "lock folder %q: %w", path, err)
+		return nil, problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(path), "lock folder %q: %w", path, err)
 	}
 	folder := os.NewFile(uintptr(fd), path)
 	err = retry(func() error { return syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) })
@@ -42,7 +43,7 @@ func Folder(path string) (*Held, error) {
 	}
 	defer folder.Close()
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, problem.Errorf(problem.Unavailable, "ls -ld "+quote(path), "lock folder %q: %w", path, err)
+		return nil, problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(path), "lock folder %q: %w", path, err)
 	}
 	pid, name := holder(fd)
 	if pid == 0 {
@@ -50,9 +51,6 @@ func Folder(path string) (*Held, error) {
 	}
 	return nil, problem.Case(ErrHeld, fmt.Sprintf("ps -fp %d", pid), "the folder %q is in use by process %d (%s)", path, pid, name)
 }
-
-// Path returns the folder as it was named.
-func (h *Held) Path() string { return h.path }
 
 // Close gives the lock back. Closing again does nothing.
 func (h *Held) Close() error {
@@ -126,6 +124,3 @@ func command(pid int) string {
 
 func major(dev uint64) uint64 { return dev>>8&0xfff | dev>>32&^0xfff }
 func minor(dev uint64) uint64 { return dev&0xff | dev>>12&^0xff }
-
-// quote makes a path one word for a shell.
-func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }

@@ -61,6 +61,3 @@ func Ref(change id.Change, n int) string {
 
 // ValidRef names the last valid checkpoint of a change; only it can be proposed.
 func ValidRef(change id.Change) string { return workspace.RefRoot(change) + "valid" }
-
-// BaseRef keeps a change's base alive in the project's repository.
-func BaseRef(change id.Change) string { return workspace.BaseRef(change) }

@@ -77,7 +77,6 @@ const (
 	// MessageBytesMax bounds what a person may have a commit say.
 	MessageBytesMax = 8 << 10
 	ListMax         = 256
-	TimeoutDefault  = time.Hour
 	TimeoutMax      = 24 * time.Hour
 )
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
 
@@ -214,7 +215,7 @@ func (m *Manager) dropPacks(host git.Dir, goes func(pack string) bool) error {
 		}
 		err := m.ops.Do("bases:drop", func() error { return os.Remove(filepath.Join(folder, e.Name())) })
 		if err != nil && !os.IsNotExist(err) {
-			return problem.Errorf(problem.Unavailable, "ls -l "+shellWord(folder), "remove a pack of bases that are gone: %w", err)
+			return problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(folder), "remove a pack of bases that are gone: %w", err)
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
 
@@ -48,11 +49,11 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 		return "", fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(d.converted)) {
-		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status -- "+shellWord(path),
+		return "", problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" status -- "+inert.Path(path),
 			"%q cannot be taken along: git converts it between its store and the checkout (%s); commit it, or stash it", path, d.converted[path])
 	}
 	for _, path := range slices.Sorted(maps.Keys(d.untold)) {
-		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status -- "+shellWord(path),
+		return "", problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" status -- "+inert.Path(path),
 			"whether %q is changed cannot be told yet: git converts it (%s), and it was written at the same time as git's index; let your git look at it, and try again", path, d.untold[path])
 	}
 	paths := d.paths()
@@ -60,7 +61,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 		return head, nil
 	}
 	if len(paths) > IncludeDirtyMax {
-		return "", problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" status", "%s has %d uncommitted paths; --include-dirty takes at most %d along", project.Top, len(paths), IncludeDirtyMax)
+		return "", problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" status", "%s has %d uncommitted paths; --include-dirty takes at most %d along", project.Top, len(paths), IncludeDirtyMax)
 	}
 	top, err := beneath.Real(project.Top, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -96,7 +97,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 func theirFile(name string, top int, path string) (git.Write, error) {
 	w := git.Write{Path: path}
 	refuse := func(why string) (git.Write, error) {
-		return w, problem.Errorf(problem.Refused, "git -C "+shellWord(name)+" status -- "+shellWord(path), "--include-dirty cannot take %q along: %s", path, why)
+		return w, problem.Errorf(problem.Refused, "git -C "+inert.Path(name)+" status -- "+inert.Path(path), "--include-dirty cannot take %q along: %s", path, why)
 	}
 	if strings.HasSuffix(path, "/") {
 		return refuse("that is a git repository of its own")
@@ -228,7 +229,7 @@ func copyIndex(from, folder string) (string, error) {
 		return f.Name(), err
 	}
 	if !st.Mode().IsRegular() || st.Size() > indexMax {
-		return f.Name(), problem.Errorf(problem.Refused, "ls -l "+shellWord(from), "%s is not a regular file of at most %d bytes", from, int64(indexMax))
+		return f.Name(), problem.Errorf(problem.Refused, "ls -l "+inert.Path(from), "%s is not a regular file of at most %d bytes", from, int64(indexMax))
 	}
 	if _, err := io.Copy(f, io.LimitReader(src, indexMax)); err != nil {
 		return f.Name(), err
@@ -251,7 +252,7 @@ func (u uncommitted) compare(ctx context.Context, host git.Dir, top, index strin
 		var failed *git.Failure
 		if !errors.As(err, &failed) || failed.Code != 1 { // 1: some files are not up to date, which is what we ask
 			if failed != nil && strings.Contains(failed.Stderr, "sharedindex") {
-				return problem.Errorf(problem.Refused, "git -C "+shellWord(top)+" update-index --no-split-index", "the index of %s is split, and sallyport reads only a whole one", top)
+				return problem.Errorf(problem.Refused, "git -C "+inert.Path(top)+" update-index --no-split-index", "the index of %s is split, and sallyport reads only a whole one", top)
 			}
 			return err
 		}

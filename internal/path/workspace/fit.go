@@ -6,11 +6,11 @@ import (
 	"io"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
 
@@ -56,11 +56,11 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 	}
 	out, err := host.Run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--no-walk", "--missing=print", string(base)}})
 	if err != nil {
-		return problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" fetch --unshallow", "the clone at %s lacks objects of the commit %.12s: %w", project.Top, base, err)
+		return problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" fetch --unshallow", "the clone at %s lacks objects of the commit %.12s: %w", project.Top, base, err)
 	}
 	for line := range strings.Lines(string(out)) {
 		if missing, ok := strings.CutPrefix(line, "?"); ok {
-			return problem.Errorf(problem.Refused, "git -C "+shellWord(project.Top)+" fetch --refetch --no-filter",
+			return problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" fetch --refetch --no-filter",
 				"the clone at %s is partial: object %.12s of the commit %.12s is missing", project.Top, strings.TrimSpace(missing), base)
 		}
 	}
@@ -73,7 +73,7 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 	var paths []string
 	var blobs []git.OID
 	entries, bytes, attributes := 0, int64(0), int64(0)
-	count := "git -C " + shellWord(top) + " ls-tree -r --name-only " + string(base) + " | wc"
+	count := "git -C " + inert.Path(top) + " ls-tree -r --name-only " + string(base) + " | wc"
 	err = host.List(ctx, base, func(p string, e git.Entry, size int64) error {
 		entries, bytes = entries+1, bytes+int64(len(p))
 		switch {
@@ -84,10 +84,10 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 		case len(p) > pathMax:
 			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, pathMax, p)
 		case e.Mode == git.Symlink && path.Base(p) == conversion.FileName:
-			return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "%q is a link, and git takes the text of the link for attributes", p)
+			return problem.Errorf(problem.Refused, "ls -l "+inert.Path(top+"/"+p), "%q is a link, and git takes the text of the link for attributes", p)
 		case path.Base(p) == conversion.FileName:
 			if attributes += size; attributes > conversion.TextMax {
-				return problem.Errorf(problem.Refused, "ls -l "+shellWord(top+"/"+p), "up to %q the files .gitattributes have %d bytes together; at most %d are read", p, attributes, conversion.TextMax)
+				return problem.Errorf(problem.Refused, "ls -l "+inert.Path(top+"/"+p), "up to %q the files .gitattributes have %d bytes together; at most %d are read", p, attributes, conversion.TextMax)
 			}
 			if len(paths) == conversion.FilesMax {
 				return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files .gitattributes", base, conversion.FilesMax)
@@ -108,24 +108,11 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 		}
 		said, err := together.Said(paths[i], string(text))
 		if err != nil {
-			return problem.Errorf(problem.Refused, host.Command("show "+shellWord(string(base)+":"+paths[i])), "%w", err)
+			return problem.Errorf(problem.Refused, host.Command("show "+inert.Path(string(base)+":"+paths[i])), "%w", err)
 		}
 		converts = append(converts, said...)
 		i++
 		return nil
 	})
 	return converts, err
-}
-
-// shellWord quotes a word for a command that is shown to a person; the terminal escapes what is left.
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") == "" && s[0] != '-' {
-		return s
-	}
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= 0x7f {
-			return strconv.QuoteToASCII(s)
-		}
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

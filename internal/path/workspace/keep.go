@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
 
@@ -44,7 +45,7 @@ func (m *Manager) Propose(ctx context.Context, host git.Dir, change id.Change, c
 // Errors: problem.Usage if it is no name of a branch; problem.Conflict if the branch is there; problem.Refused if the commit's base
 // is not in the project any more.
 func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, branch string, commit, base git.OID) error {
-	list := "git -C " + shellWord(project.Top) + " branch --list"
+	list := "git -C " + inert.Path(project.Top) + " branch --list"
 	if !plainBranch(branch) {
 		return problem.Errorf(problem.Usage, "sallyport change branch --help", "%q is not a valid name of a branch", branch)
 	}

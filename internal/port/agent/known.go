@@ -116,15 +116,6 @@ func Lookup(name string) (Known, error) {
 // Named reports whether an agent is driven by an adapter: everything but a command and a script.
 func Named(name string) bool { return name != "" && name != CommandName && name != ReplayName }
 
-// DriverOf is the name of the driver of an agent.
-func DriverOf(name string) (string, error) {
-	if !Named(name) {
-		return name, nil
-	}
-	k, err := Lookup(name)
-	return k.Driver, err
-}
-
 // Endpoint is where k's model is by a home's settings; nil if it has none. With no wire set it is the first.
 func (k Known) Endpoint(s Settings) *Endpoint {
 	for _, e := range k.Endpoints {

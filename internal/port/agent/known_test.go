@@ -78,9 +78,9 @@ func TestAnAgentIsFoundByItsNameOrIsAnyThatSpeaksACP(t *testing.T) {
 			t.Errorf("%.20q: %v", name, err)
 		}
 	}
-	for name, want := range map[string]string{"": "", "command": "command", "replay": "replay", "pi": "pi", "api": "api", "acp:x": "acp", "codex-acp": "acp"} {
-		if got, err := agent.DriverOf(name); got != want || err != nil {
-			t.Errorf("the driver of %q is %q, %v", name, got, err)
+	for name, want := range map[string]string{"pi": "pi", "api": "api", "acp:x": "acp", "codex-acp": "acp"} {
+		if k, err := agent.Lookup(name); k.Driver != want || err != nil {
+			t.Errorf("the driver of %q is %q, %v", name, k.Driver, err)
 		}
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
 
@@ -20,18 +20,18 @@ func explain(path string, err error) error {
 	switch code := primary(err); {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), code == lib.SQLITE_FULL,
 		code == lib.SQLITE_IOERR && full(folder):
-		return problem.Errorf(problem.Unavailable, "df -h "+quote(folder),
+		return problem.Errorf(problem.Unavailable, "df -h "+inert.Path(folder),
 			"the disk is full: the database %q could not be written (%w)", path, err)
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission), code == lib.SQLITE_READONLY, code == lib.SQLITE_PERM:
-		return problem.Errorf(problem.Unavailable, "findmnt -T "+quote(folder)+"; ls -ld "+quote(folder),
+		return problem.Errorf(problem.Unavailable, "findmnt -T "+inert.Path(folder)+"; ls -ld "+inert.Path(folder),
 			"the home's folder %q cannot be written (%w)", folder, err)
 	case code == lib.SQLITE_CANTOPEN:
-		return problem.Errorf(problem.Unavailable, "ls -ld "+quote(folder), "the database %q cannot be opened (%w)", path, err)
+		return problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(folder), "the database %q cannot be opened (%w)", path, err)
 	case code == lib.SQLITE_BUSY, code == lib.SQLITE_LOCKED:
 		return problem.Errorf(problem.Unavailable, "sallyport daemon status",
 			"another process holds the database %q (%w)", path, err)
 	case code == lib.SQLITE_NOTADB, code == lib.SQLITE_CORRUPT:
-		return problem.Errorf(problem.Unavailable, "ls -l "+quote(folder),
+		return problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(folder),
 			"%q is damaged, or no database of sallyport's: put a copy of it in its place (%w)", path, err)
 	case code == lib.SQLITE_IOERR:
 		return problem.Errorf(problem.Unavailable, "dmesg | tail",
@@ -76,9 +76,4 @@ func orphan(err error) bool {
 func full(folder string) bool {
 	var s syscall.Statfs_t
 	return syscall.Statfs(folder, &s) == nil && s.Blocks > 0 && s.Bavail == 0
-}
-
-// quote makes a path one word for a shell.
-func quote(path string) string {
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

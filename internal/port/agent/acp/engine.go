@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/child"
 )
@@ -68,7 +69,7 @@ func (t *talk) open(ctx context.Context, last string) error {
 	t.steering = hello.Meta.Steering.Supported
 	if last != "" {
 		if err := t.requeue(); err != nil {
-			t.show.Note(short(err.Error()))
+			t.show.Note(inert.Short(err.Error(), saidBytesMax))
 		}
 	}
 	got, err := t.begin(ctx, hello, last)

@@ -102,7 +102,7 @@ func explained(code int, said string) string {
 			code, _ = strconv.Atoi(m[1])
 		}
 	}
-	said = short(unwrapped(said))
+	said = inert.Short(unwrapped(said), saidBytesMax)
 	low := strings.ToLower(said)
 	what := "the agent gave up"
 	switch {
@@ -124,15 +124,6 @@ func explained(code int, said string) string {
 		return what
 	}
 	return what + ": " + said
-}
-
-// short is a stranger's words fit for a person: one line, not long.
-func short(text string) string {
-	text = inert.Line(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "))
-	if len(text) > saidBytesMax {
-		text = strings.ToValidUTF8(text[:saidBytesMax], "") + "…"
-	}
-	return text
 }
 
 // login reports whether an error says that the agent wants to know who one is.

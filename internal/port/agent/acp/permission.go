@@ -3,6 +3,8 @@ package acp
 import (
 	"encoding/json"
 	"slices"
+
+	"sallyport/internal/base/inert"
 )
 
 // ask answers what the agent asks: permissions, and for words in the middle of a turn. Files and terminals of its client it has none.
@@ -42,7 +44,7 @@ func (t *talk) decide(r request) map[string]any {
 		}
 	}
 	c.refused, u.refused = true, true
-	t.show.Note("refused: " + c.kind + " " + short(c.title))
+	t.show.Note("refused: " + c.kind + " " + inert.Short(c.title, saidBytesMax))
 	if id, ok := once(r.Options, "reject_once"); ok {
 		return map[string]any{"outcome": "selected", "optionId": id}
 	}

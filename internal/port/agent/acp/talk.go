@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
 )
 
@@ -153,7 +154,7 @@ func (t *talk) outcome(ctx context.Context, u *turn, a answer) (string, error) {
 	case "refusal":
 		return says, errors.New("the model refused to go on")
 	}
-	return says, fmt.Errorf("the agent ended its turn for a reason that sallyport does not know: %s", short(got.Reason))
+	return says, fmt.Errorf("the agent ended its turn for a reason that sallyport does not know: %s", inert.Short(got.Reason, saidBytesMax))
 }
 
 // last is what the agent said last in a turn.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
 )
 
@@ -82,7 +83,7 @@ func (t *talk) hear(method string, params json.RawMessage) {
 			u.thread = codex.Thread.Type
 		}
 		if codex.Error.Message != "" && !codex.Error.WillRetry {
-			u.trouble = short(codex.Error.Message)
+			u.trouble = inert.Short(codex.Error.Message, saidBytesMax)
 		}
 	}
 }
@@ -100,7 +101,7 @@ func (t *talk) say(u *turn, n update) {
 		u.says, u.over, u.message = u.says[:0], false, n.MessageID
 	}
 	if n.MessageID == "" {
-		u.stray = short(text)
+		u.stray = inert.Short(text, saidBytesMax)
 	}
 	u.says = append(u.says, text...)
 	if over := len(u.says) - lastMax; over > 0 {
@@ -141,7 +142,7 @@ func (u *turn) call(n update) *call {
 		c.kind = n.Kind
 	}
 	if n.Title != "" {
-		c.title = short(n.Title)
+		c.title = inert.Short(n.Title, saidBytesMax)
 	}
 	return c
 }
@@ -177,7 +178,7 @@ func (t *talk) plan(u *turn, n update) {
 		case "in_progress":
 			mark = "[>] "
 		}
-		b.WriteString(mark + short(e.Content) + "\n")
+		b.WriteString(mark + inert.Short(e.Content, saidBytesMax) + "\n")
 	}
 	if text := b.String(); text != "" && text != u.plan {
 		u.plan = text

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+
+	"sallyport/internal/base/inert"
 )
 
 // chat is the wire of OpenAI's chat completions, which most others speak too.
@@ -106,7 +108,7 @@ func (chat) stream(next func() (event, error), l listener) (reply, error) {
 		}
 		if v.Error != nil {
 			r := v.Error.fill(refusal{})
-			r.text = oneLine(r.text)
+			r.text = inert.Short(r.text, refusalBytesMax)
 			return reply{}, r
 		}
 		if len(v.Choices) > 0 {

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+
+	"sallyport/internal/base/inert"
 )
 
 // messages is Anthropic's wire.
@@ -129,7 +131,7 @@ func (messages) stream(next func() (event, error), l listener) (reply, error) {
 			return m.done(why), nil
 		case "error":
 			r := v.Error.fill(refusal{})
-			r.text = oneLine(r.text)
+			r.text = inert.Short(r.text, refusalBytesMax)
 			return reply{}, r
 		}
 	}

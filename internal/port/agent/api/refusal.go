@@ -78,7 +78,7 @@ func refused(status int, body []byte) refusal {
 	} else {
 		r.text = string(body) // a proxy's words
 	}
-	r.text = oneLine(r.text)
+	r.text = inert.Short(r.text, refusalBytesMax)
 	return r
 }
 
@@ -109,13 +109,4 @@ func readRefusal(r refusal, raw json.RawMessage, message string) refusal {
 		r.text = message
 	}
 	return r
-}
-
-// oneLine makes a stranger's words fit for a person.
-func oneLine(text string) string {
-	text = inert.Line(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "))
-	if len(text) > refusalBytesMax {
-		text = strings.ToValidUTF8(text[:refusalBytesMax], "") + "…"
-	}
-	return text
 }

@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+
+	"sallyport/internal/base/inert"
 )
 
 // responses is OpenAI's newer wire. Nothing is stored at the vendor's: what a model wants to be reminded of it gets back.
@@ -106,7 +108,7 @@ func (responses) stream(next func() (event, error), l listener) (reply, error) {
 				failed = *v.Response.Error
 			}
 			r := failed.fill(refusal{})
-			r.text = oneLine(r.text)
+			r.text = inert.Short(r.text, refusalBytesMax)
 			return reply{}, r
 		}
 	}
@@ -161,7 +163,7 @@ func (responses) whole(raw []byte) (reply, error) {
 	}
 	if v.Error != nil {
 		r := v.Error.fill(refusal{})
-		r.text = oneLine(r.text)
+		r.text = inert.Short(r.text, refusalBytesMax)
 		return reply{}, r
 	}
 	m := newMaker(deaf)

@@ -1,6 +1,10 @@
 package pi
 
-import "slices"
+import (
+	"slices"
+
+	"sallyport/internal/base/inert"
+)
 
 // dialog answers an extension that asks something. There are none unless the home's arguments name one; nobody is there
 // to ask. A yes or no about tools that are being called is answered by their kind; everything else is cancelled. It is
@@ -18,12 +22,12 @@ func (t *talk) dialog(e event, kinds []string) {
 		if yes {
 			says = "yes"
 		}
-		t.show.Note("an extension asks " + short(e.Title) + " and is told " + says)
+		t.show.Note("an extension asks " + inert.Short(e.Title, failureBytesMax) + " and is told " + says)
 	case "select", "input", "editor":
 		answer.Cancelled = true
-		t.show.Note("an extension asks " + short(e.Title) + "; no person can answer it, so the host cancels the question")
+		t.show.Note("an extension asks " + inert.Short(e.Title, failureBytesMax) + "; no person can answer it, so the host cancels the question")
 	case "notify":
-		t.show.Note("an extension says: " + short(e.text()))
+		t.show.Note("an extension says: " + inert.Short(e.text(), failureBytesMax))
 		return
 	default: // it only shows something
 		return

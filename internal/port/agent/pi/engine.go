@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/child"
 )
@@ -227,7 +228,7 @@ func (t *talk) gone() error {
 	defer limit.Stop()
 	select {
 	case <-t.child.Done():
-		return errors.New("pi has ended: " + short(t.child.Fate()))
+		return errors.New("pi has ended: " + inert.Short(t.child.Fate(), failureBytesMax))
 	case <-limit.C:
 		return errors.New("pi does not read what it is told")
 	}

@@ -112,8 +112,6 @@ type reader struct {
 	nonsense int
 }
 
-func newReader(in io.Reader) *reader { return &reader{in: bufio.NewReaderSize(in, 64<<10)} }
-
 // next returns the next event that was read. Errors: that of its source; errNonsense when there is too much that is none.
 func (r *reader) next() (event, error) {
 	for {

@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -215,3 +216,5 @@ func TestOnlyWhatIsHalfWrittenIsCut(t *testing.T) {
 		t.Errorf("behind a link: %q, %v", got, err)
 	}
 }
+
+func newReader(in io.Reader) *reader { return &reader{in: bufio.NewReaderSize(in, 64<<10)} }

@@ -50,14 +50,14 @@ func failed(said string) error { return errors.New(explain(said)) }
 func plain(said string) string {
 	at := strings.IndexByte(said, '{')
 	if at < 0 {
-		return short(said)
+		return inert.Short(said, failureBytesMax)
 	}
 	var body struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
 	}
 	if json.Unmarshal([]byte(said[at:]), &body) != nil {
-		return short(said)
+		return inert.Short(said, failureBytesMax)
 	}
 	text := body.Message
 	var inner struct {
@@ -71,15 +71,7 @@ func plain(said string) string {
 		text = words
 	}
 	if text == "" {
-		return short(said)
+		return inert.Short(said, failureBytesMax)
 	}
-	return short(strings.TrimSpace(said[:at]) + " " + text)
-}
-
-func short(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > failureBytesMax {
-		text = strings.ToValidUTF8(text[:failureBytesMax], "") + "…"
-	}
-	return inert.Line(text)
+	return inert.Short(strings.TrimSpace(said[:at])+" "+text, failureBytesMax)
 }

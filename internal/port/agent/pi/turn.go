@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"sallyport/internal/base/inert"
 )
 
 const (
@@ -127,13 +129,13 @@ func (n *turn) hear(e event) {
 			n.again = againMax
 		}
 		if e.ErrorMessage != "" {
-			n.t.show.Note(short(e.ErrorMessage))
+			n.t.show.Note(inert.Short(e.ErrorMessage, failureBytesMax))
 		}
 		n.ask()
 	case "extension_ui_request":
 		n.dialog(e)
 	case "extension_error":
-		n.t.show.Note("an extension failed: " + short(e.Error))
+		n.t.show.Note("an extension failed: " + inert.Short(e.Error, failureBytesMax))
 	default:
 		n.work(e)
 	}
