@@ -16,28 +16,28 @@ import (
 // session or group, and shows it: every thread of every process stands still,
 // twice in a row with the same processes. Otherwise all run again. What is frozen
 // already stays so.
-func (k *king) freeze(within time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.frozen { // what stands because of us is not the agent's own
-		k.resting = map[int]bool{}
+func (in *initProcess) freeze(within time.Duration) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.frozen { // what stands because of us is not the agent's own
+		in.resting = map[int]bool{}
 		if pids, err := processes(); err == nil {
 			for _, pid := range pids {
 				if still(pid) || toStop(pid) {
-					k.resting[pid] = true
+					in.resting[pid] = true
 				}
 			}
 		}
 	}
 	n, err := stopAll(time.Now().Add(within))
 	if err != nil {
-		k.wake()
-		k.frozen = false
-		k.tell(sandbox.Event{Frozen: &sandbox.Stopped{Error: err.Error()}})
+		in.wake()
+		in.frozen = false
+		in.tell(sandbox.Event{Frozen: &sandbox.Stopped{Error: err.Error()}})
 		return
 	}
-	k.frozen = true
-	k.tell(sandbox.Event{Frozen: &sandbox.Stopped{Processes: n}})
+	in.frozen = true
+	in.tell(sandbox.Event{Frozen: &sandbox.Stopped{Processes: n}})
 }
 
 func stopAll(deadline time.Time) (int, error) {
@@ -119,24 +119,24 @@ func toStop(pid int) bool {
 }
 
 // thaw lets all run again but what the agent itself had stopped.
-func (k *king) thaw() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.frozen {
-		k.wake()
+func (in *initProcess) thaw() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.frozen {
+		in.wake()
 	}
-	k.frozen = false
-	k.tell(sandbox.Event{Thawed: true})
+	in.frozen = false
+	in.tell(sandbox.Event{Thawed: true})
 }
 
-func (k *king) wake() {
+func (in *initProcess) wake() {
 	pids, err := processes()
-	if err != nil || len(k.resting) == 0 {
+	if err != nil || len(in.resting) == 0 {
 		_ = unix.Kill(-1, unix.SIGCONT)
 		return
 	}
 	for _, pid := range pids {
-		if !k.resting[pid] {
+		if !in.resting[pid] {
 			_ = unix.Kill(pid, unix.SIGCONT)
 		}
 	}

@@ -17,17 +17,17 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// king is pid 1 of a sandbox: its end is the end of every process inside.
+// initProcess is pid 1 of a sandbox: its end is the end of every process inside.
 //
 // The agent has the same uid, so this process is not dumpable (no ptrace, no
 // /proc/1/fd, no /proc/1/mem), is ended by no signal from inside, and hands
 // none of its descriptors on. Program 1 is in a domain that no other program is
 // in (see enterDomain): what a person starts beside it, it cannot look into.
-type king struct {
+type initProcess struct {
 	send sync.Mutex // one message at a time on the control socket
 
 	mu       sync.Mutex
-	subjects map[int]int // pid to number of the programs that were asked for
+	programs map[int]int // pid to number of the programs that were asked for
 	frozen   bool
 	resting  map[int]bool // what the agent itself had stopped before a freeze
 	watching sandbox.Watching
@@ -38,8 +38,8 @@ type king struct {
 	shared   error         // why program 1 is in no domain, so that it could look into the others; nil = it is in one
 }
 
-// reign serves the control socket until it closes or program 1 ends.
-func reign() int {
+// serveInit serves the control socket until it closes or program 1 ends.
+func serveInit() int {
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "runner init: only as pid 1 of a sandbox")
 		return 2
@@ -52,17 +52,17 @@ func reign() int {
 		fmt.Fprintln(os.Stderr, "runner init: close descriptors:", err)
 		return 1
 	}
-	if err := deafen(); err != nil {
+	if err := ignoreSignals(); err != nil {
 		fmt.Fprintln(os.Stderr, "runner init:", err)
 		return 1
 	}
-	k := &king{subjects: map[int]int{}, first: make(chan struct{})}
-	if err := k.hello(); err != nil {
+	in := &initProcess{programs: map[int]int{}, first: make(chan struct{})}
+	if err := in.hello(); err != nil {
 		fmt.Fprintln(os.Stderr, "runner init:", err)
 		return 1
 	}
-	go k.reap()
-	err := k.obey()
+	go in.reap()
+	err := in.handleOrders()
 	// The driver is gone or talks nonsense: nobody may go on in here.
 	fmt.Fprintln(os.Stderr, "runner init:", err)
 	return 1
@@ -70,7 +70,7 @@ func reign() int {
 
 // hello says that init is up, and hands the driver the top of the workspace. Nothing of the
 // agent's runs yet; its rights on the folder do not matter, for it is only named (O_PATH).
-func (k *king) hello() error {
+func (in *initProcess) hello() error {
 	top, err := unix.Open(sandbox.Mountpoint, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", sandbox.Mountpoint, err)
@@ -97,11 +97,11 @@ func (k *king) hello() error {
 }
 
 // tell sends one event; if nobody hears it any more, this is the end.
-func (k *king) tell(e sandbox.Event) {
+func (in *initProcess) tell(e sandbox.Event) {
 	frame, err := sandbox.Frame(e)
 	if err == nil {
-		k.send.Lock()
-		defer k.send.Unlock()
+		in.send.Lock()
+		defer in.send.Unlock()
 		err = writeAll(sandbox.ControlFD, frame)
 	}
 	if err != nil {
@@ -109,8 +109,8 @@ func (k *king) tell(e sandbox.Event) {
 	}
 }
 
-// obey carries out orders until the socket closes.
-func (k *king) obey() error {
+// handleOrders carries out orders until the socket closes.
+func (in *initProcess) handleOrders() error {
 	for {
 		order, fds, err := receive(sandbox.ControlFD)
 		if err != nil {
@@ -119,19 +119,19 @@ func (k *king) obey() error {
 		switch {
 		case order.Run != nil:
 			if order.Watch != nil {
-				if err := k.hold(*order.Watch); err != nil {
+				if err := in.hold(*order.Watch); err != nil {
 					return err
 				}
 			}
-			k.start(order, fds)
+			in.start(order, fds)
 		case order.Kill > 0:
-			k.kill(order.Kill)
+			in.kill(order.Kill)
 		case order.Freeze != nil:
-			k.freeze(order.Freeze.Within)
+			in.freeze(order.Freeze.Within)
 		case order.Thaw:
-			k.thaw()
+			in.thaw()
 		case order.Unseen != nil:
-			k.unseen.Store(*order.Unseen)
+			in.unseen.Store(*order.Unseen)
 		}
 		for _, fd := range fds {
 			unix.Close(fd)
@@ -222,29 +222,29 @@ func readAll(fd int, b []byte) error {
 }
 
 // start runs a program with the descriptors that came: three, or one for all three. With a relay that is there first.
-func (k *king) start(o sandbox.Order, fds []int) {
+func (in *initProcess) start(o sandbox.Order, fds []int) {
 	var err error
 	if o.Relay != nil {
-		err = k.relay(*o.Relay)
+		err = in.relay(*o.Relay)
 	}
 	switch {
 	case err != nil:
 	case o.Run.Number == 1: // others may be a person's, and it must not look into them
 		inDomain(func(apart error) {
-			k.shared = apart
-			err = k.spawn(*o.Run, fds)
+			in.shared = apart
+			err = in.spawn(*o.Run, fds)
 		})
 	default:
-		err = k.spawn(*o.Run, fds)
+		err = in.spawn(*o.Run, fds)
 	}
 	if err != nil {
 		f := &sandbox.Failure{Number: o.Run.Number, Text: err.Error(), Missing: errors.Is(err, os.ErrNotExist), Shared: errors.Is(err, sandbox.ErrShared)}
-		k.tell(sandbox.Event{Failed: f})
+		in.tell(sandbox.Event{Failed: f})
 	}
 }
 
 // relay starts the relay on a port that is open already. It has an agent's limits: an agent can make it its own.
-func (k *king) relay(r sandbox.Relay) error {
+func (in *initProcess) relay(r sandbox.Relay) error {
 	listener, err := listenEgress()
 	if err != nil {
 		return err
@@ -259,20 +259,20 @@ func (k *king) relay(r sandbox.Relay) error {
 		Dir: "/", Env: append([]string{"GOMAXPROCS=1"}, r.Env...), Sys: &syscall.SysProcAttr{Setsid: true},
 		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(listener)},
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	pid, err := k.born(func() (int, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	pid, err := in.startLimited(func() (int, error) {
 		return syscall.ForkExec(sandbox.InitPath, []string{"sallyport-runner", "runner", "relay"}, attr)
 	})
 	if err != nil {
 		return fmt.Errorf("start the relay: %w", err)
 	}
-	k.bridle(pid)
+	in.limitProgram(pid)
 	return nil
 }
 
 // spawn holds the lock from before the fork until the pid is known, so that its end cannot be missed.
-func (k *king) spawn(r sandbox.Run, fds []int) error {
+func (in *initProcess) spawn(r sandbox.Run, fds []int) error {
 	if len(r.Argv) == 0 {
 		return errors.New("no program named")
 	}
@@ -288,8 +288,8 @@ func (k *king) spawn(r sandbox.Run, fds []int) error {
 		if _, err := unix.IoctlGetTermios(fds[0], unix.TCGETS); err == nil {
 			attr.Sys.Setctty = true
 			attr.Sys.Ctty = 0 // in the child
-			if k.shared != nil {
-				return fmt.Errorf("%w: %w", sandbox.ErrShared, k.shared)
+			if in.shared != nil {
+				return fmt.Errorf("%w: %w", sandbox.ErrShared, in.shared)
 			}
 		}
 	case len(fds) == 3:
@@ -297,28 +297,28 @@ func (k *king) spawn(r sandbox.Run, fds []int) error {
 	default:
 		return fmt.Errorf("%d descriptors came", len(fds))
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.frozen {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.frozen {
 		return errors.New("the sandbox is frozen")
 	}
-	pid, err := k.born(func() (int, error) { return syscall.ForkExec(path, r.Argv, attr) })
+	pid, err := in.startLimited(func() (int, error) { return syscall.ForkExec(path, r.Argv, attr) })
 	if err != nil {
 		return fmt.Errorf("start %q: %w", r.Argv[0], err)
 	}
-	k.bridle(pid)
-	k.subjects[pid] = r.Number
+	in.limitProgram(pid)
+	in.programs[pid] = r.Number
 	if r.Number == 1 {
-		close(k.first)
+		close(in.first)
 	}
 	// Told under the lock: nobody hears of an end before its beginning.
-	k.tell(sandbox.Event{Started: r.Number})
+	in.tell(sandbox.Event{Started: r.Number})
 	return nil
 }
 
 // reap waits for every child, asked for or orphaned, and ends the sandbox with program 1.
-func (k *king) reap() {
-	<-k.first
+func (in *initProcess) reap() {
+	<-in.first
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
@@ -328,10 +328,10 @@ func (k *king) reap() {
 		if err != nil {
 			return // no child left: program 1 ended, and with it this process
 		}
-		k.mu.Lock()
-		number, asked := k.subjects[pid]
-		delete(k.subjects, pid)
-		k.mu.Unlock()
+		in.mu.Lock()
+		number, asked := in.programs[pid]
+		delete(in.programs, pid)
+		in.mu.Unlock()
 		if !asked {
 			continue
 		}
@@ -340,9 +340,9 @@ func (k *king) reap() {
 			ended.Code, ended.Signal = -1, int(status.Signal())
 		}
 		if number == 1 {
-			k.look() // the others are still there, and may be too many
+			in.look() // the others are still there, and may be too many
 		}
-		k.tell(sandbox.Event{Ended: &ended})
+		in.tell(sandbox.Event{Ended: &ended})
 		if number == 1 {
 			syscall.Exit(0) // at once, and with it everything inside
 		}
@@ -350,10 +350,10 @@ func (k *king) reap() {
 }
 
 // kill ends one program and what is left of its session.
-func (k *king) kill(number int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for pid, n := range k.subjects {
+func (in *initProcess) kill(number int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for pid, n := range in.programs {
 		if n == number {
 			_ = unix.Kill(-pid, unix.SIGKILL) // gone already is as good
 			_ = unix.Kill(pid, unix.SIGKILL)

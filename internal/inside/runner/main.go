@@ -22,7 +22,7 @@ func Main(args []string) int {
 		case "launch":
 			return launch()
 		case "init":
-			return reign()
+			return serveInit()
 		case "hold":
 			return hold(os.Stdin)
 		case "probe":

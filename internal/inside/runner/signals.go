@@ -35,13 +35,13 @@ const ignore = 1
 // signalSetBytes is the size of the kernel's signal set.
 const signalSetBytes = 8
 
-// deafen sees to it that no signal that can be caught ends this process. To have os/signal catch
+// ignoreSignals sees to it that no signal that can be caught ends this process. To have os/signal catch
 // them all comes to the same, at the price of two changes of thread for each. Children do not
 // inherit it: the runtime gives them the default of whatever it handled at the beginning.
 //
 // The default would not do, although pid 1 is said to be safe from it: a signal that the first
 // thread holds blocked, as it does during a fork, is given to another one and ends them all.
-func deafen() error {
+func ignoreSignals() error {
 	const last = 64
 	signal.Notify(make(chan os.Signal, 1), caught...)
 	ignored := action{handler: ignore}

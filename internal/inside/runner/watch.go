@@ -29,10 +29,10 @@ const (
 
 // hold sets what the kernel holds per process and starts the watch for the rest.
 // What would take a thread or memory from this process itself is set on the
-// programs only (see bridle): an init that cannot go on ends the sandbox without a reason.
-func (k *king) hold(w sandbox.Watching) error {
-	k.watching = w
-	_, k.before = scratchHeld()
+// programs only (see limitProgram): an init that cannot go on ends the sandbox without a reason.
+func (in *initProcess) hold(w sandbox.Watching) error {
+	in.watching = w
+	_, in.before = scratchHeld()
 	// One more than the limit, so that whoever takes it is seen to have broken it.
 	var most unix.Rlimit // of this machine, or of the session that the daemon began in: it cannot be raised here
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
@@ -49,7 +49,7 @@ func (k *king) hold(w sandbox.Watching) error {
 	}
 	go func() {
 		for {
-			pause := k.look()
+			pause := in.look()
 			time.Sleep(pause)
 		}
 	}()
@@ -58,21 +58,21 @@ func (k *king) hold(w sandbox.Watching) error {
 
 // tasksMax is where the kernel refuses another task, whatever else holds; 0 = nowhere. Where a
 // control group counts what it refuses, that comes first.
-func (k *king) tasksMax() uint64 {
-	n := k.watching.ProcessesMax
+func (in *initProcess) tasksMax() uint64 {
+	n := in.watching.ProcessesMax
 	switch {
 	case n <= 0:
 		return 0
-	case k.watching.Grouped:
+	case in.watching.Grouped:
 		n += 2 * spareTasks
 	}
 	return uint64(n + spareTasks)
 }
 
-// born starts a program under the limit on tasks: one that forks at once would be ahead of bridle, and
+// startLimited starts a program under the limit on tasks: one that forks at once would be ahead of limitProgram, and
 // all that it had forked by then without a limit for ever. Our own limit is as it was afterwards.
-func (k *king) born(start func() (pid int, err error)) (int, error) {
-	n := k.tasksMax()
+func (in *initProcess) startLimited(start func() (pid int, err error)) (int, error) {
+	n := in.tasksMax()
 	if n == 0 {
 		return start()
 	}
@@ -90,26 +90,26 @@ func (k *king) born(start func() (pid int, err error)) (int, error) {
 	return pid, err
 }
 
-// bridle sets on a program that was just started what its descendants inherit.
-func (k *king) bridle(pid int) {
+// limitProgram sets on a program that was just started what its descendants inherit.
+func (in *initProcess) limitProgram(pid int) {
 	set := func(what int, to uint64) {
 		// Gone already, or a wall that the watch stands before anyway.
 		_ = unix.Prlimit(pid, what, &unix.Rlimit{Cur: to, Max: to}, nil)
 	}
-	if n := k.tasksMax(); n > 0 {
+	if n := in.tasksMax(); n > 0 {
 		set(unix.RLIMIT_NPROC, n)
 	}
-	if n := k.watching.MemoryBytes; n > 0 {
+	if n := in.watching.MemoryBytes; n > 0 {
 		// For what grows faster than anyone can look. A thread's stack counts whole, touched or not.
-		set(unix.RLIMIT_DATA, 2*uint64(n)+stackBytes*uint64(min(k.watching.ProcessesMax, stacksMax)))
+		set(unix.RLIMIT_DATA, 2*uint64(n)+stackBytes*uint64(min(in.watching.ProcessesMax, stacksMax)))
 	}
 }
 
 // look counts tasks, descriptors and memory once and returns how long it may be blind.
-func (k *king) look() time.Duration {
+func (in *initProcess) look() time.Duration {
 	pids, err := processes()
 	if err != nil {
-		k.broken(sandbox.Limit{Name: sandbox.Memory, Value: "watched", Observed: "processes cannot be listed: " + err.Error()})
+		in.broken(sandbox.Limit{Name: sandbox.Memory, Value: "watched", Observed: "processes cannot be listed: " + err.Error()})
 	}
 	var tasks, files int
 	var resident int64
@@ -120,39 +120,39 @@ func (k *king) look() time.Duration {
 		}
 		tasks += p.threads
 		resident += p.residentBytes
-		if p.tableSize >= k.watching.DescriptorsMax {
+		if p.tableSize >= in.watching.DescriptorsMax {
 			files = max(files, countFiles(pid))
 		}
 	}
-	if n := k.watching.ProcessesMax; n > 0 && tasks > n {
-		k.broken(sandbox.Limit{Name: sandbox.Processes, Value: strconv.Itoa(n), Observed: strconv.Itoa(tasks) + " at one time"})
+	if n := in.watching.ProcessesMax; n > 0 && tasks > n {
+		in.broken(sandbox.Limit{Name: sandbox.Processes, Value: strconv.Itoa(n), Observed: strconv.Itoa(tasks) + " at one time"})
 	}
-	if n := k.watching.DescriptorsMax; files > n {
-		k.broken(sandbox.Limit{Name: sandbox.Descriptors, Value: strconv.Itoa(n) + " per process", Observed: strconv.Itoa(files) + " in one process"})
+	if n := in.watching.DescriptorsMax; files > n {
+		in.broken(sandbox.Limit{Name: sandbox.Descriptors, Value: strconv.Itoa(n) + " per process", Observed: strconv.Itoa(files) + " in one process"})
 	}
-	if _, held := scratchHeld(); k.watching.FilesMax > 0 && held-k.before > int64(k.watching.FilesMax) {
-		k.broken(sandbox.Limit{Name: sandbox.Files, Value: strconv.Itoa(k.watching.FilesMax), Observed: strconv.FormatInt(held-k.before, 10) + " in /tmp, /dev/shm and the home folder"})
+	if _, held := scratchHeld(); in.watching.FilesMax > 0 && held-in.before > int64(in.watching.FilesMax) {
+		in.broken(sandbox.Limit{Name: sandbox.Files, Value: strconv.Itoa(in.watching.FilesMax), Observed: strconv.FormatInt(held-in.before, 10) + " in /tmp, /dev/shm and the home folder"})
 	}
-	if used := k.worked.look(pids); k.watching.Processor > 0 && used > k.watching.Processor {
-		k.broken(*sandbox.OverProcessor(k.watching.Processor, used))
+	if used := in.worked.look(pids); in.watching.Processor > 0 && used > in.watching.Processor {
+		in.broken(*sandbox.OverProcessor(in.watching.Processor, used))
 	}
-	return k.lookAtMemory(pids, resident)
+	return in.lookAtMemory(pids, resident)
 }
 
 // lookAtMemory holds memory where no control group does, and returns how long it may be blind.
 // Files of the scratch space, shared segments and what only the driver sees are memory, whoever has them open.
-func (k *king) lookAtMemory(pids []int, resident int64) time.Duration {
-	limit := k.watching.MemoryBytes
+func (in *initProcess) lookAtMemory(pids []int, resident int64) time.Duration {
+	limit := in.watching.MemoryBytes
 	if limit <= 0 {
 		return lookCalm
 	}
 	scratch, _ := scratchHeld()
-	held := scratch + segmentsHeld() + k.unseen.Load()
+	held := scratch + segmentsHeld() + in.unseen.Load()
 	if resident+held > limit {
 		// Pages that several processes share were counted for each of them, and a mapped file twice.
 		own, shared := proportional(pids)
 		if used := own + max(shared, held); used > limit {
-			k.broken(sandbox.Limit{Name: sandbox.Memory, Value: sandbox.Bytes(limit), Observed: sandbox.Bytes(used)})
+			in.broken(sandbox.Limit{Name: sandbox.Memory, Value: sandbox.Bytes(limit), Observed: sandbox.Bytes(used)})
 		}
 	}
 	if resident+held > limit/3 {
@@ -196,8 +196,8 @@ func segmentsHeld() (sum int64) {
 }
 
 // broken names the limit and ends everything.
-func (k *king) broken(l sandbox.Limit) {
-	k.tell(sandbox.Event{Limit: &l})
+func (in *initProcess) broken(l sandbox.Limit) {
+	in.tell(sandbox.Event{Limit: &l})
 	syscall.Exit(1)
 }
 
