@@ -19,6 +19,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/door/client"
 	"sallyport/internal/door/socket"
@@ -84,6 +85,7 @@ type Daemon struct {
 	trying   sync.Mutex // held while an agent is tried
 	stop     context.CancelFunc
 	walls    walls
+	readers  *git.Readers
 	keeping  sync.Mutex // held while a diff is exported
 }
 
@@ -98,7 +100,8 @@ var (
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }}
+	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }, readers: &git.Readers{}}
+	ctx = d.readers.In(ctx)
 	if d.Log == nil {
 		d.Log = os.Stderr
 	}
@@ -275,6 +278,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 		return errors.Join(err, listener.Close())
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.readers.Run(ctx) })
 	group.Go(func() error { return d.control.Run(ctx) })
 	group.Go(func() error { return d.steward.Run(ctx) })
 	group.Go(func() error { return d.server.Serve(ctx, listener) })

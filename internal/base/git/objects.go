@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -30,76 +29,12 @@ func (o OID) Valid() bool {
 	return (len(o) == 40 || len(o) == 64) && strings.Trim(string(o), "0123456789abcdef") == ""
 }
 
-// reader is one `cat-file --batch` process.
-type reader struct {
-	dir    Dir
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
-	stderr *tail
-}
-
-func (d Dir) reader(ctx context.Context) (*reader, error) {
-	cmd, stderr := d.command(ctx, Cmd{Args: []string{"cat-file", "--batch"}})
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, d.finish(ctx, "cat-file", err, stderr)
-	}
-	return &reader{dir: d, cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), stderr: stderr}, nil
-}
-
-func (r *reader) close() {
-	r.in.Close()
-	_, _ = io.Copy(io.Discard, r.out)
-	_ = r.cmd.Wait() // it only reads; what it says at the end changes nothing that was read
-}
-
-// next asks for one object and hands its bytes to each, which need not read all of them.
-func (r *reader) next(oid OID, each func(kind string, size int64, body io.Reader) error) error {
-	if _, err := io.WriteString(r.in, string(oid)+"\n"); err != nil {
-		return fmt.Errorf("read object %s: %w", oid, err)
-	}
-	header, err := r.out.ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("read object %s: %w: %s", oid, err, r.stderr)
-	}
-	fields := strings.Fields(header)
-	if len(fields) != 3 {
-		return problem.Errorf(problem.NotFound, r.dir.Command("fsck"), "object %s is missing", oid)
-	}
-	size, err := strconv.ParseInt(fields[2], 10, 64)
-	if err != nil {
-		return fmt.Errorf("read object %s: size %q: %w", oid, fields[2], err)
-	}
-	body := &io.LimitedReader{R: r.out, N: size}
-	if err := each(fields[1], size, body); err != nil {
-		return err
-	}
-	if _, err := io.Copy(io.Discard, body); err != nil {
-		return fmt.Errorf("read object %s: %w", oid, err)
-	}
-	if _, err := r.out.Discard(1); err != nil {
-		return fmt.Errorf("read object %s: %w", oid, err)
-	}
-	return nil
-}
-
 // Blobs reads many blobs through one process, in order; each need not read all.
 func (d Dir) Blobs(ctx context.Context, oids []OID, each func(oid OID, size int64, r io.Reader) error) error {
 	if len(oids) == 0 {
 		return nil
 	}
-	r, err := d.reader(ctx)
-	if err != nil {
-		return err
-	}
+	r := d.reader(ctx)
 	defer r.close()
 	for _, oid := range oids {
 		err := r.next(oid, func(kind string, size int64, body io.Reader) error {
@@ -115,57 +50,45 @@ func (d Dir) Blobs(ctx context.Context, oids []OID, each func(oid OID, size int6
 	return nil
 }
 
-// Blob opens a blob's bytes; closing it ends the process that reads.
+// Blob opens a blob's bytes; close it.
 func (d Dir) Blob(ctx context.Context, oid OID) (io.ReadCloser, error) {
-	cmd, stderr := d.command(ctx, Cmd{Args: []string{"cat-file", "blob", string(oid)}})
-	out, err := cmd.StdoutPipe()
+	r := d.reader(ctx)
+	h, body, err := r.open(string(oid))
+	if err == nil && h.kind != "blob" {
+		err = r.shut(body, fmt.Errorf("object %s is a %s, not a blob", oid, h.kind))
+	}
 	if err != nil {
+		r.close()
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, d.finish(ctx, "cat-file", err, stderr)
-	}
-	return &blob{Reader: out, end: func() error { return d.finish(ctx, "cat-file", cmd.Wait(), stderr) }}, nil
+	return &blob{body, r}, nil
 }
 
 type blob struct {
-	io.Reader
-	end  func() error
-	done bool
+	*answer
+	r *reader
 }
 
-// Read reports a failure of git's at the end instead of a short file.
-func (b *blob) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err == io.EOF && !b.done {
-		b.done = true
-		if failed := b.end(); failed != nil {
-			return n, failed
-		}
-	}
-	return n, err
-}
-
+// Close returns no error for what was left unread.
 func (b *blob) Close() error {
-	if b.done {
+	if b.r == nil {
 		return nil
 	}
-	_, _ = io.Copy(io.Discard, b.Reader)
-	b.done = true
-	return b.end()
+	early := errors.New("not read to its end")
+	err := b.r.shut(b.answer, early)
+	b.r.close()
+	b.r = nil
+	if errors.Is(err, early) {
+		return b.failed
+	}
+	return err
 }
 
 // Resolve returns the object a revision names, "" if there is none.
 func (d Dir) Resolve(ctx context.Context, rev string) (OID, error) {
-	out, err := d.Run(ctx, Cmd{Args: []string{"rev-parse", "--verify", "--quiet", "--end-of-options", rev}})
-	var f *Failure
-	if errors.As(err, &f) && f.Code == 1 {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return OID(bytes.TrimSpace(out)), nil
+	r := d.reader(ctx)
+	defer r.close()
+	return r.resolve(rev)
 }
 
 // Tree returns the tree of a commit.
@@ -183,53 +106,13 @@ func (d Dir) Lookup(ctx context.Context, treeish OID, paths []string) ([]Entry, 
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	root, err := d.Tree(ctx, treeish)
+	s := d.Session(ctx)
+	defer s.Close()
+	root, err := s.tree(treeish)
 	if err != nil {
 		return nil, err
 	}
-	r, err := d.reader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	folders := map[string]map[string]Entry{}
-	var folder func(name string) (map[string]Entry, error)
-	folder = func(name string) (map[string]Entry, error) {
-		if f, ok := folders[name]; ok {
-			return f, nil
-		}
-		oid := root
-		if name != "" {
-			up, last := split(name)
-			in, err := folder(up)
-			if err != nil {
-				return nil, err
-			}
-			oid = ""
-			if e := in[last]; e.Mode == Folder {
-				oid = e.OID
-			}
-		}
-		f := map[string]Entry{}
-		if oid != "" {
-			err := r.next(oid, func(_ string, size int64, body io.Reader) error { return parseTree(body, len(root)/2, f) })
-			if err != nil {
-				return nil, err
-			}
-		}
-		folders[name] = f
-		return f, nil
-	}
-	out := make([]Entry, len(paths))
-	for i, p := range paths {
-		up, last := split(p)
-		in, err := folder(up)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = in[last]
-	}
-	return out, nil
+	return s.Lookup(root, paths)
 }
 
 // split cuts a path into its folder ("" = top) and its last name.
@@ -267,27 +150,20 @@ func parseTree(body io.Reader, hashLen int, into map[string]Entry) error {
 
 // Names returns the entries of one folder of a tree; nil if there is no such folder.
 func (d Dir) Names(ctx context.Context, treeish OID, folder string) (map[string]Entry, error) {
-	oid := treeish
-	if folder != "" {
-		found, err := d.Lookup(ctx, treeish, []string{folder})
-		if err != nil || found[0].Mode != Folder {
-			return nil, err
-		}
-		oid = found[0].OID
-	} else {
-		var err error
-		if oid, err = d.Tree(ctx, treeish); err != nil {
-			return nil, err
-		}
-	}
-	r, err := d.reader(ctx)
+	s := d.Session(ctx)
+	defer s.Close()
+	root, err := s.tree(treeish)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
-	f := map[string]Entry{}
-	err = r.next(oid, func(_ string, _ int64, body io.Reader) error { return parseTree(body, len(oid)/2, f) })
-	return f, err
+	if folder == "" {
+		return s.entries(root)
+	}
+	found, err := s.Lookup(root, []string{folder})
+	if err != nil || found[0].Mode != Folder {
+		return nil, err
+	}
+	return s.entries(found[0].OID)
 }
 
 // List walks every blob, link and submodule of a tree in path order; size is -1 for what is no blob.
@@ -337,11 +213,11 @@ func listed(r *bufio.Reader, each func(path string, e Entry, size int64) error) 
 
 // Adopt writes a commit of another git directory, and that object alone.
 func (d Dir) Adopt(ctx context.Context, op string, from Dir, commit OID) error {
-	raw, err := from.Run(ctx, Cmd{Args: []string{"cat-file", "commit", string(commit)}})
+	raw, err := from.commit(ctx, commit)
 	if err != nil {
 		return fmt.Errorf("read %.12s: %w", commit, err)
 	}
-	made, err := d.writeCommit(ctx, op, string(raw))
+	made, err := d.writeCommit(ctx, op, raw)
 	if err == nil && made != commit {
 		err = fmt.Errorf("it is %.12s here", made)
 	}
@@ -351,6 +227,21 @@ func (d Dir) Adopt(ctx context.Context, op string, from Dir, commit OID) error {
 	return nil
 }
 
+// commit reads a commit as git stores it.
+func (d Dir) commit(ctx context.Context, commit OID) (string, error) {
+	r := d.reader(ctx)
+	defer r.close()
+	var raw []byte
+	err := r.next(commit, func(kind string, _ int64, body io.Reader) (err error) {
+		if kind != "commit" {
+			return fmt.Errorf("object %s is a %s, not a commit", commit, kind)
+		}
+		raw, err = io.ReadAll(body)
+		return err
+	})
+	return string(raw), err
+}
+
 func (d Dir) writeCommit(ctx context.Context, op, raw string) (OID, error) {
 	out, err := d.Do(ctx, op, Cmd{Args: []string{"hash-object", "-t", "commit", "-w", "--stdin"}, Stdin: strings.NewReader(raw)})
 	return OID(strings.TrimSpace(string(out))), err
@@ -358,11 +249,11 @@ func (d Dir) writeCommit(ctx context.Context, op, raw string) (OID, error) {
 
 // Upon returns the commit that has the tree, the author and the message of another and base as its only parent: that one itself, if it is so.
 func (d Dir) Upon(ctx context.Context, op string, commit, base OID) (OID, error) {
-	raw, err := d.Run(ctx, Cmd{Args: []string{"cat-file", "commit", string(commit)}})
+	raw, err := d.commit(ctx, commit)
 	if err != nil {
 		return "", fmt.Errorf("read %.12s: %w", commit, err)
 	}
-	head, message, _ := strings.Cut(string(raw), "\n\n")
+	head, message, _ := strings.Cut(raw, "\n\n")
 	var b strings.Builder
 	for line := range strings.Lines(head + "\n") {
 		if strings.HasPrefix(line, "parent ") {
@@ -374,7 +265,7 @@ func (d Dir) Upon(ctx context.Context, op string, commit, base OID) (OID, error)
 		}
 	}
 	b.WriteString("\n" + message)
-	if b.String() == string(raw) {
+	if b.String() == raw {
 		return commit, nil
 	}
 	made, err := d.writeCommit(ctx, op, b.String())

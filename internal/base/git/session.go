@@ -4,55 +4,44 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 )
 
-// Session is one `cat-file --batch` process that answers many questions, for a caller who would
-// otherwise pay for a process each time. It sees refs and objects as they are when it is asked. It
-// is for one goroutine at a time; Close ends it.
+// Session answers many questions through one process, and reads each tree once. It sees refs and objects as they are when it
+// is asked. It is for one goroutine at a time; close it.
 type Session struct {
 	r     *reader
 	trees map[OID]map[string]Entry
 }
 
-// Session starts one.
-func (d Dir) Session(ctx context.Context) (*Session, error) {
-	r, err := d.reader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Session{r: r, trees: map[OID]map[string]Entry{}}, nil
+// Session begins one.
+func (d Dir) Session(ctx context.Context) *Session {
+	return &Session{r: d.reader(ctx), trees: map[OID]map[string]Entry{}}
 }
 
-// Close ends the process.
+// Close gives the process back.
 func (s *Session) Close() { s.r.close() }
 
 // Resolve returns the object a revision names, "" if there is none. The revision is a full ref or an
 // id, and what may follow it in ^{…}.
-func (s *Session) Resolve(rev string) (OID, error) {
-	if strings.ContainsAny(rev, " \t\r\n") {
-		return "", nil // no ref can be named so
+func (s *Session) Resolve(rev string) (OID, error) { return s.r.resolve(rev) }
+
+// tree returns the tree of a commit or tree, which it reads.
+func (s *Session) tree(treeish OID) (OID, error) {
+	if _, ok := s.trees[treeish]; ok {
+		return treeish, nil
 	}
-	if _, err := io.WriteString(s.r.in, rev+"\n"); err != nil {
-		return "", fmt.Errorf("resolve %q: %w", rev, err)
-	}
-	header, err := s.r.out.ReadString('\n')
+	root := OID("")
+	err := s.r.contents(string(treeish)+"^{tree}", func(h header, body io.Reader) error {
+		in := map[string]Entry{}
+		root, s.trees[h.oid] = h.oid, in
+		return parseTree(body, len(h.oid)/2, in)
+	})
 	if err != nil {
-		return "", fmt.Errorf("resolve %q: %w: %s", rev, err, s.r.stderr)
+		delete(s.trees, root)
+		return "", err
 	}
-	fields := strings.Fields(header)
-	if len(fields) != 3 || !OID(fields[0]).Valid() {
-		return "", nil
-	}
-	size, err := strconv.ParseInt(fields[2], 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("resolve %q: size %q: %w", rev, fields[2], err)
-	}
-	if _, err := io.CopyN(io.Discard, s.r.out, size+1); err != nil {
-		return "", fmt.Errorf("resolve %q: %w", rev, err)
-	}
-	return OID(fields[0]), nil
+	return root, nil
 }
 
 // Lookup returns the entries at paths below a tree, in order; absent ones are zero.
@@ -82,18 +71,12 @@ func (s *Session) entries(tree OID) (map[string]Entry, error) {
 		return in, nil
 	}
 	in := map[string]Entry{}
-	var failed error
 	err := s.r.next(tree, func(kind string, _ int64, body io.Reader) error {
 		if kind != "tree" {
-			failed = fmt.Errorf("object %s is a %s, not a tree", tree, kind)
-		} else {
-			failed = parseTree(body, len(tree)/2, in)
+			return fmt.Errorf("object %s is a %s, not a tree", tree, kind)
 		}
-		return nil
+		return parseTree(body, len(tree)/2, in)
 	})
-	if err == nil {
-		err = failed
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -119,17 +102,10 @@ func (s *Session) Files(tree OID, prefix string, each func(path string)) error {
 
 // Blob hands a blob's bytes to each, which need not read all of them.
 func (s *Session) Blob(oid OID, each func(size int64, r io.Reader) error) error {
-	var failed error // kept aside, so that next reads the answer to its end
-	err := s.r.next(oid, func(kind string, size int64, body io.Reader) error {
+	return s.r.next(oid, func(kind string, size int64, body io.Reader) error {
 		if kind != "blob" {
-			failed = fmt.Errorf("object %s is a %s, not a blob", oid, kind)
-		} else {
-			failed = each(size, body)
+			return fmt.Errorf("object %s is a %s, not a blob", oid, kind)
 		}
-		return nil
+		return each(size, body)
 	})
-	if err != nil {
-		return err
-	}
-	return failed
 }

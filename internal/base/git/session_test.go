@@ -18,10 +18,7 @@ func TestASessionAnswersAsSeparateProcessesDo(t *testing.T) {
 	write(t, filepath.Join(top, "d/nl\n"), "odd")
 	head := commit(t, top)
 	d := open(t, top)
-	s, err := d.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := d.Session(t.Context())
 	defer s.Close()
 
 	for rev, want := range map[string]git.OID{

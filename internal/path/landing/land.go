@@ -316,11 +316,8 @@ func (r *run) verify(forward bool, only pick) error {
 func (r *run) conclude(ctx context.Context, cause error) {
 	state := Landed
 	if cause != nil {
-		err := r.reopen(ctx)
-		if err == nil {
-			state, err = r.settle(ctx, false)
-		}
-		if err != nil {
+		var err error
+		if state, err = r.settle(ctx, false); err != nil {
 			r.strand(errors.Join(cause, err))
 			return
 		}

@@ -125,11 +125,7 @@ func openSite(ctx context.Context, p git.Project) (*site, error) {
 		}
 	}
 	s.ask(ctx)
-	var err error
-	if s.objects, err = p.Common(disk.Ops{}).Session(context.WithoutCancel(ctx)); err != nil {
-		s.close()
-		return nil, err
-	}
+	s.objects = p.Common(disk.Ops{}).Session(context.WithoutCancel(ctx))
 	return s, nil
 }
 
@@ -143,17 +139,6 @@ func (s *site) close() {
 			f.Close()
 		}
 	}
-}
-
-// reopen starts the process that reads objects anew, after something failed: it may have been that.
-func (s *site) reopen(ctx context.Context) error {
-	again, err := s.Common(disk.Ops{}).Session(context.WithoutCancel(ctx))
-	if err != nil {
-		return err
-	}
-	s.objects.Close()
-	s.objects = again
-	return nil
 }
 
 // command returns a git command for a person to run here.

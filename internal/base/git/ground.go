@@ -1,0 +1,104 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// ground is what a process that reads a repository began on and cannot see go: the list of those that it borrows from, and
+// the packs that it may hold open. What comes is no matter: git looks again for what it does not find.
+type ground struct {
+	borrows stamp
+	packs   []packs // of the repository itself, and of each that it borrows from
+}
+
+// stamp is what tells that a file is the one that it was; the zero stamp is a file that is not there.
+type stamp struct {
+	dev, ino, size uint64
+	mtime, ctime   syscall.Timespec
+}
+
+// packs are the packs of one folder of objects, and when that was looked at.
+type packs struct {
+	folder string
+	at     stamp
+	names  []string
+}
+
+// standing looks at the ground of d; nil if it has no objects of its own, or borrows in a way that is not looked into.
+func standing(d Dir) *ground {
+	objects := filepath.Join(d.Path, "objects")
+	g := &ground{borrows: stampOf(filepath.Join(objects, "info/alternates"))}
+	list := []string{objects}
+	if g.borrows != (stamp{}) {
+		text, err := os.ReadFile(filepath.Join(objects, "info/alternates"))
+		if err != nil || len(text) > 4<<10 {
+			return nil
+		}
+		for line := range strings.Lines(string(text)) {
+			at := strings.TrimSuffix(line, "\n")
+			if strings.HasPrefix(at, "\"") || strings.HasPrefix(at, "#") || at == "" {
+				return nil
+			}
+			if !filepath.IsAbs(at) {
+				at = filepath.Join(objects, at)
+			}
+			if stampOf(filepath.Join(at, "info/alternates")) != (stamp{}) {
+				return nil
+			}
+			list = append(list, at)
+		}
+	}
+	for _, at := range list {
+		p := packs{folder: filepath.Join(at, "pack")}
+		if !p.look() {
+			return nil
+		}
+		g.packs = append(g.packs, p)
+	}
+	return g
+}
+
+// holds reports whether what began on g sees d as a new process would.
+func (g *ground) holds(d Dir) bool {
+	if stampOf(filepath.Join(d.Path, "objects/info/alternates")) != g.borrows {
+		return false
+	}
+	for i := range g.packs {
+		p := &g.packs[i]
+		if stampOf(p.folder) == p.at && p.at != (stamp{}) {
+			continue
+		}
+		before := p.names
+		if !p.look() || slices.ContainsFunc(before, func(name string) bool { _, there := slices.BinarySearch(p.names, name); return !there }) {
+			return false
+		}
+	}
+	return true
+}
+
+// look reads which packs there are.
+func (p *packs) look() bool {
+	p.at, p.names = stampOf(p.folder), nil
+	entries, err := os.ReadDir(p.folder) // in order of the names
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".pack") {
+			p.names = append(p.names, e.Name())
+		}
+	}
+	return true
+}
+
+func stampOf(path string) stamp {
+	var st syscall.Stat_t
+	if syscall.Stat(path, &st) != nil {
+		return stamp{}
+	}
+	return stamp{uint64(st.Dev), st.Ino, uint64(st.Size), st.Mtim, st.Ctim}
+}

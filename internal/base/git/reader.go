@@ -1,0 +1,264 @@
+package git
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"sallyport/internal/base/problem"
+)
+
+// reader asks a repository for objects, one question after the other, for one goroutine. Between two leases of it
+// the process that answers waits with the context's Readers, if there are any; else it ends with the lease.
+type reader struct {
+	dir  Dir
+	ctx  context.Context
+	pool *Readers // nil = none
+	proc *process // nil = none runs yet
+	off  func() bool
+}
+
+// reader leases one; give it back with close.
+func (d Dir) reader(ctx context.Context) *reader {
+	r := &reader{dir: d, ctx: ctx}
+	if pool := readersOf(ctx); pool != nil && d.Objects == "" {
+		r.pool = pool
+		if p := pool.take(d); p != nil {
+			r.hold(p)
+		}
+	}
+	return r
+}
+
+// close gives the process back, or ends it if it cannot be asked again.
+func (r *reader) close() {
+	p := r.proc
+	if p == nil {
+		return
+	}
+	r.proc = nil
+	if r.off() && !p.asked && r.pool != nil {
+		r.pool.give(r.dir, p)
+		return
+	}
+	_ = p.end(true)
+}
+
+// hold takes a process for this lease: the end of the context is the end of it.
+func (r *reader) hold(p *process) {
+	r.proc, r.off = p, context.AfterFunc(r.ctx, p.kill)
+}
+
+// drop ends a process that is out of step, or that has died, and returns what it ended with.
+func (r *reader) drop(kill bool) error {
+	p := r.proc
+	r.proc = nil
+	r.off()
+	return p.end(kill)
+}
+
+// errMissing says that a revision names nothing.
+var errMissing = errors.New("names no object")
+
+// ask puts one question, whose first line is the answer. What fails with a process that was there before is asked once
+// more of a new one: the repository may have been packed anew, or borrow from another since, and a process may have been killed.
+func (r *reader) ask(verb, rev string) (header, error) {
+	for {
+		fresh := r.proc == nil
+		if fresh {
+			p, err := r.dir.read(r.pool != nil)
+			if err != nil {
+				return header{}, r.dir.finish(r.ctx, "cat-file", err, &tail{})
+			}
+			r.hold(p)
+		}
+		h, err := r.proc.ask(verb, rev)
+		if err == nil || errors.Is(err, errMissing) && fresh {
+			return h, err
+		}
+		stderr := r.proc.stderr
+		ended := r.drop(!errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE))
+		if r.ctx.Err() != nil {
+			return h, fmt.Errorf("read %q: %w", rev, context.Cause(r.ctx))
+		}
+		if !fresh {
+			continue
+		}
+		if failed := r.dir.finish(r.ctx, "cat-file", ended, stderr); failed != nil {
+			err = failed
+		}
+		return h, fmt.Errorf("read %q: %w", rev, err)
+	}
+}
+
+// next asks for one object and hands its bytes to each, which need not read all of them.
+func (r *reader) next(oid OID, each func(kind string, size int64, body io.Reader) error) error {
+	return r.contents(string(oid), func(h header, body io.Reader) error { return each(h.kind, h.size, body) })
+}
+
+// drainMax is how much of an answer that nobody reads is read to its end; with more it is cheaper to begin anew.
+const drainMax = 1 << 20
+
+// contents is next for any revision.
+func (r *reader) contents(rev string, each func(h header, body io.Reader) error) error {
+	h, body, err := r.open(rev)
+	if err != nil {
+		return err
+	}
+	return r.shut(body, each(h, body))
+}
+
+// open asks for one object; its bytes are read until shut.
+func (r *reader) open(rev string) (header, *answer, error) {
+	h, err := r.ask("contents", rev)
+	if errors.Is(err, errMissing) {
+		err = problem.Errorf(problem.NotFound, r.dir.Command("fsck"), "object %s is missing", rev)
+	}
+	if err != nil {
+		return h, nil, err
+	}
+	return h, &answer{rev: rev, from: r.proc.out, left: h.size}, nil
+}
+
+// shut brings the process back into step, or drops it, and returns what failed: the caller of open with what it read, or the reading.
+func (r *reader) shut(body *answer, err error) error {
+	if err == nil || body.left < drainMax {
+		_, _ = io.Copy(io.Discard, body)
+	}
+	if body.left == 0 && body.failed == nil {
+		_, body.failed = r.proc.out.Discard(1)
+	}
+	if body.left == 0 && body.failed == nil {
+		r.proc.asked = false
+		return err
+	}
+	_ = r.drop(true)
+	if r.ctx.Err() != nil {
+		return fmt.Errorf("read object %s: %w", body.rev, context.Cause(r.ctx))
+	}
+	if err == nil {
+		err = fmt.Errorf("read object %s: %w", body.rev, body.failed)
+	}
+	return err
+}
+
+// resolve returns the object that a revision names, "" if it names none.
+func (r *reader) resolve(rev string) (OID, error) {
+	if strings.ContainsAny(rev, " \t\r\n\x00") {
+		return "", nil // no ref can be named so
+	}
+	h, err := r.ask("info", rev)
+	if errors.Is(err, errMissing) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	r.proc.asked = false
+	return h.oid, nil
+}
+
+// header is the first line of an answer.
+type header struct {
+	oid  OID
+	kind string
+	size int64
+}
+
+// answer is the bytes of one object. An end that comes early is an error.
+type answer struct {
+	rev    string
+	from   io.Reader
+	left   int64
+	failed error
+}
+
+func (a *answer) Read(b []byte) (int, error) {
+	if a.failed != nil {
+		return 0, a.failed
+	}
+	if a.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := a.from.Read(b[:min(int64(len(b)), a.left)])
+	a.left -= int64(n)
+	if err != nil && a.left > 0 {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		a.failed = err
+		return n, err
+	}
+	return n, nil
+}
+
+// process is one `cat-file --batch-command`.
+type process struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr *tail
+	asked  bool    // and not answered to the end
+	ground *ground // that it began on; nil = it is not to wait
+}
+
+// read starts one. It does not end with any context: its holder ends it.
+func (d Dir) read(waits bool) (*process, error) {
+	var at *ground
+	if waits {
+		at = standing(d) // before it begins, so that it has seen no less
+	}
+	cmd, stderr := d.command(context.Background(), Cmd{Args: []string{"cat-file", "--batch-command"}})
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &process{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), stderr: stderr, ground: at}, nil
+}
+
+// ask writes a question and reads the first line of its answer; errMissing leaves the process in step.
+func (p *process) ask(verb, rev string) (h header, err error) {
+	p.asked = true
+	if _, err := io.WriteString(p.in, verb+" "+rev+"\n"); err != nil {
+		return h, err
+	}
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return h, err
+	}
+	fields := strings.Fields(line)
+	if len(fields) != 3 || !OID(fields[0]).Valid() { // "REV missing" or "REV ambiguous"
+		p.asked = false
+		return h, errMissing
+	}
+	h.oid, h.kind = OID(fields[0]), fields[1]
+	if h.size, err = strconv.ParseInt(fields[2], 10, 64); err != nil {
+		return h, fmt.Errorf("size %q: %w", fields[2], err)
+	}
+	return h, nil
+}
+
+// kill ends the process where it stands: it only reads, and holds no lock.
+func (p *process) kill() { _ = p.cmd.Process.Kill() }
+
+// end waits for its end, and tells how that was. One that has not died by itself has to be killed: it may have much to say.
+func (p *process) end(kill bool) error {
+	p.in.Close()
+	if kill {
+		p.kill()
+	}
+	return p.cmd.Wait()
+}

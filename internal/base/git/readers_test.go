@@ -1,0 +1,315 @@
+package git_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+)
+
+// counted puts a git into the PATH that writes its process down when it is asked to read objects, and returns who they were so far.
+func counted(t *testing.T) func() []int {
+	t.Helper()
+	is, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	log := filepath.Join(dir, "pids")
+	script := "#!/bin/sh\ncase \" $* \" in *' cat-file '*) echo $$ >> '" + log + "' ;; esac\nexec '" + is + "' \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return func() (pids []int) {
+		text, _ := os.ReadFile(log) // none yet: none
+		for line := range strings.Lines(string(text)) {
+			pid, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+		return pids
+	}
+}
+
+// kept returns a context with readers, which end with the test.
+func kept(t *testing.T) context.Context {
+	t.Helper()
+	r := &git.Readers{}
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		_ = r.Run(ended)
+	})
+	return r.In(t.Context())
+}
+
+func content(t *testing.T, ctx context.Context, d git.Dir, oid git.OID) string {
+	t.Helper()
+	r, err := d.Blob(ctx, oid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestManyQuestionsAreAnsweredByOneProcess(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	write(t, filepath.Join(top, "d/b"), "B")
+	head := commit(t, top)
+	d, pids := open(t, top), counted(t)
+	ctx := kept(t)
+
+	for range 3 {
+		found, err := d.Lookup(ctx, head, []string{"a", "d/b"})
+		if err != nil || content(t, ctx, d, found[1].OID) != "B" {
+			t.Fatalf("%v, %v", found, err)
+		}
+		if tree, err := d.Tree(ctx, head); err != nil || string(tree) != run(t, top, "rev-parse", "HEAD^{tree}") {
+			t.Fatalf("%q, %v", tree, err)
+		}
+		if err := d.Blobs(ctx, []git.OID{found[0].OID}, func(git.OID, int64, io.Reader) error { return errors.New("no") }); err == nil {
+			t.Fatal("what the caller refuses is no error")
+		}
+		if none, err := d.Lookup(ctx, head, []string{"none"}); err != nil || !none[0].Absent() {
+			t.Fatalf("%v, %v", none, err)
+		}
+	}
+	if got := pids(); len(got) != 1 {
+		t.Errorf("%d processes", len(got))
+	}
+	if _, err := d.Tree(t.Context(), head); err != nil || len(pids()) != 2 {
+		t.Errorf("without readers a question has a process of its own: %d, %v", len(pids()), err)
+	}
+}
+
+func TestAQuestionWithinAnAnswerIsAnsweredByAnother(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	head := commit(t, top)
+	d := open(t, top)
+	ctx := kept(t)
+	found, err := d.Lookup(ctx, head, []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Blobs(ctx, []git.OID{found[0].OID, found[0].OID}, func(oid git.OID, _ int64, r io.Reader) error {
+		inner := content(t, ctx, d, oid)
+		if outer, err := io.ReadAll(r); err != nil || inner != "A" || string(outer) != "A" {
+			t.Errorf("%q within %q, %v", inner, outer, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAProcessThatDiedIsReplaced(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	head := commit(t, top)
+	d, pids := open(t, top), counted(t)
+	ctx := kept(t)
+	for range 2 {
+		if _, err := d.Tree(ctx, head); err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range pids() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if got := pids(); len(got) != 2 {
+		t.Errorf("%d processes", len(got))
+	}
+}
+
+// The answer to a question that nobody waits for any more must never be taken for the answer to the next.
+func TestAnEndedContextLeavesNoAnswerBehind(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "long"), strings.Repeat("x", 4<<20))
+	write(t, filepath.Join(top, "a"), "A")
+	head := commit(t, top)
+	d, pids := open(t, top), counted(t)
+	ctx := kept(t)
+	found, err := d.Lookup(ctx, head, []string{"long", "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	short, end := context.WithCancelCause(ctx)
+	gone := errors.New("gone")
+	err = d.Blobs(short, []git.OID{found[0].OID}, func(_ git.OID, _ int64, r io.Reader) error {
+		if _, err := io.CopyN(io.Discard, r, 10); err != nil {
+			t.Error(err)
+		}
+		end(gone)
+		_, err := io.Copy(io.Discard, r)
+		return err
+	})
+	if !errors.Is(err, gone) {
+		t.Errorf("the end of the context is told as %v", err)
+	}
+	if _, err := d.Tree(short, head); !errors.Is(err, gone) {
+		t.Errorf("a question in an ended context: %v", err)
+	}
+	if got := content(t, ctx, d, found[1].OID); got != "A" {
+		t.Errorf("the next answer is %.10q", got)
+	}
+	r, err := d.Blob(ctx, found[0].OID) // long, and hardly read
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := content(t, ctx, d, found[1].OID); got != "A" {
+		t.Errorf("after an answer that was not read: %.10q", got)
+	}
+	for _, pid := range pids()[:1] {
+		if syscall.Kill(pid, 0) == nil {
+			t.Errorf("process %d, which nobody reads, is still there", pid)
+		}
+	}
+}
+
+func TestARepositoryThatChangedIsSeenAsItIs(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	first := commit(t, top)
+	run(t, top, "repack", "-adq")
+	d := open(t, top)
+	ctx := kept(t)
+	if _, err := d.Tree(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+
+	write(t, filepath.Join(top, "b"), "B")
+	second := commit(t, top)
+	for rev, want := range map[string]git.OID{"refs/heads/main": second, string(second) + "^{commit}": second} {
+		if got, err := d.Resolve(ctx, rev); err != nil || got != want {
+			t.Errorf("a new commit: %q is %q, %v", rev, got, err)
+		}
+	}
+
+	run(t, top, "repack", "-adq")
+	if got, err := d.Lookup(ctx, second, []string{"b"}); err != nil || got[0].Absent() {
+		t.Errorf("packed anew: %v, %v", got, err)
+	}
+
+	other := person(t)
+	write(t, filepath.Join(other, "c"), "C")
+	third := commit(t, other)
+	if got, err := d.Resolve(ctx, string(third)+"^{tree}"); err != nil || got != "" {
+		t.Errorf("another's commit: %q, %v", got, err)
+	}
+	write(t, filepath.Join(top, ".git/objects/info/alternates"), filepath.Join(other, ".git/objects")+"\n")
+	if got, err := d.Resolve(ctx, string(third)+"^{tree}"); err != nil || got == "" {
+		t.Errorf("borrowed: %q, %v", got, err)
+	}
+}
+
+// What a process holds open is not what the repository holds.
+func TestWhatIsGoneFromARepositoryIsMissing(t *testing.T) {
+	for _, then := range []func(t *testing.T, top string){
+		func(t *testing.T, top string) { // what is not reached any more is dropped
+			run(t, top, "update-ref", "-d", "refs/heads/main")
+			run(t, top, "reflog", "expire", "--all", "--expire=now")
+			if err := os.Remove(filepath.Join(top, ".git/index")); err != nil {
+				t.Fatal(err)
+			}
+			run(t, top, "repack", "-adq")
+			run(t, top, "prune", "--expire=now")
+		},
+		func(t *testing.T, top string) { // another repository takes its place
+			if err := os.RemoveAll(top); err != nil {
+				t.Fatal(err)
+			}
+			run(t, filepath.Dir(top), "init", "-q", top)
+		},
+	} {
+		top := person(t)
+		write(t, filepath.Join(top, "a"), "A")
+		head := commit(t, top)
+		run(t, top, "repack", "-adq")
+		d := open(t, top)
+		ctx := kept(t)
+		if _, err := d.Tree(ctx, head); err != nil {
+			t.Fatal(err)
+		}
+		then(t, top)
+		if _, err := d.Tree(ctx, head); problem.KindOf(err) != problem.NotFound {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestWhatIsBorrowedNoMoreIsMissing(t *testing.T) {
+	for _, gone := range []string{"own/.git/objects/info/alternates", "lender/.git/objects/pack"} {
+		folder := t.TempDir()
+		own, lender := filepath.Join(folder, "own"), filepath.Join(folder, "lender")
+		run(t, folder, "init", "-q", own)
+		if err := os.Rename(person(t), lender); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(lender, "a"), "A")
+		head := commit(t, lender)
+		run(t, lender, "repack", "-adq")
+		write(t, filepath.Join(own, ".git/objects/info/alternates"), "../../../lender/.git/objects\n")
+		d := open(t, own)
+		ctx := kept(t)
+		if _, err := d.Tree(ctx, head); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(folder, gone), filepath.Join(folder, "gone")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Tree(ctx, head); problem.KindOf(err) != problem.NotFound {
+			t.Errorf("without %s: %v", gone, err)
+		}
+	}
+}
+
+func TestReadersEndWithTheirOwner(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	head := commit(t, top)
+	d, pids := open(t, top), counted(t)
+	r := &git.Readers{}
+	if _, err := d.Tree(r.In(t.Context()), head); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if err := r.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Tree(r.In(t.Context()), head); err != nil {
+		t.Error(err)
+	}
+	got := pids()
+	if len(got) != 2 {
+		t.Fatalf("%d processes", len(got))
+	}
+	for _, pid := range got {
+		if syscall.Kill(pid, 0) == nil {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+}
