@@ -78,7 +78,7 @@ const systemAttributes = "/etc/gitattributes"
 // Read reads the settings of a project, with the configuration of its owner, whose home folder is home; "" = as the system
 // says. Errors: problem.Refused for what cannot be told, naming it.
 func Read(ctx context.Context, p git.Project, home string) (Settings, error) {
-	set, home, err := p.Settings(ctx, home, `^(core\.(autocrlf|eol|ignorecase|attributesfile)|attr\.tree)$`)
+	set, home, err := p.Settings(ctx, home, "core.autocrlf", "core.eol", "core.ignorecase", "core.attributesfile", "attr.tree")
 	if err != nil {
 		return Settings{}, fmt.Errorf("read how %q converts files: %w", p.Top, err)
 	}

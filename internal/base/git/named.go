@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"sallyport/internal/base/disk"
 )
 
 // Named is a path below the work tree that a person's git runs something from, or reads as configuration.
@@ -30,10 +28,8 @@ var runKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(ru
 // Named returns the paths of the work tree that the owner's configuration, whose home folder is home, or a hook that is a link
 // has git run, and the files of that configuration and of attributes that lie there themselves. It reads only.
 func (p Project) Named(ctx context.Context, home string) ([]Named, error) {
-	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
-	defer done()
 	home = p.home(home)
-	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Args: []string{"config", "--null", "--show-origin", "--list"}, Home: home})
+	all, err := p.configuration(ctx, home)
 	if err != nil {
 		return nil, fmt.Errorf("read what git runs in %q: %w", p.Top, err)
 	}
@@ -45,18 +41,16 @@ func (p Project) Named(ctx context.Context, home string) ([]Named, error) {
 		}
 	}
 
-	words := strings.Split(string(out), "\x00")
-	for i := 0; i+1 < len(words); i += 2 {
-		file := p.origin(words[i])
+	for _, s := range all {
+		file := p.origin(s.origin)
 		for _, path := range below(tops, file) {
 			found = append(found, Named{path, "git's configuration"})
 		}
-		key, value, _ := strings.Cut(words[i+1], "\n")
-		if !runKey().MatchString(strings.ToLower(key)) {
+		if !runKey().MatchString(strings.ToLower(s.key)) {
 			continue
 		}
-		for _, path := range p.paths(tops, strings.ToLower(key), value, home, file) {
-			found = append(found, Named{path, "git's " + key})
+		for _, path := range p.paths(tops, strings.ToLower(s.key), s.value, home, file) {
+			found = append(found, Named{path, "git's " + s.key})
 		}
 	}
 	return unique(found), nil

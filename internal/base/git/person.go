@@ -2,15 +2,12 @@ package git
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"sallyport/internal/base/disk"
 )
 
 // Person is who commits in a repository, as its owner's own configuration says. A signature without a name means that
@@ -20,15 +17,10 @@ type Person struct {
 	Committer Signature
 }
 
-// personMax is how long git may take to read a person's configuration: what it includes can lie anywhere.
-const personMax = 10 * time.Second
-
 // Person reads who commits here, with the configuration of the repository's owner, whose home folder is home; "" = as the
 // system says. It reads only: of what is configured nothing is run.
 func (p Project) Person(ctx context.Context, home string) (Person, error) {
-	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
-	defer done()
-	set, _, err := p.Settings(ctx, home, `^(user|author|committer)\.(name|email)$`)
+	set, _, err := p.Settings(ctx, home, "user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email")
 	if err != nil {
 		return Person{}, fmt.Errorf("read who commits in %q: %w", p.Top, err)
 	}
@@ -48,25 +40,41 @@ func (p Project) Person(ctx context.Context, home string) (Person, error) {
 	return Person{Author: pick("author"), Committer: pick("committer")}, nil
 }
 
-// Settings returns what the configuration of the repository, of its owner and of the system says of the keys that match, by key in
-// small letters, and the owner's home folder. It reads only, for as long as Person does; what we say ourselves is left out.
-func (p Project) Settings(ctx context.Context, home, keys string) (map[string]string, string, error) {
-	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
-	defer done()
+// Settings returns what the configuration of the repository, of its owner and of the system says of some keys, and the owner's home
+// folder. A key that is not set is not in it. What we say ourselves is left out.
+func (p Project) Settings(ctx context.Context, home string, keys ...string) (map[string]string, string, error) {
 	home = p.home(home)
-	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Args: []string{"config", "--null", "--show-scope", "--get-regexp", keys}, Home: home})
-	var failed *Failure
-	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
+	all, err := p.configuration(ctx, home)
+	if err != nil {
 		return nil, home, err
 	}
+	return pick(all, keys), home, nil
+}
+
+// Own returns what the configuration of the repository alone says of some keys; of a switch, true or false.
+func (p Project) Own(ctx context.Context, keys ...string) (map[string]string, error) {
+	all, err := p.configuration(ctx, "")
+	if err != nil {
+		return nil, err
+	}
 	set := map[string]string{}
-	records := strings.Split(string(out), "\x00")
-	for i := 0; i+1 < len(records); i += 2 {
-		if key, value, _ := strings.Cut(records[i+1], "\n"); records[i] != "command" {
-			set[strings.ToLower(key)] = value
+	for _, s := range all {
+		if slices.Contains(keys, s.key) {
+			set[s.key] = truth(s.text())
 		}
 	}
-	return set, home, nil
+	return set, nil
+}
+
+// pick returns the last word on some keys, of what is not ours.
+func pick(all []setting, keys []string) map[string]string {
+	set := map[string]string{}
+	for _, s := range all {
+		if s.scope != "command" && slices.Contains(keys, s.key) {
+			set[s.key] = s.value
+		}
+	}
+	return set
 }
 
 // home is the owner's home folder: as said, or as the system says.
@@ -77,7 +85,7 @@ func (p Project) home(said string) string {
 	if u, err := user.LookupId(strconv.FormatUint(uint64(p.UID), 10)); err == nil && u.HomeDir != "" {
 		return u.HomeDir
 	}
-	return "/nonexistent"
+	return nowhere
 }
 
 // identity is a name or an address as git would write it into a commit: one line, and nothing that ends it.

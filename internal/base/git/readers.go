@@ -27,6 +27,7 @@ type Readers struct {
 	idle  map[place][]waiting
 	count int
 	ended bool
+	looks map[lookedAt]look // configurations that were read
 }
 
 // place is one repository as one user.

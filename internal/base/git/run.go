@@ -42,11 +42,14 @@ var hardening = []string{
 	"-c", "advice.graftFileDeprecated=false",
 }
 
+// nowhere is the home folder of who has none.
+const nowhere = "/nonexistent"
+
 // environment is all a git process sees: nothing of the person's, nothing of the system's configuration.
 func environment(extra []string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"),
-		"HOME=/nonexistent",
+		"HOME=" + nowhere,
 		"LC_ALL=C",
 		"TZ=UTC",
 		"GIT_CONFIG_NOSYSTEM=1",

@@ -34,24 +34,20 @@ var signers = map[string]string{"openpgp": "gpg", "ssh": "ssh-keygen", "x509": "
 // the system's configuration names it. One that the repository's own configuration names is never run: whoever packed a
 // repository would say what runs on this machine. The same goes for a file of configuration, and a program, in a work tree of it.
 func (p Project) Signing(ctx context.Context, home string) (*Signing, error) {
-	ctx, done := context.WithTimeoutCause(ctx, personMax, fmt.Errorf("reading the configuration took longer than %s", personMax))
-	defer done()
 	home = p.home(home)
-	out, err := p.Worktree(disk.Ops{}).Run(ctx, Cmd{Home: home, Args: []string{
-		"config", "--null", "--show-scope", "--show-origin", "--get-regexp", `^(commit\.gpgsign|user\.signingkey|gpg\..*)$`}})
-	var failed *Failure
-	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
+	all, err := p.configuration(ctx, home)
+	if err != nil {
 		return nil, fmt.Errorf("read how commits are signed in %q: %w", p.Top, err)
 	}
-	tops, words := p.tops(), strings.Split(string(out), "\x00")
+	tops := p.tops()
 	set, own := map[string]string{}, map[string]bool{}
-	for i := 0; i+2 < len(words); i += 3 {
-		key, value, said := strings.Cut(words[i+2], "\n")
-		if key = strings.ToLower(key); !said {
-			value = "true"
+	for _, s := range all {
+		key := strings.ToLower(s.key)
+		if key != "commit.gpgsign" && key != "user.signingkey" && !strings.HasPrefix(key, "gpg.") {
+			continue
 		}
-		theirs := words[i] == "global" || words[i] == "system"
-		set[key], own[key] = value, theirs && len(below(tops, p.origin(words[i+1]))) == 0
+		theirs := s.scope == "global" || s.scope == "system"
+		set[key], own[key] = s.text(), theirs && len(below(tops, p.origin(s.origin))) == 0
 	}
 	if !isTrue(set["commit.gpgsign"]) {
 		return nil, nil
@@ -108,13 +104,24 @@ func (p Project) signsOutside(tops []string, s *Signing) error {
 }
 
 // isTrue reads a truth value as git does.
-func isTrue(value string) bool {
-	switch strings.ToLower(strings.TrimSpace(value)) {
+func isTrue(value string) bool { return truth(value) == "true" }
+
+// truth writes a truth value as git does, true or false; what is none stays as it is.
+func truth(value string) string {
+	switch strings.ToLower(value) {
 	case "true", "yes", "on":
-		return true
+		return "true"
+	case "false", "no", "off", "":
+		return "false"
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-	return err == nil && n != 0
+	switch {
+	case err != nil:
+		return value
+	case n == 0:
+		return "false"
+	}
+	return "true"
 }
 
 // Sign makes a commit again, with a signature: as the repository's owner, by their program. It returns the new one, whose tree,

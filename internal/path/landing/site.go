@@ -102,18 +102,18 @@ func (s *site) unlocked(ctx context.Context, branch string, here bool, patience 
 // site is an open repository.
 type site struct {
 	git.Project
+	ctx     context.Context // of the landing, that no end of a request cuts off
 	work    *folder
 	gitDir  *folder
 	common  *folder
 	objects *git.Session    // of the common git directory
 	set     map[string]bool // of configure
 	ground  git.OID         // what a branch that is not there yet will stand on; "" = it has to be there
-	asked   chan answer     // by ask
 }
 
 // openSite opens a repository; the processes that read it end with close.
 func openSite(ctx context.Context, p git.Project) (*site, error) {
-	s := &site{Project: p}
+	s := &site{Project: p, ctx: context.WithoutCancel(ctx)}
 	for _, f := range []struct {
 		path string
 		to   **folder
@@ -124,8 +124,7 @@ func openSite(ctx context.Context, p git.Project) (*site, error) {
 			return nil, problem.Errorf(problem.Unavailable, "git -C "+inert.Path(p.Top)+" status", "the repository %q cannot be opened: %w", p.Top, err)
 		}
 	}
-	s.ask(ctx)
-	s.objects = p.Common(disk.Ops{}).Session(context.WithoutCancel(ctx))
+	s.objects = p.Common(disk.Ops{}).Session(s.ctx)
 	return s, nil
 }
 
@@ -133,7 +132,6 @@ func (s *site) close() {
 	if s.objects != nil {
 		s.objects.Close()
 	}
-	_ = s.configure() // it has nobody to tell any more
 	for _, f := range []*folder{s.work, s.gitDir, s.common} {
 		if f != nil {
 			f.Close()

@@ -1,7 +1,6 @@
 package landing
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,46 +9,22 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 )
 
-// answer is what git config said.
-type answer struct {
-	out []byte
-	err error
-}
-
-// ask has git look up the repository's switches that matter here, while other things are looked at.
-func (s *site) ask(ctx context.Context) {
-	s.asked = make(chan answer, 1)
-	d := s.Worktree(disk.Ops{})
-	go func() {
-		out, err := d.Run(ctx, git.Cmd{Args: []string{
-			"config", "--null", "--type=bool-or-str", "--get-regexp", `^core\.(bare|filemode|symlinks|sparsecheckout|splitindex|logallrefupdates)$`,
-		}})
-		s.asked <- answer{out, err}
-	}()
-}
-
-// configure takes the answer, once.
+// configure looks up the repository's switches that matter here, once.
 func (s *site) configure() error {
-	if s.set != nil || s.asked == nil {
+	if s.set != nil {
 		return nil
 	}
-	a := <-s.asked
-	s.asked <- a // for the next who asks, if it is an error
-	out, err := a.out, a.err
-	var failed *git.Failure
-	if err != nil && (!errors.As(err, &failed) || failed.Code != 1) { // 1: none is set
+	said, err := s.Own(s.ctx, "core.bare", "core.filemode", "core.symlinks", "core.sparsecheckout", "core.splitindex", "core.logallrefupdates")
+	if err != nil {
 		return fmt.Errorf("read the configuration of %q: %w", s.Top, err)
 	}
 	s.set = map[string]bool{"core.filemode": true, "core.symlinks": true}
-	for record := range strings.SplitSeq(string(out), "\x00") {
-		if key, value, ok := strings.Cut(record, "\n"); ok {
-			s.set[strings.ToLower(key)] = value == "true" || value == "always" // of reflogs alone
-		}
+	for key, value := range said {
+		s.set[key] = value == "true" || value == "always" // of reflogs alone
 	}
 	if _, is := s.set["core.logallrefupdates"]; !is {
 		s.set["core.logallrefupdates"] = !s.set["core.bare"]

@@ -1,0 +1,165 @@
+package git
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// configuredPlace is a repository with a home folder, and what runs git in it.
+func configuredPlace(t *testing.T) (p Project, home string, do func(args ...string)) {
+	t.Helper()
+	top, home := filepath.Join(t.TempDir(), "top"), t.TempDir()
+	do = func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-C", top}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if err := os.Mkdir(top, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	do("init", "-q", "-b", "main")
+	p, err := Open(t.Context(), top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, home, do
+}
+
+// remembered reads a configuration as one that has long stood as it is, and returns whether it is still taken for what there is.
+func remembered(t *testing.T, p Project, home string) func() bool {
+	t.Helper()
+	r, at := &Readers{}, lookedAt{git: p.GitDir, common: p.CommonDir, home: home}
+	all, err := p.configured(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, ok := p.configFiles(all, home); ok {
+		r.remember(at, look{all: all, files: stampsOf(files), at: time.Now().Add(2 * settled)})
+	}
+	return func() bool {
+		_, ok := r.configuration(at)
+		return ok
+	}
+}
+
+func TestAConfigurationIsReadAgainOnceAFileOfItIsAnother(t *testing.T) {
+	put := func(t *testing.T, path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		before, then func(t *testing.T, p Project, home string, do func(...string))
+	}{
+		"the repository's": {nil, func(_ *testing.T, _ Project, _ string, do func(...string)) { do("config", "user.name", "Ann") }},
+		"the work tree's": {nil, func(t *testing.T, p Project, _ string, _ func(...string)) {
+			put(t, filepath.Join(p.GitDir, "config.worktree"), "")
+		}},
+		"one of the owner that comes": {nil, func(t *testing.T, _ Project, home string, _ func(...string)) {
+			put(t, filepath.Join(home, ".config/git/config"), "")
+		}},
+		"one of the owner that goes": {
+			func(t *testing.T, _ Project, home string, _ func(...string)) {
+				put(t, filepath.Join(home, ".gitconfig"), "[a]\nb = c\n")
+			},
+			func(t *testing.T, _ Project, home string, _ func(...string)) {
+				if err := os.Remove(filepath.Join(home, ".gitconfig")); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+		"one that is named and comes": {
+			func(_ *testing.T, _ Project, _ string, do func(...string)) { do("config", "include.path", "more") },
+			func(t *testing.T, p Project, _ string, _ func(...string)) {
+				put(t, filepath.Join(p.CommonDir, "more"), "")
+			},
+		},
+		"one of a branch": {
+			func(t *testing.T, p Project, _ string, do func(...string)) {
+				do("config", "includeIf.onbranch:x.path", "/none")
+			},
+			func(_ *testing.T, _ Project, _ string, do func(...string)) {
+				do("symbolic-ref", "HEAD", "refs/heads/x")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, home, do := configuredPlace(t)
+			if c.before != nil {
+				c.before(t, p, home, do)
+			}
+			stands := remembered(t, p, home)
+			if !stands() {
+				t.Fatal("what has not changed is read again")
+			}
+			c.then(t, p, home, do)
+			if stands() {
+				t.Error("the old one is taken for what there is")
+			}
+		})
+	}
+}
+
+func TestAConfigurationThatMayChangeWithoutATraceIsNotKept(t *testing.T) {
+	p, home, do := configuredPlace(t)
+	r := &Readers{}
+	ctx := r.In(t.Context())
+	for _, name := range []string{"Ann", "Bob"} { // both within one tick of the file system's clock, for all we know
+		do("config", "user.name", name)
+		set, _, err := p.Settings(ctx, home, "user.name")
+		if err != nil || set["user.name"] != name {
+			t.Errorf("%v, %v; want %s", set, err, name)
+		}
+	}
+	if len(r.looks) != 0 {
+		t.Error("one that was written just now is kept")
+	}
+
+	old := look{at: time.Now().Add(-unnamed)}
+	if old.still(time.Now()) || !old.still(time.Now().Add(-time.Second)) {
+		t.Error("one that nobody named a file of is kept for ever, or not at all")
+	}
+	for i := range 3 * looksMax {
+		r.remember(lookedAt{uid: uint32(i)}, look{})
+	}
+	if len(r.looks) > looksMax {
+		t.Errorf("%d are kept", len(r.looks))
+	}
+}
+
+func TestWhatARepositoryAloneSays(t *testing.T) {
+	p, _, do := configuredPlace(t)
+	do("config", "core.fileMode", "OFF")
+	do("config", "core.logAllRefUpdates", "always")
+	do("config", "core.splitIndex", "2")
+	if err := os.WriteFile(filepath.Join(p.GitDir, "config"), append(read(t, filepath.Join(p.GitDir, "config")), "[core]\n\tsparsecheckout\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Own(t.Context(), "core.filemode", "core.logallrefupdates", "core.splitindex", "core.sparsecheckout", "core.symlinks")
+	want := map[string]string{"core.filemode": "false", "core.logallrefupdates": "always", "core.splitindex": "true", "core.sparsecheckout": "true"}
+	for key, value := range want {
+		if got[key] != value {
+			t.Errorf("%s is %q, want %q", key, got[key], value)
+		}
+	}
+	if err != nil || len(got) != len(want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
