@@ -4,26 +4,100 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+
+	"sallyport/internal/base/problem"
 )
+
+// depthMax is how many folders in each other are compared: more are nobody's work.
+const depthMax = 4096
 
 // Edits returns what differs between two trees, without rename detection, in path order.
 func (d Dir) Edits(ctx context.Context, from, to OID) ([]Edit, error) {
-	out, err := d.Run(ctx, Cmd{Args: []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", string(from), string(to)}})
-	if err != nil {
-		return nil, err
-	}
-	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	var edits []Edit
-	for i := 0; i+1 < len(fields); i += 2 {
-		s, err := parseRaw(fields[i])
+	s := d.Session(ctx)
+	defer s.Close()
+	var roots [2]Entry
+	for i, treeish := range []OID{from, to} {
+		root, err := s.tree(treeish)
 		if err != nil {
 			return nil, err
 		}
-		edits = append(edits, Edit{Path: fields[i+1], Old: s.Old, New: s.New})
+		roots[i] = Entry{Mode: Folder, OID: root}
 	}
-	return edits, nil
+	var edits []Edit
+	err := s.compare("", 0, roots[0], roots[1], func(e Edit) { edits = append(edits, e) })
+	slices.SortFunc(edits, func(a, b Edit) int { return strings.Compare(a.Path, b.Path) })
+	return edits, err
+}
+
+// compare tells what differs at a place and below it. Folders that are the same are not read.
+func (s *Session) compare(at string, depth int, from, to Entry, tell func(Edit)) error {
+	if from == to {
+		return nil
+	}
+	if depth > depthMax {
+		return problem.Errorf(problem.Refused, "", "more than %d folders lie in each other at %.100q…", depthMax, at)
+	}
+	var sides [2]map[string]Entry
+	for i, e := range []*Entry{&from, &to} {
+		if e.Mode != Folder {
+			continue
+		}
+		in, err := s.read(e.OID)
+		if err != nil {
+			return err
+		}
+		sides[i], *e = in, Entry{}
+	}
+	if from != to {
+		tell(Edit{Path: at, Old: from, New: to})
+	}
+
+	below := func(name string) error {
+		place := name
+		if at != "" {
+			place = at + "/" + name
+		}
+		return s.compare(place, depth+1, sides[0][name], sides[1][name], tell)
+	}
+	for name := range sides[0] {
+		if err := below(name); err != nil {
+			return err
+		}
+	}
+	for name := range sides[1] {
+		if _, done := sides[0][name]; done {
+			continue
+		}
+		if err := below(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Whole reports whether d holds all that a commit brings beyond another: its tree, and what differs there. It asks the repository as it is.
+func (d Dir) Whole(ctx context.Context, commit, beyond OID) (bool, error) {
+	edits, err := d.Edits(ctx, beyond, commit)
+	if problem.KindOf(err) == problem.NotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r := d.reader(ctx)
+	defer r.close()
+	for _, e := range edits {
+		if e.New.Absent() || e.New.Mode == Submodule {
+			continue
+		}
+		if oid, err := r.resolve(string(e.New.OID)); err != nil || oid == "" {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // parseRaw reads `:mode mode oid oid status`.

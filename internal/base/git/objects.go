@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -139,10 +140,17 @@ func parseTree(body io.Reader, hashLen int, into map[string]Entry) error {
 		if len(mode) == 5 {
 			mode = "0" + mode
 		}
-		if mode == "100664" { // written by git versions of 2005; means an ordinary file
+		if strings.HasPrefix(string(mode), "100") && mode != Executable { // git takes other rights for one of the two
 			mode = File
+			if raw[3]&1 == 1 {
+				mode = Executable
+			}
 		}
-		into[string(raw[space+1:nul])] = Entry{Mode: mode, OID: OID(fmt.Sprintf("%x", raw[nul+1:nul+1+hashLen]))}
+		name := string(raw[space+1 : nul])
+		if _, twice := into[name]; twice {
+			return fmt.Errorf("tree object names %q twice", name)
+		}
+		into[name] = Entry{Mode: mode, OID: OID(hex.EncodeToString(raw[nul+1 : nul+1+hashLen]))}
 		raw = raw[nul+1+hashLen:]
 	}
 	return nil

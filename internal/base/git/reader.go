@@ -69,6 +69,12 @@ var errMissing = errors.New("names no object")
 // ask puts one question, whose first line is the answer. What fails with a process that was there before is asked once
 // more of a new one: the repository may have been packed anew, or borrow from another since, and a process may have been killed.
 func (r *reader) ask(verb, rev string) (header, error) {
+	if oid, _, peeled := strings.Cut(rev, "^"); peeled && OID(oid).Valid() { // a process remembers the tree of a commit that is gone
+		if h, err := r.ask("info", oid); err != nil {
+			return h, err
+		}
+		r.proc.asked = false
+	}
 	for {
 		fresh := r.proc == nil
 		if fresh {
@@ -79,7 +85,7 @@ func (r *reader) ask(verb, rev string) (header, error) {
 			r.hold(p)
 		}
 		h, err := r.proc.ask(verb, rev)
-		if err == nil || errors.Is(err, errMissing) && fresh {
+		if err == nil || errors.Is(err, errMissing) && (fresh || refAlone(rev)) {
 			return h, err
 		}
 		stderr := r.proc.stderr
@@ -96,6 +102,9 @@ func (r *reader) ask(verb, rev string) (header, error) {
 		return h, fmt.Errorf("read %q: %w", rev, err)
 	}
 }
+
+// refAlone reports whether a revision is the full name of a ref and nothing else: refs are read anew for each question.
+func refAlone(rev string) bool { return strings.HasPrefix(rev, "refs/") && !strings.Contains(rev, "^") }
 
 // next asks for one object and hands its bytes to each, which need not read all of them.
 func (r *reader) next(oid OID, each func(kind string, size int64, body io.Reader) error) error {

@@ -70,6 +70,15 @@ func (s *Session) entries(tree OID) (map[string]Entry, error) {
 	if in, ok := s.trees[tree]; ok {
 		return in, nil
 	}
+	in, err := s.read(tree)
+	if err == nil {
+		s.trees[tree] = in
+	}
+	return in, err
+}
+
+// read reads one tree object.
+func (s *Session) read(tree OID) (map[string]Entry, error) {
 	in := map[string]Entry{}
 	err := s.r.next(tree, func(kind string, _ int64, body io.Reader) error {
 		if kind != "tree" {
@@ -80,7 +89,6 @@ func (s *Session) entries(tree OID) (map[string]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.trees[tree] = in
 	return in, nil
 }
 

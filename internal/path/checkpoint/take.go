@@ -355,9 +355,9 @@ func (s *snapshot) unnamed(named []policy.Violation) []policy.Violation {
 // promote makes the checkpoint the last valid one (SV-031).
 func (s *snapshot) promote(ctx context.Context) error {
 	ref := ValidRef(s.change)
-	refs, err := s.Host.Refs(ctx, ref)
-	if err != nil || refs[ref] == s.commit.OID {
+	is, err := s.Host.Resolve(ctx, ref)
+	if err != nil || is == s.commit.OID {
 		return err
 	}
-	return s.Host.UpdateRef(ctx, "checkpoint:promote", ref, s.commit.OID, refs[ref])
+	return s.Host.UpdateRef(ctx, "checkpoint:promote", ref, s.commit.OID, is)
 }

@@ -247,8 +247,7 @@ func (r *run) carryOut(ctx context.Context) error {
 // there brings the commit to the project once more if a person's git has collected what no ref named yet.
 func (r *run) there(ctx context.Context) error {
 	l, common := r.l, r.Common(r.ops)
-	_, err := common.Run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--quiet", string(l.NewCommit), "^" + string(l.Head)}})
-	if err == nil {
+	if whole, err := common.Whole(ctx, l.NewCommit, l.Head); whole && err == nil {
 		return nil
 	}
 	host, err := r.Host(ctx, l.Project)

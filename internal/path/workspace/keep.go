@@ -96,9 +96,9 @@ func holds(ctx context.Context, dir git.Dir, commit git.OID) (bool, error) {
 
 // setRef moves a ref of ours to an object, from wherever it is.
 func setRef(ctx context.Context, dir git.Dir, op, ref string, to git.OID) error {
-	refs, err := dir.Refs(ctx, ref)
-	if err != nil || refs[ref] == to {
+	is, err := dir.Resolve(ctx, ref)
+	if err != nil || is == to {
 		return err
 	}
-	return dir.UpdateRef(ctx, op, ref, to, refs[ref])
+	return dir.UpdateRef(ctx, op, ref, to, is)
 }
