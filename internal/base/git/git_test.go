@@ -435,3 +435,19 @@ func TestHashBlobIsGitsHash(t *testing.T) {
 		}
 	}
 }
+
+func TestARepositoryIsFoundFromAnyFolderOfIt(t *testing.T) {
+	for _, name := range []string{"plain", "two\nlines"} {
+		top := filepath.Join(t.TempDir(), name)
+		if err := os.MkdirAll(filepath.Join(top, name, "x"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		run(t, top, "init", "-q")
+		for folder, want := range map[string]string{"": "", name: name, name + "/x": name + "/x"} {
+			p, at, err := git.Find(t.Context(), filepath.Join(top, folder))
+			if err != nil || at != want || p.Top != top || p.GitDir != filepath.Join(top, ".git") || p.CommonDir != p.GitDir || p.ObjectFormat != "sha1" {
+				t.Errorf("from %q: %+v, %q, %v", folder, p, at, err)
+			}
+		}
+	}
+}

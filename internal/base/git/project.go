@@ -17,39 +17,66 @@ import (
 // Open finds the repository that folder lies in. Errors name the folder: problem.Usage if it does not exist, lies
 // in no repository, or in a bare one; problem.Refused if the repository is broken.
 func Open(ctx context.Context, folder string) (Project, error) {
+	p, _, err := Find(ctx, folder)
+	return p, err
+}
+
+// Find is Open; it also returns where folder lies in the work tree, slash-separated; "" for the top.
+func Find(ctx context.Context, folder string) (Project, string, error) {
 	abs, err := filepath.Abs(folder)
 	if err != nil {
-		return Project{}, problem.Errorf(problem.Usage, "", "%q is no path: %w", folder, err)
+		return Project{}, "", problem.Errorf(problem.Usage, "", "%q is no path: %w", folder, err)
 	}
 	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
-		return Project{}, problem.Errorf(problem.Usage, "sallyport run --repo DIR …", "%q is not a folder", abs)
+		return Project{}, "", problem.Errorf(problem.Usage, "sallyport run --repo DIR …", "%q is not a folder", abs)
 	}
-	found := Dir{Path: abs}
+	said, err := find(ctx, abs)
+	if err != nil {
+		if problem.KindOf(err) == problem.Unavailable {
+			return Project{}, "", err
+		}
+		if said[0] == "" {
+			return Project{}, "", unfound(abs, err)
+		}
+	}
+	if said[0] == "true" {
+		return Project{}, "", problem.Errorf(problem.Usage, "git clone "+inert.Path(abs)+" DIR", "%q is a bare repository: it has no files to work on", abs)
+	}
+	if err != nil {
+		return Project{}, "", problem.Errorf(problem.Usage, "sallyport run --repo DIR …", "%q is not in the work tree of a git repository: %w", abs, err)
+	}
+	p, err := standsAt(abs, Project{Top: said[1], GitDir: said[2], CommonDir: said[3], ObjectFormat: said[4]})
+	return p, strings.TrimSuffix(said[5], "/"), err
+}
+
+// asked are the words that git answers with one line each.
+var asked = [...]string{"--is-bare-repository", "--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-object-format", "--show-prefix"}
+
+// find asks git what it finds from a folder; what it said before an error is there beside it.
+func find(ctx context.Context, abs string) (said [len(asked)]string, err error) {
 	ask := func(words ...string) (string, error) {
+		found := Dir{Path: abs}
 		cmd, stderr := found.command(ctx, Cmd{Args: append([]string{"rev-parse"}, words...), Dir: abs})
 		cmd.Args = append(cmd.Args[:1], cmd.Args[2:]...) // let git find the directory itself
 		out, err := cmd.Output()
 		return strings.TrimSuffix(string(out), "\n"), found.finish(ctx, "rev-parse", err, stderr)
 	}
-	bare, err := ask("--is-bare-repository")
-	if err != nil {
-		if problem.KindOf(err) == problem.Unavailable {
-			return Project{}, err
-		}
-		return Project{}, unfound(abs, err)
+	all, err := ask(asked[:]...)
+	lines := strings.Split(all, "\n")
+	if err != nil || len(lines) == len(asked) {
+		copy(said[:], lines)
+		return said, err
 	}
-	if bare == "true" {
-		return Project{}, problem.Errorf(problem.Usage, "git clone "+inert.Path(abs)+" DIR", "%q is a bare repository: it has no files to work on", abs)
-	}
-	p := Project{}
-	for _, q := range []struct {
-		word string
-		to   *string
-	}{{"--show-toplevel", &p.Top}, {"--absolute-git-dir", &p.GitDir}, {"--git-common-dir", &p.CommonDir}, {"--show-object-format", &p.ObjectFormat}} {
-		if *q.to, err = ask(q.word); err != nil {
-			return Project{}, problem.Errorf(problem.Usage, "sallyport run --repo DIR …", "%q is not in the work tree of a git repository: %w", abs, err)
+	for i, word := range asked { // a name of a folder has several lines
+		if said[i], err = ask(word); err != nil {
+			return said, err
 		}
 	}
+	return said, nil
+}
+
+// standsAt completes what git said of the repository around a folder.
+func standsAt(abs string, p Project) (Project, error) {
 	if _, err := os.Lstat(filepath.Join(p.Top, ".git")); err != nil {
 		return Project{}, problem.Errorf(problem.Usage, "git -C "+inert.Path(abs)+" config --unset core.worktree",
 			"the configuration of %q (core.worktree) puts its work tree at %q, not beside its .git", abs, p.Top)
@@ -58,6 +85,7 @@ func Open(ctx context.Context, folder string) (Project, error) {
 		p.CommonDir = filepath.Join(abs, p.CommonDir)
 	}
 	// Git says real paths of the other two; a link on the way is never followed later.
+	var err error
 	if p.CommonDir, err = filepath.EvalSymlinks(p.CommonDir); err != nil {
 		return Project{}, problem.Errorf(problem.Usage, "", "find the git directory of %q: %w", abs, err)
 	}
@@ -81,15 +109,6 @@ func unfound(abs string, because error) error {
 			return problem.Errorf(problem.Usage, "git init "+inert.Path(abs), "%q is not in a git repository", abs)
 		}
 	}
-}
-
-// Prefix returns where folder lies in its work tree, slash-separated; "" for the top.
-func Prefix(ctx context.Context, folder string) (string, error) {
-	found := Dir{Path: folder}
-	cmd, stderr := found.command(ctx, Cmd{Args: []string{"rev-parse", "--show-prefix"}, Dir: folder})
-	cmd.Args = append(cmd.Args[:1], cmd.Args[2:]...) // let git find the directory itself
-	out, err := cmd.Output()
-	return strings.TrimSuffix(strings.TrimSuffix(string(out), "\n"), "/"), found.finish(ctx, "rev-parse", err, stderr)
 }
 
 // Common is the git directory that all work trees of the project share, as its owner.

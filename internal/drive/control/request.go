@@ -119,14 +119,11 @@ const UIDsPerHome = 1 << 16
 
 // locate fills in what the repository says: where it is, which branch, what it stands at.
 func (c *Controller) locate(ctx context.Context, r *request.Request) error {
-	project, err := git.Open(ctx, r.Project.Top)
+	project, workdir, err := git.Find(ctx, r.Project.Top)
 	if err != nil {
 		return err
 	}
-	if r.Workdir, err = git.Prefix(ctx, r.Project.Top); err != nil {
-		return err
-	}
-	r.Project = project
+	r.Project, r.Workdir = project, workdir
 	for flag, name := range map[string]*string{"--branch": &r.Branch, "--onto": &r.Onto} {
 		if *name, err = git.Short(*name); err != nil {
 			return problem.Errorf(problem.Usage, "git -C "+inert.Path(project.Top)+" branch --list", "%s: %w", flag, err)
