@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
 )
@@ -28,13 +28,13 @@ type teller struct {
 	clean func(string) string
 }
 
-var _ control.Teller = teller{}
+var _ ledger.Teller = teller{}
 
 // Tell runs the command once: nil if it ended with 0 within 10 s. Errors: change.ErrNobody without a command.
-func (t teller) Tell(ctx context.Context, n control.Note) error {
+func (t teller) Tell(ctx context.Context, n ledger.Note) error {
 	file, err := config.LoadSallyport(t.home)
 	if err == nil && file.Notify.Command == "" {
-		return control.ErrNobody
+		return ledger.ErrNobody
 	}
 	if err == nil {
 		err = t.run(ctx, string(file.Notify.Command), n)
@@ -45,7 +45,7 @@ func (t teller) Tell(ctx context.Context, n control.Note) error {
 	return nil
 }
 
-func (t teller) run(ctx context.Context, words string, n control.Note) (err error) {
+func (t teller) run(ctx context.Context, words string, n ledger.Note) (err error) {
 	text := inert.Block(n.Text, notifyBytesMax)
 	in, err := target.Memory()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
@@ -236,8 +236,8 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 		}
 	}
 	tell := teller{home: home, clean: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }}
-	note := control.Note{Change: "chg-00000001", Kind: control.NoteTrial, Text: "back\nwith \x1b[31m", Next: "sallyport confirm chg-00000001"}
-	if err := tell.Tell(t.Context(), note); !errors.Is(err, control.ErrNobody) {
+	note := ledger.Note{Change: "chg-00000001", Kind: ledger.NoteTrial, Text: "back\nwith \x1b[31m", Next: "sallyport confirm chg-00000001"}
+	if err := tell.Tell(t.Context(), note); !errors.Is(err, ledger.ErrNobody) {
 		t.Errorf("nobody is named: %v", err)
 	}
 	says(`cat >` + told + `; echo "$SALLYPORT_CHANGE $SALLYPORT_KIND|$SALLYPORT_TEXT|$SALLYPORT_NEXT|$PWD" >>` + told)
@@ -250,7 +250,7 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 		t.Errorf("told %q, %v\nwant %q", raw, err, want)
 	}
 	says("echo hunter2; exit 5")
-	if err := tell.Tell(t.Context(), note); err == nil || errors.Is(err, control.ErrNobody) || !strings.HasSuffix(err.Error(), "exit status 5: [redacted]") {
+	if err := tell.Tell(t.Context(), note); err == nil || errors.Is(err, ledger.ErrNobody) || !strings.HasSuffix(err.Error(), "exit status 5: [redacted]") {
 		t.Errorf("a failure is %v", err)
 	}
 	says("sleep 60")

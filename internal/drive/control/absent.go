@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/budget"
@@ -34,7 +35,7 @@ func (p Parts) fill() Parts {
 		p.Listen = func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil }
 	}
 	p.Targets = cmp.Or[Targets](p.Targets, noTargets{})
-	p.Tell = cmp.Or[Teller](p.Tell, noTeller{})
+	p.Tell = cmp.Or[ledger.Teller](p.Tell, noTeller{})
 	p.Notebook = cmp.Or[Notebook](p.Notebook, noNotebook{})
 	p.Agency = cmp.Or[Agency](p.Agency, noAgency{})
 	p.Network = cmp.Or[Network](p.Network, noNetwork{})
@@ -64,7 +65,7 @@ func (noTargets) Ask(_ context.Context, _ trust.Target, p git.Project) error {
 
 type noTeller struct{}
 
-func (noTeller) Tell(context.Context, Note) error { return ErrNobody }
+func (noTeller) Tell(context.Context, ledger.Note) error { return ledger.ErrNobody }
 
 type noNotebook struct{}
 

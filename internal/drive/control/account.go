@@ -144,6 +144,6 @@ func (a *account) write() {
 		return
 	}
 	for _, l := range lines {
-		a.c.feed.Publish(change.Notice{Change: a.change, At: l.Last, Kind: change.NoticeEgress, Asked: &l})
+		a.c.Feed.Publish(change.Notice{Change: a.change, At: l.Last, Kind: change.NoticeEgress, Asked: &l})
 	}
 }

@@ -52,7 +52,7 @@ func (c *Controller) standsOn(ctx context.Context, r request.Request) (landing.S
 // no workspace of it holds anything, and the uncommitted files that it takes along are read anew.
 func (c *Controller) startsFrom(ctx context.Context, row change.Row) (git.OID, error) {
 	r, head := row.Request, cmp.Or(git.OID(row.Base), row.Request.Head)
-	begun, err := c.sessions(ctx, row.ID)
+	begun, err := c.Sessions(ctx, row.ID)
 	if err != nil || len(begun) > 0 {
 		return head, err
 	}

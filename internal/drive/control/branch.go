@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
@@ -62,7 +63,7 @@ func (c *Controller) Branch(ctx context.Context, change id.Change, name string, 
 	}
 	row.Reason = b.Name
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.append(ctx, tx, &row, Move{By: by, Digests: map[string]string{"commit": string(b.Commit), "tree": string(p.Tree)}}, "written as a branch", now())
+		return c.Append(ctx, tx, &row, ledger.Move{By: by, Digests: map[string]string{"commit": string(b.Commit), "tree": string(p.Tree)}}, "written as a branch", ledger.Now())
 	})
 	return b, err
 }

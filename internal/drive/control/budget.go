@@ -10,7 +10,9 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
 	"sallyport/internal/rule/budget"
@@ -130,7 +132,7 @@ func (c *Controller) affords(ctx context.Context, change id.Change, name string,
 // spent is what counts against the budgets of a change by now.
 func (c *Controller) spent(ctx context.Context, change id.Change) (s budget.State, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		s, err = sums(ctx, tx, change, now())
+		s, err = sums(ctx, tx, change, ledger.Now())
 		return err
 	})
 	return s, err
@@ -285,7 +287,7 @@ func (s *spending) used(u egress.Usage) {
 		use.Unpriced = 1
 	}
 	c, p := s.c, &s.c.purse
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.lasting()), countPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Lasting()), countPatience)
 	defer cancel()
 	p.mu.Lock()
 	p.owed = append(p.owed, use)
@@ -368,8 +370,8 @@ func (c *Controller) Spending(ctx context.Context, change id.Change) (Spending, 
 
 // waitForBudget blocks a change whose agent could ask its model nothing: it goes on when somebody raises the budget and resumes it.
 func (c *Controller) waitForBudget(ctx context.Context, row change.Row, because error) error {
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.move(ctx, tx, row, Move{Event: change.Block, By: audit.Host, Blocked: change.BudgetUsedUp, Because: overspent(row.ID, because)})
+	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Block, By: audit.Host, Blocked: change.BudgetUsedUp, Because: overspent(row.ID, because)})
 	})
 	if err != nil {
 		return fmt.Errorf("wait for a budget: %w", err)
@@ -417,7 +419,7 @@ func (s *supervisor) overspent(ctx context.Context, why error) {
 	}
 	err := s.stop(ctx)
 	if err == nil {
-		err = s.shift(ctx, Move{Event: change.Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: change.BudgetUsedUp, Because: overspent(s.row.ID, why)})
+		err = s.shift(ctx, ledger.Move{Event: change.Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: change.BudgetUsedUp, Because: overspent(s.row.ID, why)})
 		if err != nil {
 			s.still = false
 			err = errors.Join(err, s.process.Thaw())
@@ -435,7 +437,7 @@ func (s *supervisor) goOn(ctx context.Context) {
 	s.rounds.failure = ""
 	s.telling.Go(func() {
 		d := s.run.Talk.Tell(ctx, words)
-		s.c.told(context.WithoutCancel(ctx), s.row.ID, string(s.run.Session.ID), firstLine(words), audit.Host, d)
+		s.c.told(context.WithoutCancel(ctx), s.row.ID, string(s.run.Session.ID), request.FirstLine(words), audit.Host, d)
 		s.heard(d)
 	})
 }

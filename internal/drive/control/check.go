@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -44,7 +45,7 @@ func (c *Controller) check(ctx context.Context, row change.Row, o judge.Offer) (
 	}
 	defer with.release()
 	for _, command := range commands {
-		c.feed.Publish(change.Notice{Change: row.ID, At: now(), Kind: "check", Text: command})
+		c.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "check", Text: command})
 		r, err := c.checkOne(ctx, row, o, with, command)
 		if err != nil {
 			return nil, nil, fmt.Errorf("run the check %q: %w", command, err)
@@ -130,7 +131,7 @@ func (c *Controller) passed(ctx context.Context, tx store.Tx, row change.Row, p 
 			continue
 		}
 		row.Reason = r.Command
-		if err := c.append(ctx, tx, &row, Move{By: audit.Host, Digests: digests(p)}, "passed a check", p.At); err != nil {
+		if err := c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: digests(p)}, "passed a check", p.At); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
@@ -22,13 +23,13 @@ func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Act
 
 // rollBackTrial has what is on trial go back at once (SM-123).
 func (c *Controller) rollBackTrial(ctx context.Context, changeID id.Change, by audit.Actor, reason string) (change.Row, error) {
-	if reason = firstLine(reason); reason == "" {
+	if reason = request.FirstLine(reason); reason == "" {
 		reason = "asked for by " + by.Name
 	}
 	if err := c.verdict(ctx, changeID, trial.RolledBack, by, reason); err != nil {
 		return change.Row{}, err
 	}
-	return c.row(ctx, changeID)
+	return c.Row(ctx, changeID)
 }
 
 // verdict writes a person's decision on a trial, if it is the first one and comes in time.
@@ -82,7 +83,7 @@ func (c *Controller) verdict(ctx context.Context, changeID id.Change, to trial.H
 		return err
 	}
 	if moved {
-		c.moved(row)
+		c.Moved(row)
 		c.nudge(changeID)
 	}
 	if moved && d.To == trial.Confirmed {
@@ -94,13 +95,13 @@ func (c *Controller) verdict(ctx context.Context, changeID id.Change, to trial.H
 // endTrial clears up after a trial whose change is finalized, when its step has returned, or if none ran: an armed
 // keeper would take a daemon that has nothing left to do for one that hangs.
 func (c *Controller) endTrial(row change.Row, l id.Landing) {
-	leave, err := c.works.Take(c.lasting(), row.ID)
+	leave, err := c.works.Take(c.Lasting(), row.ID)
 	if err != nil {
 		return // the daemon ends, and the next one finds nothing on trial
 	}
 	defer leave()
 	c.guard.Disarm(l)
-	c.tidy(c.lasting(), row)
+	c.tidy(c.Lasting(), row)
 }
 
 // overtaken says what won.
@@ -131,9 +132,9 @@ func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *change.R
 		}
 		said := *row
 		said.Reason = d.Reason
-		return c.append(ctx, tx, &said, Move{By: d.By, Subject: string(t.Landing)}, "rollback decided", d.At)
+		return c.Append(ctx, tx, &said, ledger.Move{By: d.By, Subject: string(t.Landing)}, "rollback decided", d.At)
 	}
-	l, err := landingNamed(ctx, tx, t.Landing)
+	l, err := ledger.LandingNamed(ctx, tx, t.Landing)
 	if err != nil {
 		return err
 	}
@@ -141,20 +142,20 @@ func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *change.R
 	if reason == "" {
 		reason = "confirmed by " + d.By.Name
 	}
-	return c.kept(ctx, tx, row, l, Move{Event: change.Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
+	return c.kept(ctx, tx, row, l, ledger.Move{Event: change.Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
 }
 
 // kept moves a change whose landing stays to its end, and tells what it undoes, if it is a revert.
-func (c *Controller) kept(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, m Move) error {
+func (c *Controller) kept(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, m ledger.Move) error {
 	m.Digests = map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)}
 	m.Next = "sallyport rollback " + string(row.ID)
-	if err := c.move(ctx, tx, row, m); err != nil {
+	if err := c.Move(ctx, tx, row, m); err != nil {
 		return err
 	}
 	if row.Request.Kind != request.Revert {
 		return nil
 	}
-	return c.markReverted(ctx, tx, row, l)
+	return c.MarkReverted(ctx, tx, row, l)
 }
 
 // nudge has the step of a trial look at its row again; without a step nothing is lost.

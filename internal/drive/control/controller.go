@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
@@ -40,7 +41,7 @@ type Parts struct {
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
 	Keeper     guard.Keeper
 	Targets    Targets                        // absent: nothing restarts and nothing is asked, in any repository
-	Tell       Teller                         // absent: nobody but who watches is told
+	Tell       ledger.Teller                  // absent: nobody but who watches is told
 	Clock      func() (deadman.Moment, error) // absent: deadman.Now
 	Notebook   Notebook                       // absent: keeps none
 	Agency     Agency                         // absent: no home has chosen anything for any agent
@@ -70,20 +71,16 @@ type Settings struct {
 // Controller moves changes. Run must be running for anything to happen by itself.
 type Controller struct {
 	Parts
+	*ledger.Ledger
 	guard   guard.Guard
 	judge   judge.Judge
 	commits commit.Writer
-	holder  string // of this daemon's life
-	feed    *change.Feed
-	wake    chan struct{}
 
 	mu       sync.Mutex
 	cancels  map[id.Change]context.CancelCauseFunc
 	live     map[id.Change]*supervisor
 	nudges   map[id.Change]chan struct{} // of the trials that a step is busy with: look at the row again
 	works    lock.Keyed[id.Change]       // one step, or the clearing up after the last one, at a time
-	life     context.Context             // of Run
-	asides   sync.WaitGroup              // what runs beside the steps
 	busy     int                         // steps under way
 	places   chan struct{}               // one per agent that may work at once
 	verdicts map[id.Change]verdict       // of the last trees of sessions that have ended
@@ -97,25 +94,29 @@ type Controller struct {
 // New returns a controller; it does nothing before Run.
 func New(p Parts) *Controller {
 	p = p.fill()
-	return &Controller{
+	c := &Controller{
 		Parts:    p,
 		guard:    guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
 		judge:    judge.Judge{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
 		commits:  commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
-		holder:   string(id.NewSession("daemon")),
-		feed:     change.NewFeed(p.Secrets.Redact),
-		wake:     make(chan struct{}, 1),
 		cancels:  map[id.Change]context.CancelCauseFunc{},
 		live:     map[id.Change]*supervisor{},
 		nudges:   map[id.Change]chan struct{}{},
 		verdicts: map[id.Change]verdict{},
 		results:  map[id.Change]verdict{},
-		life:     context.Background(),
 		places:   make(chan struct{}, p.Settings.WorkersMax),
 		purse:    newPurse(),
 		warming:  make(chan struct{}, 1),
 		warmed:   map[string]time.Time{},
 	}
+	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Tell, Ended: c.forget})
+	return c
+}
+
+// forget lets go what is held in memory for a change that has come to its end.
+func (c *Controller) forget(row change.Row) {
+	c.Keys.Forget(string(row.ID))
+	c.purse.forget(row.ID)
 }
 
 // WorkersDefault is how many agents work at once unless the home says otherwise (SV-095).
@@ -146,6 +147,3 @@ func (c *Controller) owner(row change.Row) sandbox.Owner {
 	}
 	return sandbox.Owner{UID: row.UID, GID: row.UID}
 }
-
-// now is the time as stored: UTC, whole milliseconds.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

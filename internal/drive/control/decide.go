@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
@@ -56,10 +57,10 @@ func (c *Controller) approve(ctx context.Context, tx store.Tx, row *change.Row, 
 	if p.Card.MarksWord && !w.Marked {
 		return unsaid(row.ID, p)
 	}
-	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: w.Via, At: now(), Message: w.Message, Unsigned: w.Unsigned}); err != nil {
+	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: c.Owner, By: by, Via: w.Via, At: ledger.Now(), Message: w.Message, Unsigned: w.Unsigned}); err != nil {
 		return err
 	}
-	return c.move(ctx, tx, row, Move{Event: change.Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: digests(p)})
+	return c.Move(ctx, tx, row, ledger.Move{Event: change.Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: digests(p)})
 }
 
 // said is what the audit keeps of the words.
@@ -95,10 +96,10 @@ func unsaid(change id.Change, p proposal.Proposal) error {
 func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error {
 	var ended change.Row
 	err := c.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
-		if err := approval.Refuse(ctx, tx, ref, c.Owner, by, reason, now()); err != nil {
+		if err := approval.Refuse(ctx, tx, ref, c.Owner, by, reason, ledger.Now()); err != nil {
 			return err
 		}
-		err := c.move(ctx, tx, row, Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})
+		err := c.Move(ctx, tx, row, ledger.Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})
 		ended = *row
 		return err
 	})
@@ -106,7 +107,7 @@ func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor
 	case errors.Is(err, approval.ErrSaid):
 		return nil
 	case err == nil:
-		c.tidyApart(c.lasting(), ended)
+		c.tidyApart(c.Lasting(), ended)
 	}
 	return err
 }
@@ -125,7 +126,7 @@ func (c *Controller) decide(ctx context.Context, ref id.Approval, do func(tx sto
 		return do(tx, &row)
 	})
 	if err == nil {
-		c.moved(row)
+		c.Moved(row)
 	}
 	return err
 }
@@ -136,9 +137,9 @@ func (c *Controller) Cancel(ctx context.Context, changeID id.Change, by audit.Ac
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
-	moves := c.feed.Subscribe(changeID) // before it can move, so that the move is not missed
-	defer c.feed.Unsubscribe(moves)
-	said := &withdrawn{by: by, reason: reason}
+	moves := c.Feed.Subscribe(changeID) // before it can move, so that the move is not missed
+	defer c.Feed.Unsubscribe(moves)
+	said := &ledger.Withdrawn{By: by, Reason: reason}
 	for {
 		stopping, err := c.cancel(ctx, changeID, said)
 		if err != nil || !stopping {
@@ -147,14 +148,14 @@ func (c *Controller) Cancel(ctx context.Context, changeID id.Change, by audit.Ac
 		if err := c.untilMoved(ctx, moves); err != nil {
 			return err
 		}
-		if row, err := c.row(ctx, changeID); err != nil || change.State(row.State).Final() {
+		if row, err := c.Row(ctx, changeID); err != nil || change.State(row.State).Final() {
 			return err
 		} // its step was done before it heard of it: from where it stands now, again
 	}
 }
 
 // cancel withdraws a change that no step holds, or stops the step that does.
-func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *withdrawn) (stopping bool, err error) {
+func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *ledger.Withdrawn) (stopping bool, err error) {
 	var row change.Row
 	held, event := false, change.Cancel
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
@@ -162,27 +163,27 @@ func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *withd
 		if row, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
-		if event, err = c.withdrawal(ctx, tx, row); err != nil {
+		if event, err = c.Withdrawal(ctx, tx, row); err != nil {
 			return err
 		}
 		if held = row.Holder != ""; !held {
-			return c.withdraw(ctx, tx, &row, event, *said)
+			return c.Withdraw(ctx, tx, &row, event, *said)
 		}
 		if event == change.Cancel { // a way back is given up by who is there to see it
 			if err := tx.RequestCancel(ctx, changeID); err != nil {
 				return err
 			}
 		}
-		row.Reason = said.reason
-		return c.append(ctx, tx, &row, Move{By: said.by}, "asked to cancel", now())
+		row.Reason = said.Reason
+		return c.Append(ctx, tx, &row, ledger.Move{By: said.By}, "asked to cancel", ledger.Now())
 	})
 	if err != nil {
 		return false, err
 	}
 	if !held {
-		c.moved(row)
+		c.Moved(row)
 		c.standDown(ctx, row)
-		c.tidyApart(c.lasting(), row)
+		c.tidyApart(c.Lasting(), row)
 		return false, nil
 	}
 	c.mu.Lock()
@@ -200,7 +201,7 @@ func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *withd
 
 // untilMoved waits until a change has moved.
 func (c *Controller) untilMoved(ctx context.Context, moves *change.Subscription) error {
-	for queue := c.feed.Next(ctx, moves); queue != nil; queue = c.feed.Next(ctx, moves) {
+	for queue := c.Feed.Next(ctx, moves); queue != nil; queue = c.Feed.Next(ctx, moves) {
 		for _, n := range queue {
 			if n.Kind == "state" {
 				return nil

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -22,7 +23,7 @@ func (c *Controller) Ended(ctx context.Context, changeID id.Change, do func(chan
 		return false, err
 	}
 	defer leave()
-	row, err := c.row(ctx, changeID)
+	row, err := c.Row(ctx, changeID)
 	if err != nil || !change.State(row.State).Final() {
 		return false, err
 	}
@@ -78,7 +79,9 @@ func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audi
 			return nil
 		}
 		row.Reason = fmt.Sprintf("%d refs of the change were removed: it ended as %s at %s", removed, row.State, row.Moved.Format(time.RFC3339))
-		if err := c.DB.InTx(ctx, func(tx store.Tx) error { return c.append(ctx, tx, &row, Move{By: by}, "forgotten", now()) }); err != nil {
+		if err := c.DB.InTx(ctx, func(tx store.Tx) error {
+			return c.Append(ctx, tx, &row, ledger.Move{By: by}, "forgotten", ledger.Now())
+		}); err != nil {
 			return err
 		}
 		for i, dir := range dirs {
@@ -93,7 +96,7 @@ func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audi
 
 // giveBack sets the refs of a change again that was taken up while they were removed, and says so; of one that has ended it sets none.
 func (c *Controller) giveBack(ctx context.Context, changeID id.Change, dirs []git.Dir, refs []map[string]git.OID) error {
-	is, err := c.row(ctx, changeID)
+	is, err := c.Row(ctx, changeID)
 	if err == nil && change.State(is.State).Final() {
 		return nil
 	}

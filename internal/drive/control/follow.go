@@ -12,21 +12,21 @@ import (
 // Watch sends the present state, then notices until ctx ends or nothing more happens by itself. The first to watch a
 // change that was accepted a moment ago gets all that happened to it.
 func (c *Controller) Watch(ctx context.Context, changeID id.Change) (<-chan change.Notice, error) {
-	sub, whole := c.feed.Watch(changeID) // before reading, so that nothing falls between
+	sub, whole := c.Feed.Watch(changeID) // before reading, so that nothing falls between
 	queue, err := c.first(ctx, changeID)
 	if err != nil {
-		c.feed.Unsubscribe(sub)
+		c.Feed.Unsubscribe(sub)
 		return nil, err
 	}
 	if whole {
-		queue = c.feed.Next(ctx, sub)
+		queue = c.Feed.Next(ctx, sub)
 	}
 	out := make(chan change.Notice)
 	go func() { // owned by ctx: it ends with it, or with the change
 		defer close(out)
-		defer c.feed.Unsubscribe(sub)
+		defer c.Feed.Unsubscribe(sub)
 		asked := false
-		for ; queue != nil; queue = c.feed.Next(ctx, sub) {
+		for ; queue != nil; queue = c.Feed.Next(ctx, sub) {
 			for _, n := range queue {
 				asks := n.Kind == "trial" && n.State == change.InTrial
 				if asks && asked {

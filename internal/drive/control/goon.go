@@ -117,7 +117,7 @@ func interruption(last session.Session) string {
 // takeHome gives a session the home folder of its agent's last one. It comes after the session has its row: a folder that
 // lies in none is nobody's.
 func (c *Controller) takeHome(ctx context.Context, change id.Change, s session.Session) error {
-	all, err := c.sessions(ctx, change)
+	all, err := c.Sessions(ctx, change)
 	if err != nil {
 		return err
 	}

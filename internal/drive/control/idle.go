@@ -6,6 +6,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/store"
@@ -18,8 +19,8 @@ func (c *Controller) checks(ctx context.Context, row change.Row) (int, error) {
 }
 
 // idled ends a change whose agent changed nothing.
-func idled(row change.Row, cp checkpoint.Checkpoint) Move {
-	return Move{
+func idled(row change.Row, cp checkpoint.Checkpoint) ledger.Move {
+	return ledger.Move{
 		Event: change.Unchanged, By: audit.Host, Subject: string(cp.ID), Verb: "checked", Outcome: change.NothingToDo,
 		Reason: unchanged(cp), Next: "sallyport change log " + string(row.ID), Digests: map[string]string{"tree": string(cp.Tree)},
 	}
@@ -35,9 +36,9 @@ func (c *Controller) idle(ctx context.Context, row change.Row, o judge.Offer) er
 		return c.refused(ctx, row, o, results, problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID),
 			"the agent changed nothing, and the base fails its own checks: %w", why), "refused by a check")
 	}
-	row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error { return c.move(ctx, tx, row, idled(*row, *o.From)) })
+	row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error { return c.Move(ctx, tx, row, idled(*row, *o.From)) })
 	if err == nil {
-		c.tidy(c.lasting(), row)
+		c.tidy(c.Lasting(), row)
 	}
 	return err
 }

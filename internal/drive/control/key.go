@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/credential"
@@ -101,7 +102,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
-	row, err := c.row(ctx, changeID)
+	row, err := c.Row(ctx, changeID)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 	if err := c.receive(changeID, row.Request, keys); err != nil {
 		return err
 	}
-	if row, err = c.row(ctx, changeID); err != nil {
+	if row, err = c.Row(ctx, changeID); err != nil {
 		return err
 	}
 	if change.State(row.State).Final() { // it ended meanwhile
@@ -129,7 +130,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 
 // forgetEnded drops what is held for a change if it has ended: nobody else would.
 func (c *Controller) forgetEnded(ctx context.Context, changeID id.Change) {
-	if row, err := c.row(context.WithoutCancel(ctx), changeID); err != nil || change.State(row.State).Final() {
+	if row, err := c.Row(context.WithoutCancel(ctx), changeID); err != nil || change.State(row.State).Final() {
 		c.Keys.Forget(string(changeID))
 	}
 }
@@ -153,8 +154,8 @@ func (c *Controller) receive(change id.Change, r request.Request, keys credentia
 
 // waitForKey blocks a change whose agent cannot work without its key: it goes on when somebody hands it over.
 func (c *Controller) waitForKey(ctx context.Context, row change.Row, because error) error {
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.move(ctx, tx, row, Move{Event: change.Block, By: audit.Host, Blocked: change.CredentialMissing,
+	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Block, By: audit.Host, Blocked: change.CredentialMissing,
 			Because: problem.Errorf(problem.Unavailable, "", "%s waits for the key of its agent's model: %w", row.ID, because)})
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -34,14 +35,14 @@ func (c *Controller) landChecked(ctx context.Context, row change.Row) error {
 		return err
 	}
 	defer c.dropRepository(context.WithoutCancel(ctx), lease)
-	p, err := c.proposal(ctx, row.ID)
+	p, err := c.Proposal(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	if p == nil {
 		return fmt.Errorf("%s is to be landed without a proposal", row.ID)
 	}
-	open, ok, err := c.landing(ctx, row.ID)
+	open, ok, err := c.Landing(ctx, row.ID)
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (c *Controller) landChecked(ctx context.Context, row change.Row) error {
 	case ok && open.State == landing.Landed:
 		return fmt.Errorf("%s has landed already, as %s", row.ID, open.ID) // the close and the move are one transaction
 	}
-	if err := c.needed(ctx, row); err != nil {
+	if err := c.Needed(ctx, row); err != nil {
 		return err
 	}
 	head, same, err := c.sameRules(ctx, row, *p)
@@ -144,12 +145,12 @@ func (c *Controller) journal(step context.Context, row *change.Row, p proposal.P
 					return err
 				}
 				if at.Cancel {
-					return errCancelled
+					return ledger.ErrCancelled
 				}
 				if err := tx.AddLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.append(ctx, tx, &change.Row{ID: row.ID}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+				return c.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
 			})
 		},
 		Again: func(l landing.Landing) error {
@@ -157,7 +158,7 @@ func (c *Controller) journal(step context.Context, row *change.Row, p proposal.P
 				if err := tx.CloseLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
+				return c.Append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, ledger.Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
 			})
 		},
 		Close: func(l landing.Landing) error {
@@ -193,7 +194,7 @@ func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *change.Row, 
 	if t.Target.None() && unproven == "" {
 		unproven = "no target is configured, so nothing is restarted or probed"
 	}
-	return c.move(ctx, tx, row, Move{
+	return c.Move(ctx, tx, row, ledger.Move{
 		Event: change.Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
 		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree), "target": t.Digest},
 	})
@@ -201,7 +202,7 @@ func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *change.Row, 
 
 // closed moves a change by what became of its landing; unproven says what of the repository's did not count.
 func (c *Controller) closed(ctx context.Context, tx store.Tx, row *change.Row, p proposal.Proposal, l landing.Landing, unproven string) error {
-	m := Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
+	m := ledger.Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
 	switch l.State {
 	case landing.Landed: // a plain repository has nothing to restart: its trial is 0
 		m.Event = change.Landed
@@ -211,7 +212,7 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *change.Row, p
 	case landing.Undone:
 		m.Event = change.Undone
 		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "sallyport rolled the landing back, and your files are as before: %s", l.Reason)
-		if err := c.move(ctx, tx, row, m); err != nil {
+		if err := c.Move(ctx, tx, row, m); err != nil {
 			return err
 		}
 		return c.reopen(ctx, tx, p, m.Because)
@@ -221,20 +222,20 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *change.Row, p
 		}
 		m.Event = change.Stuck
 		m.Because = stranded(row.ID, l.Reason)
-		return c.move(ctx, tx, row, m)
+		return c.Move(ctx, tx, row, m)
 	}
 	return fmt.Errorf("the landing %s has the unknown end %s", l.ID, l.State)
 }
 
 // outcome tells of a landing whose row was closed.
 func (c *Controller) outcome(ctx context.Context, row change.Row, l landing.Landing) error {
-	fresh, err := c.row(ctx, row.ID)
+	fresh, err := c.Row(ctx, row.ID)
 	if err != nil {
 		return err
 	}
-	c.moved(fresh)
+	c.Moved(fresh)
 	if change.State(fresh.State) == change.Finalized {
-		c.tidy(c.lasting(), fresh)
+		c.tidy(c.Lasting(), fresh)
 	}
 	if change.State(fresh.State) == change.RollbackFailed {
 		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
@@ -251,8 +252,8 @@ func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *change.Row
 		return err
 	}
 	begun := ok && l.Unfinished()
-	if waits(because) || (begun || transient(because)) && row.Attempts+1 < triesMax(because) {
-		return c.again(ctx, tx, row, because)
+	if ledger.Waits(because) || (begun || ledger.Transient(because)) && row.Attempts+1 < triesMax(because) {
+		return c.Again(ctx, tx, row, because)
 	}
 	if begun {
 		return c.strand(ctx, tx, row, l, because)
@@ -262,13 +263,13 @@ func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *change.Row
 		return err
 	}
 	if !ok || l.State == landing.Landed {
-		return c.move(ctx, tx, row, Move{Event: change.Fail, By: audit.Host, Verb: "failed", Because: because})
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Fail, By: audit.Host, Verb: "failed", Because: because})
 	}
 	next := problem.Of(because).Next
 	if next == "" {
 		next = "sallyport approve " + string(row.ID)
 	}
-	if err := c.move(ctx, tx, row, Move{Event: change.Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
+	if err := c.Move(ctx, tx, row, ledger.Move{Event: change.Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
 		return err
 	}
 	return c.reopen(ctx, tx, p, because)
@@ -280,7 +281,7 @@ func (c *Controller) strand(ctx context.Context, tx store.Tx, row *change.Row, l
 	if err := tx.CloseLanding(ctx, l); err != nil {
 		return err
 	}
-	return c.move(ctx, tx, row, Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID), Because: stranded(row.ID, l.Reason), Wait: retryWait})
+	return c.Move(ctx, tx, row, ledger.Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID), Because: stranded(row.ID, l.Reason), Wait: ledger.RetryWait})
 }
 
 // stranded is why a landing is at neither of its ends, and what there is to do about it.
@@ -289,23 +290,17 @@ func stranded(change id.Change, reason string) error {
 		"sallyport could neither finish the landing nor roll it back, and tries again: %s (sallyport change cancel %s leaves the files as they stand)", reason, change)
 }
 
-// waits reports whether a landing's turn has not come: what is before it comes to its end by itself. A lock that anybody
-// can take may not.
-func waits(because error) bool {
-	return errors.Is(because, errOnTrial) || errors.Is(because, landing.ErrBusy) && !errors.Is(because, landing.ErrLocked)
-}
-
 // triesMax is how often a step of landing is tried. Who holds the repository's lock may be another home's landing.
 func triesMax(because error) int {
 	if errors.Is(because, landing.ErrLocked) {
-		return lockedMax
+		return ledger.LockedMax
 	}
-	return attemptsMax
+	return ledger.AttemptsMax
 }
 
 // reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
 func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
-	p.Number, p.At = p.Number+1, now()
+	p.Number, p.At = p.Number+1, ledger.Now()
 	p.Card.Note, p.Card.Drift = c.Secrets.Redact(problem.Of(because).Text), nil
 	if errors.Is(because, landing.ErrDrift) {
 		p.Card.Drift = []string{p.Card.Note}
@@ -418,9 +413,6 @@ func (c *Controller) order(ctx context.Context, row change.Row, p proposal.Propo
 	}, nil
 }
 
-// errOnTrial holds back what would land beside an open trial.
-var errOnTrial = problem.New(problem.Unavailable, "another change is on trial in this repository")
-
 // free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916).
 func (c *Controller) free(ctx context.Context, tx store.Tx, row change.Row) error {
 	open, err := tx.OpenTrials(ctx)
@@ -433,7 +425,7 @@ func (c *Controller) free(ctx context.Context, tx store.Tx, row change.Row) erro
 			return err
 		}
 		if other.ID != row.ID && change.State(other.State) == change.InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
-			return problem.Case(errOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
+			return problem.Case(ledger.ErrOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
 		}
 	}
 	landings, err := tx.OpenLandings(ctx)
@@ -461,7 +453,7 @@ func (c *Controller) takeRepository(ctx context.Context, row change.Row) (lease 
 		if err := c.free(ctx, tx, row); err != nil {
 			return err
 		}
-		if lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL); err != nil || ok {
+		if lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), ledger.Now(), ledger.LeaseTTL); err != nil || ok {
 			return err
 		}
 		// A daemon that died may have had no time to give it back.
@@ -472,7 +464,7 @@ func (c *Controller) takeRepository(ctx context.Context, row change.Row) (lease 
 		if err := tx.DropLease(ctx, lease); err != nil {
 			return err
 		}
-		lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), now(), leaseTTL)
+		lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), ledger.Now(), ledger.LeaseTTL)
 		return err
 	})
 	if err == nil && !ok {
@@ -485,22 +477,4 @@ func (c *Controller) dropRepository(ctx context.Context, lease lock.Lease) {
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.DropLease(ctx, lease) }); err != nil {
 		c.Log.Warn("a lease was not returned; it ends by itself", "lease", lease.Key, "error", err)
 	}
-}
-
-// landing returns a change's latest journal row.
-func (c *Controller) landing(ctx context.Context, change id.Change) (l landing.Landing, ok bool, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		l, ok, err = tx.LandingOf(ctx, change)
-		return err
-	})
-	return l, ok, err
-}
-
-// landingNamed returns the journal row that another row names.
-func landingNamed(ctx context.Context, tx store.Tx, name id.Landing) (landing.Landing, error) {
-	l, ok, err := tx.Landing(ctx, name)
-	if err == nil && !ok {
-		err = fmt.Errorf("there is no landing %s", name)
-	}
-	return l, err
 }

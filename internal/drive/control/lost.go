@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/store"
@@ -13,12 +14,12 @@ import (
 // endLost ends the session rows that a killed daemon left open: a daemon's sandboxes die with
 // it. What they left in their workspaces is salvaged when the change goes on.
 func (c *Controller) endLost(ctx context.Context) error {
-	rows, err := c.List(ctx, change.Filter{States: []string{string(change.Working), string(change.Paused), string(change.Blocked)}, Limit: openMax})
+	rows, err := c.List(ctx, change.Filter{States: []string{string(change.Working), string(change.Paused), string(change.Blocked)}, Limit: ledger.OpenMax})
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		all, err := c.sessions(ctx, row.ID)
+		all, err := c.Sessions(ctx, row.ID)
 		if err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ func (c *Controller) endLost(ctx context.Context) error {
 
 // unlock removes the locks that a git which died with the machine has left on refs that are still to be moved.
 func (c *Controller) unlock(ctx context.Context) error {
-	rows, err := c.List(ctx, change.Filter{States: change.Open(), Limit: openMax})
+	rows, err := c.List(ctx, change.Filter{States: change.Open(), Limit: ledger.OpenMax})
 	if err != nil {
 		return err
 	}
@@ -45,15 +46,12 @@ func (c *Controller) unlock(ctx context.Context) error {
 	return nil
 }
 
-// openMax bounds how many changes can have an agent at work in one home.
-const openMax = 100_000
-
 // interrupt gives a session whose end nobody saw an end and a reason; one that has an end keeps it.
 func (c *Controller) interrupt(ctx context.Context, row change.Row, s session.Session) error {
 	if s.Ended != nil {
 		return nil
 	}
-	at := now()
+	at := ledger.Now()
 	s.Ended, s.Interrupted, s.Reason = &at, session.HostStopped, "interrupted: the daemon ended while the agent worked"
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.PutSession(ctx, s); err != nil {
@@ -69,7 +67,7 @@ func (c *Controller) interrupt(ctx context.Context, row change.Row, s session.Se
 				return err
 			}
 		}
-		return c.append(ctx, tx, &row, Move{By: audit.Host, Subject: string(s.ID)}, "interrupted", at)
+		return c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Subject: string(s.ID)}, "interrupted", at)
 	})
 	if err != nil {
 		return fmt.Errorf("end session %s: %w", s.ID, err)

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -184,10 +185,10 @@ func (c *Controller) sayChecking(ctx context.Context, row change.Row, reason, ve
 		if err := tx.MoveChange(ctx, row.State, row); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &row, Move{By: audit.Host, Digests: digests}, verb, now())
+		return c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: digests}, verb, ledger.Now())
 	})
 	if err == nil {
-		c.feed.Publish(change.Notice{Change: row.ID, At: now(), Kind: "event", Text: row.Reason})
+		c.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "event", Text: row.Reason})
 	}
 	return err
 }
@@ -196,7 +197,7 @@ func (c *Controller) sayChecking(ctx context.Context, row change.Row, reason, ve
 func (c *Controller) resultPassed(ctx context.Context, tx store.Tx, row change.Row, u *unchecked, v verdict) error {
 	for _, r := range v.results {
 		row.Reason = r.Command
-		if err := c.append(ctx, tx, &row, Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", now()); err != nil {
+		if err := c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", ledger.Now()); err != nil {
 			return err
 		}
 	}
@@ -278,7 +279,7 @@ func commitsSince(ctx context.Context, host git.Dir, from, head git.OID, m *prop
 			break
 		}
 		if m.Commits++; len(m.Subjects) < movedSubjectsMax {
-			m.Subjects = append(m.Subjects, firstLine(subject))
+			m.Subjects = append(m.Subjects, request.FirstLine(subject))
 		}
 	}
 	_, err = host.Run(ctx, git.Cmd{Args: []string{"merge-base", "--is-ancestor", string(from), string(head)}})

@@ -6,6 +6,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/store"
@@ -24,7 +25,7 @@ func (c *Controller) Pause(ctx context.Context, changeID id.Change, by audit.Act
 		if err := s.stop(ctx); err != nil {
 			return err
 		}
-		return s.shift(ctx, Move{Event: change.Pause, By: by, Reason: reason, Next: "sallyport change resume " + string(changeID)})
+		return s.shift(ctx, ledger.Move{Event: change.Pause, By: by, Reason: reason, Next: "sallyport change resume " + string(changeID)})
 	})
 }
 
@@ -34,7 +35,7 @@ func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Ac
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
-	at, err := c.row(ctx, changeID)
+	at, err := c.Row(ctx, changeID)
 	if err == nil {
 		err = c.waitsForBudget(ctx, at)
 	}
@@ -46,7 +47,7 @@ func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Ac
 			if !s.still {
 				return problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "the agent of %s is working: there is nothing to resume", changeID)
 			}
-			if err := s.shift(ctx, Move{Event: change.Resume, By: by}); err != nil {
+			if err := s.shift(ctx, ledger.Move{Event: change.Resume, By: by}); err != nil {
 				return err
 			}
 			s.still, s.failed = false, 0
@@ -65,10 +66,10 @@ func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Ac
 			}
 			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", changeID, row.State)
 		}
-		return c.move(ctx, tx, &row, Move{Event: change.Resume, By: by})
+		return c.Move(ctx, tx, &row, ledger.Move{Event: change.Resume, By: by})
 	})
 	if err == nil {
-		c.moved(row)
+		c.Moved(row)
 	}
 	return err
 }
@@ -92,7 +93,7 @@ func (c *Controller) supervised(ctx context.Context, change id.Change, by audit.
 	if err := c.Owner.MayDecide(by); err != nil {
 		return nil, err
 	}
-	row, err := c.row(ctx, change)
+	row, err := c.Row(ctx, change)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
@@ -25,8 +26,8 @@ func (c *Controller) accept(ctx context.Context, row change.Row) error {
 			return err
 		}
 	}
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.move(ctx, tx, row, Move{Event: change.Accepted, By: audit.Host})
+	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Accepted, By: audit.Host})
 	})
 	return err
 }
@@ -63,8 +64,8 @@ func (c *Controller) prepare(ctx context.Context, row change.Row) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.move(ctx, tx, row, Move{Event: change.Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
+	_, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }

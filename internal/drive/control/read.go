@@ -6,33 +6,16 @@ import (
 	"fmt"
 	"io"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
 	"sallyport/internal/store"
 )
-
-func (c *Controller) row(ctx context.Context, change id.Change) (row change.Row, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		row, err = tx.Change(ctx, change)
-		return err
-	})
-	return row, err
-}
-
-func (c *Controller) List(ctx context.Context, f change.Filter) (rows []change.Row, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		rows, err = tx.Changes(ctx, f)
-		return err
-	})
-	return rows, err
-}
 
 // Show reads all there is to know of a change from one snapshot.
 func (c *Controller) Show(ctx context.Context, changeID id.Change) (d Detail, err error) {
@@ -89,7 +72,7 @@ func readTrial(ctx context.Context, tx store.Tx, d *Detail) error {
 		return err
 	}
 	d.Trial = &t
-	tried, err := landingNamed(ctx, tx, t.Landing)
+	tried, err := ledger.LandingNamed(ctx, tx, t.Landing)
 	if err != nil {
 		return err
 	}
@@ -97,7 +80,7 @@ func readTrial(ctx context.Context, tx store.Tx, d *Detail) error {
 	if t.Undoing == "" {
 		return nil
 	}
-	undoing, err := landingNamed(ctx, tx, t.Undoing)
+	undoing, err := ledger.LandingNamed(ctx, tx, t.Undoing)
 	if err == nil {
 		d.Undoing = &undoing
 	}
@@ -151,11 +134,11 @@ func (c *Controller) patch(ctx context.Context, change id.Change, w io.Writer, b
 }
 
 func (c *Controller) Transcript(ctx context.Context, change id.Change, which id.Session) (io.ReadCloser, error) {
-	all, err := c.sessions(ctx, change)
+	all, err := c.Sessions(ctx, change)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.row(ctx, change); err != nil {
+	if _, err := c.Row(ctx, change); err != nil {
 		return nil, err
 	}
 	for i := len(all) - 1; i >= 0; i-- {
@@ -167,14 +150,6 @@ func (c *Controller) Transcript(ctx context.Context, change id.Change, which id.
 		return c.setupTranscript(change)
 	}
 	return nil, problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has no session %s", change, which)
-}
-
-func (c *Controller) Approvals(ctx context.Context, pendingOnly bool) (out []approval.Approval, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Approvals(ctx, pendingOnly, 0)
-		return err
-	})
-	return out, err
 }
 
 // Approval returns one with its proposal; ref is an approval id or the id of a change with one.
@@ -205,25 +180,6 @@ func (c *Controller) Approval(ctx context.Context, ref string) (a approval.Appro
 		c.asOfNow(ctx, row, &p)
 	}
 	return a, p, err
-}
-
-func (c *Controller) Checkpoints(ctx context.Context, change id.Change) (out []checkpoint.Checkpoint, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		if _, err := tx.Change(ctx, change); err != nil {
-			return err
-		}
-		out, err = tx.Checkpoints(ctx, change)
-		return err
-	})
-	return out, err
-}
-
-func (c *Controller) Checkpoint(ctx context.Context, ref id.Checkpoint) (out checkpoint.Checkpoint, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Checkpoint(ctx, ref)
-		return err
-	})
-	return out, err
 }
 
 // holding returns the host's repository, once a commit of the change is in it. Errors: problem.NotFound if it has been removed.
@@ -269,7 +225,7 @@ func (c *Controller) between(ctx context.Context, from, to id.Checkpoint, w io.W
 		}
 		start = a.Commit
 	}
-	row, err := c.row(ctx, b.Change)
+	row, err := c.Row(ctx, b.Change)
 	if err != nil {
 		return err
 	}
@@ -278,18 +234,4 @@ func (c *Controller) between(ctx context.Context, from, to id.Checkpoint, w io.W
 		return err
 	}
 	return c.show(ctx, host, showing{start, b.Commit, binary, exact}, w)
-}
-
-func (c *Controller) Audit(ctx context.Context, change id.Change, after int64, limit int) (out []audit.Entry, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		if out, err = tx.Entries(ctx, string(change), after, limit); err == nil && len(out) == 0 && change != "" {
-			_, err = tx.Change(ctx, change) // nothing happened, or there is no such change
-		}
-		return err
-	})
-	return out, err
-}
-
-func (c *Controller) AuditVerify(ctx context.Context, expected *audit.Mark) (audit.Report, error) {
-	return c.DB.VerifyAudit(ctx, expected)
 }

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -61,7 +62,7 @@ func (c *Controller) Redo(ctx context.Context, changeID id.Change, by audit.Acto
 		return c.beginRedo(ctx, tx, &row, again, by)
 	})
 	if err == nil {
-		c.moved(row)
+		c.Moved(row)
 	}
 	return row, err
 }
@@ -166,14 +167,14 @@ func (c *Controller) beginRedo(ctx context.Context, tx store.Tx, row *change.Row
 	if p.Number != r.proposal.Number {
 		return fmt.Errorf("redo %s: %w", row.ID, proposal.ErrSuperseded)
 	}
-	if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
+	if err := approval.Withdraw(ctx, tx, row.ID, ledger.Now()); err != nil {
 		return err
 	}
-	m := Move{Event: change.Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.Onto)}}
+	m := ledger.Move{Event: change.Again, By: by, Verb: "redone", Reason: r.reason(row.Request.Branch), Digests: map[string]string{"base": string(r.Onto)}}
 	row.Base = string(r.Onto)
 	if !r.agent || r.unbegun {
 		row.From, row.Cancel = string(r.Commit), false
-		return c.move(ctx, tx, row, m)
+		return c.Move(ctx, tx, row, m)
 	}
 	from := string(r.Commit)
 	if r.anew {
@@ -212,7 +213,7 @@ func (c *Controller) reapply(ctx context.Context, row change.Row, p proposal.Pro
 
 // superseded is the proposal of a change that is being made anew on another base; nil of any other.
 func (c *Controller) superseded(ctx context.Context, row change.Row) (*proposal.Proposal, error) {
-	p, err := c.proposal(ctx, row.ID)
+	p, err := c.Proposal(ctx, row.ID)
 	if err != nil || p == nil || row.Base == "" || p.Base == git.OID(row.Base) {
 		return nil, err
 	}
@@ -254,7 +255,7 @@ func (c *Controller) prepareAgain(ctx context.Context, row change.Row) error {
 		if err != nil {
 			return err
 		}
-		sessions, err := c.sessions(ctx, row.ID)
+		sessions, err := c.Sessions(ctx, row.ID)
 		if err != nil {
 			return err
 		}
@@ -263,8 +264,8 @@ func (c *Controller) prepareAgain(ctx context.Context, row change.Row) error {
 			return fmt.Errorf("take a checkpoint of what applied: %w", err)
 		}
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.move(ctx, tx, row, Move{Event: change.Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
+	_, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Prepared, By: audit.Host, Reason: said, Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
@@ -276,7 +277,7 @@ func (c *Controller) redoWords(ctx context.Context, row change.Row) (string, err
 		return "", err
 	}
 	if p == nil { // on the same base: a check has failed
-		if p, err = c.proposal(ctx, row.ID); err != nil || p == nil {
+		if p, err = c.Proposal(ctx, row.ID); err != nil || p == nil {
 			return "", err
 		}
 		return c.Secrets.Redact(redWords(*p)), nil
@@ -315,7 +316,7 @@ func (c *Controller) tellRedo(ctx context.Context, row change.Row, last session.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.told(context.WithoutCancel(ctx), row.ID, string(run.Session.ID), firstLine(words), audit.Host, run.Talk.Tell(ctx, words))
+		c.told(context.WithoutCancel(ctx), row.ID, string(run.Session.ID), request.FirstLine(words), audit.Host, run.Talk.Tell(ctx, words))
 	}()
 	return func() { <-done }, nil
 }

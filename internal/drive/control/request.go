@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
@@ -30,7 +30,7 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 	if err := c.Owner.MayDecide(r.By); err != nil {
 		return Receipt{}, err
 	}
-	r.Kind, r.At = request.Edit, now()
+	r.Kind, r.At = request.Edit, ledger.Now()
 	if err := r.Check(); err != nil {
 		return Receipt{}, err
 	}
@@ -81,7 +81,7 @@ func (c *Controller) add(ctx context.Context, changeID id.Change, r request.Requ
 		return change.Row{}, err
 	}
 	row := change.Row{ID: changeID, State: string(change.Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
-	c.feed.Keep(row.ID)
+	c.Feed.Keep(row.ID)
 	var refused error
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if r.Kind == request.Revert {
@@ -101,7 +101,7 @@ func (c *Controller) add(ctx context.Context, changeID id.Change, r request.Requ
 		}
 		return tx.AppendEntry(ctx, audit.Entry{
 			At: r.At, Actor: r.By, Change: string(row.ID), Subject: string(row.ID), Verb: "requested",
-			Reason: firstLine(r.Text), Digests: map[string]string{"head": string(r.Head)},
+			Reason: request.FirstLine(r.Text), Digests: map[string]string{"head": string(r.Head)},
 		})
 	})
 	if refused != nil {
@@ -110,7 +110,7 @@ func (c *Controller) add(ctx context.Context, changeID id.Change, r request.Requ
 	if err != nil {
 		return change.Row{}, fmt.Errorf("store the request: %w", err)
 	}
-	c.moved(row)
+	c.Moved(row)
 	return row, nil
 }
 
@@ -203,13 +203,4 @@ func task(change id.Change, r request.Request) agent.Task {
 		Change: string(change), Text: r.Text, Argv: r.Argv, Script: r.Script, Messages: r.Messages,
 		Path: r.Path, Home: r.Home, Top: r.Project.Top, Workdir: r.Workdir,
 	}
-}
-
-// firstLine is the start of a text, for lists and commit subjects; at most 72 characters.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if runes := []rune(line); len(runes) > 72 {
-		return string(runes[:71]) + "…"
-	}
-	return line
 }

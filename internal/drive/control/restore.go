@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -108,14 +109,14 @@ func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to gi
 			done.Reverted = append(done.Reverted, path)
 		}
 	}
-	m := Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files restored, %d changes kept", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
+	m := ledger.Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files restored, %d changes kept", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
 	if len(done.Reverted) == 0 {
 		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID), "no file of %s was restored: the named files are as in the last valid checkpoint already", s.row.ID)
 	}
 	if err := s.amend(ctx, m, "restored files", func(*change.Row) {}); err != nil {
 		return done, err
 	}
-	s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("%s restored %d of %d changed files from the last valid checkpoint (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
+	s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "event", Text: fmt.Sprintf("%s restored %d of %d changed files from the last valid checkpoint (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
 	return done, nil
 }
 
@@ -134,7 +135,7 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	if err != nil {
 		return checkpoint.Checkpoint{}, err
 	}
-	row, err := c.row(ctx, cp.Change)
+	row, err := c.Row(ctx, cp.Change)
 	if err != nil {
 		return checkpoint.Checkpoint{}, err
 	}
@@ -149,9 +150,9 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	case change.AwaitingApproval:
 		return cp, c.offerAgain(ctx, row, cp, by)
 	case change.Paused, change.Blocked:
-		row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 			row.From, row.Chosen, row.Rollbacks = string(cp.Commit), cp.ID, row.Rollbacks+1
-			return c.move(ctx, tx, row, Move{Event: change.Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "the agent starts again from " + string(cp.ID)})
+			return c.Move(ctx, tx, row, ledger.Move{Event: change.Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "the agent starts again from " + string(cp.ID)})
 		})
 		return cp, err
 	}
@@ -168,7 +169,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 			if err := s.restore(ctx, to.Commit, nil); err != nil {
 				return err
 			}
-			m := Move{By: by, Subject: string(to.ID), Digests: map[string]string{"commit": string(to.Commit), "tree": string(to.Tree)}}
+			m := ledger.Move{By: by, Subject: string(to.ID), Digests: map[string]string{"commit": string(to.Commit), "tree": string(to.Tree)}}
 			if err := s.amend(ctx, m, "restored", func(row *change.Row) {
 				row.Chosen, row.Rollbacks = to.ID, row.Rollbacks+1
 			}); err != nil {
@@ -185,7 +186,7 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 				return fmt.Errorf("the tree of %s is %.12s after it was restored to %s, which is %.12s", s.row.ID, left.Checkpoint.Tree, to.ID, to.Tree)
 			}
 			s.failed, taken = 0, left.Checkpoint
-			s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: by.Name + " restored all files from " + string(to.ID)})
+			s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "event", Text: by.Name + " restored all files from " + string(to.ID)})
 			return nil
 		})
 	})
@@ -220,12 +221,12 @@ func (c *Controller) offerAgain(ctx context.Context, row change.Row, cp checkpoi
 	if err != nil {
 		return err
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
+	_, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		if err := approval.Withdraw(ctx, tx, row.ID, ledger.Now()); err != nil {
 			return err
 		}
 		row.Chosen, row.Rollbacks = cp.ID, row.Rollbacks+1
-		if err := c.append(ctx, tx, row, Move{By: by, Subject: string(cp.ID), Digests: map[string]string{"commit": string(cp.Commit), "tree": string(cp.Tree)}}, "restored", now()); err != nil {
+		if err := c.Append(ctx, tx, row, ledger.Move{By: by, Subject: string(cp.ID), Digests: map[string]string{"commit": string(cp.Commit), "tree": string(cp.Tree)}}, "restored", ledger.Now()); err != nil {
 			return err
 		}
 		return c.open(ctx, tx, row, p, change.Asked)

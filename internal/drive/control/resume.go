@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -49,7 +50,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		if err := c.Resume(ctx, row.ID, by); err != nil {
 			return change.Row{}, err
 		}
-		return c.row(ctx, row.ID)
+		return c.Row(ctx, row.ID)
 	}
 	if _, named, err := c.known(row.Request); err != nil || named {
 		if err == nil {
@@ -79,10 +80,10 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		} else if tried { // and was left as it stands
 			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed: there is nothing to resume", row.ID)
 		}
-		return c.takeUp(ctx, tx, &row, s, session.Resumed, from, Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
+		return c.takeUp(ctx, tx, &row, s, session.Resumed, from, ledger.Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
 	})
 	if err == nil {
-		c.moved(row)
+		c.Moved(row)
 	}
 	return row, err
 }
@@ -105,7 +106,7 @@ func takesUp(row change.Row) (change.Event, error) {
 }
 
 // takeUp moves a change back to work with a session that goes on from a tree, and why.
-func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m Move) error {
+func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error {
 	all, err := tx.Sessions(ctx, row.ID)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *change.Row, s
 		return err
 	}
 	row.Identity, row.From, row.Cancel, row.Resumes = s.ID, from, false, row.Resumes+1
-	return c.move(ctx, tx, row, m)
+	return c.Move(ctx, tx, row, m)
 }
 
 // onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.

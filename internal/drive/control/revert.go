@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
@@ -24,11 +25,11 @@ func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.
 	if err := c.Owner.MayDecide(by); err != nil {
 		return change.Row{}, err
 	}
-	row, err := c.row(ctx, changeID)
+	row, err := c.Row(ctx, changeID)
 	if err != nil {
 		return change.Row{}, err
 	}
-	landed, ok, err := c.landing(ctx, changeID)
+	landed, ok, err := c.Landing(ctx, changeID)
 	if err != nil {
 		return change.Row{}, err
 	}
@@ -44,11 +45,11 @@ func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.
 	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s landed nothing: there is nothing to roll back", changeID)
 	}
-	if reason = firstLine(reason); reason == "" {
+	if reason = request.FirstLine(reason); reason == "" {
 		reason = "asked for by " + by.Name
 	}
 	r := request.Request{
-		Kind: request.Revert, By: by, At: now(), Text: "Roll back " + string(changeID) + ": " + firstLine(row.Request.Text),
+		Kind: request.Revert, By: by, At: ledger.Now(), Text: "Roll back " + string(changeID) + ": " + request.FirstLine(row.Request.Text),
 		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
 		Approve: approve, Reverts: changeID, Reason: reason, Home: row.Request.Home,
 	}
@@ -63,7 +64,7 @@ func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.
 // computeRevert makes the tree that has the touched paths as they were before, on today's head.
 func (c *Controller) computeRevert(ctx context.Context, row change.Row) error {
 	r := row.Request
-	landed, ok, err := c.landing(ctx, r.Reverts)
+	landed, ok, err := c.Landing(ctx, r.Reverts)
 	if err != nil || !ok {
 		return fmt.Errorf("find the landing of %s: %w", r.Reverts, err)
 	}
@@ -92,8 +93,8 @@ func (c *Controller) computeRevert(ctx context.Context, row change.Row) error {
 		return err
 	}
 	row.Base = string(r.Head)
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.move(ctx, tx, row, Move{Event: change.Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
+	_, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
@@ -176,7 +177,7 @@ func (c *Controller) offerRevert(ctx context.Context, row change.Row, o *judge.O
 
 // alone refuses a second rollback of what is being rolled back: the first one is the way on.
 func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) error {
-	open, err := rollbacks(ctx, tx, r)
+	open, err := ledger.Rollbacks(ctx, tx, r)
 	if err != nil || len(open) == 0 {
 		return err
 	}
@@ -186,91 +187,4 @@ func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) 
 			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s", r.Reverts, first.ID, first.ID)
 	}
 	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID), "%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State)
-}
-
-// rollbacks are the open rollbacks of what r rolls back.
-func rollbacks(ctx context.Context, tx store.Tx, r request.Request) (open []change.Row, err error) {
-	all, err := tx.Changes(ctx, change.Filter{Top: r.Project.Top, States: change.Open(), Limit: openMax})
-	for _, row := range all {
-		if row.Request.Kind == request.Revert && row.Request.Reverts == r.Reverts {
-			open = append(open, row)
-		}
-	}
-	return open, err
-}
-
-// needed ends a rollback of what was rolled back otherwise meanwhile.
-func (c *Controller) needed(ctx context.Context, row change.Row) error {
-	if row.Request.Kind != request.Revert {
-		return nil
-	}
-	undone, err := c.row(ctx, row.Request.Reverts)
-	if err != nil || change.State(undone.State) != change.RolledBack {
-		return err
-	}
-	return overtakenBy(undone)
-}
-
-// overtakenBy is why a rollback of undone has nothing left to do.
-func overtakenBy(undone change.Row) *withdrawn {
-	w := &withdrawn{by: audit.Host, reason: fmt.Sprintf("%s was rolled back already", undone.ID), next: "sallyport change show " + string(undone.ID)}
-	if undone.RevertedBy != "" {
-		w.reason, w.next = fmt.Sprintf("%s was rolled back already, by %s", undone.ID, undone.RevertedBy), "sallyport change show "+string(undone.RevertedBy)
-	}
-	return w
-}
-
-// markReverted tells the change that was undone, in the transaction that closes the undoing. If another undoing
-// was first, that one stays the one that did it.
-func (c *Controller) markReverted(ctx context.Context, tx store.Tx, by *change.Row, l landing.Landing) error {
-	if by.Request.Kind != request.Revert {
-		return nil
-	}
-	undone, err := tx.Change(ctx, by.Request.Reverts)
-	if err != nil {
-		return err
-	}
-	if change.State(undone.State) == change.RolledBack {
-		by.Reason = strings.TrimPrefix(by.Reason+"; "+overtakenBy(undone).reason, "; ")
-		return tx.MoveChange(ctx, by.State, *by)
-	}
-	undone.RevertedBy = by.ID
-	return c.move(ctx, tx, &undone, Move{
-		Event: change.Reverted, By: audit.Host, Verb: "rolled back", Subject: string(by.ID), Reason: by.Request.Reason,
-		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)},
-	})
-}
-
-// overtake ends the other open rollbacks of what a rollback has undone. One that a step holds ends with that step; one
-// that has landed itself, and whose old version is to answer yet, goes on.
-func (c *Controller) overtake(ctx context.Context, by change.Row) error {
-	var ended []change.Row
-	err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		ended = nil
-		undone, err := tx.Change(ctx, by.Request.Reverts)
-		if err != nil || change.State(undone.State) != change.RolledBack {
-			return err
-		}
-		open, err := rollbacks(ctx, tx, by.Request)
-		if err != nil {
-			return err
-		}
-		for _, row := range open {
-			if event, err := c.withdrawal(ctx, tx, row); err != nil || event != change.Cancel || row.Holder != "" {
-				continue
-			}
-			if err := c.withdraw(ctx, tx, &row, change.Cancel, *overtakenBy(undone)); err != nil {
-				return err
-			}
-			ended = append(ended, row)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, row := range ended {
-		c.moved(row)
-	}
-	return nil
 }

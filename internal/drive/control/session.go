@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -36,7 +37,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: r.Agent, From: row.From, Started: now()}
+	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: r.Agent, From: row.From, Started: ledger.Now()}
 	if row.Identity != "" && row.Identity == last.ID { // it goes on as who it was (RM-025)
 		s.ID = last.ID
 	}
@@ -99,13 +100,13 @@ func (c *Controller) report(ctx context.Context, changeID id.Change, ws workspac
 	var printed atomic.Int64
 	run.Output = func(l session.Line) {
 		printed.Add(int64(len(l.Text)) + 1)
-		if c.feed.Watched(changeID) && !(run.Program.Turns && l.ForHost()) {
-			c.feed.Publish(change.Notice{Change: changeID, At: l.At, Kind: "output", Text: l.Text})
+		if c.Feed.Watched(changeID) && !(run.Program.Turns && l.ForHost()) {
+			c.Feed.Publish(change.Notice{Change: changeID, At: l.At, Kind: "output", Text: l.Text})
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	began := now()
+	began := ledger.Now()
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(reportEvery)
@@ -116,14 +117,14 @@ func (c *Controller) report(ctx context.Context, changeID id.Change, ws workspac
 				return
 			case <-tick.C:
 			}
-			if !c.feed.Watched(changeID) {
+			if !c.Feed.Watched(changeID) {
 				continue
 			}
 			p := &change.Progress{Since: began, OutputBytes: printed.Load()}
 			if diff, err := c.Workspaces.Walk(ctx, ws); err == nil {
 				p.FilesChanged = len(diff.Changes)
 			}
-			c.feed.Publish(change.Notice{Change: changeID, At: now(), Kind: "progress", Progress: p})
+			c.Feed.Publish(change.Notice{Change: changeID, At: ledger.Now(), Kind: "progress", Progress: p})
 		}
 	}()
 	return func() {

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -109,7 +110,7 @@ func (c *Controller) setUpOn(ctx context.Context, row change.Row, j judge.Judgin
 	if err != nil {
 		return workspace.Stock{}, nil, err
 	}
-	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(host.Path), Base: on, Tree: tree, Commands: j.SetupsOf(row.Request), Made: now()}
+	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(host.Path), Base: on, Tree: tree, Commands: j.SetupsOf(row.Request), Made: ledger.Now()}
 	s, release, err := c.Workspaces.MakeStock(ctx, name, n, c.owner(row), workspace.Stock{}, func(room workspace.Room) error {
 		return c.runSetup(ctx, row, j, room, on)
 	})
@@ -128,7 +129,7 @@ func (c *Controller) runSetup(ctx context.Context, row change.Row, j judge.Judgi
 	}
 	defer c.discard(ctx, shown)
 	for _, command := range j.SetupsOf(row.Request) {
-		c.feed.Publish(change.Notice{Change: row.ID, At: now(), Kind: "setup", Text: command})
+		c.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "setup", Text: command})
 		name := id.NewSession("setup")
 		own := slices.Contains(row.Request.Setup, command)
 		way, err := c.wayOut(ctx, row, Outgoing{Session: name, Setup: true, Fetch: own})
@@ -151,7 +152,7 @@ func (c *Controller) runSetup(ctx context.Context, row change.Row, j judge.Judgi
 
 // setupAgain says of a failed setup how a person goes on once it is mended.
 func (c *Controller) setupAgain(ctx context.Context, row change.Row, own bool, failed *setupFailed) error {
-	begun, err := c.sessions(ctx, row.ID)
+	begun, err := c.Sessions(ctx, row.ID)
 	if err != nil {
 		return err
 	}

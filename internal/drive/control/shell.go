@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -27,7 +28,7 @@ func (c *Controller) Shell(ctx context.Context, changeID id.Change, by audit.Act
 	if err := c.Owner.MayDecide(by); err != nil {
 		return 0, err
 	}
-	row, err := c.row(ctx, changeID)
+	row, err := c.Row(ctx, changeID)
 	if err != nil {
 		return 0, err
 	}
@@ -41,7 +42,7 @@ func (c *Controller) Shell(ctx context.Context, changeID id.Change, by audit.Act
 	said := row
 	said.Reason = "" // it is about what the row came to
 	if err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.append(ctx, tx, &said, Move{By: by}, "opened a shell", now())
+		return c.Append(ctx, tx, &said, ledger.Move{By: by}, "opened a shell", ledger.Now())
 	}); err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -109,7 +110,7 @@ func (c *Controller) ask(ctx context.Context, row change.Row, o judge.Offer, res
 	if err != nil {
 		return err
 	}
-	_, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error { return c.open(ctx, tx, row, p, e) })
+	_, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error { return c.open(ctx, tx, row, p, e) })
 	return err
 }
 
@@ -119,21 +120,21 @@ func (c *Controller) refused(ctx context.Context, row change.Row, o judge.Offer,
 	if err != nil {
 		return err
 	}
-	row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+	row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		if err := tx.AddProposal(ctx, p); err != nil {
 			return err
 		}
 		if err := c.passed(ctx, tx, *row, p); err != nil {
 			return err
 		}
-		m := Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: digests(p)}
+		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: digests(p)}
 		if len(o.Edits) == 0 {
 			m.Outcome = change.BaseFailsChecks
 		}
-		return c.move(ctx, tx, row, m)
+		return c.Move(ctx, tx, row, m)
 	})
 	if err == nil {
-		c.tidy(c.lasting(), row)
+		c.tidy(c.Lasting(), row)
 	}
 	return err
 }
@@ -141,7 +142,7 @@ func (c *Controller) refused(ctx context.Context, row change.Row, o judge.Offer,
 // propose computes the proposal and its card.
 func (c *Controller) propose(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult) (proposal.Proposal, error) {
 	number := 1
-	before, err := c.proposal(ctx, row.ID)
+	before, err := c.Proposal(ctx, row.ID)
 	if err != nil {
 		return proposal.Proposal{}, err
 	}
@@ -152,7 +153,7 @@ func (c *Controller) propose(ctx context.Context, row change.Row, o judge.Offer,
 		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.From, Base: o.Base, Commit: o.Commit, Tree: o.Tree, Edits: o.Edits,
-		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Kind != request.Revert && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, At: now(), Secrets: c.Secrets,
+		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Kind != request.Revert && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, At: ledger.Now(), Secrets: c.Secrets,
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
@@ -245,8 +246,8 @@ func (c *Controller) open(ctx context.Context, tx store.Tx, row *change.Row, p p
 	if err != nil {
 		return err
 	}
-	m := Move{Event: e, By: audit.Host, Subject: string(asked.ID), Reason: p.Card.Note, Next: "sallyport approve " + string(row.ID), Digests: digests(p)}
-	if err := c.move(ctx, tx, row, m); err != nil {
+	m := ledger.Move{Event: e, By: audit.Host, Subject: string(asked.ID), Reason: p.Card.Note, Next: "sallyport approve " + string(row.ID), Digests: digests(p)}
+	if err := c.Move(ctx, tx, row, m); err != nil {
 		return err
 	}
 	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord { // said before anybody saw what it would cover
@@ -257,17 +258,4 @@ func (c *Controller) open(ctx context.Context, tx store.Tx, row *change.Row, p p
 
 func digests(p proposal.Proposal) map[string]string {
 	return map[string]string{"base": string(p.Base), "tree": string(p.Tree), "policy": p.Policy, "proposal": string(p.Digest)}
-}
-
-// proposal returns a change's current proposal, nil if it has none.
-func (c *Controller) proposal(ctx context.Context, change id.Change) (*proposal.Proposal, error) {
-	var found *proposal.Proposal
-	err := c.DB.Read(ctx, func(tx store.Tx) error {
-		p, ok, err := tx.Proposal(ctx, change)
-		if ok {
-			found = &p
-		}
-		return err
-	})
-	return found, err
 }

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
@@ -153,21 +154,21 @@ func (s *supervisor) wake(ctx context.Context) {
 	if change.State(s.row.State) == change.Working {
 		return
 	}
-	if err := s.shift(ctx, Move{Event: change.Resume, By: audit.Host, Reason: "the session ended"}); err != nil {
+	if err := s.shift(ctx, ledger.Move{Event: change.Resume, By: audit.Host, Reason: "the session ended"}); err != nil {
 		s.c.Log.Error("the end of a session was not recorded", "change", s.row.ID, "error", err)
 	}
 }
 
 // shift moves the row and goes on holding it.
-func (s *supervisor) shift(ctx context.Context, m Move) error {
+func (s *supervisor) shift(ctx context.Context, m ledger.Move) error {
 	m.Keep = true
-	row, err := s.c.inTx(ctx, s.row, func(tx store.Tx, row *change.Row) error { return s.c.move(ctx, tx, row, m) })
+	row, err := s.c.InTx(ctx, s.row, func(tx store.Tx, row *change.Row) error { return s.c.Move(ctx, tx, row, m) })
 	s.row = row
 	return err
 }
 
 // amend writes what change changes in the row, which stays in its state, and an entry that says why.
-func (s *supervisor) amend(ctx context.Context, m Move, verb string, change func(*change.Row)) error {
+func (s *supervisor) amend(ctx context.Context, m ledger.Move, verb string, change func(*change.Row)) error {
 	row := s.row
 	err := s.c.DB.InTx(ctx, func(tx store.Tx) error {
 		row = s.row
@@ -177,7 +178,7 @@ func (s *supervisor) amend(ctx context.Context, m Move, verb string, change func
 		}
 		said := row
 		said.Reason = m.Reason
-		return s.c.append(ctx, tx, &said, m, verb, now())
+		return s.c.Append(ctx, tx, &said, m, verb, ledger.Now())
 	})
 	if err == nil {
 		s.row = row
@@ -401,7 +402,7 @@ func (s *supervisor) block(ctx context.Context, subject string, why error) error
 		return err
 	}
 	because := problem.Errorf(problem.Refused, "sallyport change resume "+string(s.row.ID), "Interactive mode failure: %s: the agent is stopped: %w", s.row.ID, why)
-	err := s.shift(ctx, Move{Event: change.Block, By: audit.Host, Subject: subject, Blocked: change.InteractiveModeFailure, Because: because})
+	err := s.shift(ctx, ledger.Move{Event: change.Block, By: audit.Host, Subject: subject, Blocked: change.InteractiveModeFailure, Because: because})
 	if err != nil {
 		s.still = false
 		if !s.held {

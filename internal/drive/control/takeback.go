@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/path/approval"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/trial"
@@ -28,7 +28,7 @@ func (c *Controller) takeBack(ctx context.Context, row change.Row, t trial.Trial
 	switch {
 	case ctx.Err() != nil: // the keeper stays armed, and brings back a daemon that goes on
 		return context.Cause(ctx)
-	case errors.Is(err, landing.ErrBusy) && row.Attempts+1 < attemptsMax:
+	case errors.Is(err, landing.ErrBusy) && row.Attempts+1 < ledger.AttemptsMax:
 		return err // somebody else's short work; the keeper stays armed
 	}
 	release()
@@ -36,11 +36,11 @@ func (c *Controller) takeBack(ctx context.Context, row change.Row, t trial.Trial
 		c.guard.Disarm(t.Landing)
 		return c.stuck(ctx, row, err)
 	}
-	ended, err := c.inTx(context.WithoutCancel(ctx), row, func(tx store.Tx, row *change.Row) error {
+	ended, err := c.InTx(context.WithoutCancel(ctx), row, func(tx store.Tx, row *change.Row) error {
 		if err := fresh(ctx, tx, row); err != nil {
 			return err
 		}
-		return c.move(ctx, tx, row, Move{
+		return c.Move(ctx, tx, row, ledger.Move{
 			Event: change.TakenBack, By: *t.By, Verb: "rolled back", Subject: string(t.Undoing), Reason: t.Said(), Next: "sallyport change diff " + string(row.ID),
 		})
 	})
@@ -48,7 +48,7 @@ func (c *Controller) takeBack(ctx context.Context, row change.Row, t trial.Trial
 		return err
 	}
 	c.guard.Disarm(t.Landing)
-	c.tidy(c.lasting(), ended)
+	c.tidy(c.Lasting(), ended)
 	return nil
 }
 
@@ -135,10 +135,10 @@ func notBack(l landing.Landing, err error) error {
 // landingsOf returns the landing on trial and the one that takes it back, the zero one if there is none.
 func (c *Controller) landingsOf(ctx context.Context, t trial.Trial) (tried, undoing landing.Landing, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		if tried, err = landingNamed(ctx, tx, t.Landing); err != nil || t.Undoing == "" {
+		if tried, err = ledger.LandingNamed(ctx, tx, t.Landing); err != nil || t.Undoing == "" {
 			return err
 		}
-		undoing, err = landingNamed(ctx, tx, t.Undoing)
+		undoing, err = ledger.LandingNamed(ctx, tx, t.Undoing)
 		return err
 	})
 	return tried, undoing, err
@@ -171,7 +171,7 @@ func (c *Controller) undoing(ctx context.Context, row change.Row, t *trial.Trial
 			if err := tx.MoveTrial(ctx, trial.RolledBack, next); err != nil {
 				return err
 			}
-			return c.append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, now())
+			return c.Append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, ledger.Now())
 		})
 		if err == nil {
 			*t = next
@@ -208,78 +208,13 @@ func (c *Controller) stuck(ctx context.Context, row change.Row, because error) e
 	if change.State(row.State) == change.RollbackFailed {
 		return because
 	}
-	_, err := c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		if err := fresh(ctx, tx, row); err != nil {
 			return err
 		}
-		return c.move(ctx, tx, row, Move{Event: change.Stuck, By: audit.Host, Verb: "rollback failed", Because: because, Wait: retryWait})
+		return c.Move(ctx, tx, row, ledger.Move{Event: change.Stuck, By: audit.Host, Verb: "rollback failed", Because: because, Wait: ledger.RetryWait})
 	})
 	return err
-}
-
-// withdrawal is what a cancel means where a row stands: what has landed and could not be taken back, or has begun to land
-// and could be brought to neither end, is left as it stands. Errors: conflict, if nothing of it can be.
-func (c *Controller) withdrawal(ctx context.Context, tx store.Tx, row change.Row) (change.Event, error) {
-	event := change.Cancel
-	switch change.State(row.State) {
-	case change.RollbackFailed:
-		event = change.GivenUp
-	case change.Landing:
-		l, ok, err := tx.LandingOf(ctx, row.ID)
-		if err != nil {
-			return "", err
-		}
-		if ok && l.Unfinished() {
-			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s has begun to land and cannot be cancelled now: sallyport finishes the landing first, or rolls it back", row.ID)
-		}
-	}
-	if _, err := change.State(row.State).Next(event); err != nil {
-		return "", problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s is %s and cannot be cancelled", row.ID, row.State)
-	}
-	return event, nil
-}
-
-// withdrawable is withdrawal's error, for a step that found the wish in its row.
-func (c *Controller) withdrawable(ctx context.Context, row change.Row) error {
-	return c.DB.Read(ctx, func(tx store.Tx) error {
-		_, err := c.withdrawal(ctx, tx, row)
-		return err
-	})
-}
-
-// withdraw moves a row as a cancel has it. What is asked of a person is void; a landing that is given up is not tried again.
-func (c *Controller) withdraw(ctx context.Context, tx store.Tx, row *change.Row, event change.Event, said withdrawn) error {
-	if err := approval.Withdraw(ctx, tx, row.ID, now()); err != nil {
-		return err
-	}
-	l, ok, err := tx.LandingOf(ctx, row.ID)
-	if err != nil {
-		return err
-	}
-	if ok && l.Unfinished() {
-		at := now()
-		l.State, l.Ended = landing.Stranded, &at
-		if err := tx.CloseLanding(ctx, l); err != nil {
-			return err
-		}
-	}
-	return c.move(ctx, tx, row, said.move(event, *row))
-}
-
-// move is what a cancel writes.
-func (w withdrawn) move(event change.Event, row change.Row) Move {
-	if event == change.Cancel {
-		next := w.next
-		if next == "" {
-			next = "sallyport change diff " + string(row.ID)
-		}
-		return Move{Event: change.Cancel, By: w.by, Verb: "cancelled", Reason: w.reason, Next: next}
-	}
-	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback, and the new files remain", w.by.Name)
-	if w.reason != "" {
-		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback (%s), and the new files remain", w.by.Name, w.reason)
-	}
-	return Move{Event: change.GivenUp, By: w.by, Verb: "stopped the rollback", Because: why}
 }
 
 // standDown ends the keeper's watch over what was given up, and puts away what a landing has left beside a person's files;

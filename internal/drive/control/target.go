@@ -21,28 +21,3 @@ type Targets interface {
 	// Ask asks once.
 	Ask(ctx context.Context, t trust.Target, p git.Project) error
 }
-
-// Teller tells a person who watches nothing.
-type Teller interface {
-	// Tell returns nil once n was handed on; then it counts as delivered. It must end by itself.
-	Tell(ctx context.Context, n Note) error
-}
-
-// Note is what a person is told wherever they are. Its texts are redacted; names in them are not yet made inert.
-type Note struct {
-	Change id.Change
-	Kind   NoteKind
-	Text   string
-	Next   string // a command to run; "" if there is none
-}
-
-// NoteKind is why a person is told.
-type NoteKind string
-
-const (
-	NoteWaiting        NoteKind = "waiting"         // for an approval
-	NoteTrial          NoteKind = "trial"           // message 1: confirm or roll back
-	NoteRolledBack     NoteKind = "rolled_back"     // by itself or by a person, after a trial
-	NoteFailed         NoteKind = "failed"          // the change
-	NoteRollbackFailed NoteKind = "rollback_failed" // loud: it needs a person
-)

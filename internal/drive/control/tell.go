@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
@@ -55,7 +56,7 @@ func (s *supervisor) askToPause(ctx context.Context) (goOn func()) {
 	}
 	next := fmt.Sprintf("ckpt-%03d", len(all)+1) // the rest of the id is known once it is taken
 	if a := s.run.Talk.Pause(ctx, next); !a.Acknowledged {
-		s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
+		s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
 	}
 	return func() { s.run.Talk.Resume(next) }
 }
@@ -70,12 +71,12 @@ func (c *Controller) told(ctx context.Context, changeID id.Change, subject, word
 		verb = "told"
 	}
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.append(ctx, tx, &change.Row{ID: changeID, Reason: words}, Move{By: by, Subject: subject}, verb, now())
+		return c.Append(ctx, tx, &change.Row{ID: changeID, Reason: words}, ledger.Move{By: by, Subject: subject}, verb, ledger.Now())
 	})
 	if err != nil {
 		c.Log.Warn("a message to an agent was not recorded", "change", changeID, "error", err)
 	}
-	c.feed.Publish(change.Notice{Change: changeID, At: now(), Kind: "event", Text: fmt.Sprintf("the agent was %s (%s)", verb, subject)})
+	c.Feed.Publish(change.Notice{Change: changeID, At: ledger.Now(), Kind: "event", Text: fmt.Sprintf("the agent was %s (%s)", verb, subject)})
 }
 
 // Tell hands a person's words to a running agent (SV-086).
@@ -98,6 +99,6 @@ func (c *Controller) Tell(ctx context.Context, change id.Change, by audit.Actor,
 	ctx, cancel := context.WithTimeout(ctx, tellMax)
 	defer cancel()
 	d := s.run.Talk.Tell(ctx, text)
-	c.told(context.WithoutCancel(ctx), change, string(s.run.Session.ID), firstLine(text), by, d)
+	c.told(context.WithoutCancel(ctx), change, string(s.run.Session.ID), request.FirstLine(text), by, d)
 	return d, nil
 }

@@ -27,7 +27,7 @@ func (c *Controller) tidy(ctx context.Context, row change.Row) {
 		c.Log.Warn("the work of a change could not be recorded, so its workspace stays", "change", row.ID, "error", err)
 		return
 	}
-	if is, err := c.row(ctx, row.ID); err != nil || !change.State(is.State).Final() {
+	if is, err := c.Row(ctx, row.ID); err != nil || !change.State(is.State).Final() {
 		return // it was taken up again meanwhile
 	}
 	if err := c.Workspaces.Remove(ctx, row.ID); err != nil {
@@ -67,7 +67,7 @@ func (c *Controller) keepsTree(ctx context.Context, row change.Row) bool {
 
 // keepWork puts what the last session of a change did under a ref, unless it is there already.
 func (c *Controller) keepWork(ctx context.Context, row change.Row) error {
-	sessions, err := c.sessions(ctx, row.ID)
+	sessions, err := c.Sessions(ctx, row.ID)
 	if err != nil || len(sessions) == 0 {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *Controller) sweep(ctx context.Context) {
 		c.Log.Warn("the workspaces could not be listed", "error", err)
 	}
 	for _, changeID := range there {
-		row, err := c.row(ctx, changeID)
+		row, err := c.Row(ctx, changeID)
 		switch {
 		case err != nil: // package storage gives its work a ref first
 			c.Log.Warn("a workspace has no change", "workspace", changeID, "error", err)

@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
@@ -37,7 +38,7 @@ type service struct {
 	restart  func(page string) error
 	answers  func(page string) error
 	page     string // path
-	told     []control.Note
+	told     []ledger.Note
 	deaf     bool // a note reaches nobody
 	moved    time.Duration
 	boot     string
@@ -85,7 +86,7 @@ func (s *service) Ask(context.Context, trust.Target, git.Project) error {
 	return s.answers(s.read())
 }
 
-func (s *service) Tell(_ context.Context, n control.Note) error {
+func (s *service) Tell(_ context.Context, n ledger.Note) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, n)
@@ -114,7 +115,7 @@ func (s *service) started() []string {
 	return slices.Clone(s.starts)
 }
 
-func (s *service) heard(kind control.NoteKind) (texts []string) {
+func (s *service) heard(kind ledger.NoteKind) (texts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.told {
@@ -196,7 +197,7 @@ func TestATrialThatIsConfirmedStays(t *testing.T) {
 		if armed, _ := h.keeper.still(); len(armed) != 1 || armed[tried.Landing].Until.In != tried.Expires.In+3*time.Second {
 			t.Errorf("armed is %+v", armed)
 		}
-		if got := s.heard(control.NoteTrial); !slices.Equal(got, []string{trial.Message1}) {
+		if got := s.heard(ledger.NoteTrial); !slices.Equal(got, []string{trial.Message1}) {
 			t.Errorf("told %q", got)
 		}
 		time.Sleep(119 * time.Second)
@@ -233,7 +234,7 @@ func TestATrialThatNobodyConfirmsGoesBackAtItsDeadline(t *testing.T) {
 		h.asked(c, chg)
 		time.Sleep(2 * time.Second)
 		h.goneBack(c, chg, "deadman timeout")
-		if got := s.heard(control.NoteRolledBack); !slices.Equal(got, []string{trial.TimeoutSay}) {
+		if got := s.heard(ledger.NoteRolledBack); !slices.Equal(got, []string{trial.TimeoutSay}) {
 			t.Errorf("told %q", got)
 		}
 		if got := s.started(); got[len(got)-1] != "one\n" {
@@ -391,14 +392,14 @@ func TestAStartFindsATrialWhereItWas(t *testing.T) {
 		c, end = h.daemon() // SM-131
 		time.Sleep(21 * time.Second)
 		tried := h.asked(c, chg)
-		if n := len(s.started()); n != 3 || len(s.heard(control.NoteTrial)) != 1 {
-			t.Errorf("restarted %d times, told %d times", n, len(s.heard(control.NoteTrial)))
+		if n := len(s.started()); n != 3 || len(s.heard(ledger.NoteTrial)) != 1 {
+			t.Errorf("restarted %d times, told %d times", n, len(s.heard(ledger.NoteTrial)))
 		}
 		end()
 		time.Sleep(30 * time.Second)
 		c, end = h.daemon() // SM-132
-		if again := h.asked(c, chg); len(s.heard(control.NoteTrial)) != 1 || len(s.started()) != 3 || again.Expires != tried.Expires {
-			t.Errorf("sent %d times, %+v", len(s.heard(control.NoteTrial)), again)
+		if again := h.asked(c, chg); len(s.heard(ledger.NoteTrial)) != 1 || len(s.started()) != 3 || again.Expires != tried.Expires {
+			t.Errorf("sent %d times, %+v", len(s.heard(ledger.NoteTrial)), again)
 		}
 		end()
 		time.Sleep(tried.Expires.In)
@@ -464,7 +465,7 @@ func TestWhatDoesNotAnswerGoesBackAtOnceWithTheReason(t *testing.T) {
 			if got := s.started(); !slices.Equal(got, []string{"two\n", "one\n"}) {
 				t.Errorf("restarted on %q", got)
 			}
-			if len(s.heard(control.NoteTrial)) != 0 {
+			if len(s.heard(ledger.NoteTrial)) != 0 {
 				t.Error("a person was asked")
 			}
 		})
@@ -572,7 +573,7 @@ func TestWhatCannotBeTakenBackIsSaidLoudlyAndHealed(t *testing.T) {
 				if !strings.Contains(d.Change.Reason, says) || d.Change.Next == "" || d.Change.Attempts < 5 {
 					t.Errorf("it says %q, next %q, after %d attempts", d.Change.Reason, d.Change.Next, d.Change.Attempts)
 				}
-				if n := len(s.heard(control.NoteRollbackFailed)); n != 1 || len(s.heard(control.NoteRolledBack)) != 0 {
+				if n := len(s.heard(ledger.NoteRollbackFailed)); n != 1 || len(s.heard(ledger.NoteRolledBack)) != 0 {
 					t.Errorf("told %d times", n)
 				}
 				if !c.Owes(t.Context()) {
@@ -707,7 +708,7 @@ func TestWithoutATargetAPersonCanBeAskedAllTheSame(t *testing.T) {
 		ten := 10 * time.Second
 		chg := h.land(c, &ten)
 		h.asked(c, chg)
-		if got := s.heard(control.NoteTrial); len(got) != 1 || !strings.HasPrefix(got[0], "It has landed, and nothing was restarted or probed") || h.show(c, chg).Change.Reason != got[0] {
+		if got := s.heard(ledger.NoteTrial); len(got) != 1 || !strings.HasPrefix(got[0], "It has landed, and nothing was restarted or probed") || h.show(c, chg).Change.Reason != got[0] {
 			t.Errorf("they are asked %q", got)
 		}
 		time.Sleep(11 * time.Second)

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -113,9 +114,9 @@ func (c *Controller) try(ctx context.Context, row change.Row) error {
 			return c.takeBack(ctx, row, t)
 		case t.Handshake == trial.Confirmed: // and finalized by the same transaction
 			c.guard.Disarm(t.Landing)
-			row, err := c.row(ctx, row.ID)
+			row, err := c.Row(ctx, row.ID)
 			if err == nil {
-				c.tidy(c.lasting(), row)
+				c.tidy(c.Lasting(), row)
 			}
 			return err
 		case row.Request.Kind == request.Revert: // there is nothing to go back to
@@ -130,7 +131,7 @@ func (c *Controller) try(ctx context.Context, row change.Row) error {
 			err = c.await(ctx, row, t, nudged, watch)
 		}
 		if ctx.Err() != nil {
-			if c.lasting().Err() != nil { // asked to end: the keeper goes by the deadline alone
+			if c.Lasting().Err() != nil { // asked to end: the keeper goes by the deadline alone
 				c.guard.ArmTrial(t, true)
 			}
 			return context.Cause(ctx)
@@ -252,7 +253,7 @@ func (c *Controller) moveTrial(ctx context.Context, row change.Row, from trial.H
 		if err := tx.MoveTrial(ctx, from, to); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &change.Row{ID: row.ID}, Move{By: audit.Host, Subject: string(to.Landing)}, verb, now())
+		return c.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{By: audit.Host, Subject: string(to.Landing)}, verb, ledger.Now())
 	})
 	if errors.Is(err, change.ErrMoved) {
 		return fmt.Errorf("%w: %w", errDecided, err)
@@ -296,7 +297,7 @@ func (c *Controller) settleTrial(ctx context.Context, row change.Row, d trial.De
 		return fmt.Errorf("%w: %w", errDecided, err)
 	}
 	if err == nil {
-		c.moved(now)
+		c.Moved(now)
 	}
 	return err
 }
@@ -318,7 +319,7 @@ func (c *Controller) askToConfirm(ctx context.Context, row change.Row, t trial.T
 		if err := errors.Join(tx.MoveTrial(ctx, trial.PendingRestart, t), tx.MoveChange(ctx, said.State, said)); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &said, Move{By: audit.Host, Subject: string(t.Landing)}, "asked to confirm", now())
+		return c.Append(ctx, tx, &said, ledger.Move{By: audit.Host, Subject: string(t.Landing)}, "asked to confirm", ledger.Now())
 	})
 	if errors.Is(err, change.ErrMoved) {
 		return fmt.Errorf("%w: %w", errDecided, err)
@@ -326,19 +327,19 @@ func (c *Controller) askToConfirm(ctx context.Context, row change.Row, t trial.T
 	if err != nil {
 		return err
 	}
-	c.feed.Publish(message1(t))
-	c.tell(Note{Change: row.ID, Kind: NoteTrial, Text: t.Question(), Next: said.Next}, func() { c.heard(row.ID) })
+	c.Feed.Publish(message1(t))
+	c.Notify(ledger.Note{Change: row.ID, Kind: ledger.NoteTrial, Text: t.Question(), Next: said.Next}, func() { c.heard(row.ID) })
 	return nil
 }
 
 // message1 is the notice that asks whoever watches.
 func message1(t trial.Trial) change.Notice {
-	return change.Notice{Change: t.Change, At: now(), Kind: "trial", State: change.InTrial, Text: t.Question()}
+	return change.Notice{Change: t.Change, At: ledger.Now(), Kind: "trial", State: change.InTrial, Text: t.Question()}
 }
 
 // heard writes down that message 1 was delivered, which moves the deadline the first time (SM-125).
 func (c *Controller) heard(changeID id.Change) {
-	ctx := c.lasting()
+	ctx := c.Lasting()
 	at, err := c.Clock()
 	if err != nil {
 		return
@@ -355,7 +356,7 @@ func (c *Controller) heard(changeID id.Change) {
 		if err := tx.MoveTrial(ctx, trial.Message1Sent, heard); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &change.Row{ID: changeID}, Move{By: audit.Host, Subject: string(t.Landing)}, "message 1 delivered", now())
+		return c.Append(ctx, tx, &change.Row{ID: changeID}, ledger.Move{By: audit.Host, Subject: string(t.Landing)}, "message 1 delivered", ledger.Now())
 	})
 	if err != nil && ctx.Err() == nil {
 		c.Log.Warn("the delivery of message 1 could not be recorded, so the deadline stays", "change", changeID, "error", err)

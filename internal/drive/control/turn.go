@@ -10,9 +10,11 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
@@ -218,7 +220,7 @@ func (s *supervisor) mend(ctx context.Context, v verdict) {
 	subject := string(s.rounds.taken.Checkpoint.ID)
 	s.telling.Go(func() {
 		d := s.run.Talk.Tell(ctx, words)
-		s.c.told(context.WithoutCancel(ctx), s.row.ID, subject, firstLine(words), audit.Host, d)
+		s.c.told(context.WithoutCancel(ctx), s.row.ID, subject, request.FirstLine(words), audit.Host, d)
 		s.heard(d)
 	})
 }
@@ -241,7 +243,7 @@ func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
 	s.say(round + ": " + why)
 	keep := context.WithoutCancel(ctx)
 	err := s.c.DB.InTx(keep, func(tx store.Tx) error {
-		return s.c.append(keep, tx, &change.Row{ID: s.row.ID, Reason: why}, Move{By: audit.Host, Subject: subject}, round, now())
+		return s.c.Append(keep, tx, &change.Row{ID: s.row.ID, Reason: why}, ledger.Move{By: audit.Host, Subject: subject}, round, ledger.Now())
 	})
 	if err != nil {
 		s.c.Log.Warn("a round was not recorded", "change", s.row.ID, "error", err)
@@ -249,7 +251,7 @@ func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
 }
 
 func (s *supervisor) say(text string) {
-	s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "round", Text: text})
+	s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "round", Text: text})
 }
 
 // finish ends the agent's stdin: nothing more is wanted of it. One that has no turn under way has to end soon.

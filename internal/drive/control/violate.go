@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
@@ -32,7 +33,7 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 			return action, err
 		}
 		action = session.ActionReverted
-		s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: wentBack(cp.ID, kept)})
+		s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "event", Text: wentBack(cp.ID, kept)})
 	}
 	if why == checkpoint.OnDemand || s.again {
 		return action, nil
@@ -108,7 +109,7 @@ func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) err
 		return err
 	}
 	s.c.Log.Warn("the files could not be restored while an agent worked; the agent starts again on a new copy", "change", s.row.ID, "error", err)
-	m := Move{By: audit.Host, Reason: notRestored, Digests: map[string]string{"commit": string(to)}}
+	m := ledger.Move{By: audit.Host, Reason: notRestored, Digests: map[string]string{"commit": string(to)}}
 	if err := s.amend(ctx, m, "started again", func(row *change.Row) { row.From = string(to) }); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 )
@@ -31,7 +32,7 @@ func (c *Controller) warm(row change.Row, j judge.Judging) {
 	if len(j.ChecksOf(row.Request)) == 0 || c.Workspaces.Strategy() != workspace.Overlay || c.surroundings(row, j, Way{}, false).Toolchains() == "" {
 		return
 	}
-	c.aside(func(ctx context.Context) {
+	c.Aside(func(ctx context.Context) {
 		defer c.working()()
 		select { // one at a time
 		case c.warming <- struct{}{}:
@@ -80,7 +81,7 @@ func (c *Controller) warmUp(ctx context.Context, row change.Row, j judge.Judging
 		return nil
 	}
 	name := workspace.StockID{Family: family, Generation: generation(string(tree))}
-	n := workspace.StockNote{Kind: workspace.Checks, Project: path.Base(host.Path), Base: base, Tree: tree, Commands: j.ChecksOf(row.Request), Made: now()}
+	n := workspace.StockNote{Kind: workspace.Checks, Project: path.Base(host.Path), Base: base, Tree: tree, Commands: j.ChecksOf(row.Request), Made: ledger.Now()}
 	_, free, err = c.Workspaces.MakeStock(ctx, name, n, c.owner(row), setup, func(room workspace.Room) error {
 		for _, command := range j.ChecksOf(row.Request) {
 			if err := c.warmOne(ctx, row, j, setup, room, command); err != nil {

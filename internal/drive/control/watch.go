@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 )
@@ -44,7 +45,7 @@ func (s *supervisor) deaf() {
 // unwell says that the watch does not work as it should; the tree decides all the same.
 func (s *supervisor) unwell(err error) {
 	s.c.Log.Warn("the kernel reports no changes of a workspace, so sallyport looks at it by the clock", "change", s.row.ID, "error", err)
-	s.c.feed.Publish(change.Notice{Change: s.row.ID, At: now(), Kind: "event", Text: fmt.Sprintf("the kernel reports no changes of files here, so sallyport looks at the workspace every %s", s.mode.Poll)})
+	s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "event", Text: fmt.Sprintf("the kernel reports no changes of files here, so sallyport looks at the workspace every %s", s.mode.Poll)})
 }
 
 // quiet reports whether a look can be left out: a watch that is well heard nothing since the last

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
@@ -28,7 +29,7 @@ const sessionsMax = 3
 // copy as it was at its start, or, if it has kept what it knows, goes on with what it left. It starts again
 // too when its tree could not be restored under it.
 func (c *Controller) work(ctx context.Context, row change.Row) error {
-	keep := c.lasting() // what a cancelled agent has done is judged too
+	keep := c.Lasting() // what a cancelled agent has done is judged too
 	for {
 		spec, err := c.judgedSpec(keep, row)
 		if err != nil {
@@ -38,7 +39,7 @@ func (c *Controller) work(ctx context.Context, row change.Row) error {
 		if err != nil {
 			return err
 		}
-		sessions, err := c.sessions(keep, row.ID)
+		sessions, err := c.Sessions(keep, row.ID)
 		if err != nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (c *Controller) runAgent(ctx context.Context, row *change.Row, ws workspace
 		if err := tx.PutSession(ctx, s); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, row, Move{By: audit.Host, Subject: string(s.ID)}, "started", s.Started)
+		return c.Append(ctx, tx, row, ledger.Move{By: audit.Host, Subject: string(s.ID)}, "started", s.Started)
 	}); err != nil {
 		return err
 	}
@@ -145,11 +146,11 @@ func (c *Controller) runAgent(ctx context.Context, row *change.Row, ws workspace
 	exit, again, err := c.supervise(ctx, row, ws, &run, mode)
 	stop()
 	told()
-	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errCancelled) {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ledger.ErrCancelled) {
 		return context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
 	}
-	keep := c.lasting()
-	ended := now()
+	keep := c.Lasting()
+	ended := ledger.Now()
 	s.Ended = &ended
 	if again && ctx.Err() == nil {
 		s.Interrupted, s.Reason = session.NotRestored, notRestored
@@ -170,14 +171,14 @@ func (c *Controller) runAgent(ctx context.Context, row *change.Row, ws workspace
 		if s.Reason != "" {
 			reason.Reason += ": " + s.Reason
 		}
-		return c.append(keep, tx, &reason, Move{By: audit.Actor{Kind: "agent", Name: string(s.ID), UID: -1}, Subject: string(s.ID)}, "ended", ended)
+		return c.Append(keep, tx, &reason, ledger.Move{By: audit.Actor{Kind: "agent", Name: string(s.ID), UID: -1}, Subject: string(s.ID)}, "ended", ended)
 	})
 }
 
 // judgeLast takes the last checkpoint and moves the change by what it holds. Work of an
 // agent that failed, or was withdrawn, is kept all the same.
 func (c *Controller) judgeLast(ctx context.Context, row change.Row, ws workspace.Workspace, last session.Session) error {
-	keep := c.lasting()
+	keep := c.Lasting()
 	var taken checkpoint.Taken
 	err := c.gate.pass(keep, true, func() (err error) {
 		taken, err = c.take(keep, row, ws, taking{why: checkpoint.AtEnd, session: last.ID, since: last.Started})
@@ -190,7 +191,7 @@ func (c *Controller) judgeLast(ctx context.Context, row change.Row, ws workspace
 		return context.Cause(ctx)
 	}
 	cp, edits := taken.Checkpoint, len(taken.Edits)
-	m := Move{Event: change.Ended, By: audit.Host, Subject: string(cp.ID), Verb: "checked"}
+	m := ledger.Move{Event: change.Ended, By: audit.Host, Subject: string(cp.ID), Verb: "checked"}
 	if cp.Status != checkpoint.Valid && last.Exit.Code == 0 && last.Exit.Limit == nil {
 		fallen, err := c.fallBack(ctx, row, cp)
 		if err != nil {
@@ -214,15 +215,15 @@ func (c *Controller) judgeLast(ctx context.Context, row change.Row, ws workspace
 	case edits == 0 && checks == 0:
 		m = idled(row, cp)
 	}
-	row, err = c.inTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+	row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		row.Chosen = cp.ID
-		return c.move(ctx, tx, row, m)
+		return c.Move(ctx, tx, row, m)
 	})
 	if err != nil {
 		return err
 	}
 	if m.Event != change.Ended {
-		c.tidy(c.lasting(), row)
+		c.tidy(c.Lasting(), row)
 	}
 	return nil
 }
@@ -299,7 +300,7 @@ func (c *Controller) take(ctx context.Context, row change.Row, ws workspace.Work
 	mode := judging.Watch(row.Request)
 	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: host, Previous: previous,
-		Trigger: t.why, Session: t.session, At: now(), Author: c.Settings.Author,
+		Trigger: t.why, Session: t.session, At: ledger.Now(), Author: c.Settings.Author,
 		Plan: judge.Plan(row.Request), Rules: judging.Rules, Secrets: judging.Secrets,
 		IncludeIgnored: slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored),
 		Floor:          mode.Floor, Unjudged: t.live && mode.Unvalidated && t.why != checkpoint.TurnEnded,
@@ -312,13 +313,13 @@ func (c *Controller) take(ctx context.Context, row change.Row, ws workspace.Work
 		if err := tx.AddCheckpoint(ctx, taken.Checkpoint); err != nil {
 			return err
 		}
-		return c.append(ctx, tx, &change.Row{ID: row.ID}, Move{ // why the row stands where it does, such as a pause, is not why this was taken
+		return c.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{ // why the row stands where it does, such as a pause, is not why this was taken
 			By: audit.Host, Subject: string(taken.Checkpoint.ID),
 			Digests: map[string]string{"commit": string(taken.Checkpoint.Commit), "tree": string(taken.Checkpoint.Tree), "base": row.Base},
 		}, "checkpointed: "+string(taken.Checkpoint.Status), taken.Checkpoint.At)
 	})
 	if err == nil {
-		c.feed.Publish(change.Notice{Change: row.ID, At: taken.Checkpoint.At, Kind: "checkpoint", Checkpoint: &taken.Checkpoint})
+		c.Feed.Publish(change.Notice{Change: row.ID, At: taken.Checkpoint.At, Kind: "checkpoint", Checkpoint: &taken.Checkpoint})
 		c.note(ctx, row.ID)
 	}
 	return taken, err
@@ -340,13 +341,4 @@ func (c *Controller) watching(change id.Change) *supervisor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.live[change]
-}
-
-// sessions returns a change's, oldest first.
-func (c *Controller) sessions(ctx context.Context, change id.Change) (out []session.Session, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Sessions(ctx, change)
-		return err
-	})
-	return out, err
 }

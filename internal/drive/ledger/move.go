@@ -1,4 +1,4 @@
-package control
+package ledger
 
 import (
 	"context"
@@ -27,15 +27,15 @@ type Move struct {
 	Keep    bool          // the step that holds the row goes on holding it
 }
 
-// move carries a row over one edge and writes its audit entry, both in tx. The row
+// Move carries a row over one edge and writes its audit entry, both in tx. The row
 // is changed in place; it is true only if tx commits.
-func (c *Controller) move(ctx context.Context, tx store.Tx, row *change.Row, m Move) error {
+func (l *Ledger) Move(ctx context.Context, tx store.Tx, row *change.Row, m Move) error {
 	from := change.State(row.State)
 	to, err := from.Next(m.Event)
 	if err != nil {
 		return err
 	}
-	at := now()
+	at := Now()
 	row.State, row.Moved, row.Attempts = string(to), at, 0
 	row.Problem, row.Reason, row.Next, row.Outcome, row.Blocked = "", m.Reason, m.Next, m.Outcome, m.Blocked
 	if m.Because != nil {
@@ -45,7 +45,7 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *change.Row, m M
 			row.Next = p.Next
 		}
 	}
-	row.Reason, row.Next = c.Secrets.Redact(row.Reason), c.Secrets.Redact(row.Next)
+	row.Reason, row.Next = l.Secrets.Redact(row.Reason), l.Secrets.Redact(row.Next)
 	row.Due = time.Time{}
 	if to.Due() {
 		row.Due = at.Add(m.Wait)
@@ -56,7 +56,7 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *change.Row, m M
 	if err := tx.MoveChange(ctx, string(from), *row); err != nil {
 		return err
 	}
-	c.Meter.Moving(row.ID, string(m.Event))
+	l.Meter.Moving(row.ID, string(m.Event))
 	verb := m.Verb
 	if verb == "" {
 		verb = string(m.Event)
@@ -64,58 +64,57 @@ func (c *Controller) move(ctx context.Context, tx store.Tx, row *change.Row, m M
 	if m.Blocked != "" {
 		verb += ": " + m.Blocked
 	}
-	return c.append(ctx, tx, row, m, verb, at)
+	return l.Append(ctx, tx, row, m, verb, at)
 }
 
-// append writes an audit entry about a row.
-func (c *Controller) append(ctx context.Context, tx store.Tx, row *change.Row, m Move, verb string, at time.Time) error {
+// Append writes an audit entry about a row.
+func (l *Ledger) Append(ctx context.Context, tx store.Tx, row *change.Row, m Move, verb string, at time.Time) error {
 	subject := m.Subject
 	if subject == "" {
 		subject = string(row.ID)
 	}
 	return tx.AppendEntry(ctx, audit.Entry{
 		At: at, Actor: m.By, Change: string(row.ID), Subject: subject,
-		Verb: verb, Reason: c.Secrets.Redact(row.Reason), Digests: m.Digests,
+		Verb: verb, Reason: l.Secrets.Redact(row.Reason), Digests: m.Digests,
 	})
 }
 
-// moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
-func (c *Controller) moved(row change.Row) {
+// Moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
+func (l *Ledger) Moved(row change.Row) {
 	if change.State(row.State).Final() {
-		c.Keys.Forget(string(row.ID))
-		c.purse.forget(row.ID)
+		l.Ended(row)
 	}
-	c.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, change.State(row.State).Final())
-	c.feed.Publish(change.Notice{Change: row.ID, At: row.Moved, Kind: "state", State: change.State(row.State), Text: row.Reason})
-	c.poke()
+	l.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, change.State(row.State).Final())
+	l.Feed.Publish(change.Notice{Change: row.ID, At: row.Moved, Kind: "state", State: change.State(row.State), Text: row.Reason})
+	l.Poke()
 	if change.State(row.State) == change.Finalized && row.Request.Kind == request.Revert {
-		if err := c.overtake(c.lasting(), row); err != nil {
-			c.Log.Warn("other rollbacks of the same change still wait for approval; approving one ends it", "change", row.ID, "error", err)
+		if err := l.overtake(l.Lasting(), row); err != nil {
+			l.Log.Warn("other rollbacks of the same change still wait for approval; approving one ends it", "change", row.ID, "error", err)
 		}
 	}
-	if n, ok := c.noteOf(row); ok {
-		c.tell(n, func() {})
+	if n, ok := l.noteOf(row); ok {
+		l.Notify(n, func() {})
 	}
 }
 
-// poke wakes the reconciler; waking it for nothing does no harm.
-func (c *Controller) poke() {
+// Poke wakes the reconciler; waking it for nothing does no harm.
+func (l *Ledger) Poke() {
 	select {
-	case c.wake <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// inTx moves a row in a transaction of its own and tells of it.
-func (c *Controller) inTx(ctx context.Context, row change.Row, do func(tx store.Tx, row *change.Row) error) (change.Row, error) {
+// InTx moves a row in a transaction of its own and tells of it.
+func (l *Ledger) InTx(ctx context.Context, row change.Row, do func(tx store.Tx, row *change.Row) error) (change.Row, error) {
 	at := row
-	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+	err := l.DB.InTx(ctx, func(tx store.Tx) error {
 		at = row
 		return do(tx, &at)
 	})
 	if err != nil {
 		return row, err
 	}
-	c.moved(at)
+	l.Moved(at)
 	return at, nil
 }

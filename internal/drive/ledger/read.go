@@ -1,0 +1,120 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/session"
+	"sallyport/internal/store"
+)
+
+// Row returns a change as it is stored now.
+func (l *Ledger) Row(ctx context.Context, change id.Change) (row change.Row, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		row, err = tx.Change(ctx, change)
+		return err
+	})
+	return row, err
+}
+
+// List returns changes, newest first.
+func (l *Ledger) List(ctx context.Context, f change.Filter) (rows []change.Row, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		rows, err = tx.Changes(ctx, f)
+		return err
+	})
+	return rows, err
+}
+
+// Checkpoints returns a change's, oldest first.
+func (l *Ledger) Checkpoints(ctx context.Context, change id.Change) (out []checkpoint.Checkpoint, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		if _, err := tx.Change(ctx, change); err != nil {
+			return err
+		}
+		out, err = tx.Checkpoints(ctx, change)
+		return err
+	})
+	return out, err
+}
+
+// Checkpoint returns one by its id.
+func (l *Ledger) Checkpoint(ctx context.Context, ref id.Checkpoint) (out checkpoint.Checkpoint, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		out, err = tx.Checkpoint(ctx, ref)
+		return err
+	})
+	return out, err
+}
+
+// Approvals returns newest first; pending only, or all.
+func (l *Ledger) Approvals(ctx context.Context, pendingOnly bool) (out []approval.Approval, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		out, err = tx.Approvals(ctx, pendingOnly, 0)
+		return err
+	})
+	return out, err
+}
+
+// Audit returns entries after a sequence number, oldest first; change "" = all.
+func (l *Ledger) Audit(ctx context.Context, change id.Change, after int64, limit int) (out []audit.Entry, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		if out, err = tx.Entries(ctx, string(change), after, limit); err == nil && len(out) == 0 && change != "" {
+			_, err = tx.Change(ctx, change) // nothing happened, or there is no such change
+		}
+		return err
+	})
+	return out, err
+}
+
+// AuditVerify reads the whole audit log and reports what is not as it was written.
+func (l *Ledger) AuditVerify(ctx context.Context, expected *audit.Mark) (audit.Report, error) {
+	return l.DB.VerifyAudit(ctx, expected)
+}
+
+// Sessions returns a change's, oldest first.
+func (l *Ledger) Sessions(ctx context.Context, change id.Change) (out []session.Session, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		out, err = tx.Sessions(ctx, change)
+		return err
+	})
+	return out, err
+}
+
+// Proposal returns a change's current proposal, nil if it has none.
+func (l *Ledger) Proposal(ctx context.Context, change id.Change) (*proposal.Proposal, error) {
+	var found *proposal.Proposal
+	err := l.DB.Read(ctx, func(tx store.Tx) error {
+		p, ok, err := tx.Proposal(ctx, change)
+		if ok {
+			found = &p
+		}
+		return err
+	})
+	return found, err
+}
+
+// Landing returns a change's latest journal row.
+func (l *Ledger) Landing(ctx context.Context, change id.Change) (latest landing.Landing, ok bool, err error) {
+	err = l.DB.Read(ctx, func(tx store.Tx) error {
+		latest, ok, err = tx.LandingOf(ctx, change)
+		return err
+	})
+	return latest, ok, err
+}
+
+// LandingNamed returns the journal row that another row names.
+func LandingNamed(ctx context.Context, tx store.Tx, name id.Landing) (landing.Landing, error) {
+	l, ok, err := tx.Landing(ctx, name)
+	if err == nil && !ok {
+		err = fmt.Errorf("there is no landing %s", name)
+	}
+	return l, err
+}
