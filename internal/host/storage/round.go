@@ -79,7 +79,7 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 func (s *Steward) keeps() map[Kind]string {
 	after := func(d time.Duration) string { return days(d) + " after its change has ended" }
 	return map[Kind]string{
-		Layers:       "while a workspace uses it; then as long as layers: in sallyport.yaml says",
+		Layers:       "while a workspace uses it; then as long as layers: in sallyport.yaml says, at most sixteen for one repository",
 		Caches:       "while a workspace or a sandbox uses it; then as long as layers: in sallyport.yaml says",
 		Workspaces:   "until its change has ended",
 		Repositories: "as long as a ref names it",

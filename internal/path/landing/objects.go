@@ -53,12 +53,14 @@ func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, h
 	return s.dropAside(ops, aside)
 }
 
-// linkLoose names the loose objects aside among the person's. Each is whole, whatever becomes of the others.
+// linkLoose names the loose objects aside among the person's. Each is whole, whatever becomes of the others. What is known last is
+// brought to disk, and what was before it with it, as git does for many objects; until the row is closed, all of it is looked for again.
 func (s *site) linkLoose(aside string) error {
 	folders, err := s.common.names(aside)
 	if err != nil {
 		return err
 	}
+	last := ""
 	for _, f := range folders {
 		if !f.IsDir() {
 			continue
@@ -73,20 +75,44 @@ func (s *site) linkLoose(aside string) error {
 				names = append(names, o.Name())
 			}
 		}
-		if err := s.link(path.Join(aside, f.Name()), path.Join("objects", f.Name()), names); err != nil {
+		if len(names) == 0 {
+			continue
+		}
+		last = path.Join("objects", f.Name())
+		if err := s.link(path.Join(aside, f.Name()), last, names); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.syncFolder(last)
 }
 
 // linkPacks names the files of the packs aside among the person's, those that git looks for last.
 func (s *site) linkPacks(aside string) error {
 	names, err := s.packs(aside)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	if err := s.link(path.Join(aside, "pack"), "objects/pack", names); err != nil {
+		return err
+	}
+	return s.syncFolder("objects/pack")
+}
+
+// syncFolder brings the names in a folder of the common git directory to disk; "" is none, and one that their git has removed meanwhile
+// had nothing of ours any more.
+func (s *site) syncFolder(p string) error {
+	if p == "" {
+		return nil
+	}
+	fd, err := s.common.open(p, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return s.link(path.Join(aside, "pack"), "objects/pack", names)
+	defer unix.Close(fd)
+	return unix.Fsync(fd)
 }
 
 // linkTries is how often a folder may go under our hands: a person's git removes those among its objects that it finds empty.
@@ -103,9 +129,6 @@ func (s *site) link(in, among string, names []string) (err error) {
 }
 
 func (s *site) linkOnce(in, among string, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
 	from, err := s.common.open(in, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -114,7 +137,7 @@ func (s *site) linkOnce(in, among string, names []string) error {
 	if err := s.makeRoom(among); err != nil {
 		return err
 	}
-	to, err := s.common.open(among, unix.O_RDONLY|unix.O_DIRECTORY)
+	to, err := s.common.open(among, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -124,7 +147,7 @@ func (s *site) linkOnce(in, among string, names []string) error {
 			return err
 		}
 	}
-	return unix.Fsync(to)
+	return nil
 }
 
 // makeRoom makes a folder of the common git directory, unless it is there.

@@ -61,7 +61,7 @@ type Retention struct {
 // Layers bound the cache of base trees.
 type Layers struct {
 	Quota Size     `json:"quota,omitempty" min:"1MiB" max:"1024TiB" jsonschema:"Bytes of disk that all base trees together may take, such as 10GiB (default 10GiB); the one that was used longest ago goes first."`
-	Keep  Duration `json:"keep,omitempty" min:"1m" max:"3650d" jsonschema:"How long a base tree that nothing stands on is kept after it was last used, such as 14d (default 14d)."`
+	Keep  Duration `json:"keep,omitempty" min:"1m" max:"3650d" jsonschema:"How long a base tree that nothing stands on is kept after it was last used, such as 14d (default 14d); at most sixteen of these are kept for one repository."`
 
 	History int `json:"history,omitempty" min:"100" max:"1000000" jsonschema:"Commits at most that are copied with a base, the newest first: what an agent sees of a repository's history (default 10000). It counts where a history is copied anew."`
 }
