@@ -84,7 +84,7 @@ type Daemon struct {
 	versions versions
 	trying   sync.Mutex // held while an agent is tried
 	stop     context.CancelFunc
-	walls    walls
+	tried    tried
 	readers  *git.Readers
 	keeping  sync.Mutex // held while a diff is exported
 }
@@ -156,7 +156,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	}
 	d.sandbox = bwrap.New(bwrap.Config{Self: d.Self, Root: state, Ops: d.Ops})
 	report, probeErr := d.sandbox.Probe(ctx)
-	d.walls.set(report, probeErr)
+	d.tried.set(report, probeErr)
 	if probeErr != nil {
 		d.log.Warn("no sandbox works here; agents and checks are refused until one does", "error", probeErr)
 	}

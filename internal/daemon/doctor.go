@@ -23,7 +23,7 @@ const spaceLow = 1 << 30
 // Doctor tries what everything stands on, now, and says what to do about what does not work.
 func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 	report, err := d.sandbox.Probe(ctx)
-	d.walls.set(report, err)
+	d.tried.set(report, err)
 	out := api.Doctor{
 		Driver: report.Driver, Strategy: string(d.spaces.Strategy()),
 		Freezer: report.Freezer, Memory: report.Memory, OwnUID: report.OwnUID,

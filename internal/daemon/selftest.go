@@ -11,13 +11,13 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// walls are what the sandbox was found to hold when it was last tried.
-type walls struct {
+// tried is what the sandbox was found to hold when it was last tried.
+type tried struct {
 	mu  sync.Mutex
 	now api.Sandbox
 }
 
-func (w *walls) set(r sandbox.Report, err error) {
+func (t *tried) set(r sandbox.Report, err error) {
 	now := api.Sandbox{Works: err == nil}
 	if err != nil {
 		of := problem.Of(err)
@@ -25,9 +25,9 @@ func (w *walls) set(r sandbox.Report, err error) {
 	} else {
 		now.Policy = policyOf(r)
 	}
-	w.mu.Lock()
-	w.now = now
-	w.mu.Unlock()
+	t.mu.Lock()
+	t.now = now
+	t.mu.Unlock()
 }
 
 // policyOf is a report in words.
@@ -42,9 +42,9 @@ func policyOf(r sandbox.Report) string {
 
 // Sandbox says what held when the daemon started or a doctor last tried.
 func (d *Daemon) Sandbox() api.Sandbox {
-	d.walls.mu.Lock()
-	defer d.walls.mu.Unlock()
-	return d.walls.now
+	d.tried.mu.Lock()
+	defer d.tried.mu.Unlock()
+	return d.tried.now
 }
 
 // selfTest tries all that must fail in a sandbox, and sums it up in one line.

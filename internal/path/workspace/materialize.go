@@ -118,7 +118,7 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 		if err != nil {
 			return err
 		}
-		return m.toy(gitDir, s.host, spec, upon)
+		return m.makeAgentGit(gitDir, s.host, spec, upon)
 	})
 	if err == nil && len(s.edits) > 0 {
 		l := layout{top: filepath.Join(home, "tree"), owner: spec.Owner}

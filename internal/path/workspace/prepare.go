@@ -321,7 +321,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 		if err := copyOne(layer.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
 			return err
 		}
-		return m.toy(gitDir, host, spec, spec.Base)
+		return m.makeAgentGit(gitDir, host, spec, spec.Base)
 	})
 	return func() { drop(); leave() }, err
 }
@@ -330,7 +330,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 func (r *record) on(l Layer) { r.Tree, r.Layers, r.Ignore = l.chain[len(l.chain)-1], l.chain, l.ignore }
 
 // fill makes the folders of a workspace; the record comes last.
-func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir string) error) error {
+func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir string) error) error {
 	if err := m.folder(filepath.Dir(path)); err != nil {
 		return err
 	}
@@ -356,7 +356,7 @@ func (m *Manager) fill(path string, r record, layer Layer, toy func(gitDir strin
 		return err
 	}
 	err = m.ops.Do("workspace:git", func() error {
-		if err := toy(filepath.Join(path, "scratch", ".git")); err != nil {
+		if err := makeGit(filepath.Join(path, "scratch", ".git")); err != nil {
 			return err
 		}
 		return chownTree(filepath.Join(path, "scratch"), r.Owner)

@@ -26,7 +26,7 @@ type Spec struct {
 	Change  id.Change
 	Project git.Project
 	Base    git.OID // commit; in the host's repository of the project
-	Branch  string  // name the agent's own toy .git shows; "" = a detached head
+	Branch  string  // name the agent's own .git shows; "" = a detached head
 	Owner   sandbox.Owner
 
 	// Setup names the stock whose files are seen at paths that the base ignores, over its layers; "" = none, or as before. Whoever

@@ -220,7 +220,7 @@ func mount(tree sandbox.Tree) (string, error) {
 // escape keeps a folder's name from being read as options: t.TempDir is named after the test.
 var escape = strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`).Replace
 
-// world makes a root folder that holds this machine's folders and, where the toy's
+// world makes a root folder that holds this machine's folders and, where the agent's git folder's
 // alternates look for them, the objects; scripts run in it.
 func world(binds []sandbox.Bind) (string, error) {
 	const root = "/mnt/world"

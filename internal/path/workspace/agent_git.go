@@ -13,10 +13,10 @@ import (
 // shownObjects is where the view of a base is seen inside a sandbox.
 const shownObjects = sandbox.ObjectsRoot + "/0"
 
-// toyConfig is the agent's own git: it may do what it likes with it, and nobody else
+// agentGitConfig is the agent's own git: it may do what it likes with it, and nobody else
 // reads it. Only whole seconds and sizes of files are compared, because the index was
 // made on the layer and is used on a copy of it.
-const toyConfig = `[core]
+const agentGitConfig = `[core]
 	repositoryFormatVersion = %d
 	fileMode = true
 	bare = false
@@ -33,9 +33,9 @@ const toyConfig = `[core]
 	email = agent@localhost
 %s`
 
-// toy fills the git directory that an agent sees as its own: a branch at a commit, no
+// makeAgentGit fills the git directory that an agent sees as its own: a branch at a commit, no
 // remote, no hook, the objects of the view of base. Names of branches never become file names.
-func (m *Manager) toy(dir string, host git.Dir, spec Spec, commit git.OID) error {
+func (m *Manager) makeAgentGit(dir string, host git.Dir, spec Spec, commit git.OID) error {
 	version, extensions := 0, ""
 	if len(commit) == 64 {
 		version, extensions = 1, "[extensions]\n\tobjectFormat = sha256\n"
@@ -56,7 +56,7 @@ func (m *Manager) toy(dir string, host git.Dir, spec Spec, commit git.OID) error
 	for _, f := range []struct{ name, text string }{
 		{"HEAD", head},
 		{"packed-refs", refs},
-		{"config", fmt.Sprintf(toyConfig, version, extensions)},
+		{"config", fmt.Sprintf(agentGitConfig, version, extensions)},
 		{"objects/info/alternates", shownObjects + "\n"},
 		{"shallow", string(shallow)},
 		{"info/attributes", ownAttributes}, // the files are the bytes that git stores
