@@ -26,7 +26,7 @@ const (
 	Later Approve = "later" // it waits
 )
 
-// Request is one accepted wish. It never changes after it was accepted.
+// Request is one accepted request of a person. It never changes after it was accepted.
 type Request struct {
 	Kind       Kind        `json:"kind"`
 	By         audit.Actor `json:"by"`

@@ -158,13 +158,13 @@ func (a *app) restore(ctx context.Context, c *client.Client, checkpoint string) 
 }
 
 // putBack returns files to the last valid checkpoint.
-func (a *app) putBack(ctx context.Context, c *client.Client, wish api.PutBack) error {
-	done, err := client.Call(ctx, c, api.ChangePutBack, wish)
+func (a *app) putBack(ctx context.Context, c *client.Client, request api.PutBack) error {
+	done, err := client.Call(ctx, c, api.ChangePutBack, request)
 	if err != nil || a.document(done) {
 		return err
 	}
 	s := a.sheet(a.Out)
-	if wish.Violating {
+	if request.Violating {
 		s.line("Reverted %d files with violations", len(done.Reverted)) // SV-049 says these words
 		s.paths(done.Reverted, len(done.Reverted))
 		s.line("Kept %d valid changes", done.Kept)

@@ -60,7 +60,7 @@ type runFlags struct {
 	plan                  string
 	timeout, trial        time.Duration
 	output                bool
-	wish                  api.Run
+	request               api.Run
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -78,30 +78,30 @@ func (a *app) runCommand() *cobra.Command {
 		nil, func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args) })
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // COMMAND's own flags are not ours, also when -- was forgotten
-	flags.StringVar(&f.wish.Agent, "agent", "", "who does it: `NAME` (see sallyport agent list), or 'acp:CMD' (default: as the repository says)")
-	flags.StringVar(&f.wish.Model, "model", "", "ask this model, by the name that its endpoint knows: `NAME` (default: as the home says, or the agent itself)")
-	flags.StringArrayVar(&f.wish.Egress, "egress", nil, "`HOST` that the agent may reach; *.HOST for all below it; registries for where packages come from; repeatable")
+	flags.StringVar(&f.request.Agent, "agent", "", "who does it: `NAME` (see sallyport agent list), or 'acp:CMD' (default: as the repository says)")
+	flags.StringVar(&f.request.Model, "model", "", "ask this model, by the name that its endpoint knows: `NAME` (default: as the home says, or the agent itself)")
+	flags.StringArrayVar(&f.request.Egress, "egress", nil, "`HOST` that the agent may reach; *.HOST for all below it; registries for where packages come from; repeatable")
 	flags.StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
-	flags.StringVar(&f.wish.Text, "request", "", "what you want, in words: `TEXT`")
-	flags.StringArrayVar(&f.wish.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
-	flags.StringArrayVar(&f.wish.Forbid, "forbid", nil, "`GLOB` of paths that may not change; repeatable")
-	flags.StringArrayVar(&f.wish.Checks, "check", nil, "shell `COMMAND` that must succeed on the proposed tree, in a sandbox; repeatable")
-	flags.StringArrayVar(&f.wish.Setup, "setup", nil, "shell `COMMAND` that installs what the project needs, such as 'npm ci'; it runs in a sandbox that reaches package registries, once for each lock file; agent and checks find what it leaves at paths that git ignores, and in the caches of Go, pip, Cargo, Maven, Gradle, NuGet, Composer and ~/.cache, but nothing else of its home folder; repeatable")
-	flags.StringArrayVar(&f.wish.Shares, "share", nil, "`DIR` that the program may read; repeatable")
-	flags.StringArrayVar(&f.wish.Profiles, "profile", nil, "tool chain `NAME` whose module cache the program may read: go, node, python; repeatable")
-	flags.BoolVar(&f.wish.IncludeDirty, "include-dirty", false, "take your uncommitted changes along into the copy")
-	flags.StringArrayVar(&f.wish.IncludeIgnored, "include-ignored", nil, "`GLOB` of paths that git ignores and that may land too; repeatable")
-	flags.StringVar(&f.wish.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
-	flags.StringVar(&f.wish.Onto, "onto", "", "land on branch `NAME` instead, which is not checked out; a new one is made from the branch that the change starts from")
-	flags.StringVarP(&f.wish.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject (default: the request)")
+	flags.StringVar(&f.request.Text, "request", "", "what you want, in words: `TEXT`")
+	flags.StringArrayVar(&f.request.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
+	flags.StringArrayVar(&f.request.Forbid, "forbid", nil, "`GLOB` of paths that may not change; repeatable")
+	flags.StringArrayVar(&f.request.Checks, "check", nil, "shell `COMMAND` that must succeed on the proposed tree, in a sandbox; repeatable")
+	flags.StringArrayVar(&f.request.Setup, "setup", nil, "shell `COMMAND` that installs what the project needs, such as 'npm ci'; it runs in a sandbox that reaches package registries, once for each lock file; agent and checks find what it leaves at paths that git ignores, and in the caches of Go, pip, Cargo, Maven, Gradle, NuGet, Composer and ~/.cache, but nothing else of its home folder; repeatable")
+	flags.StringArrayVar(&f.request.Shares, "share", nil, "`DIR` that the program may read; repeatable")
+	flags.StringArrayVar(&f.request.Profiles, "profile", nil, "tool chain `NAME` whose module cache the program may read: go, node, python; repeatable")
+	flags.BoolVar(&f.request.IncludeDirty, "include-dirty", false, "take your uncommitted changes along into the copy")
+	flags.StringArrayVar(&f.request.IncludeIgnored, "include-ignored", nil, "`GLOB` of paths that git ignores and that may land too; repeatable")
+	flags.StringVar(&f.request.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
+	flags.StringVar(&f.request.Onto, "onto", "", "land on branch `NAME` instead, which is not checked out; a new one is made from the branch that the change starts from")
+	flags.StringVarP(&f.request.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject (default: the request)")
 	flags.StringVar(&f.approve, "approve", "", "what to do with the finished work: `MODE`, ask (show it and ask), yes (land it if rules and checks pass) or later (leave it waiting)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")
 	flags.StringVar(&f.replay, "replay", "", "play the YAML script in `FILE` instead of running COMMAND, as the demo does")
-	flags.StringVar(&f.wish.Strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint); default: as the rules say")
-	flags.BoolVar(&f.wish.Messages, "messages", false, "COMMAND reads messages, one JSON object a line, on its standard input, and may answer (docs/protocol.md)")
+	flags.StringVar(&f.request.Strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint); default: as the rules say")
+	flags.BoolVar(&f.request.Messages, "messages", false, "COMMAND reads messages, one JSON object a line, on its standard input, and may answer (docs/protocol.md)")
 	flags.StringVar(&f.plan, "plan", "", "read allowed_areas and forbidden_areas of this change from a YAML `FILE`; --forbid adds to it")
-	flags.StringVar(&f.wish.ExecutionMode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
+	flags.StringVar(&f.request.ExecutionMode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
 	flags.BoolVar(&f.output, "output", false, "show the program's output while it works")
 	return cmd
 }
@@ -122,12 +122,12 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err := a.named(ctx, c, f); err != nil {
 		return err
 	}
-	change, err := client.Call(ctx, c, api.ChangeRun, f.wish)
+	change, err := client.Call(ctx, c, api.ChangeRun, f.request)
 	if err != nil {
 		return err
 	}
 	a.accepted(change)
-	return a.see(ctx, c, change.ID, a.manner(f.wish.Approve, f.output))
+	return a.see(ctx, c, change.ID, a.manner(f.request.Approve, f.output))
 }
 
 // complete checks the words and fills in what the person's surroundings say.
@@ -136,13 +136,13 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(f.wish.Text) == "" {
+	if strings.TrimSpace(f.request.Text) == "" {
 		return problem.Errorf(problem.Usage, "sallyport run --help", `say what you want: sallyport run --agent NAME "…", or --request "…" with a COMMAND`)
 	}
 	if f.timeout < 0 || f.timeout == 0 && cmd.Flags().Changed("timeout") {
 		return problem.Errorf(problem.Usage, "sallyport run --help", "--timeout %s leaves no time to work in", f.timeout)
 	}
-	if f.wish.Approve, err = a.approveMode(f.approve); err != nil {
+	if f.request.Approve, err = a.approveMode(f.approve); err != nil {
 		return err
 	}
 	if err := f.agent(args); err != nil {
@@ -155,19 +155,19 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find where you stand: %w", err)
 	}
-	f.wish.Dir = within(dir, f.repo)
+	f.request.Dir = within(dir, f.repo)
 	if err := f.planned(dir); err != nil {
 		return err
 	}
-	for i, share := range f.wish.Shares {
-		f.wish.Shares[i] = within(dir, share)
+	for i, share := range f.request.Shares {
+		f.request.Shares[i] = within(dir, share)
 	}
-	f.wish.TimeoutMS = onTheWire(f.timeout)
+	f.request.TimeoutMS = onTheWire(f.timeout)
 	if cmd.Flags().Changed("trial") {
 		ms := onTheWire(f.trial)
-		f.wish.TrialMS = &ms
+		f.request.TrialMS = &ms
 	}
-	f.wish.Path, f.wish.Home = a.Getenv("PATH"), a.Getenv("HOME")
+	f.request.Path, f.request.Home = a.Getenv("PATH"), a.Getenv("HOME")
 	return nil
 }
 
@@ -186,12 +186,12 @@ func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []s
 		return args, nil
 	}
 	if flags.Changed("request") {
-		if f.wish.Agent == "" && f.replay == "" {
+		if f.request.Agent == "" && f.replay == "" {
 			return nil, problem.Errorf(problem.Usage, a.corrected(args), "put -- before the command %q, so that its flags are its own", args[0])
 		}
 		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "--request says what you want, and %q is on the line too; give one of the two", args[0])
 	}
-	f.wish.Text = args[0]
+	f.request.Text = args[0]
 	if err := flags.Parse(args[1:]); err != nil {
 		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "%s (a COMMAND comes after --, and what you want before it in --request)", plain(err))
 	}
@@ -204,7 +204,7 @@ func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []s
 		if at := slices.IndexFunc(rest, func(w string) bool { return strings.HasPrefix(w, "-") }); at >= 0 {
 			rest = rest[:at]
 		}
-		words := append([]string{f.wish.Text}, rest...)
+		words := append([]string{f.request.Text}, rest...)
 		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "what you want is more than one word; put all of it in quotes: %q", strings.Join(words, " "))
 	case dash == 0:
 		return rest, nil
@@ -214,54 +214,54 @@ func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []s
 
 // named finds who does it, when no COMMAND and no script does, and takes the key of its model along.
 func (a *app) named(ctx context.Context, c *client.Client, f *runFlags) error {
-	if f.wish.Agent == "command" || f.wish.Agent == "replay" {
+	if f.request.Agent == "command" || f.request.Agent == "replay" {
 		return nil
 	}
-	w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Agent: f.wish.Agent, Dir: f.wish.Dir, Branch: f.wish.Branch})
+	w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Agent: f.request.Agent, Dir: f.request.Dir, Branch: f.request.Branch})
 	if err != nil {
 		return err
 	}
-	f.wish.Agent, f.wish.Keys, f.wish.Bases, f.wish.Env = w.Agent, a.keysFrom(w), a.basesFrom(w), a.envFrom(w)
+	f.request.Agent, f.request.Keys, f.request.Bases, f.request.Env = w.Agent, a.keysFrom(w), a.basesFrom(w), a.envFrom(w)
 	return nil
 }
 
 // agent takes COMMAND, or the script that stands in for it.
 func (f *runFlags) agent(args []string) error {
 	switch {
-	case f.wish.Agent != "" && (f.replay != "" || len(args) > 0):
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--agent %q and a COMMAND or --replay cannot be used together; give one of them", f.wish.Agent)
+	case f.request.Agent != "" && (f.replay != "" || len(args) > 0):
+		return problem.Errorf(problem.Usage, "sallyport run --help", "--agent %q and a COMMAND or --replay cannot be used together; give one of them", f.request.Agent)
 	case f.replay == "" && len(args) == 0:
 		return nil // the one that is named, or the repository's own
 	case f.replay != "" && len(args) > 0:
 		return problem.Errorf(problem.Usage, "sallyport run --help", "--replay %q and the COMMAND %q cannot be used together; give one of them", f.replay, args[0])
 	case f.replay == "":
-		f.wish.Agent, f.wish.Argv = "command", args
+		f.request.Agent, f.request.Argv = "command", args
 		return nil
 	}
 	script, err := readScript(f.replay)
 	if err != nil {
 		return problem.Errorf(problem.Usage, "sallyport run --help", "read --replay %q: %w", f.replay, err)
 	}
-	f.wish.Agent, f.wish.Script = "replay", script
+	f.request.Agent, f.request.Script = "replay", script
 	return nil
 }
 
 // supervised checks how the program is to be watched.
 func (f *runFlags) supervised() error {
 	const next = "sallyport run --help"
-	if s := f.wish.Strategy; s != "" && s != "direct_worktree" && s != "shadow_workspace" {
+	if s := f.request.Strategy; s != "" && s != "direct_worktree" && s != "shadow_workspace" {
 		return problem.Errorf(problem.Usage, next, "--strategy %q is none of direct_worktree, shadow_workspace", s)
 	}
-	if f.wish.Messages && f.replay != "" {
+	if f.request.Messages && f.replay != "" {
 		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; the script %q reads no messages", f.replay)
 	}
-	if f.wish.Model != "" && (f.wish.Agent == "command" || f.wish.Agent == "replay") {
-		return problem.Errorf(problem.Usage, next, "--model %q is for an agent with a name (--agent); a COMMAND has its own flags", f.wish.Model)
+	if f.request.Model != "" && (f.request.Agent == "command" || f.request.Agent == "replay") {
+		return problem.Errorf(problem.Usage, next, "--model %q is for an agent with a name (--agent); a COMMAND has its own flags", f.request.Model)
 	}
-	if f.wish.Messages && f.wish.Agent != "command" {
+	if f.request.Messages && f.request.Agent != "command" {
 		return problem.Errorf(problem.Usage, next, "--messages is for a COMMAND; an agent with a name reads messages without it")
 	}
-	return executionMode(f.wish.ExecutionMode, next)
+	return executionMode(f.request.ExecutionMode, next)
 }
 
 // planned joins the plan's file with the flags. Two lists of what may change have no plain
@@ -274,11 +274,11 @@ func (f *runFlags) planned(dir string) error {
 	if err != nil {
 		return err
 	}
-	if len(plan.AllowedAreas) > 0 && len(f.wish.Allow) > 0 {
+	if len(plan.AllowedAreas) > 0 && len(f.request.Allow) > 0 {
 		return problem.Errorf(problem.Usage, "sallyport run --help", "--allow and the allowed_areas of --plan %q both say what may change; give one of them", f.plan)
 	}
-	f.wish.Allow = append(f.wish.Allow, config.Strings(plan.AllowedAreas)...)
-	f.wish.Forbid = append(f.wish.Forbid, config.Strings(plan.ForbiddenAreas)...)
+	f.request.Allow = append(f.request.Allow, config.Strings(plan.AllowedAreas)...)
+	f.request.Forbid = append(f.request.Forbid, config.Strings(plan.ForbiddenAreas)...)
 	return nil
 }
 
