@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/socket"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/confirm"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
@@ -35,7 +35,7 @@ type targets struct {
 }
 
 var (
-	_ control.Targets = targets{}
+	_ confirm.Targets = targets{}
 	_ socket.Targets  = targets{}
 )
 

@@ -5,16 +5,14 @@ import (
 	"context"
 
 	"sallyport/internal/base/deadman"
-	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/secret"
-	"sallyport/internal/rule/trust"
 )
 
 // fill returns p with a working part that does nothing for each that is absent, so that nobody asks whether there is one.
@@ -34,33 +32,12 @@ func (p Parts) fill() Parts {
 	if p.Listen == nil {
 		p.Listen = func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil }
 	}
-	p.Targets = cmp.Or[Targets](p.Targets, noTargets{})
+	p.Targets = cmp.Or[confirm.Targets](p.Targets, confirm.NoTargets{})
 	p.Tell = cmp.Or[ledger.Teller](p.Tell, noTeller{})
 	p.Notebook = cmp.Or[Notebook](p.Notebook, noNotebook{})
 	p.Agency = cmp.Or[Agency](p.Agency, noAgency{})
 	p.Network = cmp.Or[Network](p.Network, noNetwork{})
 	return p
-}
-
-type noTargets struct{}
-
-func (noTargets) Of(context.Context, git.Dir, git.Project, git.OID) (trust.Target, string, error) {
-	return trust.Target{}, "", nil
-}
-
-func (noTargets) Restart(_ context.Context, _ trust.Target, p git.Project, _ id.Change) error {
-	return problem.Errorf(problem.Internal, "", "this daemon cannot restart what runs the code of %q", p.Top)
-}
-
-func (n noTargets) Probe(ctx context.Context, t trust.Target, p git.Project) error {
-	if t.Probe.None() {
-		return nil
-	}
-	return n.Ask(ctx, t, p)
-}
-
-func (noTargets) Ask(_ context.Context, _ trust.Target, p git.Project) error {
-	return problem.Errorf(problem.Internal, "", "this daemon cannot probe what runs the code of %q", p.Top)
 }
 
 type noTeller struct{}

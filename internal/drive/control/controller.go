@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/drive/commit"
+	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
@@ -40,7 +41,7 @@ type Parts struct {
 	Rules      judge.Rulebook
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
 	Keeper     guard.Keeper
-	Targets    Targets                        // absent: nothing restarts and nothing is asked, in any repository
+	Targets    confirm.Targets                // absent: nothing restarts and nothing is asked, in any repository
 	Tell       ledger.Teller                  // absent: nobody but who watches is told
 	Clock      func() (deadman.Moment, error) // absent: deadman.Now
 	Notebook   Notebook                       // absent: keeps none
@@ -75,20 +76,20 @@ type Controller struct {
 	guard   guard.Guard
 	judge   judge.Judge
 	commits commit.Writer
+	confirm *confirm.Confirmer
 
 	mu       sync.Mutex
 	cancels  map[id.Change]context.CancelCauseFunc
 	live     map[id.Change]*supervisor
-	nudges   map[id.Change]chan struct{} // of the trials that a step is busy with: look at the row again
-	works    lock.Keyed[id.Change]       // one step, or the clearing up after the last one, at a time
-	busy     int                         // steps under way
-	places   chan struct{}               // one per agent that may work at once
-	verdicts map[id.Change]verdict       // of the last trees of sessions that have ended
-	results  map[id.Change]verdict       // of the last trees that landings would have resulted in
-	gate     gate                        // to the judging of checkpoints
-	purse    purse                       // of what models use
-	warming  chan struct{}               // one place for what makes caches
-	warmed   map[string]time.Time        // families of caches that were tried to be made
+	works    lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
+	busy     int                   // steps under way
+	places   chan struct{}         // one per agent that may work at once
+	verdicts map[id.Change]verdict // of the last trees of sessions that have ended
+	results  map[id.Change]verdict // of the last trees that landings would have resulted in
+	gate     gate                  // to the judging of checkpoints
+	purse    purse                 // of what models use
+	warming  chan struct{}         // one place for what makes caches
+	warmed   map[string]time.Time  // families of caches that were tried to be made
 }
 
 // New returns a controller; it does nothing before Run.
@@ -101,7 +102,6 @@ func New(p Parts) *Controller {
 		commits:  commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
 		cancels:  map[id.Change]context.CancelCauseFunc{},
 		live:     map[id.Change]*supervisor{},
-		nudges:   map[id.Change]chan struct{}{},
 		verdicts: map[id.Change]verdict{},
 		results:  map[id.Change]verdict{},
 		places:   make(chan struct{}, p.Settings.WorkersMax),
@@ -110,6 +110,10 @@ func New(p Parts) *Controller {
 		warmed:   map[string]time.Time{},
 	}
 	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Tell, Ended: c.forget})
+	c.confirm = confirm.New(confirm.Parts{
+		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Lander: p.Lander, Workspaces: p.Workspaces,
+		Restore: c.restore, Works: &c.works, Tidy: c.tidy,
+	})
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/confirm"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
@@ -39,7 +40,7 @@ func (c *Controller) Watch(ctx context.Context, changeID id.Change) (<-chan chan
 				}
 				if asks {
 					asked = true
-					c.heard(changeID)
+					c.confirm.RecordDelivery(changeID)
 				}
 				if n.Rests() {
 					return
@@ -61,7 +62,7 @@ func (c *Controller) first(ctx context.Context, changeID id.Change) (all []chang
 		if t, ok, err := tx.Trial(ctx, changeID); err != nil {
 			return err
 		} else if ok && change.State(row.State) == change.InTrial && t.Handshake == trial.Message1Sent {
-			all = append(all, message1(t))
+			all = append(all, confirm.Message1(t))
 		}
 		return nil
 	})

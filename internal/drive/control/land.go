@@ -9,7 +9,6 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
@@ -30,11 +29,11 @@ import (
 // It starts from the journal: a row that an earlier try left open is finished or undone
 // first. Then the rules are read again: an approval given under other rules is void (SM-907).
 func (c *Controller) landChecked(ctx context.Context, row change.Row) error {
-	lease, err := c.takeRepository(ctx, row)
+	lease, err := c.TakeRepository(ctx, row)
 	if err != nil {
 		return err
 	}
-	defer c.dropRepository(context.WithoutCancel(ctx), lease)
+	defer c.DropRepository(context.WithoutCancel(ctx), lease)
 	p, err := c.Proposal(ctx, row.ID)
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func (c *Controller) landChecked(ctx context.Context, row change.Row) error {
 
 // finish finishes or undoes a landing that an earlier try left open.
 func (c *Controller) finish(ctx context.Context, row change.Row, p proposal.Proposal, open landing.Landing) error {
-	ahead, err := c.planned(ctx, row, open)
+	ahead, err := c.confirm.Terms(ctx, row, open)
 	if err != nil {
 		return err
 	}
@@ -96,8 +95,8 @@ func (c *Controller) landNow(ctx context.Context, row change.Row, p proposal.Pro
 		if err := c.assured(ctx, row, p, &computed); err != nil {
 			return err
 		}
-		var ahead way
-		if ahead, err = c.planned(ctx, row, computed); err != nil {
+		var ahead trial.Terms
+		if ahead, err = c.confirm.Terms(ctx, row, computed); err != nil {
 			return err
 		}
 		if err = c.carryOut(ctx, row, p, computed, c.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
@@ -113,7 +112,7 @@ const staleMax = 5
 // carryOut runs a computed landing under the guard, or with Recover finishes or undoes one that a crash left
 // open. What goes on trial stays armed.
 func (c *Controller) carryOut(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing,
-	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead way) error {
+	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead trial.Terms) error {
 	release, err := c.guard.Hold(l.ID)
 	if err != nil {
 		return err
@@ -132,7 +131,7 @@ func (c *Controller) carryOut(ctx context.Context, row change.Row, p proposal.Pr
 // journal writes the landing's own row. Closing it moves the change in the same transaction,
 // so that the row tells the truth at every instant. Until it is begun a person may withdraw the change, and the daemon
 // may end; then neither.
-func (c *Controller) journal(step context.Context, row *change.Row, p proposal.Proposal, ahead way) landing.Steps {
+func (c *Controller) journal(step context.Context, row *change.Row, p proposal.Proposal, ahead trial.Terms) landing.Steps {
 	ctx := context.WithoutCancel(step)
 	return landing.Steps{
 		Journal: func(l landing.Landing) error {
@@ -141,7 +140,7 @@ func (c *Controller) journal(step context.Context, row *change.Row, p proposal.P
 			}
 			return c.DB.InTx(ctx, func(tx store.Tx) error {
 				at := *row
-				if err := fresh(ctx, tx, &at); err != nil {
+				if err := ledger.Refresh(ctx, tx, &at); err != nil {
 					return err
 				}
 				if at.Cancel {
@@ -172,10 +171,10 @@ func (c *Controller) journal(step context.Context, row *change.Row, p proposal.P
 				if err := tx.CloseLanding(ctx, l); err != nil {
 					return err
 				}
-				if l.State == landing.Landed && !ahead.none() {
-					return c.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.target, ahead.length, begins), l, ahead.unproven)
+				if l.State == landing.Landed && !ahead.None() {
+					return c.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.Target, ahead.Length, begins), l, ahead.Unproven)
 				}
-				return c.closed(ctx, tx, &at, p, l, ahead.unproven)
+				return c.closed(ctx, tx, &at, p, l, ahead.Unproven)
 			})
 			if err == nil {
 				*row = at
@@ -208,7 +207,7 @@ func (c *Controller) closed(ctx context.Context, tx store.Tx, row *change.Row, p
 		m.Event = change.Landed
 		m.Reason = strings.TrimPrefix(l.Reason+"; "+unproven, "; ")
 		m.Reason = strings.TrimSuffix(m.Reason, "; ")
-		return c.kept(ctx, tx, row, l, m)
+		return c.KeepLanding(ctx, tx, row, l, m)
 	case landing.Undone:
 		m.Event = change.Undone
 		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "sallyport rolled the landing back, and your files are as before: %s", l.Reason)
@@ -411,70 +410,4 @@ func (c *Controller) order(ctx context.Context, row change.Row, p proposal.Propo
 		Base: p.Base, Edits: p.Edits, Source: p.Commit, Author: made.Author, Committer: made.Committer, Signing: made.Signing,
 		Message: made.Message, Home: row.Request.ConfigHome(),
 	}, nil
-}
-
-// free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916).
-func (c *Controller) free(ctx context.Context, tx store.Tx, row change.Row) error {
-	open, err := tx.OpenTrials(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range open {
-		other, err := tx.Change(ctx, t.Change)
-		if err != nil {
-			return err
-		}
-		if other.ID != row.ID && change.State(other.State) == change.InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
-			return problem.Case(ledger.ErrOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
-		}
-	}
-	landings, err := tx.OpenLandings(ctx)
-	if err != nil {
-		return err
-	}
-	for _, l := range landings {
-		if l.State == landing.Journaled && l.Change != row.ID && l.Project.CommonDir == row.Request.Project.CommonDir {
-			return busy(l.Change)
-		}
-	}
-	return nil
-}
-
-// busy is why a landing waits for another.
-func busy(other id.Change) error {
-	return problem.Case(landing.ErrBusy, "sallyport change show "+string(other), "%s is landing in this repository, and sallyport waits for its end", other)
-}
-
-// takeRepository takes the lease on the repository; landings on one go one at a time, and none beside a trial (SM-916).
-func (c *Controller) takeRepository(ctx context.Context, row change.Row) (lease lock.Lease, err error) {
-	key := "repo:" + row.Request.Project.CommonDir
-	ok := false
-	err = c.DB.InTx(ctx, func(tx store.Tx) error {
-		if err := c.free(ctx, tx, row); err != nil {
-			return err
-		}
-		if lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), ledger.Now(), ledger.LeaseTTL); err != nil || ok {
-			return err
-		}
-		// A daemon that died may have had no time to give it back.
-		holder, err := tx.Change(ctx, id.Change(lease.Holder))
-		if err != nil || change.State(holder.State) == change.Landing || change.State(holder.State) == change.InTrial || change.State(holder.State) == change.RollbackFailed {
-			return err
-		}
-		if err := tx.DropLease(ctx, lease); err != nil {
-			return err
-		}
-		lease, ok, err = tx.TakeLease(ctx, key, string(row.ID), ledger.Now(), ledger.LeaseTTL)
-		return err
-	})
-	if err == nil && !ok {
-		err = busy(id.Change(lease.Holder))
-	}
-	return lease, err
-}
-
-func (c *Controller) dropRepository(ctx context.Context, lease lock.Lease) {
-	if err := c.DB.InTx(ctx, func(tx store.Tx) error { return tx.DropLease(ctx, lease) }); err != nil {
-		c.Log.Warn("a lease was not returned; it ends by itself", "lease", lease.Key, "error", err)
-	}
 }

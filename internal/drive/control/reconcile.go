@@ -115,7 +115,7 @@ func (c *Controller) run(ctx context.Context, row change.Row) error {
 	case change.Landing:
 		return c.land(ctx, row)
 	case change.InTrial:
-		return c.try(ctx, row)
+		return c.confirm.Try(ctx, row)
 	case change.RollbackFailed:
 		return c.mend(ctx, row)
 	}
@@ -203,7 +203,7 @@ func (c *Controller) mend(ctx context.Context, row change.Row) error {
 		return err
 	}
 	if tried {
-		return c.try(ctx, row)
+		return c.confirm.Try(ctx, row)
 	}
 	return c.land(ctx, row)
 }

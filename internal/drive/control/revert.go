@@ -35,7 +35,10 @@ func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.
 	}
 	switch {
 	case change.State(row.State) == change.InTrial:
-		return c.rollBackTrial(ctx, changeID, by, reason)
+		if err := c.confirm.RollBack(ctx, changeID, by, reason); err != nil {
+			return change.Row{}, err
+		}
+		return c.Row(ctx, changeID)
 	case change.State(row.State) == change.RolledBack && row.RevertedBy == "":
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s was rolled back already: %s", changeID, row.Reason)
 	case change.State(row.State) == change.RolledBack:

@@ -162,9 +162,14 @@ func (c *Controller) propose(ctx context.Context, row change.Row, o judge.Offer,
 	if p.Card.Setup, err = c.lostBy(ctx, row); err != nil {
 		return p, err
 	}
-	if p.Card.Then, err = c.foretold(ctx, row, p); err != nil {
+	if p.Card.Then, err = c.beside(ctx, row); err != nil {
 		return p, err
 	}
+	then, err := c.confirm.Foretell(ctx, row, p)
+	if err != nil {
+		return p, err
+	}
+	p.Card.Then = append(p.Card.Then, then...)
 	if err := c.commits.Foretell(ctx, row, o.Host, o.Base, o.Judging.Subject, &p.Card); err != nil {
 		return p, err
 	}

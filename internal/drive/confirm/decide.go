@@ -1,4 +1,4 @@
-package control
+package confirm
 
 import (
 	"context"
@@ -10,30 +10,26 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
 )
 
 // Confirm keeps what is on trial. The decision and the move are one transaction, so confirmed is finalized.
-func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
-	return c.verdict(ctx, change, trial.Confirmed, by, "")
+func (c *Confirmer) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
+	return c.answer(ctx, change, trial.Confirmed, by, "")
 }
 
-// rollBackTrial has what is on trial go back at once (SM-123).
-func (c *Controller) rollBackTrial(ctx context.Context, changeID id.Change, by audit.Actor, reason string) (change.Row, error) {
+// RollBack has what is on trial go back at once (SM-123).
+func (c *Confirmer) RollBack(ctx context.Context, changeID id.Change, by audit.Actor, reason string) error {
 	if reason = request.FirstLine(reason); reason == "" {
 		reason = "asked for by " + by.Name
 	}
-	if err := c.verdict(ctx, changeID, trial.RolledBack, by, reason); err != nil {
-		return change.Row{}, err
-	}
-	return c.Row(ctx, changeID)
+	return c.answer(ctx, changeID, trial.RolledBack, by, reason)
 }
 
-// verdict writes a person's decision on a trial, if it is the first one and comes in time.
-func (c *Controller) verdict(ctx context.Context, changeID id.Change, to trial.Handshake, by audit.Actor, reason string) error {
+// answer writes a person's decision on a trial, if it is the first one and comes in time.
+func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Handshake, by audit.Actor, reason string) error {
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
@@ -94,14 +90,14 @@ func (c *Controller) verdict(ctx context.Context, changeID id.Change, to trial.H
 
 // endTrial clears up after a trial whose change is finalized, when its step has returned, or if none ran: an armed
 // keeper would take a daemon that has nothing left to do for one that hangs.
-func (c *Controller) endTrial(row change.Row, l id.Landing) {
-	leave, err := c.works.Take(c.Lasting(), row.ID)
+func (c *Confirmer) endTrial(row change.Row, l id.Landing) {
+	leave, err := c.Works.Take(c.Lasting(), row.ID)
 	if err != nil {
 		return // the daemon ends, and the next one finds nothing on trial
 	}
 	defer leave()
-	c.guard.Disarm(l)
-	c.tidy(c.Lasting(), row)
+	c.Guard.Disarm(l)
+	c.Tidy(c.Lasting(), row)
 }
 
 // overtaken says what won.
@@ -119,7 +115,7 @@ func overtaken(change id.Change, t trial.Trial) string {
 
 // decideTrial writes a trial's end and its audit entry. What is confirmed is finalized by the same transaction; what is
 // to go back stays in trial until it has gone back.
-func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *change.Row, t *trial.Trial, d trial.Decision) error {
+func (c *Confirmer) decideTrial(ctx context.Context, tx store.Tx, row *change.Row, t *trial.Trial, d trial.Decision) error {
 	d.At, d.Reason = d.At.UTC().Truncate(time.Millisecond), c.Secrets.Redact(d.Reason)
 	if err := tx.DecideTrial(ctx, row.ID, d); err != nil {
 		return err
@@ -142,24 +138,11 @@ func (c *Controller) decideTrial(ctx context.Context, tx store.Tx, row *change.R
 	if reason == "" {
 		reason = "confirmed by " + d.By.Name
 	}
-	return c.kept(ctx, tx, row, l, ledger.Move{Event: change.Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
-}
-
-// kept moves a change whose landing stays to its end, and tells what it undoes, if it is a revert.
-func (c *Controller) kept(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, m ledger.Move) error {
-	m.Digests = map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree)}
-	m.Next = "sallyport rollback " + string(row.ID)
-	if err := c.Move(ctx, tx, row, m); err != nil {
-		return err
-	}
-	if row.Request.Kind != request.Revert {
-		return nil
-	}
-	return c.MarkReverted(ctx, tx, row, l)
+	return c.KeepLanding(ctx, tx, row, l, ledger.Move{Event: change.Kept, By: d.By, Verb: "confirmed", Subject: string(l.ID), Reason: reason})
 }
 
 // nudge has the step of a trial look at its row again; without a step nothing is lost.
-func (c *Controller) nudge(change id.Change) {
+func (c *Confirmer) nudge(change id.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {

@@ -1,0 +1,128 @@
+package confirm
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/rule/trust"
+)
+
+// Targets knows what runs a repository's code, and starts and asks it on the host.
+type Targets interface {
+	// Of returns what restarts and is probed for a repository, judged by the words at base; the zero Target if there is
+	// none that may run. unproven says in words that the repository proposes one that nobody trusts; "" otherwise.
+	Of(ctx context.Context, host git.Dir, p git.Project, base git.OID) (t trust.Target, unproven string, err error)
+	// Restart starts the target again, and returns when its command has ended. An error is a problem that names the
+	// command, its exit and the last line of its output. It may be called again after a crash in the middle.
+	Restart(ctx context.Context, t trust.Target, p git.Project, change id.Change) error
+	// Probe waits until the target answers for as long as its probe wants; at once and nil if nothing is asked.
+	Probe(ctx context.Context, t trust.Target, p git.Project) error
+	// Ask asks once.
+	Ask(ctx context.Context, t trust.Target, p git.Project) error
+}
+
+// NoTargets knows none: nothing restarts and nothing is asked, in any repository.
+type NoTargets struct{}
+
+func (NoTargets) Of(context.Context, git.Dir, git.Project, git.OID) (trust.Target, string, error) {
+	return trust.Target{}, "", nil
+}
+
+func (NoTargets) Restart(_ context.Context, _ trust.Target, p git.Project, _ id.Change) error {
+	return problem.Errorf(problem.Internal, "", "this daemon cannot restart what runs the code of %q", p.Top)
+}
+
+func (n NoTargets) Probe(ctx context.Context, t trust.Target, p git.Project) error {
+	if t.Probe.None() {
+		return nil
+	}
+	return n.Ask(ctx, t, p)
+}
+
+func (NoTargets) Ask(_ context.Context, _ trust.Target, p git.Project) error {
+	return problem.Errorf(problem.Internal, "", "this daemon cannot probe what runs the code of %q", p.Top)
+}
+
+// Terms returns what a landing on head goes through, judged by the words at head: those from before the change.
+func (c *Confirmer) Terms(ctx context.Context, row change.Row, l landing.Landing) (p trial.Terms, err error) {
+	if len(l.Edits) == 0 {
+		return p, nil // nothing moves, and nothing could go back
+	}
+	host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
+	if err != nil {
+		return p, err
+	}
+	if p.Target, p.Unproven, err = c.Targets.Of(ctx, host, row.Request.Project, l.Head); err != nil {
+		return p, fmt.Errorf("find what runs the code of %q: %w", row.Request.Project.Top, err)
+	}
+	if !l.WorkTree && !p.Target.None() { // it would restart other code, and prove that
+		p.Target, p.Unproven = trust.Target{}, fmt.Sprintf("%q is not checked out in %q, so nothing is restarted or probed", l.Branch, l.Project.Top)
+	}
+	switch {
+	case row.Request.Kind == request.Revert: // a person wants the old version: nobody is asked again
+	case row.Request.Trial != nil:
+		p.Length = *row.Request.Trial
+	default:
+		p.Length = p.Target.Trial
+	}
+	return p, nil
+}
+
+// Foretell says what happens on the host once a proposal has landed, by the words of now: for its card.
+func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Proposal) (then []string, err error) {
+	r := row.Request
+	ahead, err := c.Terms(ctx, row, landing.Landing{Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, Head: p.Base, Edits: p.Edits})
+	if err != nil {
+		return nil, err
+	}
+	t := ahead.Target
+	if t.Restart != "" {
+		then = append(then, "sallyport restarts the target: "+t.Restart)
+	}
+	switch {
+	case t.Probe.Command != "":
+		then = append(then, "the target must answer: "+t.Probe.Command)
+	case t.Probe.HTTP != "":
+		then = append(then, "the target must answer: GET "+t.Probe.HTTP)
+	}
+	if ahead.Unproven != "" {
+		then = append(then, ahead.Unproven)
+	}
+	if ahead.Length > 0 {
+		then = append(then, fmt.Sprintf("it is on trial for %s: confirm it, or sallyport rolls it back", ahead.Length))
+	}
+	for i, line := range then {
+		then[i] = c.Secrets.Redact(line)
+	}
+	return then, nil
+}
+
+// startAgain restarts the target of a trial and waits until it answers.
+func (c *Confirmer) startAgain(ctx context.Context, row change.Row, t trial.Trial) error {
+	if t.Target.Restart != "" {
+		if err := c.Targets.Restart(ctx, t.Target, row.Request.Project, row.ID); err != nil {
+			return err
+		}
+	}
+	return c.Targets.Probe(ctx, t.Target, row.Request.Project)
+}
+
+// checkInPlace refuses to start the old version where it is not: a person may have switched to another branch since it landed, and
+// what is restarted runs from the work tree.
+func (c *Confirmer) checkInPlace(ctx context.Context, row change.Row) error {
+	p, branch := row.Request.Project, row.Request.Branch
+	site, err := c.Lander.Inspect(ctx, p, branch)
+	if err == nil && !site.CheckedOut {
+		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" switch "+inert.Path(branch), "the branch %q is not checked out in %q any more, so the old version cannot be started there", branch, p.Top)
+	}
+	return err
+}
