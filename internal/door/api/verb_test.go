@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -198,6 +199,24 @@ func TestTheTableOfVerbsIsSound(t *testing.T) {
 			if _, err := json.Marshal(reflect.Zero(s.Out).Interface()); err != nil {
 				t.Errorf("%s: %v", s.Pattern(), err)
 			}
+		}
+	}
+}
+
+// What a person types for a name may be anything: it never becomes another address.
+func TestANameOfAnyLettersStaysOneName(t *testing.T) {
+	for _, name := range []string{"a/b", "../audit", "x?y=1", "x#y", "x%2fy", "ü "} {
+		_, err := arrive(t, ChangeShow.Spec, ChangeShow.Address(name), nil)
+		if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestAVerbThatStartsProgramsOrLooksAtAllThereIsIsWaitedForLonger(t *testing.T) {
+	for _, s := range []Spec{AgentList.Spec, AgentTry.Spec, StorageShow.Spec, StorageCollect.Spec} {
+		if s.Within <= withinDefault {
+			t.Errorf("%s is waited for %s", s.Pattern(), s.Within)
 		}
 	}
 }

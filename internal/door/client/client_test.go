@@ -527,3 +527,27 @@ func TestNoDaemonIsStartedWhereOthersMadeTheSocketsFolderFirst(t *testing.T) {
 		t.Error("a daemon was started")
 	}
 }
+
+// What changes something may have been heard by the daemon that went away; only a decision says that it may be said twice.
+func TestWhatOnlyReadsAndADecisionAreAskedOfADaemonStartedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ask  func(ctx context.Context, c *Client) error
+		want int
+	}{
+		"a list": {func(ctx context.Context, c *Client) error {
+			_, err := Call(ctx, c, api.ChangeList, api.Filter{})
+			return err
+		}, 1},
+		"a decision": {func(ctx context.Context, c *Client) error { return Do(ctx, c, api.ChangeConfirm, "chg-00000001") }, 1},
+		"a request": {func(ctx context.Context, c *Client) error {
+			_, err := Call(ctx, c, api.ChangeRun, api.Run{})
+			return err
+		}, 0},
+	} {
+		c, starts := New(filepath.Join(t.TempDir(), "none")), 0
+		c.restart = func(context.Context) error { starts++; return nil }
+		if err := tc.ask(t.Context(), c); !errors.Is(err, ErrNoDaemon) || starts != tc.want {
+			t.Errorf("%s: %d starts, %v", name, starts, err)
+		}
+	}
+}

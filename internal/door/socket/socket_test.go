@@ -111,6 +111,10 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			_, err := client.Call(ctx, c, api.ChangeList, api.Filter{Repo: "/r", States: []string{"working", "failed"}, Limit: 7})
 			return err
 		}, "list /r [working failed] 7"},
+		"list of more than one answer has": {func(c *client.Client) error {
+			_, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: 1 << 40})
+			return err
+		}, "list  [] 10000"},
 		"show": {func(c *client.Client) error {
 			_, err := client.Call(ctx, c, api.ChangeShow, "chg-00000001")
 			return err
