@@ -64,10 +64,25 @@ func (db *DB) backup(ctx context.Context, schema int64) (string, error) {
 	if err != nil {
 		return "", errors.Join(err, db.ops.Do("backup:drop", func() error { return absent(os.Remove(aside)) }))
 	}
-	if err := db.ops.Do("backup:commit", func() error { return os.Rename(aside, path) }); err != nil {
+	err = db.ops.Do("backup:commit", func() error {
+		if err := os.Rename(aside, path); err != nil {
+			return err
+		}
+		return syncFolder(folder)
+	})
+	if err != nil {
 		return "", err
 	}
 	return path, db.ops.Do("backup:prune", func() error { return db.prune() })
+}
+
+// syncFolder brings a folder's names to the disk.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func absent(err error) error {
