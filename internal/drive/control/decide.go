@@ -96,7 +96,7 @@ func unsaid(change id.Change, p proposal.Proposal) error {
 func (c *Controller) Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error {
 	var ended change.Row
 	err := c.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
-		if err := approval.Refuse(ctx, tx, ref, c.Owner, by, reason, ledger.Now()); err != nil {
+		if err := approval.Refuse(ctx, tx, ref, c.Owner, by, c.Secrets.Redact(reason), ledger.Now()); err != nil {
 			return err
 		}
 		err := c.Move(ctx, tx, row, ledger.Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})
