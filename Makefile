@@ -16,9 +16,10 @@ SALLYPORT_SEED := $(shell printf %d 0x$$(git rev-parse 'HEAD^{tree}' 2>/dev/null
 endif
 export SALLYPORT_SEED
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
+GREMLINS  = github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-bench agents build demo test soak check fmt vet lint docs bench bench-quick release release-check clean
+.PHONY: help setup setup-test setup-bench agents build demo test soak check fmt vet lint mutants docs bench bench-quick release release-check clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +69,12 @@ vet: fmt ## go vet
 
 lint: ## golangci-lint, pinned
 	$(GO) run $(LINT) run ./...
+
+# A mutant is the package with one operator or condition turned round; the package's own tests shall fail on it. What no test
+# reaches is told too. MUTANTS takes gremlins' own flags, such as --diff main.
+mutants: ## which small faults a package's own tests let live: make mutants PACKAGE=./internal/path/trial
+	@test -n "$(PACKAGE)" || { echo "name the package: make mutants PACKAGE=./internal/path/trial"; exit 2; }
+	$(GO) run $(GREMLINS) unleash --workers 2 --timeout-coefficient 20 $(MUTANTS) $(PACKAGE)
 
 docs: ## write docs that come from code: cli.md, schemas, states, linked modules, the picture of a card
 	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/path/change ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
