@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -367,5 +368,37 @@ func TestTheGraceIsSaidInWords(t *testing.T) {
 	}
 	if got := strings.Join(all, ", "); got != "30 days, 1 hour, 90 minutes, 1 second" {
 		t.Error(got)
+	}
+}
+
+// What every change adds to is looked at once a workspace goes, not with the next day's sweep.
+func TestWhatChangesLeaveIsMadeLessWhenAWorkspaceGoes(t *testing.T) {
+	o := newOwned(t)
+	merged := make(chan struct{}, 1)
+	ops := disk.Ops{Around: func(op string, do func() error) error {
+		if op == "repository:merge" {
+			select {
+			case merged <- struct{}{}:
+			default:
+			}
+		}
+		return do()
+	}}
+	o.Workspaces = workspace.New(workspace.Config{Root: o.State, Strategy: workspace.Copy, Ops: ops})
+	ctx, end := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- o.Run(ctx) }()
+	for i := range 33 {
+		for _, kind := range []string{"pack", "idx"} { // no packs, but as many
+			o.put(fmt.Sprintf("repos/0123456789abcdef.git/objects/pack/pack-%040d.%s", i, kind), "")
+		}
+	}
+	if err := o.Workspaces.Remove(t.Context(), id.NewChange()); err != nil {
+		t.Fatal(err)
+	}
+	<-merged
+	end()
+	if err := <-ran; err != nil {
+		t.Error(err)
 	}
 }
