@@ -2,8 +2,10 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +18,14 @@ const depthMax = 4096
 
 // Edits returns what differs between two trees, without rename detection, in path order.
 func (d Dir) Edits(ctx context.Context, from, to OID) ([]Edit, error) {
+	return d.EditsMax(ctx, from, to, math.MaxInt)
+}
+
+// ErrFar says that two trees differ by more than was asked for.
+var ErrFar = errors.New("more differs than is looked at")
+
+// EditsMax is Edits, and ErrFar once so many paths and folders differ: few objects can stand for any number of them.
+func (d Dir) EditsMax(ctx context.Context, from, to OID, most int) ([]Edit, error) {
 	s := d.Session(ctx)
 	defer s.Close()
 	var roots [2]Entry
@@ -26,16 +36,28 @@ func (d Dir) Edits(ctx context.Context, from, to OID) ([]Edit, error) {
 		}
 		roots[i] = Entry{Mode: Folder, OID: root}
 	}
-	var edits []Edit
-	err := s.compare("", 0, roots[0], roots[1], func(e Edit) { edits = append(edits, e) })
-	slices.SortFunc(edits, func(a, b Edit) int { return strings.Compare(a.Path, b.Path) })
-	return edits, err
+	c := comparing{s: s, left: most}
+	if err := c.compare("", 0, roots[0], roots[1]); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(c.edits, func(a, b Edit) int { return strings.Compare(a.Path, b.Path) })
+	return c.edits, nil
+}
+
+// comparing is one comparison of two trees.
+type comparing struct {
+	s     *Session
+	left  int // paths and folders that may still differ
+	edits []Edit
 }
 
 // compare tells what differs at a place and below it. Folders that are the same are not read.
-func (s *Session) compare(at string, depth int, from, to Entry, tell func(Edit)) error {
+func (c *comparing) compare(at string, depth int, from, to Entry) error {
 	if from == to {
 		return nil
+	}
+	if c.left--; c.left < 0 {
+		return ErrFar
 	}
 	if depth > depthMax {
 		return problem.Errorf(problem.Refused, "", "more than %d folders lie in each other at %.100q…", depthMax, at)
@@ -45,14 +67,14 @@ func (s *Session) compare(at string, depth int, from, to Entry, tell func(Edit))
 		if e.Mode != Folder {
 			continue
 		}
-		in, err := s.read(e.OID)
+		in, err := c.s.read(e.OID)
 		if err != nil {
 			return err
 		}
 		sides[i], *e = in, Entry{}
 	}
 	if from != to {
-		tell(Edit{Path: at, Old: from, New: to})
+		c.edits = append(c.edits, Edit{Path: at, Old: from, New: to})
 	}
 
 	below := func(name string) error {
@@ -60,7 +82,7 @@ func (s *Session) compare(at string, depth int, from, to Entry, tell func(Edit))
 		if at != "" {
 			place = at + "/" + name
 		}
-		return s.compare(place, depth+1, sides[0][name], sides[1][name], tell)
+		return c.compare(place, depth+1, sides[0][name], sides[1][name])
 	}
 	for name := range sides[0] {
 		if err := below(name); err != nil {

@@ -194,14 +194,21 @@ func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID, 
 	if err != nil {
 		return u, err
 	}
-	raw, at, err := theirIndex(private) // before it is refreshed: what it remembers of files is theirs
+	raw, at, err := theirIndex(private)
 	if err != nil {
 		return u, err
 	}
-	if err := u.compare(ctx, host, project.Top, private, head); err != nil {
+	index, err := git.ParseIndex(raw, project.ObjectFormat)
+	if err != nil {
 		return u, err
 	}
-	return u, u.convert(ctx, host, project, head, converts, raw, at)
+	if index.Split {
+		return u, problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" update-index --no-split-index", "the index of %s is split, and sallyport reads only a whole one", project.Top)
+	}
+	if err := u.compare(ctx, host, project.Top, private, index, head); err != nil {
+		return u, err
+	}
+	return u, u.convert(ctx, host, project, head, converts, index, at)
 }
 
 // indexMax is the size of the largest index that is read: several million files.
@@ -237,25 +244,16 @@ func copyIndex(from, folder string) (string, error) {
 	return f.Name(), os.Chtimes(f.Name(), st.ModTime(), st.ModTime())
 }
 
-func (u uncommitted) compare(ctx context.Context, host git.Dir, top, index string, head git.OID) error {
+func (u uncommitted) compare(ctx context.Context, host git.Dir, top, private string, index *git.Index, head git.OID) error {
 	run := func(args ...string) ([]string, error) {
 		out, err := host.Do(ctx, "dirty:compare", git.Cmd{
-			Args: args, Dir: top, Env: []string{"GIT_INDEX_FILE=" + index, "GIT_WORK_TREE=" + top},
+			Args: args, Dir: top, Env: []string{"GIT_INDEX_FILE=" + private, "GIT_WORK_TREE=" + top},
 			Config: []string{"core.bare=false", "core.fileMode=true", "core.symlinks=true", "core.ignoreCase=false"},
 		})
 		if err != nil {
 			return nil, err
 		}
 		return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
-	}
-	if _, err := run("update-index", "-q", "--refresh", "--unmerged", "--ignore-missing"); err != nil {
-		var failed *git.Failure
-		if !errors.As(err, &failed) || failed.Code != 1 { // 1: some files are not up to date, which is what we ask
-			if failed != nil && strings.Contains(failed.Stderr, "sharedindex") {
-				return problem.Errorf(problem.Refused, "git -C "+inert.Path(top)+" update-index --no-split-index", "the index of %s is split, and sallyport reads only a whole one", top)
-			}
-			return err
-		}
 	}
 	staged, err := run("diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=all", string(head))
 	if err != nil {
@@ -265,15 +263,16 @@ func (u uncommitted) compare(ctx context.Context, host git.Dir, top, index strin
 		u.changed[staged[i+1]], u.staged[staged[i+1]] = true, true
 		u.unstaged[staged[i+1]] = strings.HasSuffix(staged[i], " D")
 	}
-	worked, err := run("diff-files", "--name-only", "-z", "--no-renames", "--ignore-submodules=all")
+	// One walk for both: what is not as the index has it, which git reads where its times say nothing, and what is in no index.
+	worked, err := run("ls-files", "-t", "--modified", "--others", "--exclude-standard", "-z")
 	if err != nil {
 		return err
 	}
-	untracked, err := run("ls-files", "--others", "--exclude-standard", "-z")
-	if err != nil {
-		return err
-	}
-	for _, p := range slices.Concat(worked, untracked) {
+	for _, found := range worked {
+		kind, p, _ := strings.Cut(found, " ")
+		if kind == "C" && index.Entry(p).Mode == git.Submodule {
+			continue
+		}
 		u.changed[p] = true
 		delete(u.unstaged, p)
 	}

@@ -21,22 +21,73 @@ func (m *Manager) Fit(ctx context.Context, host git.Dir, project git.Project, ba
 	if err != nil {
 		return nil, err
 	}
-	m.fitMu.Lock()
-	converts, known := m.fit[tree]
-	m.fitMu.Unlock()
-	if known {
-		return converts, nil
+	known, near := m.fitKnown(project, tree)
+	if known.tree == tree {
+		return known.converts, nil
 	}
 	if err := fitObjects(ctx, host, project, base); err != nil {
 		return nil, err
 	}
-	if converts, err = m.fitTree(ctx, host, project.Top, base); err != nil {
+	f, ok, err := m.fitFrom(ctx, host, near, base)
+	if err == nil && !ok {
+		f, err = m.fitTree(ctx, host, project.Top, base)
+	}
+	if err != nil {
 		return nil, err
 	}
+	f.tree = tree
 	m.fitMu.Lock()
-	m.fit[tree] = converts
-	m.fitMu.Unlock()
-	return converts, nil
+	defer m.fitMu.Unlock()
+	if len(m.fit) >= fitsMax {
+		clear(m.fit)
+		clear(m.fitLast)
+	}
+	m.fit[tree], m.fitLast[project.CommonDir] = f, tree
+	return f.converts, nil
+}
+
+const (
+	fitsMax  = 256  // trees that are known to be fit
+	fitEdits = 1000 // paths and folders by which a tree may differ from one that is known, so that only these are looked at
+)
+
+// fitness is what is known of a tree that was found fit in this process's life. It is of the tree's id, so nothing changes it.
+type fitness struct {
+	tree     git.OID
+	converts []string // what converts files there
+	entries  int
+	bytes    int64 // of all paths
+}
+
+// fitKnown returns what is known of a tree, and of the last one of the project that was looked at.
+func (m *Manager) fitKnown(project git.Project, tree git.OID) (known, near fitness) {
+	m.fitMu.Lock()
+	defer m.fitMu.Unlock()
+	return m.fit[tree], m.fit[m.fitLast[project.CommonDir]]
+}
+
+// fitFrom looks only at what differs from a tree that is known; false where that does not tell, or may be refused.
+func (m *Manager) fitFrom(ctx context.Context, host git.Dir, near fitness, base git.OID) (f fitness, ok bool, err error) {
+	if near.tree == "" {
+		return f, false, nil
+	}
+	edits, err := host.EditsMax(ctx, near.tree, base, fitEdits)
+	if err != nil {
+		return f, false, ctx.Err() // their git may have collected the one that is known
+	}
+	f = near
+	for _, e := range edits {
+		if path.Base(e.Path) == conversion.FileName || len(e.Path) > pathMax {
+			return f, false, nil
+		}
+		if e.Old.Absent() {
+			f.entries, f.bytes = f.entries+1, f.bytes+int64(len(e.Path))
+		}
+		if e.New.Absent() {
+			f.entries, f.bytes = f.entries-1, f.bytes-int64(len(e.Path))
+		}
+	}
+	return f, f.entries <= m.limits.Entries && f.bytes <= m.limits.PathBytes, nil
 }
 
 // fitObjects looks for what a partial or shallow clone left out. A shallow history is
@@ -69,17 +120,17 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 
 // fitTree looks at every entry of the base once. A few objects can stand for any number of files:
 // what is more than a workspace may hold is refused before anything is made of it.
-func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (converts []string, err error) {
+func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (f fitness, err error) {
 	var paths []string
 	var blobs []git.OID
-	entries, bytes, attributes := 0, int64(0), int64(0)
+	attributes := int64(0)
 	count := "git -C " + inert.Path(top) + " ls-tree -r --name-only " + string(base) + " | wc"
 	err = host.List(ctx, base, func(p string, e git.Entry, size int64) error {
-		entries, bytes = entries+1, bytes+int64(len(p))
+		f.entries, f.bytes = f.entries+1, f.bytes+int64(len(p))
 		switch {
-		case entries > m.limits.Entries:
+		case f.entries > m.limits.Entries:
 			return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files (limit entries)", base, m.limits.Entries)
-		case bytes > m.limits.PathBytes:
+		case f.bytes > m.limits.PathBytes:
 			return problem.Errorf(problem.Refused, count, "the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, m.limits.PathBytes)
 		case len(p) > pathMax:
 			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, pathMax, p)
@@ -97,7 +148,7 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	var together conversion.Limits
 	i := 0
@@ -110,9 +161,9 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 		if err != nil {
 			return problem.Errorf(problem.Refused, host.Command("show "+inert.Path(string(base)+":"+paths[i])), "%w", err)
 		}
-		converts = append(converts, said...)
+		f.converts = append(f.converts, said...)
 		i++
 		return nil
 	})
-	return converts, err
+	return f, err
 }

@@ -2,7 +2,9 @@ package workspace_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,8 +146,54 @@ func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
 		"limit entries": {Entries: 1500}, "limit path bytes": {PathBytes: 15_000}, "more than 2000 files .gitattributes": {},
 	} {
 		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: limits})
-		if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
-			t.Errorf("%s: %v", limit, err)
+		for _, near := range []bool{false, true} {
+			if near { // one that is fit stands beside it
+				if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
+				t.Errorf("%s: %v", limit, err)
+			}
 		}
+	}
+}
+
+// Of a base near one that is known only what differs is looked at, and that as closely as ever.
+func TestABaseNearAFitOneIsJudgedByWhatDiffers(t *testing.T) {
+	p, _ := wt.Project(t, map[string]string{"a": "1", "b": "1", "c/.gitattributes": "*.x text"})
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: workspace.Limits{Entries: 4}})
+	commit := func(add map[string]string, remove ...string) git.OID {
+		t.Helper()
+		for name, text := range add {
+			if err := os.WriteFile(filepath.Join(p.Top, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range remove {
+			if err := os.Remove(filepath.Join(p.Top, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wt.Git(t, p.Top, "add", "-A")
+		wt.Git(t, p.Top, "commit", "-qm", "more")
+		return git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
+	}
+	fit := func(base git.OID) ([]string, error) { return m.Fit(t.Context(), p.Common(disk.Ops{}), p, base) }
+
+	said, err := fit(git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []git.OID{commit(map[string]string{"d": "1"}), commit(map[string]string{"e": "1"}, "d"), commit(map[string]string{"e": "2"})} {
+		if again, err := fit(base); err != nil || !slices.Equal(again, said) {
+			t.Errorf("%v, %v; before it was %v", again, err, said)
+		}
+	}
+	if _, err := fit(commit(map[string]string{"f": "1"})); problem.KindOf(err) != problem.Refused {
+		t.Errorf("one file more than there may be: %v", err)
+	}
+	if said, err := fit(commit(map[string]string{"c/.gitattributes": "*.x ident"}, "f")); err != nil || !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "ident") }) {
+		t.Errorf("other attributes: %v, %v", said, err)
 	}
 }

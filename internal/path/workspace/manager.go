@@ -77,8 +77,9 @@ type Manager struct {
 
 	busy lock.Keyed[string] // names that are being made
 
-	fitMu sync.Mutex
-	fit   map[git.OID][]string // of trees found fit in this process's life: what converts files there
+	fitMu   sync.Mutex
+	fit     map[git.OID]fitness
+	fitLast map[string]git.OID // by the project's git directory: the tree that was looked at last
 
 	pinMu sync.Mutex
 	pins  map[git.OID]int // layers and bases that somebody holds whom no record names yet
@@ -98,7 +99,7 @@ func New(c Config) *Manager {
 	}
 	return &Manager{
 		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(), history: c.History, most: mostDefault(),
-		fit: map[git.OID][]string{}, pins: map[git.OID]int{}, stockPins: map[string]int{}, worn: make(chan struct{}, 1),
+		fit: map[git.OID]fitness{}, fitLast: map[string]git.OID{}, pins: map[git.OID]int{}, stockPins: map[string]int{}, worn: make(chan struct{}, 1),
 	}
 }
 
