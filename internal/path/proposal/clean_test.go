@@ -101,9 +101,9 @@ func TestAWordIsAskedForExactlyWhereThereAreMarks(t *testing.T) {
 func TestMarksAreLookedForInEveryFileThatComes(t *testing.T) {
 	dir := repository(t)
 	const evil = "a\u202eb\n" // text that reads otherwise than it runs
-	from := commit(t, dir, "refs/heads/a", git.Commit{}, map[string]content{"was": {git.File, "plain\n"}, "had": {git.File, evil}})
+	from := commit(t, dir, "refs/heads/a", git.Commit{}, map[string]content{"was": {git.File, "plain\n"}, "had": {git.File, evil + "old\n"}})
 	to := commit(t, dir, "refs/heads/b", from, map[string]content{
-		"file": {git.File, evil}, "run": {git.Executable, evil + "x"}, "was": {git.File, evil + "y"}, "had": {git.File, evil + "more\n"},
+		"file": {git.File, evil}, "run": {git.Executable, evil + "x"}, "was": {git.File, evil + "y"}, "had": {git.File, evil + "old\nmore\n"},
 		"plain": {git.File, "plain too\n"}, "long": {git.File, strings.Repeat("long \n", 1<<20)},
 		"data": {git.File, "\x00" + string(bytes.Repeat([]byte{1, 0}, 3<<20))},
 	})
