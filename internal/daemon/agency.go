@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/budget"
@@ -15,13 +15,13 @@ import (
 // agency reads what a home has chosen for its agents, each time anew.
 type agency struct{ home string }
 
-var _ control.Agency = agency{}
+var _ live.Agency = agency{}
 
 // Chosen returns what the home says of an agent.
-func (a agency) Chosen(name string) (control.Choice, error) {
+func (a agency) Chosen(name string) (live.Choice, error) {
 	home, err := config.LoadSallyport(a.home)
 	if err != nil {
-		return control.Choice{}, err
+		return live.Choice{}, err
 	}
 	return choice(home.Agents[config.AgentName(name)]), nil
 }
@@ -40,7 +40,7 @@ func (a agency) Budgets() (budget.Limits, error) {
 }
 
 // choice turns an entry of agents: into what the path of a change knows.
-func choice(a config.Agent) control.Choice {
+func choice(a config.Agent) live.Choice {
 	s := agent.Settings{Model: string(a.Model), Base: string(a.Base), Wire: agent.Wire(a.Wire), Rounds: a.Rounds}
 	if len(a.Args) > 0 {
 		s.Args = config.Strings(a.Args)
@@ -55,7 +55,7 @@ func choice(a config.Agent) control.Choice {
 		}
 		s.Permissions[string(kind)] = p == "allow"
 	}
-	return control.Choice{
+	return live.Choice{
 		Price:    budget.Price{Input: budget.Money(a.Price.Input), Cached: budget.Money(a.Price.Cached), Output: budget.Money(a.Price.Output)},
 		Settings: s, Key: credential.Reference(a.Key),
 		Limits: sandbox.Limits{MemoryBytes: int64(a.Memory), Timeout: time.Duration(a.Timeout)},

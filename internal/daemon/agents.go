@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
@@ -64,7 +65,7 @@ func (d *Daemon) ListAgents(ctx context.Context, at api.Place) ([]api.Agent, err
 	return out, nil
 }
 
-func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c control.Choice, at api.Place) api.Agent {
+func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c live.Choice, at api.Place) api.Agent {
 	out := api.Agent{Name: k.Name, Title: k.Title, Driver: k.Driver, Install: k.Install, Model: c.Settings.Model, Keys: k.KeyNames(), Off: append([]string{}, k.Off...), Hosts: append([]string{}, k.Hosts...)}
 	if driver, ok := d.drivers[k.Driver]; ok {
 		can := driver.Capabilities()

@@ -20,7 +20,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/host/storage"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/egress"
@@ -87,42 +87,42 @@ func (n *network) close() error {
 }
 
 // Open opens one way out.
-func (n *network) Open(_ context.Context, o control.Outgoing) (control.Way, error) {
+func (n *network) Open(_ context.Context, o live.Outgoing) (live.Way, error) {
 	home, err := config.LoadHome(n.home)
 	if err != nil {
-		return control.Way{}, err
+		return live.Way{}, err
 	}
 	rules, registries, err := reach(home.Sallyport.Egress, o)
 	if err != nil {
-		return control.Way{}, err
+		return live.Way{}, err
 	}
 	conf := egress.Config{Rules: rules, Decided: o.Decided, Resolve: n.outside.Resolve, Dial: n.outside.Dial, Roots: n.outside.Roots}
 	if o.Model != nil && !o.Check {
 		route, err := model(o)
 		if err != nil {
-			return control.Way{}, err
+			return live.Way{}, err
 		}
 		conf.Routes = []egress.Route{route}
 	}
 	if len(conf.Rules)+len(conf.Routes) == 0 {
-		return control.Way{}, nil
+		return live.Way{}, nil
 	}
 	way := session.Way{Registries: registries}
 	if slices.ContainsFunc(rules, egress.Rule.Inspected) {
 		if conf.CA, way.Bundle, err = n.authority(); err != nil {
-			return control.Way{}, err
+			return live.Way{}, err
 		}
 	}
 	door, err := egress.New(conf)
 	if err != nil {
-		return control.Way{}, err
+		return live.Way{}, err
 	}
 	way.Socket, way.End, err = n.serve(door)
 	return way, err
 }
 
 // reach is what a sandbox may reach beside its model: what the home lets all of them, and what the person lets this one.
-func reach(home []config.Egress, o control.Outgoing) (rules []egress.Rule, registries bool, err error) {
+func reach(home []config.Egress, o live.Outgoing) (rules []egress.Rule, registries bool, err error) {
 	if o.Check && len(home) == 0 {
 		return nil, false, nil
 	}
@@ -157,7 +157,7 @@ func reach(home []config.Egress, o control.Outgoing) (rules []egress.Rule, regis
 }
 
 // reachSetup is what the setup of a change may reach: package registries, if the home, the person's --egress or their own --setup says so.
-func reachSetup(home []config.Egress, o control.Outgoing) ([]egress.Rule, bool, error) {
+func reachSetup(home []config.Egress, o live.Outgoing) ([]egress.Rule, bool, error) {
 	granted := o.Fetch || slices.ContainsFunc(home, func(e config.Egress) bool { return e.Set == config.Registries })
 	for _, text := range o.Asked {
 		granted = granted || text == config.Registries
@@ -169,7 +169,7 @@ func reachSetup(home []config.Egress, o control.Outgoing) ([]egress.Rule, bool, 
 }
 
 // model is the route to a session's model: the key is added here, outside.
-func model(o control.Outgoing) (egress.Route, error) {
+func model(o live.Outgoing) (egress.Route, error) {
 	base, err := url.Parse(o.Model.Base)
 	if err != nil {
 		return egress.Route{}, problem.Errorf(problem.Usage, "sallyport agent list", "the endpoint of the model of %s is no URL: %w", o.Agent, err)

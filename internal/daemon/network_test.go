@@ -20,7 +20,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/host/storage"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
@@ -72,7 +72,7 @@ func newWays(t *testing.T, settings string) *ways {
 	return w
 }
 
-func (w *ways) open(t *testing.T, o control.Outgoing) control.Way {
+func (w *ways) open(t *testing.T, o live.Outgoing) live.Way {
 	t.Helper()
 	o.Change, o.Session, o.Decided = "chg-1a2b3c4d", "sh-abc12", func(d egress.Decision) {
 		w.mu.Lock()
@@ -88,7 +88,7 @@ func (w *ways) open(t *testing.T, o control.Outgoing) control.Way {
 }
 
 // ask says one line of a request to a way's socket and returns the answer's status and body.
-func ask(t *testing.T, way control.Way, line string) (int, string) {
+func ask(t *testing.T, way live.Way, line string) (int, string) {
 	t.Helper()
 	conn, err := net.Dial("unix", way.Socket)
 	if err != nil {
@@ -123,7 +123,7 @@ func ask(t *testing.T, way control.Way, line string) (int, string) {
 func TestAWayOutLeadsWhereTheHomeAndThePersonSayAndNowhereElse(t *testing.T) {
 	w := newWays(t, "egress: [listed.example.org, {host: odd.example.org, ports: [8080]}]\n")
 	model := &agent.Endpoint{Base: "http://model.example.org/v1", Header: "x-key", Prefix: "Bearer ", Paths: []string{"/chat"}}
-	way := w.open(t, control.Outgoing{Agent: "api", Model: model, Key: secret.Hold("k-1234567890"), Asked: []string{"asked.example.org"}})
+	way := w.open(t, live.Outgoing{Agent: "api", Model: model, Key: secret.Hold("k-1234567890"), Asked: []string{"asked.example.org"}})
 	for line, want := range map[string]int{
 		"GET http://listed.example.org/a":     200,
 		"GET http://asked.example.org/b":      200,
@@ -162,16 +162,16 @@ func TestWhatMayReachNothingHasNoWayOut(t *testing.T) {
 	model := &agent.Endpoint{Base: "http://127.0.0.1:1/v1", Paths: []string{"/chat"}, Keyless: true}
 	for name, c := range map[string]struct {
 		settings string
-		o        control.Outgoing
+		o        live.Outgoing
 		open     bool
 	}{
-		"an agent without a model":                  {"", control.Outgoing{}, false},
-		"a check":                                   {"", control.Outgoing{Check: true, Asked: []string{"a.example.org"}, Model: model}, false},
-		"a check in a home that lists hosts":        {"egress: [a.example.org]\n", control.Outgoing{Check: true}, true},
-		"an agent in a home that lists hosts":       {"egress: [a.example.org]\n", control.Outgoing{}, true},
-		"an agent that a person lets reach a host":  {"", control.Outgoing{Asked: []string{"a.example.org"}}, true},
-		"an agent whose model needs no key":         {"", control.Outgoing{Model: model}, true},
-		"a check, whose agent has a model, in such": {"egress: [a.example.org]\n", control.Outgoing{Check: true, Model: model}, true},
+		"an agent without a model":                  {"", live.Outgoing{}, false},
+		"a check":                                   {"", live.Outgoing{Check: true, Asked: []string{"a.example.org"}, Model: model}, false},
+		"a check in a home that lists hosts":        {"egress: [a.example.org]\n", live.Outgoing{Check: true}, true},
+		"an agent in a home that lists hosts":       {"egress: [a.example.org]\n", live.Outgoing{}, true},
+		"an agent that a person lets reach a host":  {"", live.Outgoing{Asked: []string{"a.example.org"}}, true},
+		"an agent whose model needs no key":         {"", live.Outgoing{Model: model}, true},
+		"a check, whose agent has a model, in such": {"egress: [a.example.org]\n", live.Outgoing{Check: true, Model: model}, true},
 	} {
 		w := newWays(t, c.settings)
 		way := w.open(t, c.o)
@@ -190,13 +190,13 @@ func TestWhatMayReachNothingHasNoWayOut(t *testing.T) {
 func TestASetupReachesRegistriesAloneAndOnlyWithConsent(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings string
-		o        control.Outgoing
+		o        live.Outgoing
 		open     bool
 	}{
-		"the repository's": {"egress: [a.example.org]\n", control.Outgoing{Setup: true, Asked: []string{"b.example.org"}}, false},
-		"the repository's, in a home that lets registries": {"egress: [registries]\n", control.Outgoing{Setup: true}, true},
-		"the repository's, of a person who lets them":      {"egress: [a.example.org]\n", control.Outgoing{Setup: true, Asked: []string{"registries", "a.example.org"}}, true},
-		"the person's own": {"", control.Outgoing{Setup: true, Fetch: true}, true},
+		"the repository's": {"egress: [a.example.org]\n", live.Outgoing{Setup: true, Asked: []string{"b.example.org"}}, false},
+		"the repository's, in a home that lets registries": {"egress: [registries]\n", live.Outgoing{Setup: true}, true},
+		"the repository's, of a person who lets them":      {"egress: [a.example.org]\n", live.Outgoing{Setup: true, Asked: []string{"registries", "a.example.org"}}, true},
+		"the person's own": {"", live.Outgoing{Setup: true, Fetch: true}, true},
 	} {
 		w := newWays(t, c.settings)
 		way := w.open(t, c.o)
@@ -214,7 +214,7 @@ func TestASetupReachesRegistriesAloneAndOnlyWithConsent(t *testing.T) {
 
 func TestAModelWithoutItsKeyIsNotAskedAndWhatCannotBeMeantIsRefused(t *testing.T) {
 	w := newWays(t, "")
-	for name, o := range map[string]control.Outgoing{
+	for name, o := range map[string]live.Outgoing{
 		"no key":        {Agent: "codex", Model: &agent.Endpoint{Base: "https://model.example.org", Header: "x-key", Paths: []string{"/a"}}},
 		"no URL":        {Agent: "codex", Key: secret.Hold("k-1234567890"), Model: &agent.Endpoint{Base: "::", Header: "x-key", Paths: []string{"/a"}}},
 		"a line break":  {Agent: "codex", Key: secret.Hold("k-123\r\n4567890"), Model: &agent.Endpoint{Base: "https://model.example.org", Header: "x-key", Paths: []string{"/a"}}},
@@ -234,7 +234,7 @@ func TestAModelWithoutItsKeyIsNotAskedAndWhatCannotBeMeantIsRefused(t *testing.T
 
 func TestRegistriesAreASetAndWhatIsLookedIntoIsTrustedInside(t *testing.T) {
 	w := newWays(t, "egress: [registries, registries, {host: a.example.org, methods: [GET]}]\n")
-	way, again := w.open(t, control.Outgoing{Asked: []string{config.Registries}}), w.open(t, control.Outgoing{})
+	way, again := w.open(t, live.Outgoing{Asked: []string{config.Registries}}), w.open(t, live.Outgoing{})
 	if !way.Registries || way.Bundle == "" || way.Bundle != again.Bundle || way.Socket == again.Socket {
 		t.Errorf("%+v, %+v", way, again)
 	}
@@ -275,4 +275,4 @@ func TestWhatADeadDaemonLeftOfItsWaysOutGoes(t *testing.T) {
 	}
 }
 
-var _ control.Network = (*network)(nil)
+var _ live.Network = (*network)(nil)

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest/modeltest"
 	"sallyport/internal/port/egress"
@@ -79,7 +79,7 @@ func TestUsageIsWhatTheModelSaysOnEveryWire(t *testing.T) {
 		{agent.Gemini, "/v1beta/models/test-model:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`, "/v1beta/models/test-model:streamGenerateContent?alt=sse"},
 	} {
 		told := &counted{}
-		way := w.open(t, control.Outgoing{
+		way := w.open(t, live.Outgoing{
 			Model: &agent.Endpoint{Wire: test.wire, Base: "http://model.example.org", Header: "x-key", Paths: []string{"/responses", "/chat", "/v1", "/v1beta"}, Keyless: true},
 			Key:   secret.Hold("k"), Admit: told.admit, Used: told.usedBy,
 		})
@@ -114,7 +114,7 @@ func TestUsageIsWhatTheModelSaysOnEveryWire(t *testing.T) {
 }
 
 // post asks a way's model and returns the answer's status and body, once the door is done with it.
-func post(t *testing.T, way control.Way, path, body string) (int, string) {
+func post(t *testing.T, way live.Way, path, body string) (int, string) {
 	t.Helper()
 	conn, err := net.Dial("unix", way.Socket)
 	if err != nil {

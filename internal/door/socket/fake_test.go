@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -38,7 +39,7 @@ type verbs struct {
 	notices  chan change.Notice
 	patch    string
 	patchErr error
-	spending control.Spending
+	spending live.Spending
 	shell    func(ctx context.Context, slave *os.File) (int, error)
 	err      error
 }
@@ -124,7 +125,7 @@ func (v *verbs) WantedBy(_ context.Context, ref string) (control.Wanted, error) 
 	return v.wanted, v.note(audit.Actor{}, "wanted by %s", ref)
 }
 
-func (v *verbs) Spending(_ context.Context, c id.Change) (control.Spending, error) {
+func (v *verbs) Spending(_ context.Context, c id.Change) (live.Spending, error) {
 	return v.spending, v.err
 }
 

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/metric"
 )
@@ -32,7 +32,7 @@ func (s *Server) metrics() func(http.ResponseWriter, *http.Request, api.Nothing)
 
 // Spending says what models used in the last hour and day and, with a change, by it, and how much of the budgets that is.
 type Spending interface {
-	Spending(ctx context.Context, change id.Change) (control.Spending, error)
+	Spending(ctx context.Context, change id.Change) (live.Spending, error)
 }
 
 // stats answers with all figures, and those of one change if it is named.
@@ -54,7 +54,7 @@ func (s *Server) stats(ctx context.Context, _ audit.Actor, in api.OfChange) (out
 	return out, nil
 }
 
-func spendingOf(s control.Spending, of id.Change) api.Spending {
+func spendingOf(s live.Spending, of id.Change) api.Spending {
 	spent := func(s budget.Spent) api.Spent { return api.Spent{Tokens: s.Tokens, Cost: s.Cost} }
 	out := api.Spending{Hour: spent(s.Hour), Day: spent(s.Day), Budgets: each(s.Shares, func(b budget.Share) api.Share {
 		return api.Share{Budget: string(b.Name), Used: b.Used, Limit: b.Limit, Percent: b.Percent()}

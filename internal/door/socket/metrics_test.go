@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/metric"
 )
@@ -59,7 +59,7 @@ func TestMetricsComeInTheTextFormAndWithoutIds(t *testing.T) {
 func TestStatsTellsWhatModelsUsedAndHowMuchOfTheBudgetsThatIs(t *testing.T) {
 	meter := metric.New(metric.Options{})
 	meter.Upper("chg-00000001", 1)
-	spent := control.Spending{
+	spent := live.Spending{
 		State:  budget.State{Change: budget.Spent{Tokens: 1, Cost: 2}, Hour: budget.Spent{Tokens: 3, Cost: 4}, Day: budget.Spent{Tokens: 5, Cost: 6}},
 		Shares: []budget.Share{{Name: budget.TokensPerHour, Used: 3, Limit: 12}},
 	}

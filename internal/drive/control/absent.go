@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/budget"
@@ -35,8 +36,8 @@ func (p Parts) fill() Parts {
 	p.Targets = cmp.Or[confirm.Targets](p.Targets, confirm.NoTargets{})
 	p.Tell = cmp.Or[ledger.Teller](p.Tell, noTeller{})
 	p.Notebook = cmp.Or[Notebook](p.Notebook, noNotebook{})
-	p.Agency = cmp.Or[Agency](p.Agency, noAgency{})
-	p.Network = cmp.Or[Network](p.Network, noNetwork{})
+	p.Agency = cmp.Or[live.Agency](p.Agency, noAgency{})
+	p.Network = cmp.Or[live.Network](p.Network, noNetwork{})
 	return p
 }
 
@@ -52,10 +53,10 @@ func (noNotebook) Deterministic(context.Context, id.Change) (bool, error) { retu
 
 type noAgency struct{}
 
-func (noAgency) Chosen(string) (Choice, error) { return Choice{}, nil }
+func (noAgency) Chosen(string) (live.Choice, error) { return live.Choice{}, nil }
 
 func (noAgency) Budgets() (budget.Limits, error) { return budget.Limits{}, nil }
 
 type noNetwork struct{}
 
-func (noNetwork) Open(context.Context, Outgoing) (Way, error) { return Way{}, nil }
+func (noNetwork) Open(context.Context, live.Outgoing) (live.Way, error) { return live.Way{}, nil }

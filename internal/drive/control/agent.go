@@ -8,29 +8,13 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/secret"
 )
-
-// Agency says what a home has chosen for its agents; it is read anew each time.
-type Agency interface {
-	// Chosen returns what the home says of a named agent; the zero Choice if it is silent.
-	Chosen(name string) (Choice, error)
-	// Budgets bound what the models of all agents use (CW-095).
-	Budgets() (budget.Limits, error)
-}
-
-// Choice is what a home says of one agent.
-type Choice struct {
-	Settings agent.Settings
-	Key      credential.Reference // where its model's key is; "" = where people keep it
-	Price    budget.Price         // of its model
-	Limits   sandbox.Limits       // instead of the home's for every sandbox; zero = as those
-}
 
 // known returns the named agent of a request; false for a command, a script and a revert.
 func (c *Controller) known(r request.Request) (agent.Known, bool, error) {
@@ -172,13 +156,13 @@ func (p place) in(s agent.Settings) agent.Settings {
 }
 
 // wanted is the key of the endpoint, as the home says where it is or as people keep it.
-func (p place) wanted(r request.Request, choice Choice) credential.Wanted {
+func (p place) wanted(r request.Request, choice live.Choice) credential.Wanted {
 	return credential.Wanted{Agent: r.Agent, Reference: choice.Key, Names: p.Keys, Keyless: p.Keyless && !r.Keyed}
 }
 
 // endpoints are the places where an agent's model may be, the first whose key is there counts. The home's word on where it is goes
 // before the person's environment, which moves only what a key of that environment opens.
-func endpoints(known agent.Known, choice Choice, r request.Request) (out []place) {
+func endpoints(known agent.Known, choice live.Choice, r request.Request) (out []place) {
 	s := choice.Settings
 	wires := []agent.Wire{s.Wire}
 	if s.Wire == "" {

@@ -5,6 +5,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -40,7 +41,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 		return Audition{}, err
 	}
 	try := id.NewChange() // of nothing: a name for what is held meanwhile
-	forget := func() { c.Keys.Forget(string(try)); c.purse.forget(try) }
+	forget := func() { c.Keys.Forget(string(try)); c.budget.Forget(try) }
 	if err := c.receive(try, r, keys); err != nil {
 		return Audition{}, err
 	}
@@ -66,13 +67,13 @@ func (c *Controller) audition(ctx context.Context, try id.Change, r request.Requ
 	if err != nil {
 		return Audition{}, err
 	}
-	if err := c.affords(ctx, "", r.Agent, program.Model); err != nil {
+	if err := c.budget.Afford(ctx, "", r.Agent, program.Model); err != nil {
 		return Audition{}, err
 	}
-	o := Outgoing{
+	o := live.Outgoing{
 		Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.key, Asked: r.Egress, Decided: decided,
 	}
-	c.spends(&o, true)
+	c.budget.Charge(&o, true)
 	way, err := c.Network.Open(ctx, o)
 	if err != nil {
 		return Audition{}, err

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
@@ -32,10 +32,10 @@ type owner struct {
 	fails  error
 }
 
-func (o *owner) Chosen(string) (control.Choice, error) {
+func (o *owner) Chosen(string) (live.Choice, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return control.Choice{Price: o.price}, nil
+	return live.Choice{Price: o.price}, nil
 }
 
 func (o *owner) Budgets() (budget.Limits, error) {
@@ -84,7 +84,7 @@ func (b *bank) employs(turns ...deed) *troupe {
 }
 
 // last is the way out that was opened last.
-func (b *bank) last() control.Outgoing {
+func (b *bank) last() live.Outgoing {
 	b.ways.mu.Lock()
 	defer b.ways.mu.Unlock()
 	return b.ways.opened[len(b.ways.opened)-1]

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -70,7 +71,7 @@ func (c *Controller) checkOne(ctx context.Context, row change.Row, o judge.Offer
 	}
 	defer c.discard(ctx, shown)
 	name := id.NewSession("check")
-	way, err := c.wayOut(ctx, row, Outgoing{Session: name, Check: true})
+	way, err := c.openWay(ctx, row, live.Outgoing{Session: name, Check: true})
 	if err != nil {
 		return proposal.CheckResult{}, err
 	}
@@ -97,7 +98,7 @@ func unfetched(output string, setups []string) string {
 }
 
 // environment is a sandbox with what this change's programs may see, and no tree or program yet.
-func (c *Controller) environment(ctx context.Context, row change.Row, j judge.Judging, way Way, caches bool) (sandbox.Spec, error) {
+func (c *Controller) environment(ctx context.Context, row change.Row, j judge.Judging, way live.Way, caches bool) (sandbox.Spec, error) {
 	s := c.surroundings(row, j, way, caches)
 	for _, share := range s.Shares {
 		if sandbox.Below(share, c.Home) || sandbox.Below(c.Home, share) {
@@ -108,7 +109,7 @@ func (c *Controller) environment(ctx context.Context, row change.Row, j judge.Ju
 }
 
 // surroundings are what this change's programs may see; caches says that there is a folder for them.
-func (c *Controller) surroundings(row change.Row, j judge.Judging, way Way, caches bool) session.Surroundings {
+func (c *Controller) surroundings(row change.Row, j judge.Judging, way live.Way, caches bool) session.Surroundings {
 	limits := c.Settings.Limits
 	limits.DiskBytes = j.Watch(row.Request).UpperBytesMax
 	if row.Request.Timeout > 0 {

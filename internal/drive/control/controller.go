@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
@@ -45,9 +46,9 @@ type Parts struct {
 	Tell       ledger.Teller                  // absent: nobody but who watches is told
 	Clock      func() (deadman.Moment, error) // absent: deadman.Now
 	Notebook   Notebook                       // absent: keeps none
-	Agency     Agency                         // absent: no home has chosen anything for any agent
+	Agency     live.Agency                    // absent: no home has chosen anything for any agent
 	Keys       *credential.Ring               // of open changes; absent: none but those that are handed over
-	Network    Network                        // absent: nothing leads out of any sandbox
+	Network    live.Network                   // absent: nothing leads out of any sandbox
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger
@@ -87,7 +88,8 @@ type Controller struct {
 	verdicts map[id.Change]verdict // of the last trees of sessions that have ended
 	results  map[id.Change]verdict // of the last trees that landings would have resulted in
 	gate     gate                  // to the judging of checkpoints
-	purse    purse                 // of what models use
+	budget   *live.Budget          // of what models use
+	ways     live.Ways             // out of sandboxes
 	warming  chan struct{}         // one place for what makes caches
 	warmed   map[string]time.Time  // families of caches that were tried to be made
 }
@@ -105,7 +107,6 @@ func New(p Parts) *Controller {
 		verdicts: map[id.Change]verdict{},
 		results:  map[id.Change]verdict{},
 		places:   make(chan struct{}, p.Settings.WorkersMax),
-		purse:    newPurse(),
 		warming:  make(chan struct{}, 1),
 		warmed:   map[string]time.Time{},
 	}
@@ -114,13 +115,15 @@ func New(p Parts) *Controller {
 		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Lander: p.Lander, Workspaces: p.Workspaces,
 		Restore: c.restore, Works: &c.works, Tidy: c.tidy,
 	})
+	c.budget = live.NewBudget(c.Ledger, p.Agency)
+	c.ways = live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
 	return c
 }
 
 // forget lets go what is held in memory for a change that has come to its end.
 func (c *Controller) forget(row change.Row) {
 	c.Keys.Forget(string(row.ID))
-	c.purse.forget(row.ID)
+	c.budget.Forget(row.ID)
 }
 
 // WorkersDefault is how many agents work at once unless the home says otherwise (SV-095).

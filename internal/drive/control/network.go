@@ -2,71 +2,19 @@ package control
 
 import (
 	"context"
-	"fmt"
-	"sync"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/session"
-	"sallyport/internal/port/agent"
-	"sallyport/internal/port/egress"
-	"sallyport/internal/rule/secret"
 )
 
-// Network opens the ways out of sandboxes. What may be reached is the home's to say and the person's who asks, never the
-// repository's.
-type Network interface {
-	// Open opens a way out that lasts until it is closed; the zero Way if nothing may be reached.
-	//
-	// Errors: what is asked for cannot be given, such as a model without its key; the way out is named.
-	Open(ctx context.Context, o Outgoing) (Way, error)
-}
-
-// Way is an open way out.
-type Way = session.Way
-
-// Outgoing says what a way out is for.
-type Outgoing struct {
-	Change  id.Change
-	Session id.Session
-	Agent   string          // as it was asked for
-	Model   *agent.Endpoint // that may be reached, with its credential; nil = none
-	Key     secret.Value    // of Model; empty: it is asked without one
-	Asked   []string        // what the person lets this change reach: hosts, or registries
-	Setup   bool            // of a setup: package registries and nothing else, where the home or the person lets this change reach them
-	Fetch   bool            // of a setup that the person asked for, who lets it reach them by that
-	Unasked bool            // of what no person waits for: no account is kept
-	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
-	// Admit and Used are asked and told of each request to Model: see egress.Route. Nil: it is neither counted nor bounded.
-	Admit func(ctx context.Context) (over func(), err error)
-	Used  func(egress.Usage)
-	// Decided is told what became of each request; it does not block.
-	Decided func(egress.Decision)
-}
-
-// wayOut opens the way out of one sandbox of a change and keeps account of what is asked of it.
-func (c *Controller) wayOut(ctx context.Context, row change.Row, o Outgoing) (Way, error) {
+// openWay opens the way out of one sandbox of a change.
+func (c *Controller) openWay(ctx context.Context, row change.Row, o live.Outgoing) (live.Way, error) {
 	o.Change, o.Agent, o.Asked = row.ID, row.Request.Agent, row.Request.Egress
-	if o.Unasked {
-		return c.Network.Open(ctx, o)
-	}
-	account := c.account(ctx, row.ID)
-	o.Decided = account.decided
-	c.spends(&o, false)
-	way, err := c.Network.Open(ctx, o)
-	if err != nil || way.Socket == "" {
-		account.close()
-		if err != nil {
-			err = fmt.Errorf("open the way out of %s: %w", o.Session, err)
-		}
-		return Way{}, err
-	}
-	shut := way.End
-	way.End = sync.OnceFunc(func() {
-		if shut != nil {
-			shut()
-		}
-		account.close()
-	})
-	return way, nil
+	return c.ways.Open(ctx, o)
+}
+
+// Spending sums what models of all agents used in the last hour and day and, with a change, by it.
+func (c *Controller) Spending(ctx context.Context, change id.Change) (live.Spending, error) {
+	return c.budget.Spending(ctx, change)
 }

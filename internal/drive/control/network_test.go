@@ -13,8 +13,8 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -25,18 +25,18 @@ import (
 // ways are a network of doors that lead nowhere, and remember what they were opened for.
 type ways struct {
 	mu     sync.Mutex
-	opened []control.Outgoing
+	opened []live.Outgoing
 	closed int
 	refuse error
 	none   bool // nothing may be reached
 }
 
-func (w *ways) Open(_ context.Context, o control.Outgoing) (control.Way, error) {
+func (w *ways) Open(_ context.Context, o live.Outgoing) (live.Way, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.opened = append(w.opened, o)
 	if w.refuse != nil || w.none {
-		return control.Way{}, w.refuse
+		return live.Way{}, w.refuse
 	}
 	return session.Way{Socket: "/run/x/" + string(o.Session), End: func() {
 		w.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
@@ -174,11 +175,11 @@ func (c *Controller) startable(e equipped, r request.Request) error {
 	if err != nil {
 		return err
 	}
-	price, err := c.price(r.Agent)
+	price, err := c.budget.Price(r.Agent)
 	if err != nil {
 		return err
 	}
-	return countable(r.Agent, p.Model, price, l)
+	return live.Countable(r.Agent, p.Model, price, l)
 }
 
 // possible looks at the base as a whole, at the rules in it, and at what the sandbox is to show.
@@ -190,7 +191,7 @@ func (c *Controller) possible(ctx context.Context, r request.Request) error {
 	if _, err := c.Workspaces.Repository(ctx, r.Project, r.Head); err != nil {
 		return err
 	}
-	_, err = c.environment(ctx, change.Row{Request: r}, judging, Way{}, false)
+	_, err = c.environment(ctx, change.Row{Request: r}, judging, live.Way{}, false)
 	if problem.KindOf(err) == problem.NotFound {
 		return problem.Errorf(problem.Usage, "", "%w", err)
 	}

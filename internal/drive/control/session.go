@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -30,7 +31,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	if err := c.affords(ctx, row.ID, r.Agent, program.Model); err != nil {
+	if err := c.budget.Afford(ctx, row.ID, r.Agent, program.Model); err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
 	host, judging, err := c.judge.Grounds(ctx, row)
@@ -42,7 +43,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 		s.ID = last.ID
 	}
 	s.Dir = c.sessionDir(s.ID)
-	way, err := c.wayOut(ctx, row, Outgoing{Session: s.ID, Model: program.Model, Key: e.key})
+	way, err := c.openWay(ctx, row, live.Outgoing{Session: s.ID, Model: program.Model, Key: e.key})
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -132,7 +133,7 @@ func (c *Controller) runSetup(ctx context.Context, row change.Row, j judge.Judgi
 		c.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "setup", Text: command})
 		name := id.NewSession("setup")
 		own := slices.Contains(row.Request.Setup, command)
-		way, err := c.wayOut(ctx, row, Outgoing{Session: name, Setup: true, Fetch: own})
+		way, err := c.openWay(ctx, row, live.Outgoing{Session: name, Setup: true, Fetch: own})
 		if err != nil {
 			return err
 		}

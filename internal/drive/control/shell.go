@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -107,7 +108,7 @@ func (c *Controller) shellOnCopy(ctx context.Context, row change.Row, env []stri
 		return 0, err
 	}
 	defer c.discard(ctx, shown)
-	spec, err := c.environment(ctx, row, judging, Way{}, false)
+	spec, err := c.environment(ctx, row, judging, live.Way{}, false)
 	if err != nil {
 		return 0, err
 	}

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -70,7 +71,7 @@ func (c *Controller) begunWith(row change.Row, j judge.Judging, w workspace.Work
 }
 
 // until is a way out whose end ends something else too.
-func until(way Way, release func()) Way {
+func until(way live.Way, release func()) live.Way {
 	shut := way
 	way.End = sync.OnceFunc(func() {
 		shut.Close()
@@ -82,7 +83,7 @@ func until(way Way, release func()) Way {
 // family names what is good for the same: one repository, one set of tools, the same commands.
 func (c *Controller) family(row change.Row, j judge.Judging, kind workspace.StockKind, commands []string, more string) string {
 	r := row.Request
-	tools := c.surroundings(row, j, Way{}, false).Toolchains()
+	tools := c.surroundings(row, j, live.Way{}, false).Toolchains()
 	with := sha256.Sum256(fmt.Appendf(nil, "stock 1\n%s\n%q\n%s\n%q\n%q\n", kind, c.Workspaces.Host(r.Project).Path, runtime.GOARCH, tools, more))
 	by := sha256.Sum256(fmt.Appendf(nil, "%q", commands))
 	return hex.EncodeToString(with[:8]) + hex.EncodeToString(by[:8])
@@ -107,7 +108,7 @@ func (r shellRun) why() string { return session.Describe(r.exit) }
 // confined is where a command runs.
 type confined struct {
 	judging    judge.Judging
-	way        Way
+	way        live.Way
 	tree       sandbox.Tree
 	cache      sandbox.Cache
 	background bool

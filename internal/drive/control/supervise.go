@@ -83,9 +83,9 @@ func (c *Controller) supervise(ctx context.Context, row *change.Row, ws workspac
 	s := &supervisor{
 		c: c, row: *row, ws: ws, host: host, run: run, mode: mode,
 		asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
-		rounds: newRounds(run.Program), broke: c.purse.hang(row.ID),
+		rounds: newRounds(run.Program), broke: c.budget.Subscribe(row.ID),
 	}
-	defer c.purse.unhang(row.ID)
+	defer c.budget.Unsubscribe(row.ID)
 	s.listen(ctx)
 	defer s.deaf()
 	started := make(chan sandbox.Process, 1)

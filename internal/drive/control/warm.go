@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 )
@@ -29,7 +30,7 @@ func (c *Controller) checksFamily(row change.Row, j judge.Judging, setup workspa
 // old: what a person has already is all that may write what later checks begin with. It returns at once. Without a tool chain
 // that is known there is no cache.
 func (c *Controller) warm(row change.Row, j judge.Judging) {
-	if len(j.ChecksOf(row.Request)) == 0 || c.Workspaces.Strategy() != workspace.Overlay || c.surroundings(row, j, Way{}, false).Toolchains() == "" {
+	if len(j.ChecksOf(row.Request)) == 0 || c.Workspaces.Strategy() != workspace.Overlay || c.surroundings(row, j, live.Way{}, false).Toolchains() == "" {
 		return
 	}
 	c.Aside(func(ctx context.Context) {
@@ -110,7 +111,7 @@ func (c *Controller) warmOne(ctx context.Context, row change.Row, j judge.Judgin
 	}
 	defer c.discard(ctx, shown)
 	name := id.NewSession("warm")
-	way, err := c.wayOut(ctx, row, Outgoing{Session: name, Check: true, Unasked: true})
+	way, err := c.openWay(ctx, row, live.Outgoing{Session: name, Check: true, Unasked: true})
 	if err != nil {
 		return err
 	}

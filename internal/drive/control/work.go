@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
@@ -62,7 +63,7 @@ func (c *Controller) work(ctx context.Context, row change.Row) error {
 		if errors.Is(err, credential.ErrMissing) {
 			return c.waitForKey(ctx, row, err)
 		}
-		if unaffordable(err) {
+		if live.Unaffordable(err) {
 			return c.waitForBudget(ctx, row, err)
 		}
 		if err != nil {

@@ -1,4 +1,4 @@
-package control
+package live
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/egress"
@@ -30,7 +31,7 @@ const (
 // while: an agent that asks without end costs no more than one that asks now and then. What a dying daemon had not
 // written is lost; nothing but the count stands on it.
 type account struct {
-	c      *Controller
+	ledger *ledger.Ledger
 	change id.Change
 	ctx    context.Context // of writing; it outlives the step
 	wake   chan struct{}   // holds one token when there is something to write
@@ -42,9 +43,9 @@ type account struct {
 	at    map[session.Asked]int // by kind
 }
 
-func (c *Controller) account(ctx context.Context, change id.Change) *account {
+func keepAccount(ctx context.Context, l *ledger.Ledger, change id.Change) *account {
 	a := &account{
-		c: c, change: change, ctx: context.WithoutCancel(ctx), at: map[session.Asked]int{},
+		ledger: l, change: change, ctx: context.WithoutCancel(ctx), at: map[session.Asked]int{},
 		wake: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{}),
 	}
 	go a.run() // ends with close
@@ -61,7 +62,7 @@ func (a *account) close() {
 // decided takes one decision; it does not block.
 func (a *account) decided(d egress.Decision) {
 	clean := func(text string, most int) string {
-		text = strings.ToValidUTF8(a.c.Secrets.Redact(text), "\uFFFD")
+		text = strings.ToValidUTF8(a.ledger.Secrets.Redact(text), "\uFFFD")
 		if len(text) > most {
 			text = strings.ToValidUTF8(text[:most], "")
 		}
@@ -136,14 +137,14 @@ func (a *account) write() {
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, accountPatience)
 	defer cancel()
-	if err := a.c.DB.InTx(ctx, func(tx store.Tx) error { return tx.AddAsked(ctx, a.change, lines) }); err != nil {
-		a.c.Log.Warn("the requests to the network were not recorded; the next time tries again", "change", a.change, "error", err)
+	if err := a.ledger.DB.InTx(ctx, func(tx store.Tx) error { return tx.AddAsked(ctx, a.change, lines) }); err != nil {
+		a.ledger.Log.Warn("the requests to the network were not recorded; the next time tries again", "change", a.change, "error", err)
 		for _, l := range lines {
 			a.add(l)
 		}
 		return
 	}
 	for _, l := range lines {
-		a.c.Feed.Publish(change.Notice{Change: a.change, At: l.Last, Kind: change.NoticeEgress, Asked: &l})
+		a.ledger.Feed.Publish(change.Notice{Change: a.change, At: l.Last, Kind: change.NoticeEgress, Asked: &l})
 	}
 }

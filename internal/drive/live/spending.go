@@ -1,0 +1,192 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/rule/budget"
+)
+
+const (
+
+	// flightTokens is what a request counts as until it is known what it used, unless its change has had a larger one.
+	flightTokens = 32_000
+	// modelsMax is how many models of one session are told apart; the rest is counted together, without a name.
+	modelsMax = 20
+	// flightPatience is how long a request of one change counts against the others before it is known what it used: a program that holds
+	// its request open must not keep all others from asking.
+	flightPatience = 2 * time.Minute
+	// countPatience is how long the writing of one use may take.
+	countPatience = 10 * time.Second
+)
+
+// spending is the account of one session's model.
+type spending struct {
+	b       *Budget
+	change  id.Change
+	session id.Session
+	tried   bool // of nothing: it has no row
+	agent   string
+	model   *agent.Endpoint
+
+	mu     sync.Mutex
+	models map[string]bool
+}
+
+// Charge hangs the budgets into a way out.
+func (b *Budget) Charge(o *Outgoing, tried bool) {
+	if o.Model == nil || o.Check {
+		return
+	}
+	s := &spending{b: b, change: o.Change, session: o.Session, tried: tried, agent: o.Agent, model: o.Model, models: map[string]bool{}}
+	o.Admit, o.Used = s.admit, s.used
+}
+
+// admit says whether a request may go out. One that would go out while others are on its way, with little left, waits for them: many
+// at once do not run far past a budget, and none is refused for what another may not use.
+func (s *spending) admit(ctx context.Context) (over func(), err error) {
+	for {
+		over, landed, err := s.try(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.b.Meter.Unpaid()
+			s.refuse(err)
+		}
+		if over != nil || err != nil {
+			return over, err
+		}
+		later := time.NewTimer(flightPatience)
+		select {
+		case <-landed:
+		case <-later.C:
+		case <-ctx.Done():
+			later.Stop()
+			return nil, fmt.Errorf("the request waited for others: %w", context.Cause(ctx))
+		}
+		later.Stop()
+	}
+}
+
+// try admits a request, refuses it, or returns what to wait for.
+func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}, err error) {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l, err := s.b.agency.Budgets()
+	if err != nil {
+		return nil, nil, err
+	}
+	price, err := s.b.Price(s.agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := Countable(s.agent, s.model, price, l); err != nil {
+		return nil, nil, err
+	}
+	if err := s.b.writeOwed(ctx); err != nil {
+		return nil, nil, fmt.Errorf("what the model used could not be recorded, and no request goes out until it is: %w", err)
+	}
+	used, err := s.b.spent(ctx, s.change)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.Check(used); err != nil {
+		return nil, nil, err
+	}
+	var own, all budget.Spent
+	for f := range b.flights {
+		if f.change == s.change {
+			own = own.Plus(f.spent)
+		}
+		if f.change == s.change || time.Since(f.began) < flightPatience {
+			all = all.Plus(f.spent)
+		}
+	}
+	f := &flight{change: s.change, began: time.Now()}
+	f.spent.Tokens = max(flightTokens, b.largest[s.change])
+	f.spent.Cost = price.Dearest(f.spent.Tokens)
+	if !l.Fits(used.Plus(besides(own, f.spent), besides(all, f.spent))) {
+		return nil, b.landed, nil
+	}
+	b.flights[f] = true
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.flights, f)
+		close(b.landed)
+		b.landed = make(chan struct{})
+	}), nil, nil
+}
+
+// refuse tells the supervisor why a request was refused.
+func (s *spending) refuse(why error) {
+	if s.tried {
+		return
+	}
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.refusals[s.change] <- why:
+	default: // it knows, or is over
+	}
+}
+
+// used writes what a request has used.
+func (s *spending) used(u egress.Usage) {
+	use := budget.Use{
+		Change: s.change, Session: s.session, Model: s.named(u.Model), Minute: budget.At(u.At), Requests: 1,
+		Tokens: budget.Tokens{Input: u.Input, Cached: u.Cached, Output: u.Output},
+	}
+	if s.tried {
+		use.Change, use.Session = "", ""
+	}
+	if u.Unknown {
+		use.Estimated = 1
+	}
+	price, err := s.b.Price(s.agent)
+	if err == nil && price.Known() {
+		use.Cost = price.Of(use.Tokens)
+	} else {
+		use.Unpriced = 1
+	}
+	b := s.b
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Lasting()), countPatience)
+	defer cancel()
+	b.mu.Lock()
+	b.owed = append(b.owed, use)
+	b.largest[s.change] = max(b.largest[s.change], use.Sum())
+	err = b.writeOwed(ctx)
+	b.mu.Unlock()
+	if err != nil {
+		b.Log.Error("what a model used was not recorded; until it is, no agent may ask its model", "change", s.change, "error", err)
+	}
+	b.Meter.Used(use.Tokens, use.Cost, u.Unknown)
+	if !s.tried {
+		b.Report(ctx, s.change)
+	}
+}
+
+// named is a model's name as it is counted.
+func (s *spending) named(model string) string {
+	model = s.b.Secrets.Redact(model)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.models[model] && len(s.models) >= modelsMax {
+		return ""
+	}
+	s.models[model] = true
+	return model
+}
+
+// besides is what is on its way together with one more; what goes alone may go as long as anything is left.
+func besides(others, one budget.Spent) budget.Spent {
+	if others == (budget.Spent{}) {
+		return budget.Spent{}
+	}
+	return others.Plus(one)
+}
