@@ -30,7 +30,7 @@ type teller struct {
 
 var _ ledger.Teller = teller{}
 
-// Tell runs the command once: nil if it ended with 0 within 10 s. Errors: change.ErrNobody without a command.
+// Tell runs the command once: nil if it ended with 0 within 10 s. Errors: ledger.ErrNobody without a command.
 func (t teller) Tell(ctx context.Context, n ledger.Note) error {
 	file, err := config.LoadSallyport(t.home)
 	if err == nil && file.Notify.Command == "" {

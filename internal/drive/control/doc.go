@@ -1,6 +1,6 @@
-// Package control moves a change along its path: next step, transactions, who is told.
+// Package control runs the next step of every change, and has the verbs that the doors ask for.
 //
 // The row is the work. A reconciler claims every change whose next step is due
-// and whose lease is free, runs that step, and writes the move and its audit
-// entry in one transaction; a crash between any two instructions resumes from the row.
+// and whose lease is free, and runs that step. The step writes its move and its audit entry
+// in one transaction of the ledger; a crash between any two instructions resumes from the row.
 package control

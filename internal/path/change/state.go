@@ -76,7 +76,7 @@ var moves = map[State]map[Event]State{
 	Failed:           {Again: Preparing},
 }
 
-// Next returns the state after e, or an error wrapping store.ErrMoved and naming both.
+// Next returns the state after e, or an error wrapping ErrMoved and naming both.
 func (s State) Next(e Event) (State, error) {
 	to, ok := moves[s][e]
 	if !ok {

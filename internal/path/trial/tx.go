@@ -13,10 +13,10 @@ type Tx interface {
 	// Trial returns the change's; false if it never had one.
 	Trial(ctx context.Context, change id.Change) (Trial, bool, error)
 	// MoveTrial writes what the step of the change knows, if the stored handshake is from still; it neither makes
-	// nor alters a decision. Errors: store.ErrMoved.
+	// nor alters a decision. Errors: change.ErrMoved.
 	MoveTrial(ctx context.Context, from Handshake, t Trial) error
 	// DecideTrial writes a decision, unless one is written already:
-	// store.ErrMoved then. So exactly one of confirm, rollback and the end of the time wins.
+	// change.ErrMoved then. So exactly one of confirm, rollback and the end of the time wins.
 	DecideTrial(ctx context.Context, change id.Change, d Decision) error
 	// OpenTrials returns the trials of changes that are in trial, or whose way back has failed, oldest first.
 	OpenTrials(ctx context.Context) ([]Trial, error)

@@ -38,7 +38,7 @@ func (t *tx) AddLanding(ctx context.Context, l landing.Landing) error {
 }
 
 // CloseLanding moves an open row; what the journal says was to be done stays. Errors:
-// store.ErrMoved if the row is not open.
+// change.ErrMoved if the row is not open.
 func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
 	what := fmt.Sprintf("close landing %q as %s", l.ID, l.State)
 	if l.State == landing.Journaled {
