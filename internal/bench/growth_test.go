@@ -10,7 +10,6 @@ import (
 type landed struct {
 	n        int
 	took     time.Duration // of the whole command
-	cpu      time.Duration // of the daemon and all it started
 	packs    int           // in the host's repository and the person's
 	loose    int
 	layers   int

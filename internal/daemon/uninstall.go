@@ -50,7 +50,7 @@ func Uninstall(ctx context.Context, o Options, repo string, agree func(api.Unins
 			return out, err
 		}
 		defer held.Close()
-		done := func() {}
+		var done func()
 		if left, done, err = o.leaving(ctx, state, repo); err != nil {
 			return out, err
 		}
@@ -211,17 +211,20 @@ func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays 
 		}
 	}
 	if len(stays) == 0 {
-		pieces = append(pieces, storage.Piece{What: "folder", Path: o.Home, Remove: func(context.Context) error {
-			return o.Ops.Do("uninstall:home", func() error {
-				err := os.Remove(o.Home)
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil
-				}
-				return err
-			})
-		}})
+		pieces = append(pieces, o.homeItself())
 	}
 	return pieces, stays, nil
+}
+
+// homeItself is the home's folder, which goes once it is empty.
+func (o Options) homeItself() storage.Piece {
+	remove := func() error {
+		if err := os.Remove(o.Home); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return storage.Piece{What: "folder", Path: o.Home, Remove: func(context.Context) error { return o.Ops.Do("uninstall:home", remove) }}
 }
 
 func (o Options) file(op string, at workspace.Place) storage.Piece {
