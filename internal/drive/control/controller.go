@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
@@ -77,6 +78,7 @@ type Controller struct {
 	guard   guard.Guard
 	judge   judge.Judge
 	commits commit.Writer
+	land    *land.Landings
 	confirm *confirm.Confirmer
 
 	mu       sync.Mutex
@@ -86,7 +88,6 @@ type Controller struct {
 	busy     int                   // steps under way
 	places   chan struct{}         // one per agent that may work at once
 	verdicts map[id.Change]verdict // of the last trees of sessions that have ended
-	results  map[id.Change]verdict // of the last trees that landings would have resulted in
 	gate     gate                  // to the judging of checkpoints
 	budget   *live.Budget          // of what models use
 	ways     live.Ways             // out of sandboxes
@@ -105,16 +106,20 @@ func New(p Parts) *Controller {
 		cancels:  map[id.Change]context.CancelCauseFunc{},
 		live:     map[id.Change]*supervisor{},
 		verdicts: map[id.Change]verdict{},
-		results:  map[id.Change]verdict{},
 		places:   make(chan struct{}, p.Settings.WorkersMax),
 		warming:  make(chan struct{}, 1),
 		warmed:   map[string]time.Time{},
 	}
 	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Tell, Ended: c.forget})
+	c.land = land.New(land.Parts{
+		Ledger: c.Ledger, Guard: c.guard, Judge: c.judge, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
+		Ops: p.Ops, Author: p.Settings.Author, Offers: offers{c}, Tidy: c.tidy,
+	})
 	c.confirm = confirm.New(confirm.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Lander: p.Lander, Workspaces: p.Workspaces,
-		Restore: c.restore, Works: &c.works, Tidy: c.tidy,
+		Restore: c.land.Restore, Works: &c.works, Tidy: c.tidy,
 	})
+	c.land.Trials = c.confirm
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
 	c.ways = live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
 	return c

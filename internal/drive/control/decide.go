@@ -187,7 +187,7 @@ func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *ledge
 	}
 	if !held {
 		c.Moved(row)
-		c.standDown(ctx, row)
+		c.land.StandDown(ctx, row)
 		c.tidyApart(c.Lasting(), row)
 		return false, nil
 	}

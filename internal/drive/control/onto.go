@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
@@ -38,16 +37,6 @@ func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
 // notBeside refuses to land beside the person's files on the branch that they have checked out.
 func notBeside(r *request.Request, wayOut string) error {
 	return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto needs a branch that is not checked out, and %q is checked out in %q%s", r.Onto, r.Project.Top, wayOut)
-}
-
-// ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.
-// "" = a branch that is gone.
-func (c *Controller) ground(ctx context.Context, row change.Row, base git.OID) (git.OID, error) {
-	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
-	if err == nil && head == "" && row.Request.From != "" {
-		head = base
-	}
-	return head, err
 }
 
 // beside says for a card that what lands is not where the person stands.

@@ -60,7 +60,7 @@ func (c *Controller) Show(ctx context.Context, changeID id.Change) (d Detail, er
 		d.Progress = c.progress(ctx, d)
 	}
 	if err == nil {
-		c.asOfNow(ctx, d.Change, d.Proposal)
+		c.land.AddMoved(ctx, d.Change, d.Proposal)
 	}
 	return d, err
 }
@@ -177,7 +177,7 @@ func (c *Controller) Approval(ctx context.Context, ref string) (a approval.Appro
 		return err
 	})
 	if err == nil {
-		c.asOfNow(ctx, row, &p)
+		c.land.AddMoved(ctx, row, &p)
 	}
 	return a, p, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/store"
@@ -113,7 +114,7 @@ func (c *Controller) run(ctx context.Context, row change.Row) error {
 	case change.Submitted:
 		return c.submit(ctx, row)
 	case change.Landing:
-		return c.land(ctx, row)
+		return c.land.Land(ctx, row)
 	case change.InTrial:
 		return c.confirm.Try(ctx, row)
 	case change.RollbackFailed:
@@ -150,7 +151,7 @@ func (c *Controller) settle(ctx context.Context, step change.Row, because error)
 	}
 	c.Moved(row)
 	if change.State(row.State).Final() {
-		c.standDown(ctx, row)
+		c.land.StandDown(ctx, row)
 		c.tidy(c.Lasting(), row)
 	}
 	return nil
@@ -176,11 +177,11 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *change.Row, b
 			return err
 		}
 		if !tried && !ledger.Waits(because) {
-			because = stranded(row.ID, problem.Of(because).Text)
+			because = land.Stranded(row.ID, problem.Of(because).Text)
 		}
 		return c.Again(ctx, tx, row, because)
 	case change.Landing:
-		return c.notLanded(ctx, tx, row, because)
+		return c.land.Settle(ctx, tx, row, because)
 	}
 	if ledger.Transient(because) && row.Attempts+1 < ledger.AttemptsMax {
 		return c.Again(ctx, tx, row, because)
@@ -205,5 +206,5 @@ func (c *Controller) mend(ctx context.Context, row change.Row) error {
 	if tried {
 		return c.confirm.Try(ctx, row)
 	}
-	return c.land(ctx, row)
+	return c.land.Land(ctx, row)
 }

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -22,9 +23,6 @@ import (
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/store"
 )
-
-// redoing is the command that has a change made anew on its branch as it is now.
-func redoing(change id.Change) string { return "sallyport change redo " + string(change) }
 
 // Redo has an unlanded change made anew on its branch as it is now: what was offered last is applied there where it fits.
 // If all of it does, checks and a new card follow. Otherwise, or where a check has failed, its agent goes on there and is told; a
@@ -53,7 +51,7 @@ func (c *Controller) Redo(ctx context.Context, changeID id.Change, by audit.Acto
 				c.forgetEnded(ctx, changeID)
 			}
 		}()
-		if _, err := c.runnable(changeID, row.Request, redoing(changeID)); err != nil {
+		if _, err := c.runnable(changeID, row.Request, land.Redoing(changeID)); err != nil {
 			return change.Row{}, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -134,7 +135,7 @@ func (c *Controller) onward(ctx context.Context, tx store.Tx, row change.Row) (s
 			return "", err
 		} else if row.Request.Kind == request.Edit && !tried {
 			if len(all) == 0 { // its agent has not begun
-				return redoing(row.ID), nil
+				return land.Redoing(row.ID), nil
 			}
 			return "sallyport resume " + string(all[len(all)-1].ID), nil
 		}

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
@@ -161,7 +162,7 @@ func (c *Controller) setupAgain(ctx context.Context, row change.Row, own bool, f
 		last := "sallyport resume " + string(begun[len(begun)-1].ID)
 		return problem.Errorf(problem.Refused, last, "%w. What its agent has done is kept, and the setup runs again when it is resumed", failed)
 	}
-	next := redoing(row.ID)
+	next := land.Redoing(row.ID)
 	mended := "Its agent had not begun. Mend it and commit; change redo runs it again, on the branch as it is then"
 	switch {
 	case own:

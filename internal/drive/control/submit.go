@@ -48,6 +48,21 @@ func (c *Controller) submit(ctx context.Context, row change.Row) error {
 	return c.ask(ctx, row, o, results, change.Proposed)
 }
 
+// offers is how landing asks a person anew.
+type offers struct{ c *Controller }
+
+func (o offers) Offer(ctx context.Context, row change.Row, rules git.OID) (judge.Offer, error) {
+	return o.c.offered(ctx, row, rules)
+}
+
+func (o offers) Check(ctx context.Context, row change.Row, offer judge.Offer) ([]proposal.CheckResult, error, error) {
+	return o.c.check(ctx, row, offer)
+}
+
+func (o offers) Ask(ctx context.Context, row change.Row, offer judge.Offer, results []proposal.CheckResult, e change.Event) error {
+	return o.c.ask(ctx, row, offer, results, e)
+}
+
 // offered finds what a change has to offer: its last valid checkpoint, or a revert's computed
 // tree. The rules are those that stand at the commit rules.
 func (c *Controller) offered(ctx context.Context, row change.Row, rules git.OID) (judge.Offer, error) {

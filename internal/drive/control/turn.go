@@ -18,7 +18,6 @@ import (
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/rule/policy"
 	"sallyport/internal/store"
 )
 
@@ -48,8 +47,6 @@ type verdict struct {
 	results []proposal.CheckResult
 	why     error // it failed
 	err     error // it could not be found out
-
-	fresh, proposed []policy.Mark // of what a landing results in: the marks that the proposed tree has not, and those that it has
 }
 
 func newRounds(p agent.Program) rounds {
@@ -312,8 +309,8 @@ func (c *Controller) recall(change id.Change, o judge.Offer) (v verdict, ok bool
 
 // forgetVerdict is for a change that nobody will be asked about.
 func (c *Controller) forgetVerdict(change id.Change) {
+	c.land.Forget(change)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.verdicts, change)
-	delete(c.results, change)
 }

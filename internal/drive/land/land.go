@@ -1,4 +1,4 @@
-package control
+package land
 
 import (
 	"context"
@@ -23,25 +23,25 @@ import (
 )
 
 // landChecked makes what was approved true, or leaves everything as it was and says why: an error before the journal is
-// answered by notLanded, and ctx ends what is not in the journal yet. *unchecked says what has to be looked at first, and
+// answered by Settle, and ctx ends what is not in the journal yet. *unchecked says what has to be looked at first, and
 // *otherRules that a person has to be asked anew; both are done once the repository's lease is given back.
 //
 // It starts from the journal: a row that an earlier try left open is finished or undone
 // first. Then the rules are read again: an approval given under other rules is void (SM-907).
-func (c *Controller) landChecked(ctx context.Context, row change.Row) error {
-	lease, err := c.TakeRepository(ctx, row)
+func (ls *Landings) landChecked(ctx context.Context, row change.Row) error {
+	lease, err := ls.TakeRepository(ctx, row)
 	if err != nil {
 		return err
 	}
-	defer c.DropRepository(context.WithoutCancel(ctx), lease)
-	p, err := c.Proposal(ctx, row.ID)
+	defer ls.DropRepository(context.WithoutCancel(ctx), lease)
+	p, err := ls.Proposal(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	if p == nil {
 		return fmt.Errorf("%s is to be landed without a proposal", row.ID)
 	}
-	open, ok, err := c.Landing(ctx, row.ID)
+	open, ok, err := ls.Landing(ctx, row.ID)
 	if err != nil {
 		return err
 	}
@@ -50,38 +50,38 @@ func (c *Controller) landChecked(ctx context.Context, row change.Row) error {
 	}
 	switch {
 	case ok && open.Unfinished():
-		return c.finish(ctx, row, *p, open)
+		return ls.finish(ctx, row, *p, open)
 	case ok && open.State == landing.Landed:
 		return fmt.Errorf("%s has landed already, as %s", row.ID, open.ID) // the close and the move are one transaction
 	}
-	if err := c.Needed(ctx, row); err != nil {
+	if err := ls.Needed(ctx, row); err != nil {
 		return err
 	}
-	head, same, err := c.sameRules(ctx, row, *p)
+	head, same, err := ls.sameRules(ctx, row, *p)
 	if err != nil {
 		return err
 	}
 	if !same {
 		return &otherRules{head}
 	}
-	if err := c.loadable(ctx, row, *p); err != nil {
+	if err := ls.loadable(ctx, row, *p); err != nil {
 		return err
 	}
-	return c.wayOn(ctx, row, c.landNow(ctx, row, *p))
+	return ls.wayOn(ctx, row, ls.landNow(ctx, row, *p))
 }
 
 // finish finishes or undoes a landing that an earlier try left open.
-func (c *Controller) finish(ctx context.Context, row change.Row, p proposal.Proposal, open landing.Landing) error {
-	ahead, err := c.confirm.Terms(ctx, row, open)
+func (ls *Landings) finish(ctx context.Context, row change.Row, p proposal.Proposal, open landing.Landing) error {
+	ahead, err := ls.Trials.Terms(ctx, row, open)
 	if err != nil {
 		return err
 	}
-	return c.carryOut(ctx, row, p, open, c.Lander.Recover, ahead)
+	return ls.carryOut(ctx, row, p, open, ls.Lander.Recover, ahead)
 }
 
 // landNow computes a landing and carries it out.
-func (c *Controller) landNow(ctx context.Context, row change.Row, p proposal.Proposal) error {
-	order, err := c.order(ctx, row, p)
+func (ls *Landings) landNow(ctx context.Context, row change.Row, p proposal.Proposal) error {
+	order, err := ls.order(ctx, row, p)
 	if err != nil {
 		return err
 	}
@@ -89,17 +89,17 @@ func (c *Controller) landNow(ctx context.Context, row change.Row, p proposal.Pro
 	for range staleMax {
 		var computed landing.Landing
 		order.Landing = id.NewLanding()
-		if computed, err = c.Lander.Compute(ctx, order); err != nil {
+		if computed, err = ls.Lander.Compute(ctx, order); err != nil {
 			return err
 		}
-		if err := c.assured(ctx, row, p, &computed); err != nil {
+		if err := ls.assured(ctx, row, p, &computed); err != nil {
 			return err
 		}
 		var ahead trial.Terms
-		if ahead, err = c.confirm.Terms(ctx, row, computed); err != nil {
+		if ahead, err = ls.Trials.Terms(ctx, row, computed); err != nil {
 			return err
 		}
-		if err = c.carryOut(ctx, row, p, computed, c.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
+		if err = ls.carryOut(ctx, row, p, computed, ls.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
 			return err
 		}
 	}
@@ -111,34 +111,34 @@ const staleMax = 5
 
 // carryOut runs a computed landing under the guard, or with Recover finishes or undoes one that a crash left
 // open. What goes on trial stays armed.
-func (c *Controller) carryOut(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing,
+func (ls *Landings) carryOut(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing,
 	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead trial.Terms) error {
-	release, err := c.guard.Hold(l.ID)
+	release, err := ls.Guard.Hold(l.ID)
 	if err != nil {
 		return err
 	}
-	closed, err := carry(ctx, l, c.journal(ctx, &row, p, ahead))
+	closed, err := carry(ctx, l, ls.journal(ctx, &row, p, ahead))
 	release()
 	if change.State(row.State) != change.InTrial { // the journal has moved it
-		c.guard.Disarm(l.ID)
+		ls.Guard.Disarm(l.ID)
 	}
 	if err != nil {
 		return err
 	}
-	return c.outcome(context.WithoutCancel(ctx), row, closed)
+	return ls.tellOutcome(context.WithoutCancel(ctx), row, closed)
 }
 
 // journal writes the landing's own row. Closing it moves the change in the same transaction,
 // so that the row tells the truth at every instant. Until it is begun a person may withdraw the change, and the daemon
 // may end; then neither.
-func (c *Controller) journal(step context.Context, row *change.Row, p proposal.Proposal, ahead trial.Terms) landing.Steps {
+func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Proposal, ahead trial.Terms) landing.Steps {
 	ctx := context.WithoutCancel(step)
 	return landing.Steps{
 		Journal: func(l landing.Landing) error {
 			if step.Err() != nil {
 				return context.Cause(step)
 			}
-			return c.DB.InTx(ctx, func(tx store.Tx) error {
+			return ls.DB.InTx(ctx, func(tx store.Tx) error {
 				at := *row
 				if err := ledger.Refresh(ctx, tx, &at); err != nil {
 					return err
@@ -149,32 +149,32 @@ func (c *Controller) journal(step context.Context, row *change.Row, p proposal.P
 				if err := tx.AddLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+				return ls.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
 			})
 		},
 		Again: func(l landing.Landing) error {
-			return c.DB.InTx(ctx, func(tx store.Tx) error {
+			return ls.DB.InTx(ctx, func(tx store.Tx) error {
 				if err := tx.CloseLanding(ctx, l); err != nil {
 					return err
 				}
-				return c.Append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, ledger.Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
+				return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, ledger.Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
 			})
 		},
 		Close: func(l landing.Landing) error {
-			begins, err := c.Clock()
+			begins, err := ls.Clock()
 			if err != nil {
 				return err
 			}
 			at := *row
-			err = c.DB.InTx(ctx, func(tx store.Tx) error {
+			err = ls.DB.InTx(ctx, func(tx store.Tx) error {
 				at = *row
 				if err := tx.CloseLanding(ctx, l); err != nil {
 					return err
 				}
 				if l.State == landing.Landed && !ahead.None() {
-					return c.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.Target, ahead.Length, begins), l, ahead.Unproven)
+					return ls.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.Target, ahead.Length, begins), l, ahead.Unproven)
 				}
-				return c.closed(ctx, tx, &at, p, l, ahead.Unproven)
+				return ls.moveToOutcome(ctx, tx, &at, p, l, ahead.Unproven)
 			})
 			if err == nil {
 				*row = at
@@ -186,55 +186,55 @@ func (c *Controller) journal(step context.Context, row *change.Row, p proposal.P
 
 // onTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
 // If nothing will be restarted, it says so, and why: what asks to confirm speaks of a new version that is back.
-func (c *Controller) onTrial(ctx context.Context, tx store.Tx, row *change.Row, t trial.Trial, l landing.Landing, unproven string) error {
+func (ls *Landings) onTrial(ctx context.Context, tx store.Tx, row *change.Row, t trial.Trial, l landing.Landing, unproven string) error {
 	if err := tx.AddTrial(ctx, t); err != nil {
 		return err
 	}
 	if t.Target.None() && unproven == "" {
 		unproven = "no target is configured, so nothing is restarted or probed"
 	}
-	return c.Move(ctx, tx, row, ledger.Move{
+	return ls.Move(ctx, tx, row, ledger.Move{
 		Event: change.Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
 		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree), "target": t.Digest},
 	})
 }
 
-// closed moves a change by what became of its landing; unproven says what of the repository's did not count.
-func (c *Controller) closed(ctx context.Context, tx store.Tx, row *change.Row, p proposal.Proposal, l landing.Landing, unproven string) error {
+// moveToOutcome moves a change by what became of its landing; unproven says what of the repository's did not count.
+func (ls *Landings) moveToOutcome(ctx context.Context, tx store.Tx, row *change.Row, p proposal.Proposal, l landing.Landing, unproven string) error {
 	m := ledger.Move{By: audit.Host, Subject: string(l.ID), Reason: l.Reason}
 	switch l.State {
 	case landing.Landed: // a plain repository has nothing to restart: its trial is 0
 		m.Event = change.Landed
 		m.Reason = strings.TrimPrefix(l.Reason+"; "+unproven, "; ")
 		m.Reason = strings.TrimSuffix(m.Reason, "; ")
-		return c.KeepLanding(ctx, tx, row, l, m)
+		return ls.KeepLanding(ctx, tx, row, l, m)
 	case landing.Undone:
 		m.Event = change.Undone
 		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "sallyport rolled the landing back, and your files are as before: %s", l.Reason)
-		if err := c.Move(ctx, tx, row, m); err != nil {
+		if err := ls.Move(ctx, tx, row, m); err != nil {
 			return err
 		}
-		return c.reopen(ctx, tx, p, m.Because)
+		return ls.reopen(ctx, tx, p, m.Because)
 	case landing.Stranded:
 		if change.State(row.State) == change.RollbackFailed {
 			return nil
 		}
 		m.Event = change.Stuck
-		m.Because = stranded(row.ID, l.Reason)
-		return c.Move(ctx, tx, row, m)
+		m.Because = Stranded(row.ID, l.Reason)
+		return ls.Move(ctx, tx, row, m)
 	}
 	return fmt.Errorf("the landing %s has the unknown end %s", l.ID, l.State)
 }
 
-// outcome tells of a landing whose row was closed.
-func (c *Controller) outcome(ctx context.Context, row change.Row, l landing.Landing) error {
-	fresh, err := c.Row(ctx, row.ID)
+// tellOutcome tells of a landing whose row was closed.
+func (ls *Landings) tellOutcome(ctx context.Context, row change.Row, l landing.Landing) error {
+	fresh, err := ls.Row(ctx, row.ID)
 	if err != nil {
 		return err
 	}
-	c.Moved(fresh)
+	ls.Moved(fresh)
 	if change.State(fresh.State) == change.Finalized {
-		c.tidy(c.Lasting(), fresh)
+		ls.Tidy(ls.Lasting(), fresh)
 	}
 	if change.State(fresh.State) == change.RollbackFailed {
 		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
@@ -242,49 +242,49 @@ func (c *Controller) outcome(ctx context.Context, row change.Row, l landing.Land
 	return nil
 }
 
-// notLanded decides what becomes of a change whose landing came to no end. What it waits for is waited for, and what the
+// Settle decides what becomes of a change whose landing came to no end. What it waits for is waited for, and what the
 // machine is to blame for is tried a few times more. Then it is an answer: nothing has begun, so the same proposal goes
 // back to the person, with the reason; or something has, and that could be neither finished nor undone.
-func (c *Controller) notLanded(ctx context.Context, tx store.Tx, row *change.Row, because error) error {
+func (ls *Landings) Settle(ctx context.Context, tx store.Tx, row *change.Row, because error) error {
 	l, ok, err := tx.LandingOf(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	begun := ok && l.Unfinished()
 	if ledger.Waits(because) || (begun || ledger.Transient(because)) && row.Attempts+1 < triesMax(because) {
-		return c.Again(ctx, tx, row, because)
+		return ls.Again(ctx, tx, row, because)
 	}
 	if begun {
-		return c.strand(ctx, tx, row, l, because)
+		return ls.strand(ctx, tx, row, l, because)
 	}
 	p, ok, err := tx.Proposal(ctx, row.ID)
 	if err != nil {
 		return err
 	}
 	if !ok || l.State == landing.Landed {
-		return c.Move(ctx, tx, row, ledger.Move{Event: change.Fail, By: audit.Host, Verb: "failed", Because: because})
+		return ls.Move(ctx, tx, row, ledger.Move{Event: change.Fail, By: audit.Host, Verb: "failed", Because: because})
 	}
 	next := problem.Of(because).Next
 	if next == "" {
 		next = "sallyport approve " + string(row.ID)
 	}
-	if err := c.Move(ctx, tx, row, ledger.Move{Event: change.Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
+	if err := ls.Move(ctx, tx, row, ledger.Move{Event: change.Held, By: audit.Host, Verb: "landing refused", Because: because, Next: next}); err != nil {
 		return err
 	}
-	return c.reopen(ctx, tx, p, because)
+	return ls.reopen(ctx, tx, p, because)
 }
 
 // strand says loudly that a landing which has begun cannot be brought to its end, and frees the repository for others.
-func (c *Controller) strand(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, because error) error {
-	l.State, l.Reason = landing.Stranded, c.Secrets.Redact(problem.Of(because).Text)
+func (ls *Landings) strand(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, because error) error {
+	l.State, l.Reason = landing.Stranded, ls.Secrets.Redact(problem.Of(because).Text)
 	if err := tx.CloseLanding(ctx, l); err != nil {
 		return err
 	}
-	return c.Move(ctx, tx, row, ledger.Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID), Because: stranded(row.ID, l.Reason), Wait: ledger.RetryWait})
+	return ls.Move(ctx, tx, row, ledger.Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID), Because: Stranded(row.ID, l.Reason), Wait: ledger.RetryWait})
 }
 
-// stranded is why a landing is at neither of its ends, and what there is to do about it.
-func stranded(change id.Change, reason string) error {
+// Stranded is why a landing is at neither of its ends, and what there is to do about it.
+func Stranded(change id.Change, reason string) error {
 	return problem.Errorf(problem.Internal, "sallyport change show "+string(change),
 		"sallyport could neither finish the landing nor roll it back, and tries again: %s (sallyport change cancel %s leaves the files as they stand)", reason, change)
 }
@@ -298,9 +298,9 @@ func triesMax(because error) int {
 }
 
 // reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
-func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
+func (ls *Landings) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
 	p.Number, p.At = p.Number+1, ledger.Now()
-	p.Card.Note, p.Card.Drift = c.Secrets.Redact(problem.Of(because).Text), nil
+	p.Card.Note, p.Card.Drift = ls.Secrets.Redact(problem.Of(because).Text), nil
 	if errors.Is(because, landing.ErrDrift) {
 		p.Card.Drift = []string{p.Card.Note}
 	}
@@ -310,7 +310,7 @@ func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposa
 	}
 	var marked *unseen
 	if errors.As(because, &marked) {
-		c.showMarks(&p, marked)
+		ls.showMarks(&p, marked)
 	}
 	if err := tx.AddProposal(ctx, p); err != nil {
 		return err
@@ -320,14 +320,14 @@ func (c *Controller) reopen(ctx context.Context, tx store.Tx, p proposal.Proposa
 }
 
 // askAgain judges the same tree by the rules as they are now, checks included, and asks about it anew.
-func (c *Controller) askAgain(ctx context.Context, row change.Row, head git.OID) error {
-	o, err := c.offered(ctx, row, head)
+func (ls *Landings) askAgain(ctx context.Context, row change.Row, head git.OID) error {
+	o, err := ls.Offers.Offer(ctx, row, head)
 	if err != nil {
 		return err
 	}
 	o.Note = "the rules have changed since this was approved"
 	if row.Request.Kind == request.Edit {
-		violations, err := checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, judge.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, c.judge.Loading(row, o.Base))
+		violations, err := checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, judge.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, ls.Judge.Loading(row, o.Base))
 		if err != nil {
 			return err
 		}
@@ -339,31 +339,31 @@ func (c *Controller) askAgain(ctx context.Context, row change.Row, head git.OID)
 		return why
 	}
 	if len(o.Judging.ChecksOf(row.Request)) > 0 {
-		if err := c.sayChecking(ctx, row, o.Note+": the checks run by the rules as they are now", "checks by other rules", map[string]string{"tree": string(o.Tree), "policy": o.Policy}); err != nil {
+		if err := ls.sayChecking(ctx, row, o.Note+": the checks run by the rules as they are now", "checks by other rules", map[string]string{"tree": string(o.Tree), "policy": o.Policy}); err != nil {
 			return err
 		}
 	}
-	results, why, err := c.check(ctx, row, o)
+	results, why, err := ls.Offers.Check(ctx, row, o)
 	if err != nil {
 		return err
 	}
 	if why != nil {
 		return why
 	}
-	return c.ask(ctx, row, o, results, change.Asked)
+	return ls.Offers.Ask(ctx, row, o, results, change.Asked)
 }
 
 // sameRules returns the branch's head and whether the rules there are the ones the approval names.
-func (c *Controller) sameRules(ctx context.Context, row change.Row, p proposal.Proposal) (head git.OID, same bool, err error) {
-	head, err = c.ground(ctx, row, p.Base)
+func (ls *Landings) sameRules(ctx context.Context, row change.Row, p proposal.Proposal) (head git.OID, same bool, err error) {
+	head, err = ls.ground(ctx, row, p.Base)
 	if err != nil || head == "" {
 		return "", err == nil, err // a branch that is gone is Compute's to name
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, head)
+	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, head)
 	if err != nil {
 		return "", false, err
 	}
-	judging, err := c.judge.Of(ctx, row, host, head)
+	judging, err := ls.Judge.Of(ctx, row, host, head)
 	if err != nil {
 		return "", false, err
 	}
@@ -372,15 +372,15 @@ func (c *Controller) sameRules(ctx context.Context, row change.Row, p proposal.P
 
 // loadable refuses to land rules that cannot be read afterwards: neither the next change nor its checks could begin. A path lands
 // whole or not at all, so what stands in the approved commit is what would be read. What goes back has been there before.
-func (c *Controller) loadable(ctx context.Context, row change.Row, p proposal.Proposal) error {
+func (ls *Landings) loadable(ctx context.Context, row change.Row, p proposal.Proposal) error {
 	if row.Request.Kind == request.Revert {
 		return nil
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := ls.Workspaces.Repository(ctx, row.Request.Project)
 	if err != nil {
 		return err
 	}
-	violations, err := c.Rules.Load(ctx, host, p.Commit, p.Edits)
+	violations, err := ls.Judge.Rules.Load(ctx, host, p.Commit, p.Edits)
 	if err == nil && len(violations) > 0 {
 		err = judge.Refusal(row, violations)
 	}
@@ -388,9 +388,9 @@ func (c *Controller) loadable(ctx context.Context, row change.Row, p proposal.Pr
 }
 
 // order says what is to be landed, from the approved proposal alone.
-func (c *Controller) order(ctx context.Context, row change.Row, p proposal.Proposal) (landing.Order, error) {
+func (ls *Landings) order(ctx context.Context, row change.Row, p proposal.Proposal) (landing.Order, error) {
 	var yes approval.Approval
-	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+	err := ls.DB.Read(ctx, func(tx store.Tx) (err error) {
 		yes, err = tx.LatestApproval(ctx, row.ID)
 		return err
 	})
@@ -401,7 +401,7 @@ func (c *Controller) order(ctx context.Context, row change.Row, p proposal.Propo
 		return landing.Order{}, fmt.Errorf("%s is to be landed without an approval of %.12s", row.ID, p.Digest)
 	}
 	r := row.Request
-	made, err := c.commits.Land(ctx, row, p, yes)
+	made, err := ls.Commits.Land(ctx, row, p, yes)
 	if err != nil {
 		return landing.Order{}, err
 	}

@@ -1,4 +1,4 @@
-package control
+package land
 
 import (
 	"context"
@@ -21,22 +21,22 @@ import (
 	"sallyport/internal/store"
 )
 
-// land lands what is approved, once what results was looked at: where the branch has moved since, the marks are computed and
+// Land lands what is approved, once what results was looked at: where the branch has moved since, the marks are computed and
 // the checks run first on the tree that would land (SECURITY rule 13). Where the rules have moved with the branch, a person is
 // asked anew. Both may take minutes, so neither holds a lock or the repository's lease.
-func (c *Controller) land(ctx context.Context, row change.Row) error {
+func (ls *Landings) Land(ctx context.Context, row change.Row) error {
 	var err error
 	for range staleMax {
-		err = c.landChecked(ctx, row)
+		err = ls.landChecked(ctx, row)
 		var first *unchecked
 		var others *otherRules
 		switch {
 		case errors.As(err, &first):
-			if err := c.judgeResult(ctx, row, first); err != nil {
+			if err := ls.judgeResult(ctx, row, first); err != nil {
 				return err
 			}
 		case errors.As(err, &others):
-			return c.askAgain(ctx, row, others.head)
+			return ls.askAgain(ctx, row, others.head)
 		default:
 			return err
 		}
@@ -74,25 +74,25 @@ func (r *redResult) Unwrap() error { return r.why }
 
 // assured returns nil if the checks have passed on exactly the tree that a computed landing results in, and all that is marked
 // there was shown. It says in the landing which tree the checks ran on. Errors: *unchecked, *otherRules.
-func (c *Controller) assured(ctx context.Context, row change.Row, p proposal.Proposal, l *landing.Landing) error {
+func (ls *Landings) assured(ctx context.Context, row change.Row, p proposal.Proposal, l *landing.Landing) error {
 	if row.Request.Kind == request.Revert || len(l.Edits) == 0 {
 		return nil // what goes back has been there before; where nothing moves there is nothing to check
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
+	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, l.Head)
 	if err != nil {
 		return err
 	}
 	o := judge.Offer{Host: host, Base: l.Head, Edits: l.Edits}
-	if o.Judging, err = c.judge.At(ctx, row.Request.Project, host, l.Head); err != nil {
+	if o.Judging, err = ls.Judge.At(ctx, row.Request.Project, host, l.Head); err != nil {
 		return err
 	}
 	if o.Policy = o.Judging.Digest(row.Request); o.Policy != p.Policy {
 		return &otherRules{l.Head}
 	}
-	if err := c.result(ctx, row, p, *l, &o); err != nil {
+	if err := ls.result(ctx, row, p, *l, &o); err != nil {
 		return fmt.Errorf("compute what %s results in: %w", row.ID, err)
 	}
-	if v, known := c.resultVerdict(row.ID, o); o.Tree != p.Tree && (!known || v.why != nil || unshown(p, o, v.fresh)) {
+	if v, known := ls.resultVerdict(row.ID, o); o.Tree != p.Tree && (!known || v.why != nil || unshown(p, o, v.fresh)) {
 		return &unchecked{o, p}
 	}
 	if len(o.Judging.ChecksOf(row.Request)) > 0 {
@@ -102,7 +102,7 @@ func (c *Controller) assured(ctx context.Context, row change.Row, p proposal.Pro
 }
 
 // result makes the tree that a computed landing results in, in the host's repository, to be looked at.
-func (c *Controller) result(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing, o *judge.Offer) error {
+func (ls *Landings) result(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing, o *judge.Offer) error {
 	if l.Head == p.Base && len(l.Skip) == 0 {
 		o.Commit, o.Tree = p.Commit, p.Tree
 		return nil
@@ -111,7 +111,7 @@ func (c *Controller) result(ctx context.Context, row change.Row, p proposal.Prop
 	for i, e := range l.Edits {
 		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
 	}
-	who := c.Settings.Author
+	who := ls.Author
 	who.At = row.Created
 	ref := workspace.RefRoot(row.ID) + "result"
 	made, err := o.Host.Import(ctx, "result:import", git.Import{
@@ -126,78 +126,78 @@ func (c *Controller) result(ctx context.Context, row change.Row, p proposal.Prop
 }
 
 // resultVerdict is what the checks said of exactly this tree by exactly these rules.
-func (c *Controller) resultVerdict(change id.Change, o judge.Offer) (v verdict, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, known = c.results[change]
+func (ls *Landings) resultVerdict(change id.Change, o judge.Offer) (v verdict, known bool) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	v, known = ls.results[change]
 	return v, known && v.tree == o.Tree && v.policy == o.Policy
 }
 
 // judgeResult looks at what a landing would result in, once for a tree: it computes what is marked there and runs the checks.
 // Errors: *redResult for a check that fails; *unseen for a mark that the person was not shown.
-func (c *Controller) judgeResult(ctx context.Context, row change.Row, u *unchecked) error {
-	v, known := c.resultVerdict(row.ID, u.Offer)
+func (ls *Landings) judgeResult(ctx context.Context, row change.Row, u *unchecked) error {
+	v, known := ls.resultVerdict(row.ID, u.Offer)
 	if !known {
 		var err error
-		if v, err = c.lookAtResult(ctx, row, u); err != nil {
+		if v, err = ls.lookAtResult(ctx, row, u); err != nil {
 			return err
 		}
 	}
 	if v.why != nil {
-		return &redResult{*u, v.results, problem.Errorf(problem.Refused, redoing(row.ID),
-			"%s, and on the tree that would land %s; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", unlike(row, u), failed(v), row.Request.Branch, asBranch(row))}
+		return &redResult{*u, v.results, problem.Errorf(problem.Refused, Redoing(row.ID),
+			"%s, and on the tree that would land %s; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", unlike(row, u), failed(v.results), row.Request.Branch, asBranch(row))}
 	}
 	if unshown(u.approved, u.Offer, v.fresh) {
-		return c.unseenIn(row, u, v)
+		return ls.unseenIn(row, u, v)
 	}
 	return nil
 }
 
 // lookAtResult computes the marks of what a landing would result in, runs the checks there, and remembers both.
-func (c *Controller) lookAtResult(ctx context.Context, row change.Row, u *unchecked) (v verdict, err error) {
+func (ls *Landings) lookAtResult(ctx context.Context, row change.Row, u *unchecked) (v verdict, err error) {
 	v = verdict{tree: u.Tree, policy: u.Policy}
-	if v.fresh, v.proposed, err = c.resultMarks(ctx, row, u); err != nil {
+	if v.fresh, v.proposed, err = ls.resultMarks(ctx, row, u); err != nil {
 		return v, err
 	}
 	if len(u.Judging.ChecksOf(row.Request)) > 0 {
-		if err := c.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that would land", "checks what lands", resultDigests(u)); err != nil {
+		if err := ls.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that would land", "checks what lands", resultDigests(u)); err != nil {
 			return v, err
 		}
-		if v.results, v.why, err = c.check(ctx, row, u.Offer); err != nil {
+		if v.results, v.why, err = ls.Offers.Check(ctx, row, u.Offer); err != nil {
 			return v, err
 		}
 	}
 	if v.why == nil {
-		if err := c.DB.InTx(ctx, func(tx store.Tx) error { return c.resultPassed(ctx, tx, row, u, v) }); err != nil {
+		if err := ls.DB.InTx(ctx, func(tx store.Tx) error { return ls.auditPassedChecks(ctx, tx, row, u, v) }); err != nil {
 			return v, err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.results[row.ID] = v
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.results[row.ID] = v
 	return v, nil
 }
 
 // sayChecking tells for what a landing waits, in the row and to who watches.
-func (c *Controller) sayChecking(ctx context.Context, row change.Row, reason, verb string, digests map[string]string) error {
+func (ls *Landings) sayChecking(ctx context.Context, row change.Row, reason, verb string, digests map[string]string) error {
 	row.Reason = reason
-	err := c.DB.InTx(ctx, func(tx store.Tx) error {
+	err := ls.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.MoveChange(ctx, row.State, row); err != nil {
 			return err
 		}
-		return c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: digests}, verb, ledger.Now())
+		return ls.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: digests}, verb, ledger.Now())
 	})
 	if err == nil {
-		c.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "event", Text: row.Reason})
+		ls.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "event", Text: row.Reason})
 	}
 	return err
 }
 
-// resultPassed writes an audit entry for every check that passed on what lands.
-func (c *Controller) resultPassed(ctx context.Context, tx store.Tx, row change.Row, u *unchecked, v verdict) error {
+// auditPassedChecks writes an audit entry for every check that passed on what lands.
+func (ls *Landings) auditPassedChecks(ctx context.Context, tx store.Tx, row change.Row, u *unchecked, v verdict) error {
 	for _, r := range v.results {
 		row.Reason = r.Command
-		if err := c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", ledger.Now()); err != nil {
+		if err := ls.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", ledger.Now()); err != nil {
 			return err
 		}
 	}
@@ -227,11 +227,11 @@ const (
 
 // movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
 // otherwise there. It reads only.
-func (c *Controller) movedSince(ctx context.Context, row change.Row, edits []git.Edit) (*proposal.Moved, []string, error) {
+func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.Edit) (*proposal.Moved, []string, error) {
 	if err := row.Request.Project.Plain(); err != nil {
 		return nil, nil, err
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
+	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -241,11 +241,11 @@ func (c *Controller) movedSince(ctx context.Context, row change.Row, edits []git
 	} else if dirty {
 		from = row.Request.Head // what was uncommitted then is no move of the branch
 	}
-	head, err := row.Request.Project.Common(c.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	head, err := row.Request.Project.Common(ls.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
 	if err != nil || head == "" || head == from {
 		return nil, nil, err // a branch that is gone is the landing's to name
 	}
-	if _, err := c.Workspaces.Repository(ctx, row.Request.Project, head, from); err != nil {
+	if _, err := ls.Workspaces.Repository(ctx, row.Request.Project, head, from); err != nil {
 		return nil, nil, err
 	}
 	m := &proposal.Moved{Head: head}
@@ -263,7 +263,7 @@ func (c *Controller) movedSince(ctx context.Context, row change.Row, edits []git
 	}
 	drift, err := drifted(ctx, host, head, edits)
 	for i := range m.Subjects {
-		m.Subjects[i] = c.Secrets.Redact(m.Subjects[i])
+		m.Subjects[i] = ls.Secrets.Redact(m.Subjects[i])
 	}
 	return m, drift, err
 }
@@ -309,18 +309,18 @@ func drifted(ctx context.Context, host git.Dir, head git.OID, edits []git.Edit) 
 	return drift, nil
 }
 
-// asOfNow adds to the card of a change that waits what the branch has become since: the card is a view, and what an approval is
+// AddMoved adds to the card of a change that waits what the branch has become since: the card is a view, and what an approval is
 // bound to stays as it is.
-func (c *Controller) asOfNow(ctx context.Context, row change.Row, p *proposal.Proposal) {
+func (ls *Landings) AddMoved(ctx context.Context, row change.Row, p *proposal.Proposal) {
 	if p == nil || change.State(row.State) != change.AwaitingApproval {
 		return
 	}
-	m, drift, err := c.movedSince(ctx, row, p.Edits)
+	m, drift, err := ls.movedSince(ctx, row, p.Edits)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.Log.Warn("sallyport could not find out whether the branch has moved", "change", row.ID, "error", err)
+			ls.Log.Warn("sallyport could not find out whether the branch has moved", "change", row.ID, "error", err)
 		}
-		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch, c.Secrets.Redact(problem.Of(err).Text)))
+		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch, ls.Secrets.Redact(problem.Of(err).Text)))
 		return
 	}
 	p.Card.Moved = m
@@ -330,4 +330,14 @@ func (c *Controller) asOfNow(ctx context.Context, row change.Row, p *proposal.Pr
 	for _, path := range drift {
 		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("%s changed on %s since the change began", inert.Path(path), row.Request.Branch))
 	}
+}
+
+// ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.
+// "" = a branch that is gone.
+func (ls *Landings) ground(ctx context.Context, row change.Row, base git.OID) (git.OID, error) {
+	head, err := row.Request.Project.Common(ls.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
+	if err == nil && head == "" && row.Request.From != "" {
+		head = base
+	}
+	return head, err
 }

@@ -1,4 +1,4 @@
-package control
+package land
 
 import (
 	"context"
@@ -14,33 +14,33 @@ import (
 	"sallyport/internal/store"
 )
 
-// restore lands the inverse of what is on trial. A landing that an earlier try left open comes first.
-func (c *Controller) restore(ctx context.Context, row change.Row, t *trial.Trial) error {
-	lease, err := c.TakeRepository(ctx, row)
+// Restore lands the inverse of what is on trial. A landing that an earlier try left open comes first.
+func (ls *Landings) Restore(ctx context.Context, row change.Row, t *trial.Trial) error {
+	lease, err := ls.TakeRepository(ctx, row)
 	if err != nil {
 		return err
 	}
-	defer c.DropRepository(ctx, lease)
+	defer ls.DropRepository(ctx, lease)
 	if err := row.Request.Project.Plain(); err != nil {
 		return err
 	}
-	tried, open, err := c.landingsOf(ctx, *t)
+	tried, open, err := ls.landingsOf(ctx, *t)
 	if err != nil {
 		return err
 	}
-	steps := c.undoing(ctx, row, t)
+	steps := ls.undoing(ctx, row, t)
 	if open.State == landing.Journaled || open.State == landing.Stranded {
-		closed, err := c.Lander.Recover(ctx, open, steps)
+		closed, err := ls.Lander.Recover(ctx, open, steps)
 		if err != nil || closed.State != landing.Undone {
 			return notBack(closed, err)
 		}
 	}
 	for range staleMax {
 		var made landing.Landing
-		if made, err = c.inverse(ctx, row, *t, tried); err != nil {
+		if made, err = ls.inverse(ctx, row, *t, tried); err != nil {
 			return err
 		}
-		if made, err = c.Lander.Land(ctx, made, steps); !errors.Is(err, landing.ErrStale) {
+		if made, err = ls.Lander.Land(ctx, made, steps); !errors.Is(err, landing.ErrStale) {
 			return notBack(made, err)
 		}
 	}
@@ -59,8 +59,8 @@ func notBack(l landing.Landing, err error) error {
 }
 
 // landingsOf returns the landing on trial and the one that takes it back, the zero one if there is none.
-func (c *Controller) landingsOf(ctx context.Context, t trial.Trial) (tried, undoing landing.Landing, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
+func (ls *Landings) landingsOf(ctx context.Context, t trial.Trial) (tried, undoing landing.Landing, err error) {
+	err = ls.DB.Read(ctx, func(tx store.Tx) error {
 		if tried, err = ledger.LandingNamed(ctx, tx, t.Landing); err != nil || t.Undoing == "" {
 			return err
 		}
@@ -71,16 +71,16 @@ func (c *Controller) landingsOf(ctx context.Context, t trial.Trial) (tried, undo
 }
 
 // inverse computes the landing that takes another back, on the branch as it is today.
-func (c *Controller) inverse(ctx context.Context, row change.Row, t trial.Trial, tried landing.Landing) (landing.Landing, error) {
-	site, err := c.Lander.Inspect(ctx, tried.Project, tried.Branch)
+func (ls *Landings) inverse(ctx context.Context, row change.Row, t trial.Trial, tried landing.Landing) (landing.Landing, error) {
+	site, err := ls.Lander.Inspect(ctx, tried.Project, tried.Branch)
 	if err != nil {
 		return landing.Landing{}, err
 	}
-	made, err := c.commits.TakeBack(ctx, row, t, tried)
+	made, err := ls.Commits.TakeBack(ctx, row, t, tried)
 	if err != nil {
 		return landing.Landing{}, err
 	}
-	return c.Lander.Compute(ctx, landing.Order{
+	return ls.Lander.Compute(ctx, landing.Order{
 		Landing: id.NewLanding(), Change: row.ID, Project: tried.Project, Branch: tried.Branch, WorkTree: site.CheckedOut,
 		Back: true, Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.Author, Committer: made.Committer, Message: made.Message,
 	})
@@ -88,16 +88,16 @@ func (c *Controller) inverse(ctx context.Context, row change.Row, t trial.Trial,
 
 // undoing writes the journal of a landing that takes one back: the trial names it from before anything moves, and
 // says that the old files are back in the transaction that closes it.
-func (c *Controller) undoing(ctx context.Context, row change.Row, t *trial.Trial) landing.Steps {
+func (ls *Landings) undoing(ctx context.Context, row change.Row, t *trial.Trial) landing.Steps {
 	write := func(next trial.Trial, l landing.Landing, verb, reason string, do func(tx store.Tx) error) error {
-		err := c.DB.InTx(ctx, func(tx store.Tx) error {
+		err := ls.DB.InTx(ctx, func(tx store.Tx) error {
 			if err := do(tx); err != nil {
 				return err
 			}
 			if err := tx.MoveTrial(ctx, trial.RolledBack, next); err != nil {
 				return err
 			}
-			return c.Append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, ledger.Now())
+			return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, ledger.Now())
 		})
 		if err == nil {
 			*t = next
@@ -123,15 +123,15 @@ func (c *Controller) undoing(ctx context.Context, row change.Row, t *trial.Trial
 	}
 }
 
-// standDown ends the keeper's watch over what was given up, and puts away what a landing has left beside a person's files;
+// StandDown ends the keeper's watch over what was given up, and puts away what a landing has left beside a person's files;
 // without a trial or a landing it does nothing.
-func (c *Controller) standDown(ctx context.Context, row change.Row) {
+func (ls *Landings) StandDown(ctx context.Context, row change.Row) {
 	if change.State(row.State) != change.Failed {
 		return
 	}
 	var l landing.Landing
 	var watched id.Landing
-	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+	err := ls.DB.Read(ctx, func(tx store.Tx) (err error) {
 		if l, _, err = tx.LandingOf(ctx, row.ID); err != nil {
 			return err
 		}
@@ -142,14 +142,14 @@ func (c *Controller) standDown(ctx context.Context, row change.Row) {
 		return err
 	})
 	if err != nil {
-		c.Log.Warn("sallyport could not read whether a keeper watches the change", "change", row.ID, "error", err)
+		ls.Log.Warn("sallyport could not read whether a keeper watches the change", "change", row.ID, "error", err)
 	}
 	if watched != "" {
-		c.guard.Disarm(watched)
+		ls.Guard.Disarm(watched)
 	}
 	if l.State == landing.Stranded {
-		if _, err := c.Lander.Clear(ctx, l); err != nil {
-			c.Log.Warn("files of an unfinished landing are still in the repository; sallyport gc removes them", "landing", l.ID, "error", err)
+		if _, err := ls.Lander.Clear(ctx, l); err != nil {
+			ls.Log.Warn("files of an unfinished landing are still in the repository; sallyport gc removes them", "landing", l.ID, "error", err)
 		}
 	}
 }

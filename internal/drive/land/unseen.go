@@ -1,4 +1,4 @@
-package control
+package land
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (u *unseen) Unwrap() error { return u.why }
 
 // resultMarks computes the marks of the proposed tree, and those that a change has only on the tree that it results in: of a
 // repository whose halves come from both sides, and of a name that looks like one that is new on the branch.
-func (c *Controller) resultMarks(ctx context.Context, row change.Row, u *unchecked) (fresh, proposed []policy.Mark, err error) {
+func (ls *Landings) resultMarks(ctx context.Context, row change.Row, u *unchecked) (fresh, proposed []policy.Mark, err error) {
 	named, err := row.Request.Project.Named(ctx, row.Request.ConfigHome())
 	if err != nil {
 		return nil, nil, err
@@ -52,14 +52,14 @@ func unshown(p proposal.Proposal, o judge.Offer, fresh []policy.Mark) bool {
 }
 
 // unseenIn is why a change with fresh marks does not land on its branch as it is now.
-func (c *Controller) unseenIn(row change.Row, u *unchecked, v verdict) error {
+func (ls *Landings) unseenIn(row change.Row, u *unchecked, v verdict) error {
 	m, more := v.fresh[0], ""
 	if len(v.fresh) > 1 {
 		more = fmt.Sprintf(" (and %d more)", len(v.fresh)-1)
 	}
 	text := fmt.Sprintf("on %s as it is now the change does what its card did not show: %s: %s%s", row.Request.Branch, inert.Path(m.Path), m.Says, more)
 	if u.Judging.Rules.Marks == policy.MarksRefuse {
-		return &unseen{*u, v, problem.Errorf(problem.Refused, redoing(row.ID),
+		return &unseen{*u, v, problem.Errorf(problem.Refused, Redoing(row.ID),
 			"%s; the home's policy.yaml refuses such a change (marks: refuse); redo the change to apply its edits there, or make a branch of it and merge it: %s", text, asBranch(row))}
 	}
 	return &unseen{*u, v, problem.Errorf(problem.Refused, "sallyport approval show "+string(row.ID), "%s; its card shows that now, and asks again", text)}
@@ -67,13 +67,13 @@ func (c *Controller) unseenIn(row change.Row, u *unchecked, v verdict) error {
 
 // showMarks puts the fresh marks of what would land on the card, before the others, and what the checks said there. The digest
 // names that tree from now on, so that a yes to the card before does not cover them.
-func (c *Controller) showMarks(p *proposal.Proposal, u *unseen) {
+func (ls *Landings) showMarks(p *proposal.Proposal, u *unseen) {
 	on := &proposal.Ground{Head: u.Base, Tree: u.Tree}
 	all := slices.Concat(u.verdict.fresh, u.verdict.proposed)
 	p.Card.MarksTotal = len(all)
 	p.Card.Marks = all[:min(len(all), proposal.MarksShown)]
 	for i := range p.Card.Marks {
-		p.Card.Marks[i].Says = c.Secrets.Redact(p.Card.Marks[i].Says)
+		p.Card.Marks[i].Says = ls.Secrets.Redact(p.Card.Marks[i].Says)
 	}
 
 	p.Card.MarksWord = u.Judging.Rules.Marks != policy.MarksShow

@@ -1,4 +1,4 @@
-package control
+package land
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
@@ -17,15 +18,15 @@ import (
 // wayOn adds to a refusal because of drift how a person gets on. Where what differs is their own
 // uncommitted work, which --include-dirty took along, nothing has moved: they commit it, and
 // approve again.
-func (c *Controller) wayOn(ctx context.Context, row change.Row, because error) error {
+func (ls *Landings) wayOn(ctx context.Context, row change.Row, because error) error {
 	var drift *landing.Drift
 	if !errors.As(because, &drift) {
 		return because
 	}
 	r := row.Request
 	in := "git -C " + inert.Path(r.Project.Top)
-	if own, err := c.ownWork(ctx, row, drift.Paths); err != nil {
-		c.Log.Warn("whether a person's own edits are in the way could not be found out", "change", row.ID, "error", err)
+	if own, err := ls.ownWork(ctx, row, drift.Paths); err != nil {
+		ls.Log.Warn("whether a person's own edits are in the way could not be found out", "change", row.ID, "error", err)
 	} else if len(own) == len(drift.Paths) {
 		return problem.Case(landing.ErrDrift, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
 			"the branch %[2]s lacks your own uncommitted edits of %[1]s, which --include-dirty took along: commit them as they were then, and approve again; if you have edited more since, commit that and redo the change",
@@ -34,13 +35,13 @@ func (c *Controller) wayOn(ctx context.Context, row change.Row, because error) e
 	if r.Kind == request.Revert {
 		return problem.Errorf(problem.Refused, asBranch(row), "%w; first roll back what changed it later, or make a branch of this rollback and merge that", because)
 	}
-	return problem.Errorf(problem.Refused, redoing(row.ID),
+	return problem.Errorf(problem.Refused, Redoing(row.ID),
 		"%w; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", because, r.Branch, asBranch(row))
 }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
-func (c *Controller) ownWork(ctx context.Context, row change.Row, paths []string) ([]string, error) {
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
+func (ls *Landings) ownWork(ctx context.Context, row change.Row, paths []string) ([]string, error) {
+	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
 	if err != nil {
 		return nil, err
 	}
@@ -74,3 +75,6 @@ func onUncommitted(ctx context.Context, host git.Dir, row change.Row) (bool, err
 	refs, err := host.Refs(ctx, ref)
 	return err == nil && row.Base != "" && refs[ref] == git.OID(row.Base), err
 }
+
+// Redoing is the command that has a change made anew on its branch as it is now.
+func Redoing(change id.Change) string { return "sallyport change redo " + string(change) }
