@@ -100,5 +100,5 @@ func stampOf(path string) stamp {
 	if syscall.Stat(path, &st) != nil {
 		return stamp{}
 	}
-	return stamp{uint64(st.Dev), st.Ino, uint64(st.Size), st.Mtim, st.Ctim}
+	return stamp{st.Dev, st.Ino, uint64(st.Size), st.Mtim, st.Ctim}
 }

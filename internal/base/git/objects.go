@@ -116,14 +116,6 @@ func (d Dir) Lookup(ctx context.Context, treeish OID, paths []string) ([]Entry, 
 	return s.Lookup(root, paths)
 }
 
-// split cuts a path into its folder ("" = top) and its last name.
-func split(p string) (folder, name string) {
-	if i := strings.LastIndexByte(p, '/'); i >= 0 {
-		return p[:i], p[i+1:]
-	}
-	return "", p
-}
-
 // parseTree reads a raw tree object whose ids have hashLen bytes.
 func parseTree(body io.Reader, hashLen int, into map[string]Entry) error {
 	raw, err := io.ReadAll(body)

@@ -14,7 +14,7 @@ func TestAFewAreJudgedAtATimeTheUrgentFirst(t *testing.T) {
 		free := make(chan struct{})
 		var order []string
 		for range validationsMax {
-			go g.pass(t.Context(), false, func() error { <-free; return nil }) //nolint:errcheck // it cannot fail
+			go g.pass(t.Context(), false, func() error { <-free; return nil }) // it cannot fail
 		}
 		synctest.Wait()
 		gone, leave := context.WithCancel(t.Context())
@@ -25,7 +25,7 @@ func TestAFewAreJudgedAtATimeTheUrgentFirst(t *testing.T) {
 			if urgent {
 				name = "urgent"
 			}
-			go g.pass(t.Context(), urgent, func() error { order = append(order, name); return nil }) //nolint:errcheck // it cannot fail
+			go g.pass(t.Context(), urgent, func() error { order = append(order, name); return nil }) // it cannot fail
 			synctest.Wait()
 		}
 		if !g.crowded() {

@@ -46,7 +46,7 @@ Exit status: the shell's own.`,
 				t.Out = &heard{app: a, change: words[0]}
 			case !rawOut:
 				screen := inert.NewScreen(a.Out)
-				defer screen.Close()
+				defer func() { _ = screen.Close() }()
 				t.Out = screen
 			}
 			if fd, ok := terminal(a.In); ok && foreground(fd) {

@@ -105,7 +105,7 @@ func (p *process) finish(waited error) {
 	}
 	// With init and bwrap gone the socket ends; what init said last is heard before that.
 	<-p.served
-	p.control.Close()
+	_ = p.control.Close()
 	p.copies.Wait()
 	p.lookAtDisk(nameless{})
 	var gone *exec.ExitError

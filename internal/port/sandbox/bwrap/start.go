@@ -139,7 +139,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 		extra[sandbox.FilterFD-3], err = memfile("filter", filter)
 	}
 	if err != nil {
-		control.Close()
+		_ = control.Close()
 		return nil, err
 	}
 	keep(extra[sandbox.FilterFD-3])
@@ -151,12 +151,12 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	cmd.SysProcAttr = d.attributes(g)
 	said, err := newTail(cmd, keep)
 	if err != nil {
-		control.Close()
+		_ = control.Close()
 		return nil, err
 	}
 	d.starter.do(func() { err = d.config.Ops.Do("sandbox:start", cmd.Start) })
 	if err != nil {
-		control.Close()
+		_ = control.Close()
 		said.Close()
 		return nil, d.explainStart(err)
 	}
