@@ -14,9 +14,10 @@ import (
 // gitsMax is how many git processes one run may start, from the request to what has landed, beside those of gitsAside.
 const gitsMax = 16
 
-// gitsAside are bounded by themselves: a configuration that was written a moment ago is read for each question, because a second
-// write might leave no trace; a process that reads objects begins anew where packs have gone.
-var gitsAside = map[string]int{"config": 10, "cat-file": 4}
+// gitsAside are bounded by themselves. A configuration that was written a moment ago is read for each of the 14 questions of a run, because
+// a second write might leave no trace; how long ago that was depends on the machine. A process that reads objects begins anew where packs
+// have gone.
+var gitsAside = map[string]int{"config": 16, "cat-file": 4}
 
 // TestARunStartsFewProcesses holds what a run costs: each step once asked git by a process for each question, 140 of them.
 func TestARunStartsFewProcesses(t *testing.T) {
