@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -102,5 +103,43 @@ func TestARepositoryIsWholeOnlyWithAllThatACommitBrings(t *testing.T) {
 		if err := os.Rename(file+".away", file); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A folder, a file or a link whose rights are odd is what git takes it for, and what lies in the folder is looked at.
+func TestAModeWithOddRightsIsTheKindThatGitTakesItFor(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "in/a"), "A")
+	from := commit(t, top)
+	folder, file := run(t, top, "rev-parse", "HEAD:in"), run(t, top, "rev-parse", "HEAD:in/a")
+	raw := ""
+	for _, e := range [][3]string{
+		{"100600", "f", file}, {"100711", "g", file}, {"40000", "in", folder}, {"120755", "l", file}, {"40755", "odd", folder}, {"160755", "s", string(from)},
+	} {
+		id, err := hex.DecodeString(e[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw += e[0] + " " + e[1] + "\x00" + string(id)
+	}
+	write(t, filepath.Join(top, "tree"), raw)
+	to := git.OID(run(t, top, "hash-object", "-t", "tree", "-w", "--literally", "tree"))
+
+	edits, err := open(t, top).Edits(kept(t), from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range edits {
+		got = append(got, string(e.New.Mode)+" "+e.Path)
+	}
+	var want []string
+	for line := range strings.Lines(run(t, top, "ls-tree", "-r", string(to))) {
+		if f := strings.Fields(line); f[3] != "in/a" {
+			want = append(want, f[0]+" "+f[3])
+		}
+	}
+	if !slices.Equal(got, want) || len(want) != 5 {
+		t.Errorf("found %q, git says %q", got, want)
 	}
 }

@@ -1,6 +1,9 @@
 package git
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,14 +31,30 @@ type packs struct {
 	names  []string
 }
 
+// borrowsMax is how long a list of repositories to borrow from may be, in bytes.
+const borrowsMax = 4 << 10
+
+// readRegular reads a file of at most so many bytes. It waits for nobody: what is no file is an error.
+func readRegular(path string, bytesMax int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() > bytesMax {
+		return nil, errors.Join(err, fmt.Errorf("%q is no file of at most %d bytes", path, bytesMax))
+	}
+	return io.ReadAll(io.LimitReader(f, bytesMax))
+}
+
 // standing looks at the ground of d; nil if it has no objects of its own, or borrows in a way that is not looked into.
 func standing(d Dir) *ground {
 	objects := filepath.Join(d.Path, "objects")
 	g := &ground{borrows: stampOf(filepath.Join(objects, "info/alternates"))}
 	list := []string{objects}
 	if g.borrows != (stamp{}) {
-		text, err := os.ReadFile(filepath.Join(objects, "info/alternates"))
-		if err != nil || len(text) > 4<<10 {
+		text, err := readRegular(filepath.Join(objects, "info/alternates"), borrowsMax)
+		if err != nil {
 			return nil
 		}
 		for line := range strings.Lines(string(text)) {
@@ -83,10 +102,16 @@ func (g *ground) holds(d Dir) bool {
 // look reads which packs there are.
 func (p *packs) look() bool {
 	p.at, p.names = stampOf(p.folder), nil
-	entries, err := os.ReadDir(p.folder) // in order of the names
+	folder, err := os.OpenFile(p.folder, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return false
 	}
+	defer folder.Close()
+	entries, err := folder.ReadDir(-1)
+	if err != nil {
+		return false
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".pack") {
 			p.names = append(p.names, e.Name())

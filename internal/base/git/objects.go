@@ -128,15 +128,9 @@ func parseTree(body io.Reader, hashLen int, into map[string]Entry) error {
 		if space < 0 || nul < space || len(raw) < nul+1+hashLen {
 			return fmt.Errorf("tree object is malformed")
 		}
-		mode := Mode(raw[:space])
-		if len(mode) == 5 {
-			mode = "0" + mode
-		}
-		if strings.HasPrefix(string(mode), "100") && mode != Executable { // git takes other rights for one of the two
-			mode = File
-			if raw[3]&1 == 1 {
-				mode = Executable
-			}
+		mode, err := parseMode(string(raw[:space]))
+		if err != nil {
+			return err
 		}
 		name := string(raw[space+1 : nul])
 		if _, twice := into[name]; twice {
@@ -146,6 +140,26 @@ func parseTree(body io.Reader, hashLen int, into map[string]Entry) error {
 		raw = raw[nul+1+hashLen:]
 	}
 	return nil
+}
+
+// parseMode takes what a tree has for the mode that git takes it for: a kind with other rights is that kind, a kind that is none a submodule.
+func parseMode(octal string) (Mode, error) {
+	const kinds, folder, symlink, file, executable = 0o170000, 0o040000, 0o120000, 0o100000, 0o100
+	n, err := strconv.ParseUint(octal, 8, 32)
+	if err != nil {
+		return "", fmt.Errorf("tree object is malformed: mode %q", octal)
+	}
+	switch kind := n & kinds; {
+	case kind == folder:
+		return Folder, nil
+	case kind == symlink:
+		return Symlink, nil
+	case kind == file && n&executable != 0:
+		return Executable, nil
+	case kind == file:
+		return File, nil
+	}
+	return Submodule, nil
 }
 
 // Names returns the entries of one folder of a tree; nil if there is no such folder.

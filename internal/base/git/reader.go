@@ -69,6 +69,9 @@ var errMissing = errors.New("names no object")
 // ask puts one question, whose first line is the answer. What fails with a process that was there before is asked once
 // more of a new one: the repository may have been packed anew, or borrow from another since, and a process may have been killed.
 func (r *reader) ask(verb, rev string) (header, error) {
+	if strings.ContainsAny(rev, "\n\x00") { // it would be two questions, or half of one
+		return header{}, fmt.Errorf("%.100q is no revision", rev)
+	}
 	if oid, _, peeled := strings.Cut(rev, "^"); peeled && OID(oid).Valid() { // a process remembers the tree of a commit that is gone
 		if h, err := r.ask("info", oid); err != nil {
 			return h, err

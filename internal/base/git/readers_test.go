@@ -313,3 +313,40 @@ func TestReadersEndWithTheirOwner(t *testing.T) {
 		}
 	}
 }
+
+func TestANameOfTwoLinesIsNoQuestion(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	first := commit(t, top)
+	write(t, filepath.Join(top, "a"), "B")
+	second := commit(t, top)
+	d, ctx := open(t, top), kept(t)
+	for _, name := range []string{"^{tree}\ninfo " + string(first), "\x00", "\n"} {
+		if _, err := d.Lookup(ctx, git.OID(string(first)+name), []string{"a"}); err == nil {
+			t.Errorf("%q was asked for", name)
+		}
+	}
+	if got, err := d.Resolve(ctx, string(second)); err != nil || got != second {
+		t.Errorf("asked for %s, got %s, %v", second, got, err)
+	}
+}
+
+func TestAListOfBorrowedRepositoriesThatIsAPipeIsWaitedForByNobody(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	head := commit(t, top)
+	d, list := open(t, top), filepath.Join(top, ".git/objects/info/alternates")
+	if err := syscall.Mkfifo(list, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, done := context.WithCancel(kept(t))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := d.Resolve(ctx, string(head))
+		ended <- err
+	}()
+	done() // git itself waits at the pipe, until it is ended
+	if err := <-ended; err == nil {
+		t.Error("git has read a pipe that nobody writes to")
+	}
+}

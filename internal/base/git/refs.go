@@ -68,7 +68,10 @@ func (d Dir) Receive(ctx context.Context, op string, from Dir, want OID, have []
 	err := d.transfer(ctx, op, from, list, func(pack io.Reader, objects uint32) error {
 		c := Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pack}
 		if objects < unpackMax {
-			c = Cmd{Args: []string{"unpack-objects", "-q"}, Stdin: pack, Config: []string{"core.fsyncMethod=batch"}}
+			c = Cmd{Args: []string{"unpack-objects", "-q"}, Stdin: pack}
+		}
+		if d.Objects != "" { // aside, and at its name only once whoever gives it that has brought it to disk
+			c.Config = []string{"core.fsyncMethod=batch"}
 		}
 		_, err := d.Run(ctx, c)
 		return err

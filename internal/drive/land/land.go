@@ -22,6 +22,29 @@ import (
 	"sallyport/internal/store"
 )
 
+// Land lands what is approved, once what results was looked at: where the branch has moved since, the marks are computed and
+// the checks run first on the tree that would land (SECURITY rule 13). Where the rules have moved with the branch, a person is
+// asked anew. Both may take minutes, so neither holds a lock or the repository's lease.
+func (ls *Landings) Land(ctx context.Context, row change.Row) error {
+	var err error
+	for range staleMax {
+		err = ls.landChecked(ctx, row)
+		var first *unchecked
+		var others *otherRules
+		switch {
+		case errors.As(err, &first):
+			if err := ls.judgeResult(ctx, row, first); err != nil {
+				return err
+			}
+		case errors.As(err, &others):
+			return ls.askAgain(ctx, row, others.head)
+		default:
+			return err
+		}
+	}
+	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the branch %s moves faster than the checks of %s run: %w; approve again once it rests", row.Request.Branch, row.ID, err)
+}
+
 // landChecked makes what was approved true, or leaves everything as it was and says why: an error before the journal is
 // answered by Settle, and ctx ends what is not in the journal yet. *unchecked says what has to be looked at first, and
 // *otherRules that a person has to be asked anew; both are done once the repository's lease is given back.

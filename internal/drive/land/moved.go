@@ -21,29 +21,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// Land lands what is approved, once what results was looked at: where the branch has moved since, the marks are computed and
-// the checks run first on the tree that would land (SECURITY rule 13). Where the rules have moved with the branch, a person is
-// asked anew. Both may take minutes, so neither holds a lock or the repository's lease.
-func (ls *Landings) Land(ctx context.Context, row change.Row) error {
-	var err error
-	for range staleMax {
-		err = ls.landChecked(ctx, row)
-		var first *unchecked
-		var others *otherRules
-		switch {
-		case errors.As(err, &first):
-			if err := ls.judgeResult(ctx, row, first); err != nil {
-				return err
-			}
-		case errors.As(err, &others):
-			return ls.askAgain(ctx, row, others.head)
-		default:
-			return err
-		}
-	}
-	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the branch %s moves faster than the checks of %s run: %w; approve again once it rests", row.Request.Branch, row.ID, err)
-}
-
 // otherRules says that other rules stand on the branch than those that the approval names.
 type otherRules struct{ head git.OID } // of the branch
 

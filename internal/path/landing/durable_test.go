@@ -49,6 +49,8 @@ func TestWhatALandingMovesIsOnTheDiskBeforeItCounts(t *testing.T) {
 		`fsync `+desk+`/index`, `rename `+desk+`/index \.git/index`,
 		`rename `+desk+` `+desk+`\.old`, `syncfs \.git`, `say close`, `say told`)
 	disktest.Ordered(t, calls, `say journal`, `rename \.git/refs/heads/main\.lock \.git/refs/heads/main`, `say close`)
+	const aside = `\.git/objects/tmp_objdir-sallyport-lnd-0000dead`
+	disktest.Ordered(t, calls, `syncfs `+aside, `link `+aside+`/../\w+ \.git/objects/../\w+`, `say journal`)
 }
 
 // modesOfADesk lays a desk and looks at it where it is complete: it holds what is not the person's yet.

@@ -244,7 +244,8 @@ func (r *run) carryOut(ctx context.Context) error {
 	return r.finish(nil)
 }
 
-// there brings the commit to the project once more if a person's git has collected what no ref named yet.
+// there brings the commit to the project once more if a person's git has collected what no ref named yet. An object of it that is
+// there and cannot be read, as a power loss leaves one, is theirs to mend: git takes it for there and writes none in its place.
 func (r *run) there(ctx context.Context) error {
 	l, common := r.l, r.Common(r.ops)
 	if whole, err := common.Whole(ctx, l.NewCommit, l.Head); whole && err == nil {
@@ -254,7 +255,15 @@ func (r *run) there(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.bring(ctx, r.ops, "git:again", l, host)
+	if err := r.bring(ctx, r.ops, "git:again", l, host); err != nil {
+		return err
+	}
+
+	whole, err := common.Whole(ctx, l.NewCommit, l.Head)
+	if err == nil && !whole {
+		err = problem.Errorf(problem.Refused, common.Command("fsck"), "an object of %.12s is in %q already and cannot be read", l.NewCommit, l.Project.CommonDir)
+	}
+	return err
 }
 
 // finish makes the work tree and the index follow a branch that names the new commit, and verifies all three.

@@ -42,6 +42,9 @@ func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, h
 		return errors.Join(err, s.dropAside(ops, aside))
 	}
 	err := ops.Do("git:link", func() error {
+		if err := s.flush(aside); err != nil {
+			return err
+		}
 		if err := s.linkLoose(aside); err != nil {
 			return err
 		}
@@ -53,8 +56,19 @@ func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, h
 	return s.dropAside(ops, aside)
 }
 
-// linkLoose names the loose objects aside among the person's. Each is whole, whatever becomes of the others. What is known last is
-// brought to disk, and what was before it with it, as git does for many objects; until the row is closed, all of it is looked for again.
+// flush brings to disk what git wrote aside. An object that has its name among a person's and is torn would never be written again: their
+// git takes it for there.
+func (s *site) flush(aside string) error {
+	fd, err := s.common.open(aside, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Syncfs(fd)
+}
+
+// linkLoose names the loose objects aside among the person's. Each is whole, whatever becomes of the others. Of their names that which is
+// known last is brought to disk: one that is lost with the power is given again, for all of them are looked for until the row is closed.
 func (s *site) linkLoose(aside string) error {
 	folders, err := s.common.names(aside)
 	if err != nil {

@@ -183,3 +183,53 @@ func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.
 		})
 	}
 }
+
+// TestWhatIsTornAmongThePersonsObjectsDoesNotCountAsLanded has a power loss leave an object empty under its name, before a landing brings the
+// same one, or just after: their git takes it for there, whoever looks no further says "landed" of what nobody can read.
+func TestWhatIsTornAmongThePersonsObjectsDoesNotCountAsLanded(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after the names were given: %v", after), func(t *testing.T) {
+			r := testRepo(t, map[string]blob{"a": text("a\n")})
+			o := r.order(t, map[string]blob{"new": text("torn\n")})
+			gitIn(t, r.Top, "", "checkout", "-q", "-b", "elsewhere")
+			o.WorkTree = false
+			host, err := beside(t.Context(), r.Project)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gitIn(t, host.Path, "", "fetch", "-q", r.Top, "+refs/heads/*:refs/keep/*")
+			gitIn(t, host.Path, "", "update-ref", "refs/keep/approved", string(o.Source))
+			gitIn(t, host.Path, "", "repack", "-a", "-d", "-q")
+			if err := os.Remove(filepath.Join(host.Path, "objects/info/alternates")); err != nil {
+				t.Fatal(err)
+			}
+
+			oid := gitIn(t, r.Top, "torn\n", "hash-object", "--stdin")
+			place := filepath.Join(r.CommonDir, "objects", oid[:2], oid[2:])
+			tear := func() {
+				_ = os.Remove(place)
+				put(t, place, "", 0o444)
+			}
+			l := &landing.Lander{Host: beside}
+			if after {
+				l.Ops = meddle("git:link", true, tear)
+			} else {
+				tear()
+			}
+			computed, err := l.Compute(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := l.Land(t.Context(), computed, (&journal{}).steps())
+			if shown, unreadable := tryGit(r.Top, "", "show", "main:new"); done.State == landing.Landed && unreadable != nil {
+				t.Errorf("it landed, says the row, and git says %s", shown)
+			}
+			if done.State == landing.Landed || !strings.Contains(fmt.Sprint(done.Reason, err), "cannot be read") {
+				t.Errorf("%s: %s, %v", done.State, done.Reason, err)
+			}
+			if main := gitIn(t, r.Top, "", "rev-parse", "main"); main != string(o.Base) {
+				t.Errorf("main is at %s", main)
+			}
+		})
+	}
+}
