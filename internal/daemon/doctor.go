@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,10 +48,7 @@ const stuckMax = 20
 
 // checkStuck has a line for each change that should move by itself and does not.
 func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
-	var due []string
-	for _, s := range []change.State{change.Requested, change.Preparing, change.Working, change.Submitted, change.Landing, change.InTrial, change.RollbackFailed} {
-		due = append(due, string(s))
-	}
+	due := slices.DeleteFunc(change.States(), func(s change.State) bool { return !s.Due() })
 	rows, err := d.control.List(ctx, change.Filter{States: due})
 	if err != nil {
 		return []api.Check{asked("changes", false, "", err)}
@@ -60,7 +58,7 @@ func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
 		if out == "" || len(checks) == stuckMax {
 			continue
 		}
-		checks = append(checks, api.Check{Name: "change " + string(row.ID), Stuck: true, Detail: row.State + ": " + row.Reason, Fix: out})
+		checks = append(checks, api.Check{Name: "change " + string(row.ID), Stuck: true, Detail: string(row.State) + ": " + row.Reason, Fix: out})
 	}
 	if len(checks) == 0 {
 		checks = append(checks, api.Check{Name: "changes", OK: true, Detail: "none is stuck"})

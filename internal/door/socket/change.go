@@ -51,18 +51,26 @@ type Trials interface {
 }
 
 func (s *Server) list(ctx context.Context, _ audit.Actor, in api.Filter) ([]api.Change, error) {
-	rows, err := s.Changes.List(ctx, change.Filter{Top: in.Repo, States: in.States, Limit: min(in.Limit, listMax)})
+	rows, err := s.Changes.List(ctx, change.Filter{Top: in.Repo, States: statesOf(in.States), Limit: min(in.Limit, listMax)})
 	if err != nil {
 		return nil, err
 	}
 	return s.rowsOf(ctx, rows)
 }
 
+// statesOf are the states that a list is narrowed to; nil = all.
+func statesOf(given []string) []change.State {
+	if given == nil {
+		return nil
+	}
+	return each(given, func(s string) change.State { return change.State(s) })
+}
+
 // rowsOf are changes as a list shows them: those on trial with how that stands.
 func (s *Server) rowsOf(ctx context.Context, rows []change.Row) ([]api.Change, error) {
 	out := each(rows, changeOf)
 	for i, row := range rows {
-		if change.State(row.State) != change.InTrial {
+		if row.State != change.InTrial {
 			continue
 		}
 		d, err := s.Changes.Show(ctx, row.ID)

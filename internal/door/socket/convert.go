@@ -52,7 +52,7 @@ func actorOf(a audit.Actor) api.Actor { return api.Actor{Kind: a.Kind, Name: a.N
 func changeOf(c change.Row) api.Change {
 	r := c.Request
 	out := api.Change{
-		ID: string(c.ID), Kind: string(r.Kind), State: c.State, Text: text(r.Text), By: actorOf(r.By),
+		ID: string(c.ID), Kind: string(r.Kind), State: string(c.State), Text: text(r.Text), By: actorOf(r.By),
 		Repo: text(r.Project.Top), Branch: r.Branch, Base: c.Base, Agent: text(r.Agent), Model: r.Model, Egress: r.Egress, Argv: texts(r.Argv),
 		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks), Setup: texts(r.Setup),
 		Strategy: r.Strategy, Messages: r.Messages,

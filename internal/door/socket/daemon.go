@@ -24,8 +24,8 @@ type Host interface {
 }
 
 // busy are the states in which something is being done; they keep a daemon from being idle.
-var busy = []string{string(change.Requested), string(change.Preparing), string(change.Working),
-	string(change.Submitted), string(change.Landing), string(change.InTrial)}
+var busy = []change.State{change.Requested, change.Preparing, change.Working,
+	change.Submitted, change.Landing, change.InTrial}
 
 // doingMax bounds the changes that a daemon names when it says what it is doing.
 const doingMax = 5
@@ -37,13 +37,13 @@ func (s *Server) daemon(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.
 	if err != nil {
 		return d, err
 	}
-	waiting, err := s.Changes.List(ctx, change.Filter{States: []string{string(change.AwaitingApproval)}})
+	waiting, err := s.Changes.List(ctx, change.Filter{States: []change.State{change.AwaitingApproval}})
 	if err != nil {
 		return d, err
 	}
 
 	d.Working, d.Waiting = len(working), len(waiting)
-	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + c.State })
+	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + string(c.State) })
 	d.Alerts = each(s.Meter.Alerts(), alertOf)
 	d.Sandbox = s.Host.Sandbox()
 	return d, nil

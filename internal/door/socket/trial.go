@@ -18,7 +18,7 @@ func lengthOf(ms *int64) *time.Duration {
 	return &length
 }
 
-func trialOf(t *trial.Trial, state string) *api.Trial {
+func trialOf(t *trial.Trial, state change.State) *api.Trial {
 	if t == nil {
 		return nil
 	}
@@ -26,7 +26,7 @@ func trialOf(t *trial.Trial, state string) *api.Trial {
 		Landing: string(t.Landing), Restart: text(t.Target.Restart), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
 		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
 		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, At: t.At, Reason: text(t.Reason),
-		Say: text(said(t, change.State(state))), Undoing: string(t.Undoing), Restored: t.Restored,
+		Say: text(said(t, state)), Undoing: string(t.Undoing), Restored: t.Restored,
 	}
 	if t.By != nil {
 		who := actorOf(*t.By)

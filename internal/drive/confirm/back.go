@@ -83,7 +83,7 @@ func (c *Confirmer) failWayBack(ctx context.Context, row change.Row, because err
 		p.Next = "sallyport change show " + string(row.ID)
 	}
 	because = problem.Errorf(problem.Internal, p.Next, "sallyport could not roll the change back, and tries again: %s (sallyport change cancel %s leaves the new files as they stand)", p.Text, row.ID)
-	if change.State(row.State) == change.RollbackFailed {
+	if row.State == change.RollbackFailed {
 		return because
 	}
 	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {

@@ -56,7 +56,7 @@ func (h *home) twin(end func(), of id.Change) (twin id.Change, c *control.Contro
 		if err != nil {
 			return err
 		}
-		row.ID, row.State, row.Base, row.Fence, row.Due = twin, string(change.Requested), "", 0, time.Now()
+		row.ID, row.State, row.Base, row.Fence, row.Due = twin, change.Requested, "", 0, time.Now()
 		return tx.AddChange(ctx, row)
 	})
 	c, ended = h.daemon()
@@ -116,8 +116,8 @@ func TestARollbackOfWhatIsRolledBackEndsWhereverItStands(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			row.State, row.Due, row.Next = string(change.Landing), time.Now(), ""
-			if err := tx.MoveChange(ctx, string(change.Cancelled), row); err != nil {
+			row.State, row.Due, row.Next = change.Landing, time.Now(), ""
+			if err := tx.MoveChange(ctx, change.Cancelled, row); err != nil {
 				return err
 			}
 			l, _, err := tx.LandingOf(ctx, first)

@@ -153,7 +153,7 @@ func (c *Controller) Cancel(ctx context.Context, changeID id.Change, by audit.Ac
 		if err := c.untilMoved(ctx, moves); err != nil {
 			return err
 		}
-		if row, err := c.Row(ctx, changeID); err != nil || change.State(row.State).Final() {
+		if row, err := c.Row(ctx, changeID); err != nil || row.State.Final() {
 			return err
 		} // its step was done before it heard of it: from where it stands now, again
 	}

@@ -68,7 +68,7 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 				func() error { return c.Refuse(t.Context(), d.Approval.ID, h.by(), "no") },
 				func() error { return c.Cancel(t.Context(), chg, h.by(), "enough") },
 			)
-			end := change.State(h.show(c, chg).Change.State)
+			end := h.show(c, chg).Change.State
 			wins[end]++
 			won := map[change.State]int{change.Finalized: 0, change.Rejected: 1, change.Cancelled: 2}
 			winner, ok := won[end]

@@ -24,7 +24,7 @@ func (c *Controller) Ended(ctx context.Context, changeID id.Change, do func(chan
 	}
 	defer leave()
 	row, err := c.Row(ctx, changeID)
-	if err != nil || !change.State(row.State).Final() {
+	if err != nil || !row.State.Final() {
 		return false, err
 	}
 	return true, do(row)
@@ -97,7 +97,7 @@ func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audi
 // giveBack sets the refs of a change again that was taken up while they were removed, and says so; of one that has ended it sets none.
 func (c *Controller) giveBack(ctx context.Context, changeID id.Change, dirs []git.Dir, refs []map[string]git.OID) error {
 	is, err := c.Row(ctx, changeID)
-	if err == nil && change.State(is.State).Final() {
+	if err == nil && is.State.Final() {
 		return nil
 	}
 	errs := []error{err}

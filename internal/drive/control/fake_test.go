@@ -149,7 +149,7 @@ func (h *home) show(c *control.Controller, id id.Change) control.Detail {
 func (h *home) is(c *control.Controller, id id.Change, want change.State) control.Detail {
 	h.t.Helper()
 	d := h.show(c, id)
-	if change.State(d.Change.State) != want {
+	if d.Change.State != want {
 		h.t.Fatalf("%s is %s (%s), want %s", id, d.Change.State, d.Change.Reason, want)
 	}
 	return d

@@ -58,10 +58,10 @@ func (c *Controller) first(ctx context.Context, changeID id.Change) (all []chang
 		if err != nil {
 			return err
 		}
-		all = []change.Notice{{Change: changeID, At: row.Moved, Kind: "state", State: change.State(row.State), Text: row.Reason}}
+		all = []change.Notice{{Change: changeID, At: row.Moved, Kind: "state", State: row.State, Text: row.Reason}}
 		if t, ok, err := tx.Trial(ctx, changeID); err != nil {
 			return err
-		} else if ok && change.State(row.State) == change.InTrial && t.Handshake == trial.Message1Sent {
+		} else if ok && row.State == change.InTrial && t.Handshake == trial.Message1Sent {
 			all = append(all, confirm.Message1(t))
 		}
 		return nil

@@ -106,7 +106,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 	if err != nil {
 		return err
 	}
-	if change.State(row.State).Final() {
+	if row.State.Final() {
 		return problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: its agent needs no key any more", changeID, row.State)
 	}
 	if err := c.receive(changeID, row.Request, keys); err != nil {
@@ -115,7 +115,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 	if row, err = c.Row(ctx, changeID); err != nil {
 		return err
 	}
-	if change.State(row.State).Final() { // it ended meanwhile
+	if row.State.Final() { // it ended meanwhile
 		c.Keys.Forget(string(changeID))
 		return nil
 	}
@@ -130,7 +130,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 
 // forgetEnded drops what is held for a change if it has ended: nobody else would.
 func (c *Controller) forgetEnded(ctx context.Context, changeID id.Change) {
-	if row, err := c.Row(context.WithoutCancel(ctx), changeID); err != nil || change.State(row.State).Final() {
+	if row, err := c.Row(context.WithoutCancel(ctx), changeID); err != nil || row.State.Final() {
 		c.Keys.Forget(string(changeID))
 	}
 }

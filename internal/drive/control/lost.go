@@ -14,7 +14,7 @@ import (
 // endLost ends the session rows that a killed daemon left open: a daemon's sandboxes die with
 // it. What they left in their workspaces is salvaged when the change goes on.
 func (c *Controller) endLost(ctx context.Context) error {
-	rows, err := c.List(ctx, change.Filter{States: []string{string(change.Working), string(change.Paused), string(change.Blocked)}, Limit: ledger.OpenMax})
+	rows, err := c.List(ctx, change.Filter{States: []change.State{change.Working, change.Paused, change.Blocked}, Limit: ledger.OpenMax})
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *Controller) interrupt(ctx context.Context, row change.Row, s session.Se
 			return err
 		}
 		row.Reason = string(s.ID) + " was " + s.Reason
-		if change.State(row.State) == change.Working { // of what stands for another reason that one stays
+		if row.State == change.Working { // of what stands for another reason that one stays
 			if err := tx.MoveChange(ctx, row.State, row); err != nil {
 				return err
 			}

@@ -251,7 +251,7 @@ func (w *world) rows() []change.Row {
 func (w *world) rests(when string) (open []change.Row) {
 	time.Sleep(30 * time.Minute)
 	for _, row := range w.rows() {
-		switch state := change.State(row.State); {
+		switch state := row.State; {
 		case state.Final():
 		case state == change.RollbackFailed && strings.Contains(row.Reason, "sallyport change cancel"), state == change.AwaitingApproval, state == change.Paused, state == change.Blocked:
 			open = append(open, row)
@@ -273,7 +273,7 @@ func (w *world) quiet(approves bool) {
 		w.mend(0)
 		w.mend(1)
 		for _, row := range open {
-			if d, err := w.c.Show(h.t.Context(), row.ID); err == nil && change.State(row.State) == change.AwaitingApproval {
+			if d, err := w.c.Show(h.t.Context(), row.ID); err == nil && row.State == change.AwaitingApproval {
 				if err := w.c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), ""); err != nil && problem.KindOf(err) != problem.Conflict {
 					w.fail("approve %s: %v", row.ID, err)
 				}
@@ -287,7 +287,7 @@ func (w *world) quiet(approves bool) {
 		}
 	}
 	for _, row := range w.rows() {
-		if !change.State(row.State).Final() {
+		if !row.State.Final() {
 			w.fail("%s is %s (%s) after everything was cancelled", row.ID, row.State, row.Reason)
 		}
 	}
@@ -309,7 +309,7 @@ func (w *world) quiet(approves bool) {
 		}
 		time.Sleep(time.Minute)
 		last := w.ids[of][len(w.ids[of])-1]
-		if d, err := w.c.Show(h.t.Context(), last); err != nil || change.State(d.Change.State) != change.Finalized {
+		if d, err := w.c.Show(h.t.Context(), last); err != nil || d.Change.State != change.Finalized {
 			w.fail("nothing lands any more: %s is %s (%s), %v", last, d.Change.State, d.Change.Reason, err)
 		}
 	}

@@ -59,7 +59,7 @@ func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Ac
 		if row, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
-		if _, err := change.State(row.State).Next(change.Resume); err != nil {
+		if _, err := row.State.Next(change.Resume); err != nil {
 			next, err := c.onward(ctx, tx, row)
 			if err != nil {
 				return err

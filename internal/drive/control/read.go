@@ -56,7 +56,7 @@ func (c *Controller) Show(ctx context.Context, changeID id.Change) (d Detail, er
 		}
 		return nil
 	})
-	if err == nil && change.State(d.Change.State) == change.Working {
+	if err == nil && d.Change.State == change.Working {
 		d.Progress = c.progress(ctx, d)
 	}
 	if err == nil {

@@ -93,18 +93,18 @@ func (c *Controller) step(daemon context.Context, row change.Row) {
 
 // run does the work of one state. A nil error means that it has moved the row itself.
 func (c *Controller) run(ctx context.Context, row change.Row) error {
-	if row.Cancel && change.State(row.State) != change.InTrial && change.State(row.State) != change.RollbackFailed {
+	if row.Cancel && row.State != change.InTrial && row.State != change.RollbackFailed {
 		if err := c.Withdrawable(ctx, row); err == nil {
 			return ledger.ErrCancelled
 		}
 	}
-	switch change.State(row.State) {
+	switch row.State {
 	case change.Requested, change.Preparing, change.Submitted:
 		if err := c.Needed(ctx, row); err != nil {
 			return err
 		}
 	}
-	switch change.State(row.State) {
+	switch row.State {
 	case change.Requested:
 		return c.accept(ctx, row)
 	case change.Preparing:
@@ -133,7 +133,7 @@ func (c *Controller) settle(ctx context.Context, step change.Row, because error)
 		if row, err = tx.Change(ctx, step.ID); err != nil {
 			return err
 		}
-		if was = row; row.Fence != step.Fence || change.State(row.State).Final() {
+		if was = row; row.Fence != step.Fence || row.State.Final() {
 			return nil
 		}
 		return c.answer(ctx, tx, &row, because)
@@ -141,7 +141,7 @@ func (c *Controller) settle(ctx context.Context, step change.Row, because error)
 	if err != nil || row.Fence != step.Fence {
 		return err
 	}
-	if change.State(was.State).Final() {
+	if was.State.Final() {
 		c.Log.Warn("a step failed after its change had ended", "change", row.ID, "state", row.State, "error", because)
 		return nil
 	}
@@ -150,7 +150,7 @@ func (c *Controller) settle(ctx context.Context, step change.Row, because error)
 		return nil
 	}
 	c.Moved(row)
-	if change.State(row.State).Final() {
+	if row.State.Final() {
 		c.land.StandDown(ctx, row)
 		c.tidy(c.Lasting(), row)
 	}
@@ -168,7 +168,7 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *change.Row, b
 		}
 		because = err
 	}
-	switch change.State(row.State) {
+	switch row.State {
 	case change.InTrial: // nothing but its end ends it
 		return c.Again(ctx, tx, row, because)
 	case change.RollbackFailed: // nor this, but a person's word, which whatever stands in the way is told with
@@ -186,7 +186,7 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *change.Row, b
 	if ledger.Transient(because) && row.Attempts+1 < ledger.AttemptsMax {
 		return c.Again(ctx, tx, row, because)
 	}
-	if _, err := change.State(row.State).Next(change.Fail); err != nil { // a person's turn: what failed came after the move
+	if _, err := row.State.Next(change.Fail); err != nil { // a person's turn: what failed came after the move
 		c.Log.Warn("a step failed after its change had moved on", "change", row.ID, "state", row.State, "error", because)
 		return nil
 	}

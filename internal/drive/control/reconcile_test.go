@@ -376,7 +376,7 @@ func TestNoMoreAgentsWorkAtOnceThanTheHomeSays(t *testing.T) {
 		}
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
-		rows, err := c.List(t.Context(), change.Filter{States: []string{string(change.AwaitingApproval)}})
+		rows, err := c.List(t.Context(), change.Filter{States: []change.State{change.AwaitingApproval}})
 		if err != nil || len(rows) != 5 {
 			t.Errorf("%d of 5 changes wait for a person, %v", len(rows), err)
 		}

@@ -83,7 +83,7 @@ func (c *Controller) redoable(ctx context.Context, changeID id.Change) (redo, er
 		return redo{}, err
 	}
 	row, show := d.Change, "sallyport change show "+string(changeID)
-	switch state := change.State(row.State); {
+	switch state := row.State; {
 	case row.Request.Kind != request.Edit:
 		return redo{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(changeID), "%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", changeID)
 	case d.Trial != nil || d.Landing != nil && d.Landing.State != landing.Undone:
@@ -127,7 +127,7 @@ func redFor(p proposal.Proposal, head git.OID) bool {
 
 // insteadOfRedo is the way on of a change that need not be made anew.
 func (c *Controller) insteadOfRedo(row change.Row, last session.Session) string {
-	if change.State(row.State) == change.AwaitingApproval {
+	if row.State == change.AwaitingApproval {
 		return "sallyport approve " + string(row.ID)
 	}
 	return "sallyport resume " + string(last.ID)

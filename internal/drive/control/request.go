@@ -81,7 +81,7 @@ func (c *Controller) add(ctx context.Context, changeID id.Change, r request.Requ
 	if err := c.secretsIn(ctx, r); err != nil {
 		return change.Row{}, err
 	}
-	row := change.Row{ID: changeID, State: string(change.Requested), Request: r, Created: r.At, Moved: r.At, Due: r.At}
+	row := change.Row{ID: changeID, State: change.Requested, Request: r, Created: r.At, Moved: r.At, Due: r.At}
 	c.Feed.Keep(row.ID)
 	var refused error
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {

@@ -146,7 +146,7 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	if s := c.watching(cp.Change); s != nil {
 		return s.restoreTo(ctx, cp, by)
 	}
-	switch change.State(row.State) {
+	switch row.State {
 	case change.AwaitingApproval:
 		return cp, c.offerAgain(ctx, row, cp, by)
 	case change.Paused, change.Blocked:

@@ -95,7 +95,7 @@ func takesUp(row change.Row) (change.Event, error) {
 	if row.Request.Kind != request.Edit || row.Base == "" {
 		return "", problem.Errorf(problem.Conflict, show, "%s has no agent to resume", row.ID)
 	}
-	switch change.State(row.State) {
+	switch row.State {
 	case change.Paused, change.Blocked:
 		return change.Resume, nil
 	case change.Failed, change.Cancelled, change.Rejected:
@@ -125,7 +125,7 @@ func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *change.Row, s
 
 // onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.
 func (c *Controller) onward(ctx context.Context, tx store.Tx, row change.Row) (string, error) {
-	switch change.State(row.State) {
+	switch row.State {
 	case change.Failed, change.Cancelled, change.Rejected:
 		all, err := tx.Sessions(ctx, row.ID)
 		if err != nil {

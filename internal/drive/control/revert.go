@@ -34,16 +34,16 @@ func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.
 		return change.Row{}, err
 	}
 	switch {
-	case change.State(row.State) == change.InTrial:
+	case row.State == change.InTrial:
 		if err := c.confirm.RollBack(ctx, changeID, by, reason); err != nil {
 			return change.Row{}, err
 		}
 		return c.Row(ctx, changeID)
-	case change.State(row.State) == change.RolledBack && row.RevertedBy == "":
+	case row.State == change.RolledBack && row.RevertedBy == "":
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s was rolled back already: %s", changeID, row.Reason)
-	case change.State(row.State) == change.RolledBack:
+	case row.State == change.RolledBack:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", changeID, row.RevertedBy)
-	case change.State(row.State) != change.Finalized:
+	case row.State != change.Finalized:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: only a change that has landed can be rolled back", changeID, row.State)
 	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s landed nothing: there is nothing to roll back", changeID)
@@ -147,7 +147,7 @@ const pathsAsked = 100
 // landedAs returns the change that made a commit of a project; "" if none that is known did.
 func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID) (made id.Change, err error) {
 	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		rows, err := tx.Changes(ctx, change.Filter{Top: p.Top, States: []string{string(change.Finalized), string(change.InTrial)}, Limit: landedAsked})
+		rows, err := tx.Changes(ctx, change.Filter{Top: p.Top, States: []change.State{change.Finalized, change.InTrial}, Limit: landedAsked})
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) 
 		return err
 	}
 	first := open[0]
-	if change.State(first.State) == change.AwaitingApproval {
+	if first.State == change.AwaitingApproval {
 		return problem.Errorf(problem.Conflict, "sallyport approve "+string(first.ID),
 			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s", r.Reverts, first.ID, first.ID)
 	}

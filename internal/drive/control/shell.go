@@ -37,7 +37,7 @@ func (c *Controller) Shell(ctx context.Context, changeID id.Change, by audit.Act
 		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "%s has no workspace yet: it is %s", changeID, row.State)
 	}
 	live := c.watching(changeID)
-	if at := change.State(row.State); live != nil && (at == change.Paused || at == change.Blocked) {
+	if at := row.State; live != nil && (at == change.Paused || at == change.Blocked) {
 		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID), "%s is %s: everything in its sandbox stands still, and so would a shell", changeID, at)
 	}
 	said := row

@@ -14,7 +14,7 @@ const waitingMax = time.Minute
 // "" for a change that is not stuck.
 func WayOut(row change.Row, now time.Time) string {
 	cancel := "sallyport change cancel " + string(row.ID)
-	switch state := change.State(row.State); {
+	switch state := row.State; {
 	case state == change.RollbackFailed:
 		return cancel
 	case !state.Due():

@@ -26,7 +26,7 @@ func TestWhatShouldMoveByItselfAndDoesNotHasAWayOut(t *testing.T) {
 		{change.AwaitingApproval, 1, time.Hour, ""}, // a person's turn, whatever was tried before
 		{change.Finalized, 0, time.Hour, ""},
 	} {
-		row := change.Row{ID: "chg-1", State: string(c.state), Attempts: c.attempts, Moved: now.Add(-c.since)}
+		row := change.Row{ID: "chg-1", State: c.state, Attempts: c.attempts, Moved: now.Add(-c.since)}
 		if got := WayOut(row, now); got != c.want {
 			t.Errorf("%s after %s and %d attempts: %q, want %q", c.state, c.since, c.attempts, got, c.want)
 		}

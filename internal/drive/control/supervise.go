@@ -151,7 +151,7 @@ func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 
 // wake brings a row whose session has ended back to working, from where it is judged.
 func (s *supervisor) wake(ctx context.Context) {
-	if change.State(s.row.State) == change.Working {
+	if s.row.State == change.Working {
 		return
 	}
 	if err := s.shift(ctx, ledger.Move{Event: change.Resume, By: audit.Host, Reason: "the session ended"}); err != nil {

@@ -27,7 +27,7 @@ func (c *Controller) tidy(ctx context.Context, row change.Row) {
 		c.Log.Warn("the work of a change could not be recorded, so its workspace stays", "change", row.ID, "error", err)
 		return
 	}
-	if is, err := c.Row(ctx, row.ID); err != nil || !change.State(is.State).Final() {
+	if is, err := c.Row(ctx, row.ID); err != nil || !is.State.Final() {
 		return // it was taken up again meanwhile
 	}
 	if err := c.Workspaces.Remove(ctx, row.ID); err != nil {
@@ -58,7 +58,7 @@ func (c *Controller) tidyApart(ctx context.Context, row change.Row) {
 
 // keepsTree reports whether the tree of a session that failed is to stay for a person to look at (SV-033).
 func (c *Controller) keepsTree(ctx context.Context, row change.Row) bool {
-	if change.State(row.State) != change.Failed {
+	if row.State != change.Failed {
 		return false
 	}
 	mode, err := c.judge.Mode(ctx, row)
@@ -100,7 +100,7 @@ func (c *Controller) sweep(ctx context.Context) {
 		switch {
 		case err != nil: // package storage gives its work a ref first
 			c.Log.Warn("a workspace has no change", "workspace", changeID, "error", err)
-		case change.State(row.State).Final():
+		case row.State.Final():
 			c.tidyApart(ctx, row)
 		}
 	}

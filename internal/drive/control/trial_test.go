@@ -300,7 +300,7 @@ func TestExactlyOneOfConfirmRollbackAndTimerWins(t *testing.T) {
 					if n := count(v, "confirmed") + count(v, "rollback decided"); n != 1 {
 						t.Errorf("%d decisions: %q", n, v)
 					}
-					switch change.State(d.Change.State) {
+					switch d.Change.State {
 					case change.Finalized:
 						if errs["confirm"] != nil || problem.KindOf(errs["rollback"]) == "" && d.Trial.By.Kind == audit.Host.Kind || before == 0 || h.page() != "two\n" {
 							t.Errorf("finalized, but %v, page %q", errs, h.page())
@@ -652,7 +652,7 @@ func TestNothingLandsBesideATrial(t *testing.T) {
 		}
 		h.is(c, first, change.Finalized)
 		time.Sleep(2 * time.Second)
-		if d := h.show(c, second); change.State(d.Change.State) == change.Landing {
+		if d := h.show(c, second); d.Change.State == change.Landing {
 			t.Errorf("it still waits: %s", d.Change.Reason)
 		}
 	})

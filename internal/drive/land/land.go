@@ -142,7 +142,7 @@ func (ls *Landings) carryOut(ctx context.Context, row change.Row, p proposal.Pro
 	}
 	closed, err := carry(ctx, l, ls.journal(ctx, &row, p, ahead))
 	release()
-	if change.State(row.State) != change.InTrial { // the journal has moved it
+	if row.State != change.InTrial { // the journal has moved it
 		ls.Guard.Disarm(l.ID)
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func (ls *Landings) moveToOutcome(ctx context.Context, tx store.Tx, row *change.
 		}
 		return ls.reopen(ctx, tx, p, m.Because)
 	case landing.Stranded:
-		if change.State(row.State) == change.RollbackFailed {
+		if row.State == change.RollbackFailed {
 			return nil
 		}
 		m.Event = change.Stuck
@@ -256,10 +256,10 @@ func (ls *Landings) tellOutcome(ctx context.Context, row change.Row, l landing.L
 		return err
 	}
 	ls.Moved(fresh)
-	if change.State(fresh.State) == change.Finalized {
+	if fresh.State == change.Finalized {
 		ls.Tidy(ls.Lasting(), fresh)
 	}
-	if change.State(fresh.State) == change.RollbackFailed {
+	if fresh.State == change.RollbackFailed {
 		return problem.Errorf(problem.Internal, "sallyport change show "+string(row.ID), "%s", l.Reason)
 	}
 	return nil

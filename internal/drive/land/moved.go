@@ -289,7 +289,7 @@ func drifted(ctx context.Context, host git.Dir, head git.OID, edits []git.Edit) 
 // AddMoved adds to the card of a change that waits what the branch has become since: the card is a view, and what an approval is
 // bound to stays as it is.
 func (ls *Landings) AddMoved(ctx context.Context, row change.Row, p *proposal.Proposal) {
-	if p == nil || change.State(row.State) != change.AwaitingApproval {
+	if p == nil || row.State != change.AwaitingApproval {
 		return
 	}
 	m, drift, err := ls.movedSince(ctx, row, p.Edits)

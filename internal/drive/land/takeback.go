@@ -126,7 +126,7 @@ func (ls *Landings) undoing(ctx context.Context, row change.Row, t *trial.Trial)
 // StandDown ends the keeper's watch over what was given up, and puts away what a landing has left beside a person's files;
 // without a trial or a landing it does nothing.
 func (ls *Landings) StandDown(ctx context.Context, row change.Row) {
-	if change.State(row.State) != change.Failed {
+	if row.State != change.Failed {
 		return
 	}
 	var l landing.Landing

@@ -108,7 +108,7 @@ func (l *Ledger) Again(ctx context.Context, tx store.Tx, row *change.Row, becaus
 	switch {
 	case Waits(because): // that is no attempt
 		wait = RetryWait
-	case change.State(row.State) == change.InTrial:
+	case row.State == change.InTrial:
 		wait = min(wait, 4*RetryWait)
 		fallthrough
 	default:
@@ -116,7 +116,7 @@ func (l *Ledger) Again(ctx context.Context, tx store.Tx, row *change.Row, becaus
 	}
 	p := problem.Of(because)
 	row.Reason = l.Secrets.Redact(p.Text)
-	if (change.State(row.State) == change.RollbackFailed || change.State(row.State) == change.Landing) && p.Next != "" {
+	if (row.State == change.RollbackFailed || row.State == change.Landing) && p.Next != "" {
 		row.Next = l.Secrets.Redact(p.Next)
 	}
 	row.Holder, row.Until, row.Due = "", time.Time{}, Now().Add(wait)

@@ -30,13 +30,13 @@ type Move struct {
 // Move carries a row over one edge and writes its audit entry, both in tx. The row
 // is changed in place; it is true only if tx commits.
 func (l *Ledger) Move(ctx context.Context, tx store.Tx, row *change.Row, m Move) error {
-	from := change.State(row.State)
+	from := row.State
 	to, err := from.Next(m.Event)
 	if err != nil {
 		return err
 	}
 	at := Now()
-	row.State, row.Moved, row.Attempts = string(to), at, 0
+	row.State, row.Moved, row.Attempts = to, at, 0
 	row.Problem, row.Reason, row.Next, row.Outcome, row.Blocked = "", m.Reason, m.Next, m.Outcome, m.Blocked
 	if m.Because != nil {
 		p := problem.Of(m.Because)
@@ -53,7 +53,7 @@ func (l *Ledger) Move(ctx context.Context, tx store.Tx, row *change.Row, m Move)
 	if !m.Keep {
 		row.Holder, row.Until = "", time.Time{}
 	}
-	if err := tx.MoveChange(ctx, string(from), *row); err != nil {
+	if err := tx.MoveChange(ctx, from, *row); err != nil {
 		return err
 	}
 	l.Meter.Moving(row.ID, string(m.Event))
@@ -81,13 +81,13 @@ func (l *Ledger) Append(ctx context.Context, tx store.Tx, row *change.Row, m Mov
 
 // Moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.
 func (l *Ledger) Moved(row change.Row) {
-	if change.State(row.State).Final() {
+	if row.State.Final() {
 		l.Ended(row)
 	}
-	l.Meter.Moved(row.ID, row.State, row.Request.Kind == request.Revert, change.State(row.State).Final())
-	l.Feed.Publish(change.Notice{Change: row.ID, At: row.Moved, Kind: "state", State: change.State(row.State), Text: row.Reason})
+	l.Meter.Moved(row.ID, string(row.State), row.Request.Kind == request.Revert, row.State.Final())
+	l.Feed.Publish(change.Notice{Change: row.ID, At: row.Moved, Kind: "state", State: row.State, Text: row.Reason})
 	l.Poke()
-	if change.State(row.State) == change.Finalized && row.Request.Kind == request.Revert {
+	if row.State == change.Finalized && row.Request.Kind == request.Revert {
 		if err := l.overtake(l.Lasting(), row); err != nil {
 			l.Log.Warn("other rollbacks of the same change still wait for approval; approving one ends it", "change", row.ID, "error", err)
 		}

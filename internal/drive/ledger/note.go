@@ -41,7 +41,7 @@ const (
 // noteOf is what a person who watches nothing is told of a row that has moved; false if it is none of their business.
 func (l *Ledger) noteOf(row change.Row) (Note, bool) {
 	n := Note{Change: row.ID, Text: row.Reason, Next: row.Next}
-	switch change.State(row.State) {
+	switch row.State {
 	case change.AwaitingApproval:
 		n.Kind = NoteWaiting
 		if n.Text == "" {

@@ -29,7 +29,7 @@ func (l *Ledger) Needed(ctx context.Context, row change.Row) error {
 		return nil
 	}
 	undone, err := l.Row(ctx, row.Request.Reverts)
-	if err != nil || change.State(undone.State) != change.RolledBack {
+	if err != nil || undone.State != change.RolledBack {
 		return err
 	}
 	return overtakenBy(undone)
@@ -54,7 +54,7 @@ func (l *Ledger) MarkReverted(ctx context.Context, tx store.Tx, by *change.Row, 
 	if err != nil {
 		return err
 	}
-	if change.State(undone.State) == change.RolledBack {
+	if undone.State == change.RolledBack {
 		by.Reason = strings.TrimPrefix(by.Reason+"; "+overtakenBy(undone).Reason, "; ")
 		return tx.MoveChange(ctx, by.State, *by)
 	}
@@ -72,7 +72,7 @@ func (l *Ledger) overtake(ctx context.Context, by change.Row) error {
 	err := l.DB.InTx(ctx, func(tx store.Tx) error {
 		ended = nil
 		undone, err := tx.Change(ctx, by.Request.Reverts)
-		if err != nil || change.State(undone.State) != change.RolledBack {
+		if err != nil || undone.State != change.RolledBack {
 			return err
 		}
 		open, err := Rollbacks(ctx, tx, by.Request)

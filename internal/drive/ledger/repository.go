@@ -36,7 +36,7 @@ func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 		if err != nil {
 			return err
 		}
-		if other.ID != row.ID && change.State(other.State) == change.InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
+		if other.ID != row.ID && other.State == change.InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
 			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
 		}
 	}
@@ -70,7 +70,7 @@ func (l *Ledger) TakeRepository(ctx context.Context, row change.Row) (lease lock
 		}
 		// A daemon that died may have had no time to give it back.
 		holder, err := tx.Change(ctx, id.Change(lease.Holder))
-		if err != nil || change.State(holder.State) == change.Landing || change.State(holder.State) == change.InTrial || change.State(holder.State) == change.RollbackFailed {
+		if err != nil || holder.State == change.Landing || holder.State == change.InTrial || holder.State == change.RollbackFailed {
 			return err
 		}
 		if err := tx.DropLease(ctx, lease); err != nil {

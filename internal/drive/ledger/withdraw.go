@@ -29,7 +29,7 @@ func (w *Withdrawn) Unwrap() error { return ErrCancelled }
 // and could be brought to neither end, is left as it stands. Errors: conflict, if nothing of it can be.
 func (l *Ledger) Withdrawal(ctx context.Context, tx store.Tx, row change.Row) (change.Event, error) {
 	event := change.Cancel
-	switch change.State(row.State) {
+	switch row.State {
 	case change.RollbackFailed:
 		event = change.GivenUp
 	case change.Landing:
@@ -41,7 +41,7 @@ func (l *Ledger) Withdrawal(ctx context.Context, tx store.Tx, row change.Row) (c
 			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s has begun to land and cannot be cancelled now: sallyport finishes the landing first, or rolls it back", row.ID)
 		}
 	}
-	if _, err := change.State(row.State).Next(event); err != nil {
+	if _, err := row.State.Next(event); err != nil {
 		return "", problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s is %s and cannot be cancelled", row.ID, row.State)
 	}
 	return event, nil

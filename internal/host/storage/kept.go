@@ -37,7 +37,7 @@ func (r *round) workspaces(ctx context.Context) error {
 		case !known:
 			t.goes = r.abandoned(at.At)
 			t.remove = func() (bool, error) { return r.unknown(ctx, c, at) }
-		case change.State(row.State).Final():
+		case row.State.Final():
 			t.goes = true
 			t.remove = func() (bool, error) { return r.Changes.ClearWorkspace(ctx, c, r.over(c, r.Retention.Refs)) }
 		}

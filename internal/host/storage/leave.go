@@ -57,7 +57,7 @@ func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leavin
 	var going []change.Row
 	for _, row := range all {
 		r.changes[row.ID] = row
-		state := change.State(row.State)
+		state := row.State
 		if !state.Final() {
 			going = append(going, row)
 			continue
@@ -110,7 +110,7 @@ func (s *Steward) holds(ctx context.Context, c id.Change) (something bool, err e
 func open(going []change.Row) error {
 	row := going[0]
 	next := "sallyport change cancel " + string(row.ID)
-	switch change.State(row.State) {
+	switch row.State {
 	case change.Landing, change.InTrial, change.RollbackFailed:
 		next = "sallyport change show " + string(row.ID)
 	}

@@ -114,7 +114,7 @@ func (r *round) abandoned(at time.Time) bool { return r.now.Sub(at) >= r.Retenti
 // over reports whether a change has ended longer ago than keep. What is not known has not.
 func (r *round) over(c id.Change, keep time.Duration) bool {
 	row, ok := r.changes[c]
-	return ok && change.State(row.State).Final() && r.now.Sub(row.Moved) >= keep
+	return ok && row.State.Final() && r.now.Sub(row.Moved) >= keep
 }
 
 // note tells what stays, and why.

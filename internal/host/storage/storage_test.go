@@ -70,7 +70,7 @@ func newOwned(t *testing.T) *owned {
 func (o *owned) Ended(_ context.Context, c id.Change, do func(change.Row) error) (bool, error) {
 	var row change.Row
 	err := o.DB.Read(o.t.Context(), func(tx store.Tx) (err error) { row, err = tx.Change(o.t.Context(), c); return err })
-	if err != nil || !change.State(row.State).Final() {
+	if err != nil || !row.State.Final() {
 		return false, err
 	}
 	return true, do(row)
@@ -89,7 +89,7 @@ func (o *owned) add(state change.State, since time.Duration) (id.Change, id.Sess
 	c, s := id.NewChange(), id.NewSession("sh")
 	at := time.Now().Add(-since).UTC().Truncate(time.Millisecond)
 	who := audit.Actor{Kind: "person", Name: "ann", UID: 7}
-	row := change.Row{ID: c, State: string(state), Created: at, Moved: at, Base: string(o.base), Request: request.Request{
+	row := change.Row{ID: c, State: state, Created: at, Moved: at, Base: string(o.base), Request: request.Request{
 		Kind: request.Edit, Text: "x", Project: o.project, Branch: "main", Head: o.base, By: who, At: at, Agent: "command", Argv: []string{"true"},
 	}}
 	err := o.DB.InTx(o.t.Context(), func(tx store.Tx) error {

@@ -12,10 +12,10 @@ import (
 // ErrMoved refuses a move that is not possible, or that another made first.
 var ErrMoved = problem.New(problem.Conflict, "the change has moved on")
 
-// Row is a change as it is stored. Its State is a State.
+// Row is a change as it is stored.
 type Row struct {
 	ID         id.Change       `json:"id"`
-	State      string          `json:"state"`
+	State      State           `json:"state"`
 	Request    request.Request `json:"request"`
 	Base       string          `json:"base,omitempty"`    // commit, once prepared
 	UID        uint32          `json:"uid"`               // of its sandboxes; 0 = the user's own
@@ -42,9 +42,9 @@ type Row struct {
 
 // Filter narrows a list of changes.
 type Filter struct {
-	Top    string   // repository's work tree; "" = all
-	States []string // nil = all
-	Limit  int      // 0 = 100
+	Top    string  // repository's work tree; "" = all
+	States []State // nil = all
+	Limit  int     // 0 = 100
 }
 
 // Tx is what moving a change asks of a transaction.
@@ -56,7 +56,7 @@ type Tx interface {
 	Changes(ctx context.Context, f Filter) ([]Row, error)
 	// MoveChange writes c if the stored row still has state from and c's fence; ErrMoved otherwise. While the holder stays the same its
 	// lease never gets shorter.
-	MoveChange(ctx context.Context, from string, c Row) error
+	MoveChange(ctx context.Context, from State, c Row) error
 	// ClaimDue takes the lease on the change that is due longest, and raises its fence; false if none is due and free.
 	ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (Row, bool, error)
 	// RenewClaim extends a claimed change's lease; lock.ErrLost if holder or fence differ.

@@ -98,10 +98,10 @@ func (s State) Final() bool {
 func States() []State { return slices.Sorted(maps.Keys(moves)) }
 
 // Open are the states in which a change has not come to its end.
-func Open() (open []string) {
+func Open() (open []State) {
 	for _, state := range States() {
 		if !state.Final() {
-			open = append(open, string(state))
+			open = append(open, state)
 		}
 	}
 	return open

@@ -113,8 +113,8 @@ func (t *tx) Changes(ctx context.Context, f change.Filter) ([]change.Row, error)
 // MoveChange writes what may change of c, if the row is as the caller believes. A wish to
 // cancel that came meanwhile stays: it is never taken back, and ends with what it asked for. So does a lease
 // that was renewed meanwhile: the caller's row may be as old as its step.
-func (t *tx) MoveChange(ctx context.Context, from string, c change.Row) error {
-	n, err := t.write(ctx, "move-"+c.State, `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
+func (t *tx) MoveChange(ctx context.Context, from change.State, c change.Row) error {
+	n, err := t.write(ctx, "move-"+string(c.State), `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
 		reason = ?, next = ?, reverted_by = ?, cancel = CASE WHEN state IN ('cancelled', 'failed', 'rejected') THEN 0 ELSE max(cancel, ?) END,
 		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, outcome = ?, blocked = ?, holder = ?,
 		until_at = CASE WHEN holder <> '' AND holder = ? THEN max(coalesce(until_at, 0), ?) ELSE ? END

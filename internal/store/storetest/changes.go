@@ -48,8 +48,8 @@ func testChange(t *testing.T, s *suite) {
 // testStates reads the states where they are named, so that a new one cannot be forgotten here.
 func testStates(t *testing.T, s *suite) {
 	for _, state := range constants(t, "path/change/state.go", "State") {
-		c := s.addChange(func(c *change.Row) { c.State = state })
-		if got := s.change(c.ID).State; got != state {
+		c := s.addChange(func(c *change.Row) { c.State = change.State(state) })
+		if got := s.change(c.ID).State; got != change.State(state) {
 			t.Errorf("state %q came back as %q", state, got)
 		}
 	}
@@ -119,9 +119,9 @@ func testList(t *testing.T, s *suite) {
 		{"all", change.Filter{}, want},
 		{"limit", change.Filter{Limit: 2}, want[:2]},
 		{"repository", change.Filter{Top: "/src/b"}, []id.Change{want[0], want[2], want[4]}},
-		{"states", change.Filter{States: []string{"requested", "landing"}}, []id.Change{want[1], want[3], want[5]}},
-		{"both", change.Filter{Top: "/src/a", States: []string{"working"}}, nil},
-		{"no state at all", change.Filter{States: []string{}}, nil},
+		{"states", change.Filter{States: []change.State{"requested", "landing"}}, []id.Change{want[1], want[3], want[5]}},
+		{"both", change.Filter{Top: "/src/a", States: []change.State{"working"}}, nil},
+		{"no state at all", change.Filter{States: []change.State{}}, nil},
 	} {
 		var got []id.Change
 		s.do(func(ctx context.Context, tx store.Tx) error {
