@@ -199,9 +199,7 @@ func (m *Manager) diskOf(ctx context.Context, path string) (int64, error) {
 		return 0, err
 	}
 	defer unix.Close(parent)
-	sum := &blocks{ctx: ctx, limits: Limits{Entries: 1 << 40, Depth: 1 << 20}}
-	err = sum.folder(parent, filepath.Base(path), 0)
-	return sum.bytes, err
+	return AllocatedIn(ctx, parent, filepath.Base(path), 0, 1<<20)
 }
 
 // checkout writes a tree into a new folder, bytes as they are, and an index with its

@@ -1,0 +1,144 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/beneath"
+)
+
+// Place is a file or folder as it was looked at: what is removed later is exactly that one.
+type Place struct {
+	Path string
+	Dev  uint64
+	Ino  uint64
+	UID  uint32
+	Mode uint32    // type and rights, as stat has them
+	At   time.Time // when it was last changed in any way, in whole seconds; of a folder: itself, not what is below
+}
+
+// Look returns what is at a path without following a link in its place; false if it is no folder.
+// Absence is the zero Place.
+func Look(path string) (Place, bool, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return Place{}, false, nil
+	}
+	if err != nil {
+		return Place{}, false, &os.PathError{Op: "look at", Path: path, Err: err}
+	}
+	return placeOf(path, st), st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+}
+
+func placeOf(path string, st unix.Stat_t) Place {
+	return Place{Path: path, Dev: st.Dev, Ino: st.Ino, UID: st.Uid, Mode: st.Mode, At: time.Unix(max(st.Mtim.Sec, st.Ctim.Sec), 0)}
+}
+
+// Remove takes a folder away with all that is in it, if it still is the one that was looked at. It
+// follows no link, not on the way either, and enters no mount. One that is gone is success; another in its place
+// stays and is an error. A crash leaves none of it under its name.
+func (p Place) Remove() error {
+	parent, err := beneath.Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	name := filepath.Base(p.Path)
+	aside := ".new-" + name // what a crash leaves of it is half made to every sweep
+	err = unix.Renameat2(parent, name, parent, aside, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "remove", Path: p.Path, Err: err}
+	}
+	if !p.is(parent, aside) {
+		back := unix.Renameat2(parent, aside, parent, name, unix.RENAME_NOREPLACE)
+		return errors.Join(fmt.Errorf("remove %q: something else has come in its place", p.Path), back)
+	}
+	if err := removeAt(parent, aside); err != nil {
+		return &os.PathError{Op: "remove", Path: p.Path, Err: err}
+	}
+	return nil
+}
+
+// Unlink removes a file, or a link, or an empty folder, if it is what was looked at. It looks again just before, and what
+// comes in its place in that instant is not told apart: it is for what only its owner can replace.
+func (p Place) Unlink() error {
+	parent, err := beneath.Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	name := filepath.Base(p.Path)
+	if !p.is(parent, name) {
+		return nil // it is gone, and what is there now is not what was meant
+	}
+	err = unix.Unlinkat(parent, name, 0)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+		err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "remove", Path: p.Path, Err: err}
+	}
+	return nil
+}
+
+// is reports whether name in an open folder is what was looked at.
+func (p Place) is(dir int, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Dev == p.Dev && st.Ino == p.Ino
+}
+
+// leftByGit returns the files below a folder whose name is such a one. No link is followed, no mount entered.
+func leftByGit(top string, is func(name string) bool) ([]Place, error) {
+	fd, err := beneath.Real(top, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var found []Place
+	var look func(fd int, path string, depth int) error
+	look = func(fd int, path string, depth int) error {
+		return beneath.Names(fd, func(name string) error {
+			var st unix.Stat_t
+			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				return nil // gone again
+			}
+			at := filepath.Join(path, name)
+			switch st.Mode & unix.S_IFMT {
+			case unix.S_IFREG:
+				if is(name) {
+					found = append(found, placeOf(at, st))
+				}
+			case unix.S_IFDIR:
+				inner, err := beneath.Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
+				if err != nil || depth == openMax {
+					if err == nil {
+						unix.Close(inner)
+					}
+					return nil
+				}
+				defer unix.Close(inner)
+				return look(inner, at, depth+1)
+			}
+			return nil
+		})
+	}
+	return found, look(fd, top, 0)
+}
