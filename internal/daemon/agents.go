@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/session"
-	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/config"
@@ -203,8 +203,8 @@ func (d *Daemon) onNothing(ctx context.Context, spec sandbox.Spec, heard *bytes.
 			return
 		}
 		err := d.Ops.Do("try:remove", func() error {
-			place, _, err := workspace.Look(dir) // an agent may have left folders that their owner cannot enter
-			if err != nil || place == (workspace.Place{}) {
+			place, _, err := beneath.PlaceOf(dir) // an agent may have left folders that their owner cannot enter
+			if err != nil || place == (beneath.Place{}) {
 				return err
 			}
 			return place.Remove()

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/lock"
@@ -32,7 +33,7 @@ import (
 func Uninstall(ctx context.Context, o Options, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error) {
 	out := api.Uninstall{Home: o.Home, Pieces: []api.Piece{}, Stays: []string{}, Unlanded: []string{}}
 	state := filepath.Join(o.Home, ".state")
-	at, folder, err := workspace.Look(state)
+	at, folder, err := beneath.PlaceOf(state)
 	if err != nil {
 		return out, err
 	}
@@ -161,7 +162,7 @@ func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays 
 	}
 	asMade := true // every file that a home begins with is as it was, or gone
 	for _, e := range entries {
-		at, folder, err := workspace.Look(filepath.Join(o.Home, e.Name()))
+		at, folder, err := beneath.PlaceOf(filepath.Join(o.Home, e.Name()))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -183,14 +184,14 @@ func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays 
 	}
 	for _, e := range entries {
 		name := e.Name()
-		at, folder, err := workspace.Look(filepath.Join(o.Home, name))
+		at, folder, err := beneath.PlaceOf(filepath.Join(o.Home, name))
 		if err != nil {
 			return nil, nil, err
 		}
 		switch {
 		case !folder || int(at.UID) != os.Geteuid():
 		case name == ".state", name == ".new-.state", name == ".new-.git":
-			size, err := workspace.Allocated(ctx, at.Path)
+			size, err := beneath.Allocated(ctx, at.Path)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -227,7 +228,7 @@ func (o Options) homeItself() storage.Piece {
 	return storage.Piece{What: "folder", Path: o.Home, Remove: func(context.Context) error { return o.Ops.Do("uninstall:home", remove) }}
 }
 
-func (o Options) file(op string, at workspace.Place) storage.Piece {
+func (o Options) file(op string, at beneath.Place) storage.Piece {
 	return storage.Piece{What: "file", Path: at.Path, Remove: func(context.Context) error { return o.Ops.Do(op, at.Unlink) }}
 }
 

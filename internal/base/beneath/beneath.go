@@ -1,5 +1,5 @@
-// Package beneath opens what somebody else may be writing. It is the one place that calls openat2, and so the one
-// place to audit.
+// Package beneath opens what somebody else may be writing, and reads, measures and removes what is below it. It is the one
+// place that calls openat2, and so the one place to audit.
 //
 // Everything is reached from an open folder, by a path below it. The kernel refuses, in the call that opens:
 //

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -49,7 +50,7 @@ func (r *round) workspaces(ctx context.Context) error {
 }
 
 // unknown removes a workspace that no row tells of, after its work has a ref in the host's repository.
-func (r *round) unknown(ctx context.Context, c id.Change, at workspace.Place) (bool, error) {
+func (r *round) unknown(ctx context.Context, c id.Change, at beneath.Place) (bool, error) {
 	w, host, err := r.Workspaces.Found(ctx, c)
 	if problem.KindOf(err) == problem.NotFound {
 		return false, fmt.Errorf("%q stays: its work cannot be given a ref: %w", at.Path, err)

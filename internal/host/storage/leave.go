@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -168,7 +169,7 @@ func (r *round) leaveDesks(ctx context.Context, p git.Project, out *Leaving) err
 		}
 		switch {
 		case d.Aside:
-			size, err := workspace.Allocated(ctx, d.Path)
+			size, err := beneath.Allocated(ctx, d.Path)
 			if err != nil {
 				return err
 			}
@@ -180,7 +181,7 @@ func (r *round) leaveDesks(ctx context.Context, p git.Project, out *Leaving) err
 		case !known:
 			out.Stays = append(out.Stays, fmt.Sprintf("%q stays: no landing of this home has that id", d.Path))
 		default:
-			size, err := workspace.Allocated(ctx, d.Path)
+			size, err := beneath.Allocated(ctx, d.Path)
 			if err != nil {
 				return err
 			}
@@ -200,7 +201,7 @@ func (s *Steward) Machine(ctx context.Context) []Piece {
 		if s.Socket == "" {
 			break
 		}
-		at, folder, err := workspace.Look(runtime + "/" + hashOf(s.Socket))
+		at, folder, err := beneath.PlaceOf(runtime + "/" + hashOf(s.Socket))
 		if err == nil && folder && silent(ctx, at.Path) {
 			pieces = append(pieces, Piece{What: "socket", Path: at.Path, Remove: func(ctx context.Context) error {
 				_, err := removeSockets(ctx, s, at)
@@ -210,7 +211,7 @@ func (s *Steward) Machine(ctx context.Context) []Piece {
 		if !folder && runtime != filepath.Dir(filepath.Dir(s.Socket)) {
 			continue // an empty one there is not of this home's making
 		}
-		if above, folder, err := workspace.Look(runtime); err == nil && folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
+		if above, folder, err := beneath.PlaceOf(runtime); err == nil && folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
 			pieces = append(pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
 		}
 	}

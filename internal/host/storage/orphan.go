@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -141,8 +142,8 @@ func (r *round) leavings(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the host's repositories: %w", err)
 	}
-	var all []workspace.Place
-	add := func(found []workspace.Place, err error) {
+	var all []beneath.Place
+	add := func(found []beneath.Place, err error) {
 		if err == nil { // else it is closed to us, or a link: not ours
 			all = append(all, found...)
 		}
@@ -170,7 +171,7 @@ func (r *round) leavings(ctx context.Context) error {
 
 // halfMade are files and folders under the names that this home writes aside with; the start clears most of them.
 func (r *round) halfMade(ctx context.Context) error {
-	gone, folder, err := workspace.Look(filepath.Join(r.State, "gone"))
+	gone, folder, err := beneath.PlaceOf(filepath.Join(r.State, "gone"))
 	if err != nil {
 		return err
 	}
@@ -189,7 +190,7 @@ func (r *round) halfMade(ctx context.Context) error {
 			if !aside(e.Name()) {
 				continue
 			}
-			at, folder, err := workspace.Look(filepath.Join(r.State, in, e.Name()))
+			at, folder, err := beneath.PlaceOf(filepath.Join(r.State, in, e.Name()))
 			if err != nil || at.Path == "" || int(at.UID) != os.Geteuid() {
 				continue
 			}
@@ -223,7 +224,7 @@ func (r *round) keepers(ctx context.Context) error {
 		}
 		ext := filepath.Ext(e.Name())
 		log := ext == ".log" || ext == ".out"
-		at, isFolder, err := workspace.Look(filepath.Join(folder, e.Name()))
+		at, isFolder, err := beneath.PlaceOf(filepath.Join(folder, e.Name()))
 		if err != nil || at.Path == "" || isFolder || at.Mode&unix.S_IFMT != unix.S_IFREG {
 			continue
 		}
@@ -254,7 +255,7 @@ func (r *round) sockets(ctx context.Context) error {
 			if !socketFolder.MatchString(e.Name()) || path == filepath.Dir(r.Socket) {
 				continue
 			}
-			at, folder, err := workspace.Look(path)
+			at, folder, err := beneath.PlaceOf(path)
 			if err != nil || !folder || int(at.UID) != os.Geteuid() || at.Mode&0o077 != 0 || !silent(ctx, path) {
 				continue
 			}
@@ -304,13 +305,13 @@ func refused(ctx context.Context, path string) bool {
 }
 
 // removeSockets moves a folder aside, so that no daemon can come to listen in it, looks again, and removes it.
-func removeSockets(ctx context.Context, s *Steward, at workspace.Place) (gone bool, err error) {
+func removeSockets(ctx context.Context, s *Steward, at beneath.Place) (gone bool, err error) {
 	err = s.Ops.Do("sweep:socket", func() error {
 		aside := filepath.Join(filepath.Dir(at.Path), ".gone-"+filepath.Base(at.Path))
 		if err := unix.Renameat2(unix.AT_FDCWD, at.Path, unix.AT_FDCWD, aside, unix.RENAME_NOREPLACE); err != nil {
 			return fmt.Errorf("remove the socket of a dead daemon: %w", err)
 		}
-		now, folder, err := workspace.Look(aside)
+		now, folder, err := beneath.PlaceOf(aside)
 		if err != nil || !folder || now.Ino != at.Ino || now.Dev != at.Dev || !silent(ctx, aside) {
 			return errors.Join(err, unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, at.Path, unix.RENAME_NOREPLACE))
 		}

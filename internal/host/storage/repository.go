@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
-	"sallyport/internal/path/workspace"
 )
 
 // repositories of the host's own lose the objects that no ref names and that have had their grace. Git runs there with
@@ -25,7 +25,7 @@ func (r *round) repositories(ctx context.Context) error {
 	for _, host := range there {
 		before := int64(0)
 		if r.measure {
-			if before, err = workspace.Allocated(ctx, host.Path); err != nil {
+			if before, err = beneath.Allocated(ctx, host.Path); err != nil {
 				return err
 			}
 		}
@@ -54,7 +54,7 @@ func (r *round) repositories(ctx context.Context) error {
 		if !r.measure {
 			continue
 		}
-		after, err := workspace.Allocated(ctx, host.Path)
+		after, err := beneath.Allocated(ctx, host.Path)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (r *round) loose(ctx context.Context, host git.Dir) (size int64) {
 		if !git.OID(oid).Valid() {
 			continue
 		}
-		if bytes, err := workspace.Allocated(ctx, filepath.Join(host.Path, "objects", oid[:2], oid[2:])); err == nil {
+		if bytes, err := beneath.Allocated(ctx, filepath.Join(host.Path, "objects", oid[:2], oid[2:])); err == nil {
 			size += bytes
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
 
@@ -136,7 +136,7 @@ func (r *round) count(ctx context.Context, t thing) error {
 	row := r.rows[t.kind]
 	if t.path != "" && r.measure {
 		var err error
-		if t.bytes, err = workspace.Allocated(ctx, t.path); err != nil {
+		if t.bytes, err = beneath.Allocated(ctx, t.path); err != nil {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (r *round) count(ctx context.Context, t thing) error {
 }
 
 // folders returns the folders of ours in a folder of .state. One that is a link, or belongs to another, is not ours.
-func (r *round) folders(in string) ([]workspace.Place, error) {
+func (r *round) folders(in string) ([]beneath.Place, error) {
 	entries, err := os.ReadDir(filepath.Join(r.State, in))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -173,12 +173,12 @@ func (r *round) folders(in string) ([]workspace.Place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", in, err)
 	}
-	var all []workspace.Place
+	var all []beneath.Place
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		at, folder, err := workspace.Look(filepath.Join(r.State, in, e.Name()))
+		at, folder, err := beneath.PlaceOf(filepath.Join(r.State, in, e.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (r *round) folders(in string) ([]workspace.Place, error) {
 }
 
 // removing is how a folder goes.
-func (r *round) removing(op string, at workspace.Place) func() (bool, error) {
+func (r *round) removing(op string, at beneath.Place) func() (bool, error) {
 	return func() (bool, error) { return true, r.Ops.Do(op, at.Remove) }
 }
 

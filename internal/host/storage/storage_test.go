@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -220,49 +221,6 @@ func TestWhatNobodyOwnsHasItsGrace(t *testing.T) {
 	}
 }
 
-func TestAFolderThatTookThePlaceOfAnotherStays(t *testing.T) {
-	dir := t.TempDir()
-	path, aside := filepath.Join(dir, "it"), filepath.Join(dir, "aside")
-	for _, p := range []string{path, aside} {
-		if err := os.Mkdir(p, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	at, folder, err := workspace.Look(path)
-	if err != nil || !folder {
-		t.Fatal(folder, err)
-	}
-	if err := errors.Join(os.Rename(path, filepath.Join(dir, "moved")), os.Rename(aside, path)); err != nil {
-		t.Fatal(err)
-	}
-	if err := at.Remove(); err == nil {
-		t.Error("another folder was removed")
-	}
-	if err := at.Unlink(); err != nil {
-		t.Error(err)
-	}
-	if _, folder, _ := workspace.Look(path); !folder {
-		t.Error("what came in its place is gone")
-	}
-}
-
-func TestALinkOnTheWayIsNotFollowed(t *testing.T) {
-	dir := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "mine", "it"), 0o700), os.Symlink("mine", filepath.Join(dir, "link"))); err != nil {
-		t.Fatal(err)
-	}
-	at, _, err := workspace.Look(filepath.Join(dir, "link", "it"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := at.Remove(); err == nil {
-		t.Error("it was removed through a link")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "mine", "it")); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestOnlyAnOverlayOfOurOwnIsUnmounted(t *testing.T) {
 	const state = "/home/ann/.state"
 	for line, want := range map[string]string{
@@ -290,7 +248,7 @@ func TestTheSocketOfADaemonThatCameBackStays(t *testing.T) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	at, _, err := workspace.Look(folder)
+	at, _, err := beneath.PlaceOf(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +298,7 @@ func TestTheFolderOfADeadDaemonGoesWithItsWaysOutAndNothingElse(t *testing.T) {
 		if more != "" {
 			err = errors.Join(err, os.WriteFile(filepath.Join(folder, more), nil, 0o600))
 		}
-		at, _, lerr := workspace.Look(folder)
+		at, _, lerr := beneath.PlaceOf(folder)
 		if err = errors.Join(err, lerr); err != nil {
 			t.Fatal(err)
 		}

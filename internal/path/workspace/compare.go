@@ -78,12 +78,12 @@ func (w *walker) equal(dir, below int, name string, st, was *unix.Stat_t) bool {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false
 	}
-	a, size, err := openFile(dir, name)
+	a, size, err := beneath.File(dir, name)
 	if err != nil {
 		return false
 	}
 	defer a.Close()
-	b, size2, err := openFile(below, name)
+	b, size2, err := beneath.File(below, name)
 	if err != nil {
 		return false
 	}

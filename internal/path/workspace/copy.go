@@ -50,7 +50,7 @@ func copyFolder(from *Base, to string, owner sandbox.Owner, share bool) error {
 				return err
 			}
 		default:
-			src, _, err := openFile(dir, name)
+			src, _, err := beneath.File(dir, name)
 			if err != nil {
 				return err
 			}

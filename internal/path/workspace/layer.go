@@ -199,7 +199,7 @@ func (m *Manager) diskOf(ctx context.Context, path string) (int64, error) {
 		return 0, err
 	}
 	defer unix.Close(parent)
-	return AllocatedIn(ctx, parent, filepath.Base(path), 0, 1<<20)
+	return beneath.AllocatedIn(ctx, parent, filepath.Base(path), 0, 1<<20)
 }
 
 // checkout writes a tree into a new folder, bytes as they are, and an index with its

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/port/sandbox"
@@ -256,7 +257,7 @@ func ProbeDeltas(ops disk.Ops, root string) error {
 			return err
 		}
 		l := layout{top: folder, owner: ourselves(), overlay: true, made: map[string]bool{}}
-		return errors.Join(l.hide("deleted"), removeAll(folder))
+		return errors.Join(l.hide("deleted"), beneath.RemoveAll(folder))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -163,7 +164,7 @@ func (m *Manager) remove(op, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return m.ops.Do(op, func() error { return removeAll(path) })
+	return m.ops.Do(op, func() error { return beneath.RemoveAll(path) })
 }
 
 func (m *Manager) home(change id.Change) string {

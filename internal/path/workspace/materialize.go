@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/port/sandbox"
 )
@@ -313,7 +314,7 @@ func (l *layout) hide(p string) error {
 	}
 	name := filepath.Join(l.top, p)
 	if !l.overlay {
-		return removeAll(name)
+		return beneath.RemoveAll(name)
 	}
 	err := unix.Mknod(name, unix.S_IFCHR, 0) // an ordinary user may make this one device
 	switch err {
@@ -329,7 +330,7 @@ func (l *layout) write(e git.Edit, r io.Reader) error {
 	}
 	name := filepath.Join(l.top, e.Path)
 	if !l.overlay {
-		if err := removeAll(name); err != nil {
+		if err := beneath.RemoveAll(name); err != nil {
 			return err
 		}
 	}

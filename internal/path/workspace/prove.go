@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 )
 
@@ -72,7 +73,7 @@ func (g goal) proven(side int, p string) (bool, error) {
 		oid, err := git.HashBlob(formatOf(e.OID), int64(len(target)), strings.NewReader(target))
 		return oid == e.OID, err
 	}
-	file, size, err := openFile(side, p)
+	file, size, err := beneath.File(side, p)
 	if err != nil {
 		return false, nil
 	}

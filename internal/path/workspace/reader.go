@@ -3,6 +3,8 @@ package workspace
 import (
 	"io"
 
+	"sallyport/internal/base/beneath"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -25,7 +27,7 @@ func (m *Manager) Reader(w Workspace) (*Reader, error) {
 // Open opens a found regular file and returns its bytes and their number, which is exact
 // as long as nobody writes. It never waits, and fails if anything but a regular file is there.
 func (r *Reader) Open(path string) (io.ReadCloser, int64, error) {
-	f, size, err := openFile(r.top, path)
+	f, size, err := beneath.File(r.top, path)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -85,7 +85,7 @@ func (r *restorer) in(p string, make bool, do func(dir int, name string) error) 
 			if err = r.folder(dir, name); err == nil {
 				fd, err = beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 			}
-		} else if fd, restore, err = openFolder(dir, name); noFolder(err) {
+		} else if fd, restore, err = beneath.Folder(dir, name); noFolder(err) {
 			return nil
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func noFolder(err error) bool {
 func (r *restorer) folder(dir int, name string) error {
 	fd, err := openRight(dir, name)
 	if noFolder(err) {
-		if err := removeAt(dir, name); err != nil {
+		if err := beneath.Remove(dir, name); err != nil {
 			return err
 		}
 		if err := unix.Mkdirat(dir, name, 0o755); err != nil {
@@ -205,7 +205,7 @@ func isRight(dir int, name string, e git.Entry) (bool, error) {
 	case st.Mode != unix.S_IFREG|modeOf(e.Mode):
 		return false, nil
 	}
-	f, size, err := openFile(dir, name)
+	f, size, err := beneath.File(dir, name)
 	if err != nil {
 		return false, nil
 	}
@@ -247,7 +247,7 @@ func isTemp(p string) bool { return strings.HasPrefix(path.Base(p), tempPrefix) 
 func (r *restorer) write(p string, e git.Entry, body io.Reader) error {
 	return r.in(p, true, func(dir int, name string) error {
 		temp := tempName(name)
-		if err := removeAt(dir, temp); err != nil {
+		if err := beneath.Remove(dir, temp); err != nil {
 			return err
 		}
 		put := r.putFile
@@ -259,7 +259,7 @@ func (r *restorer) write(p string, e git.Entry, body io.Reader) error {
 		}
 		err := unix.Renameat(dir, temp, dir, name)
 		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
-			if err := removeAt(dir, name); err != nil { // a folder, with all that is in it
+			if err := beneath.Remove(dir, name); err != nil { // a folder, with all that is in it
 				return err
 			}
 			err = unix.Renameat(dir, temp, dir, name)
@@ -309,7 +309,7 @@ func (r *restorer) remove(p string) error {
 	return r.ops.Do("restore:remove", func() error {
 		return r.in(p, false, func(dir int, name string) error {
 			if whole {
-				return removeAt(dir, name)
+				return beneath.Remove(dir, name)
 			}
 			err := unix.Unlinkat(dir, name, 0)
 			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EISDIR) {

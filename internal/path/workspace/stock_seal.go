@@ -111,7 +111,7 @@ func (s sealer) folder(dir int, name, at string, depth int, st *unix.Stat_t) err
 	if depth > sandbox.FoldersMax+2 {
 		return errors.New("folders are nested deeper than a sandbox may make them")
 	}
-	fd, restore, err := openFolder(dir, name)
+	fd, restore, err := beneath.Folder(dir, name)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -41,9 +42,9 @@ func (m *Manager) Unlock(ctx context.Context, project git.Project, change id.Cha
 }
 
 // unlock removes a lock once it is too old to be held.
-func (m *Manager) unlock(ctx context.Context, lock Place) error {
+func (m *Manager) unlock(ctx context.Context, lock beneath.Place) error {
 	for end := time.Now().Add(lockMax); time.Since(lock.At) < lockMax && time.Now().Before(end); {
-		if now, _, err := Look(lock.Path); err != nil || now.Ino != lock.Ino {
+		if now, _, err := beneath.PlaceOf(lock.Path); err != nil || now.Ino != lock.Ino {
 			return err
 		}
 		select {
@@ -56,14 +57,14 @@ func (m *Manager) unlock(ctx context.Context, lock Place) error {
 }
 
 // Locks returns git's lock files below a folder of a git directory. No link is followed.
-func Locks(top string) ([]Place, error) {
-	return leftByGit(top, func(name string) bool { return strings.HasSuffix(name, ".lock") })
+func Locks(top string) ([]beneath.Place, error) {
+	return beneath.Find(top, func(name string) bool { return strings.HasSuffix(name, ".lock") })
 }
 
 // Leavings returns what a killed git has left in a repository of the host's: locks, half-written packs and objects, reports
 // of its death.
-func Leavings(host git.Dir) ([]Place, error) {
-	return leftByGit(host.Path, func(name string) bool {
+func Leavings(host git.Dir) ([]beneath.Place, error) {
+	return beneath.Find(host.Path, func(name string) bool {
 		return strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, "fast_import_crash_")
 	})
 }

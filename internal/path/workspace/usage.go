@@ -35,8 +35,8 @@ func (m *Manager) Usage(ctx context.Context, w Workspace, found Diff) (Usage, er
 	}
 	defer unix.Close(home)
 	measure := func(name string) int64 {
-		bytes, failed := AllocatedIn(ctx, home, name, m.limits.Entries, m.limits.Depth)
-		if errors.Is(failed, ErrTooMany) {
+		bytes, failed := beneath.AllocatedIn(ctx, home, name, m.limits.Entries, m.limits.Depth)
+		if errors.Is(failed, beneath.ErrTooMany) {
 			failed = problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries)", m.limits.Entries)
 		}
 		if failed != nil && err == nil {

@@ -79,7 +79,7 @@ func (w Workspace) openSide() (fd int, restore func(), err error) {
 	if w.Strategy == Overlay {
 		name = "upper"
 	}
-	fd, restore, err = openFolder(home, name)
+	fd, restore, err = beneath.Folder(home, name)
 	if err != nil {
 		return -1, nil, fmt.Errorf("open the %s folder of %s: %w", name, w.Spec.Change, err)
 	}
@@ -177,7 +177,7 @@ func (w *walker) enter(dir int, below *Base, at place, name string, do func(fd i
 		return nil
 	}
 	return w.closed(func() error {
-		fd, restore, err := openFolder(dir, name)
+		fd, restore, err := beneath.Folder(dir, name)
 		if err != nil {
 			w.unreadable(below, at, name, err.Error())
 			return nil

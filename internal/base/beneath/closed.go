@@ -1,4 +1,4 @@
-package workspace
+package beneath
 
 import (
 	"errors"
@@ -8,14 +8,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"sallyport/internal/base/beneath"
 )
 
-// openFolder opens the folder name in dir for reading. One that its owner closed is
+// Folder opens the folder name in dir for reading. One that its owner closed is
 // opened by its descriptor: restore, which must be called, puts its mode back.
-func openFolder(dir int, name string) (fd int, restore func(), err error) {
-	fd, err = beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+func Folder(dir int, name string) (fd int, restore func(), err error) {
+	fd, err = Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == nil {
 		// Reading needs r, looking up what is inside needs x.
 		if unix.Faccessat(fd, ".", unix.X_OK, 0) == nil {
@@ -29,7 +27,7 @@ func openFolder(dir int, name string) (fd int, restore func(), err error) {
 	if err != nil {
 		return -1, nil, err
 	}
-	fd, err = beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err = Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		restore()
 		return -1, nil, err
@@ -39,7 +37,7 @@ func openFolder(dir int, name string) (fd int, restore func(), err error) {
 
 // unlock adds bits to the mode of name in dir by its descriptor, and returns what takes them away again.
 func unlock(dir int, name string, bits uint32) (restore func(), err error) {
-	fd, err := beneath.Look(dir, name)
+	fd, err := Look(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +57,10 @@ func unlock(dir int, name string, bits uint32) (restore func(), err error) {
 	}, nil
 }
 
-// openFile opens a regular file below top for reading, once, and returns its size.
+// File opens a regular file below top for reading, once, and returns its size.
 // Folders and files that their owner closed are opened for as long as that takes.
-func openFile(top int, path string) (*os.File, int64, error) {
-	fd, err := beneath.Open(top, path, unix.O_RDONLY)
+func File(top int, path string) (*os.File, int64, error) {
+	fd, err := Open(top, path, unix.O_RDONLY)
 	if errors.Is(err, unix.EACCES) {
 		fd, err = openClosed(top, path)
 	}
@@ -86,7 +84,7 @@ func openClosed(top int, path string) (int, error) {
 	dir := top
 	parts := strings.Split(path, "/")
 	for _, name := range parts[:len(parts)-1] {
-		next, restore, err := openFolder(dir, name)
+		next, restore, err := Folder(dir, name)
 		if dir != top {
 			unix.Close(dir)
 		}
@@ -100,7 +98,7 @@ func openClosed(top int, path string) (int, error) {
 		defer unix.Close(dir)
 	}
 	name := parts[len(parts)-1]
-	fd, err := beneath.Open(dir, name, unix.O_RDONLY)
+	fd, err := Open(dir, name, unix.O_RDONLY)
 	if !errors.Is(err, unix.EACCES) {
 		return fd, err
 	}
@@ -109,5 +107,5 @@ func openClosed(top int, path string) (int, error) {
 		return -1, err
 	}
 	defer restore()
-	return beneath.Open(dir, name, unix.O_RDONLY)
+	return Open(dir, name, unix.O_RDONLY)
 }

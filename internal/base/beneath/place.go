@@ -1,4 +1,4 @@
-package workspace
+package beneath
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"sallyport/internal/base/beneath"
 )
 
 // Place is a file or folder as it was looked at: what is removed later is exactly that one.
@@ -22,9 +20,9 @@ type Place struct {
 	At   time.Time // when it was last changed in any way, in whole seconds; of a folder: itself, not what is below
 }
 
-// Look returns what is at a path without following a link in its place; false if it is no folder.
+// PlaceOf returns what is at a path without following a link in its place; false if it is no folder.
 // Absence is the zero Place.
-func Look(path string) (Place, bool, error) {
+func PlaceOf(path string) (Place, bool, error) {
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -33,10 +31,10 @@ func Look(path string) (Place, bool, error) {
 	if err != nil {
 		return Place{}, false, &os.PathError{Op: "look at", Path: path, Err: err}
 	}
-	return placeOf(path, st), st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+	return placeAs(path, st), st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
 }
 
-func placeOf(path string, st unix.Stat_t) Place {
+func placeAs(path string, st unix.Stat_t) Place {
 	return Place{Path: path, Dev: st.Dev, Ino: st.Ino, UID: st.Uid, Mode: st.Mode, At: time.Unix(max(st.Mtim.Sec, st.Ctim.Sec), 0)}
 }
 
@@ -44,7 +42,7 @@ func placeOf(path string, st unix.Stat_t) Place {
 // follows no link, not on the way either, and enters no mount. One that is gone is success; another in its place
 // stays and is an error. A crash leaves none of it under its name.
 func (p Place) Remove() error {
-	parent, err := beneath.Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
+	parent, err := Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -65,7 +63,7 @@ func (p Place) Remove() error {
 		back := unix.Renameat2(parent, aside, parent, name, unix.RENAME_NOREPLACE)
 		return errors.Join(fmt.Errorf("remove %q: something else has come in its place", p.Path), back)
 	}
-	if err := removeAt(parent, aside); err != nil {
+	if err := Remove(parent, aside); err != nil {
 		return &os.PathError{Op: "remove", Path: p.Path, Err: err}
 	}
 	return nil
@@ -74,7 +72,7 @@ func (p Place) Remove() error {
 // Unlink removes a file, or a link, or an empty folder, if it is what was looked at. It looks again just before, and what
 // comes in its place in that instant is not told apart: it is for what only its owner can replace.
 func (p Place) Unlink() error {
-	parent, err := beneath.Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
+	parent, err := Real(filepath.Dir(p.Path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -102,9 +100,9 @@ func (p Place) is(dir int, name string) bool {
 	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Dev == p.Dev && st.Ino == p.Ino
 }
 
-// leftByGit returns the files below a folder whose name is such a one. No link is followed, no mount entered.
-func leftByGit(top string, is func(name string) bool) ([]Place, error) {
-	fd, err := beneath.Real(top, unix.O_RDONLY|unix.O_DIRECTORY)
+// Find returns the files below a folder whose name is such a one. No link is followed, no mount entered.
+func Find(top string, is func(name string) bool) ([]Place, error) {
+	fd, err := Real(top, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -115,7 +113,7 @@ func leftByGit(top string, is func(name string) bool) ([]Place, error) {
 	var found []Place
 	var look func(fd int, path string, depth int) error
 	look = func(fd int, path string, depth int) error {
-		return beneath.Names(fd, func(name string) error {
+		return Names(fd, func(name string) error {
 			var st unix.Stat_t
 			if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 				return nil // gone again
@@ -124,10 +122,10 @@ func leftByGit(top string, is func(name string) bool) ([]Place, error) {
 			switch st.Mode & unix.S_IFMT {
 			case unix.S_IFREG:
 				if is(name) {
-					found = append(found, placeOf(at, st))
+					found = append(found, placeAs(at, st))
 				}
 			case unix.S_IFDIR:
-				inner, err := beneath.Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
+				inner, err := Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
 				if err != nil || depth == openMax {
 					if err == nil {
 						unix.Close(inner)

@@ -1,4 +1,4 @@
-package workspace
+package beneath
 
 import (
 	"errors"
@@ -7,14 +7,12 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"sallyport/internal/base/beneath"
 )
 
-// removeAll takes away a tree that may hold anything an agent can make: folders
+// RemoveAll takes away a tree that may hold anything an agent can make: folders
 // without rights, links, endless depth. It follows no link and enters no mount.
-func removeAll(path string) error {
-	parent, err := beneath.Top(filepath.Dir(path), unix.O_RDONLY)
+func RemoveAll(path string) error {
+	parent, err := Top(filepath.Dir(path), unix.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -22,13 +20,13 @@ func removeAll(path string) error {
 		return err
 	}
 	defer unix.Close(parent)
-	if err := removeAt(parent, filepath.Base(path)); err != nil {
+	if err := Remove(parent, filepath.Base(path)); err != nil {
 		return &os.PathError{Op: "remove", Path: path, Err: err}
 	}
 	return nil
 }
 
-func removeAt(dir int, name string) error {
+func Remove(dir int, name string) error {
 	done, err := unlink(dir, name)
 	if done || err != nil {
 		return err
@@ -65,7 +63,7 @@ type remover struct {
 const openMax = 128
 
 func (r *remover) empty(fd, depth int) error {
-	return beneath.Names(fd, func(name string) error {
+	return Names(fd, func(name string) error {
 		done, err := unlink(fd, name)
 		if done || err != nil {
 			return err
@@ -114,13 +112,13 @@ func unlink(dir int, name string) (bool, error) {
 
 // openEmptying opens a folder and takes every right on it.
 func openEmptying(dir int, name string) (int, error) {
-	fd, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, unix.EACCES) {
 		restore, unlocked := unlock(dir, name, 0o700)
 		if unlocked != nil {
 			return -1, unlocked
 		}
-		fd, err = beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+		fd, err = Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 		restore()
 	}
 	if err != nil {

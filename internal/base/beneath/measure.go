@@ -1,4 +1,4 @@
-package workspace
+package beneath
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"sallyport/internal/base/beneath"
 )
 
 // ErrTooMany says that a folder holds more entries than are counted.
@@ -29,7 +27,7 @@ func Allocated(ctx context.Context, path string) (int64, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return sum.bytes, nil
 	}
-	parent, err := beneath.Top(filepath.Dir(path), unix.O_RDONLY)
+	parent, err := Top(filepath.Dir(path), unix.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}
@@ -76,7 +74,7 @@ func (b *blocks) once(st unix.Stat_t) bool {
 
 // folder adds one folder and all below; what cannot be opened, or is gone again, counts by itself alone.
 func (b *blocks) folder(dir int, name string, depth int) error {
-	fd, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil || depth > b.depth {
 		if err == nil {
 			unix.Close(fd)
@@ -84,7 +82,7 @@ func (b *blocks) folder(dir int, name string, depth int) error {
 		return nil
 	}
 	defer unix.Close(fd)
-	err = beneath.Names(fd, func(name string) error {
+	err = Names(fd, func(name string) error {
 		if b.seen++; b.entries > 0 && b.seen > b.entries {
 			return ErrTooMany
 		}
