@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/credential"
@@ -20,7 +20,7 @@ const listMax = 10_000
 // Changes shows changes.
 type Changes interface {
 	List(ctx context.Context, f change.Filter) ([]change.Row, error)
-	Show(ctx context.Context, change id.Change) (control.Detail, error)
+	Show(ctx context.Context, change id.Change) (view.Detail, error)
 	// Watch sends notices until ctx ends; the channel is closed after a state in which nothing happens by itself was sent.
 	Watch(ctx context.Context, change id.Change) (<-chan change.Notice, error)
 	// Diff writes the unified diff of what is proposed or was landed; without a proposal, of the last checkpoint.
@@ -37,7 +37,7 @@ type Courses interface {
 	Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (change.Row, error)
 	// Branch writes what was offered last as a branch of the project, whose name is "" for sallyport/<change>. Errors: conflict if
 	// nothing was offered, or if there is such a branch.
-	Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (control.Branched, error)
+	Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (view.Branched, error)
 }
 
 // Trials is what a person says of what has landed.

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -66,7 +67,7 @@ func changeOf(c change.Row) api.Change {
 	return out
 }
 
-func detailOf(d control.Detail) api.Detail {
+func detailOf(d view.Detail) api.Detail {
 	out := api.Detail{
 		Change: changeOf(d.Change), Sessions: each(d.Sessions, sessionOf),
 		Checkpoints: each(d.Checkpoints, checkpointOf), Progress: progressOf(d.Progress), Asked: each(d.Asked, askedOf),

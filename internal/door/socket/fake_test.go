@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -74,8 +75,8 @@ func (v *verbs) List(_ context.Context, f change.Filter) ([]change.Row, error) {
 	return []change.Row{v.row}, v.note(audit.Actor{}, "list %s %v %d", f.Top, f.States, f.Limit)
 }
 
-func (v *verbs) Show(_ context.Context, c id.Change) (control.Detail, error) {
-	return control.Detail{Change: v.row, Trial: v.trial}, v.note(audit.Actor{}, "show %s", c)
+func (v *verbs) Show(_ context.Context, c id.Change) (view.Detail, error) {
+	return view.Detail{Change: v.row, Trial: v.trial}, v.note(audit.Actor{}, "show %s", c)
 }
 
 func (v *verbs) Watch(ctx context.Context, c id.Change) (<-chan change.Notice, error) {
@@ -143,8 +144,8 @@ func (v *verbs) Redo(_ context.Context, c id.Change, by audit.Actor, keys creden
 	return v.row, v.note(by, "redo %s", c)
 }
 
-func (v *verbs) Branch(_ context.Context, c id.Change, name string, by audit.Actor) (control.Branched, error) {
-	return control.Branched{Name: name, Commit: "1234"}, v.note(by, "branch %s %s", c, name)
+func (v *verbs) Branch(_ context.Context, c id.Change, name string, by audit.Actor) (view.Branched, error) {
+	return view.Branched{Name: name, Commit: "1234"}, v.note(by, "branch %s %s", c, name)
 }
 
 func (v *verbs) ResumeSession(_ context.Context, s id.Session, by audit.Actor, keys credential.Keys) (change.Row, error) {

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
@@ -75,6 +76,7 @@ type Settings struct {
 type Controller struct {
 	Parts
 	*ledger.Ledger
+	*view.Views
 	guard   guard.Guard
 	judge   judge.Judge
 	commits commit.Writer
@@ -120,6 +122,10 @@ func New(p Parts) *Controller {
 		Restore: c.land.Restore, Works: &c.works, Tidy: c.tidy,
 	})
 	c.land.Trials = c.confirm
+	c.Views = view.New(view.Parts{
+		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Spec: c.spec, Commits: c.commits, Land: c.land, Confirm: c.confirm,
+		SessionsDir: p.Settings.Sessions, ChangesDir: p.Settings.Changes,
+	})
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
 	c.ways = live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
 	return c

@@ -9,11 +9,12 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 )
 
 // refused brings a change to its end with a checkpoint that did not land.
-func (h *home) refused(c *control.Controller) control.Detail {
+func (h *home) refused(c *control.Controller) view.Detail {
 	h.t.Helper()
 	h.cage.play = writes("two\n")
 	chg := h.ask(c)

@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
@@ -135,7 +136,7 @@ func (h *home) ask(c *control.Controller) id.Change {
 	return r.Change.ID
 }
 
-func (h *home) show(c *control.Controller, id id.Change) control.Detail {
+func (h *home) show(c *control.Controller, id id.Change) view.Detail {
 	h.t.Helper()
 	synctest.Wait()
 	d, err := c.Show(h.t.Context(), id)
@@ -146,7 +147,7 @@ func (h *home) show(c *control.Controller, id id.Change) control.Detail {
 }
 
 // is fails unless a change is in a state.
-func (h *home) is(c *control.Controller, id id.Change, want change.State) control.Detail {
+func (h *home) is(c *control.Controller, id id.Change, want change.State) view.Detail {
 	h.t.Helper()
 	d := h.show(c, id)
 	if d.Change.State != want {
@@ -186,7 +187,7 @@ func count(words []string, word string) (n int) {
 // kept is what a file is in a checkpoint of the host's.
 func (h *home) kept(c *control.Controller, number int, id id.Change, path string) string {
 	h.t.Helper()
-	var d control.Detail
+	var d view.Detail
 	if d = h.show(c, id); len(d.Checkpoints) < number {
 		h.t.Fatalf("%s has %d checkpoints", id, len(d.Checkpoints))
 	}

@@ -63,7 +63,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	}
 	from, err := c.lastTree(ctx, row)
 	if err == nil && from != "" {
-		_, err = c.holding(ctx, row, git.OID(from))
+		_, err = c.Holding(ctx, row, git.OID(from))
 	}
 	if err != nil {
 		return change.Row{}, err

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,11 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
-	"sallyport/internal/rule/policy"
 )
 
 // secretsIn refuses a request that carries a secret: its words are kept, shown, and stand in the commit that lands (CW-028).
@@ -54,38 +50,6 @@ func (c *Controller) secretIn(ctx context.Context, next, what, words string) err
 			what, found[0].Rule, max(found[0].Line, 1))
 	}
 	return nil
-}
-
-// exportable returns why a checkpoint's bytes are not given out as they are: they hold a secret, or may.
-func exportable(cp checkpoint.Checkpoint) error {
-	hidden := cp.Status == checkpoint.Skipped || slices.ContainsFunc(cp.Violations, func(v policy.Violation) bool {
-		return v.Constraint == policy.SecretFound || v.Constraint == policy.NotScanned
-	})
-	if !hidden {
-		return nil
-	}
-	return problem.Errorf(problem.Refused, "sallyport checkpoint diff "+string(cp.ID),
-		"%s holds a secret, or could not be scanned for one, so sallyport gives out no patch of it; its diff is shown with secrets removed", cp.ID)
-}
-
-// showing is a difference to be shown or given out.
-type showing struct {
-	from, to git.OID
-	binary   bool  // as a patch that git apply takes
-	exact    error // why it may not be given out as it is; nil = it may
-}
-
-// show writes a difference: for reading without secrets, as a patch byte for byte.
-func (c *Controller) show(ctx context.Context, host git.Dir, s showing, w io.Writer) error {
-	if s.binary {
-		if s.exact != nil {
-			return s.exact
-		}
-		return host.Patch(ctx, w, s.from, s.to, true)
-	}
-	clean := c.Secrets.DiffRedactor(w)
-	err := host.Patch(ctx, clean, s.from, s.to, false)
-	return errors.Join(err, clean.Close())
 }
 
 // together lets the two streams of a program be written to one place.

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
@@ -43,14 +44,14 @@ func (h *home) spoken(c *control.Controller, chg id.Change) string {
 // What a person, a repository or an error says may hold a key: the row, the audit log and the approval hold none.
 func TestNoSecretIsStoredWithAReason(t *testing.T) {
 	const said = "because of " + planted
-	for name, do := range map[string]func(h *home, c *control.Controller, d control.Detail) error{
-		"a person refuses": func(h *home, c *control.Controller, d control.Detail) error {
+	for name, do := range map[string]func(h *home, c *control.Controller, d view.Detail) error{
+		"a person refuses": func(h *home, c *control.Controller, d view.Detail) error {
 			return c.Refuse(h.t.Context(), d.Approval.ID, h.by(), said)
 		},
-		"a person cancels": func(h *home, c *control.Controller, d control.Detail) error {
+		"a person cancels": func(h *home, c *control.Controller, d view.Detail) error {
 			return c.Cancel(h.t.Context(), d.Change.ID, h.by(), said)
 		},
-		"a landing fails": func(h *home, c *control.Controller, d control.Detail) error {
+		"a landing fails": func(h *home, c *control.Controller, d view.Detail) error {
 			return c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
 		},
 	} {

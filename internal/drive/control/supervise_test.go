@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
@@ -69,7 +69,7 @@ func (h *home) acts(scenes ...func(s *scene, after func(time.Duration) bool)) {
 }
 
 // statuses are the verdicts of a change's checkpoints with their triggers, in order.
-func statuses(d control.Detail) (out []string) {
+func statuses(d view.Detail) (out []string) {
 	for _, cp := range d.Checkpoints {
 		out = append(out, string(cp.Trigger)+" "+string(cp.Status))
 	}

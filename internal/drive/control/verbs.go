@@ -1,31 +1,10 @@
 package control
 
 import (
-	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
-	"sallyport/internal/path/landing"
-	"sallyport/internal/path/proposal"
-	"sallyport/internal/path/session"
-	"sallyport/internal/path/trial"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/rule/budget"
 )
-
-// Detail is all there is to know of one change.
-type Detail struct {
-	Change      change.Row
-	Sessions    []session.Session
-	Checkpoints []checkpoint.Checkpoint
-	Proposal    *proposal.Proposal
-	Approval    *approval.Approval // the latest
-	Landing     *landing.Landing   // the latest; of a trial the one that is tried
-	Trial       *trial.Trial       // nil if it needs none
-	Undoing     *landing.Landing   // that takes a trial's landing back
-	Progress    *change.Progress   // while an agent works
-	Asked       []session.Asked    // of the network, by its sessions and checks
-	Uses        []budget.Use       // of models, by model
-}
 
 // Receipt is the answer to an accepted request.
 type Receipt struct {

@@ -10,7 +10,13 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
 )
+
+// SetupDir is where a change keeps what its setup printed when it failed; changes is the home's folder of what is kept for people.
+func SetupDir(changes string, change id.Change) string {
+	return filepath.Join(changes, string(change), "setup")
+}
 
 // KeepTranscript writes the transcript of a program that has ended and had no session, in the place of an earlier one: what it
 // printed, then an event. The secrets are out already.

@@ -1,4 +1,4 @@
-package control
+package view
 
 import (
 	"cmp"
@@ -22,15 +22,15 @@ type Branched struct {
 
 // Branch writes a branch into the project's repository whose one commit upon the change's base is what was offered last: for a
 // person to look at with their own tools. It lands nothing, and nothing of the change depends on it.
-func (c *Controller) Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (Branched, error) {
-	if err := c.Owner.MayDecide(by); err != nil {
+func (v *Views) Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (Branched, error) {
+	if err := v.Owner.MayDecide(by); err != nil {
 		return Branched{}, err
 	}
 	name, err := git.Short(name)
 	if err != nil {
 		return Branched{}, problem.Errorf(problem.Usage, "sallyport change branch --help", "%w", err)
 	}
-	d, err := c.Show(ctx, change)
+	d, err := v.Show(ctx, change)
 	if err != nil {
 		return Branched{}, err
 	}
@@ -41,12 +41,12 @@ func (c *Controller) Branch(ctx context.Context, change id.Change, name string, 
 	if err := row.Request.Project.Plain(); err != nil {
 		return Branched{}, err
 	}
-	host, err := c.holding(ctx, row, p.Commit)
+	host, err := v.Holding(ctx, row, p.Commit)
 	if err != nil {
 		return Branched{}, err
 	}
 
-	says, err := c.commits.Branch(ctx, row, *p)
+	says, err := v.Commits.Branch(ctx, row, *p)
 	if err != nil {
 		return Branched{}, err
 	}
@@ -58,12 +58,12 @@ func (c *Controller) Branch(ctx context.Context, change id.Change, name string, 
 		return Branched{}, fmt.Errorf("make the commit of the branch: %w", err)
 	}
 	b := Branched{Name: cmp.Or(name, "sallyport/"+string(change)), Commit: made.OID}
-	if err := c.Workspaces.Lend(ctx, host, row.Request.Project, b.Name, made.OID, p.Base); err != nil {
+	if err := v.Workspaces.Lend(ctx, host, row.Request.Project, b.Name, made.OID, p.Base); err != nil {
 		return Branched{}, err
 	}
 	row.Reason = b.Name
-	err = c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.Append(ctx, tx, &row, ledger.Move{By: by, Digests: map[string]string{"commit": string(b.Commit), "tree": string(p.Tree)}}, "written as a branch", ledger.Now())
+	err = v.DB.InTx(ctx, func(tx store.Tx) error {
+		return v.Append(ctx, tx, &row, ledger.Move{By: by, Digests: map[string]string{"commit": string(b.Commit), "tree": string(p.Tree)}}, "written as a branch", ledger.Now())
 	})
 	return b, err
 }

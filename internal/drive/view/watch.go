@@ -1,4 +1,4 @@
-package control
+package view
 
 import (
 	"context"
@@ -12,22 +12,22 @@ import (
 
 // Watch sends the present state, then notices until ctx ends or nothing more happens by itself. The first to watch a
 // change that was accepted a moment ago gets all that happened to it.
-func (c *Controller) Watch(ctx context.Context, changeID id.Change) (<-chan change.Notice, error) {
-	sub, whole := c.Feed.Watch(changeID) // before reading, so that nothing falls between
-	queue, err := c.first(ctx, changeID)
+func (v *Views) Watch(ctx context.Context, changeID id.Change) (<-chan change.Notice, error) {
+	sub, whole := v.Feed.Watch(changeID) // before reading, so that nothing falls between
+	queue, err := v.first(ctx, changeID)
 	if err != nil {
-		c.Feed.Unsubscribe(sub)
+		v.Feed.Unsubscribe(sub)
 		return nil, err
 	}
 	if whole {
-		queue = c.Feed.Next(ctx, sub)
+		queue = v.Feed.Next(ctx, sub)
 	}
 	out := make(chan change.Notice)
 	go func() { // owned by ctx: it ends with it, or with the change
 		defer close(out)
-		defer c.Feed.Unsubscribe(sub)
+		defer v.Feed.Unsubscribe(sub)
 		asked := false
-		for ; queue != nil; queue = c.Feed.Next(ctx, sub) {
+		for ; queue != nil; queue = v.Feed.Next(ctx, sub) {
 			for _, n := range queue {
 				asks := n.Kind == "trial" && n.State == change.InTrial
 				if asks && asked {
@@ -40,7 +40,7 @@ func (c *Controller) Watch(ctx context.Context, changeID id.Change) (<-chan chan
 				}
 				if asks {
 					asked = true
-					c.confirm.RecordDelivery(changeID)
+					v.Confirm.RecordDelivery(changeID)
 				}
 				if n.Rests() {
 					return
@@ -52,8 +52,8 @@ func (c *Controller) Watch(ctx context.Context, changeID id.Change) (<-chan chan
 }
 
 // first is what somebody who begins to watch is told: the present state, and message 1 while its answer is waited for.
-func (c *Controller) first(ctx context.Context, changeID id.Change) (all []change.Notice, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
+func (v *Views) first(ctx context.Context, changeID id.Change) (all []change.Notice, err error) {
+	err = v.DB.Read(ctx, func(tx store.Tx) error {
 		row, err := tx.Change(ctx, changeID)
 		if err != nil {
 			return err
