@@ -38,3 +38,13 @@ func (k *Keyed[K]) Take(ctx context.Context, key K) (release func(), err error) 
 		}
 	}
 }
+
+// Alone runs do while nobody else has key. Errors: do's, and ctx's cause.
+func (k *Keyed[K]) Alone(ctx context.Context, key K, do func() error) error {
+	release, err := k.Take(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do()
+}

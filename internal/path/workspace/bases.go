@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // The host's repository of a project holds two kinds of objects, in two folders:
@@ -119,8 +120,8 @@ type sight struct {
 // its history is known to the host's own git.
 func (m *Manager) reveal(ctx context.Context, host git.Dir, s sight) error {
 	at := view(host, s.base)
-	temp := fresh(at)
-	if err := m.remove("bases:clear", temp); err != nil {
+	temp := whole.Fresh(at)
+	if err := whole.Remove(m.ops, "bases:clear", temp); err != nil {
 		return err
 	}
 	slices.Sort(s.cut)
@@ -132,7 +133,7 @@ func (m *Manager) reveal(ctx context.Context, host git.Dir, s sight) error {
 	if err != nil {
 		return fmt.Errorf("make the history of commit %.12s readable for an agent: %w", s.base, err)
 	}
-	return m.ops.Do("bases:commit", func() error { return commitFolder(temp, at) })
+	return m.ops.Do("bases:commit", func() error { return whole.Commit(temp, at) })
 }
 
 // lay lays out a view under a name of its own.
@@ -183,7 +184,7 @@ func (m *Manager) cut(host git.Dir, shallow string) error {
 			return err
 		}
 		all := slices.Sorted(strings.Lines(string(old) + shallow))
-		if err := m.setFile("bases:cut", path, []byte(strings.Join(slices.Compact(all), ""))); err != nil {
+		if err := whole.SetFile(m.ops, "bases:cut", path, []byte(strings.Join(slices.Compact(all), ""))); err != nil {
 			return err
 		}
 	}

@@ -12,13 +12,14 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // TrimBases removes bases that nothing stands on and that were not used for as long as the cache keeps a layer, and the packs that no
 // base is seen through any more. The last one used stays: what comes next grows from it. A base is stood on by a workspace, and by
 // a ref of the host's that begins at it. A record that cannot be read stops it.
 func (m *Manager) TrimBases(ctx context.Context, host git.Dir) error {
-	return m.alone(ctx, host.Path, func() error {
+	return m.busy.Alone(ctx, host.Path, func() error {
 		views, err := m.heldBases(host)
 		if err != nil {
 			return err
@@ -63,7 +64,7 @@ func (m *Manager) gather(ctx context.Context, host git.Dir, keep []git.OID) (map
 		}
 		for _, p := range packs {
 			seen[p] = true
-			if exists(filepath.Join(m.basesIn(host).Path, "objects/pack", p+".idx")) {
+			if whole.Exists(filepath.Join(m.basesIn(host).Path, "objects/pack", p+".idx")) {
 				continue
 			}
 			err := m.ops.Do("bases:return", func() error {
@@ -88,7 +89,7 @@ func (m *Manager) heldBases(host git.Dir) ([]git.OID, error) {
 	for _, e := range entries {
 		base := git.OID(e.Name())
 		if !base.Valid() {
-			if err := m.remove("bases:clear", filepath.Join(host.Path, viewsFolder, e.Name())); err != nil {
+			if err := whole.Remove(m.ops, "bases:clear", filepath.Join(host.Path, viewsFolder, e.Name())); err != nil {
 				return nil, err
 			}
 			continue

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // IncludeDirtyMax is how many uncommitted paths can be taken along.
@@ -180,7 +181,7 @@ func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID, 
 		return u, err
 	}
 	folder := filepath.Join(m.root, "dirty")
-	if err := m.folder(folder); err != nil {
+	if err := whole.MakeFolder(m.ops, folder); err != nil {
 		return u, err
 	}
 	private := ""

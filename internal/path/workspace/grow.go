@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // historyDefault is how many commits are copied with a base, the newest first; older history is cut.
@@ -90,7 +91,7 @@ func (m *Manager) grow(ctx context.Context, g copying, commit git.OID) error {
 // nearest is the first of some commits, newest first, that is held.
 func nearest(host git.Dir, commits []git.OID) git.OID {
 	for _, c := range commits {
-		if exists(view(host, c)) {
+		if whole.Exists(view(host, c)) {
 			return c
 		}
 	}
@@ -139,7 +140,7 @@ func (p past) back(commit git.OID, steps int) git.OID {
 
 // add copies what a commit reaches beyond one that is held; near "" copies the whole. What is known of its history is before.
 func (m *Manager) add(ctx context.Context, g copying, before past, commit, near git.OID) error {
-	if exists(view(g.host, commit)) {
+	if whole.Exists(view(g.host, commit)) {
 		return nil
 	}
 	all, err := stagesOf(g.host, near)

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // split parts what was found into changes and what is left over: ignored by the base,
@@ -155,7 +156,7 @@ func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map
 
 // ignoresAny reports whether there is anything that could ignore a file.
 func (m *Manager) ignoresAny(host git.Dir, folder string) (bool, error) {
-	if exists(filepath.Join(host.Path, "info", "exclude")) {
+	if whole.Exists(filepath.Join(host.Path, "info", "exclude")) {
 		return true, nil
 	}
 	f, err := os.Open(folder)

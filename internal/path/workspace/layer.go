@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/whole"
 )
 
 // Layer is the read-only tree of one tree id, made once and shared by every workspace on it:
@@ -108,7 +109,7 @@ func (m *Manager) Layer(ctx context.Context, host git.Dir, tree, commit git.OID)
 	}
 	release = m.pin(tree)
 	if l, _, err = m.openLayer(tree); errors.Is(err, os.ErrNotExist) {
-		err = m.alone(ctx, m.layerPath(tree), func() error {
+		err = m.busy.Alone(ctx, m.layerPath(tree), func() error {
 			if l, _, err = m.openLayer(tree); !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
@@ -143,11 +144,11 @@ func (m *Manager) usedAt(path string) error {
 // makeLayer makes a layer that is not there, or that stands on one which is not there.
 func (m *Manager) makeLayer(ctx context.Context, a ask) error {
 	path := m.layerPath(a.tree)
-	temp := fresh(path)
-	if err := m.folder(filepath.Dir(path)); err != nil {
+	temp := whole.Fresh(path)
+	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := m.remove("layer:clear", path); err != nil {
+	if err := whole.Remove(m.ops, "layer:clear", path); err != nil {
 		return err
 	}
 	n, err := m.layOver(ctx, a, temp)
@@ -169,7 +170,7 @@ func (m *Manager) makeLayer(ctx context.Context, a ask) error {
 	if err != nil {
 		return err
 	}
-	return m.ops.Do("layer:commit", func() error { return commitFolder(temp, path) })
+	return m.ops.Do("layer:commit", func() error { return whole.Commit(temp, path) })
 }
 
 // makeFull checks a whole tree out.
@@ -186,10 +187,10 @@ func (m *Manager) makeFull(ctx context.Context, a ask, temp string) (note, error
 
 // emptyFolder makes a folder of the host's own, empty, whatever is there.
 func (m *Manager) emptyFolder(path string) error {
-	if err := m.remove("layer:clear", path); err != nil {
+	if err := whole.Remove(m.ops, "layer:clear", path); err != nil {
 		return err
 	}
-	return m.folder(path)
+	return whole.MakeFolder(m.ops, path)
 }
 
 // diskOf returns the bytes of disk of a folder of the host's own.

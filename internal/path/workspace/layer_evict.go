@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/whole"
 )
 
 // LayerInfo tells of one cached base layer.
@@ -246,14 +247,14 @@ func (m *Manager) shedLayers(ctx context.Context) error {
 // evict removes a layer unless something stands on it by now. It goes from its name by one rename.
 func (m *Manager) evict(ctx context.Context, tree git.OID) (gone bool, err error) {
 	path := m.layerPath(tree)
-	err = m.alone(ctx, path, func() error {
-		if err := m.remove("layer:clear", fresh(path)); err != nil {
+	err = m.busy.Alone(ctx, path, func() error {
+		if err := whole.Remove(m.ops, "layer:clear", whole.Fresh(path)); err != nil {
 			return err
 		}
 		if gone, err = m.retire(ctx, tree); err != nil || !gone {
 			return err
 		}
-		return m.remove("layer:remove", fresh(path))
+		return whole.Remove(m.ops, "layer:remove", whole.Fresh(path))
 	})
 	return gone, err
 }
@@ -271,5 +272,5 @@ func (m *Manager) retire(ctx context.Context, tree git.OID) (bool, error) {
 		return false, nil
 	}
 	path := m.layerPath(tree)
-	return true, m.ops.Do("layer:retire", func() error { return os.Rename(path, fresh(path)) })
+	return true, m.ops.Do("layer:retire", func() error { return os.Rename(path, whole.Fresh(path)) })
 }

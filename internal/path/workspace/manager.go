@@ -1,8 +1,6 @@
 package workspace
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -141,42 +138,6 @@ func Probe(ops disk.Ops, root string, overlay bool) (Strategy, error) {
 	return found, nil
 }
 
-// alone runs do while no other caller has the same name.
-func (m *Manager) alone(ctx context.Context, name string, do func() error) error {
-	release, err := m.busy.Take(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return do()
-}
-
-// folder makes a folder of the host's own with its parents, closed to others.
-func (m *Manager) folder(path string) error {
-	if st, err := os.Lstat(path); err == nil && st.IsDir() {
-		return nil
-	}
-	return m.ops.Do("folder:make", func() error { return os.MkdirAll(path, 0o700) })
-}
-
-// remove takes away a tree that may hold anything an agent can make; absence is success.
-func (m *Manager) remove(op, path string) error {
-	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return m.ops.Do(op, func() error { return beneath.RemoveAll(path) })
-}
-
 func (m *Manager) home(change id.Change) string {
 	return filepath.Join(m.root, "workspaces", string(change))
-}
-
-// fresh is the name under which something is made before it is renamed into place.
-func fresh(path string) string {
-	return filepath.Join(filepath.Dir(path), ".new-"+filepath.Base(path))
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/whole"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -94,7 +95,7 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 	}
 	defer release()
 	shown := filepath.Join(m.root, "shown")
-	if err := m.folder(shown); err != nil {
+	if err := whole.MakeFolder(m.ops, shown); err != nil {
 		return Workspace{}, err
 	}
 	home := ""

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -39,17 +40,17 @@ const recordName = "workspace.json"
 func (m *Manager) Prepare(ctx context.Context, spec Spec) (Workspace, error) {
 	path := m.home(spec.Change)
 	var w Workspace
-	err := m.alone(ctx, path, func() error {
+	err := m.busy.Alone(ctx, path, func() error {
 		var err error
 		if w, err = m.open(spec); err == nil || !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		release, err := m.make(ctx, spec, fresh(path))
+		release, err := m.make(ctx, spec, whole.Fresh(path))
 		if err != nil {
 			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
 		}
 		defer release()
-		if err := m.ops.Do("workspace:commit", func() error { return os.Rename(fresh(path), path) }); err != nil {
+		if err := m.ops.Do("workspace:commit", func() error { return os.Rename(whole.Fresh(path), path) }); err != nil {
 			return err
 		}
 		w, err = m.open(spec)
@@ -77,25 +78,25 @@ func (m *Manager) Fresh(ctx context.Context, spec Spec) (Workspace, error) {
 func (m *Manager) replace(ctx context.Context, spec Spec, fill func(path string) error) (Workspace, error) {
 	path := m.home(spec.Change)
 	var w Workspace
-	err := m.alone(ctx, path, func() error {
-		release, err := m.make(ctx, spec, fresh(path))
+	err := m.busy.Alone(ctx, path, func() error {
+		release, err := m.make(ctx, spec, whole.Fresh(path))
 		if err == nil {
 			defer release()
-			err = fill(fresh(path))
+			err = fill(whole.Fresh(path))
 		}
 		if err != nil {
 			return fmt.Errorf("make the workspace of %s: %w", spec.Change, err)
 		}
 		err = m.ops.Do("workspace:commit", func() error {
-			if !exists(path) {
-				return os.Rename(fresh(path), path)
+			if !whole.Exists(path) {
+				return os.Rename(whole.Fresh(path), path)
 			}
-			return unix.Renameat2(unix.AT_FDCWD, fresh(path), unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
+			return unix.Renameat2(unix.AT_FDCWD, whole.Fresh(path), unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
 		})
 		if err != nil {
 			return err
 		}
-		if err := m.remove("workspace:clear", fresh(path)); err != nil {
+		if err := whole.Remove(m.ops, "workspace:clear", whole.Fresh(path)); err != nil {
 			return err
 		}
 		w, err = m.open(spec)
@@ -116,12 +117,12 @@ func (m *Manager) Remove(ctx context.Context, change id.Change) error {
 
 // discard removes a workspace's folder in such a way that a crash leaves no half of it under its name.
 func (m *Manager) discard(ctx context.Context, path string) error {
-	return m.alone(ctx, path, func() error {
-		temp := fresh(path)
-		if err := m.remove("workspace:clear", temp); err != nil {
+	return m.busy.Alone(ctx, path, func() error {
+		temp := whole.Fresh(path)
+		if err := whole.Remove(m.ops, "workspace:clear", temp); err != nil {
 			return err
 		}
-		if !exists(path) {
+		if !whole.Exists(path) {
 			return nil
 		}
 		if r, err := readRecord(path); err == nil {
@@ -132,7 +133,7 @@ func (m *Manager) discard(ctx context.Context, path string) error {
 		if err := m.ops.Do("workspace:retire", func() error { return os.Rename(path, temp) }); err != nil {
 			return err
 		}
-		return m.remove("workspace:remove", temp)
+		return whole.Remove(m.ops, "workspace:remove", temp)
 	})
 }
 
@@ -172,7 +173,7 @@ func (m *Manager) SetAside(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			if err := m.folder(filepath.Join(m.root, asideName)); err != nil {
+			if err := whole.MakeFolder(m.ops, filepath.Join(m.root, asideName)); err != nil {
 				return err
 			}
 			err := m.ops.Do("sweep:aside", func() error {
@@ -201,14 +202,14 @@ func (m *Manager) EmptyAside(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := m.remove("sweep:remove", filepath.Join(folder, e.Name())); err != nil {
+		if err := whole.Remove(m.ops, "sweep:remove", filepath.Join(folder, e.Name())); err != nil {
 			return err
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return m.remove("sweep:remove", folder)
+	return whole.Remove(m.ops, "sweep:remove", folder)
 }
 
 // halfMade reports whether a name in a folder of the root stands for nothing that is still needed.
@@ -331,10 +332,10 @@ func (r *record) on(l Layer) { r.Tree, r.Layers, r.Ignore = l.chain[len(l.chain)
 
 // fill makes the folders of a workspace; the record comes last.
 func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir string) error) error {
-	if err := m.folder(filepath.Dir(path)); err != nil {
+	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := m.remove("workspace:clear", path); err != nil {
+	if err := whole.Remove(m.ops, "workspace:clear", path); err != nil {
 		return err
 	}
 	err := m.ops.Do("workspace:folders", func() error {
@@ -380,7 +381,7 @@ func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir s
 	if err != nil {
 		return err
 	}
-	return m.ops.Do("workspace:record", func() error { return writeSynced(filepath.Join(path, recordName), data) })
+	return m.ops.Do("workspace:record", func() error { return whole.Write(filepath.Join(path, recordName), data) })
 }
 
 // binds shows what a base reaches. A workspace of an older sallyport was shown the project's own objects; it sees none of them any more.

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // ownAttributes stand above every .gitattributes of a tree: what is checked out of,
@@ -43,8 +42,8 @@ const ownConfig = `[core]
 // Errors: problem.NotFound for a commit that is neither the project's nor the host's.
 func (m *Manager) Repository(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
 	host := m.Host(project)
-	err := m.alone(ctx, host.Path, func() error {
-		if !exists(host.Path) {
+	err := m.busy.Alone(ctx, host.Path, func() error {
+		if !whole.Exists(host.Path) {
 			if err := m.makeRepository(ctx, project, host.Path); err != nil {
 				return fmt.Errorf("make the host's repository for %s: %w", project.Top, err)
 			}
@@ -68,11 +67,11 @@ func (m *Manager) repository(project git.Project) string {
 }
 
 func (m *Manager) makeRepository(ctx context.Context, project git.Project, path string) error {
-	if err := m.folder(filepath.Dir(path)); err != nil {
+	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
-	temp := fresh(path)
-	if err := m.remove("repository:clear", temp); err != nil {
+	temp := whole.Fresh(path)
+	if err := whole.Remove(m.ops, "repository:clear", temp); err != nil {
 		return err
 	}
 	for _, dir := range []string{temp, filepath.Join(temp, basesFolder)} {
@@ -80,7 +79,7 @@ func (m *Manager) makeRepository(ctx context.Context, project git.Project, path 
 			return err
 		}
 	}
-	return m.ops.Do("repository:commit", func() error { return commitFolder(temp, path) })
+	return m.ops.Do("repository:commit", func() error { return whole.Commit(temp, path) })
 }
 
 // makeBare makes a bare repository of ours at dir.
@@ -108,31 +107,6 @@ func (m *Manager) makeBare(ctx context.Context, project git.Project, dir string)
 	})
 }
 
-// commitFolder brings a made folder to disk and into place.
-func commitFolder(temp, path string) error {
-	fd, err := beneath.Top(temp, unix.O_RDONLY)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if err := unix.Syncfs(fd); err != nil {
-		return &os.PathError{Op: "sync", Path: temp, Err: err}
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
 // ownObjects sees to it that the host's repository borrows what bases reach and nothing else, and leaves out what the project leaves
 // out by info/exclude. One that an older sallyport made borrowed the project's objects: what its refs reach becomes its own first.
 func (m *Manager) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
@@ -140,7 +114,7 @@ func (m *Manager) ownObjects(ctx context.Context, project git.Project, host git.
 	if err != nil {
 		return err
 	}
-	if err := m.setFile("repository:exclude", filepath.Join(host.Path, "info", "exclude"), exclude); err != nil {
+	if err := whole.SetFile(m.ops, "repository:exclude", filepath.Join(host.Path, "info", "exclude"), exclude); err != nil {
 		return err
 	}
 	list := filepath.Join(host.Path, "objects", "info", "alternates")
@@ -156,49 +130,12 @@ func (m *Manager) ownObjects(ctx context.Context, project git.Project, host git.
 			return err
 		}
 	}
-	if bases := m.basesIn(host).Path; !exists(filepath.Join(bases, "info", "attributes")) {
+	if bases := m.basesIn(host).Path; !whole.Exists(filepath.Join(bases, "info", "attributes")) {
 		if err := m.makeBare(ctx, project, bases); err != nil {
 			return err
 		}
 	}
-	return m.setFile("repository:borrow", list, []byte(basesBorrowed))
-}
-
-// setFile makes a file hold exactly data, atomically; empty data removes it.
-func (m *Manager) setFile(op, path string, data []byte) error {
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if bytes.Equal(old, data) {
-		return nil
-	}
-	return m.ops.Do(op, func() error {
-		if len(data) == 0 {
-			return os.Remove(path)
-		}
-		temp := fresh(path)
-		if err := writeSynced(temp, data); err != nil {
-			return err
-		}
-		return os.Rename(temp, path)
-	})
-}
-
-// writeSynced writes a whole file and brings it to disk.
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return whole.SetFile(m.ops, "repository:borrow", list, []byte(basesBorrowed))
 }
 
 // plainMax is the size of the longest file of a project's git directory that is read as a whole.

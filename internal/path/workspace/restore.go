@@ -37,7 +37,7 @@ var ErrNotRestored = problem.New(problem.Conflict, "the workspace does not hold 
 // Errors: ErrNotRestored naming a path; problem.Usage for an only that is no path of a tree;
 // problem.Refused if to has something that no workspace shows.
 func (m *Manager) Restore(ctx context.Context, w Workspace, view *os.File, host git.Dir, to git.OID, only []string) error {
-	err := m.alone(ctx, w.path, func() error {
+	err := m.busy.Alone(ctx, w.path, func() error {
 		goal, err := m.goal(ctx, w, host, to, only)
 		if err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/whole"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -101,7 +102,7 @@ func (w Workspace) Cache(stocks ...Stock) sandbox.Cache {
 			c.Layers = append(c.Layers, s.Cache())
 		}
 	}
-	if len(c.Layers) == 0 || w.Strategy != Overlay || !exists(c.Upper) {
+	if len(c.Layers) == 0 || w.Strategy != Overlay || !whole.Exists(c.Upper) {
 		return sandbox.Cache{}
 	}
 	return c
@@ -206,12 +207,12 @@ type Room struct {
 func (m *Manager) MakeStock(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock, release func(), err error) {
 	release = m.pinStock(id.String())
 	path := m.stockPath(id.String())
-	err = m.alone(ctx, path, func() error {
+	err = m.busy.Alone(ctx, path, func() error {
 		if s, err = m.openStock(id); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if err := m.fillStock(ctx, path, n, owner, below, run); err != nil {
-			return errors.Join(err, m.remove("stock:clear", fresh(path)))
+			return errors.Join(err, whole.Remove(m.ops, "stock:clear", whole.Fresh(path)))
 		}
 		s, err = m.openStock(id)
 		return err
@@ -224,8 +225,8 @@ func (m *Manager) MakeStock(ctx context.Context, id StockID, n StockNote, owner 
 }
 
 func (m *Manager) fillStock(ctx context.Context, path string, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) error {
-	temp := fresh(path)
-	if err := m.folder(filepath.Dir(path)); err != nil {
+	temp := whole.Fresh(path)
+	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
 	if err := m.emptyFolder(temp); err != nil {
@@ -248,7 +249,7 @@ func (m *Manager) fillStock(ctx context.Context, path string, n StockNote, owner
 	if err := run(room); err != nil {
 		return err
 	}
-	if err := m.remove("stock:clear", work); err != nil {
+	if err := whole.Remove(m.ops, "stock:clear", work); err != nil {
 		return err
 	}
 	if err := m.ops.Do("stock:seal", func() error { return seal(temp) }); err != nil {
@@ -265,7 +266,7 @@ func (m *Manager) fillStock(ctx context.Context, path string, n StockNote, owner
 	if err != nil {
 		return err
 	}
-	return m.ops.Do("stock:commit", func() error { return commitFolder(temp, path) })
+	return m.ops.Do("stock:commit", func() error { return whole.Commit(temp, path) })
 }
 
 // Take moves what the commands left in a throw-away workspace, on which nothing runs any more, into the stock: files and links at

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"sallyport/internal/base/whole"
 )
 
 // StockInfo tells of one stock.
@@ -129,12 +131,12 @@ func (m *Manager) TrimStocks(ctx context.Context) (freed int64, err error) {
 		if !ok {
 			return freed, nil
 		}
-		err = m.alone(ctx, s.path, func() error {
+		err = m.busy.Alone(ctx, s.path, func() error {
 			if gone, err := m.retireStock(s); err != nil || !gone {
 				return err
 			}
 			freed += s.Note.Bytes
-			return m.remove("stock:remove", fresh(s.path))
+			return whole.Remove(m.ops, "stock:remove", whole.Fresh(s.path))
 		})
 		if err != nil {
 			return freed, fmt.Errorf("remove what commands left: %w", err)
@@ -154,8 +156,8 @@ func (m *Manager) retireStock(s StockInfo) (gone bool, err error) {
 	if first, ok := m.surplusStock(all); !ok || first.ID != s.ID {
 		return false, nil
 	}
-	if err := m.remove("stock:clear", fresh(s.path)); err != nil {
+	if err := whole.Remove(m.ops, "stock:clear", whole.Fresh(s.path)); err != nil {
 		return false, err
 	}
-	return true, m.ops.Do("stock:retire", func() error { return os.Rename(s.path, fresh(s.path)) })
+	return true, m.ops.Do("stock:retire", func() error { return os.Rename(s.path, whole.Fresh(s.path)) })
 }

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // lockMax is how long a git that outlived its daemon has to move a ref, which takes milliseconds.
@@ -107,7 +108,7 @@ func (m *Manager) Found(ctx context.Context, change id.Change) (Workspace, git.D
 		spec := Spec{Change: change, Base: r.Base, Owner: r.Owner}
 		above, _, _ := strings.Cut(objects, "/"+viewsFolder+"/")
 		host := git.Dir{Path: above, Ops: m.ops}
-		if !strings.HasPrefix(host.Path, m.root+"/") || !exists(host.Path) {
+		if !strings.HasPrefix(host.Path, m.root+"/") || !whole.Exists(host.Path) {
 			continue
 		}
 		if ok, err := holds(ctx, host, r.Base); err != nil || !ok {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/whole"
 )
 
 // most is how much of what every change adds to is beside each other before it becomes less.
@@ -53,7 +54,7 @@ func (m *Manager) shed(ctx context.Context, host git.Dir) error {
 	if err != nil {
 		return err
 	}
-	return m.alone(ctx, host.Path, func() error {
+	return m.busy.Alone(ctx, host.Path, func() error {
 		views, err := m.heldBases(host)
 		if err != nil || len(views) < 2*m.most.views {
 			return err
@@ -93,7 +94,7 @@ func ownPacks(folder string) ([]ownPack, error) {
 	var packs []ownPack
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), ".idx")
-		if !ok || !strings.HasPrefix(name, "pack-") || exists(filepath.Join(folder, name+".keep")) {
+		if !ok || !strings.HasPrefix(name, "pack-") || whole.Exists(filepath.Join(folder, name+".keep")) {
 			continue
 		}
 		st, err := os.Stat(filepath.Join(folder, name+".pack"))
@@ -137,10 +138,10 @@ func (m *Manager) mergePacks(ctx context.Context, host git.Dir) error {
 		return err
 	}
 	made := "pack-" + strings.TrimSpace(string(out))
-	if !exists(filepath.Join(folder, made+".idx")) {
+	if !whole.Exists(filepath.Join(folder, made+".idx")) {
 		return fmt.Errorf("git made no pack of the name %q", made)
 	}
-	if err := m.ops.Do("repository:sync", func() error { return syncFolder(folder) }); err != nil {
+	if err := m.ops.Do("repository:sync", func() error { return whole.Sync(folder) }); err != nil {
 		return err
 	}
 	for _, p := range small {

@@ -19,6 +19,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 )
 
 // A database is copied before its schema changes: into backups/ beside it, named by the
@@ -68,21 +69,12 @@ func (db *DB) backup(ctx context.Context, schema int64) (string, error) {
 		if err := os.Rename(aside, path); err != nil {
 			return err
 		}
-		return syncFolder(folder)
+		return whole.Sync(folder)
 	})
 	if err != nil {
 		return "", err
 	}
 	return path, db.ops.Do("backup:prune", func() error { return db.prune() })
-}
-
-// syncFolder brings a folder's names to the disk.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 func absent(err error) error {
