@@ -31,7 +31,7 @@ type verbs struct {
 	mu       sync.Mutex
 	asked    request.Request
 	keys     credential.Keys
-	wanted   control.Wanted
+	wanted   live.Wanted
 	calls    []string
 	by       audit.Actor
 	row      change.Row
@@ -118,11 +118,11 @@ func (v *verbs) Examine(_ context.Context, folder string) (control.Examined, err
 	return control.Examined{Top: folder, Branch: "main", Ignored: []string{"one thing"}}, v.note(audit.Actor{}, "examine %s", folder)
 }
 
-func (v *verbs) Wanting(_ context.Context, r request.Request) (control.Wanted, error) {
+func (v *verbs) Wanting(_ context.Context, r request.Request) (live.Wanted, error) {
 	return v.wanted, v.note(audit.Actor{}, "wanting %q in %s on %q", r.Agent, r.Project.Top, r.Branch)
 }
 
-func (v *verbs) WantedBy(_ context.Context, ref string) (control.Wanted, error) {
+func (v *verbs) WantedBy(_ context.Context, ref string) (live.Wanted, error) {
 	return v.wanted, v.note(audit.Actor{}, "wanted by %s", ref)
 }
 

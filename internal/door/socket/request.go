@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/config"
@@ -28,9 +29,9 @@ type Requests interface {
 	// Examine looks at the repository that a folder lies in as a request there would, and writes nothing.
 	Examine(ctx context.Context, folder string) (control.Examined, error)
 	// Wanting says which keys the agent of a new change wants: of the one that is named, or that the repository names.
-	Wanting(ctx context.Context, r request.Request) (control.Wanted, error)
+	Wanting(ctx context.Context, r request.Request) (live.Wanted, error)
 	// WantedBy says the same of a change; ref is its id or a session's.
-	WantedBy(ctx context.Context, ref string) (control.Wanted, error)
+	WantedBy(ctx context.Context, ref string) (live.Wanted, error)
 	// Give takes keys for an open change; one that waits for its key goes on.
 	Give(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) error
 }
@@ -64,13 +65,13 @@ func (s *Server) wanted(ctx context.Context, _ audit.Actor, in api.WhoWants) (ap
 	return api.Wanted{Change: string(w.Change), Agent: w.Agent, Keys: texts(w.Keys), Bases: texts(w.Bases), Env: texts(w.Env), Held: w.Held}, err
 }
 
-func (s *Server) wants(ctx context.Context, in api.WhoWants) (control.Wanted, error) {
+func (s *Server) wants(ctx context.Context, in api.WhoWants) (live.Wanted, error) {
 	if in.Of != "" {
 		return s.Requests.WantedBy(ctx, in.Of)
 	}
 	dir, err := folderOf(in.Dir, "sallyport run --help")
 	if err != nil {
-		return control.Wanted{}, err
+		return live.Wanted{}, err
 	}
 	return s.Requests.Wanting(ctx, request.Request{Kind: request.Edit, Agent: in.Agent, Project: git.Project{Top: dir}, Branch: in.Branch})
 }

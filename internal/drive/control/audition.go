@@ -6,6 +6,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -30,7 +31,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 	if err := c.Owner.MayDecide(r.By); err != nil {
 		return Audition{}, err
 	}
-	_, named, err := c.known(r)
+	_, named, err := c.outfits.Known(r.Agent)
 	if err == nil && !named {
 		err = problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent %q", r.Agent)
 	}
@@ -42,7 +43,7 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 	}
 	try := id.NewChange() // of nothing: a name for what is held meanwhile
 	forget := func() { c.Keys.Forget(string(try)); c.budget.Forget(try) }
-	if err := c.receive(try, r, keys); err != nil {
+	if err := c.outfits.Receive(c.subject(try, r), keys); err != nil {
 		return Audition{}, err
 	}
 	a, err := c.audition(ctx, try, r, decided)
@@ -56,14 +57,14 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 }
 
 func (c *Controller) audition(ctx context.Context, try id.Change, r request.Request, decided func(egress.Decision)) (Audition, error) {
-	if _, err := c.runnable(try, r, "sallyport agent test "+word(r.Agent)); err != nil {
+	if _, err := c.runnable(try, r, "sallyport agent test "+work.Word(r.Agent)); err != nil {
 		return Audition{}, err
 	}
 	e, err := c.equip(try, r)
 	if err != nil {
 		return Audition{}, err
 	}
-	program, err := e.program()
+	program, err := e.Program()
 	if err != nil {
 		return Audition{}, err
 	}
@@ -71,7 +72,7 @@ func (c *Controller) audition(ctx context.Context, try id.Change, r request.Requ
 		return Audition{}, err
 	}
 	o := live.Outgoing{
-		Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.key, Asked: r.Egress, Decided: decided,
+		Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.Key, Asked: r.Egress, Decided: decided,
 	}
 	c.budget.Charge(&o, true)
 	way, err := c.Network.Open(ctx, o)
@@ -79,7 +80,7 @@ func (c *Controller) audition(ctx context.Context, try id.Change, r request.Requ
 		return Audition{}, err
 	}
 	spec, err := session.Environment(ctx, session.Surroundings{
-		Owner: c.owner(change.Row{UID: c.Settings.FirstUID + UIDsPerHome - 1}), Limits: e.held(c.Settings.Limits, r), Path: r.Path, Home: r.Home, Way: way,
+		Owner: c.opener.Owner(change.Row{UID: c.Settings.FirstUID + UIDsPerHome - 1}), Limits: e.Within(c.Settings.Limits, r.Timeout), Path: r.Path, Home: r.Home, Way: way,
 	})
 	if err != nil {
 		way.Close()

@@ -47,7 +47,7 @@ func (c *Controller) waitsForBudget(ctx context.Context, row change.Row) error {
 	if err != nil {
 		return err
 	}
-	p, err := e.program()
+	p, err := e.Program()
 	if err != nil {
 		return err
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/drive/check"
 	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/guard"
@@ -18,9 +18,12 @@ import (
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/view"
+	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
@@ -83,36 +86,36 @@ type Controller struct {
 	land    *land.Landings
 	confirm *confirm.Confirmer
 
-	mu       sync.Mutex
-	cancels  map[id.Change]context.CancelCauseFunc
-	live     map[id.Change]*supervisor
-	works    lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
-	busy     int                   // steps under way
-	places   chan struct{}         // one per agent that may work at once
-	verdicts map[id.Change]verdict // of the last trees of sessions that have ended
-	gate     gate                  // to the judging of checkpoints
-	budget   *live.Budget          // of what models use
-	ways     live.Ways             // out of sandboxes
-	warming  chan struct{}         // one place for what makes caches
-	warmed   map[string]time.Time  // families of caches that were tried to be made
+	mu      sync.Mutex
+	cancels map[id.Change]context.CancelCauseFunc
+	live    map[id.Change]*supervisor
+	works   lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
+	busy    int                   // steps under way
+	places  chan struct{}         // one per agent that may work at once
+	gate    gate                  // to the judging of checkpoints
+	budget  *live.Budget          // of what models use
+	ways    live.Ways             // out of sandboxes
+	house   live.House            // what every sandbox may see
+	outfits live.Outfitter        // of agents
+	opener  work.Opener
+	stocks  *stock.Stocks
+	checks  *check.Checker
 }
 
 // New returns a controller; it does nothing before Run.
 func New(p Parts) *Controller {
 	p = p.fill()
 	c := &Controller{
-		Parts:    p,
-		guard:    guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
-		judge:    judge.Judge{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
-		commits:  commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
-		cancels:  map[id.Change]context.CancelCauseFunc{},
-		live:     map[id.Change]*supervisor{},
-		verdicts: map[id.Change]verdict{},
-		places:   make(chan struct{}, p.Settings.WorkersMax),
-		warming:  make(chan struct{}, 1),
-		warmed:   map[string]time.Time{},
+		Parts:   p,
+		guard:   guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
+		judge:   judge.Judge{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
+		commits: commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
+		cancels: map[id.Change]context.CancelCauseFunc{},
+		live:    map[id.Change]*supervisor{},
+		places:  make(chan struct{}, p.Settings.WorkersMax),
 	}
 	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Tell, Ended: c.forget})
+	c.opener = work.Opener{Judge: c.judge, Self: p.Settings.Self, FirstUID: p.Settings.FirstUID, Log: p.Log}
 	c.land = land.New(land.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Judge: c.judge, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
 		Ops: p.Ops, Author: p.Settings.Author, Offers: offers{c}, Tidy: c.tidy,
@@ -123,11 +126,19 @@ func New(p Parts) *Controller {
 	})
 	c.land.Trials = c.confirm
 	c.Views = view.New(view.Parts{
-		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Spec: c.spec, Commits: c.commits, Land: c.land, Confirm: c.confirm,
+		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Spec: c.opener.Spec, Commits: c.commits, Land: c.land, Confirm: c.confirm,
 		SessionsDir: p.Settings.Sessions, ChangesDir: p.Settings.Changes,
 	})
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
 	c.ways = live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
+	c.house = live.House{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
+	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys}
+	runner := live.Runner{House: c.house, Sandbox: p.Sandbox, Secrets: p.Secrets}
+	c.stocks = stock.New(stock.Parts{
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Runner: runner, Ways: c.ways, Ops: p.Ops,
+		Changes: p.Settings.Changes, Working: c.working,
+	})
+	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: c.ways, Runner: runner})
 	return c
 }
 
@@ -147,21 +158,30 @@ func (c *Controller) Busy() int {
 	return c.busy
 }
 
-// spec is the workspace of a row, which always can be named again.
-func (c *Controller) spec(row change.Row) workspace.Spec {
-	return workspace.Spec{
-		Change:  row.ID,
-		Project: row.Request.Project,
-		Base:    git.OID(row.Base),
-		Branch:  row.Request.Branch,
-		Owner:   c.owner(row),
+// working counts as work under way until the function it returns is called.
+func (c *Controller) working() (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.busy--
 	}
 }
 
-// owner is who a change's writable files belong to.
-func (c *Controller) owner(row change.Row) sandbox.Owner {
-	if c.Settings.FirstUID == 0 {
-		return c.Settings.Self
-	}
-	return sandbox.Owner{UID: row.UID, GID: row.UID}
+// forgetVerdict is for a change that nobody will be asked about.
+func (c *Controller) forgetVerdict(change id.Change) {
+	c.land.Forget(change)
+	c.checks.Forget(change)
+}
+
+// subject is a request as sandboxes know it, before any rules were read.
+func (c *Controller) subject(change id.Change, r request.Request) live.Subject {
+	return work.Subject(change, r, c.Settings.Self)
+}
+
+// equip gathers what an agent is given for a request.
+func (c *Controller) equip(change id.Change, r request.Request) (live.Outfit, error) {
+	return c.outfits.Equip(c.subject(change, r), work.Task(change, r))
 }

@@ -6,6 +6,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
@@ -47,8 +48,8 @@ func (c *Controller) goOn(ctx context.Context, row change.Row, ws workspace.Work
 
 // program is what a change's agent is started as. One that keeps what it knows is told why it begins again, and the end
 // of what was said, in case it has lost it.
-func (c *Controller) program(ctx context.Context, row change.Row, e equipped, last session.Session, all []session.Session) (agent.Program, error) {
-	p, err := e.program()
+func (c *Controller) program(ctx context.Context, row change.Row, e live.Outfit, last session.Session, all []session.Session) (agent.Program, error) {
+	p, err := e.Program()
 	if err != nil || !p.Keeps || last.ID == "" {
 		return p, err
 	}
@@ -72,13 +73,13 @@ func (c *Controller) program(ctx context.Context, row change.Row, e equipped, la
 		}
 		why += broken
 	}
-	e.task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
+	e.Task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
 	if last.Interrupted == session.Redone {
-		if e.task.Resumed.Files, err = c.redoWords(ctx, row); err != nil {
+		if e.Task.Resumed.Files, err = c.redoWords(ctx, row); err != nil {
 			return p, err
 		}
 	}
-	return e.program()
+	return e.Program()
 }
 
 // lastBroken says which rules the last checkpoint of a session broke; "" if it broke none.

@@ -12,12 +12,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// checks is how many a change has to pass.
-func (c *Controller) checks(ctx context.Context, row change.Row) (int, error) {
-	_, judging, err := c.judge.Grounds(ctx, row)
-	return len(row.Request.Checks) + len(judging.Checks), err
-}
-
 // idled ends a change whose agent changed nothing.
 func idled(row change.Row, cp checkpoint.Checkpoint) ledger.Move {
 	return ledger.Move{
@@ -28,7 +22,7 @@ func idled(row change.Row, cp checkpoint.Checkpoint) ledger.Move {
 
 // idle ends a change that has nothing to land by what the checks say of its base: that is no success of the agent's.
 func (c *Controller) idle(ctx context.Context, row change.Row, o judge.Offer) error {
-	results, why, err := c.check(ctx, row, o)
+	results, why, err := c.checks.Check(ctx, row, o)
 	if err != nil {
 		return err
 	}

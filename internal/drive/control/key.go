@@ -3,44 +3,34 @@ package control
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/store"
 )
 
-// Wanted says what a person's surroundings are asked for before an agent can work.
-type Wanted struct {
-	Change id.Change // "" before there is one
-	Agent  string
-	Keys   []string // variables that may hold the key of its model
-	Bases  []string // variables that may say that its model is elsewhere
-	Env    []string // variables that the home's env: for it refers to
-	Held   bool     // a key is there already, or none is needed
-}
-
 // Wanting says what is wanted of a person's surroundings for a new change: of the agent that is named, or else of the one
 // that the repository names at the head of the branch. Errors: usage if neither names one.
-func (c *Controller) Wanting(ctx context.Context, r request.Request) (Wanted, error) {
+func (c *Controller) Wanting(ctx context.Context, r request.Request) (live.Wanted, error) {
 	if r.Agent == "" {
 		if err := c.locate(ctx, &r); err != nil {
-			return Wanted{}, err
+			return live.Wanted{}, err
 		}
 		if err := c.usual(ctx, &r); err != nil {
-			return Wanted{}, err
+			return live.Wanted{}, err
 		}
 	}
-	return c.wanted("", r)
+	return c.outfits.Wanted(c.subject("", r))
 }
 
 // WantedBy says what the agent of a change wants; ref is its id or that of one of its sessions.
-func (c *Controller) WantedBy(ctx context.Context, ref string) (Wanted, error) {
+func (c *Controller) WantedBy(ctx context.Context, ref string) (live.Wanted, error) {
 	var row change.Row
 	err := c.DB.Read(ctx, func(tx store.Tx) error {
 		of := id.Change(ref)
@@ -56,45 +46,9 @@ func (c *Controller) WantedBy(ctx context.Context, ref string) (Wanted, error) {
 		return err
 	})
 	if err != nil {
-		return Wanted{}, err
+		return live.Wanted{}, err
 	}
-	return c.wanted(row.ID, row.Request)
-}
-
-func (c *Controller) wanted(change id.Change, r request.Request) (Wanted, error) {
-	w := Wanted{Change: change, Agent: r.Agent, Held: true}
-	known, named, err := c.known(r)
-	if err != nil || !named {
-		return w, err
-	}
-	choice, err := c.Agency.Chosen(r.Agent)
-	if err != nil {
-		return Wanted{}, err
-	}
-	for _, v := range choice.Settings.Env {
-		if name := referred(v); name != "" && !slices.Contains(w.Env, name) {
-			w.Env = append(w.Env, name)
-		}
-	}
-	all := endpoints(known, choice, r)
-	w.Held = len(all) == 0
-	for _, at := range all {
-		of := at.wanted(r, choice)
-		if _, err := c.Keys.Has(string(change), of); err == nil {
-			w.Held = true
-		}
-		for _, n := range of.Variables() {
-			if !slices.Contains(w.Keys, n) {
-				w.Keys = append(w.Keys, n)
-			}
-		}
-		for _, n := range at.Bases {
-			if choice.Settings.Base == "" && choice.Key == "" && !slices.Contains(w.Bases, n) {
-				w.Bases = append(w.Bases, n)
-			}
-		}
-	}
-	return w, nil
+	return c.outfits.Wanted(c.subject(row.ID, row.Request))
 }
 
 // Give takes keys that a person hands over for a change that is open. One that waits for its key goes on.
@@ -109,7 +63,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 	if row.State.Final() {
 		return problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: its agent needs no key any more", changeID, row.State)
 	}
-	if err := c.receive(changeID, row.Request, keys); err != nil {
+	if err := c.outfits.Receive(c.subject(changeID, row.Request), keys); err != nil {
 		return err
 	}
 	if row, err = c.Row(ctx, changeID); err != nil {
@@ -135,23 +89,6 @@ func (c *Controller) forgetEnded(ctx context.Context, changeID id.Change) {
 	}
 }
 
-// receive holds keys for a change, those alone that its agent asks for.
-func (c *Controller) receive(change id.Change, r request.Request, keys credential.Keys) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	w, err := c.wanted(change, r)
-	if err != nil {
-		return err
-	}
-	for name := range keys {
-		if !slices.Contains(w.Keys, name) {
-			return problem.Errorf(problem.Usage, "sallyport agent list", "the agent %q asks for no key named %q", r.Agent, name)
-		}
-	}
-	return c.Keys.Give(string(change), keys)
-}
-
 // waitForKey blocks a change whose agent cannot work without its key: it goes on when somebody hands it over.
 func (c *Controller) waitForKey(ctx context.Context, row change.Row, because error) error {
 	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
@@ -167,4 +104,24 @@ func (c *Controller) waitForKey(ctx context.Context, row change.Row, because err
 // waitsForKey reports whether a row is blocked because its agent's key is not there: then no agent of it stands anywhere.
 func (c *Controller) waitsForKey(row change.Row) bool {
 	return row.Blocked == change.CredentialMissing && c.watching(row.ID) == nil
+}
+
+// usual fills in the agent that the repository names at the request's head.
+func (c *Controller) usual(ctx context.Context, r *request.Request) error {
+	if err := r.Project.Plain(); err != nil {
+		return err
+	}
+	host, err := c.Workspaces.Repository(ctx, r.Project, r.Head)
+	if err != nil {
+		return err
+	}
+	judging, err := c.judge.At(ctx, r.Project, host, r.Head)
+	if err != nil {
+		return err
+	}
+	if r.Agent = judging.Agent; r.Agent == "" {
+		return problem.Errorf(problem.Usage, "sallyport agent list",
+			"no agent is named: give one with --agent, or a COMMAND after --, or have the repository's .sallyport.yaml name one (sallyport init writes that file, which counts once you have committed it)")
+	}
+	return nil
 }

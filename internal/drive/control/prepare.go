@@ -10,8 +10,9 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/stock"
+	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
@@ -60,7 +61,7 @@ func (c *Controller) prepare(ctx context.Context, row change.Row) error {
 		return err
 	}
 	row.Base = string(base)
-	said, err := c.equipped(ctx, row, judging)
+	said, err := c.equipped(ctx, c.opener.With(row, host, judging))
 	if err != nil {
 		return err
 	}
@@ -98,19 +99,19 @@ func (c *Controller) withoutSecrets(ctx context.Context, r request.Request, head
 }
 
 // equipped makes the workspace of a change with what its setup leaves on the base, and says what of that is not there.
-func (c *Controller) equipped(ctx context.Context, row change.Row, j judge.Judging) (said string, err error) {
-	setup, release, err := c.setUp(ctx, row, j, git.OID(row.Base))
+func (c *Controller) equipped(ctx context.Context, w work.Work) (said string, err error) {
+	setup, release, err := c.stocks.SetUp(ctx, w, w.Spec.Base)
 	if err != nil {
 		return "", err
 	}
 	defer release()
-	spec := c.spec(row)
+	spec := w.Spec
 	if !setup.None() {
 		spec.Setup = setup.ID.String()
 	}
 	if _, err := c.Workspaces.Prepare(ctx, spec); err != nil {
 		return "", fmt.Errorf("prepare the workspace: %w", err)
 	}
-	c.warm(row, j)
-	return lost(setup.Note), nil
+	c.stocks.Warm(w)
+	return stock.Lost(setup.Note), nil
 }

@@ -43,7 +43,7 @@ func (c *Controller) Redo(ctx context.Context, changeID id.Change, by audit.Acto
 		if err := c.mayResume(ctx, changeID); err != nil {
 			return change.Row{}, err
 		}
-		if err := c.receive(changeID, row.Request, keys); err != nil {
+		if err := c.outfits.Receive(c.subject(changeID, row.Request), keys); err != nil {
 			return change.Row{}, err
 		}
 		defer func() {
@@ -152,7 +152,7 @@ func (c *Controller) deaf(change id.Change, r request.Request) (bool, error) {
 	if err != nil && problem.KindOf(err) != problem.Unavailable {
 		return false, err
 	}
-	p, err := e.program()
+	p, err := e.Program()
 	return !p.Keeps && !p.Messages, err
 }
 
@@ -225,7 +225,7 @@ func (c *Controller) prepareAgain(ctx context.Context, row change.Row) error {
 	if err := c.Workspaces.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
 		return err
 	}
-	host, judging, err := c.judge.Grounds(ctx, row)
+	w, err := c.opener.Open(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -233,23 +233,19 @@ func (c *Controller) prepareAgain(ctx context.Context, row change.Row) error {
 		return fmt.Errorf("remove the workspace on the old base: %w", err)
 	}
 	valid := checkpoint.ValidRef(row.ID)
-	refs, err := host.Refs(ctx, valid)
+	refs, err := w.Host.Refs(ctx, valid)
 	if err != nil {
 		return err
 	}
-	if err := workspace.DropRefs(ctx, host, refs); err != nil {
+	if err := workspace.DropRefs(ctx, w.Host, refs); err != nil {
 		return err
 	}
-	said, err := c.equipped(ctx, row, judging)
+	said, err := c.equipped(ctx, w)
 	if err != nil {
 		return err
 	}
 	if row.From != "" {
-		spec, err := c.judgedSpec(ctx, row)
-		if err != nil {
-			return err
-		}
-		ws, err := c.Workspaces.Renew(ctx, spec, host, git.OID(row.From))
+		ws, err := c.Workspaces.Renew(ctx, w.Judged(), w.Host, git.OID(row.From))
 		if err != nil {
 			return err
 		}

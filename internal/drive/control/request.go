@@ -12,9 +12,9 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
-	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/store"
 )
@@ -47,7 +47,7 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 		}
 	}
 	change := id.NewChange()
-	if err := c.receive(change, r, keys); err != nil {
+	if err := c.outfits.Receive(c.subject(change, r), keys); err != nil {
 		return Receipt{}, err
 	}
 	defer func() {
@@ -55,7 +55,7 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 			c.Keys.Forget(string(change))
 		}
 	}()
-	if r.Keyed, err = c.runnable(change, r, asking(r)); err != nil {
+	if r.Keyed, err = c.runnable(change, r, work.Asking(r)); err != nil {
 		return Receipt{}, err
 	}
 	if err := c.possible(ctx, r); err != nil {
@@ -154,20 +154,20 @@ func (c *Controller) locate(ctx context.Context, r *request.Request) error {
 func (c *Controller) runnable(change id.Change, r request.Request, again string) (keyed bool, err error) {
 	e, err := c.equip(change, r)
 	if errors.Is(err, credential.ErrMissing) { // what is not installed is said first: a key for it is of no use
-		if _, missing := e.program(); missing != nil {
+		if _, missing := e.Program(); missing != nil {
 			return false, missing
 		}
-		return false, problem.Errorf(problem.Unavailable, handing(again, e.wanted), "%w", err)
+		return false, problem.Errorf(problem.Unavailable, live.Handing(again, e.Wanted), "%w", err)
 	}
 	if err == nil {
 		err = c.startable(e, r)
 	}
-	return !e.key.Empty(), err
+	return !e.Key.Empty(), err
 }
 
 // startable looks at the agent's program, and at whether what its model uses can be counted.
-func (c *Controller) startable(e equipped, r request.Request) error {
-	p, err := e.program()
+func (c *Controller) startable(e live.Outfit, r request.Request) error {
+	p, err := e.Program()
 	if err != nil || p.Model == nil {
 		return err
 	}
@@ -191,17 +191,9 @@ func (c *Controller) possible(ctx context.Context, r request.Request) error {
 	if _, err := c.Workspaces.Repository(ctx, r.Project, r.Head); err != nil {
 		return err
 	}
-	_, err = c.environment(ctx, change.Row{Request: r}, judging, live.Way{}, false)
+	_, err = c.house.Environment(ctx, c.opener.With(change.Row{Request: r}, git.Dir{}, judging).Subject(), live.Way{}, false)
 	if problem.KindOf(err) == problem.NotFound {
 		return problem.Errorf(problem.Usage, "", "%w", err)
 	}
 	return err
-}
-
-// task is what an agent is given for a request.
-func task(change id.Change, r request.Request) agent.Task {
-	return agent.Task{
-		Change: string(change), Text: r.Text, Argv: r.Argv, Script: r.Script, Messages: r.Messages,
-		Path: r.Path, Home: r.Home, Top: r.Project.Top, Workdir: r.Workdir,
-	}
 }

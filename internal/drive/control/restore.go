@@ -210,7 +210,7 @@ func (c *Controller) offerAgain(ctx context.Context, row change.Row, cp checkpoi
 	if why := o.Refused(row); why != nil {
 		return why
 	}
-	results, why, err := c.check(ctx, row, o)
+	results, why, err := c.checks.Check(ctx, row, o)
 	if err != nil {
 		return err
 	}

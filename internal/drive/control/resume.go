@@ -39,7 +39,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	if err := c.mayResume(ctx, row.ID); err != nil {
 		return change.Row{}, err
 	}
-	if err := c.receive(row.ID, row.Request, keys); err != nil {
+	if err := c.outfits.Receive(c.subject(row.ID, row.Request), keys); err != nil {
 		return change.Row{}, err
 	}
 	defer func() {
@@ -53,7 +53,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		}
 		return c.Row(ctx, row.ID)
 	}
-	if _, named, err := c.known(row.Request); err != nil || named {
+	if _, named, err := c.outfits.Known(row.Request.Agent); err != nil || named {
 		if err == nil {
 			_, err = c.runnable(row.ID, row.Request, "sallyport resume "+string(identity))
 		}

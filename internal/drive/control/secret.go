@@ -3,11 +3,9 @@ package control
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/request"
@@ -50,16 +48,4 @@ func (c *Controller) secretIn(ctx context.Context, next, what, words string) err
 			what, found[0].Rule, max(found[0].Line, 1))
 	}
 	return nil
-}
-
-// together lets the two streams of a program be written to one place.
-type together struct {
-	mu sync.Mutex
-	to io.Writer
-}
-
-func (t *together) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.to.Write(p)
 }

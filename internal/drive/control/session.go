@@ -34,7 +34,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 	if err := c.budget.Afford(ctx, row.ID, r.Agent, program.Model); err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	host, judging, err := c.judge.Grounds(ctx, row)
+	w, err := c.opener.Open(ctx, row)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -43,7 +43,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 		s.ID = last.ID
 	}
 	s.Dir = c.sessionDir(s.ID)
-	way, err := c.openWay(ctx, row, live.Outgoing{Session: s.ID, Model: program.Model, Key: e.key})
+	way, err := c.ways.Open(ctx, w.Subject(), live.Outgoing{Session: s.ID, Model: program.Model, Key: e.Key})
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
@@ -52,21 +52,21 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 			way.Close()
 		}
 	}()
-	with, err := c.begunWith(row, judging, ws)
+	with, err := c.stocks.On(w, ws)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	way = until(way, with.release)
-	cache := ws.Cache(with.setup, with.checks)
-	spec, err := c.environment(ctx, row, judging, way, cache.Upper != "")
+	way = live.Until(way, with.Release)
+	cache := ws.Cache(with.Setup, with.Checks)
+	spec, err := c.house.Environment(ctx, w.Subject(), way, cache.Upper != "")
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
 	spec.Cache = cache
-	if spec.Dir, err = workdir(ctx, host, row); err != nil {
+	if spec.Dir, err = workdir(ctx, w.Host, row); err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}
-	spec.Limits = e.held(spec.Limits, r)
+	spec.Limits = e.Within(spec.Limits, r.Timeout)
 	spec.Tree = ws.Tree
 	run = session.Running{
 		Session: s, Driver: c.Sandbox, Spec: spec, Way: way, Program: program, Ops: c.Ops, Secrets: c.Secrets,
@@ -75,7 +75,7 @@ func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.W
 	if program.Messages {
 		run.Talk = session.NewTalk()
 	}
-	return run, judging.Watch(r), nil
+	return run, w.Mode(), nil
 }
 
 // workdir is the person's folder as seen inside; the top if the base has no such folder.

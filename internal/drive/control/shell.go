@@ -93,7 +93,7 @@ func (t Terminal) say(line string) {
 
 // shellOnCopy starts a sandbox that does nothing but hold the shell.
 func (c *Controller) shellOnCopy(ctx context.Context, row change.Row, env []string, t Terminal) (int, error) {
-	_, judging, err := c.judge.Grounds(ctx, row)
+	w, err := c.opener.Open(ctx, row)
 	if err != nil {
 		return 0, err
 	}
@@ -107,8 +107,8 @@ func (c *Controller) shellOnCopy(ctx context.Context, row change.Row, env []stri
 	if err != nil {
 		return 0, err
 	}
-	defer c.discard(ctx, shown)
-	spec, err := c.environment(ctx, row, judging, live.Way{}, false)
+	defer c.opener.Discard(ctx, shown)
+	spec, err := c.house.Environment(ctx, w.Subject(), live.Way{}, false)
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +129,7 @@ func (c *Controller) shellOnCopy(ctx context.Context, row change.Row, env []stri
 
 // showSetUp shows a commit, with what the setup left where the workspace of the change shows it too and it fits.
 func (c *Controller) showSetUp(ctx context.Context, row change.Row, commit git.OID) (workspace.Workspace, error) {
-	spec := c.spec(row)
+	spec := c.opener.Spec(row)
 	if w, err := c.Workspaces.Open(ctx, spec); err == nil && w.Spec.Setup != "" {
 		setup, err := c.Workspaces.StockOf(w)
 		if err != nil {

@@ -35,10 +35,10 @@ func (c *Controller) submit(ctx context.Context, row change.Row) error {
 	if why := o.Refused(row); why != nil {
 		return c.refused(ctx, row, o, nil, why, "refused by the policy")
 	}
-	v, known := c.recall(row.ID, o)
-	results, why := v.results, v.why
+	v, known := c.checks.Recall(row.ID, o)
+	results, why := v.Results, v.Why
 	if !known {
-		if results, why, err = c.check(ctx, row, o); err != nil {
+		if results, why, err = c.checks.Check(ctx, row, o); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (o offers) Offer(ctx context.Context, row change.Row, rules git.OID) (judge
 }
 
 func (o offers) Check(ctx context.Context, row change.Row, offer judge.Offer) ([]proposal.CheckResult, error, error) {
-	return o.c.check(ctx, row, offer)
+	return o.c.checks.Check(ctx, row, offer)
 }
 
 func (o offers) Ask(ctx context.Context, row change.Row, offer judge.Offer, results []proposal.CheckResult, e change.Event) error {
@@ -174,7 +174,7 @@ func (c *Controller) propose(ctx context.Context, row change.Row, o judge.Offer,
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
 	p.Card.Made = c.Secrets.Redact(madeBy(row.Request))
-	if p.Card.Setup, err = c.lostBy(ctx, row); err != nil {
+	if p.Card.Setup, err = c.stocks.LostBy(ctx, c.opener.Spec(row)); err != nil {
 		return p, err
 	}
 	if p.Card.Then, err = c.beside(ctx, row); err != nil {
@@ -278,4 +278,19 @@ func (c *Controller) open(ctx context.Context, tx store.Tx, row *change.Row, p p
 
 func digests(p proposal.Proposal) map[string]string {
 	return map[string]string{"base": string(p.Base), "tree": string(p.Tree), "policy": p.Policy, "proposal": string(p.Digest)}
+}
+
+// passed writes an audit entry for every check of a proposal that succeeded; the one that did not
+// is what refuses the change.
+func (c *Controller) passed(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) error {
+	for _, r := range p.Card.Checks {
+		if !r.OK {
+			continue
+		}
+		row.Reason = r.Command
+		if err := c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: digests(p)}, "passed a check", p.At); err != nil {
+			return err
+		}
+	}
+	return nil
 }

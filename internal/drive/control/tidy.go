@@ -9,7 +9,6 @@ import (
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
-	"sallyport/internal/path/workspace"
 )
 
 // tidy removes the workspace of a change that has ended. Its work stays under its refs: as
@@ -78,7 +77,7 @@ func (c *Controller) keepWork(ctx context.Context, row change.Row) error {
 	}) {
 		return err
 	}
-	ws, err := c.Workspaces.Open(ctx, c.spec(row))
+	ws, err := c.Workspaces.Open(ctx, c.opener.Spec(row))
 	if problem.KindOf(err) == problem.NotFound {
 		return nil
 	}
@@ -105,11 +104,4 @@ func (c *Controller) sweep(ctx context.Context) {
 		}
 	}
 	c.trim(ctx)
-}
-
-// discard takes a throw-away workspace away, also after its caller was cancelled.
-func (c *Controller) discard(ctx context.Context, w workspace.Workspace) {
-	if err := c.Workspaces.Discard(context.WithoutCancel(ctx), w); err != nil {
-		c.Log.Warn("a throw-away workspace was not removed", "change", w.Spec.Change, "error", err)
-	}
 }

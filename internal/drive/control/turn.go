@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/git"
-	"sallyport/internal/base/id"
+	"sallyport/internal/drive/check"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
-	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
@@ -30,7 +28,7 @@ type rounds struct {
 	max, n  int                // of change and check; n is the one that goes on, from 1
 	taken   checkpoint.Taken   // what stood last
 	drop    context.CancelFunc // ends the checks that run; nil if none do
-	verdict chan verdict       // of them
+	verdict chan check.Verdict // of them
 	deaf    chan struct{}      // words were not taken: the program does not read
 	over    bool               // nothing more is wanted: its stdin ends
 	late    <-chan time.Time   // once it is, and no turn is under way: when it has to have ended
@@ -38,15 +36,6 @@ type rounds struct {
 	failure string             // why its last turn failed
 	unpaid  bool               // a budget was used up in its turn: if it fails, that is why
 	put     chan agent.TurnEnd // the end of a turn that is looked at once the agent may go on
-}
-
-// verdict is what came of the checks of one tree.
-type verdict struct {
-	tree    git.OID
-	policy  string
-	results []proposal.CheckResult
-	why     error // it failed
-	err     error // it could not be found out
 }
 
 func newRounds(p agent.Program) rounds {
@@ -69,7 +58,7 @@ func (s *supervisor) turns() <-chan agent.TurnEnd {
 }
 
 // verdicts is where what came of checks comes from; nil while nothing may follow from it.
-func (s *supervisor) verdicts() <-chan verdict {
+func (s *supervisor) verdicts() <-chan check.Verdict {
 	if s.idle() {
 		return nil
 	}
@@ -156,13 +145,13 @@ func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
 		return
 	}
 	ctx, s.rounds.drop = context.WithCancel(ctx)
-	to := make(chan verdict, 1)
+	to := make(chan check.Verdict, 1)
 	s.rounds.verdict = to
 	row := s.row
 	o := judge.Offer{Host: host, Base: taken.Checkpoint.Base, Commit: taken.Checkpoint.Commit, Tree: taken.Checkpoint.Tree, Judging: judging}
 	s.telling.Go(func() {
-		v := verdict{tree: o.Tree, policy: judging.Digest(row.Request)}
-		v.results, v.why, v.err = s.c.check(ctx, row, o)
+		v := check.Verdict{Tree: o.Tree, Policy: judging.Digest(row.Request)}
+		v.Results, v.Why, v.Err = s.c.checks.Check(ctx, row, o)
 		to <- v
 	})
 }
@@ -176,39 +165,33 @@ func (s *supervisor) dropChecks() {
 }
 
 // weigh does what the checks of a turn's tree ask for.
-func (s *supervisor) weigh(ctx context.Context, v verdict) {
+func (s *supervisor) weigh(ctx context.Context, v check.Verdict) {
 	s.dropChecks()
 	switch {
 	case ctx.Err() != nil || s.rounds.over:
 	case s.run.Talk.Turning(): // it was told more meanwhile: what it makes of that is judged
-	case v.err != nil:
-		s.c.Log.Warn("the checks of a turn did not run; they run again once the session has ended", "change", s.row.ID, "error", v.err)
+	case v.Err != nil:
+		s.c.Log.Warn("the checks of a turn did not run; they run again once the session has ended", "change", s.row.ID, "error", v.Err)
 		s.finish()
-	case s.rounds.taken.Checkpoint.Tree != v.tree: // somebody put files back meanwhile
+	case s.rounds.taken.Checkpoint.Tree != v.Tree: // somebody put files back meanwhile
 		s.judgeTree(ctx, s.rounds.taken)
-	case v.why == nil:
-		s.c.remember(s.row.ID, v)
+	case v.Why == nil:
+		s.c.checks.Remember(s.row.ID, v)
 		s.finish()
 	case s.lastRound():
-		v.why = fmt.Errorf("%w; the agent had %d rounds to correct this, and they are over", v.why, s.rounds.max)
-		s.c.remember(s.row.ID, v)
-		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, failed(v)))
+		v.Why = fmt.Errorf("%w; the agent had %d rounds to correct this, and they are over", v.Why, s.rounds.max)
+		s.c.checks.Remember(s.row.ID, v)
+		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, v.Failed()))
 		s.finish()
 	default:
 		s.mend(ctx, v)
 	}
 }
 
-// failed names the check that failed.
-func failed(v verdict) string {
-	r := v.results[len(v.results)-1]
-	return fmt.Sprintf("the check %q failed: %s", r.Command, r.Why)
-}
-
 // mend tells the agent which check failed, and how.
-func (s *supervisor) mend(ctx context.Context, v verdict) {
-	s.nextRound(ctx, string(s.rounds.taken.Checkpoint.ID), failed(v))
-	r := v.results[len(v.results)-1]
+func (s *supervisor) mend(ctx context.Context, v check.Verdict) {
+	s.nextRound(ctx, string(s.rounds.taken.Checkpoint.ID), v.Failed())
+	r := v.Results[len(v.Results)-1]
 	words := fmt.Sprintf("The check %q failed on the files as you left them: %s.", r.Command, r.Why)
 	if r.Tail != "" {
 		words += " The end of what it printed:\n\n" + r.Tail
@@ -289,28 +272,4 @@ func (s *supervisor) rounded(exit sandbox.Exit) sandbox.Exit {
 		}
 	}
 	return exit
-}
-
-// remember keeps what the checks said of the last tree of a session, so that the same is not asked of it twice.
-func (c *Controller) remember(change id.Change, v verdict) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.verdicts[change] = v
-}
-
-// recall returns what is known of exactly this tree by exactly these rules, once.
-func (c *Controller) recall(change id.Change, o judge.Offer) (v verdict, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, ok = c.verdicts[change]
-	delete(c.verdicts, change)
-	return v, ok && v.tree == o.Tree && v.policy == o.Policy
-}
-
-// forgetVerdict is for a change that nobody will be asked about.
-func (c *Controller) forgetVerdict(change id.Change) {
-	c.land.Forget(change)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.verdicts, change)
 }

@@ -32,11 +32,11 @@ const sessionsMax = 3
 func (c *Controller) work(ctx context.Context, row change.Row) error {
 	keep := c.Lasting() // what a cancelled agent has done is judged too
 	for {
-		spec, err := c.judgedSpec(keep, row)
+		w, err := c.opener.Open(keep, row)
 		if err != nil {
 			return err
 		}
-		ws, err := c.Workspaces.Open(keep, spec)
+		ws, err := c.Workspaces.Open(keep, w.Judged())
 		if err != nil {
 			return err
 		}
@@ -70,15 +70,6 @@ func (c *Controller) work(ctx context.Context, row change.Row) error {
 			return err
 		}
 	}
-}
-
-// judgedSpec is the workspace of a row with the ignored files that its checkpoints hold: a tree that is
-// put back must be looked at as they are.
-func (c *Controller) judgedSpec(ctx context.Context, row change.Row) (workspace.Spec, error) {
-	spec := c.spec(row)
-	_, judging, err := c.judge.Grounds(ctx, row)
-	spec.IncludeIgnored = slices.Concat(row.Request.IncludeIgnored, judging.IncludeIgnored)
-	return spec, err
 }
 
 // startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
@@ -203,7 +194,7 @@ func (c *Controller) judgeLast(ctx context.Context, row change.Row, ws workspace
 			cp, edits = *fallen, fallen.Total()
 		}
 	}
-	checks, err := c.checks(ctx, row)
+	w, err := c.opener.Open(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -213,7 +204,7 @@ func (c *Controller) judgeLast(ctx context.Context, row change.Row, ws workspace
 		m.Event, m.Because = change.Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
 	case cp.Status != checkpoint.Valid:
 		m.Event, m.Because = change.Fail, judge.Refusal(row, cp.Violations)
-	case edits == 0 && checks == 0:
+	case edits == 0 && len(w.Checks()) == 0:
 		m = idled(row, cp)
 	}
 	row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {

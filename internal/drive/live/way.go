@@ -51,8 +51,9 @@ type Ways struct {
 	Budget  *Budget
 }
 
-// Open opens the way out of one sandbox and keeps account of what is asked of it.
-func (w Ways) Open(ctx context.Context, o Outgoing) (Way, error) {
+// Open opens the way out of one sandbox of a subject and keeps account of what is asked of it.
+func (w Ways) Open(ctx context.Context, s Subject, o Outgoing) (Way, error) {
+	o.Change, o.Agent, o.Asked = s.ID, s.Agent, s.Egress
 	if o.Unasked {
 		return w.Network.Open(ctx, o)
 	}
@@ -75,4 +76,14 @@ func (w Ways) Open(ctx context.Context, o Outgoing) (Way, error) {
 		account.close()
 	})
 	return way, nil
+}
+
+// Until is a way out whose end ends something else too.
+func Until(way Way, release func()) Way {
+	shut := way
+	way.End = sync.OnceFunc(func() {
+		shut.Close()
+		release()
+	})
+	return way
 }

@@ -1,4 +1,4 @@
-package control
+package stock
 
 import (
 	"context"
@@ -14,25 +14,24 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
-	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 )
 
-// setupFailed says that a command of a setup did not succeed.
-type setupFailed struct {
-	command string
-	run     shellRun
+// SetupFailed says that a command of a setup did not succeed.
+type SetupFailed struct {
+	Command string
+	Run     live.Ran
 	closed  bool // the registries were not in reach
 }
 
-func (f *setupFailed) Error() string {
-	text := fmt.Sprintf("the setup %q failed: %s", f.command, f.run.why())
-	if last := lastLines(f.run.tail, 3); last != "" {
+func (f *SetupFailed) Error() string {
+	text := fmt.Sprintf("the setup %q failed: %s", f.Command, f.Run.Why())
+	if last := lastLines(f.Run.Tail, 3); last != "" {
 		text += "; its last lines: " + last
 	}
 	if f.unreached() {
@@ -42,7 +41,7 @@ func (f *setupFailed) Error() string {
 }
 
 // unreached reports whether a setup to which the registries were closed speaks of a network that it did not find.
-func (f *setupFailed) unreached() bool { return f.closed && sandbox.Offline(f.run.tail) }
+func (f *SetupFailed) unreached() bool { return f.closed && sandbox.Offline(f.Run.Tail) }
 
 // lastLines are the last lines of a text that are not empty, in one.
 func lastLines(text string, n int) string {
@@ -51,47 +50,43 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(len(lines)-n, 0):], " | ")
 }
 
-// setUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
+// SetUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
 // all bases that depend on the same. On a tree that nobody has approved it runs for that tree alone: what an agent proposes to
 // depend on is there for its own checks, and for nobody else.
 //
-// Errors: *setupFailed.
-func (c *Controller) setUp(ctx context.Context, row change.Row, j judge.Judging, commit git.OID) (s workspace.Stock, release func(), err error) {
-	commands := j.SetupsOf(row.Request)
+// Errors: *SetupFailed.
+func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left workspace.Stock, release func(), err error) {
+	commands := w.Setups()
 	if len(commands) == 0 {
 		return workspace.Stock{}, func() {}, nil
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
+	tree, err := w.Host.Tree(ctx, commit)
 	if err != nil {
 		return workspace.Stock{}, nil, err
 	}
-	tree, err := host.Tree(ctx, commit)
-	if err != nil {
-		return workspace.Stock{}, nil, err
-	}
-	base := git.OID(row.Base)
-	needs, err := dependencies(ctx, host, base, commands)
+	base := git.OID(w.Row.Base)
+	needs, err := dependencies(ctx, w.Host, base, commands)
 	if err != nil {
 		return workspace.Stock{}, nil, err
 	}
 	same := commit == base
 	if !same {
-		its, err := dependencies(ctx, host, commit, commands)
+		its, err := dependencies(ctx, w.Host, commit, commands)
 		if err != nil {
 			return workspace.Stock{}, nil, err
 		}
 		same = slices.Equal(its, needs)
 	}
-	reach := fmt.Sprintf("%q %v", row.Request.Setup, slices.Contains(row.Request.Egress, registries)) // without them it may leave something else
-	id := workspace.StockID{Family: c.family(row, j, workspace.Setup, commands, reach), Generation: generation(needs...)}
+	reach := fmt.Sprintf("%q %v", w.Row.Request.Setup, slices.Contains(w.Row.Request.Egress, registries)) // without them it may leave something else
+	id := workspace.StockID{Family: s.family(w, workspace.Setup, commands, reach), Generation: generation(needs...)}
 	if same {
-		s, release, err := c.setUpOn(ctx, row, j, id, base)
+		left, release, err := s.setUpOn(ctx, w, id, base)
 		if err != nil {
 			return workspace.Stock{}, nil, err
 		}
-		fits, err := c.Workspaces.Fits(ctx, host, s, tree)
+		fits, err := s.Workspaces.Fits(ctx, w.Host, left, tree)
 		if fits && err == nil {
-			return s, release, nil
+			return left, release, nil
 		}
 		release()
 		if err != nil {
@@ -99,62 +94,61 @@ func (c *Controller) setUp(ctx context.Context, row change.Row, j judge.Judging,
 		}
 	}
 	id.Generation = generation("tree", string(tree))
-	return c.setUpOn(ctx, row, j, id, commit)
+	return s.setUpOn(ctx, w, id, commit)
 }
 
 // setUpOn returns a stock, which the setup makes on a commit if it is not there.
-func (c *Controller) setUpOn(ctx context.Context, row change.Row, j judge.Judging, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
-	if s, release, err := c.Workspaces.Stock(name); err != nil || !s.None() {
-		return s, release, err
+func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
+	if left, release, err := s.Workspaces.Stock(name); err != nil || !left.None() {
+		return left, release, err
 	}
-	host := c.Workspaces.Host(row.Request.Project)
-	tree, err := host.Tree(ctx, on)
+	tree, err := w.Host.Tree(ctx, on)
 	if err != nil {
 		return workspace.Stock{}, nil, err
 	}
-	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(host.Path), Base: on, Tree: tree, Commands: j.SetupsOf(row.Request), Made: ledger.Now()}
-	s, release, err := c.Workspaces.MakeStock(ctx, name, n, c.owner(row), workspace.Stock{}, func(room workspace.Room) error {
-		return c.runSetup(ctx, row, j, room, on)
+	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(w.Host.Path), Base: on, Tree: tree, Commands: w.Setups(), Made: ledger.Now()}
+	left, release, err := s.Workspaces.MakeStock(ctx, name, n, w.Spec.Owner, workspace.Stock{}, func(room workspace.Room) error {
+		return s.runSetup(ctx, w, room, on)
 	})
-	var failed *setupFailed
+	var failed *SetupFailed
 	if err != nil && !errors.As(err, &failed) {
 		err = fmt.Errorf("run the setup on %.12s: %w", on, err)
 	}
-	return s, release, err
+	return left, release, err
 }
 
 // runSetup runs the commands, one after the other, on a throw-away workspace, from which room takes what they leave.
-func (c *Controller) runSetup(ctx context.Context, row change.Row, j judge.Judging, room workspace.Room, on git.OID) error {
-	shown, err := c.Workspaces.Materialize(ctx, c.spec(row), on)
+func (s *Stocks) runSetup(ctx context.Context, w work.Work, room workspace.Room, on git.OID) error {
+	shown, err := s.Opener.Show(ctx, w, workspace.Stock{}, on)
 	if err != nil {
 		return err
 	}
-	defer c.discard(ctx, shown)
-	for _, command := range j.SetupsOf(row.Request) {
-		c.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "setup", Text: command})
+	defer s.Opener.Discard(ctx, shown)
+	for _, command := range w.Setups() {
+		s.Feed.Publish(change.Notice{Change: w.Row.ID, At: ledger.Now(), Kind: "setup", Text: command})
 		name := id.NewSession("setup")
-		own := slices.Contains(row.Request.Setup, command)
-		way, err := c.openWay(ctx, row, live.Outgoing{Session: name, Setup: true, Fetch: own})
+		own := slices.Contains(w.Row.Request.Setup, command)
+		way, err := s.Ways.Open(ctx, w.Subject(), live.Outgoing{Session: name, Setup: true, Fetch: own})
 		if err != nil {
 			return err
 		}
-		run, err := c.shellOf(ctx, row, name, confined{judging: j, way: way, tree: shown.Tree, cache: room.Cache, kept: setupBytes}, command)
+		run, err := s.Runner.Run(ctx, w.Subject(), live.Command{Name: name, Line: command, Way: way, Tree: shown.Tree, Cache: room.Cache, Kept: setupBytes})
 		way.Close()
 		if err != nil {
 			return err
 		}
-		if !run.ok() {
-			failed := &setupFailed{command, run, !way.Registries && !own}
-			c.keepSetup(row.ID, failed)
-			return c.setupAgain(ctx, row, own, failed)
+		if !run.OK() {
+			failed := &SetupFailed{command, run, !way.Registries && !own}
+			s.keepSetup(w.Row.ID, failed)
+			return s.setupAgain(ctx, w.Row, own, failed)
 		}
 	}
 	return room.Take(ctx, shown)
 }
 
 // setupAgain says of a failed setup how a person goes on once it is mended.
-func (c *Controller) setupAgain(ctx context.Context, row change.Row, own bool, failed *setupFailed) error {
-	begun, err := c.Sessions(ctx, row.ID)
+func (s *Stocks) setupAgain(ctx context.Context, row change.Row, own bool, failed *SetupFailed) error {
+	begun, err := s.Sessions(ctx, row.ID)
 	if err != nil {
 		return err
 	}
@@ -162,21 +156,21 @@ func (c *Controller) setupAgain(ctx context.Context, row change.Row, own bool, f
 		last := "sallyport resume " + string(begun[len(begun)-1].ID)
 		return problem.Errorf(problem.Refused, last, "%w. What its agent has done is kept, and the setup runs again when it is resumed", failed)
 	}
-	next := land.Redoing(row.ID)
+	next := "sallyport change redo " + string(row.ID)
 	mended := "Its agent had not begun. Mend it and commit; change redo runs it again, on the branch as it is then"
 	switch {
 	case own:
 		next = "sallyport run --setup COMMAND"
 		mended = "Its agent had not begun: nothing is lost. For another --setup run the request again; change redo runs this one again"
 	case failed.unreached():
-		mended = "Its agent had not begun. Write `egress: [registries]` into " + inert.Path(filepath.Join(c.Home, "sallyport.yaml")) +
+		mended = "Its agent had not begun. Write `egress: [registries]` into " + inert.Path(filepath.Join(s.Runner.Home, "sallyport.yaml")) +
 			", and change redo runs it again; or run the request again with --egress registries"
 	}
 	return problem.Errorf(problem.Refused, next, "%w. %s", failed, mended)
 }
 
-// lost says which files a setup wrote that agent and checks do not find, for they could become part of a change; "" if there are none.
-func lost(n workspace.StockNote) string {
+// Lost says which files a setup wrote that agent and checks do not find, for they could become part of a change; "" if there are none.
+func Lost(n workspace.StockNote) string {
 	if n.Lost == 0 {
 		return ""
 	}
@@ -189,18 +183,18 @@ func lost(n workspace.StockNote) string {
 	return text
 }
 
-// lostBy is lost of the setup that a change's workspace shows.
-func (c *Controller) lostBy(ctx context.Context, row change.Row) ([]string, error) {
-	w, err := c.Workspaces.Open(ctx, c.spec(row))
+// LostBy is Lost of the setup that a change's workspace shows.
+func (s *Stocks) LostBy(ctx context.Context, spec workspace.Spec) ([]string, error) {
+	ws, err := s.Workspaces.Open(ctx, spec)
 	if problem.KindOf(err) == problem.NotFound { // of a revert, or it has been removed
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.Workspaces.StockOf(w)
-	if said := lost(s.Note); said != "" && err == nil {
-		return []string{c.Secrets.Redact(said)}, nil
+	left, err := s.Workspaces.StockOf(ws)
+	if said := Lost(left.Note); said != "" && err == nil {
+		return []string{s.Secrets.Redact(said)}, nil
 	}
 	return nil, err
 }

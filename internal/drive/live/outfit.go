@@ -1,0 +1,157 @@
+package live
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/credential"
+	"sallyport/internal/rule/secret"
+)
+
+// Outfitter gathers what an agent is given: its driver and task, what the home has chosen for it, and the key of its model.
+type Outfitter struct {
+	Agents map[string]agent.Driver
+	Agency Agency
+	Keys   *credential.Ring
+}
+
+// Known returns a named agent; false for a command, a script, and where there is no agent.
+func (o Outfitter) Known(name string) (agent.Known, bool, error) {
+	if !agent.Named(name) {
+		return agent.Known{}, false, nil
+	}
+	k, err := agent.Lookup(name)
+	if err != nil && o.Agents[name] != nil { // a driver whose name is no agent's
+		return agent.Known{}, false, nil
+	}
+	return k, err == nil, err
+}
+
+// Outfit is an agent's task with what goes with it.
+type Outfit struct {
+	Driver agent.Driver
+	Task   agent.Task
+	Key    secret.Value // of its model; empty: none is wanted
+	Limits sandbox.Limits
+	Wanted credential.Wanted // what was looked for
+}
+
+// Program is what the agent's driver makes of its task.
+func (f Outfit) Program() (agent.Program, error) { return f.Driver.Program(f.Task) }
+
+// Within are limits with those that the home has for this agent alone; own, the person's time, goes before them.
+func (f Outfit) Within(l sandbox.Limits, own time.Duration) sandbox.Limits {
+	if f.Limits.MemoryBytes > 0 {
+		l.MemoryBytes = f.Limits.MemoryBytes
+	}
+	if f.Limits.Timeout > 0 && own == 0 {
+		l.Timeout = f.Limits.Timeout
+	}
+	return l
+}
+
+// Equip gathers what the agent of a subject is given for a task: the home's settings, the person's own words over them, and the key,
+// which is held until the subject is forgotten.
+//
+// Errors: credential.ErrMissing (unavailable), with a next step that names the variable and the command.
+func (o Outfitter) Equip(s Subject, task agent.Task) (Outfit, error) {
+	known, named, err := o.Known(s.Agent)
+	if err != nil {
+		return Outfit{}, err
+	}
+	name := s.Agent
+	if named {
+		name = known.Driver
+	}
+	f, ok := Outfit{Task: task}, false
+	if f.Driver, ok = o.Agents[name]; !ok {
+		return f, problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent driver %q", name)
+	}
+	if !named {
+		return f, nil
+	}
+
+	choice, err := o.Agency.Chosen(s.Agent)
+	if err != nil {
+		return f, err
+	}
+	settings := choice.Settings
+	if s.Model != "" {
+		settings.Model = s.Model
+	}
+	if settings.Env, err = filled(settings.Env, s); err != nil {
+		return f, err
+	}
+	f.Task.Agent, f.Task.Settings, f.Limits = s.Agent, settings, choice.Limits
+	all := endpoints(known, choice, s)
+	if len(all) == 0 {
+		return f, nil // it has no model through us
+	}
+	err = o.findKey(&f, s, choice, all)
+	return f, err
+}
+
+// findKey finds the key of an agent's model, and with it which of its endpoints the agent uses.
+func (o Outfitter) findKey(f *Outfit, s Subject, choice Choice, all []place) (err error) {
+	settings, found := f.Task.Settings, false
+	for i, at := range all {
+		w := at.wanted(s, choice)
+		from, err := o.Keys.Has(string(s.ID), w)
+		if err != nil && !errors.Is(err, credential.ErrMissing) {
+			return err
+		}
+		if found = from != ""; i == 0 || found {
+			f.Wanted, f.Task.Settings = w, at.in(settings)
+		}
+		if found {
+			break
+		}
+	}
+	if !found && choice.Key == "" { // any of them would do
+		f.Wanted.Names = keyNames(all)
+	}
+
+	f.Key, _, err = o.Keys.Find(string(s.ID), f.Wanted)
+	if key := f.Key.Reveal(); err == nil && key != "" {
+		for _, v := range f.Task.Settings.Env {
+			if name, value, _ := strings.Cut(v, "="); strings.Contains(value, key) {
+				return problem.Errorf(problem.Refused, "sallyport agent list", "agents: %s: env: in sallyport.yaml would take the model's key into the sandbox, as %s", s.Agent, name)
+			}
+		}
+	}
+	if errors.Is(err, credential.ErrMissing) {
+		return problem.Errorf(problem.Unavailable, Handing(s.GoingOn, f.Wanted), "%w", err)
+	}
+	return err
+}
+
+// referred is the variable that a value of env: refers to; "" if it stands for itself.
+func referred(assignment string) string {
+	_, value, _ := strings.Cut(assignment, "=")
+	name, ok := strings.CutPrefix(value, "$")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// filled are an agent's variables with what the person's environment had in place of what refers to it. What is not set is an error, not
+// an empty text: an agent could take that for a choice.
+func filled(env []string, s Subject) (out []string, err error) {
+	for _, v := range env {
+		if from := referred(v); from != "" {
+			name, _, _ := strings.Cut(v, "=")
+			value, ok := s.Env[from]
+			if !ok {
+				return nil, problem.Errorf(problem.Usage, from+"=… "+s.Asking, "agents: %s: env: in sallyport.yaml gives %s the value of $%[3]s, and $%[3]s is not set in your environment", s.Agent, name, from)
+			}
+			v = name + "=" + value
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

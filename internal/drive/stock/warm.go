@@ -1,0 +1,126 @@
+package stock
+
+import (
+	"context"
+	"path"
+	"time"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
+	"sallyport/internal/path/workspace"
+)
+
+// warmEvery is how old caches are before they are made anew on a base that they were not made on.
+const warmEvery = 24 * time.Hour
+
+// checksFamily names the caches that the checks of a change begin with.
+func (s *Stocks) checksFamily(w work.Work, setup workspace.Stock) string {
+	on := ""
+	if !setup.None() {
+		on = setup.ID.String()
+	}
+	return s.family(w, workspace.Checks, w.Checks(), on)
+}
+
+// Warm has the checks of a change run on its base, beside everything else and after it, if their caches are not there or are
+// old: what a person has already is all that may write what later checks begin with. It returns at once. Without a tool chain
+// that is known there is no cache.
+func (s *Stocks) Warm(w work.Work) {
+	if len(w.Checks()) == 0 || s.Workspaces.Strategy() != workspace.Overlay || s.Runner.Toolchains(w.Subject()) == "" {
+		return
+	}
+	s.Aside(func(ctx context.Context) {
+		defer s.Working()()
+		select { // one at a time
+		case s.warming <- struct{}{}:
+			defer func() { <-s.warming }()
+		case <-ctx.Done():
+			return
+		}
+		if err := s.warmUp(ctx, w); err != nil && ctx.Err() == nil {
+			s.Log.Warn("the caches of checks could not be made", "change", w.Row.ID, "error", err)
+		}
+	})
+}
+
+func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
+	base := git.OID(w.Row.Base)
+	setup, free, err := s.SetUp(ctx, w, base)
+	if err != nil {
+		return err
+	}
+	defer free()
+	tree, err := w.Host.Tree(ctx, base)
+	if err != nil {
+		return err
+	}
+	family := s.checksFamily(w, setup)
+	latest, freeLatest, err := s.Workspaces.LatestStock(family)
+	if err != nil {
+		return err
+	}
+	freeLatest()
+	fresh := latest.Note.Tree == tree || time.Since(latest.Note.Made) < warmEvery
+	if latest.ID.Family == family && fresh || s.triedWarm(family) {
+		return nil
+	}
+	name := workspace.StockID{Family: family, Generation: generation(string(tree))}
+	n := workspace.StockNote{Kind: workspace.Checks, Project: path.Base(w.Host.Path), Base: base, Tree: tree, Commands: w.Checks(), Made: ledger.Now()}
+	_, free, err = s.Workspaces.MakeStock(ctx, name, n, w.Spec.Owner, setup, func(room workspace.Room) error {
+		for _, command := range w.Checks() {
+			if err := s.warmOne(ctx, w, setup, room, command); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	free()
+	_, err = s.Workspaces.TrimStocks(ctx)
+	return err
+}
+
+// warmOne runs one check on the base for what it leaves in the folder of caches; whether it succeeds says nothing about the change.
+func (s *Stocks) warmOne(ctx context.Context, w work.Work, setup workspace.Stock, room workspace.Room, command string) error {
+	shown, err := s.Opener.Show(ctx, w, setup, w.Spec.Base)
+	if err != nil {
+		return err
+	}
+	defer s.Opener.Discard(ctx, shown)
+	name := id.NewSession("warm")
+	way, err := s.Ways.Open(ctx, w.Subject(), live.Outgoing{Session: name, Check: true, Unasked: true})
+	if err != nil {
+		return err
+	}
+	defer way.Close()
+	run, err := s.Runner.Run(ctx, w.Subject(), live.Command{Name: name, Line: command, Way: way, Tree: shown.Tree, Cache: room.Cache, Background: true})
+	if err == nil && run.Exit.Limit != nil { // ended in the middle of a write, maybe
+		err = &cutShort{command, run}
+	}
+	return err
+}
+
+// cutShort says that a check on the base broke a limit.
+type cutShort struct {
+	command string
+	run     live.Ran
+}
+
+func (e *cutShort) Error() string { return e.command + ": " + e.run.Why() }
+
+// triedWarm reports whether caches of a family were tried to be made in this daemon's life and not long ago, and notes that they are now.
+func (s *Stocks) triedWarm(family string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, tried := s.warmed[family]
+	if tried && time.Since(last) < warmEvery {
+		return true
+	}
+	s.warmed[family] = time.Now()
+	return false
+}
