@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
 )
@@ -17,8 +17,8 @@ type Approvals interface {
 	Approvals(ctx context.Context, pendingOnly bool) ([]approval.Approval, error)
 	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
 	Approval(ctx context.Context, ref string) (approval.Approval, proposal.Proposal, error)
-	// ApproveAs records by's yes to exactly the digest they read, with what they have the commit say; exactly once.
-	ApproveAs(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w control.Words) error
+	// Approve records by's yes to exactly the digest they read, with what they have the commit say; exactly once.
+	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
 	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
 }
 
@@ -36,8 +36,8 @@ func (s *Server) approve(ctx context.Context, by audit.Actor, in api.Approve) (o
 	if in.Digest == "" {
 		return out, problem.Errorf(problem.Usage, "sallyport approval show "+in.Of, "approving %s needs the digest that was read", in.Of)
 	}
-	return out, s.Approvals.ApproveAs(ctx, id.Approval(in.Of), proposal.Digest(in.Digest), by,
-		control.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked})
+	return out, s.Approvals.Approve(ctx, id.Approval(in.Of), proposal.Digest(in.Digest), by,
+		approve.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked})
 }
 
 func (s *Server) refuse(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {

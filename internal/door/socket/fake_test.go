@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/view"
@@ -184,7 +185,7 @@ func (v *verbs) Approval(_ context.Context, ref string) (approval.Approval, prop
 		proposal.Proposal{Digest: "d1", Card: proposal.Card{Title: "t", Files: []proposal.FileLine{{Path: "a\xff"}}}}, v.note(audit.Actor{}, "approval %s", ref)
 }
 
-func (v *verbs) ApproveAs(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w control.Words) error {
+func (v *verbs) Approve(_ context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error {
 	return v.note(by, "approve %s %s %s%s", ref, read, w.Via, w.Message)
 }
 

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/check"
 	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/confirm"
@@ -79,6 +80,7 @@ type Settings struct {
 type Controller struct {
 	Parts
 	*ledger.Ledger
+	*approve.Answers
 	*view.Views
 	guard   guard.Guard
 	judge   judge.Judge
@@ -116,6 +118,7 @@ func New(p Parts) *Controller {
 	}
 	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Tell, Ended: c.forget})
 	c.opener = work.Opener{Judge: c.judge, Self: p.Settings.Self, FirstUID: p.Settings.FirstUID, Log: p.Log}
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.tidyApart})
 	c.land = land.New(land.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Judge: c.judge, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
 		Ops: p.Ops, Author: p.Settings.Author, Offers: offers{c}, Tidy: c.tidy,

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -19,7 +20,7 @@ import (
 func (h *home) yes(c *control.Controller, chg id.Change) {
 	h.t.Helper()
 	d := h.is(c, chg, change.AwaitingApproval)
-	if err := c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+	if err := c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
 		h.t.Fatal(err)
 	}
 	synctest.Wait()

@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
@@ -36,7 +37,7 @@ func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
 		chg := h.ask(c)
 		d := h.is(c, chg, change.AwaitingApproval)
 		yes := func() error {
-			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
+			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"})
 		}
 		for i, err := range atOnce(yes, yes, yes, yes) {
 			if err != nil { // to say the same again is no error
@@ -63,7 +64,7 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 			d := h.is(c, chg, change.AwaitingApproval)
 			said := atOnce(
 				func() error {
-					return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
+					return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"})
 				},
 				func() error { return c.Refuse(t.Context(), d.Approval.ID, h.by(), "no") },
 				func() error { return c.Cancel(t.Context(), chg, h.by(), "enough") },
@@ -104,16 +105,16 @@ func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 		d := h.is(c, chg, change.AwaitingApproval)
 		ctx, mallory := t.Context(), audit.Actor{Kind: "person", Name: "mallory", UID: h.owner.UID + 1}
 		for what, err := range map[string]error{
-			"approve":  c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, mallory, ""),
+			"approve":  c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, mallory, approve.Words{Via: ""}),
 			"refuse":   c.Refuse(ctx, d.Approval.ID, mallory, "no"),
 			"cancel":   c.Cancel(ctx, chg, mallory, "no"),
-			"an agent": c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, audit.Actor{Kind: "agent", Name: "ann", UID: h.owner.UID}, ""),
+			"an agent": c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, audit.Actor{Kind: "agent", Name: "ann", UID: h.owner.UID}, approve.Words{Via: ""}),
 		} {
 			if !errors.Is(err, person.ErrNotOwner) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest[1:]+"0", h.by(), ""); !errors.Is(err, proposal.ErrSuperseded) {
+		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest[1:]+"0", h.by(), approve.Words{Via: ""}); !errors.Is(err, proposal.ErrSuperseded) {
 			t.Errorf("another digest: %v", err)
 		}
 		h.is(c, chg, change.AwaitingApproval)
@@ -121,7 +122,7 @@ func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.is(c, chg, change.Rejected)
-		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.by(), ""); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, change.ErrMoved) {
+		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: ""}); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, change.ErrMoved) {
 			t.Errorf("approved after it was refused: %v", err)
 		}
 	})

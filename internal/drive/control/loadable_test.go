@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/path/change"
 	"sallyport/internal/rule/policy"
 )
@@ -18,7 +19,7 @@ func TestRulesThatDoNotLoadDoNotLand(t *testing.T) {
 		chg := h.ask(c)
 		d := h.is(c, chg, change.AwaitingApproval)
 		book.unloadable = []policy.Violation{{File: ".sallyport.yaml", Constraint: policy.RulesLoad, Message: "it does not load", Severity: policy.Error}}
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), ""); err != nil {
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: ""}); err != nil {
 			t.Fatal(err)
 		}
 		if d = h.is(c, chg, change.AwaitingApproval); !strings.Contains(d.Change.Reason, "rules_load") {

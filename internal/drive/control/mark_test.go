@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/approval"
@@ -41,7 +42,7 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 			t.Fatalf("the card's marks are %+v", ms)
 		}
 		say := func(marked bool, by audit.Actor) error {
-			return c.ApproveAs(t.Context(), d.Approval.ID, d.Proposal.Digest, by, control.Words{Via: "command line", Marked: marked})
+			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line", Marked: marked})
 		}
 		err := say(false, h.by())
 		if !errors.Is(err, approval.ErrMarked) || problem.KindOf(err) != problem.Refused || !strings.Contains(problem.Of(err).Next, "--marked") || !strings.Contains(err.Error(), ".envrc") {
@@ -108,13 +109,13 @@ func (h *home) halves(c *control.Controller, approve request.Approve, checks ...
 
 func TestMarksOfTheTreeThatLandsAreShownBeforeItLands(t *testing.T) {
 	for _, checks := range [][]string{nil, {"make test"}} {
-		for _, approve := range []request.Approve{request.Later, request.Yes} {
+		for _, said := range []request.Approve{request.Later, request.Yes} {
 			bubble(t, func(t *testing.T, h *home) {
 				c, _ := h.daemon()
-				chg := h.halves(c, approve, checks...)
+				chg := h.halves(c, said, checks...)
 				d := h.show(c, chg)
 				first := d.Proposal.Digest
-				if approve == request.Later {
+				if said == request.Later {
 					if len(d.Proposal.Card.Marks) != 0 {
 						t.Fatalf("the proposed tree is marked: %+v", d.Proposal.Card.Marks)
 					}
@@ -135,12 +136,12 @@ func TestMarksOfTheTreeThatLandsAreShownBeforeItLands(t *testing.T) {
 				}
 
 				say := func(read proposal.Digest, marked bool) error {
-					return c.ApproveAs(t.Context(), d.Approval.ID, read, h.by(), control.Words{Via: "command line", Marked: marked})
+					return c.Approve(t.Context(), d.Approval.ID, read, h.by(), approve.Words{Via: "command line", Marked: marked})
 				}
 				if err := say(d.Proposal.Digest, false); !errors.Is(err, approval.ErrMarked) {
 					t.Errorf("a plain yes: %v", err)
 				}
-				if err := say(first, true); approve == request.Later && !errors.Is(err, proposal.ErrSuperseded) {
+				if err := say(first, true); said == request.Later && !errors.Is(err, proposal.ErrSuperseded) {
 					t.Errorf("a yes to the card before: %v", err)
 				}
 				if err := say(d.Proposal.Digest, true); err != nil {
@@ -171,7 +172,7 @@ func TestMarksThatComeWithTheBranchAreAskedAboutAsOftenAsTheyChange(t *testing.T
 					t.Errorf("it is marked %+v, want %q", d.Proposal.Card.Marks[i], w)
 				}
 			}
-			if err := c.ApproveAs(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), control.Words{Via: "command line", Marked: true}); err != nil {
+			if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line", Marked: true}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -202,7 +203,7 @@ func TestThePolicyHoldsForMarksOfTheTreeThatLands(t *testing.T) {
 			if len(d.Proposal.Card.Marks) != 1 || d.Proposal.Card.MarksWord != word {
 				t.Fatalf("%s: %+v, a word is needed: %v", marks, d.Proposal.Card.Marks, d.Proposal.Card.MarksWord)
 			}
-			if err := c.ApproveAs(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), control.Words{Via: "command line", Marked: word}); err != nil {
+			if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line", Marked: word}); err != nil {
 				t.Fatal(err)
 			}
 			if marks == policy.MarksShow {

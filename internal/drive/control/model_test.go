@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
@@ -146,7 +147,7 @@ func (w *world) person(ctx context.Context, d act) error {
 		if d.Verb == "refuse" {
 			return c.Refuse(ctx, seen.Approval.ID, h.by(), "no")
 		}
-		return c.Approve(ctx, seen.Approval.ID, seen.Proposal.Digest, h.by(), "command line")
+		return c.Approve(ctx, seen.Approval.ID, seen.Proposal.Digest, h.by(), approve.Words{Via: "command line"})
 	case "cancel":
 		return c.Cancel(ctx, chg, h.by(), "enough")
 	case "pause":
@@ -274,7 +275,7 @@ func (w *world) quiet(approves bool) {
 		w.mend(1)
 		for _, row := range open {
 			if d, err := w.c.Show(h.t.Context(), row.ID); err == nil && row.State == change.AwaitingApproval {
-				if err := w.c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), ""); err != nil && problem.KindOf(err) != problem.Conflict {
+				if err := w.c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: ""}); err != nil && problem.KindOf(err) != problem.Conflict {
 					w.fail("approve %s: %v", row.ID, err)
 				}
 			}

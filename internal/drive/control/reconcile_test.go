@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -32,7 +33,7 @@ func TestAChangeWalksToItsEndByItself(t *testing.T) {
 		c, _ := h.daemon()
 		chg := h.ask(c)
 		d := h.is(c, chg, change.AwaitingApproval)
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		d = h.is(c, chg, change.Finalized)
@@ -421,7 +422,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 		if err := unix.Flock(int(folder.Fd()), unix.LOCK_SH); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -430,7 +431,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 			t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 		}
 		folder.Close()
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		h.is(c, chg, change.Finalized)
@@ -467,7 +468,7 @@ func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
 		// What went on from where it rested is told from where it is.
 		chg = h.ask(c)
 		d := h.is(c, chg, change.AwaitingApproval)
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		h.is(c, chg, change.Finalized)

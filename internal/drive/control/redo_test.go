@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -79,7 +80,7 @@ func TestEditsThatStillFitAreOfferedAgainWithoutTheirAgent(t *testing.T) {
 		if d.Proposal.Number <= before.Proposal.Number || string(d.Proposal.Base) != h.git("rev-parse", "main") || d.Proposal.Card.Moved != nil || len(d.Proposal.Card.Drift) != 0 {
 			t.Errorf("the new card is %+v", d.Proposal)
 		}
-		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.by(), "command line"); err == nil {
+		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err == nil {
 			t.Error("the old card can still be approved")
 		}
 		h.yes(c, chg)

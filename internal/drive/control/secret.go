@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/base/problem"
 	"sallyport/internal/path/request"
 )
 
@@ -29,23 +28,10 @@ func (c *Controller) secretsIn(ctx context.Context, r request.Request) error {
 			if len(part.words) > 1 {
 				what = fmt.Sprintf("word %d of %s", i+1, part.flag)
 			}
-			if err := c.secretIn(ctx, "sallyport run --help", what, words); err != nil {
+			if err := c.Secrets.RefuseIn(ctx, "sallyport run --help", what, words); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// secretIn refuses words that hold a secret, naming them by what.
-func (c *Controller) secretIn(ctx context.Context, next, what, words string) error {
-	found, err := c.Secrets.Scan(ctx, "", strings.NewReader(words), int64(len(words)))
-	switch {
-	case err != nil:
-		return problem.Errorf(problem.Usage, next, "%s could not be scanned for secrets: %w", what, err)
-	case len(found) > 0:
-		return problem.Errorf(problem.Usage, next, "%s holds a secret (%s, line %d) and is refused: sallyport keeps these words, shows them and gives them to agents",
-			what, found[0].Rule, max(found[0].Line, 1))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/view"
@@ -52,7 +53,7 @@ func TestNoSecretIsStoredWithAReason(t *testing.T) {
 			return c.Cancel(h.t.Context(), d.Change.ID, h.by(), said)
 		},
 		"a landing fails": func(h *home, c *control.Controller, d view.Detail) error {
-			return c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line")
+			return c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +99,7 @@ func TestALandingIsHeldAgainstTheYesItWasGiven(t *testing.T) {
 				d := h.is(c, h.ask(c), change.AwaitingApproval)
 				before := git.OID(h.git("rev-parse", "main"))
 				end()
-				if err := control.New(h.parts).Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), "command line"); err != nil {
+				if err := control.New(h.parts).Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
 					t.Fatal(err)
 				}
 				h.tx(func(ctx context.Context, tx store.Tx) error {

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
@@ -142,7 +143,7 @@ func (c *Controller) refused(ctx context.Context, row change.Row, o judge.Offer,
 		if err := c.passed(ctx, tx, *row, p); err != nil {
 			return err
 		}
-		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: digests(p)}
+		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: p.Digests()}
 		if len(o.Edits) == 0 {
 			m.Outcome = change.BaseFailsChecks
 		}
@@ -266,18 +267,14 @@ func (c *Controller) open(ctx context.Context, tx store.Tx, row *change.Row, p p
 	if err != nil {
 		return err
 	}
-	m := ledger.Move{Event: e, By: audit.Host, Subject: string(asked.ID), Reason: p.Card.Note, Next: "sallyport approve " + string(row.ID), Digests: digests(p)}
+	m := ledger.Move{Event: e, By: audit.Host, Subject: string(asked.ID), Reason: p.Card.Note, Next: "sallyport approve " + string(row.ID), Digests: p.Digests()}
 	if err := c.Move(ctx, tx, row, m); err != nil {
 		return err
 	}
 	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord { // said before anybody saw what it would cover
 		return nil
 	}
-	return c.approve(ctx, tx, row, asked.ID, p.Digest, row.Request.By, Words{Via: approval.ViaFlag})
-}
-
-func digests(p proposal.Proposal) map[string]string {
-	return map[string]string{"base": string(p.Base), "tree": string(p.Tree), "policy": p.Policy, "proposal": string(p.Digest)}
+	return c.Answers.Record(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approve.Words{Via: approval.ViaFlag})
 }
 
 // passed writes an audit entry for every check of a proposal that succeeded; the one that did not
@@ -288,7 +285,7 @@ func (c *Controller) passed(ctx context.Context, tx store.Tx, row change.Row, p 
 			continue
 		}
 		row.Reason = r.Command
-		if err := c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: digests(p)}, "passed a check", p.At); err != nil {
+		if err := c.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: p.Digests()}, "passed a check", p.At); err != nil {
 			return err
 		}
 	}

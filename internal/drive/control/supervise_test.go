@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
@@ -465,10 +466,10 @@ func TestGoingBackWhileAPersonIsAskedVoidsWhatTheyWereAsked(t *testing.T) {
 		if after.Proposal.Digest == before.Proposal.Digest || after.Proposal.Tree != before.Checkpoints[0].Tree {
 			t.Errorf("still offered: %.12s of tree %.12s; %q", after.Proposal.Digest, after.Proposal.Tree, statuses(after))
 		}
-		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.by(), "command line"); err == nil {
+		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err == nil {
 			t.Error("the old proposal can still be approved")
 		}
-		if err := c.Approve(t.Context(), after.Approval.ID, after.Proposal.Digest, h.by(), "command line"); err != nil {
+		if err := c.Approve(t.Context(), after.Approval.ID, after.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		h.is(c, chg, change.Finalized)

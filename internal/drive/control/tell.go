@@ -93,7 +93,7 @@ func (c *Controller) Tell(ctx context.Context, change id.Change, by audit.Actor,
 	case s.run.Talk == nil:
 		return session.Delivery{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s reads no messages: only an agent with a name, or a COMMAND that was started with run --messages, does", change)
 	}
-	if err := c.secretIn(ctx, "sallyport change tell --help", "the text", text); err != nil {
+	if err := c.Secrets.RefuseIn(ctx, "sallyport change tell --help", "the text", text); err != nil {
 		return session.Delivery{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellMax)

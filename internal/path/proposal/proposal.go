@@ -52,6 +52,11 @@ func (p Proposal) Sum() Digest {
 	return Sum(p.Change, p.Base, p.Tree, p.Policy+"\nmarks on "+string(p.Card.MarksOn.Tree))
 }
 
+// Digests name for the audit log what a proposal is bound to.
+func (p Proposal) Digests() map[string]string {
+	return map[string]string{"base": string(p.Base), "tree": string(p.Tree), "policy": p.Policy, "proposal": string(p.Digest)}
+}
+
 // Card is what a person is shown; plain data, escaped where it is rendered.
 type Card struct {
 	Title      string               `json:"title"` // the request's first line

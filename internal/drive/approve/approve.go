@@ -1,0 +1,142 @@
+// Package approve takes a person's answer to the question whether a change may land: their yes to exactly what they read, or their no.
+package approve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// Parts are what answers stand on.
+type Parts struct {
+	*ledger.Ledger
+	Owner person.Owner
+	Tidy  func(ctx context.Context, row change.Row) // clears up after a change that has ended and that no step holds
+}
+
+// Answers takes people's answers.
+type Answers struct{ Parts }
+
+// New returns Answers.
+func New(p Parts) *Answers { return &Answers{p} }
+
+// Words are what comes with a yes.
+type Words struct {
+	Via      string // how it reached us
+	Message  string // what the commit is to say, its first line the subject; "" = what the card shows
+	Unsigned bool   // it may land unsigned where the repository would have it signed
+	Marked   bool   // it covers what is marked on the card
+}
+
+// Approve records by's yes to exactly the digest they read, and makes the landing due: all
+// of it commits or none. Errors: person.ErrNotOwner (denied), proposal.ErrSuperseded,
+// approval.ErrDecided (conflict), not_found. Saying the same again changes nothing and is no error.
+func (a *Answers) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
+	if err := a.Secrets.RefuseIn(ctx, "sallyport approve --help", "--message", w.Message); err != nil {
+		return err
+	}
+	err := a.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
+		return a.Record(ctx, tx, row, ref, read, by, w)
+	})
+	if errors.Is(err, approval.ErrSaid) {
+		return nil
+	}
+	return err
+}
+
+// Record is Approve within a transaction.
+func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
+	p, ok, err := tx.Proposal(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
+	}
+	if p.Card.MarksWord && !w.Marked {
+		return unsaid(row.ID, p)
+	}
+	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: a.Owner, By: by, Via: w.Via, At: ledger.Now(), Message: w.Message, Unsigned: w.Unsigned}); err != nil {
+		return err
+	}
+	return a.Move(ctx, tx, row, ledger.Move{Event: change.Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: p.Digests()})
+}
+
+// said is what the audit keeps of the words.
+func (w Words) said() string {
+	said := w.Via
+	if said == approval.ViaCommandLine {
+		said = "approved on the command line"
+	}
+	if w.Marked {
+		said += ", marks included"
+	}
+	if w.Unsigned {
+		said += ", may land unsigned"
+	}
+	if w.Message != "" {
+		said += ", to be committed as: " + w.Message
+	}
+	return said
+}
+
+// unsaid refuses a yes that does not cover what is marked.
+func unsaid(change id.Change, p proposal.Proposal) error {
+	m := p.Card.Marks[0]
+	more := ""
+	if p.Card.MarksTotal > 1 {
+		more = fmt.Sprintf(" (and %d more)", p.Card.MarksTotal-1)
+	}
+	return problem.Case(approval.ErrMarked, "sallyport approve "+string(change)+" --marked", "the card of %s has marks, and a yes has to say that it covers them (--marked): %s: %s%s",
+		change, inert.Path(m.Path), m.Says, more)
+}
+
+// Refuse records by's no; the change ends, and its work stays under its refs.
+func (a *Answers) Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error {
+	var ended change.Row
+	err := a.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
+		if err := approval.Refuse(ctx, tx, ref, a.Owner, by, a.Secrets.Redact(reason), ledger.Now()); err != nil {
+			return err
+		}
+		err := a.Move(ctx, tx, row, ledger.Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})
+		ended = *row
+		return err
+	})
+	switch {
+	case errors.Is(err, approval.ErrSaid):
+		return nil
+	case err == nil:
+		a.Tidy(a.Lasting(), ended)
+	}
+	return err
+}
+
+// decide runs a decision on the change that an approval belongs to.
+func (a *Answers) decide(ctx context.Context, ref id.Approval, do func(tx store.Tx, row *change.Row) error) error {
+	var row change.Row
+	err := a.DB.InTx(ctx, func(tx store.Tx) error {
+		asked, err := tx.Approval(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if row, err = tx.Change(ctx, asked.Change); err != nil {
+			return err
+		}
+		return do(tx, &row)
+	})
+	if err == nil {
+		a.Moved(row)
+	}
+	return err
+}

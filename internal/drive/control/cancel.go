@@ -1,0 +1,97 @@
+package control
+
+import (
+	"context"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/store"
+)
+
+// Confirm keeps what is on trial.
+func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
+	return c.confirm.Confirm(ctx, change, by)
+}
+
+// Cancel withdraws a change. A step that is under way is stopped; what it had is kept.
+// What is in the journal of landings is not stopped in the middle, and what has ended stays as it is (conflict).
+func (c *Controller) Cancel(ctx context.Context, changeID id.Change, by audit.Actor, reason string) error {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return err
+	}
+	moves := c.Feed.Subscribe(changeID) // before it can move, so that the move is not missed
+	defer c.Feed.Unsubscribe(moves)
+	said := &ledger.Withdrawn{By: by, Reason: reason}
+	for {
+		stopping, err := c.cancel(ctx, changeID, said)
+		if err != nil || !stopping {
+			return err
+		}
+		if err := c.untilMoved(ctx, moves); err != nil {
+			return err
+		}
+		if row, err := c.Row(ctx, changeID); err != nil || row.State.Final() {
+			return err
+		} // its step was done before it heard of it: from where it stands now, again
+	}
+}
+
+// cancel withdraws a change that no step holds, or stops the step that does.
+func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *ledger.Withdrawn) (stopping bool, err error) {
+	var row change.Row
+	held, event := false, change.Cancel
+	err = c.DB.InTx(ctx, func(tx store.Tx) error {
+		var err error
+		if row, err = tx.Change(ctx, changeID); err != nil {
+			return err
+		}
+		if event, err = c.Withdrawal(ctx, tx, row); err != nil {
+			return err
+		}
+		if held = row.Holder != ""; !held {
+			return c.Withdraw(ctx, tx, &row, event, *said)
+		}
+		if event == change.Cancel { // a way back is given up by who is there to see it
+			if err := tx.RequestCancel(ctx, changeID); err != nil {
+				return err
+			}
+		}
+		row.Reason = said.Reason
+		return c.Append(ctx, tx, &row, ledger.Move{By: said.By}, "asked to cancel", ledger.Now())
+	})
+	if err != nil {
+		return false, err
+	}
+	if !held {
+		c.Moved(row)
+		c.land.StandDown(ctx, row)
+		c.tidyApart(c.Lasting(), row)
+		return false, nil
+	}
+	c.mu.Lock()
+	stop := c.cancels[changeID]
+	c.mu.Unlock()
+	if stop == nil {
+		if event == change.GivenUp {
+			return false, problem.Errorf(problem.Unavailable, "sallyport change show "+string(changeID), "sallyport is just trying to roll %s back: cancel again once that try is over", changeID)
+		}
+		return false, nil // another daemon's life held it: the next step finds the request
+	}
+	stop(said)
+	return true, nil
+}
+
+// untilMoved waits until a change has moved.
+func (c *Controller) untilMoved(ctx context.Context, moves *change.Subscription) error {
+	for queue := c.Feed.Next(ctx, moves); queue != nil; queue = c.Feed.Next(ctx, moves) {
+		for _, n := range queue {
+			if n.Kind == "state" {
+				return nil
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
