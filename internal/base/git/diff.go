@@ -37,8 +37,11 @@ func (d Dir) EditsMax(ctx context.Context, from, to OID, most int) ([]Edit, erro
 		roots[i] = Entry{Mode: Folder, OID: root}
 	}
 	c := comparing{s: s, left: most}
-	if err := c.compare("", 0, roots[0], roots[1]); err != nil {
-		return nil, err
+	c.add(pair{from: roots[0], to: roots[1]})
+	for len(c.todo) > 0 {
+		if err := c.compare(); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(c.edits, func(a, b Edit) int { return strings.Compare(a.Path, b.Path) })
 	return c.edits, nil
@@ -47,57 +50,74 @@ func (d Dir) EditsMax(ctx context.Context, from, to OID, most int) ([]Edit, erro
 // comparing is one comparison of two trees.
 type comparing struct {
 	s     *Session
-	left  int // paths and folders that may still differ
+	left  int    // paths and folders that may still differ
+	todo  []pair // places that differ and were not looked at
 	edits []Edit
 }
 
-// compare tells what differs at a place and below it. Folders that are the same are not read.
-func (c *comparing) compare(at string, depth int, from, to Entry) error {
-	if from == to {
-		return nil
-	}
-	if c.left--; c.left < 0 {
-		return ErrFar
-	}
-	if depth > depthMax {
-		return problem.Errorf(problem.Refused, "", "more than %d folders lie in each other at %.100q…", depthMax, at)
-	}
-	var sides [2]map[string]Entry
-	for i, e := range []*Entry{&from, &to} {
-		if e.Mode != Folder {
-			continue
+// pair is a place in both trees.
+type pair struct {
+	at       string
+	depth    int
+	from, to Entry
+}
+
+// compare tells what differs at the places that were found last, and finds those below. Folders that are the same are not read.
+func (c *comparing) compare() error {
+	rest := max(0, len(c.todo)-atOnce)
+	now := slices.Clone(c.todo[rest:])
+	c.todo = c.todo[:rest]
+	var folders []OID
+	for _, p := range now {
+		if c.left--; c.left < 0 {
+			return ErrFar
 		}
-		in, err := c.s.read(e.OID)
-		if err != nil {
-			return err
+		if p.depth > depthMax {
+			return problem.Errorf(problem.Refused, "", "more than %d folders lie in each other at %.100q…", depthMax, p.at)
 		}
-		sides[i], *e = in, Entry{}
+		for _, e := range []Entry{p.from, p.to} {
+			if e.Mode == Folder {
+				folders = append(folders, e.OID)
+			}
+		}
 	}
-	if from != to {
-		c.edits = append(c.edits, Edit{Path: at, Old: from, New: to})
+	if err := c.s.read(slices.Clone(folders)); err != nil {
+		return err
 	}
 
-	below := func(name string) error {
-		place := name
-		if at != "" {
-			place = at + "/" + name
+	for _, p := range now {
+		if from, to := p.from.File(), p.to.File(); from != to {
+			c.edits = append(c.edits, Edit{Path: p.at, Old: from, New: to})
 		}
-		return c.compare(place, depth+1, sides[0][name], sides[1][name])
+		c.below(p)
 	}
-	for name := range sides[0] {
-		if err := below(name); err != nil {
-			return err
-		}
-	}
-	for name := range sides[1] {
-		if _, done := sides[0][name]; done {
-			continue
-		}
-		if err := below(name); err != nil {
-			return err
-		}
+	for _, oid := range folders { // the next places have others
+		delete(c.s.trees, oid)
 	}
 	return nil
+}
+
+// below finds what differs one folder deeper.
+func (c *comparing) below(p pair) {
+	from, to, folder := c.s.in(p.from), c.s.in(p.to), p.at
+	if folder != "" {
+		folder += "/"
+	}
+	for name := range from {
+		c.add(pair{folder + name, p.depth + 1, from[name], to[name]})
+	}
+	for name := range to {
+		if _, done := from[name]; !done {
+			c.add(pair{folder + name, p.depth + 1, Entry{}, to[name]})
+		}
+	}
+}
+
+// add has a place looked at, if it differs.
+func (c *comparing) add(p pair) {
+	if p.from != p.to {
+		c.todo = append(c.todo, p)
+	}
 }
 
 // Whole reports whether d holds all that a commit brings beyond another: its tree, and what differs there. It asks the repository as it is.
@@ -111,15 +131,23 @@ func (d Dir) Whole(ctx context.Context, commit, beyond OID) (bool, error) {
 	}
 	r := d.reader(ctx)
 	defer r.close()
+	var brought []OID
 	for _, e := range edits {
-		if e.New.Absent() || e.New.Mode == Submodule {
-			continue
-		}
-		if oid, err := r.resolve(string(e.New.OID)); err != nil || oid == "" {
-			return false, err
+		if !e.New.Absent() && e.New.Mode != Submodule {
+			brought = append(brought, e.New.OID)
 		}
 	}
-	return true, nil
+	err = r.many("info", brought, func(OID, header) error { return nil }, func(oid OID) error {
+		_, err := r.ask("info", string(oid))
+		if err == nil {
+			r.proc.asked = false
+		}
+		return err
+	})
+	if errors.Is(err, errMissing) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // parseRaw reads `:mode mode oid oid status`.

@@ -37,6 +37,14 @@ type Entry struct {
 // Absent reports whether nothing is there.
 func (e Entry) Absent() bool { return e.OID == "" }
 
+// File is e unless it is a folder, which stands for no entry of its own.
+func (e Entry) File() Entry {
+	if e.Mode == Folder {
+		return Entry{}
+	}
+	return e
+}
+
 // Edit is one path on both sides of a change. A rename is a deletion and an addition.
 type Edit struct {
 	Path string `json:"path"` // slash-separated, relative to the top, as bytes

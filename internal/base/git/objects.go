@@ -35,20 +35,9 @@ func (d Dir) Blobs(ctx context.Context, oids []OID, each func(oid OID, size int6
 	if len(oids) == 0 {
 		return nil
 	}
-	r := d.reader(ctx)
-	defer r.close()
-	for _, oid := range oids {
-		err := r.next(oid, func(kind string, size int64, body io.Reader) error {
-			if kind != "blob" {
-				return fmt.Errorf("object %s is a %s, not a blob", oid, kind)
-			}
-			return each(oid, size, body)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	s := d.Session(ctx)
+	defer s.Close()
+	return s.Blobs(oids, each)
 }
 
 // Blob opens a blob's bytes; close it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -112,6 +113,50 @@ func refAlone(rev string) bool { return strings.HasPrefix(rev, "refs/") && !stri
 // next asks for one object and hands its bytes to each, which need not read all of them.
 func (r *reader) next(oid OID, each func(kind string, size int64, body io.Reader) error) error {
 	return r.contents(string(oid), func(h header, body io.Reader) error { return each(h.kind, h.size, body) })
+}
+
+// atOnce is how many questions are put before the first is answered. Together they have less than 4096 bytes, so that the least
+// pipe holds them while git waits for its answers to be read.
+const atOnce = 48
+
+// many asks about many objects, in order, and does not wait for one answer before it puts the next question. What goes wrong on
+// the way is asked again by itself.
+func (r *reader) many(verb string, oids []OID, take func(oid OID, h header) error, alone func(oid OID) error) error {
+	for chunk := range slices.Chunk(oids, atOnce) {
+		for i, oid := range chunk {
+			if i == 1 && r.proc != nil && r.proc.put(verb, chunk[1:]...) != nil {
+				_ = r.drop(true)
+			}
+			ahead := i > 0 && r.proc != nil && r.proc.asked
+			if !ahead {
+				if err := alone(oid); err != nil {
+					return err
+				}
+				continue
+			}
+			h, err := r.proc.header()
+			if err != nil { // what else is answered is nobody's question any more
+				_ = r.drop(true)
+				err = alone(oid)
+			} else if err = take(oid, h); r.proc != nil {
+				r.proc.asked = i < len(chunk)-1
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// all is next for many objects.
+func (r *reader) all(oids []OID, each func(oid OID, kind string, size int64, body io.Reader) error) error {
+	return r.many("contents", oids, func(oid OID, h header) error {
+		body := &answer{rev: string(oid), from: r.proc.out, left: h.size}
+		return r.shut(body, each(oid, h.kind, h.size, body))
+	}, func(oid OID) error {
+		return r.next(oid, func(kind string, size int64, body io.Reader) error { return each(oid, kind, size, body) })
+	})
 }
 
 // drainMax is how much of an answer that nobody reads is read to its end; with more it is cheaper to begin anew.
@@ -241,12 +286,27 @@ func (d Dir) read(waits bool) (*process, error) {
 	return &process{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), stderr: stderr, ground: at}, nil
 }
 
-// ask writes a question and reads the first line of its answer; errMissing leaves the process in step.
-func (p *process) ask(verb, rev string) (h header, err error) {
-	p.asked = true
-	if _, err := io.WriteString(p.in, verb+" "+rev+"\n"); err != nil {
-		return h, err
+// put writes questions.
+func (p *process) put(verb string, revs ...OID) error {
+	var b strings.Builder
+	for _, rev := range revs {
+		b.WriteString(verb + " " + string(rev) + "\n")
 	}
+	p.asked = true
+	_, err := io.WriteString(p.in, b.String())
+	return err
+}
+
+// ask writes a question and reads the first line of its answer; errMissing leaves the process in step.
+func (p *process) ask(verb, rev string) (header, error) {
+	if err := p.put(verb, OID(rev)); err != nil {
+		return header{}, err
+	}
+	return p.header()
+}
+
+// header reads the first line of an answer.
+func (p *process) header() (h header, err error) {
 	line, err := p.out.ReadString('\n')
 	if err != nil {
 		return h, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -46,50 +47,63 @@ func (s *Session) tree(treeish OID) (OID, error) {
 
 // Lookup returns the entries at paths below a tree, in order; absent ones are zero.
 func (s *Session) Lookup(tree OID, paths []string) ([]Entry, error) {
-	out := make([]Entry, len(paths))
+	out, names := make([]Entry, len(paths)), make([][]string, len(paths))
 	for i, p := range paths {
-		at := Entry{Mode: Folder, OID: tree}
-		for name := range strings.SplitSeq(p, "/") {
-			if at.Mode != Folder {
-				at = Entry{}
-				break
+		out[i], names[i] = Entry{Mode: Folder, OID: tree}, strings.Split(p, "/")
+	}
+	for depth, deeper := 0, true; deeper; depth++ {
+		deeper = false
+		var level []OID
+		for i := range out {
+			if depth < len(names[i]) && out[i].Mode == Folder {
+				level, deeper = append(level, out[i].OID), true
 			}
-			in, err := s.entries(at.OID)
-			if err != nil {
-				return nil, err
-			}
-			at = in[name]
 		}
-		out[i] = at
+		if err := s.read(level); err != nil {
+			return nil, err
+		}
+		for i := range out {
+			if depth < len(names[i]) {
+				out[i] = s.in(out[i])[names[i][depth]]
+			}
+		}
 	}
 	return out, nil
 }
 
-// entries reads one tree object, once.
-func (s *Session) entries(tree OID) (map[string]Entry, error) {
-	if in, ok := s.trees[tree]; ok {
-		return in, nil
+// in returns what lies in a folder whose tree was read; nothing of what is no folder.
+func (s *Session) in(e Entry) map[string]Entry {
+	if e.Mode != Folder {
+		return nil
 	}
-	in, err := s.read(tree)
-	if err == nil {
-		s.trees[tree] = in
-	}
-	return in, err
+	return s.trees[e.OID]
 }
 
-// read reads one tree object.
-func (s *Session) read(tree OID) (map[string]Entry, error) {
-	in := map[string]Entry{}
-	err := s.r.next(tree, func(kind string, _ int64, body io.Reader) error {
+// entries reads one tree object, once.
+func (s *Session) entries(tree OID) (map[string]Entry, error) {
+	err := s.read([]OID{tree})
+	return s.trees[tree], err
+}
+
+// read reads tree objects, each once.
+func (s *Session) read(trees []OID) error {
+	asked := map[OID]bool{}
+	trees = slices.DeleteFunc(trees, func(oid OID) bool {
+		_, known := s.trees[oid]
+		known, asked[oid] = known || asked[oid], true
+		return known
+	})
+	return s.r.all(trees, func(tree OID, kind string, _ int64, body io.Reader) error {
 		if kind != "tree" {
 			return fmt.Errorf("object %s is a %s, not a tree", tree, kind)
 		}
-		return parseTree(body, len(tree)/2, in)
+		in := map[string]Entry{}
+		err := parseTree(body, len(tree)/2, in)
+		if err == nil {
+			s.trees[tree] = in
+		}
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return in, nil
 }
 
 // Files calls each with the path of every entry below a tree that is no folder, prefixed.
@@ -108,12 +122,12 @@ func (s *Session) Files(tree OID, prefix string, each func(path string)) error {
 	return nil
 }
 
-// Blob hands a blob's bytes to each, which need not read all of them.
-func (s *Session) Blob(oid OID, each func(size int64, r io.Reader) error) error {
-	return s.r.next(oid, func(kind string, size int64, body io.Reader) error {
+// Blobs hands the bytes of blobs to each, in order, which need not read all of them.
+func (s *Session) Blobs(oids []OID, each func(oid OID, size int64, r io.Reader) error) error {
+	return s.r.all(oids, func(oid OID, kind string, size int64, body io.Reader) error {
 		if kind != "blob" {
 			return fmt.Errorf("object %s is a %s, not a blob", oid, kind)
 		}
-		return each(size, body)
+		return each(oid, size, body)
 	})
 }

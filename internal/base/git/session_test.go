@@ -1,14 +1,19 @@
 package git_test
 
 import (
+	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
 )
 
 func TestASessionAnswersAsSeparateProcessesDo(t *testing.T) {
@@ -47,14 +52,17 @@ func TestASessionAnswersAsSeparateProcessesDo(t *testing.T) {
 		t.Errorf("files %q", files)
 	}
 
+	blob := func(oid git.OID, each func(size int64, r io.Reader) error) error {
+		return s.Blobs([]git.OID{oid}, func(_ git.OID, size int64, r io.Reader) error { return each(size, r) })
+	}
 	no := errors.New("no room")
-	if err := s.Blob(got[0].OID, func(int64, io.Reader) error { return no }); !errors.Is(err, no) {
+	if err := blob(got[0].OID, func(int64, io.Reader) error { return no }); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
-	if err := s.Blob(got[1].OID, func(int64, io.Reader) error { return nil }); err == nil {
+	if err := blob(got[1].OID, func(int64, io.Reader) error { return nil }); err == nil {
 		t.Error("read a tree as a blob")
 	}
-	err = s.Blob(got[0].OID, func(size int64, r io.Reader) error { // in step again after both
+	err = blob(got[0].OID, func(size int64, r io.Reader) error { // in step again after both
 		raw, err := io.ReadAll(r)
 		if string(raw) != "A" || size != 1 {
 			t.Errorf("%q, %d", raw, size)
@@ -88,5 +96,102 @@ func TestContainsTellsAnAncestorFromAnotherAndFromOneThatIsMissing(t *testing.T)
 	}
 	if _, err := d.Contains(t.Context(), first, git.OID(strings.Repeat("1", 40))); err == nil {
 		t.Error("an object that is missing is an error, not a no")
+	}
+}
+
+// Many questions are put before the first is answered. Whatever comes between, the answers stay with their questions.
+func TestManyObjectsAreReadInOrderWhateverIsMissing(t *testing.T) {
+	top := person(t)
+	const n = 130
+	text := func(i int) string { return strings.Repeat(strconv.Itoa(i)+" ", 1+i%7*3000) }
+	for i := range n {
+		write(t, filepath.Join(top, strconv.Itoa(i/10), strconv.Itoa(i)), text(i))
+	}
+	head := commit(t, top)
+	d, pids := open(t, top), counted(t)
+	ctx := kept(t)
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = strconv.Itoa(i/10) + "/" + strconv.Itoa(i)
+	}
+	found, err := d.Lookup(ctx, head, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs := make([]git.OID, n)
+	for i := range found {
+		blobs[i] = found[i].OID
+	}
+
+	read := func(ctx context.Context, each func(i int) error) (int, error) {
+		i := 0
+		err := d.Blobs(ctx, blobs, func(oid git.OID, size int64, r io.Reader) error {
+			var raw []byte
+			if i%3 > 0 { // the rest is passed over
+				var err error
+				if raw, err = io.ReadAll(r); err != nil {
+					return err
+				}
+			}
+			if oid != blobs[i] || size != int64(len(text(i))) || i%3 > 0 && string(raw) != text(i) {
+				t.Errorf("%d: %s, %d bytes, %.20q", i, oid, size, raw)
+			}
+			i++
+			return each(i - 1)
+		})
+		return i, err
+	}
+	fine := func(int) error { return nil }
+	if got, err := read(ctx, fine); got != n || err != nil {
+		t.Errorf("%d read, %v", got, err)
+	}
+	if p := pids(); len(p) != 1 {
+		t.Errorf("%d processes for what one can answer", len(p))
+	}
+	no := errors.New("no")
+	if got, err := read(ctx, func(i int) error {
+		if i == 50 {
+			return no
+		}
+		return nil
+	}); got != 51 || !errors.Is(err, no) {
+		t.Errorf("%d read, %v; want the caller's error after 51", got, err)
+	}
+	if got, err := read(ctx, func(i int) error {
+		if i == 60 {
+			return syscall.Kill(pids()[len(pids())-1], syscall.SIGKILL)
+		}
+		return nil
+	}); (got != n) != (err != nil) {
+		t.Errorf("%d read past a process that was killed, %v", got, err)
+	}
+
+	file := filepath.Join(top, ".git/objects", string(blobs[70][:2]), string(blobs[70][2:]))
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(ctx, fine); got != 70 || problem.KindOf(err) != problem.NotFound || !strings.Contains(err.Error(), string(blobs[70])) {
+		t.Errorf("%d read, %v; want the missing one by name after 70", got, err)
+	}
+	if whole, err := d.Whole(ctx, head, git.EmptyTree("sha1")); whole || err != nil {
+		t.Errorf("whole %v, %v without an object", whole, err)
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := d.Whole(ctx, head, git.EmptyTree("sha1")); !whole || err != nil {
+		t.Errorf("whole %v, %v with all", whole, err)
+	}
+	ended, end := context.WithCancelCause(ctx)
+	if got, err := read(ended, func(i int) error {
+		if i == 60 {
+			end(no)
+		}
+		return nil
+	}); got > n || !errors.Is(err, no) {
+		t.Errorf("%d read after the end of the context, %v", got, err)
+	}
+	if got, err := read(ctx, fine); got != n || err != nil {
+		t.Errorf("in the end %d read, %v", got, err)
 	}
 }

@@ -73,7 +73,7 @@ func (l *Lander) approved(ctx context.Context, o Order) error {
 		return fmt.Errorf("read what was approved: %w", err)
 	}
 	for i, e := range o.Edits {
-		if file(found[i]) != e.New {
+		if found[i].File() != e.New {
 			return fmt.Errorf("%q in %.12s is not what was approved", e.Path, o.Source)
 		}
 	}
@@ -125,7 +125,7 @@ func (s *site) lookup(commit git.OID, paths []string) ([]git.Entry, error) {
 // sort puts each edit where head says it belongs, and returns what head has otherwise.
 func (s *site) sort(edits []git.Edit, head []git.Entry, made *Landing) (drift []string, err error) {
 	for i, e := range edits {
-		now := file(head[i])
+		now := head[i].File()
 		switch {
 		case now == e.New && (!e.New.Absent() || head[i].Absent() || needed(e.Path, edits)):
 			if e.Old != e.New {
@@ -163,14 +163,6 @@ func (s *site) drifted(made *Landing, paths []string) error {
 	}
 	return problem.Case(&Drift{paths}, s.command("log "+inert.Path(made.Branch)+" -- ")+listed(paths[:1]),
 		"%s changed on %s since the change began", listed(paths), made.Branch)
-}
-
-// file is e unless it is a folder, which stands for no entry of its own.
-func file(e git.Entry) git.Entry {
-	if e.Mode == git.Folder {
-		return git.Entry{}
-	}
-	return e
 }
 
 // needed reports whether an edit puts something below folder.

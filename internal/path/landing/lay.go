@@ -65,24 +65,28 @@ func slotsName(l *Landing) string { return "." + deskName(l.ID) }
 
 // layFiles writes each coming file or link into its slot, from the object store.
 func (d *desk) layFiles() error {
+	var coming []int
+	var blobs []git.OID
 	for i := range d.note.Steps {
-		st := &d.note.Steps[i]
-		if !st.Live || st.New.Absent() {
-			continue
+		if st := &d.note.Steps[i]; st.Live && !st.New.Absent() {
+			coming, blobs = append(coming, i), append(blobs, st.New.OID)
 		}
-		err := d.objects.Blob(st.New.OID, func(size int64, r io.Reader) error {
-			return d.ops.Do("desk:write", func() error {
-				if st.New.Mode == git.Symlink {
-					return d.layLink(st, slot(i), size, r)
-				}
-				return d.layFile(st, slot(i), size, r)
-			})
+	}
+	return d.objects.Blobs(blobs, func(_ git.OID, size int64, r io.Reader) error {
+		i := coming[0]
+		st := &d.note.Steps[i]
+		coming = coming[1:]
+		err := d.ops.Do("desk:write", func() error {
+			if st.New.Mode == git.Symlink {
+				return d.layLink(st, slot(i), size, r)
+			}
+			return d.layFile(st, slot(i), size, r)
 		})
 		if err != nil {
 			return fmt.Errorf("prepare %q: %w", st.Path, err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (d *desk) layLink(st *step, name string, size int64, r io.Reader) error {

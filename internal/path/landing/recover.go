@@ -86,7 +86,7 @@ func (r *run) follow(ctx context.Context, tip git.OID) (State, error) {
 		return "", err
 	}
 	is := func(side func(*step) git.Entry) pick {
-		return func(i int) bool { return file(theirs[i]) == side(&r.note.Steps[i]) }
+		return func(i int) bool { return theirs[i].File() == side(&r.note.Steps[i]) }
 	}
 	if err := r.unwind(ctx, is(func(s *step) git.Entry { return s.Old })); err != nil {
 		return "", err
