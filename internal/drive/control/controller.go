@@ -19,7 +19,9 @@ import (
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/stock"
+	"sallyport/internal/drive/submit"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
@@ -81,12 +83,14 @@ type Controller struct {
 	Parts
 	*ledger.Ledger
 	*approve.Answers
+	*revert.Reverts
 	*view.Views
-	guard   guard.Guard
-	judge   judge.Judge
-	commits commit.Writer
-	land    *land.Landings
-	confirm *confirm.Confirmer
+	guard       guard.Guard
+	judge       judge.Judge
+	commits     commit.Writer
+	submissions *submit.Submissions
+	land        *land.Landings
+	confirm     *confirm.Confirmer
 
 	mu      sync.Mutex
 	cancels map[id.Change]context.CancelCauseFunc
@@ -118,20 +122,14 @@ func New(p Parts) *Controller {
 	}
 	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Tell, Ended: c.forget})
 	c.opener = work.Opener{Judge: c.judge, Self: p.Settings.Self, FirstUID: p.Settings.FirstUID, Log: p.Log}
-	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.tidyApart})
-	c.land = land.New(land.Parts{
-		Ledger: c.Ledger, Guard: c.guard, Judge: c.judge, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
-		Ops: p.Ops, Author: p.Settings.Author, Offers: offers{c}, Tidy: c.tidy,
-	})
-	c.confirm = confirm.New(confirm.Parts{
-		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Lander: p.Lander, Workspaces: p.Workspaces,
-		Restore: c.land.Restore, Works: &c.works, Tidy: c.tidy,
-	})
-	c.land.Trials = c.confirm
-	c.Views = view.New(view.Parts{
-		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Spec: c.opener.Spec, Commits: c.commits, Land: c.land, Confirm: c.confirm,
-		SessionsDir: p.Settings.Sessions, ChangesDir: p.Settings.Changes,
-	})
+	c.makeLive()
+	c.makePath()
+	return c
+}
+
+// makeLive makes the rooms that programs in sandboxes stand on.
+func (c *Controller) makeLive() {
+	p := c.Parts
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
 	c.ways = live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
 	c.house = live.House{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
@@ -142,7 +140,32 @@ func New(p Parts) *Controller {
 		Changes: p.Settings.Changes, Working: c.working,
 	})
 	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: c.ways, Runner: runner})
-	return c
+}
+
+// makePath makes the rooms that a change goes through, each on those before it.
+func (c *Controller) makePath() {
+	p := c.Parts
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.tidyApart})
+	c.Reverts = revert.New(revert.Parts{
+		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c,
+	})
+	c.submissions = submit.New(submit.Parts{
+		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
+		Reverts: c.Reverts, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.tidy,
+	})
+	c.land = land.New(land.Parts{
+		Ledger: c.Ledger, Guard: c.guard, Judge: c.judge, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
+		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Tidy: c.tidy,
+	})
+	c.confirm = confirm.New(confirm.Parts{
+		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Lander: p.Lander, Workspaces: p.Workspaces,
+		Restore: c.land.Restore, Works: &c.works, Tidy: c.tidy,
+	})
+	c.Reverts.Trials, c.submissions.Trials, c.land.Trials = c.confirm, c.confirm, c.confirm
+	c.Views = view.New(view.Parts{
+		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Spec: c.opener.Spec, Commits: c.commits, Land: c.land, Confirm: c.confirm,
+		SessionsDir: p.Settings.Sessions, ChangesDir: p.Settings.Changes,
+	})
 }
 
 // forget lets go what is held in memory for a change that has come to its end.

@@ -2,11 +2,9 @@ package control
 
 import (
 	"context"
-	"fmt"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 )
 
@@ -37,18 +35,4 @@ func (c *Controller) elsewhere(ctx context.Context, r *request.Request) error {
 // notBeside refuses to land beside the person's files on the branch that they have checked out.
 func notBeside(r *request.Request, wayOut string) error {
 	return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto needs a branch that is not checked out, and %q is checked out in %q%s", r.Onto, r.Project.Top, wayOut)
-}
-
-// beside says for a card that what lands is not where the person stands.
-func (c *Controller) beside(ctx context.Context, row change.Row) ([]string, error) {
-	r := row.Request
-	if r.From == "" {
-		return nil, nil
-	}
-	there, err := r.Project.Common(c.Ops).Branch(ctx, r.Branch)
-	kind := "the new branch"
-	if there {
-		kind = "the branch"
-	}
-	return []string{fmt.Sprintf("it lands on %s %s, not on %s: no file that is checked out changes", kind, r.Branch, r.From)}, err
 }

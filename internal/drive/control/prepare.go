@@ -36,7 +36,7 @@ func (c *Controller) accept(ctx context.Context, row change.Row) error {
 // prepare keeps the base in the host's repository and makes the workspace on it.
 func (c *Controller) prepare(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Revert {
-		return c.computeRevert(ctx, row)
+		return c.Reverts.Compute(ctx, row)
 	}
 	if before, err := c.superseded(ctx, row); err != nil || before != nil {
 		if err != nil {

@@ -112,7 +112,7 @@ func (c *Controller) run(ctx context.Context, row change.Row) error {
 	case change.Working:
 		return c.work(ctx, row)
 	case change.Submitted:
-		return c.submit(ctx, row)
+		return c.submissions.Submit(ctx, row)
 	case change.Landing:
 		return c.land.Land(ctx, row)
 	case change.InTrial:

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -72,12 +73,12 @@ func (c *Controller) Request(ctx context.Context, r request.Request, keys creden
 			receipt.Uncommitted = dirty
 		}
 	}
-	receipt.Change, err = c.add(ctx, change, r)
+	receipt.Change, err = c.Add(ctx, change, r)
 	return receipt, err
 }
 
-// add gives an accepted request its row.
-func (c *Controller) add(ctx context.Context, changeID id.Change, r request.Request) (change.Row, error) {
+// Add gives an accepted request its row.
+func (c *Controller) Add(ctx context.Context, changeID id.Change, r request.Request) (change.Row, error) {
 	if err := c.secretsIn(ctx, r); err != nil {
 		return change.Row{}, err
 	}
@@ -86,7 +87,7 @@ func (c *Controller) add(ctx context.Context, changeID id.Change, r request.Requ
 	var refused error
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		if r.Kind == request.Revert {
-			if refused = c.alone(ctx, tx, r); refused != nil {
+			if refused = revert.Alone(ctx, tx, r); refused != nil {
 				return refused
 			}
 		}

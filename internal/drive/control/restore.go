@@ -11,7 +11,6 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
-	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/store"
@@ -148,7 +147,7 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	}
 	switch row.State {
 	case change.AwaitingApproval:
-		return cp, c.offerAgain(ctx, row, cp, by)
+		return cp, c.submissions.OfferAgain(ctx, row, cp, by)
 	case change.Paused, change.Blocked:
 		row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 			row.From, row.Chosen, row.Rollbacks = string(cp.Commit), cp.ID, row.Rollbacks+1
@@ -191,45 +190,4 @@ func (s *supervisor) restoreTo(ctx context.Context, to checkpoint.Checkpoint, by
 		})
 	})
 	return taken, err
-}
-
-// offerAgain asks the person about an earlier checkpoint in the place of the present proposal; what
-// was asked before is void (SECURITY rule 3).
-func (c *Controller) offerAgain(ctx context.Context, row change.Row, cp checkpoint.Checkpoint, by audit.Actor) error {
-	if cp.Status != checkpoint.Valid {
-		return problem.Errorf(problem.Refused, "sallyport checkpoint show "+string(cp.ID), "%s is %s; only a valid checkpoint can be offered", cp.ID, cp.Status)
-	}
-	row.Chosen = cp.ID
-	o, err := c.offered(ctx, row, git.OID(row.Base))
-	if err != nil {
-		return err
-	}
-	if len(o.Edits) == 0 {
-		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%s changes nothing, so there is nothing to land", cp.ID)
-	}
-	if why := o.Refused(row); why != nil {
-		return why
-	}
-	results, why, err := c.checks.Check(ctx, row, o)
-	if err != nil {
-		return err
-	}
-	if why != nil {
-		return why
-	}
-	p, err := c.propose(ctx, row, o, results)
-	if err != nil {
-		return err
-	}
-	_, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		if err := approval.Withdraw(ctx, tx, row.ID, ledger.Now()); err != nil {
-			return err
-		}
-		row.Chosen, row.Rollbacks = cp.ID, row.Rollbacks+1
-		if err := c.Append(ctx, tx, row, ledger.Move{By: by, Subject: string(cp.ID), Digests: map[string]string{"commit": string(cp.Commit), "tree": string(cp.Tree)}}, "restored", ledger.Now()); err != nil {
-			return err
-		}
-		return c.open(ctx, tx, row, p, change.Asked)
-	})
-	return err
 }

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/submit"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
@@ -205,7 +206,7 @@ func (c *Controller) judgeLast(ctx context.Context, row change.Row, ws workspace
 	case cp.Status != checkpoint.Valid:
 		m.Event, m.Because = change.Fail, judge.Refusal(row, cp.Violations)
 	case edits == 0 && len(w.Checks()) == 0:
-		m = idled(row, cp)
+		m = submit.Idled(row, cp)
 	}
 	row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		row.Chosen = cp.ID
@@ -248,18 +249,6 @@ func (c *Controller) fallBack(ctx context.Context, row change.Row, last checkpoi
 		}
 	}
 	return nil, nil
-}
-
-// unchanged says what an agent did that changed nothing.
-func unchanged(cp checkpoint.Checkpoint) string {
-	files := 0
-	for _, l := range cp.LeftOver {
-		files += l.Files
-	}
-	if files == 0 {
-		return "nothing to do: the agent changed nothing"
-	}
-	return fmt.Sprintf("nothing to do: the agent wrote only files that the repository ignores (%d of them; --include-ignored GLOB takes such files along)", files)
 }
 
 // taking says why a checkpoint is taken, and of which session.

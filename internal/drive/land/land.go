@@ -344,7 +344,7 @@ func (ls *Landings) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal
 
 // askAgain judges the same tree by the rules as they are now, checks included, and asks about it anew.
 func (ls *Landings) askAgain(ctx context.Context, row change.Row, head git.OID) error {
-	o, err := ls.Offers.Offer(ctx, row, head)
+	o, err := ls.Submissions.Offer(ctx, row, head)
 	if err != nil {
 		return err
 	}
@@ -366,14 +366,14 @@ func (ls *Landings) askAgain(ctx context.Context, row change.Row, head git.OID) 
 			return err
 		}
 	}
-	results, why, err := ls.Offers.Check(ctx, row, o)
+	results, why, err := ls.Checks.Check(ctx, row, o)
 	if err != nil {
 		return err
 	}
 	if why != nil {
 		return why
 	}
-	return ls.Offers.Ask(ctx, row, o, results, change.Asked)
+	return ls.Submissions.Ask(ctx, row, o, results, change.Asked)
 }
 
 // sameRules returns the branch's head and whether the rules there are the ones the approval names.

@@ -11,10 +11,12 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/check"
 	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/submit"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
@@ -26,27 +28,18 @@ import (
 // Parts are what landings stand on.
 type Parts struct {
 	*ledger.Ledger
-	Guard      guard.Guard
-	Judge      judge.Judge
-	Commits    commit.Writer
-	Clock      func() (deadman.Moment, error)
-	Lander     *landing.Lander
-	Workspaces *workspace.Manager
-	Ops        disk.Ops
-	Author     git.Signature // of commits of the host's own; its At is ignored
-	Offers     Offers
-	Trials     Trials
-	Tidy       func(ctx context.Context, row change.Row) // clears up after a change that has ended
-}
-
-// Offers asks a person about a tree, once its checks have passed.
-type Offers interface {
-	// Offer finds what a change has to offer, judged by the rules at a commit.
-	Offer(ctx context.Context, row change.Row, rules git.OID) (judge.Offer, error)
-	// Check runs every check on exactly the offered tree. why is the first that failed; an err is the machine's fault.
-	Check(ctx context.Context, row change.Row, o judge.Offer) (results []proposal.CheckResult, why, err error)
-	// Ask opens an approval and moves the change by e.
-	Ask(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult, e change.Event) error
+	Guard       guard.Guard
+	Judge       judge.Judge
+	Commits     commit.Writer
+	Clock       func() (deadman.Moment, error)
+	Lander      *landing.Lander
+	Workspaces  *workspace.Manager
+	Ops         disk.Ops
+	Author      git.Signature // of commits of the host's own; its At is ignored
+	Submissions *submit.Submissions
+	Checks      *check.Checker
+	Trials      Trials
+	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
 }
 
 // Trials knows what a landing goes through before it counts.

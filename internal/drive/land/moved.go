@@ -140,7 +140,7 @@ func (ls *Landings) lookAtResult(ctx context.Context, row change.Row, u *uncheck
 		if err := ls.sayChecking(ctx, row, unlike(row, u)+": the checks run on the tree that would land", "checks what lands", resultDigests(u)); err != nil {
 			return v, err
 		}
-		if v.results, v.why, err = ls.Offers.Check(ctx, row, u.Offer); err != nil {
+		if v.results, v.why, err = ls.Checks.Check(ctx, row, u.Offer); err != nil {
 			return v, err
 		}
 	}

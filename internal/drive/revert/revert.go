@@ -1,4 +1,6 @@
-package control
+// Package revert undoes a landed change by a change of its own, made without an agent: the old files on today's head, with the same
+// card and the same way to land.
+package revert
 
 import (
 	"context"
@@ -6,6 +8,7 @@ import (
 	"strings"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
@@ -16,29 +19,59 @@ import (
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
+	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
+	"sallyport/internal/who/person"
 )
+
+// Parts are what reverts stand on.
+type Parts struct {
+	*ledger.Ledger
+	Owner      person.Owner
+	Lander     *landing.Lander
+	Workspaces *workspace.Manager
+	Ops        disk.Ops
+	Author     git.Signature // of commits of the host's own; its At is ignored
+	Trials     Trials
+	Requests   Requests
+}
+
+// Trials rolls back what is on trial: that needs no change of its own.
+type Trials interface {
+	RollBack(ctx context.Context, change id.Change, by audit.Actor, reason string) error
+}
+
+// Requests gives an accepted request its row.
+type Requests interface {
+	Add(ctx context.Context, change id.Change, r request.Request) (change.Row, error)
+}
+
+// Reverts undoes what has landed.
+type Reverts struct{ Parts }
+
+// New returns Reverts.
+func New(p Parts) *Reverts { return &Reverts{p} }
 
 // Rollback asks for the undoing of a finalized change: a new change of kind revert, made
 // without an agent, with the same card and the same way to land.
-func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
-	if err := c.Owner.MayDecide(by); err != nil {
+func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {
+	if err := rs.Owner.MayDecide(by); err != nil {
 		return change.Row{}, err
 	}
-	row, err := c.Row(ctx, changeID)
+	row, err := rs.Row(ctx, changeID)
 	if err != nil {
 		return change.Row{}, err
 	}
-	landed, ok, err := c.Landing(ctx, changeID)
+	landed, ok, err := rs.Landing(ctx, changeID)
 	if err != nil {
 		return change.Row{}, err
 	}
 	switch {
 	case row.State == change.InTrial:
-		if err := c.confirm.RollBack(ctx, changeID, by, reason); err != nil {
+		if err := rs.Trials.RollBack(ctx, changeID, by, reason); err != nil {
 			return change.Row{}, err
 		}
-		return c.Row(ctx, changeID)
+		return rs.Row(ctx, changeID)
 	case row.State == change.RolledBack && row.RevertedBy == "":
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s was rolled back already: %s", changeID, row.Reason)
 	case row.State == change.RolledBack:
@@ -56,37 +89,37 @@ func (c *Controller) Rollback(ctx context.Context, changeID id.Change, by audit.
 		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
 		Approve: approve, Reverts: changeID, Reason: reason, Home: row.Request.Home,
 	}
-	site, err := c.Lander.Inspect(ctx, r.Project, r.Branch)
+	site, err := rs.Lander.Inspect(ctx, r.Project, r.Branch)
 	if err != nil {
 		return change.Row{}, err
 	}
 	r.Head, r.CheckedOut = site.Head, site.CheckedOut
-	return c.add(ctx, id.NewChange(), r)
+	return rs.Requests.Add(ctx, id.NewChange(), r)
 }
 
-// computeRevert makes the tree that has the touched paths as they were before, on today's head.
-func (c *Controller) computeRevert(ctx context.Context, row change.Row) error {
+// Compute makes the tree that has the touched paths as they were before, on today's head.
+func (rs *Reverts) Compute(ctx context.Context, row change.Row) error {
 	r := row.Request
-	landed, ok, err := c.Landing(ctx, r.Reverts)
+	landed, ok, err := rs.Landing(ctx, r.Reverts)
 	if err != nil || !ok {
 		return fmt.Errorf("find the landing of %s: %w", r.Reverts, err)
 	}
-	if err := c.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
+	if err := rs.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
 		return err
 	}
-	host, err := c.Workspaces.Repository(ctx, r.Project, landed.Head) // it holds what goes back
+	host, err := rs.Workspaces.Repository(ctx, r.Project, landed.Head) // it holds what goes back
 	if err != nil && problem.KindOf(err) != problem.NotFound {
 		return err
 	}
 	back := landing.Inverse(landed.Edits)
-	if err := c.unmoved(ctx, host, r, back); err != nil {
+	if err := rs.unmoved(ctx, host, r, back); err != nil {
 		return err
 	}
 	var writes []git.Write
 	for _, e := range back {
 		writes = append(writes, git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID})
 	}
-	who := c.Settings.Author
+	who := rs.Author
 	who.At = r.At
 	_, err = host.Import(ctx, "revert:import", git.Import{
 		Ref: checkpoint.Ref(row.ID, 1), From: r.Head, Parents: []git.OID{r.Head}, Writes: writes,
@@ -96,14 +129,14 @@ func (c *Controller) computeRevert(ctx context.Context, row change.Row) error {
 		return err
 	}
 	row.Base = string(r.Head)
-	_, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.Move(ctx, tx, row, ledger.Move{Event: change.Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
+	_, err = rs.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return rs.Move(ctx, tx, row, ledger.Move{Event: change.Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
 
 // unmoved refuses when a later commit has changed a path that would go back, and names what has to go back first.
-func (c *Controller) unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Edit) error {
+func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Edit) error {
 	paths := make([]string, len(back))
 	for i, e := range back {
 		paths[i] = e.Path
@@ -124,13 +157,13 @@ func (c *Controller) unmoved(ctx context.Context, host git.Dir, r request.Reques
 	}
 
 	in := "git -C " + inert.Path(r.Project.Top)
-	at, err := r.Project.Common(c.Ops).LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
+	at, err := r.Project.Common(rs.Ops).LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
 	if err != nil || at == "" {
 		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch), "%s changed on %s after %s landed: rolling that back would undo a later commit too",
 			strings.Join(named, ", "), r.Branch, r.Reverts)
 	}
 	text, next := fmt.Sprintf("commit %.12s", at), in+" show "+string(at)
-	first, err := c.landedAs(ctx, r.Project, at)
+	first, err := rs.landedAs(ctx, r.Project, at)
 	if err != nil {
 		return err
 	}
@@ -145,8 +178,8 @@ func (c *Controller) unmoved(ctx context.Context, host git.Dir, r request.Reques
 const pathsAsked = 100
 
 // landedAs returns the change that made a commit of a project; "" if none that is known did.
-func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID) (made id.Change, err error) {
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
+func (rs *Reverts) landedAs(ctx context.Context, p git.Project, commit git.OID) (made id.Change, err error) {
+	err = rs.DB.Read(ctx, func(tx store.Tx) error {
 		rows, err := tx.Changes(ctx, change.Filter{Top: p.Top, States: []change.State{change.Finalized, change.InTrial}, Limit: landedAsked})
 		if err != nil {
 			return err
@@ -169,8 +202,8 @@ func (c *Controller) landedAs(ctx context.Context, p git.Project, commit git.OID
 // landedAsked is how many changes, newest first, are looked at for a commit.
 const landedAsked = 1000
 
-// offerRevert finds the tree that computeRevert made.
-func (c *Controller) offerRevert(ctx context.Context, row change.Row, o *judge.Offer) (err error) {
+// Offer finds the tree that Compute made.
+func (rs *Reverts) Offer(ctx context.Context, row change.Row, o *judge.Offer) (err error) {
 	ref := checkpoint.Ref(row.ID, 1)
 	if o.Commit, err = o.Host.Resolve(ctx, ref); err == nil && o.Commit == "" {
 		err = fmt.Errorf("%s is gone from %s", ref, o.Host.Path)
@@ -178,8 +211,8 @@ func (c *Controller) offerRevert(ctx context.Context, row change.Row, o *judge.O
 	return err
 }
 
-// alone refuses a second rollback of what is being rolled back: the first one is the way on.
-func (c *Controller) alone(ctx context.Context, tx store.Tx, r request.Request) error {
+// Alone refuses a second rollback of what is being rolled back: the first one is the way on.
+func Alone(ctx context.Context, tx store.Tx, r request.Request) error {
 	open, err := ledger.Rollbacks(ctx, tx, r)
 	if err != nil || len(open) == 0 {
 		return err

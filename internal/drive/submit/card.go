@@ -1,0 +1,131 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+	"sallyport/internal/port/egress"
+	"sallyport/internal/rule/budget"
+	"sallyport/internal/rule/policy"
+	"sallyport/internal/store"
+)
+
+// propose computes the proposal and its card.
+func (s *Submissions) propose(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult) (proposal.Proposal, error) {
+	number := 1
+	before, err := s.Proposal(ctx, row.ID)
+	if err != nil {
+		return proposal.Proposal{}, err
+	}
+	if before != nil {
+		number = before.Number + 1
+	}
+	p, err := proposal.Make(ctx, proposal.Making{
+		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
+		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
+		Checkpoint: o.From, Base: o.Base, Commit: o.Commit, Tree: o.Tree, Edits: o.Edits,
+		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Kind != request.Revert && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, At: ledger.Now(), Secrets: s.Secrets,
+	})
+	if err != nil {
+		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
+	}
+	p.Card.Made = s.Secrets.Redact(madeBy(row.Request))
+	if p.Card.Setup, err = s.Stocks.LostBy(ctx, s.Opener.Spec(row)); err != nil {
+		return p, err
+	}
+	if p.Card.Then, err = s.beside(ctx, row); err != nil {
+		return p, err
+	}
+	then, err := s.Trials.Foretell(ctx, row, p)
+	if err != nil {
+		return p, err
+	}
+	p.Card.Then = append(p.Card.Then, then...)
+	if err := s.Commits.Foretell(ctx, row, o.Host, o.Base, o.Judging.Subject, &p.Card); err != nil {
+		return p, err
+	}
+	err = s.DB.Read(ctx, func(tx store.Tx) error {
+		uses, err := tx.Uses(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		p.Card.Used = budget.Words(uses)
+		asked, err := tx.Asked(ctx, row.ID)
+		p.Card.Network = reached(row.Request.Egress, asked)
+		return err
+	})
+	return p, err
+}
+
+// madeBy names the command that made a change, as a shell takes it, or the agent with its model; "" for a revert.
+func madeBy(r request.Request) string {
+	switch {
+	case r.Kind == request.Revert:
+		return ""
+	case len(r.Argv) > 0:
+		return inert.Command(r.Argv)
+	case r.Model != "":
+		return r.Agent + ", " + r.Model
+	}
+	return r.Agent
+}
+
+// hostsOnCard is how many hosts that were refused a card names.
+const hostsOnCard = 5
+
+// reached says on a card what the person let a sandbox reach beside its model, and what else it asked for and was refused.
+func reached(granted []string, asked []session.Asked) (lines []string) {
+	for _, e := range granted {
+		lines = append(lines, "the agent's sandbox could reach "+e)
+	}
+	var hosts []string
+	times := map[string]int64{}
+	for _, a := range asked {
+		if a.Verdict != string(egress.Refused) || a.Route != "" {
+			continue
+		}
+		if a.Host == "" && a.Method == "" { // so many were asked for that they are told together
+			lines = append(lines, fmt.Sprintf("sallyport refused %d requests to other hosts, or to its model", a.Count))
+			continue
+		}
+		if a.Host == "" {
+			continue
+		}
+		if times[a.Host] == 0 {
+			hosts = append(hosts, a.Host)
+		}
+		times[a.Host] += a.Count
+	}
+	for i, h := range hosts {
+		if i == hostsOnCard {
+			return append(lines, fmt.Sprintf("sallyport refused requests to %d other hosts", len(hosts)-hostsOnCard))
+		}
+		what := "a request"
+		if n := times[h]; n > 1 {
+			what = fmt.Sprintf("%d requests", n)
+		}
+		lines = append(lines, "sallyport refused "+what+" to "+h)
+	}
+	return lines
+}
+
+// beside says for a card that what lands is not where the person stands.
+func (s *Submissions) beside(ctx context.Context, row change.Row) ([]string, error) {
+	r := row.Request
+	if r.From == "" {
+		return nil, nil
+	}
+	there, err := r.Project.Common(s.Ops).Branch(ctx, r.Branch)
+	kind := "the new branch"
+	if there {
+		kind = "the branch"
+	}
+	return []string{fmt.Sprintf("it lands on %s %s, not on %s: no file that is checked out changes", kind, r.Branch, r.From)}, err
+}

@@ -1,0 +1,72 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/drive/judge"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+)
+
+// Offer finds what a change has to offer: its last valid checkpoint, or a revert's computed
+// tree. The rules are those that stand at the commit rules.
+func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) (judge.Offer, error) {
+	host, err := s.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base), rules)
+	if err != nil {
+		return judge.Offer{}, err
+	}
+	o := judge.Offer{Host: host, Base: git.OID(row.Base)}
+	if o.Judging, err = s.Opener.Judge.Of(ctx, row, host, rules); err != nil {
+		return judge.Offer{}, err
+	}
+	if row.Request.Kind == request.Revert {
+		err = s.Reverts.Offer(ctx, row, &o)
+	} else {
+		err = s.offerCheckpoint(ctx, row, &o)
+	}
+	if err != nil {
+		return judge.Offer{}, err
+	}
+	o.Policy = o.Judging.Digest(row.Request)
+	if o.Edits, err = host.Edits(ctx, o.Base, o.Commit); err != nil {
+		return judge.Offer{}, err
+	}
+	if o.Tree, err = host.Tree(ctx, o.Commit); err != nil {
+		return judge.Offer{}, err
+	}
+	var named []git.Named
+	if row.Request.Kind != request.Revert { // nothing in the configuration may hold what goes back
+		if named, err = row.Request.Project.Named(ctx, row.Request.ConfigHome()); err != nil {
+			return judge.Offer{}, err
+		}
+	}
+	o.Marks, err = proposal.Marks(ctx, host, o.Commit, o.Edits, named)
+	return o, err
+}
+
+func (s *Submissions) offerCheckpoint(ctx context.Context, row change.Row, o *judge.Offer) error {
+	all, err := s.Checkpoints(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(cp checkpoint.Checkpoint) bool { return cp.ID == row.Chosen })
+	if i < 0 || all[i].Status != checkpoint.Valid || all[i].Base != o.Base { // only valid can be proposed (SV-024, SV-040)
+		return fmt.Errorf("%s has no valid checkpoint to offer", row.ID)
+	}
+	o.From = &all[i]
+	if o.Commit, err = s.Workspaces.Propose(ctx, o.Host, row.ID, o.From.Commit, o.Base); err != nil {
+		return err
+	}
+	if last := all[len(all)-1]; last.ID != o.From.ID {
+		o.Note = fmt.Sprintf("this is checkpoint %d of %d; what the agent did after it is not part of this card", o.From.Number, last.Number)
+	}
+	o.LastWord, err = session.LastWords(filepath.Join(s.SessionsDir, string(o.From.Session)))
+	return err
+}

@@ -1,0 +1,115 @@
+// Package submit offers what a change has come to: the checks run on exactly that tree, the card is computed, and a person is asked.
+package submit
+
+import (
+	"context"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/check"
+	"sallyport/internal/drive/commit"
+	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/revert"
+	"sallyport/internal/drive/stock"
+	"sallyport/internal/drive/work"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/store"
+)
+
+// Parts are what submissions stand on.
+type Parts struct {
+	*ledger.Ledger
+	Opener      work.Opener
+	Workspaces  *workspace.Manager
+	Stocks      *stock.Stocks
+	Checks      *check.Checker
+	Commits     commit.Writer
+	Reverts     *revert.Reverts
+	Answers     *approve.Answers
+	Trials      Trials
+	Ops         disk.Ops
+	SessionsDir string                                    // folder of sessions
+	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
+}
+
+// Trials knows what happens on the host once a proposal has landed.
+type Trials interface {
+	Foretell(ctx context.Context, row change.Row, p proposal.Proposal) (then []string, err error)
+}
+
+// Submissions offers changes to people.
+type Submissions struct{ Parts }
+
+// New returns Submissions.
+func New(p Parts) *Submissions { return &Submissions{p} }
+
+// Submit runs the checks on the proposed tree and, when all pass, asks a person.
+func (s *Submissions) Submit(ctx context.Context, row change.Row) error {
+	o, err := s.Offer(ctx, row, git.OID(row.Base))
+	if err != nil {
+		return err
+	}
+	if row.Request.Kind == request.Edit && len(o.Edits) == 0 {
+		return s.endIdle(ctx, row, o)
+	}
+	if why := o.Refused(row); why != nil {
+		return s.fail(ctx, row, o, nil, why, "refused by the policy")
+	}
+	v, known := s.Checks.Recall(row.ID, o)
+	results, why := v.Results, v.Why
+	if !known {
+		if results, why, err = s.Checks.Check(ctx, row, o); err != nil {
+			return err
+		}
+	}
+	if why != nil {
+		return s.fail(ctx, row, o, results, why, "refused by a check")
+	}
+	return s.Ask(ctx, row, o, results, change.Proposed)
+}
+
+// fail ends a change that a check or the policy refused, which verb says. Its card is kept, with the check's last words; nobody is asked.
+func (s *Submissions) fail(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult, why error, verb string) error {
+	p, err := s.propose(ctx, row, o, results)
+	if err != nil {
+		return err
+	}
+	row, err = s.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		if err := tx.AddProposal(ctx, p); err != nil {
+			return err
+		}
+		if err := s.recordPassedChecks(ctx, tx, *row, p); err != nil {
+			return err
+		}
+		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: p.Digests()}
+		if len(o.Edits) == 0 {
+			m.Outcome = change.BaseFailsChecks
+		}
+		return s.Move(ctx, tx, row, m)
+	})
+	if err == nil {
+		s.Tidy(s.Lasting(), row)
+	}
+	return err
+}
+
+// recordPassedChecks writes an audit entry for every check of a proposal that succeeded; the one that did not
+// is what refuses the change.
+func (s *Submissions) recordPassedChecks(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) error {
+	for _, r := range p.Card.Checks {
+		if !r.OK {
+			continue
+		}
+		row.Reason = r.Command
+		if err := s.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: p.Digests()}, "passed a check", p.At); err != nil {
+			return err
+		}
+	}
+	return nil
+}
