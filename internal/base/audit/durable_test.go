@@ -3,6 +3,7 @@ package audit_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,7 +93,13 @@ func TestALineThatACrashCutOffIsTakenAwayAndNoOther(t *testing.T) {
 		if err != nil || len(half) > 1 {
 			t.Errorf("%s: before it is mended it reads %v, %v", name, half, err)
 		}
-		opened(t, path)
+		last := audit.Mark{}
+		if c.stays == whole {
+			last = mark(1)
+		}
+		if h := opened(t, path); h.Last() != last {
+			t.Errorf("%s: it ends with %v", name, h.Last())
+		}
 		if raw, err := os.ReadFile(path); err != nil || string(raw) != c.stays {
 			t.Errorf("%s: it is %q, %v", name, raw, err)
 		}
@@ -122,6 +129,7 @@ func TestAMarkIsTakenInExactlyTheFormInWhichItIsPrinted(t *testing.T) {
 	for _, text := range []string{
 		"", "7", "7:", ":" + good.Hash, "0:" + good.Hash, "-1:" + good.Hash, "7:" + good.Hash[:62], "7:" + good.Hash + "0a",
 		"7:" + strings.ToUpper(good.Hash), "7:" + strings.Repeat("zz", 32), "7 " + good.Hash,
+		"7:" + good.Hash + "zz", "99999999999999999999:" + good.Hash, "7a:" + good.Hash,
 	} {
 		if m, err := audit.ParseMark(text); err == nil {
 			t.Errorf("%q is taken as %v", text, m)
@@ -152,11 +160,13 @@ func TestWhatTheMarksKnowIsHeldAgainstTheLog(t *testing.T) {
 		log      []audit.Entry
 		faults   []int64 // the entries they name
 	}{
+		"two marks that do not fit are one run": {marks(other, 2, 4, 6), nil, all, []int64{3}},
 		"all is known":                          {marks(all, 2, 4, 6), nil, all, nil},
 		"written anew behind a mark that fits":  {marks(all, 2, 4, 6), nil, other, []int64{3}},
 		"cut off behind the last mark but one":  {marks(all, 2, 6), nil, all[:4], []int64{5}},
 		"the record is gone":                    {nil, nil, all, []int64{6}},
 		"kept elsewhere, and it fits":           {marks(all, 6), &marks(all, 3)[0], all, nil},
+		"kept elsewhere, and it is the last":    {marks(all, 6), &marks(all, 6)[0], all, nil},
 		"kept elsewhere, and another":           {marks(other, 6), &marks(all, 4)[0], other, []int64{4}},
 		"kept elsewhere, and it is cut off":     {marks(all, 3), &marks(all, 5)[0], all[:3], []int64{4}},
 		"a text that was never stored":          {marks(altered, 6), nil, altered, []int64{4}},
@@ -168,11 +178,7 @@ func TestWhatTheMarksKnowIsHeldAgainstTheLog(t *testing.T) {
 			v.Add(e)
 		}
 		r := v.End()
-		var named []int64
-		for _, f := range r.Faults {
-			named = append(named, f.Entry)
-		}
-		if len(named) != len(c.faults) || len(named) > 0 && named[0] != c.faults[0] {
+		if !slices.Equal(places(r), c.faults) || r.Faults == nil {
 			t.Errorf("%s: %+v, want faults at %v", name, r.Faults, c.faults)
 		}
 	}
@@ -185,7 +191,84 @@ func TestWhatTheMarksKnowIsHeldAgainstTheLog(t *testing.T) {
 		}
 		v.Add(e)
 	}
-	if r := v.End(); len(r.Faults) != 1 || r.Faults[0].Entry != 3 || r.Entries != 6 {
+	if r := v.End(); !slices.Equal(places(r), []int64{3}) || r.Entries != 6 || r.Since != 6 || r.Newer != 0 || r.Last != marks(all, 6)[0] {
 		t.Errorf("an entry that cannot be read is one fault, and does not make the next one another: %+v", r)
+	}
+}
+
+// places are the entries that a report's faults name.
+func places(r audit.Report) (all []int64) {
+	for _, f := range r.Faults {
+		all = append(all, f.Entry)
+	}
+	return all
+}
+
+func TestAReportNamesEachEntryOnceAndSaysWhichWasReplacedWhereItIsKnown(t *testing.T) {
+	replaced := func(i int) []audit.Entry { // one entry that is good in itself, and follows none
+		all := chain(6)
+		all[i].Previous = strings.Repeat("0", 64)
+		for at := i; at < 6; at++ {
+			if at > i {
+				all[at].Previous = all[at-1].Hash
+			}
+			all[at].Hash = all[at].Sum()
+		}
+		return all
+	}
+	known := func(e audit.Entry) []audit.Mark { return []audit.Mark{{Seq: e.Seq, Hash: e.Hash}} }
+	gap := slices.Delete(chain(6), 2, 4)
+	altered := chain(6)
+	altered[2].Verb, altered[3].Verb = "refused", "refused"
+	for name, c := range map[string]struct {
+		marks []audit.Mark
+		log   []audit.Entry
+		want  []string
+	}{
+		"the first":                  {known(replaced(0)[5]), replaced(0), []string{"entry 1 was replaced: it says that there was one before it"}},
+		"behind one that is known":   {append(known(chain(6)[1]), known(replaced(2)[5])...), replaced(2), []string{"entry 3 was replaced: it does not follow entry 2"}},
+		"behind one that is not":     {known(replaced(2)[5]), replaced(2), []string{"entry 3 does not follow entry 2: one of the two was replaced"}},
+		"another than the record's":  {append(known(chain(6)[1]), known(replaced(2)[5])...), chain(6), []string{"entries 3 to 6 are not what was written: the head record knows another entry 6"}},
+		"a gap is one fault":         {known(chain(6)[5]), gap, []string{"entries 3 to 4 are missing"}},
+		"two that were only altered": {known(chain(6)[5]), altered, []string{`entry 3 (refused, "apr-2") was altered`, `entry 4 (refused, "apr-3") was altered`}},
+	} {
+		var said []string
+		for _, f := range report(c.marks, c.log).Faults {
+			said = append(said, f.Text)
+		}
+		if !slices.Equal(said, c.want) {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+
+	v := audit.NewVerifier([]audit.Mark{mark(3)}, nil)
+	v.Unreadable(1, os.ErrInvalid)
+	v.Unreadable(3, os.ErrInvalid) // 2 is not there
+	v.Fault(3, "said before")
+	if r := v.End(); !slices.Equal(places(r), []int64{1, 2, 3}) || r.Last != (audit.Mark{Seq: 3}) || r.Entries != 2 {
+		t.Errorf("%+v", r)
+	}
+	for i := range int64(2 * audit.FaultsMax) {
+		v.Fault(10+i, "one of many")
+	}
+	if r := v.End(); len(r.Faults) != audit.FaultsMax {
+		t.Errorf("%d faults are told", len(r.Faults))
+	}
+}
+
+func TestAHeadRecordThatCannotBeUsedIsAnError(t *testing.T) {
+	folder := t.TempDir()
+	if h, err := audit.OpenHead(folder); err == nil {
+		t.Errorf("a folder is opened as one: %v", h)
+	}
+	if _, _, err := audit.ReadMarks(folder); err == nil {
+		t.Error("a folder is read as one")
+	}
+	h := opened(t, filepath.Join(folder, audit.HeadName))
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Note(mark(1)); err == nil || h.Last() != (audit.Mark{}) {
+		t.Errorf("a mark that was not written: %v, and it ends with %v", err, h.Last())
 	}
 }

@@ -74,7 +74,7 @@ func OpenHead(path string) (*Head, error) {
 // mend cuts off what stands behind the last end of line, and reads the last line.
 func (h *Head) mend() error {
 	size, err := h.file.Seek(0, io.SeekEnd)
-	if err != nil || size == 0 {
+	if err != nil {
 		return err
 	}
 	tail := make([]byte, min(size, 2*headLineMax))

@@ -35,16 +35,14 @@ type Verifier struct {
 	expected *Mark
 	report   Report
 	next     int64 // the entry that must come
-	bound    bool  // the last entry's hash is known, so the next one must name it
 	vouched  int64 // the last entry whose mark fits
-	foreign  bool  // the last mark did not fit
 	named    map[int64]bool
 }
 
 // NewVerifier returns one that begins at entry 1. marks are the head record's; expected is
 // a mark that somebody kept elsewhere, or nil.
 func NewVerifier(marks []Mark, expected *Mark) *Verifier {
-	v := &Verifier{marks: map[int64][]Mark{}, expected: expected, next: 1, bound: true, named: map[int64]bool{}}
+	v := &Verifier{marks: map[int64][]Mark{}, expected: expected, next: 1, named: map[int64]bool{}}
 	for _, m := range marks {
 		v.marks[m.Seq] = append(v.marks[m.Seq], m)
 		v.top = max(v.top, m.Seq)
@@ -68,23 +66,21 @@ func (v *Verifier) Fault(entry int64, format string, args ...any) {
 func (v *Verifier) Unreadable(seq int64, why error) {
 	v.place(seq)
 	v.Fault(seq, "entry %d was altered: it cannot be read (%v)", seq, why)
-	v.bound = false
 	v.report.Entries++
 	v.report.Last = Mark{Seq: seq}
 }
 
 // Add takes the entry that stands behind the last one.
 func (v *Verifier) Add(e Entry) {
-	bound := v.place(e.Seq) && v.bound
+	follows := v.place(e.Seq)
 	whole := e.intact()
 	if !whole {
 		v.Fault(e.Seq, "entry %d (%s, %q) was altered", e.Seq, e.Verb, e.Subject)
 	}
-	if whole && bound && e.Previous != v.report.Last.Hash {
+	if whole && follows && e.Previous != v.report.Last.Hash {
 		v.loose(e.Seq)
 	}
 	v.compare(e)
-	v.bound = true
 	v.report.Entries++
 	v.report.Last = Mark{Seq: e.Seq, Hash: e.Hash}
 }
@@ -122,13 +118,10 @@ func (v *Verifier) compare(e Entry) {
 	}
 	for _, m := range v.marks[e.Seq] {
 		if m.Hash == e.Hash {
-			v.vouched, v.foreign = e.Seq, false
+			v.vouched = e.Seq
 			continue
 		}
-		if !v.foreign {
-			v.Fault(v.vouched+1, "%s not what was written: the head record knows another entry %d", span(v.vouched+1, e.Seq), e.Seq)
-		}
-		v.foreign = true
+		v.Fault(v.vouched+1, "%s not what was written: the head record knows another entry %d", span(v.vouched+1, e.Seq), e.Seq)
 	}
 }
 
@@ -177,7 +170,7 @@ func (e Entry) intact() bool {
 func Verify(previous string, entries []Entry) error {
 	v := NewVerifier(nil, nil)
 	if previous != "" && len(entries) > 0 {
-		v.next, v.report.Last = entries[0].Seq, Mark{Seq: entries[0].Seq - 1, Hash: previous}
+		v.next, v.report.Last = entries[0].Seq, Mark{Hash: previous}
 	}
 	for _, e := range entries {
 		v.Add(e)
