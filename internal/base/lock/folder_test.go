@@ -24,13 +24,18 @@ func TestOneHolderAtATime(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSpace(string(comm))
 	for _, path := range []string{dir, link, dir + "/.", filepath.Join(dir, "..", filepath.Base(dir))} {
 		second, err := lock.Folder(path)
 		if !errors.Is(err, lock.ErrHeld) || second != nil {
 			t.Fatalf("%s was locked twice: %v", path, err)
 		}
 		p := problem.Of(err)
-		if pid := fmt.Sprint(os.Getpid()); !strings.Contains(p.Text, path) || !strings.Contains(p.Text, pid) || p.Next != "ps -fp "+pid {
+		if pid := fmt.Sprint(os.Getpid()); !strings.Contains(p.Text, path) || !strings.Contains(p.Text, pid+` ("`+name) || p.Next != "ps -fp "+pid {
 			t.Errorf("%q, next %q: must name the folder and the holder %s", p.Text, p.Next, pid)
 		}
 	}
