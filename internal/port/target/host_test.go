@@ -313,20 +313,6 @@ func TestAProposedProbeDoesNotLeaveTheMachine(t *testing.T) {
 	h, at := aHost(t)
 	probe := trust.Target{Proposed: true, Probe: trust.Probe{HTTP: "http://192.0.2.1:9/", Timeout: 5 * time.Second}}
 	refused(t, h.Ask(t.Context(), probe, at), "the address leads to another machine")
-	for url, want := range map[string]bool{
-		"http://localhost:1": true, "http://127.0.0.1/x": true, "http://127.9.9.9": true, "http://[::1]:80/": true, "http://[::ffff:127.0.0.1]/": true,
-		"http://127.0.0.1.example.org/": false, "http://example.org": false, "http://10.0.0.1": false, "http://0.0.0.0": false, "http://localhost.example.org": false, "http://2130706433/": false,
-	} {
-		if trust.CheckURL(url) != nil || trust.Loopback(url) != want {
-			t.Errorf("%s: %v, loopback %v", url, trust.CheckURL(url), !want)
-		}
-	}
-	for _, url := range []string{"", "https://localhost", "localhost:80", "http://", "http:///x", "http://a:b@localhost", "http://u@localhost", "http://localhost/#x",
-		"http://localhost:0", "http://localhost:65536", "http://localhost:x", "http://localhost/a b", "file:///etc/passwd", "http:localhost", "http://localhost/\n", "http://localhost/" + strings.Repeat("x", 3000)} {
-		if trust.CheckURL(url) == nil {
-			t.Errorf("%.40q is taken", url)
-		}
-	}
 }
 
 // sequence serves 200 for every o and 500 for every x, and the last letter for ever.

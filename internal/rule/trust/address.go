@@ -18,11 +18,11 @@ func CheckURL(text string) error {
 	switch {
 	case len(text) > URLBytesMax:
 		return fmt.Errorf("the address has %d bytes; at most %d are allowed", len(text), URLBytesMax)
-	case err != nil || u.Scheme != "http" || u.Opaque != "" || u.Hostname() == "":
+	case err != nil || u.Scheme != "http" || u.Hostname() == "":
 		return errors.New("that is not an address like http://127.0.0.1:8080/health")
 	case u.User != nil:
 		return errors.New("the address holds a user name or a password: probe with a command instead")
-	case u.Fragment != "" || strings.ContainsAny(text, "# "):
+	case strings.ContainsAny(text, "# "):
 		return errors.New("the address holds a space or a #")
 	}
 	if port := u.Port(); port != "" {
@@ -43,5 +43,5 @@ func Loopback(text string) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
-	return err == nil && ip.Unmap().IsLoopback()
+	return err == nil && ip.IsLoopback()
 }
