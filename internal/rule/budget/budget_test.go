@@ -2,7 +2,9 @@ package budget_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +28,9 @@ func TestWhatTokensCostIsExactAndRoundedUpOnce(t *testing.T) {
 		"what was cached has no price": {budget.Price{Input: 2_000_000, Output: 1}, budget.Tokens{Cached: 1e6}, 2_000_000, "2.00"},
 		"more than numbers hold":       {budget.Price{Input: 999_999_999_999_999, Output: 1}, budget.Tokens{Input: math.MaxInt64, Cached: math.MaxInt64}, 1e15, "1000000000.00"},
 		"almost as much":               {budget.Price{Input: 999_999_999_999_999, Output: 1}, budget.Tokens{Input: 1e12}, 1e15, "1000000000.00"},
+		"exactly as much as is held":   {budget.Price{Input: 1e15}, budget.Tokens{Input: 1e6}, 1e15, "1000000000.00"},
+		"one more than is divided":     {budget.Price{Input: 4_000_000}, budget.Tokens{Input: 1 << 62}, 1e15, "1000000000.00"},
+		"as much as does not divide":   {budget.Price{Input: math.MaxInt64, Output: math.MaxInt64}, budget.Tokens{Input: 2_000_000, Output: 1}, 1e15, "1000000000.00"},
 		"less than nothing":            {usual, budget.Tokens{Input: -5}, 0, "0.00"},
 	} {
 		if got := test.price.Of(test.tokens); got != test.want || got.String() != test.say {
@@ -64,7 +69,7 @@ func TestABudgetIsUsedUpWhenNothingIsLeftAndSaysWhich(t *testing.T) {
 		if test.want == "" && err == nil {
 			continue
 		}
-		if err == nil || err.Error() != test.want || !errors.Is(err, budget.ErrUsedUp) || problem.KindOf(err) != problem.AgentFailed {
+		if err == nil || err.Error() != test.want || !errors.Is(err, budget.ErrUsedUp) || errors.Is(err, budget.ErrChangeUsedUp) != strings.Contains(test.want, "for this change") || problem.KindOf(err) != problem.AgentFailed {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -126,6 +131,50 @@ func TestALineSaysWhatWasUsed(t *testing.T) {
 	} {
 		if got := budget.Words(uses); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestBudgetsAndUsesReadAsALine(t *testing.T) {
+	use := budget.Use{Requests: 3, Tokens: budget.Tokens{Input: 12_000, Cached: 300, Output: 45}, Cost: 120_000}
+	one, part, none := use, use, use
+	one.Requests, one.Estimated = 1, 1
+	part.Unpriced, none.Unpriced = 1, 3
+	for want, of := range map[string]fmt.Stringer{
+		"12,345 tokens (in 12,000, cached 300, out 45), 0.12, 3 requests":                       use,
+		"12,345 tokens (in 12,000, cached 300, out 45), 0.12, 1 request, 1 of them estimated":   one,
+		"12,345 tokens (in 12,000, cached 300, out 45), 0.12 and what has no price, 3 requests": part,
+		"12,345 tokens (in 12,000, cached 300, out 45), no price, 3 requests":                   none,
+		"1,000 tokens":                          budget.Spent{Tokens: 1000},
+		"1,000 tokens, 0.000001":                budget.Spent{Tokens: 1000, Cost: 1},
+		"tokens_per_hour: 1,000 of 4,000 (25%)": budget.Share{Name: budget.TokensPerHour, Used: 1000, Limit: 4000},
+		"cost_per_change: 0.50 of 1.00 (50%)":   budget.Share{Name: budget.CostPerChange, Used: 500_000, Limit: 1_000_000},
+	} {
+		if of.String() != want {
+			t.Errorf("%q, want %q", of, want)
+		}
+	}
+}
+
+// A row's sums stay numbers, whatever an endpoint says of itself.
+func TestAUseIsBoundedInEachOfItsNumbers(t *testing.T) {
+	const much = math.MaxInt64
+	got := budget.Use{Requests: 2, Tokens: budget.Tokens{Input: much, Cached: much, Output: much}, Cost: much}.Bounded()
+	if want := (budget.Use{Requests: 2, Tokens: budget.Tokens{Input: 1e12, Cached: 1e12, Output: 1e12}, Cost: 1e15}); got != want {
+		t.Errorf("%+v", got)
+	}
+	if small := (budget.Use{Tokens: budget.Tokens{Input: 1, Cached: 2, Output: 3}, Cost: 4}); small.Bounded() != small {
+		t.Errorf("%+v", small.Bounded())
+	}
+}
+
+func TestOneLimitIsEnoughToBeBounded(t *testing.T) {
+	for limits, want := range map[budget.Limits]struct{ any, money bool }{
+		{}: {}, {TokensPerChange: 1}: {true, false}, {TokensPerDay: 1}: {true, false},
+		{CostPerChange: 1}: {true, true}, {CostPerHour: 1}: {true, true}, {CostPerDay: 1}: {true, true},
+	} {
+		if limits.Any() != want.any || limits.Money() != want.money {
+			t.Errorf("%+v: any %t, money %t", limits, limits.Any(), limits.Money())
 		}
 	}
 }
