@@ -142,13 +142,41 @@ func TestAKeysFileIsItsOwnersAloneAndHoldsOneKey(t *testing.T) {
 		"a pipe":            {fifo, "is no ordinary file", "ls -l"},
 		"empty":             {write("empty", "\n", 0o600), "is no key: it is empty", "ls -l"},
 		"two lines":         {write("two", key+"\n"+key+"\n", 0o600), "is no key: it holds a space, a line break", "ls -l"},
+		"one byte too many": {write("byte", strings.Repeat("k", credential.KeyBytesMax+1), 0o600), "it has more than 8192 bytes", "ls -l"},
 		"large":             {write("large", strings.Repeat("k", credential.KeyBytesMax+100), 0o600), "it has more than 8192 bytes", "ls -l"},
+		"deleted":           {write("deleted", "key\x7f", 0o600), "another character that no key has", "ls -l"},
 		"binary":            {write("binary", "key\x00\x01", 0o600), "another character that no key has", "ls -l"},
 	} {
 		r, _ := ring(nil)
 		_, _, err := r.Find("chg-1", credential.Wanted{Agent: "pi", Reference: credential.Reference("file:" + test.path)})
 		if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(problem.Of(err).Next, test.next) || strings.Contains(err.Error(), "Tulip") {
 			t.Errorf("%s: %v (%s)", name, err, problem.Of(err).Next)
+		}
+	}
+}
+
+// The one check that a test as root alone would not see: root reads whatever belongs to whomever.
+func TestAKeysFileIsTakenFromItsUserAndFromRootOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mine := os.Getuid()
+	owners := []int{mine}
+	if mine == 0 {
+		owners = []int{0, 4711}
+	}
+	for _, owner := range owners {
+		if err := os.Chown(path, owner, -1); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []int{0, 4711, 4712, mine} {
+			r := credential.NewRing(&secret.Held{}, os.Getenv)
+			_, _, err := r.As(user).Find("chg-1", credential.Wanted{Reference: credential.Reference("file:" + path)})
+			taken := owner == 0 || owner == user
+			if taken && err != nil || !taken && (problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "belongs to another user")) {
+				t.Errorf("a file of %d is taken for %d: %v", owner, user, err)
+			}
 		}
 	}
 }
@@ -169,6 +197,12 @@ func TestWhatCannotBeAKeyIsNotTaken(t *testing.T) {
 	}
 	if from, _ := r.Has("chg-1", credential.Wanted{Names: []string{"A"}}); from != "" {
 		t.Errorf("%s is there", from)
+	}
+
+	delete(many, "K0")
+	many["K1"] = secret.Hold(strings.Repeat("x", credential.KeyBytesMax))
+	if err := r.Give("chg-1", many); err != nil {
+		t.Errorf("as many and as long as can be: %v", err)
 	}
 }
 
@@ -199,6 +233,8 @@ func TestABaseIsAPlainURLAndKeepsTheKeyToItself(t *testing.T) {
 		"https://api.example.org/v1?k=v": false, "https://api.example.org/v1#x": false, "https://api.example.org/v1?": false, "https://": false, "https:///v1": false,
 		"ftp://x": false, "api.example.org": false, "": false, "https://x/a/../b": false, "https://x/a/%2e%2e/b": false, "https://x/ y": false, "https://x\n": false,
 		"unix:///run/x": false, "https://" + strings.Repeat("x", 3000): false,
+		"https://x/" + strings.Repeat("x", credential.BaseBytesMax-10): true, "https://x/" + strings.Repeat("x", credential.BaseBytesMax-9): false,
+		"https://x/\x7f": false, "http://[::ffff:127.0.0.1]": true, "http://[::ffff:8.8.8.8]": false,
 	} {
 		if err := credential.CheckBase(base); (err == nil) != taken {
 			t.Errorf("%.60q: %v", base, err)

@@ -107,7 +107,6 @@ func odd(segment string) bool {
 // near reports whether a host is this machine or in its own network, by address or by a name that only such a network has.
 func near(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
-		addr = addr.Unmap()
 		return addr.IsLoopback() || addr.IsPrivate()
 	}
 	return !strings.Contains(host, ".")

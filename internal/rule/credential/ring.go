@@ -155,7 +155,7 @@ func (r *Ring) Find(change string, w Wanted) (secret.Value, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v, from, err := r.look(change, w)
-	if err == nil && from != "" {
+	if from != "" {
 		r.put(change, from, v)
 	}
 	return v, from, err
