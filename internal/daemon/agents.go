@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/accept"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
@@ -167,7 +167,7 @@ func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []strin
 // tryOwner is who what is tried on nothing runs as: no change has this uid before all others have had theirs.
 func (d *Daemon) tryOwner() sandbox.Owner {
 	if first := d.control.Settings.FirstUID; first != 0 {
-		uid := first + control.UIDsPerHome - 1
+		uid := first + accept.UIDsPerHome - 1
 		return sandbox.Owner{UID: uid, GID: uid}
 	}
 	return d.control.Settings.Self

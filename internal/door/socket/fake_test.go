@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/accept"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/live"
@@ -63,13 +64,13 @@ func (v *verbs) last() string {
 	return v.calls[len(v.calls)-1]
 }
 
-func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Keys) (control.Receipt, error) {
+func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Keys) (accept.Receipt, error) {
 	v.mu.Lock()
 	v.asked, v.keys = r, keys
 	v.mu.Unlock()
 	row := v.row
 	row.Request = r
-	return control.Receipt{Change: row, Uncommitted: v.left}, v.note(r.By, "request")
+	return accept.Receipt{Change: row, Uncommitted: v.left}, v.note(r.By, "request")
 }
 
 func (v *verbs) List(_ context.Context, f change.Filter) ([]change.Row, error) {
@@ -115,8 +116,8 @@ func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []
 	return control.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
 }
 
-func (v *verbs) Examine(_ context.Context, folder string) (control.Examined, error) {
-	return control.Examined{Top: folder, Branch: "main", Ignored: []string{"one thing"}}, v.note(audit.Actor{}, "examine %s", folder)
+func (v *verbs) Examine(_ context.Context, folder string) (accept.Examined, error) {
+	return accept.Examined{Top: folder, Branch: "main", Ignored: []string{"one thing"}}, v.note(audit.Actor{}, "examine %s", folder)
 }
 
 func (v *verbs) Wanting(_ context.Context, r request.Request) (live.Wanted, error) {

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/accept"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -25,9 +25,9 @@ type Requests interface {
 	// Request accepts a wish: on return it has a row and will end in a visible outcome.
 	// Of r.Project only Top need be set, to any folder in the repository; of the rest the controller
 	// sets what the repository says.
-	Request(ctx context.Context, r request.Request, keys credential.Keys) (control.Receipt, error)
+	Request(ctx context.Context, r request.Request, keys credential.Keys) (accept.Receipt, error)
 	// Examine looks at the repository that a folder lies in as a request there would, and writes nothing.
-	Examine(ctx context.Context, folder string) (control.Examined, error)
+	Examine(ctx context.Context, folder string) (accept.Examined, error)
 	// Wanting says which keys the agent of a new change wants: of the one that is named, or that the repository names.
 	Wanting(ctx context.Context, r request.Request) (live.Wanted, error)
 	// WantedBy says the same of a change; ref is its id or a session's.

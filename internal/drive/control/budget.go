@@ -43,7 +43,7 @@ func (c *Controller) waitsForBudget(ctx context.Context, row change.Row) error {
 	if row.Blocked != change.BudgetUsedUp {
 		return nil
 	}
-	e, err := c.equip(row.ID, row.Request)
+	e, err := c.Equip(row.ID, row.Request)
 	if err != nil {
 		return err
 	}

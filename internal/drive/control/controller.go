@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/drive/accept"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/check"
 	"sallyport/internal/drive/commit"
@@ -26,7 +27,6 @@ import (
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
-	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
@@ -82,6 +82,7 @@ type Settings struct {
 type Controller struct {
 	Parts
 	*ledger.Ledger
+	*accept.Requests
 	*approve.Answers
 	*revert.Reverts
 	*view.Views
@@ -145,9 +146,13 @@ func (c *Controller) makeLive() {
 // makePath makes the rooms that a change goes through, each on those before it.
 func (c *Controller) makePath() {
 	p := c.Parts
+	c.Requests = accept.New(accept.Parts{
+		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, House: c.house, Outfits: c.outfits,
+		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
+	})
 	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.tidyApart})
 	c.Reverts = revert.New(revert.Parts{
-		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c,
+		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
 	})
 	c.submissions = submit.New(submit.Parts{
 		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
@@ -200,14 +205,4 @@ func (c *Controller) working() (done func()) {
 func (c *Controller) forgetVerdict(change id.Change) {
 	c.land.Forget(change)
 	c.checks.Forget(change)
-}
-
-// subject is a request as sandboxes know it, before any rules were read.
-func (c *Controller) subject(change id.Change, r request.Request) live.Subject {
-	return work.Subject(change, r, c.Settings.Self)
-}
-
-// equip gathers what an agent is given for a request.
-func (c *Controller) equip(change id.Change, r request.Request) (live.Outfit, error) {
-	return c.outfits.Equip(c.subject(change, r), work.Task(change, r))
 }

@@ -19,20 +19,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// accept looks at the base as a whole before anything is kept or copied: what cannot
-// be worked on is refused by name (a partial clone, one that is too large).
-func (c *Controller) accept(ctx context.Context, row change.Row) error {
-	if row.Request.Kind == request.Edit {
-		if _, err := c.judge.Fit(ctx, row, row.Request.Head); err != nil {
-			return err
-		}
-	}
-	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.Move(ctx, tx, row, ledger.Move{Event: change.Accepted, By: audit.Host})
-	})
-	return err
-}
-
 // prepare keeps the base in the host's repository and makes the workspace on it.
 func (c *Controller) prepare(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Revert {

@@ -106,7 +106,7 @@ func (c *Controller) run(ctx context.Context, row change.Row) error {
 	}
 	switch row.State {
 	case change.Requested:
-		return c.accept(ctx, row)
+		return c.Requests.Accept(ctx, row)
 	case change.Preparing:
 		return c.prepare(ctx, row)
 	case change.Working:

@@ -43,15 +43,15 @@ func (c *Controller) Redo(ctx context.Context, changeID id.Change, by audit.Acto
 		if err := c.mayResume(ctx, changeID); err != nil {
 			return change.Row{}, err
 		}
-		if err := c.outfits.Receive(c.subject(changeID, row.Request), keys); err != nil {
+		if err := c.Requests.Receive(changeID, row.Request, keys); err != nil {
 			return change.Row{}, err
 		}
 		defer func() {
 			if err != nil {
-				c.forgetEnded(ctx, changeID)
+				c.Requests.ForgetEnded(ctx, changeID)
 			}
 		}()
-		if _, err := c.runnable(changeID, row.Request, land.Redoing(changeID)); err != nil {
+		if _, err := c.Requests.Runnable(changeID, row.Request, land.Redoing(changeID)); err != nil {
 			return change.Row{}, err
 		}
 	}
@@ -148,7 +148,7 @@ func (c *Controller) fitOnto(ctx context.Context, row change.Row, head git.OID) 
 
 // deaf reports whether nothing can be told to the program of a request. One without its key is told of that later.
 func (c *Controller) deaf(change id.Change, r request.Request) (bool, error) {
-	e, err := c.equip(change, r)
+	e, err := c.Equip(change, r)
 	if err != nil && problem.KindOf(err) != problem.Unavailable {
 		return false, err
 	}

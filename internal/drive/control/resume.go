@@ -39,12 +39,12 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	if err := c.mayResume(ctx, row.ID); err != nil {
 		return change.Row{}, err
 	}
-	if err := c.outfits.Receive(c.subject(row.ID, row.Request), keys); err != nil {
+	if err := c.Requests.Receive(row.ID, row.Request, keys); err != nil {
 		return change.Row{}, err
 	}
 	defer func() {
 		if err != nil {
-			c.forgetEnded(ctx, s.Change)
+			c.Requests.ForgetEnded(ctx, s.Change)
 		}
 	}()
 	if c.watching(row.ID) != nil {
@@ -55,7 +55,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	}
 	if _, named, err := c.outfits.Known(row.Request.Agent); err != nil || named {
 		if err == nil {
-			_, err = c.runnable(row.ID, row.Request, "sallyport resume "+string(identity))
+			_, err = c.Requests.Runnable(row.ID, row.Request, "sallyport resume "+string(identity))
 		}
 		if err != nil {
 			return change.Row{}, err

@@ -23,7 +23,7 @@ const reportEvery = time.Second
 // running is one session of a change, ready to run; its way out is open.
 func (c *Controller) running(ctx context.Context, row change.Row, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, mode session.Supervision, err error) {
 	r := row.Request
-	e, err := c.equip(row.ID, r)
+	e, err := c.Equip(row.ID, r)
 	if err != nil {
 		return session.Running{}, session.Supervision{}, err
 	}

@@ -1,19 +1,9 @@
 package control
 
 import (
-	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/port/sandbox"
 )
-
-// Receipt is the answer to an accepted request.
-type Receipt struct {
-	Change change.Row
-	// Uncommitted are the person's uncommitted paths that are not in the copy; as stored, unescaped.
-	Uncommitted []string
-	// Included are those that are in it: what is changed in them cannot land before they are committed.
-	Included []string
-}
 
 // PutBack is what a smart or per-file rollback did.
 type PutBack struct {

@@ -1,4 +1,4 @@
-package control
+package accept
 
 import (
 	"context"
@@ -19,19 +19,19 @@ type Examined struct {
 
 // Examine looks at the repository that a folder lies in as a request there would, and writes nothing. Errors: what a request
 // is refused with because of the repository.
-func (c *Controller) Examine(ctx context.Context, folder string) (Examined, error) {
+func (rs *Requests) Examine(ctx context.Context, folder string) (Examined, error) {
 	r := request.Request{Kind: request.Edit, Project: git.Project{Top: folder}}
-	if err := c.locate(ctx, &r); err != nil {
+	if err := rs.locate(ctx, &r); err != nil {
 		return Examined{}, err
 	}
 	if err := r.Project.Plain(); err != nil {
 		return Examined{}, err
 	}
-	converts, err := c.judge.Fit(ctx, change.Row{Request: r}, r.Head)
+	converts, err := rs.Opener.Judge.Fit(ctx, change.Row{Request: r}, r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
-	judging, err := c.judge.At(ctx, r.Project, r.Project.Common(c.Ops), r.Head)
+	judging, err := rs.Opener.Judge.At(ctx, r.Project, r.Project.Common(rs.Ops), r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
@@ -40,7 +40,7 @@ func (c *Controller) Examine(ctx context.Context, folder string) (Examined, erro
 	if judging.SecretNote != "" {
 		x.Ignored = append(x.Ignored, judging.SecretNote)
 	}
-	_, unproven, err := c.Targets.Of(ctx, r.Project.Common(c.Ops), r.Project, r.Head)
+	_, unproven, err := rs.Targets.Of(ctx, r.Project.Common(rs.Ops), r.Project, r.Head)
 	if unproven != "" {
 		x.Ignored = append(x.Ignored, unproven)
 	}
@@ -48,13 +48,13 @@ func (c *Controller) Examine(ctx context.Context, folder string) (Examined, erro
 }
 
 // fits looks at the base as a whole, and at the rules in it. It reads the person's repository, and writes nothing.
-func (c *Controller) fits(ctx context.Context, r request.Request) (judge.Judging, error) {
+func (rs *Requests) fits(ctx context.Context, r request.Request) (judge.Judging, error) {
 	if err := r.Project.Plain(); err != nil {
 		return judge.Judging{}, err
 	}
-	theirs := r.Project.Common(c.Ops)
-	if _, err := c.judge.Fit(ctx, change.Row{Request: r}, r.Head); err != nil {
+	theirs := r.Project.Common(rs.Ops)
+	if _, err := rs.Opener.Judge.Fit(ctx, change.Row{Request: r}, r.Head); err != nil {
 		return judge.Judging{}, err
 	}
-	return c.judge.At(ctx, r.Project, theirs, r.Head)
+	return rs.Opener.Judge.At(ctx, r.Project, theirs, r.Head)
 }

@@ -1,4 +1,4 @@
-package control
+package accept
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // secretsIn refuses a request that carries a secret: its words are kept, shown, and stand in the commit that lands (CW-028).
 // What is said of it is kind and place alone.
-func (c *Controller) secretsIn(ctx context.Context, r request.Request) error {
+func (rs *Requests) secretsIn(ctx context.Context, r request.Request) error {
 	for _, part := range []struct {
 		flag  string
 		words []string
@@ -28,7 +28,7 @@ func (c *Controller) secretsIn(ctx context.Context, r request.Request) error {
 			if len(part.words) > 1 {
 				what = fmt.Sprintf("word %d of %s", i+1, part.flag)
 			}
-			if err := c.Secrets.RefuseIn(ctx, "sallyport run --help", what, words); err != nil {
+			if err := rs.Secrets.RefuseIn(ctx, "sallyport run --help", what, words); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-package control
+package accept
 
 import (
 	"context"
@@ -27,26 +27,26 @@ type Audition struct {
 // Audition makes the agent of a request ready. Decided is told what is asked of its way out.
 //
 // Errors: as of Request, for an agent that there is not, is not installed, or has no key (credential.ErrMissing).
-func (c *Controller) Audition(ctx context.Context, r request.Request, keys credential.Keys, decided func(egress.Decision)) (Audition, error) {
-	if err := c.Owner.MayDecide(r.By); err != nil {
+func (rs *Requests) Audition(ctx context.Context, r request.Request, keys credential.Keys, decided func(egress.Decision)) (Audition, error) {
+	if err := rs.Owner.MayDecide(r.By); err != nil {
 		return Audition{}, err
 	}
-	_, named, err := c.outfits.Known(r.Agent)
+	_, named, err := rs.Outfits.Known(r.Agent)
 	if err == nil && !named {
 		err = problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent %q", r.Agent)
 	}
 	if err != nil {
 		return Audition{}, err
 	}
-	if err := c.secretsIn(ctx, r); err != nil {
+	if err := rs.secretsIn(ctx, r); err != nil {
 		return Audition{}, err
 	}
 	try := id.NewChange() // of nothing: a name for what is held meanwhile
-	forget := func() { c.Keys.Forget(string(try)); c.budget.Forget(try) }
-	if err := c.outfits.Receive(c.subject(try, r), keys); err != nil {
+	forget := func() { rs.Outfits.Keys.Forget(string(try)); rs.Budget.Forget(try) }
+	if err := rs.Outfits.Receive(rs.subject(try, r), keys); err != nil {
 		return Audition{}, err
 	}
-	a, err := c.audition(ctx, try, r, decided)
+	a, err := rs.audition(ctx, try, r, decided)
 	if err != nil {
 		forget()
 		return Audition{}, err
@@ -56,11 +56,11 @@ func (c *Controller) Audition(ctx context.Context, r request.Request, keys crede
 	return a, nil
 }
 
-func (c *Controller) audition(ctx context.Context, try id.Change, r request.Request, decided func(egress.Decision)) (Audition, error) {
-	if _, err := c.runnable(try, r, "sallyport agent test "+work.Word(r.Agent)); err != nil {
+func (rs *Requests) audition(ctx context.Context, try id.Change, r request.Request, decided func(egress.Decision)) (Audition, error) {
+	if _, err := rs.Runnable(try, r, "sallyport agent test "+work.Word(r.Agent)); err != nil {
 		return Audition{}, err
 	}
-	e, err := c.equip(try, r)
+	e, err := rs.Equip(try, r)
 	if err != nil {
 		return Audition{}, err
 	}
@@ -68,19 +68,19 @@ func (c *Controller) audition(ctx context.Context, try id.Change, r request.Requ
 	if err != nil {
 		return Audition{}, err
 	}
-	if err := c.budget.Afford(ctx, "", r.Agent, program.Model); err != nil {
+	if err := rs.Budget.Afford(ctx, "", r.Agent, program.Model); err != nil {
 		return Audition{}, err
 	}
 	o := live.Outgoing{
 		Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.Key, Asked: r.Egress, Decided: decided,
 	}
-	c.budget.Charge(&o, true)
-	way, err := c.Network.Open(ctx, o)
+	rs.Budget.Charge(&o, true)
+	way, err := rs.Network.Open(ctx, o)
 	if err != nil {
 		return Audition{}, err
 	}
 	spec, err := session.Environment(ctx, session.Surroundings{
-		Owner: c.opener.Owner(change.Row{UID: c.Settings.FirstUID + UIDsPerHome - 1}), Limits: e.Within(c.Settings.Limits, r.Timeout), Path: r.Path, Home: r.Home, Way: way,
+		Owner: rs.Opener.Owner(change.Row{UID: rs.Opener.FirstUID + UIDsPerHome - 1}), Limits: e.Within(rs.House.Limits, r.Timeout), Path: r.Path, Home: r.Home, Way: way,
 	})
 	if err != nil {
 		way.Close()
