@@ -10,14 +10,14 @@ import (
 )
 
 func TestGlobsThatCannotBeUsedAreNamed(t *testing.T) {
-	for _, p := range []string{"", "/abs", "!no", "a//b", "a/../b", "..", "./..", "a[", "a{b", `a\`, "a\nb", "\xff", strings.Repeat("a", 1001), strings.Repeat("{a,b}", 9)} {
+	for _, p := range []string{"", "/abs", "!no", "a//b", "a/../b", "..", "./..", "a[", "a{b", "a}", strings.Repeat("[{],", 9), `a\`, "a\nb", "\xff", strings.Repeat("a", 1001), strings.Repeat("{a,b}", 9)} {
 		if err := policy.CheckGlob(p); err == nil {
 			t.Errorf("%q was taken", p)
 		} else if strings.ContainsAny(err.Error(), "\n\xff") {
 			t.Errorf("%q: the message is not inert: %s", p, err)
 		}
 	}
-	for _, p := range []string{"a", ".", "./src/", "src/**", "**/*.{go,md}", "[a-z]*", `\!x`, "{a,b}{c,d}", ".env.*"} {
+	for _, p := range []string{"a", ".", "./src/", "src/**", "**/*.{go,md}", "[a-z]*", `\!x`, strings.Repeat("a", 1000), strings.Repeat(`\{a,b\}`, 9), "{a,b}{c,d}", ".env.*"} {
 		if err := policy.CheckGlob(p); err != nil {
 			t.Errorf("%q: %v", p, err)
 		}
@@ -66,7 +66,7 @@ func TestReachNamesAuthorityAndNothingElse(t *testing.T) {
 	got := policy.Reach([]policy.Change{
 		modified("src/main.go"), modified(".sallyport.yaml"), added("sub/AGENTS.md"), deleted(".GitHub/Workflows/ci.yml"),
 		change("run.sh", git.Entry{}, exe), change("tool", exe, file("x")), link("l\x1b", "/etc"), modified("go.sum"),
-		added("db/Migrations/1.sql"), modified("a/Makefile"), added(".husky/pre-commit"), change("CLAUDE.md", file("1"), file("1")),
+		added("db/Migrations/1.sql"), modified("a/Makefile"), modified("a/Dockerfile.prod"), added(".husky/pre-commit"), change("CLAUDE.md", file("1"), file("1")),
 		modified("policy.yaml.md"), added("docs/.claude/x"),
 	})
 	want := []string{
@@ -78,7 +78,7 @@ func TestReachNamesAuthorityAndNothingElse(t *testing.T) {
 		"what CI runs, or who must review, changes: .GitHub/Workflows/ci.yml (removed)",
 		"what git does with files, or runs, changes: .husky/pre-commit (new)",
 		"what is depended on changes: go.sum",
-		"what a build runs changes: a/Makefile",
+		"what a build runs changes: a/Dockerfile.prod, a/Makefile",
 		"database migrations change: rollback may be lossy if migration is non-reversible: db/Migrations/1.sql (new)",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -96,6 +96,9 @@ func TestReachCountsWhatItDoesNotName(t *testing.T) {
 	}
 	got := policy.Reach(all)
 	if len(got) != 1 || !strings.HasSuffix(got[0], "l/go.mod and 3 more") {
+		t.Errorf("got %q", got)
+	}
+	if got := policy.Reach(all[:12]); len(got) != 1 || !strings.HasSuffix(got[0], ", l/go.mod") {
 		t.Errorf("got %q", got)
 	}
 }

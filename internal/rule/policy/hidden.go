@@ -49,7 +49,7 @@ func suspicious(text string) bool {
 	blanks := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
-		case c >= utf8.RuneSelf || c < 0x20 && c != '\n' && c != '\t' && c != '\f':
+		case c >= '\x7f' || c < 0x20 && c != '\n' && c != '\t' && c != '\f':
 			return true
 		case c == ' ' || c == '\t':
 			if blanks++; blanks > blanksMax/8 {
@@ -110,9 +110,7 @@ func joins(r, before rune, rest string) bool {
 		return true
 	case unicode.Is(unicode.Variation_Selector, r):
 		return unicode.In(before, unicode.Han) && (r >= 0xe0100 || r < '\ufe03') || r == '\ufe00' && unicode.In(before, unicode.Sm, unicode.Myanmar, unicode.Phags_Pa)
-	case r == '\u070f': // of Syriac
-		return true
-	case r >= 0x13430 && r <= 0x1345f: // how hieroglyphs stand together
+	case r >= 0x13430 && r <= 0x1343f: // how hieroglyphs stand together
 		return unicode.In(before, unicode.Egyptian_Hieroglyphs)
 	}
 	return r >= 0xe0020 && r <= 0xe007f && (before == '\U0001F3F4' || before >= 0xe0020 && before <= 0xe007f) // flags
@@ -225,7 +223,7 @@ func mixedWord(word string) string {
 			latin = true
 		case unicode.Is(unicode.Cyrillic, r):
 			other = "Cyrillic"
-		case unicode.Is(unicode.Greek, r) && r != '\u00b5' && r != '\u03bc' && r != '\u03a9' && r != '\u2126':
+		case unicode.Is(unicode.Greek, r) && r != '\u03bc' && r != '\u03a9' && r != '\u2126':
 			other = "Greek"
 		case unicode.Is(unicode.Armenian, r):
 			other = "Armenian"

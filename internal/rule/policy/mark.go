@@ -96,7 +96,6 @@ var secretFiles = map[string]bool{".gitleaks.toml": true, ".gitleaksignore": tru
 // Marked returns what on a card needs a word of its own, in the order of paths. What goes away is no mark.
 func Marked(in Marking) []Mark {
 	var marks []Mark
-	bare := map[string]bool{}
 	beside := &neighbours{names: in.Names, folders: map[string]map[string][]string{}}
 	hidden := map[[2]git.OID]string{} // many paths may hold one text
 	for _, c := range in.Changes {
@@ -110,10 +109,9 @@ func Marked(in Marking) []Mark {
 		}
 		lower := strings.ToLower(c.Path)
 		add(MarkRuns, cmp.Or(in.named(c.Path), runsIt(lower)))
-		if folder := in.bare(c.Path); folder != "" && !bare[folder] { // once for all of its files
-			bare[folder] = true
+		if folder := in.bare(c.Path); folder != "" { // said once for all of its files
 			marks = append(marks, Mark{Path: folder, Kind: MarkRuns, Says: bareSays})
-		} else if folder == "" && path.Base(c.Path) == "HEAD" && (c.New.Mode == git.Symlink || headForm().MatchString(in.Text[c.New.OID])) {
+		} else if path.Base(c.Path) == "HEAD" && (c.New.Mode == git.Symlink || headForm().MatchString(in.Text[c.New.OID])) {
 			add(MarkRuns, headSays) // the rest may come with another change
 		}
 		switch part := partOf(lower); {

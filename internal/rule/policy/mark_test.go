@@ -109,6 +109,14 @@ func TestOnlyThePartThatRunsIsMarked(t *testing.T) {
 		"before one of its own":        {"package.json", `{}`, `{"scripts":{"lint":"a","postlint":"b"}}`, "postlint"},
 		"a script that stayed":         {"package.json", `{"scripts":{"prepare":"a"}}`, `{"scripts":{"prepare":"a"},"version":"2"}`, ""},
 		"no JSON":                      {"package.json", `{}`, `{"scripts":`, "cannot be read"},
+		"the first that there is":      {"package.json", "", `{"scripts":{"postinstall":"x"}}`, "postinstall"},
+		"two, in their order":          {"package.json", `{}`, `{"scripts":{"prepare":"b","preinstall":"x","install":"y"}}`, "install, preinstall"},
+		"nothing in it":                {"package.json", `{}`, "", ""},
+		"scripts that are none":        {"package.json", `{}`, `{"scripts":5}`, "cannot be read"},
+		"git hooks that stayed":        {"package.json", `{"husky":{"a":1}}`, `{"husky":{"a":1},"version":"2"}`, ""},
+		"who may, as it was":           {"package.json", `{"pnpm":{"a":1}}`, `{"pnpm":{"a":1},"version":"2"}`, ""},
+		"composer's plugins, as ever":  {"composer.json", `{"config":{"allow-plugins":true}}`, `{"config":{"allow-plugins":true},"require":{}}`, ""},
+		"composer's other settings":    {"composer.json", `{}`, `{"config":{"sort-packages":true}}`, ""},
 		"composer":                     {"composer.json", `{}`, `{"scripts":{"post-install-cmd":["x"]}}`, "composer"},
 		"composer's dependencies":      {"composer.json", `{"scripts":{"a":"b"}}`, `{"scripts":{"a":"b"},"require":{}}`, ""},
 		"a build system":               {"pyproject.toml", "[project]\n", "[project]\n[build-system]\nrequires = [\"x\"]\nbuild-backend = \"b\"\nbackend-path = [\".\"]\n", "[build-system]"},
@@ -228,6 +236,11 @@ func TestAnEmbeddedRepositoryIsMarked(t *testing.T) {
 			t.Errorf("%s: %v", last, ms)
 		}
 	}
+	for _, half := range []string{"objects/a", "refs/a"} {
+		if ms := (world{files: map[string]string{"lib/x/HEAD": "of the table\n", "lib/x/" + half: "x"}}).marked(); len(ms) != 0 {
+			t.Errorf("one with %s alone: %v", half, ms)
+		}
+	}
 	if ms := (world{files: map[string]string{"lib/x/HEAD": "of the table\n", "lib/x/commondir": "../y\n"}}).marked(); len(ms) != 1 || ms[0].Path != "lib/x" {
 		t.Errorf("one that has its objects elsewhere: %v", ms)
 	}
@@ -289,6 +302,13 @@ func TestANameThatLooksLikeAnotherIsMarked(t *testing.T) {
 		"what nobody sees":     {[]string{"ma\u034fin.go"}, true},
 		"a form of Mongolian":  {[]string{"main\u180b.go"}, true},
 		"Mongolian":            {[]string{"\u1828\u180b.md"}, false},
+		"a twin of an older":   {[]string{"main.go", "ma\u0131n.go"}, true},
+		"another case":         {[]string{"Main.go", "main.go"}, false},
+		"another twin's case":  {[]string{"\u0421\u041e\u0420.go", "cop.go"}, true},
+		"Armenian among Latin": {[]string{"a\u0561b.go"}, true},
+		"Cherokee among Latin": {[]string{"\u13a0bc.go"}, true},
+		"Chinese among Latin":  {[]string{"a\u6587b.go"}, false},
+		"units":                {[]string{"x\u00b5.md", "x\u03bc.md.txt", "x\u03a9.md", "x\u2126.txt"}, false},
 		"a picture":            {[]string{"\u2764\ufe0f.png"}, false},
 	} {
 		w := world{files: map[string]string{}, old: map[string]string{}}
@@ -336,6 +356,31 @@ func TestWhatAReaderDoesNotSeeIsMarked(t *testing.T) {
 		"what pictures look like":  {"", "x\ufe0f\ufe01\ufe0f\ufe0e\n", true},
 		"a key's cap":              {"", "1\ufe0f\u20e3 \u2600\ufe0e\n", false},
 		"too large":                {"", policy.TooLong, true},
+		"a deletion":               {"", "x\x7f := 1\n", true},
+		"a control of another set": {"", "x\u0080 := 1\n", true},
+		"the last of that set":     {"", "x\u009f := 1\n", true},
+		"a blank of another width": {"", "x\u00a0:= 1\n", false},
+		"blanks that are seen":     {"", "x" + strings.Repeat(" ", 100) + "y\n", false},
+		"one blank more":           {"", "x" + strings.Repeat(" ", 101) + "y\n", true},
+		"tabs that are seen":       {"", "x" + strings.Repeat("\t", 12) + "y\n", false},
+		"one tab more":             {"", "x" + strings.Repeat("\t", 13) + "y\n", true},
+		"blanks here and there":    {"", strings.Repeat("x             ", 20) + "y\n", false},
+		"a joiner behind a letter": {"", "\u02ff\u200d\u6587\n", true},
+		"a joiner before one":      {"", "\u6587\u200d\u02ff\n", true},
+		"a picture's look, twice":  {"", "\u2764\ufe0f\ufe0e\n", true},
+		"a look of nothing":        {"", "\ufe0fx\n", true},
+		"forms of Chinese":         {"", "\u845b\U000e0100 \u845b\ufe00 \u845b\ufe02\n", false},
+		"no form of Chinese":       {"", "\u845b\ufe03\n", true},
+		"nor of Latin":             {"", "a\ufe00\n", true},
+		"a form of a sign":         {"", "\u2229\ufe00\n", false},
+		"no form of a sign":        {"", "\u2229\ufe01\n", true},
+		"Syriac":                   {"", "\u0710\u070f\u0712\n", false},
+		"hieroglyphs":              {"", "\U00013000\U00013430\U00013001 \U00013000\U0001343f\n", false},
+		"their joiner in Latin":    {"", "a\U00013430b\n", true},
+		"the last of them":         {"", "a\U0001343fb\n", true},
+		"a flag":                   {"", "\U0001f3f4\U000e0067\U000e0062\U000e007f \U0001f3f4\U000e0020\U000e0020\n", false},
+		"no part of a flag":        {"", "\U0001f3f4\U000e0001\n", true},
+		"behind a flag's end":      {"", "\U0001f3f4\U000e007f\U000e007f\n", false},
 		"other tongues":            {"", "gr\u00fc\u00dfe, \u4f60\u597d, \u043f\u0440\u0438\u0432\u0435\u0442\n", false},
 	} {
 		w := world{files: map[string]string{"a.go": c.new}, old: map[string]string{}}
@@ -349,5 +394,21 @@ func TestWhatAReaderDoesNotSeeIsMarked(t *testing.T) {
 		if c.want && !policy.Hides(c.new) {
 			t.Errorf("%s: its other side is not asked for", name)
 		}
+	}
+}
+
+func TestBothSidesAreReadOfWhatAToolRunsAndOfAHead(t *testing.T) {
+	for p, want := range map[string]bool{"HEAD": true, "a/HEAD": true, "web/package.json": true, "Web/Package.JSON": true, "a.go": false, "HEAD.md": false} {
+		if policy.Reads(p) != want {
+			t.Errorf("%s is read: %v", p, !want)
+		}
+	}
+}
+
+func TestAProgramIsLookedThroughLikeAFile(t *testing.T) {
+	in := policy.Marking{Changes: []policy.Change{{Edit: git.Edit{Path: "run", New: git.Entry{Mode: git.Executable, OID: "1"}}}}, Text: map[git.OID]string{"1": "a \u202e b\n"}}
+	in.Entry, in.Names = func(string) (git.Entry, bool) { return git.Entry{}, false }, func(string) []string { return nil }
+	if ms := policy.Marked(in); len(ms) != 1 || ms[0].Kind != policy.MarkHidden {
+		t.Errorf("%v", ms)
 	}
 }

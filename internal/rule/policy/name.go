@@ -86,7 +86,7 @@ func parts(p string) []string {
 // end, and names the folder itself in a stream (.git::$INDEX_ALLOCATION) or short (git~1).
 func isGitDir(part string) bool {
 	s := strings.Map(func(r rune) rune {
-		if ignorable(r) {
+		if unicode.Is(unicode.Cf, r) {
 			return -1
 		}
 		return unicode.ToLower(r)
@@ -98,13 +98,4 @@ func isGitDir(part string) bool {
 	}
 	digits, short := strings.CutPrefix(s, "git~")
 	return short && digits != "" && strings.Trim(digits, "0123456789") == ""
-}
-
-// ignorable reports whether HFS+, or a reader, does not see r in a name.
-func ignorable(r rune) bool {
-	switch {
-	case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-		return true
-	}
-	return unicode.Is(unicode.Cf, r)
 }

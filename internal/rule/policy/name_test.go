@@ -10,7 +10,7 @@ import (
 
 func TestAPlainChangeBreaksNoRule(t *testing.T) {
 	b := base("src/a.go", "README.md")
-	expect(t, b.input(policy.Default(), modified("src/a.go"), added("src/naïve 日本.go"), added("new/deep/er.txt"), deleted("README.md"), added("-rf"), added("a b"), added(".gitignore"), added("git~x"), added("digit~1")))
+	expect(t, b.input(policy.Default(), modified("src/a.go"), added("src/naïve 日本.go"), added("new/deep/er.txt"), deleted("README.md"), added("-rf"), added("a b"), added(".gitignore"), added("git~x"), added(strings.Repeat("x", 255)), added(strings.Repeat("d/", 2047)+"xx"), added("digit~1")))
 }
 
 func TestNamesThatLeadOutAreRefusedOnEverySide(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNamesThatLeadOutAreRefusedOnEverySide(t *testing.T) {
 }
 
 func TestNamesThatMisleadMayOnlyGoAway(t *testing.T) {
-	for _, p := range []string{"a\nb", "a\x1b[31mb", "a\u202eb", "a\u2066b", "a\u200bb", "a\u0085b", "a\u2028b", strings.Repeat("x", 256), strings.Repeat("d/", 2100) + "x"} {
+	for _, p := range []string{"a\nb", "a\x1b[31mb", "a\u202eb", "a\u2066b", "a\u200bb", "a\u0085b", "a\u2028b", strings.Repeat("x", 256), strings.Repeat("d/", 2048) + "x"} {
 		expect(t, base().input(policy.Default(), added(p)), p+" name error")
 		expect(t, base(p).input(policy.Default(), modified(p)), p+" name error")
 		expect(t, base(p).input(policy.Default(), deleted(p)))
@@ -73,9 +73,19 @@ func TestNamesThatDifferByCaseAloneCollide(t *testing.T) {
 		"a folder renamed by case":       {base("docs/a", "docs/b/c"), []policy.Change{deleted("docs/a"), deleted("docs/b/c"), added("Docs/a"), added("Docs/b/c")}, nil},
 		"a folder renamed in part":       {base("docs/a", "docs/b/c"), []policy.Change{deleted("docs/a"), added("Docs/a")}, []string{"Docs/a case_collision error"}},
 		"what collided before may be":    {base("A", "a", "d/x"), []policy.Change{modified("A"), added("b"), added("d/y")}, nil},
+		"folders that collided before":   {base("A/x", "a/y"), []policy.Change{added("A/z")}, nil},
 		"other folders have other names": {base("a/x"), []policy.Change{added("b/X")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, test.base.input(policy.Default(), test.in...), test.want...) })
+	}
+}
+
+func TestACollisionNamesTheLeastOfTheOthers(t *testing.T) {
+	for _, p := range []string{"Readme", "ReadMe"} {
+		vs := expect(t, base("readme", "README").input(policy.Default(), added(p)), p+" case_collision error")
+		if want := p + " differs from README by case alone"; vs[0].Message != want {
+			t.Errorf("%q, want %q", vs[0].Message, want)
+		}
 	}
 }
 

@@ -109,9 +109,6 @@ func authorityOf(p string) bits {
 	}
 	is |= byName[p]
 	for _, f := range forms {
-		if is&f.is == f.is {
-			continue
-		}
 		if ok, err := path.Match(f.pattern, p); ok || err != nil {
 			is |= f.is // a pattern that is broken hides nothing
 		}

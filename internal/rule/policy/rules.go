@@ -72,14 +72,12 @@ func Merge(home, repo Rules) Rules {
 // mergeExecutables: the exceptions of a side count only where that side refuses.
 func (r *Rules) mergeExecutables(home, repo Rules) {
 	var all [][]string
-	r.Executables = home.Executables
 	for _, side := range []Rules{home, repo} {
 		if side.Executables != "" && side.Executables != Review { // an unknown word is refused by Validate
 			r.Executables = side.Executables
 			all = append(append(all, side.AllowExecutable), side.AllowExecutableAlso...)
 		}
 	}
-	r.AllowExecutable, r.AllowExecutableAlso = nil, nil
 	if len(all) > 0 {
 		r.AllowExecutable, r.AllowExecutableAlso = all[0], all[1:]
 	}

@@ -45,7 +45,7 @@ func (v *validator) secrets() {
 			v.add(s.File, Rule, Critical, "the scan for secrets names a path that the change does not have", "take a new checkpoint")
 			continue
 		}
-		if c.gone() || c.same() || s.Path && len(v.rules.AllowSecretPaths) > 0 && allow.allow(c.Path) {
+		if c.gone() || c.same() || s.Path && allow.allow(c.Path) {
 			continue
 		}
 		if !s.Path && s.Failed == "" && !s.Name && none(c) {

@@ -87,6 +87,16 @@ func TestSecretsWithoutEndAreCountedNotListed(t *testing.T) {
 	if len(got) > 100 || !slices.ContainsFunc(got, func(v policy.Violation) bool { return strings.Contains(v.Message, "9950 more") }) {
 		t.Errorf("%d violations: %v", len(got), got[0])
 	}
+
+	in = base().input(policy.Rules{})
+	for i := range 1002 {
+		in.Changes = append(in.Changes, added(fmt.Sprint("a", i)))
+		in.Secrets = append(in.Secrets, policy.Secret{File: fmt.Sprint("a", i), Kind: "jwt"})
+	}
+	got = policy.Validate(in)
+	if len(got) != 1001 || !slices.ContainsFunc(got, func(v policy.Violation) bool { return strings.Contains(v.Message, "2 more") }) {
+		t.Errorf("%d violations: %v", len(got), got[0])
+	}
 }
 
 func TestWhereSecretsMayBeKeptIsTheHomesToSay(t *testing.T) {

@@ -53,6 +53,7 @@ func TestEntries(t *testing.T) {
 	b := base("dir/f", "a/b/c", "x")
 	b["out"] = entry(git.Symlink, "/etc")
 	b["sub"] = entry(git.Submodule, "1")
+	b["dir/out"] = entry(git.Symlink, "/etc")
 	for name, test := range map[string]struct {
 		rules policy.Rules
 		in    []policy.Change
@@ -68,9 +69,16 @@ func TestEntries(t *testing.T) {
 		"a link into a git directory":            {links, []policy.Change{link("l", ".git/config"), link("a/l", "../.GIT")}, []string{"a/l symlink critical", "l symlink critical"}},
 		"a link through a link of the base":      {links, []policy.Change{link("l", "out/passwd"), link("m", "out")}, []string{"l symlink critical", "m symlink critical"}},
 		"a link through a link of the change":    {links, []policy.Change{link("k", "dir"), link("l", "k/f")}, []string{"l symlink critical"}},
+		"a link that goes up twice":              {links, []policy.Change{link("a/b/l", "../../x"), link("a/b/m", "./../c"), link("a/b/n", "..//b/c")}, nil},
+		"a link through a link beside it":        {links, []policy.Change{link("dir/k", "f"), link("dir/l", "k/f")}, []string{"dir/l symlink critical"}},
+		"a link to what the change wrote":        {links, []policy.Change{added("dir/new"), link("l", "dir/new")}, nil},
+		"a link through a submodule":             {links, []policy.Change{change("n", git.Entry{}, entry(git.Submodule, "3")), link("l", "n/f"), link("m", "sub/f")}, []string{"l symlink critical", "m symlink critical", "n submodule error"}},
 		"a link without a target":                {links, []policy.Change{link("l", "")}, []string{"l symlink critical"}},
 		"a link where git reads a file":          {links, []policy.Change{link("a/.gitattributes", "b/c")}, []string{"a/.gitattributes symlink critical"}},
 		"a path through a symlink of the base":   {policy.Default(), []policy.Change{added("out/x/y")}, []string{"out/x/y symlinked_parent critical"}},
+		"a path through a link further down":     {policy.Default(), []policy.Change{added("dir/out/x/y")}, []string{"dir/out/x/y symlinked_parent critical"}},
+		"what goes away below a symlink":         {policy.Default(), []policy.Change{deleted("out/x")}, nil},
+		"what is no path is no path of a link":   {policy.Default(), []policy.Change{added("out/./x")}, []string{"out/./x name critical"}},
 		"a path through a symlink of the change": {links, []policy.Change{link("k", "dir"), added("k/x")}, []string{"k/x symlinked_parent critical"}},
 		"a folder in place of a symlink":         {policy.Default(), []policy.Change{change("out", b["out"], git.Entry{}), added("out/x")}, nil},
 		"a path below a file":                    {policy.Default(), []policy.Change{added("x/y")}, []string{"x/y path_conflict error"}},
@@ -202,9 +210,21 @@ func TestARepositoryThatIsSilentChangesNothing(t *testing.T) {
 	}
 }
 
+// A home that says nothing of a size has the usual one, and not none.
+func TestASizeOfARepositoryHoldsWhereTheHomeSaysNothing(t *testing.T) {
+	got := policy.Merge(policy.Rules{}, policy.Rules{FileBytesMax: 1, ChangeBytesMax: 2, PathsMax: 3})
+	if got.FileBytesMax != 1 || got.ChangeBytesMax != 2 || got.PathsMax != 3 || got.Marks != policy.MarksAsk {
+		t.Errorf("%+v", got)
+	}
+	more := policy.Merge(policy.Rules{}, policy.Rules{FileBytesMax: math.MaxInt64, ChangeBytesMax: math.MaxInt64, PathsMax: math.MaxInt})
+	if more.FileBytesMax != policy.FileBytesMaxDefault || more.ChangeBytesMax != policy.ChangeBytesMaxDefault || more.PathsMax != policy.PathsMaxDefault {
+		t.Errorf("%+v", more)
+	}
+}
+
 func TestDigestNamesTheMeaningOfRules(t *testing.T) {
 	r := policy.Rules{AllowedAreas: []string{"a", "b"}, ForbiddenAreas: []string{"c", "d", "c"}}
-	same := policy.Rules{AllowedAreas: []string{"b", "a"}, ForbiddenAreas: []string{"d", "c"}, Executables: policy.Review, FileBytesMax: policy.FileBytesMaxDefault, AllowExecutable: []string{"no effect"}}
+	same := policy.Rules{AllowedAreas: []string{"b", "a"}, ForbiddenAreas: []string{"d", "c"}, Executables: policy.Review, FileBytesMax: policy.FileBytesMaxDefault, AllowExecutable: []string{"no effect"}, Marks: policy.MarksAsk}
 	plan := policy.Plan{Allow: []string{"x", "y"}}
 	if policy.Digest(r, plan) != policy.Digest(same, policy.Plan{Allow: []string{"y", "x"}}) {
 		t.Error("the same rules in another order have another digest")
@@ -220,6 +240,7 @@ func TestDigestNamesTheMeaningOfRules(t *testing.T) {
 		"file":       {AllowedAreas: r.AllowedAreas, ForbiddenAreas: r.ForbiddenAreas, FileBytesMax: 1},
 		"change":     {AllowedAreas: r.AllowedAreas, ForbiddenAreas: r.ForbiddenAreas, ChangeBytesMax: 1},
 		"paths":      {AllowedAreas: r.AllowedAreas, ForbiddenAreas: r.ForbiddenAreas, PathsMax: 1},
+		"marks":      {AllowedAreas: r.AllowedAreas, ForbiddenAreas: r.ForbiddenAreas, Marks: policy.MarksShow},
 		"also":       {AllowedAreas: r.AllowedAreas, AllowedAlso: [][]string{{"c"}}, ForbiddenAreas: r.ForbiddenAreas},
 	} {
 		d := policy.Digest(other, plan)
@@ -240,6 +261,17 @@ func TestWorstIsTheLoudest(t *testing.T) {
 	}
 	if got := policy.Worst(nil); got != "" {
 		t.Errorf("got %q", got)
+	}
+	if got := policy.Worst([]policy.Violation{v("odd"), v(policy.Critical)}); got != "odd" {
+		t.Errorf("one that is not known is not the loudest: %q", got)
+	}
+	for at, want := range map[[2]policy.Severity]policy.Severity{
+		{policy.Info, policy.Error}: policy.Error, {policy.Critical, policy.Error}: policy.Critical, {policy.Error, policy.Error}: policy.Error,
+		{"odd", policy.Error}: "odd", {policy.Info, ""}: policy.Info, {"", ""}: "",
+	} {
+		if got := policy.AtLeast(at[0], at[1]); got != want {
+			t.Errorf("%q, and at least %q: %q", at[0], at[1], got)
+		}
 	}
 }
 
