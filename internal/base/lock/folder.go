@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"sallyport/internal/base/inert"
@@ -18,9 +19,13 @@ var ErrHeld = problem.New(problem.Unavailable, "another process holds the folder
 
 // Held is a kernel lock on a folder. It ends with Close, or with the process, however
 // that dies; it leaves nothing behind and is not inherited by programs that are started.
+//
+// It holds a bare descriptor. An os.File would be closed once nobody refers to it any more,
+// and the lock would end with it, unseen.
 type Held struct {
 	path   string
-	folder *os.File
+	fd     int
+	closed sync.Once
 }
 
 // Folder locks the folder at path for this process, at once or not at all. The lock is on
@@ -36,12 +41,12 @@ func Folder(path string) (*Held, error) {
 	if err != nil {
 		return nil, problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(path), "lock folder %q: %w", path, err)
 	}
-	folder := os.NewFile(uintptr(fd), path)
+
 	err = retry(func() error { return syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) })
 	if err == nil {
-		return &Held{path: path, folder: folder}, nil
+		return &Held{path: path, fd: fd}, nil
 	}
-	defer folder.Close()
+	defer syscall.Close(fd)
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(path), "lock folder %q: %w", path, err)
 	}
@@ -53,11 +58,13 @@ func Folder(path string) (*Held, error) {
 }
 
 // Close gives the lock back. Closing again does nothing.
-func (h *Held) Close() error {
-	if err := h.folder.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return fmt.Errorf("unlock folder %q: %w", h.path, err)
-	}
-	return nil
+func (h *Held) Close() (err error) {
+	h.closed.Do(func() {
+		if err = syscall.Close(h.fd); err != nil {
+			err = fmt.Errorf("unlock folder %q: %w", h.path, err)
+		}
+	})
+	return err
 }
 
 // open opens a folder for locking only. The descriptor closes on exec, so that no child keeps the lock.

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -67,6 +69,21 @@ func TestWhatIsNoFolderIsNamed(t *testing.T) {
 	}
 }
 
+func TestALockThatNobodyRefersToIsHeldAllTheSame(t *testing.T) {
+	dir := t.TempDir()
+	func() {
+		if _, err := lock.Folder(dir); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for range 3 { // one to find that it is out of reach, one to run what follows from that
+		runtime.GC()
+	}
+	if _, err := lock.Folder(dir); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("after a collection: %v", err)
+	}
+}
+
 // TestHelperProcess holds a folder, starts a child that outlives it, and says so.
 func TestHelperProcess(t *testing.T) {
 	dir := os.Getenv("LOCKTEST_DIR")
@@ -83,7 +100,7 @@ func TestHelperProcess(t *testing.T) {
 		os.Exit(1)
 	}
 	fmt.Println("held", child.Process.Pid)
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin) // with nothing to wait for, the runtime would end this process as one that is stuck
 }
 
 func TestTheLockDiesWithItsProcess(t *testing.T) {
@@ -92,6 +109,9 @@ func TestTheLockDiesWithItsProcess(t *testing.T) {
 	cmd.Env = append(os.Environ(), "LOCKTEST_DIR="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cmd.StdinPipe(); err != nil { // it ends with the helper
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
