@@ -20,12 +20,15 @@ import (
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/prepare"
+	"sallyport/internal/drive/redo"
 	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/submit"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -84,11 +87,13 @@ type Controller struct {
 	*ledger.Ledger
 	*accept.Requests
 	*approve.Answers
+	*redo.Redos
 	*revert.Reverts
 	*view.Views
 	guard       guard.Guard
 	judge       judge.Judge
 	commits     commit.Writer
+	preparer    *prepare.Preparer
 	submissions *submit.Submissions
 	land        *land.Landings
 	confirm     *confirm.Confirmer
@@ -171,6 +176,13 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Spec: c.opener.Spec, Commits: c.commits, Land: c.land, Confirm: c.confirm,
 		SessionsDir: p.Settings.Sessions, ChangesDir: p.Settings.Changes,
 	})
+	c.Redos = redo.New(redo.Parts{
+		Ledger: c.Ledger, Owner: p.Owner, Views: c.Views, Requests: c.Requests, Opener: c.opener, Lander: p.Lander, Workspaces: p.Workspaces,
+		Ops: p.Ops, Author: p.Settings.Author, MayResume: c.mayResume,
+	})
+	c.preparer = prepare.New(prepare.Parts{
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Redos: c.Redos, Take: c.takeApplied,
+	})
 }
 
 // forget lets go what is held in memory for a change that has come to its end.
@@ -205,4 +217,10 @@ func (c *Controller) working() (done func()) {
 func (c *Controller) forgetVerdict(change id.Change) {
 	c.land.Forget(change)
 	c.checks.Forget(change)
+}
+
+// takeApplied takes a checkpoint of what was applied to a change's new workspace.
+func (c *Controller) takeApplied(ctx context.Context, row change.Row, ws workspace.Workspace, of id.Session) error {
+	_, err := c.take(ctx, row, ws, taking{why: checkpoint.Restored, session: of, since: row.Moved})
+	return err
 }

@@ -75,7 +75,7 @@ func (c *Controller) program(ctx context.Context, row change.Row, e live.Outfit,
 	}
 	e.Task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
 	if last.Interrupted == session.Redone {
-		if e.Task.Resumed.Files, err = c.redoWords(ctx, row); err != nil {
+		if e.Task.Resumed.Files, err = c.Redos.Words(ctx, row); err != nil {
 			return p, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/redo"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/store"
@@ -60,7 +61,7 @@ func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Ac
 			return err
 		}
 		if _, err := row.State.Next(change.Resume); err != nil {
-			next, err := c.onward(ctx, tx, row)
+			next, err := redo.Onward(ctx, tx, row)
 			if err != nil {
 				return err
 			}

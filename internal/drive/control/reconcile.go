@@ -108,7 +108,7 @@ func (c *Controller) run(ctx context.Context, row change.Row) error {
 	case change.Requested:
 		return c.Requests.Accept(ctx, row)
 	case change.Preparing:
-		return c.prepare(ctx, row)
+		return c.preparer.Prepare(ctx, row)
 	case change.Working:
 		return c.work(ctx, row)
 	case change.Submitted:

@@ -7,7 +7,6 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -81,7 +80,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		} else if tried { // and was left as it stands
 			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s has landed: there is nothing to resume", row.ID)
 		}
-		return c.takeUp(ctx, tx, &row, s, session.Resumed, from, ledger.Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
+		return c.Redos.TakeUp(ctx, tx, &row, s, session.Resumed, from, ledger.Move{Event: event, By: by, Verb: "resumed", Subject: string(s.ID)})
 	})
 	if err == nil {
 		c.Moved(row)
@@ -104,43 +103,6 @@ func takesUp(row change.Row) (change.Event, error) {
 		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer: refuse it, then resume it", row.ID)
 	}
 	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State)
-}
-
-// takeUp moves a change back to work with a session that goes on from a tree, and why.
-func (c *Controller) takeUp(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error {
-	all, err := tx.Sessions(ctx, row.ID)
-	if err != nil {
-		return err
-	}
-	if last := all[len(all)-1]; last.ID != s.ID {
-		s.Attempt = last.Attempt + 1
-	}
-	s.Ended, s.Exit, s.Interrupted, s.Reason = nil, nil, why, string(why)
-	if err := tx.PutSession(ctx, s); err != nil {
-		return err
-	}
-	row.Identity, row.From, row.Cancel, row.Resumes = s.ID, from, false, row.Resumes+1
-	return c.Move(ctx, tx, row, m)
-}
-
-// onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.
-func (c *Controller) onward(ctx context.Context, tx store.Tx, row change.Row) (string, error) {
-	switch row.State {
-	case change.Failed, change.Cancelled, change.Rejected:
-		all, err := tx.Sessions(ctx, row.ID)
-		if err != nil {
-			return "", err
-		}
-		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
-			return "", err
-		} else if row.Request.Kind == request.Edit && !tried {
-			if len(all) == 0 { // its agent has not begun
-				return land.Redoing(row.ID), nil
-			}
-			return "sallyport resume " + string(all[len(all)-1].ID), nil
-		}
-	}
-	return "sallyport change show " + string(row.ID), nil
 }
 
 // lastTree is the commit of a change's last checkpoint on its base; without one what it was to start from, "" for the base.

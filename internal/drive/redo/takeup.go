@@ -1,0 +1,49 @@
+package redo
+
+import (
+	"context"
+
+	"sallyport/internal/drive/land"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
+	"sallyport/internal/store"
+)
+
+// TakeUp moves a change back to work with a session that goes on from a tree, and why.
+func (rs *Redos) TakeUp(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error {
+	all, err := tx.Sessions(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	if last := all[len(all)-1]; last.ID != s.ID {
+		s.Attempt = last.Attempt + 1
+	}
+	s.Ended, s.Exit, s.Interrupted, s.Reason = nil, nil, why, string(why)
+	if err := tx.PutSession(ctx, s); err != nil {
+		return err
+	}
+	row.Identity, row.From, row.Cancel, row.Resumes = s.ID, from, false, row.Resumes+1
+	return rs.Move(ctx, tx, row, m)
+}
+
+// Onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.
+func Onward(ctx context.Context, tx store.Tx, row change.Row) (string, error) {
+	switch row.State {
+	case change.Failed, change.Cancelled, change.Rejected:
+		all, err := tx.Sessions(ctx, row.ID)
+		if err != nil {
+			return "", err
+		}
+		if _, tried, err := tx.Trial(ctx, row.ID); err != nil {
+			return "", err
+		} else if row.Request.Kind == request.Edit && !tried {
+			if len(all) == 0 { // its agent has not begun
+				return land.Redoing(row.ID), nil
+			}
+			return "sallyport resume " + string(all[len(all)-1].ID), nil
+		}
+	}
+	return "sallyport change show " + string(row.ID), nil
+}

@@ -1,0 +1,65 @@
+package redo
+
+import (
+	"context"
+	"fmt"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+)
+
+// reapply puts the edits of a proposal on another commit, in the host's repository.
+func (rs *Redos) reapply(ctx context.Context, row change.Row, p proposal.Proposal, onto git.OID) (proposal.Reapplied, error) {
+	host, err := rs.Workspaces.Repository(ctx, row.Request.Project, onto)
+	if err != nil {
+		return proposal.Reapplied{}, err
+	}
+	who := rs.Author
+	who.At = row.Created
+	return proposal.Reapply(ctx, proposal.Reapplying{
+		Host: host, Change: row.ID, Branch: row.Request.Branch, Edits: p.Edits, Onto: onto, Author: who,
+	})
+}
+
+// Superseded is the proposal of a change that is being made anew on another base; nil of any other.
+func (rs *Redos) Superseded(ctx context.Context, row change.Row) (*proposal.Proposal, error) {
+	p, err := rs.Proposal(ctx, row.ID)
+	if err != nil || p == nil || row.Base == "" || p.Base == git.OID(row.Base) {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Words say to an agent what has become of its files; "" if nothing has.
+func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
+	p, err := rs.Superseded(ctx, row)
+	if err != nil {
+		return "", err
+	}
+	if p == nil { // on the same base: a check has failed
+		if p, err = rs.Proposal(ctx, row.ID); err != nil || p == nil {
+			return "", err
+		}
+		return rs.Secrets.Redact(redWords(*p)), nil
+	}
+	r, err := rs.reapply(ctx, row, *p, git.OID(row.Base))
+	if err != nil {
+		return "", err
+	}
+	words := fmt.Sprintf("%s has moved since you began. Your files now stand on it as it is today, commit %.12s. %s\n", row.Request.Branch, row.Base, r.Words(row.Request.Branch))
+	if redFor(*p, git.OID(row.Base)) {
+		words += redWords(*p)
+	}
+	return rs.Secrets.Redact(words), nil
+}
+
+// redWords say which check failed.
+func redWords(p proposal.Proposal) string {
+	for _, r := range p.Card.Checks {
+		if !r.OK {
+			return fmt.Sprintf("The check %q failed there: %s. The end of what it printed:\n\n%s\n", r.Command, r.Why, r.Tail)
+		}
+	}
+	return ""
+}
