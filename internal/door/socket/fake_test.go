@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/accept"
 	"sallyport/internal/drive/approve"
-	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/supervise"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -112,8 +112,8 @@ func (v *verbs) RestoreTo(_ context.Context, ref id.Checkpoint, by audit.Actor) 
 	return checkpoint.Checkpoint{ID: "ckpt-003-0123abcd"}, v.note(by, "restore %s", ref)
 }
 
-func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []string, violating bool) (control.PutBack, error) {
-	return control.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
+func (v *verbs) PutBack(_ context.Context, c id.Change, by audit.Actor, paths []string, violating bool) (supervise.PutBack, error) {
+	return supervise.PutBack{Reverted: paths, Kept: 2}, v.note(by, "put back %s %q %t", c, paths, violating)
 }
 
 func (v *verbs) Examine(_ context.Context, folder string) (accept.Examined, error) {
@@ -170,7 +170,7 @@ func (v *verbs) Transcript(_ context.Context, c id.Change, s id.Session) (io.Rea
 	return io.NopCloser(strings.NewReader("{\"line\":1}\n")), v.note(audit.Actor{}, "transcript %s %s", c, s)
 }
 
-func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t control.Terminal) (int, error) {
+func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t supervise.Terminal) (int, error) {
 	if err := v.note(by, "shell %s", c); err != nil {
 		return 0, err
 	}

@@ -7,7 +7,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/supervise"
 	"sallyport/internal/path/change"
 	"sallyport/internal/rule/credential"
 )
@@ -20,7 +20,7 @@ type Sessions interface {
 	// Transcript opens the transcript (JSONL) of a session of the change, the last one if session is "".
 	Transcript(ctx context.Context, change id.Change, session id.Session) (io.ReadCloser, error)
 	// Shell runs an interactive shell in the change's sandbox; t is a pty slave. It returns its exit status.
-	Shell(ctx context.Context, change id.Change, by audit.Actor, t control.Terminal) (int, error)
+	Shell(ctx context.Context, change id.Change, by audit.Actor, t supervise.Terminal) (int, error)
 }
 
 func (s *Server) resumeSession(ctx context.Context, by audit.Actor, in api.Resume) (out api.Change, err error) {

@@ -20,7 +20,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/supervise"
 )
 
 // drainTime is how long output that was written before the shell's end may still take to arrive.
@@ -60,7 +60,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request, in api.Shell) {
 	if err := buffered.Flush(); err != nil {
 		return
 	}
-	s.runShell(r.Context(), id.Change(in.Of), by(r), &frames{conn: conn}, buffered.Reader, master, control.Terminal{Slave: slave, Raw: in.Raw})
+	s.runShell(r.Context(), id.Change(in.Of), by(r), &frames{conn: conn}, buffered.Reader, master, supervise.Terminal{Slave: slave, Raw: in.Raw})
 }
 
 // setSize tells the terminal its size; a size of nothing is left as it is.
@@ -86,7 +86,7 @@ func (f *frames) send(t api.FrameType, payload []byte) error {
 }
 
 // runShell blocks until the shell has ended and its output was sent, or the reader is gone.
-func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, out *frames, in *bufio.Reader, master *os.File, t control.Terminal) {
+func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, out *frames, in *bufio.Reader, master *os.File, t supervise.Terminal) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var pumps sync.WaitGroup

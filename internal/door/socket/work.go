@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
-	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/supervise"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -27,7 +27,7 @@ type Work interface {
 	Tell(ctx context.Context, change id.Change, by audit.Actor, text string) (session.Delivery, error)
 	// PutBack returns files of a working change to its last valid checkpoint: the paths that are named (files, or folders
 	// with all below), or, with violating, those that break a rule now (SV-049).
-	PutBack(ctx context.Context, change id.Change, by audit.Actor, paths []string, violating bool) (control.PutBack, error)
+	PutBack(ctx context.Context, change id.Change, by audit.Actor, paths []string, violating bool) (supervise.PutBack, error)
 	// CheckpointNow takes a checkpoint of a running agent's workspace at once (SV-043).
 	CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (checkpoint.Checkpoint, error)
 }

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/supervise"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/budget"
@@ -34,8 +35,8 @@ func (p Parts) fill() Parts {
 		p.Listen = func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil }
 	}
 	p.Targets = cmp.Or[confirm.Targets](p.Targets, confirm.NoTargets{})
-	p.Tell = cmp.Or[ledger.Teller](p.Tell, noTeller{})
-	p.Notebook = cmp.Or[Notebook](p.Notebook, noNotebook{})
+	p.Teller = cmp.Or[ledger.Teller](p.Teller, noTeller{})
+	p.Notebook = cmp.Or[supervise.Notebook](p.Notebook, noNotebook{})
 	p.Agency = cmp.Or[live.Agency](p.Agency, noAgency{})
 	p.Network = cmp.Or[live.Network](p.Network, noNetwork{})
 	return p

@@ -25,10 +25,10 @@ import (
 	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/submit"
+	"sallyport/internal/drive/supervise"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -54,9 +54,9 @@ type Parts struct {
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
 	Keeper     guard.Keeper
 	Targets    confirm.Targets                // absent: nothing restarts and nothing is asked, in any repository
-	Tell       ledger.Teller                  // absent: nobody but who watches is told
+	Teller     ledger.Teller                  // absent: nobody but who watches is told
 	Clock      func() (deadman.Moment, error) // absent: deadman.Now
-	Notebook   Notebook                       // absent: keeps none
+	Notebook   supervise.Notebook             // absent: keeps none
 	Agency     live.Agency                    // absent: no home has chosen anything for any agent
 	Keys       *credential.Ring               // of open changes; absent: none but those that are handed over
 	Network    live.Network                   // absent: nothing leads out of any sandbox
@@ -90,6 +90,7 @@ type Controller struct {
 	*redo.Redos
 	*revert.Reverts
 	*view.Views
+	*supervise.Supervisors
 	guard       guard.Guard
 	judge       judge.Judge
 	commits     commit.Writer
@@ -100,16 +101,13 @@ type Controller struct {
 
 	mu      sync.Mutex
 	cancels map[id.Change]context.CancelCauseFunc
-	live    map[id.Change]*supervisor
 	works   lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
 	busy    int                   // steps under way
-	places  chan struct{}         // one per agent that may work at once
-	gate    gate                  // to the judging of checkpoints
 	budget  *live.Budget          // of what models use
-	ways    live.Ways             // out of sandboxes
 	house   live.House            // what every sandbox may see
 	outfits live.Outfitter        // of agents
 	opener  work.Opener
+	takes   *supervise.Checkpointer
 	stocks  *stock.Stocks
 	checks  *check.Checker
 }
@@ -123,10 +121,8 @@ func New(p Parts) *Controller {
 		judge:   judge.Judge{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
 		commits: commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
 		cancels: map[id.Change]context.CancelCauseFunc{},
-		live:    map[id.Change]*supervisor{},
-		places:  make(chan struct{}, p.Settings.WorkersMax),
 	}
-	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Tell, Ended: c.forget})
+	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Teller, Ended: c.forget})
 	c.opener = work.Opener{Judge: c.judge, Self: p.Settings.Self, FirstUID: p.Settings.FirstUID, Log: p.Log}
 	c.makeLive()
 	c.makePath()
@@ -137,15 +133,25 @@ func New(p Parts) *Controller {
 func (c *Controller) makeLive() {
 	p := c.Parts
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
-	c.ways = live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
+	ways := live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
 	c.house = live.House{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
 	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys}
 	runner := live.Runner{House: c.house, Sandbox: p.Sandbox, Secrets: p.Secrets}
 	c.stocks = stock.New(stock.Parts{
-		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Runner: runner, Ways: c.ways, Ops: p.Ops,
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Runner: runner, Ways: ways, Ops: p.Ops,
 		Changes: p.Settings.Changes, Working: c.working,
 	})
-	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: c.ways, Runner: runner})
+	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: ways, Runner: runner})
+	c.takes = &supervise.Checkpointer{Ledger: c.Ledger, Workspaces: p.Workspaces, Judge: c.judge, Notebook: p.Notebook, Author: p.Settings.Author}
+	c.Supervisors = supervise.New(supervise.Parts{
+		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Checker: c.checks, Takes: c.takes,
+		Runtime: live.Runtime{
+			House: c.house, Ways: ways, Outfits: c.outfits, Budget: c.budget, Sandbox: p.Sandbox, Secrets: p.Secrets, Ops: p.Ops, Meter: p.Meter,
+			Folder: p.Settings.Sessions, Places: make(chan struct{}, p.Settings.WorkersMax),
+		},
+		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.tidy,
+		RedoWords: func(ctx context.Context, row change.Row) (string, error) { return c.Redos.Words(ctx, row) },
+	})
 }
 
 // makePath makes the rooms that a change goes through, each on those before it.
@@ -181,7 +187,7 @@ func (c *Controller) makePath() {
 		Ops: p.Ops, Author: p.Settings.Author, MayResume: c.mayResume,
 	})
 	c.preparer = prepare.New(prepare.Parts{
-		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Redos: c.Redos, Take: c.takeApplied,
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Redos: c.Redos, Takes: c.takes,
 	})
 }
 
@@ -217,10 +223,4 @@ func (c *Controller) working() (done func()) {
 func (c *Controller) forgetVerdict(change id.Change) {
 	c.land.Forget(change)
 	c.checks.Forget(change)
-}
-
-// takeApplied takes a checkpoint of what was applied to a change's new workspace.
-func (c *Controller) takeApplied(ctx context.Context, row change.Row, ws workspace.Workspace, of id.Session) error {
-	_, err := c.take(ctx, row, ws, taking{why: checkpoint.Restored, session: of, since: row.Moved})
-	return err
 }

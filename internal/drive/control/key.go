@@ -2,15 +2,12 @@ package control
 
 import (
 	"context"
-	"fmt"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/rule/credential"
-	"sallyport/internal/store"
 )
 
 // Give takes keys that a person hands over for a change that is open. One that waits for its key goes on.
@@ -44,19 +41,7 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 	return c.Resume(ctx, changeID, by)
 }
 
-// waitForKey blocks a change whose agent cannot work without its key: it goes on when somebody hands it over.
-func (c *Controller) waitForKey(ctx context.Context, row change.Row, because error) error {
-	_, err := c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return c.Move(ctx, tx, row, ledger.Move{Event: change.Block, By: audit.Host, Blocked: change.CredentialMissing,
-			Because: problem.Errorf(problem.Unavailable, "", "%s waits for the key of its agent's model: %w", row.ID, because)})
-	})
-	if err != nil {
-		return fmt.Errorf("wait for a key: %w", err)
-	}
-	return nil
-}
-
 // waitsForKey reports whether a row is blocked because its agent's key is not there: then no agent of it stands anywhere.
 func (c *Controller) waitsForKey(row change.Row) bool {
-	return row.Blocked == change.CredentialMissing && c.watching(row.ID) == nil
+	return row.Blocked == change.CredentialMissing && !c.Standing(row.ID)
 }

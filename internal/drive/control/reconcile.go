@@ -20,7 +20,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err := c.TakeOver(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("take over unfinished work: %w", err)
 	}
-	if err := c.endLost(ctx); err != nil && ctx.Err() == nil {
+	if err := c.EndLost(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("end what an earlier daemon ran: %w", err)
 	}
 	if err := c.unlock(ctx); err != nil && ctx.Err() == nil {
@@ -110,7 +110,7 @@ func (c *Controller) run(ctx context.Context, row change.Row) error {
 	case change.Preparing:
 		return c.preparer.Prepare(ctx, row)
 	case change.Working:
-		return c.work(ctx, row)
+		return c.Work(ctx, row)
 	case change.Submitted:
 		return c.submissions.Submit(ctx, row)
 	case change.Landing:

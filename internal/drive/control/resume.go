@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/redo"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -32,7 +33,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	if err != nil {
 		return change.Row{}, err
 	}
-	if _, err := session.ReadMetadata(c.sessionDir(s.ID)); err != nil {
+	if _, err := session.ReadMetadata(c.Runtime.Dir(s.ID)); err != nil {
 		return change.Row{}, err
 	}
 	if err := c.mayResume(ctx, row.ID); err != nil {
@@ -46,7 +47,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 			c.Requests.ForgetEnded(ctx, s.Change)
 		}
 	}()
-	if c.watching(row.ID) != nil {
+	if c.Standing(row.ID) {
 		if err := c.Resume(ctx, row.ID, by); err != nil {
 			return change.Row{}, err
 		}
@@ -115,4 +116,53 @@ func (c *Controller) lastTree(ctx context.Context, row change.Row) (string, erro
 		return string(all[n-1].Commit), nil
 	}
 	return row.From, nil
+}
+
+// Resume lets a paused or blocked change go on: its agent where it stands, or, if that was lost
+// with its daemon, a new session.
+func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Actor) error {
+	if err := c.Owner.MayDecide(by); err != nil {
+		return err
+	}
+	at, err := c.Row(ctx, changeID)
+	if err == nil {
+		err = c.waitsForBudget(ctx, at)
+	}
+	if err != nil {
+		return err
+	}
+	if stood, err := c.GoOn(ctx, changeID, by); stood {
+		return err
+	}
+	var row change.Row
+	err = c.DB.InTx(ctx, func(tx store.Tx) (err error) {
+		if row, err = tx.Change(ctx, changeID); err != nil {
+			return err
+		}
+		if _, err := row.State.Next(change.Resume); err != nil {
+			next, err := redo.Onward(ctx, tx, row)
+			if err != nil {
+				return err
+			}
+			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", changeID, row.State)
+		}
+		return c.Move(ctx, tx, &row, ledger.Move{Event: change.Resume, By: by})
+	})
+	if err == nil {
+		c.Moved(row)
+	}
+	return err
+}
+
+// mayResume refuses a mode that a person wrote into the notes and that a plain command cannot have (SV-001, SV-002).
+func (c *Controller) mayResume(ctx context.Context, change id.Change) error {
+	deterministic, err := c.Notebook.Deterministic(ctx, change)
+	if err != nil {
+		return err
+	}
+	if deterministic {
+		return problem.Errorf(problem.Usage, "sallyport change show "+string(change),
+			"the state.md of %s says execution_mode: deterministic, which its agent, a plain command, cannot do: remove that line", change)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/supervise"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/request"
@@ -84,7 +85,11 @@ func (c *Controller) keepWork(ctx context.Context, row change.Row) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.take(ctx, row, ws, taking{why: checkpoint.Interrupted, session: last.ID, since: last.Started})
+	w, err := c.opener.Open(ctx, row)
+	if err != nil {
+		return err
+	}
+	_, err = c.takes.Take(ctx, w, ws, supervise.Taking{Why: checkpoint.Interrupted, Session: last.ID, Since: last.Started})
 	return err
 }
 

@@ -132,7 +132,7 @@ func (h *home) serve() *service {
 		words: trust.Target{Restart: "restart it", Probe: trust.Probe{HTTP: "http://127.0.0.1:1/"}, Trial: 2 * time.Minute},
 		page:  filepath.Join(h.repo, "page.txt"), boot: "first",
 	}
-	h.parts.Targets, h.parts.Tell, h.parts.Clock = s, s, s.clock
+	h.parts.Targets, h.parts.Teller, h.parts.Clock = s, s, s.clock
 	h.cage.play = writes("two\n")
 	return s
 }

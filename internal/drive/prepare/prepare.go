@@ -8,11 +8,11 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
-	"sallyport/internal/base/id"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/redo"
 	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/stock"
+	"sallyport/internal/drive/supervise"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -29,8 +29,7 @@ type Parts struct {
 	Stocks     *stock.Stocks
 	Reverts    *revert.Reverts
 	Redos      *redo.Redos
-	// Take takes a checkpoint of what was applied to a workspace, for the session that goes on there.
-	Take func(ctx context.Context, row change.Row, ws workspace.Workspace, of id.Session) error
+	Takes      *supervise.Checkpointer
 }
 
 // Preparer prepares workspaces.
@@ -130,7 +129,8 @@ func (p *Preparer) prepareAgain(ctx context.Context, row change.Row) error {
 		if err != nil {
 			return err
 		}
-		if err := p.Take(ctx, row, ws, sessions[len(sessions)-1].ID); err != nil {
+		t := supervise.Taking{Why: checkpoint.Restored, Session: sessions[len(sessions)-1].ID, Since: row.Moved}
+		if _, err := p.Takes.Take(ctx, w, ws, t); err != nil {
 			return fmt.Errorf("take a checkpoint of what applied: %w", err)
 		}
 	}

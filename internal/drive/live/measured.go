@@ -1,4 +1,4 @@
-package control
+package live
 
 import (
 	"context"
@@ -16,6 +16,11 @@ type measured struct {
 	meter  *metric.Set
 	change id.Change
 	still  atomic.Bool // a thaw of what is not frozen is no resume
+}
+
+// Measure measures the stops and goes of a session that works for a change.
+func Measure(p sandbox.Process, meter *metric.Set, change id.Change) sandbox.Process {
+	return &measured{Process: p, meter: meter, change: change}
 }
 
 func (m *measured) Freeze(ctx context.Context) error {

@@ -1,4 +1,4 @@
-package control
+package supervise
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (s *supervisor) tell(ctx context.Context, cp checkpoint.Checkpoint, action 
 	}
 	s.telling.Go(func() {
 		d := talk.Violated(ctx, v)
-		s.c.told(context.WithoutCancel(ctx), cp.Change, string(cp.ID), "", audit.Host, d)
+		s.recordDelivery(context.WithoutCancel(ctx), cp.Change, string(cp.ID), "", audit.Host, d)
 		s.heard(d)
 	})
 }
@@ -50,19 +50,19 @@ func (s *supervisor) askToPause(ctx context.Context) (goOn func()) {
 	if s.run.Talk == nil || s.mode.Pause != agent.PauseMessage || s.still {
 		return func() {}
 	}
-	all, err := s.c.Checkpoints(ctx, s.row.ID)
+	all, err := s.Checkpoints(ctx, s.Row.ID)
 	if err != nil {
 		return func() {}
 	}
 	next := fmt.Sprintf("ckpt-%03d", len(all)+1) // the rest of the id is known once it is taken
 	if a := s.run.Talk.Pause(ctx, next); !a.Acknowledged {
-		s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
+		s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
 	}
 	return func() { s.run.Talk.Resume(next) }
 }
 
-// told records whether a message reached an agent, and tells who watches.
-func (c *Controller) told(ctx context.Context, changeID id.Change, subject, words string, by audit.Actor, d session.Delivery) {
+// recordDelivery records whether a message reached an agent, and tells who watches.
+func (p Parts) recordDelivery(ctx context.Context, changeID id.Change, subject, words string, by audit.Actor, d session.Delivery) {
 	verb := "not told: the agent took no message"
 	switch {
 	case d.Acknowledged:
@@ -70,18 +70,18 @@ func (c *Controller) told(ctx context.Context, changeID id.Change, subject, word
 	case d.Delivered:
 		verb = "told"
 	}
-	err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.Append(ctx, tx, &change.Row{ID: changeID, Reason: words}, ledger.Move{By: by, Subject: subject}, verb, ledger.Now())
+	err := p.DB.InTx(ctx, func(tx store.Tx) error {
+		return p.Append(ctx, tx, &change.Row{ID: changeID, Reason: words}, ledger.Move{By: by, Subject: subject}, verb, ledger.Now())
 	})
 	if err != nil {
-		c.Log.Warn("a message to an agent was not recorded", "change", changeID, "error", err)
+		p.Log.Warn("a message to an agent was not recorded", "change", changeID, "error", err)
 	}
-	c.Feed.Publish(change.Notice{Change: changeID, At: ledger.Now(), Kind: "event", Text: fmt.Sprintf("the agent was %s (%s)", verb, subject)})
+	p.Feed.Publish(change.Notice{Change: changeID, At: ledger.Now(), Kind: "event", Text: fmt.Sprintf("the agent was %s (%s)", verb, subject)})
 }
 
 // Tell hands a person's words to a running agent (SV-086).
-func (c *Controller) Tell(ctx context.Context, change id.Change, by audit.Actor, text string) (session.Delivery, error) {
-	s, err := c.supervised(ctx, change, by)
+func (ss *Supervisors) Tell(ctx context.Context, change id.Change, by audit.Actor, text string) (session.Delivery, error) {
+	s, err := ss.supervised(ctx, change, by)
 	if err != nil {
 		return session.Delivery{}, err
 	}
@@ -93,12 +93,12 @@ func (c *Controller) Tell(ctx context.Context, change id.Change, by audit.Actor,
 	case s.run.Talk == nil:
 		return session.Delivery{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s reads no messages: only an agent with a name, or a COMMAND that was started with run --messages, does", change)
 	}
-	if err := c.Secrets.RefuseIn(ctx, "sallyport change tell --help", "the text", text); err != nil {
+	if err := ss.Secrets.RefuseIn(ctx, "sallyport change tell --help", "the text", text); err != nil {
 		return session.Delivery{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellMax)
 	defer cancel()
 	d := s.run.Talk.Tell(ctx, text)
-	c.told(context.WithoutCancel(ctx), change, string(s.run.Session.ID), request.FirstLine(text), by, d)
+	ss.recordDelivery(context.WithoutCancel(ctx), change, string(s.run.Session.ID), request.FirstLine(text), by, d)
 	return d, nil
 }

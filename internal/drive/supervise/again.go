@@ -1,23 +1,26 @@
-package control
+package supervise
 
 import (
 	"context"
 	"slices"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
 )
 
 // lastHome is the folder of the last of a change's sessions that has left its agent a home to go on from; "" if none has.
-func (c *Controller) lastHome(all []session.Session) string {
+func (ss *Supervisors) lastHome(all []session.Session) string {
 	for _, s := range slices.Backward(all) {
-		if dir := c.sessionDir(s.ID); session.HasHome(dir) {
+		if dir := ss.Runtime.Dir(s.ID); session.HasHome(dir) {
 			return dir
 		}
 	}
@@ -26,56 +29,52 @@ func (c *Controller) lastHome(all []session.Session) string {
 
 // goesOn reports whether the next session takes up the tree that the last one left: its agent has a home to go on from, and
 // nobody has chosen another tree since it began.
-func (c *Controller) goesOn(row change.Row, last session.Session, all []session.Session) bool {
-	return !last.ToGoOn() && last.Interrupted != session.NotRestored && last.From == row.From && c.lastHome(all) != ""
+func (ss *Supervisors) goesOn(row change.Row, last session.Session, all []session.Session) bool {
+	return !last.ToGoOn() && last.Interrupted != session.NotRestored && last.From == row.From && ss.lastHome(all) != ""
 }
 
 // goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
-func (c *Controller) goOn(ctx context.Context, row change.Row, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
-	host, judging, err := c.judge.Grounds(ctx, row)
-	if err != nil {
-		return ws, err
-	}
-	if left.Status == checkpoint.Valid || judging.Watch(row.Request).Strategy != session.Shadow {
+func (ss *Supervisors) goOn(ctx context.Context, w work.Work, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
+	if left.Status == checkpoint.Valid || w.Mode().Strategy != session.Shadow {
 		return ws, nil
 	}
-	to, err := c.valid(ctx, host, row)
+	to, err := ss.Takes.Valid(ctx, w)
 	if err != nil {
 		return ws, err
 	}
-	return c.Workspaces.Renew(ctx, ws.Spec, host, to)
+	return ss.Workspaces.Renew(ctx, ws.Spec, w.Host, to)
 }
 
 // program is what a change's agent is started as. One that keeps what it knows is told why it begins again, and the end
 // of what was said, in case it has lost it.
-func (c *Controller) program(ctx context.Context, row change.Row, e live.Outfit, last session.Session, all []session.Session) (agent.Program, error) {
+func (ss *Supervisors) program(ctx context.Context, row change.Row, e live.Outfit, last session.Session, all []session.Session) (agent.Program, error) {
 	p, err := e.Program()
 	if err != nil || !p.Keeps || last.ID == "" {
 		return p, err
 	}
 	said := ""
 	for _, s := range slices.Backward(all) {
-		if said, err = session.Tail(c.sessionDir(s.ID), agent.TranscriptBytesMax); err != nil {
+		if said, err = session.Tail(ss.Runtime.Dir(s.ID), agent.TranscriptBytesMax); err != nil {
 			return p, err
 		}
 		if said != "" {
 			break
 		}
 	}
-	if said == "" && c.lastHome(all) == "" {
+	if said == "" && ss.lastHome(all) == "" {
 		return p, nil // none has run
 	}
 	why := interruption(last)
 	if last.Interrupted == session.NotRestored { // nobody has told it why
-		broken, err := c.lastBroken(ctx, row.ID, last.ID)
+		broken, err := ss.lastBroken(ctx, row.ID, last.ID)
 		if err != nil {
 			return p, err
 		}
 		why += broken
 	}
-	e.Task.Resumed = &agent.Resumed{Why: why, Transcript: c.Secrets.Redact(said)}
+	e.Task.Resumed = &agent.Resumed{Why: why, Transcript: ss.Secrets.Redact(said)}
 	if last.Interrupted == session.Redone {
-		if e.Task.Resumed.Files, err = c.Redos.Words(ctx, row); err != nil {
+		if e.Task.Resumed.Files, err = ss.RedoWords(ctx, row); err != nil {
 			return p, err
 		}
 	}
@@ -83,8 +82,8 @@ func (c *Controller) program(ctx context.Context, row change.Row, e live.Outfit,
 }
 
 // lastBroken says which rules the last checkpoint of a session broke; "" if it broke none.
-func (c *Controller) lastBroken(ctx context.Context, changeID id.Change, s id.Session) (string, error) {
-	all, err := c.Checkpoints(ctx, changeID)
+func (ss *Supervisors) lastBroken(ctx context.Context, changeID id.Change, s id.Session) (string, error) {
+	all, err := ss.Checkpoints(ctx, changeID)
 	if err != nil {
 		return "", err
 	}
@@ -117,15 +116,33 @@ func interruption(last session.Session) string {
 
 // takeHome gives a session the home folder of its agent's last one. It comes after the session has its row: a folder that
 // lies in none is nobody's.
-func (c *Controller) takeHome(ctx context.Context, change id.Change, s session.Session) error {
-	all, err := c.Sessions(ctx, change)
+func (ss *Supervisors) takeHome(ctx context.Context, change id.Change, s session.Session) error {
+	all, err := ss.Sessions(ctx, change)
 	if err != nil {
 		return err
 	}
-	from := c.lastHome(all)
+	from := ss.lastHome(all)
 	if from == "" {
 		return nil
 	}
-	_, err = session.MoveHome(c.Ops, from, c.sessionDir(s.ID))
+	_, err = session.MoveHome(ss.Runtime.Ops, from, ss.Runtime.Dir(s.ID))
 	return err
+}
+
+// tellRedo says to a program that reads messages and keeps nothing what has become of its files. The function it returns waits
+// until that was said, or cannot be any more.
+func (ss *Supervisors) tellRedo(ctx context.Context, row change.Row, last session.Session, run *session.Running) (wait func(), err error) {
+	if last.Interrupted != session.Redone || run.Talk == nil || run.Program.Keeps {
+		return func() {}, nil
+	}
+	words, err := ss.RedoWords(ctx, row)
+	if err != nil {
+		return func() {}, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ss.recordDelivery(context.WithoutCancel(ctx), row.ID, string(run.Session.ID), request.FirstLine(words), audit.Host, run.Talk.Tell(ctx, words))
+	}()
+	return func() { <-done }, nil
 }

@@ -1,4 +1,4 @@
-package control
+package supervise
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (s *supervisor) idle() bool { return s.still || s.again || s.limit != nil }
 
 // turnEnded looks at what stands now that the agent waits, and tells it what is wrong with it, or that nothing more is wanted.
 func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
-	s.dropChecks()
+	s.rounds.dropChecks()
 	select { // the bell rang before the agent could end its turn
 	case why := <-s.broke:
 		s.overspent(ctx, why)
@@ -105,7 +105,7 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 	switch {
 	case ctx.Err() != nil || errors.Is(err, errOver) || s.again:
 	case err != nil:
-		s.c.Log.Warn("the files could not be looked at when a turn ended; sallyport looks when the session ends", "change", s.row.ID, "error", err)
+		s.Log.Warn("the files could not be looked at when a turn ended; sallyport looks when the session ends", "change", s.Row.ID, "error", err)
 		s.finish()
 	case taken.Checkpoint.Status == checkpoint.Invalid:
 		s.toldRules(ctx, taken.Checkpoint)
@@ -116,71 +116,65 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 
 // toldRules counts the round of an agent that was told which rules it breaks, or ends what has had its rounds.
 func (s *supervisor) toldRules(ctx context.Context, cp checkpoint.Checkpoint) {
-	if s.lastRound() && !s.still {
-		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, judge.Refusal(s.row, cp.Violations)))
+	if s.rounds.last() && !s.still {
+		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, judge.Refusal(s.Row, cp.Violations)))
 		s.finish()
 		return
 	}
-	s.nextRound(ctx, string(cp.ID), judge.Refusal(s.row, cp.Violations).Error())
+	s.nextRound(ctx, string(cp.ID), judge.Refusal(s.Row, cp.Violations).Error())
 }
 
-// lastRound reports whether what is wrong now is not told any more.
-func (s *supervisor) lastRound() bool { return s.rounds.n >= s.rounds.max }
+// last reports whether what is wrong now is not told any more.
+func (r *rounds) last() bool { return r.n >= r.max }
 
 // judgeTree has the checks run on exactly what stands, beside what goes on here.
 func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
-	s.dropChecks()
+	s.rounds.dropChecks()
 	if len(taken.Edits) == 0 || taken.Checkpoint.Status != checkpoint.Valid {
 		s.finish() // there is nothing to check, and why stands with the session's end
 		return
 	}
-	host, judging, err := s.c.judge.Grounds(ctx, s.row)
-	if err != nil {
-		s.c.Log.Warn("the checks could not be read when a turn ended; they run once the session has ended", "change", s.row.ID, "error", err)
-		s.finish()
-		return
-	}
-	if len(s.row.Request.Checks)+len(judging.Checks) == 0 {
+	if len(s.Checks()) == 0 {
 		s.finish()
 		return
 	}
 	ctx, s.rounds.drop = context.WithCancel(ctx)
 	to := make(chan check.Verdict, 1)
 	s.rounds.verdict = to
-	row := s.row
-	o := judge.Offer{Host: host, Base: taken.Checkpoint.Base, Commit: taken.Checkpoint.Commit, Tree: taken.Checkpoint.Tree, Judging: judging}
+	w := s.Work // by the rules that the checkpoint was judged by
+	o := judge.Offer{Host: w.Host, Base: taken.Checkpoint.Base, Commit: taken.Checkpoint.Commit, Tree: taken.Checkpoint.Tree, Judging: w.Judging}
 	s.telling.Go(func() {
-		v := check.Verdict{Tree: o.Tree, Policy: judging.Digest(row.Request)}
-		v.Results, v.Why, v.Err = s.c.checks.Check(ctx, row, o)
+		v := check.Verdict{Tree: o.Tree, Policy: w.Judging.Digest(w.Row.Request)}
+		v.Results, v.Why, v.Err = s.Checker.Check(ctx, w.Row, o)
 		to <- v
 	})
 }
 
 // dropChecks ends the checks that run: what they look at stands no more.
-func (s *supervisor) dropChecks() {
-	if s.rounds.drop != nil {
-		s.rounds.drop()
+func (r *rounds) dropChecks() {
+	if r.drop != nil {
+		r.drop()
 	}
-	s.rounds.drop, s.rounds.verdict = nil, nil
+	r.drop, r.verdict = nil, nil
 }
 
 // weigh does what the checks of a turn's tree ask for.
 func (s *supervisor) weigh(ctx context.Context, v check.Verdict) {
-	s.dropChecks()
+	s.rounds.dropChecks()
 	switch {
 	case ctx.Err() != nil || s.rounds.over:
 	case s.run.Talk.Turning(): // it was told more meanwhile: what it makes of that is judged
 	case v.Err != nil:
-		s.c.Log.Warn("the checks of a turn did not run; they run again once the session has ended", "change", s.row.ID, "error", v.Err)
+		s.Log.Warn("the checks of a turn did not run; they run again once the session has ended", "change", s.Row.ID, "error", v.Err)
 		s.finish()
 	case s.rounds.taken.Checkpoint.Tree != v.Tree: // somebody put files back meanwhile
 		s.judgeTree(ctx, s.rounds.taken)
 	case v.Why == nil:
-		s.c.checks.Remember(s.row.ID, v)
+		s.Checker.Remember(s.Row.ID, v)
 		s.finish()
-	case s.lastRound():
+	case s.rounds.last():
 		v.Why = fmt.Errorf("%w; the agent had %d rounds to correct this, and they are over", v.Why, s.rounds.max)
-		s.c.checks.Remember(s.row.ID, v)
+		s.Checker.Remember(s.Row.ID, v)
 		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, v.Failed()))
 		s.finish()
 	default:
@@ -200,7 +194,7 @@ func (s *supervisor) mend(ctx context.Context, v check.Verdict) {
 	subject := string(s.rounds.taken.Checkpoint.ID)
 	s.telling.Go(func() {
 		d := s.run.Talk.Tell(ctx, words)
-		s.c.told(context.WithoutCancel(ctx), s.row.ID, subject, request.FirstLine(words), audit.Host, d)
+		s.recordDelivery(context.WithoutCancel(ctx), s.Row.ID, subject, request.FirstLine(words), audit.Host, d)
 		s.heard(d)
 	})
 }
@@ -222,16 +216,16 @@ func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
 	round := fmt.Sprintf("round %d of %d", s.rounds.n, s.rounds.max)
 	s.say(round + ": " + why)
 	keep := context.WithoutCancel(ctx)
-	err := s.c.DB.InTx(keep, func(tx store.Tx) error {
-		return s.c.Append(keep, tx, &change.Row{ID: s.row.ID, Reason: why}, ledger.Move{By: audit.Host, Subject: subject}, round, ledger.Now())
+	err := s.DB.InTx(keep, func(tx store.Tx) error {
+		return s.Append(keep, tx, &change.Row{ID: s.Row.ID, Reason: why}, ledger.Move{By: audit.Host, Subject: subject}, round, ledger.Now())
 	})
 	if err != nil {
-		s.c.Log.Warn("a round was not recorded", "change", s.row.ID, "error", err)
+		s.Log.Warn("a round was not recorded", "change", s.Row.ID, "error", err)
 	}
 }
 
 func (s *supervisor) say(text string) {
-	s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "round", Text: text})
+	s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "round", Text: text})
 }
 
 // finish ends the agent's stdin: nothing more is wanted of it. One that has no turn under way has to end soon.

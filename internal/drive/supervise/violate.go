@@ -1,4 +1,4 @@
-package control
+package supervise
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 			return action, err
 		}
 		action = session.ActionReverted
-		s.c.Feed.Publish(change.Notice{Change: s.row.ID, At: ledger.Now(), Kind: "event", Text: wentBack(cp.ID, kept)})
+		s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event", Text: wentBack(cp.ID, kept)})
 	}
 	if why == checkpoint.OnDemand || s.again {
 		return action, nil
@@ -42,7 +42,7 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 	if s.failed < failuresMax || s.still {
 		return action, nil
 	}
-	return action, s.block(ctx, string(cp.ID), fmt.Errorf("%d checkpoints in a row break the rules: %w", s.failed, judge.Refusal(s.row, cp.Violations)))
+	return action, s.block(ctx, string(cp.ID), fmt.Errorf("%d checkpoints in a row break the rules: %w", s.failed, judge.Refusal(s.Row, cp.Violations)))
 }
 
 // wentBack says what was put back after an invalid checkpoint: what broke a rule, the rest being kept, or all.
@@ -76,7 +76,7 @@ func (s *supervisor) goesBack(taken checkpoint.Taken) (only []string, back, all 
 // putBack returns paths of a session that stands to the last valid checkpoint; nil means all. When
 // only some went back, what is left is judged at once: if it still breaks a rule, and all is set, all goes back.
 func (s *supervisor) putBack(ctx context.Context, only []string, all bool) (kept bool, err error) {
-	to, err := s.c.valid(ctx, s.host, s.row)
+	to, err := s.Takes.Valid(ctx, s.Work)
 	if err != nil {
 		return false, err
 	}
@@ -96,19 +96,16 @@ func (s *supervisor) putBack(ctx context.Context, only []string, all bool) (kept
 	return false, s.remember(ctx)
 }
 
-// notRestored says to a person that a session ended because its tree could not be restored.
-const notRestored = "its files could not be restored while it worked"
-
 // restore makes the tree of the session, which stands, that of a commit, proven by a new
 // walk. If that cannot be done, or not be proven, the session ends and another one begins on a
 // new copy that holds that tree: the agent loses its run, nobody loses work.
 func (s *supervisor) restore(ctx context.Context, to git.OID, only []string) error {
 	err := s.restoreLive(ctx, to, only)
-	s.c.Meter.Reverted(s.row.ID, err)
+	s.Meter.Reverted(s.Row.ID, err)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	s.c.Log.Warn("the files could not be restored while an agent worked; the agent starts again on a new copy", "change", s.row.ID, "error", err)
+	s.Log.Warn("the files could not be restored while an agent worked; the agent starts again on a new copy", "change", s.Row.ID, "error", err)
 	m := ledger.Move{By: audit.Host, Reason: notRestored, Digests: map[string]string{"commit": string(to)}}
 	if err := s.amend(ctx, m, "started again", func(row *change.Row) { row.From = string(to) }); err != nil {
 		return err
@@ -124,18 +121,5 @@ func (s *supervisor) restoreLive(ctx context.Context, to git.OID, only []string)
 		return fmt.Errorf("open the sandbox's tree: %w", err)
 	}
 	defer view.Close() // nothing was written to the folder itself
-	return s.c.Workspaces.Restore(ctx, s.ws, view, s.host, to, only)
-}
-
-// valid is the last valid checkpoint of a change, or its base: what can be gone back to.
-func (c *Controller) valid(ctx context.Context, host git.Dir, row change.Row) (git.OID, error) {
-	ref := checkpoint.ValidRef(row.ID)
-	refs, err := host.Refs(ctx, ref)
-	if err != nil {
-		return "", fmt.Errorf("find the last valid checkpoint of %s: %w", row.ID, err)
-	}
-	if at := refs[ref]; at != "" {
-		return at, nil
-	}
-	return git.OID(row.Base), nil
+	return s.Workspaces.Restore(ctx, s.ws, view, s.Host, to, only)
 }

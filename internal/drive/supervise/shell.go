@@ -1,4 +1,4 @@
-package control
+package supervise
 
 import (
 	"context"
@@ -11,11 +11,19 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/store"
 )
+
+// Terminal is the far side of an interactive shell. Whoever made the pty holds its
+// master, sets its size there, and closes both ends.
+type Terminal struct {
+	Slave sandbox.Terminal
+	Raw   bool // whoever reads the master passes on what drives a terminal; else nothing but text is shown
+}
 
 // shellArgv is what a person gets to type into.
 var shellArgv = []string{"/bin/bash", "--noprofile", "--norc", "-i"}
@@ -25,32 +33,32 @@ var shellArgv = []string{"/bin/bash", "--noprofile", "--norc", "-i"}
 // While an agent works it stands beside the agent, in the same sandbox. At any other
 // time it gets a sandbox of the same kind on a throw-away copy of what the change holds,
 // because what was checked, shown or landed does not change any more.
-func (c *Controller) Shell(ctx context.Context, changeID id.Change, by audit.Actor, t Terminal) (int, error) {
-	if err := c.Owner.MayDecide(by); err != nil {
+func (ss *Supervisors) Shell(ctx context.Context, changeID id.Change, by audit.Actor, t Terminal) (int, error) {
+	if err := ss.Owner.MayDecide(by); err != nil {
 		return 0, err
 	}
-	row, err := c.Row(ctx, changeID)
+	row, err := ss.Row(ctx, changeID)
 	if err != nil {
 		return 0, err
 	}
 	if row.Base == "" {
 		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "%s has no workspace yet: it is %s", changeID, row.State)
 	}
-	live := c.watching(changeID)
+	live := ss.watching(changeID)
 	if at := row.State; live != nil && (at == change.Paused || at == change.Blocked) {
 		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID), "%s is %s: everything in its sandbox stands still, and so would a shell", changeID, at)
 	}
 	said := row
 	said.Reason = "" // it is about what the row came to
-	if err := c.DB.InTx(ctx, func(tx store.Tx) error {
-		return c.Append(ctx, tx, &said, ledger.Move{By: by}, "opened a shell", ledger.Now())
+	if err := ss.DB.InTx(ctx, func(tx store.Tx) error {
+		return ss.Append(ctx, tx, &said, ledger.Move{By: by}, "opened a shell", ledger.Now())
 	}); err != nil {
 		return 0, err
 	}
 	env := t.env(changeID)
 	if live != nil && !keeps(ctx, live.process, t) {
 		t.say("this shell is on a throw-away copy, because this machine cannot protect your terminal from the agent (sallyport doctor); what you change here is not part of the change")
-		return c.shellOnCopy(ctx, row, env, t)
+		return ss.shellOnCopy(ctx, row, env, t)
 	}
 	if live != nil {
 		t.say("this shell runs beside the agent: what you change in the workspace becomes part of " + string(changeID))
@@ -61,7 +69,7 @@ func (c *Controller) Shell(ctx context.Context, changeID id.Change, by audit.Act
 		return code, err
 	}
 	t.say("this shell is on a throw-away copy, because no agent of " + string(changeID) + " works now; what you change here is not part of the change")
-	return c.shellOnCopy(ctx, row, env, t)
+	return ss.shellOnCopy(ctx, row, env, t)
 }
 
 // env is what a shell gets beside what its sandbox has. What it reads by itself before a person has typed anything must
@@ -92,63 +100,62 @@ func (t Terminal) say(line string) {
 }
 
 // shellOnCopy starts a sandbox that does nothing but hold the shell.
-func (c *Controller) shellOnCopy(ctx context.Context, row change.Row, env []string, t Terminal) (int, error) {
-	w, err := c.opener.Open(ctx, row)
+func (ss *Supervisors) shellOnCopy(ctx context.Context, row change.Row, env []string, t Terminal) (int, error) {
+	w, err := ss.Opener.Open(ctx, row)
 	if err != nil {
 		return 0, err
 	}
 	commit := git.OID(row.Base)
-	if all, err := c.Checkpoints(ctx, row.ID); err != nil {
+	if all, err := ss.Checkpoints(ctx, row.ID); err != nil {
 		return 0, err
 	} else if n := len(all); n > 0 {
 		commit = all[n-1].Commit
 	}
-	shown, err := c.showSetUp(ctx, row, commit)
+	shown, err := ss.showSetUp(ctx, w, commit)
 	if err != nil {
 		return 0, err
 	}
-	defer c.opener.Discard(ctx, shown)
-	spec, err := c.house.Environment(ctx, w.Subject(), live.Way{}, false)
+	defer ss.Opener.Discard(ctx, shown)
+	spec, err := ss.Runtime.Environment(ctx, w.Subject(), live.Way{}, false)
 	if err != nil {
 		return 0, err
 	}
 	spec.ID = string(id.NewSession("shell"))
 	spec.Tree, spec.Argv = shown.Tree, []string{"/usr/bin/sleep", "infinity"}
-	process, err := c.Sandbox.Start(ctx, spec)
+	process, err := ss.Runtime.Sandbox.Start(ctx, spec)
 	if err != nil {
 		return 0, err
 	}
 	defer func() {
 		process.Kill()
 		if _, err := process.Wait(); err != nil {
-			c.Log.Warn("a shell's sandbox did not end cleanly", "change", row.ID, "error", err)
+			ss.Log.Warn("a shell's sandbox did not end cleanly", "change", row.ID, "error", err)
 		}
 	}()
 	return attach(ctx, process, append(spec.Env, env...), t)
 }
 
 // showSetUp shows a commit, with what the setup left where the workspace of the change shows it too and it fits.
-func (c *Controller) showSetUp(ctx context.Context, row change.Row, commit git.OID) (workspace.Workspace, error) {
-	spec := c.opener.Spec(row)
-	if w, err := c.Workspaces.Open(ctx, spec); err == nil && w.Spec.Setup != "" {
-		setup, err := c.Workspaces.StockOf(w)
+func (ss *Supervisors) showSetUp(ctx context.Context, w work.Work, commit git.OID) (workspace.Workspace, error) {
+	setup := workspace.Stock{}
+	if ws, err := ss.Workspaces.Open(ctx, w.Spec); err == nil && ws.Spec.Setup != "" {
+		left, err := ss.Workspaces.StockOf(ws)
 		if err != nil {
-			return w, err
+			return ws, err
 		}
-		host := c.Workspaces.Host(row.Request.Project)
-		tree, err := host.Tree(ctx, commit)
+		tree, err := w.Host.Tree(ctx, commit)
 		if err != nil {
-			return w, err
+			return ws, err
 		}
-		fits, err := c.Workspaces.Fits(ctx, host, setup, tree)
+		fits, err := ss.Workspaces.Fits(ctx, w.Host, left, tree)
 		if err != nil {
-			return w, err
+			return ws, err
 		}
 		if fits {
-			spec.Setup = w.Spec.Setup
+			setup = left
 		}
 	}
-	return c.Workspaces.Materialize(ctx, spec, commit)
+	return ss.Opener.Show(ctx, w, setup, commit)
 }
 
 // attach runs a shell beside what a sandbox runs already.
