@@ -104,7 +104,8 @@ func TestMarksAreLookedForInEveryFileThatComes(t *testing.T) {
 	from := commit(t, dir, "refs/heads/a", git.Commit{}, map[string]content{"was": {git.File, "plain\n"}, "had": {git.File, evil + "old\n"}})
 	to := commit(t, dir, "refs/heads/b", from, map[string]content{
 		"file": {git.File, evil}, "run": {git.Executable, evil + "x"}, "was": {git.File, evil + "y"}, "had": {git.File, evil + "old\nmore\n"},
-		"plain": {git.File, "plain too\n"}, "long": {git.File, strings.Repeat("long \n", 1<<20)},
+		"plain": {git.File, "plain too\n"}, "package.json": {git.File, `{"scripts":{"postinstall":"x"}}`},
+		"full": {git.File, strings.Repeat("plain.\n\n", 1<<19)}, "more": {git.File, strings.Repeat("plain.\n\n", 1<<19) + "\n"}, "long": {git.File, strings.Repeat("long \n", 1<<20)},
 		"data": {git.File, "\x00" + string(bytes.Repeat([]byte{1, 0}, 3<<20))},
 	})
 	edits, err := dir.Edits(t.Context(), from.OID, to.OID)
@@ -119,7 +120,7 @@ func TestMarksAreLookedForInEveryFileThatComes(t *testing.T) {
 	for _, m := range marks {
 		marked[m.Path] = true
 	}
-	for path, want := range map[string]bool{"file": true, "run": true, "was": true, "long": true, "plain": false, "data": false, "had": false} {
+	for path, want := range map[string]bool{"file": true, "run": true, "was": true, "long": true, "package.json": true, "full": false, "more": true, "plain": false, "data": false, "had": false} {
 		if marked[path] != want {
 			t.Errorf("%s is marked: %v", path, marked[path])
 		}
