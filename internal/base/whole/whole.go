@@ -103,3 +103,16 @@ func Write(path string, data []byte) error {
 	}
 	return err
 }
+
+// Retire takes away what is at a path in such a way that a crash leaves no half of it under its name: it goes aside by one rename,
+// and is removed there. Its operations are noun:clear, noun:retire and noun:remove; absence is success.
+func Retire(ops disk.Ops, noun, path string) error {
+	aside := Fresh(path)
+	if err := Remove(ops, noun+":clear", aside); err != nil || !Exists(path) {
+		return err
+	}
+	if err := ops.Do(noun+":retire", func() error { return os.Rename(path, aside) }); err != nil {
+		return err
+	}
+	return Remove(ops, noun+":remove", aside)
+}

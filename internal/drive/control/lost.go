@@ -14,7 +14,7 @@ func (c *Controller) unlock(ctx context.Context) error {
 		return err
 	}
 	for _, row := range rows {
-		if err := c.Workspaces.Unlock(ctx, row.Request.Project, row.ID); err != nil {
+		if err := c.Workspaces.Repositories.Unlock(ctx, row.Request.Project, row.ID); err != nil {
 			c.Log.Warn("a lock on the refs of a change could not be removed", "change", row.ID, "error", err) // git names it when it is in the way
 		}
 	}

@@ -58,7 +58,7 @@ func (p *Preparer) Prepare(ctx context.Context, row change.Row) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Workspaces.Keep(ctx, r.Project, row.ID, base); err != nil {
+	if err := p.Workspaces.Repositories.Keep(ctx, r.Project, row.ID, base); err != nil {
 		return err
 	}
 	judging, err := p.Opener.Judge.At(ctx, r.Project, host, base)
@@ -98,7 +98,7 @@ func (p *Preparer) makeWorkspace(ctx context.Context, w work.Work) (said string,
 // stood on the old base is kept under its refs, and no checkpoint of it counts as the last valid one any more.
 func (p *Preparer) prepareAgain(ctx context.Context, row change.Row) error {
 	base := git.OID(row.Base)
-	if err := p.Workspaces.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
+	if err := p.Workspaces.Repositories.Keep(ctx, row.Request.Project, row.ID, base); err != nil {
 		return err
 	}
 	w, err := p.Opener.Open(ctx, row)

@@ -104,7 +104,7 @@ func (rs *Reverts) Compute(ctx context.Context, row change.Row) error {
 	if err != nil || !ok {
 		return fmt.Errorf("find the landing of %s: %w", r.Reverts, err)
 	}
-	if err := rs.Workspaces.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
+	if err := rs.Workspaces.Repositories.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
 		return err
 	}
 	host, err := rs.Workspaces.Repository(ctx, r.Project, landed.Head) // it holds what goes back

@@ -58,7 +58,7 @@ func (v *Views) Branch(ctx context.Context, change id.Change, name string, by au
 		return Branched{}, fmt.Errorf("make the commit of the branch: %w", err)
 	}
 	b := Branched{Name: cmp.Or(name, "sallyport/"+string(change)), Commit: made.OID}
-	if err := v.Workspaces.Lend(ctx, host, row.Request.Project, b.Name, made.OID, p.Base); err != nil {
+	if err := v.Workspaces.Repositories.Lend(ctx, host, row.Request.Project, b.Name, made.OID, p.Base); err != nil {
 		return Branched{}, err
 	}
 	row.Reason = b.Name

@@ -138,7 +138,7 @@ func (r *round) desks(ctx context.Context) error {
 // leavings are what a killed git has left: locks and temporary files in the host's own repositories, where nobody but this home's
 // git works, and locks below our refs in a project.
 func (r *round) leavings(ctx context.Context) error {
-	hosts, err := r.Workspaces.Repositories()
+	hosts, err := r.Workspaces.Repositories.All()
 	if err != nil {
 		return fmt.Errorf("read the host's repositories: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 // repositories of the host's own lose the objects that no ref names and that have had their grace. Git runs there with
 // our configuration alone. A project is left to its owner's git.
 func (r *round) repositories(ctx context.Context) error {
-	there, err := r.Workspaces.Repositories()
+	there, err := r.Workspaces.Repositories.All()
 	if err != nil {
 		return fmt.Errorf("read the host's repositories: %w", err)
 	}
@@ -38,7 +38,7 @@ func (r *round) repositories(ctx context.Context) error {
 		case !r.prune && !r.forgot[host.Path]:
 			continue
 		}
-		if err := r.Workspaces.TrimBases(ctx, host); err != nil {
+		if err := r.Workspaces.Repositories.Trim(ctx, host); err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/port/sandbox"
@@ -69,25 +68,6 @@ func (m *Manager) makeAgentGit(dir string, host git.Dir, spec Spec, commit git.O
 		}
 	}
 	return nil
-}
-
-// plainBranch reports whether git takes a short branch name; the rules of check-ref-format.
-func plainBranch(name string) bool {
-	if name == "" || name == "@" || strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") ||
-		strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\\x7f") {
-		return false
-	}
-	for i := range len(name) {
-		if name[i] < ' ' {
-			return false
-		}
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return true
 }
 
 // ownFolder makes a folder that belongs to a sandbox.

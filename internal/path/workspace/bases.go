@@ -37,8 +37,8 @@ const usedStep = time.Hour
 const basesBorrowed = "../bases/objects\n"
 
 // basesIn is the git directory of what bases reach.
-func (m *Manager) basesIn(host git.Dir) git.Dir {
-	return git.Dir{Path: filepath.Join(host.Path, basesFolder), Ops: m.ops}
+func (r *RepositoryStore) basesIn(host git.Dir) git.Dir {
+	return git.Dir{Path: filepath.Join(host.Path, basesFolder), Ops: r.ops}
 }
 
 // view is where what one base reaches is, made or not.
@@ -63,7 +63,7 @@ func viewShallow(host git.Dir, base git.OID) ([]byte, error) {
 // hold sees to it that the host's repository holds what a commit reaches. The commit is the project's, or one that the host made itself.
 //
 // Errors: problem.NotFound if neither has it.
-func (m *Manager) hold(ctx context.Context, host git.Dir, project git.Project, commit git.OID) error {
+func (r *RepositoryStore) hold(ctx context.Context, host git.Dir, project git.Project, commit git.OID) error {
 	if !commit.Valid() {
 		return fmt.Errorf("%q is not the id of a commit", commit)
 	}
@@ -71,12 +71,12 @@ func (m *Manager) hold(ctx context.Context, host git.Dir, project git.Project, c
 		if time.Since(st.ModTime()) < usedStep {
 			return nil
 		}
-		return m.ops.Do("bases:use", func() error { return os.Chtimes(view(host, commit), time.Time{}, time.Now()) })
+		return r.ops.Do("bases:use", func() error { return os.Chtimes(view(host, commit), time.Time{}, time.Now()) })
 	}
 	if err := project.Plain(); err != nil { // git would wait for ever on what is no file
 		return err
 	}
-	source := project.Common(m.ops)
+	source := project.Common(r.ops)
 	there, err := holds(ctx, source, commit)
 	if err == nil && !there {
 		source = host
@@ -88,14 +88,14 @@ func (m *Manager) hold(ctx context.Context, host git.Dir, project git.Project, c
 	if !there {
 		return problem.Errorf(problem.NotFound, "git -C "+inert.Path(project.Top)+" reflog", "the commit %.12s is not in %q any more", commit, project.Top)
 	}
-	depth := m.history
+	depth := r.History
 	if partial, err := promised(project); err != nil || partial {
 		if err != nil {
 			return err
 		}
 		depth = 1
 	}
-	return m.grow(ctx, copying{host: host, source: source, depth: depth}, commit)
+	return r.grow(ctx, copying{host: host, source: source, depth: depth}, commit)
 }
 
 // promised reports whether a clone is partial: of older commits than the one that is checked out it may lack anything.
@@ -118,22 +118,22 @@ type sight struct {
 
 // reveal makes the view of a base: its packs are there already. It comes last, under its name by one rename, after the cut of
 // its history is known to the host's own git.
-func (m *Manager) reveal(ctx context.Context, host git.Dir, s sight) error {
+func (r *RepositoryStore) reveal(ctx context.Context, host git.Dir, s sight) error {
 	at := view(host, s.base)
 	temp := whole.Fresh(at)
-	if err := whole.Remove(m.ops, "bases:clear", temp); err != nil {
+	if err := whole.Remove(r.ops, "bases:clear", temp); err != nil {
 		return err
 	}
 	slices.Sort(s.cut)
 	shallow := lines(slices.Compact(s.cut))
-	if err := m.cut(host, shallow); err != nil {
+	if err := r.cut(host, shallow); err != nil {
 		return err
 	}
-	err := m.ops.Do("bases:view", func() error { return s.lay(m.basesIn(host), host, temp, shallow) })
+	err := r.ops.Do("bases:view", func() error { return s.lay(r.basesIn(host), host, temp, shallow) })
 	if err != nil {
 		return fmt.Errorf("make the history of commit %.12s readable for an agent: %w", s.base, err)
 	}
-	return m.ops.Do("bases:commit", func() error { return whole.Commit(temp, at) })
+	return r.ops.Do("bases:commit", func() error { return whole.Commit(temp, at) })
 }
 
 // lay lays out a view under a name of its own.
@@ -173,7 +173,7 @@ func linkPack(from, to, pack string) error {
 }
 
 // cut adds to where history ends for the host's own git, which sees all bases at once.
-func (m *Manager) cut(host git.Dir, shallow string) error {
+func (r *RepositoryStore) cut(host git.Dir, shallow string) error {
 	if shallow == "" {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (m *Manager) cut(host git.Dir, shallow string) error {
 			return err
 		}
 		all := slices.Sorted(strings.Lines(string(old) + shallow))
-		if err := whole.SetFile(m.ops, "bases:cut", path, []byte(strings.Join(slices.Compact(all), ""))); err != nil {
+		if err := whole.SetFile(r.ops, "bases:cut", path, []byte(strings.Join(slices.Compact(all), ""))); err != nil {
 			return err
 		}
 	}

@@ -125,7 +125,7 @@ func TestABaseOutlivesWhatBecomesOfTheProject(t *testing.T) {
 	everyFormat(t, func(t *testing.T, p git.Project) {
 		m := manager(t)
 		head := commits(t, p, 2)
-		if err := m.Keep(t.Context(), p, change, head); err != nil {
+		if err := m.Repositories.Keep(t.Context(), p, change, head); err != nil {
 			t.Fatal(err)
 		}
 		borrowed, err := os.ReadFile(filepath.Join(m.Host(p).Path, "objects/info/alternates"))
@@ -295,7 +295,7 @@ func TestPowerLostWhileABaseIsCopiedLeavesItWholeOrAbsent(t *testing.T) {
 			if _, err := weak.Repository(t.Context(), p, first); err != nil {
 				return err
 			}
-			return weak.Keep(t.Context(), p, change, second)
+			return weak.Repositories.Keep(t.Context(), p, change, second)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -304,11 +304,11 @@ func TestPowerLostWhileABaseIsCopiedLeavesItWholeOrAbsent(t *testing.T) {
 		if err := m.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Keep(t.Context(), p, change, second); err != nil {
+		if err := m.Repositories.Keep(t.Context(), p, change, second); err != nil {
 			t.Fatal(err)
 		}
 		whole(t, m.Host(p).Path, second)
-		if err := m.TrimBases(t.Context(), m.Host(p)); err != nil {
+		if err := m.Repositories.Trim(t.Context(), m.Host(p)); err != nil {
 			t.Fatal(err)
 		}
 		whole(t, m.Host(p).Path, second)
@@ -373,7 +373,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 	p, first := wt.Project(t, base)
 	root := filepath.Join(t.TempDir(), "state")
 	m := workspace.New(workspace.Config{Root: root, Cache: workspace.Cache{Keep: time.Nanosecond}})
-	if err := m.Keep(t.Context(), p, change, first); err != nil {
+	if err := m.Repositories.Keep(t.Context(), p, change, first); err != nil {
 		t.Fatal(err)
 	}
 	wt.Git(t, p.Top, "checkout", "-q", "-b", "side")
@@ -392,7 +392,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 	}
 	wt.Git(t, p.Top, "checkout", "-q", "main")
 	named := commits(t, p, 1)
-	if err := m.Keep(t.Context(), p, "chg-00000002", named); err != nil {
+	if err := m.Repositories.Keep(t.Context(), p, "chg-00000002", named); err != nil {
 		t.Fatal(err)
 	}
 	last := commits(t, p, 3)
@@ -404,7 +404,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(views, ".new-half-made"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.TrimBases(t.Context(), host); err != nil {
+	if err := m.Repositories.Trim(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(views)

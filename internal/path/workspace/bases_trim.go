@@ -15,25 +15,25 @@ import (
 	"sallyport/internal/base/whole"
 )
 
-// TrimBases removes bases that nothing stands on and that were not used for as long as the cache keeps a layer, and the packs that no
+// Trim removes bases that nothing stands on and that were not used for as long as the cache keeps a layer, and the packs that no
 // base is seen through any more. The last one used stays: what comes next grows from it. A base is stood on by a workspace, and by
 // a ref of the host's that begins at it. A record that cannot be read stops it.
-func (m *Manager) TrimBases(ctx context.Context, host git.Dir) error {
-	return m.busy.Alone(ctx, host.Path, func() error {
-		views, err := m.heldBases(host)
+func (r *RepositoryStore) Trim(ctx context.Context, host git.Dir) error {
+	return r.busy.Alone(ctx, host.Path, func() error {
+		views, err := r.heldBases(host)
 		if err != nil {
 			return err
 		}
-		keep, err := m.neededBases(ctx, host, views)
+		keep, err := r.neededBases(ctx, host, views)
 		if err != nil {
 			return fmt.Errorf("find the bases that are stood on in %q: %w", host.Path, err)
 		}
 		if len(keep) < len(views) {
-			if err := m.ownBeyond(ctx, host, keep); err != nil {
+			if err := r.ownBeyond(ctx, host, keep); err != nil {
 				return fmt.Errorf("keep what refs reach beyond their bases in %q: %w", host.Path, err)
 			}
 		}
-		seen, err := m.gather(ctx, host, keep)
+		seen, err := r.gather(ctx, host, keep)
 		if err != nil {
 			return err
 		}
@@ -41,18 +41,18 @@ func (m *Manager) TrimBases(ctx context.Context, host git.Dir) error {
 			if slices.Contains(keep, v) {
 				continue
 			}
-			if err := m.discard(ctx, view(host, v)); err != nil {
+			if err := r.dropView(ctx, host, v); err != nil {
 				return err
 			}
 		}
-		return m.dropPacks(host, func(pack string) bool { return !seen[pack] })
+		return r.dropPacks(host, func(pack string) bool { return !seen[pack] })
 	})
 }
 
 // gather sees to it that what all bases share holds what the ones that stay reach, and returns the packs that it takes. A base whose
 // packs were superseded by those of one that goes gets them back.
-func (m *Manager) gather(ctx context.Context, host git.Dir, keep []git.OID) (map[string]bool, error) {
-	great, err := m.greatest(ctx, host, keep)
+func (r *RepositoryStore) gather(ctx context.Context, host git.Dir, keep []git.OID) (map[string]bool, error) {
+	great, err := greatest(ctx, host, keep)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +64,11 @@ func (m *Manager) gather(ctx context.Context, host git.Dir, keep []git.OID) (map
 		}
 		for _, p := range packs {
 			seen[p] = true
-			if whole.Exists(filepath.Join(m.basesIn(host).Path, "objects/pack", p+".idx")) {
+			if whole.Exists(filepath.Join(r.basesIn(host).Path, "objects/pack", p+".idx")) {
 				continue
 			}
-			err := m.ops.Do("bases:return", func() error {
-				return linkPack(filepath.Join(viewObjects(host, base), "pack"), filepath.Join(m.basesIn(host).Path, "objects/pack"), p)
+			err := r.ops.Do("bases:return", func() error {
+				return linkPack(filepath.Join(viewObjects(host, base), "pack"), filepath.Join(r.basesIn(host).Path, "objects/pack"), p)
 			})
 			if err != nil {
 				return nil, err
@@ -78,8 +78,14 @@ func (m *Manager) gather(ctx context.Context, host git.Dir, keep []git.OID) (map
 	return seen, nil
 }
 
+// dropView lets go of a base; what refs name of it must be held otherwise.
+func (r *RepositoryStore) dropView(ctx context.Context, host git.Dir, base git.OID) error {
+	at := view(host, base)
+	return r.busy.Alone(ctx, at, func() error { return whole.Retire(r.ops, "bases", at) })
+}
+
 // heldBases are the bases that the host's repository holds, the last used first. What a crash left half made goes.
-func (m *Manager) heldBases(host git.Dir) ([]git.OID, error) {
+func (r *RepositoryStore) heldBases(host git.Dir) ([]git.OID, error) {
 	entries, err := os.ReadDir(filepath.Join(host.Path, viewsFolder))
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
@@ -89,7 +95,7 @@ func (m *Manager) heldBases(host git.Dir) ([]git.OID, error) {
 	for _, e := range entries {
 		base := git.OID(e.Name())
 		if !base.Valid() {
-			if err := whole.Remove(m.ops, "bases:clear", filepath.Join(host.Path, viewsFolder, e.Name())); err != nil {
+			if err := whole.Remove(r.ops, "bases:clear", filepath.Join(host.Path, viewsFolder, e.Name())); err != nil {
 				return nil, err
 			}
 			continue
@@ -106,8 +112,8 @@ func (m *Manager) heldBases(host git.Dir) ([]git.OID, error) {
 }
 
 // neededBases are those of some bases, the last used first, that stay.
-func (m *Manager) neededBases(ctx context.Context, host git.Dir, held []git.OID) (keep []git.OID, err error) {
-	stood, err := m.stoodOn(ctx, host, held)
+func (r *RepositoryStore) neededBases(ctx context.Context, host git.Dir, held []git.OID) (keep []git.OID, err error) {
+	stood, err := r.stoodOn(ctx, host, held)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +122,7 @@ func (m *Manager) neededBases(ctx context.Context, host git.Dir, held []git.OID)
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 || stood[base] || m.pinned(base) || time.Since(st.ModTime()) < m.cache.Keep {
+		if i == 0 || stood[base] || r.pins.Held(base) || time.Since(st.ModTime()) < r.Keeps {
 			keep = append(keep, base)
 		}
 	}
@@ -124,8 +130,8 @@ func (m *Manager) neededBases(ctx context.Context, host git.Dir, held []git.OID)
 }
 
 // stoodOn are the bases that workspaces are shown, and those at which what refs name begins.
-func (m *Manager) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (map[git.OID]bool, error) {
-	stood, err := m.shownBases(host)
+func (r *RepositoryStore) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (map[git.OID]bool, error) {
+	stood, err := r.shownBases(host)
 	if err != nil {
 		return nil, err
 	}
@@ -154,14 +160,11 @@ func (m *Manager) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (ma
 }
 
 // shownBases are the bases that workspaces are shown.
-func (m *Manager) shownBases(host git.Dir) (map[git.OID]bool, error) {
+func (r *RepositoryStore) shownBases(host git.Dir) (map[git.OID]bool, error) {
 	shown := map[git.OID]bool{}
-	err := m.records(func(r record) {
-		for _, folder := range r.Objects {
-			if above, name, ok := strings.Cut(folder, "/"+viewsFolder+"/"); ok && above == host.Path {
-				base, _, _ := strings.Cut(name, "/")
-				shown[git.OID(base)] = true
-			}
+	err := r.Shown(func(objects string) {
+		if above, base, ok := r.baseShown(objects); ok && above == host.Path {
+			shown[base] = true
 		}
 	})
 	return shown, err
@@ -169,7 +172,7 @@ func (m *Manager) shownBases(host git.Dir) (map[git.OID]bool, error) {
 
 // ownBeyond copies what refs reach beyond the bases that stay into the host's own objects: git writes no object that one of its
 // repositories holds already, be it by another base.
-func (m *Manager) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) error {
+func (r *RepositoryStore) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) error {
 	refs, err := host.Refs(ctx, "refs/")
 	if err != nil {
 		return err
@@ -194,7 +197,7 @@ func (m *Manager) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) e
 const tornAfter = time.Hour
 
 // dropPacks removes packs of what all bases share, each by its index first, and what a crash left of one.
-func (m *Manager) dropPacks(host git.Dir, goes func(pack string) bool) error {
+func (r *RepositoryStore) dropPacks(host git.Dir, goes func(pack string) bool) error {
 	folder := filepath.Join(host.Path, basesFolder, "objects", "pack")
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {
@@ -214,7 +217,7 @@ func (m *Manager) dropPacks(host git.Dir, goes func(pack string) bool) error {
 		if !gone {
 			continue
 		}
-		err := m.ops.Do("bases:drop", func() error { return os.Remove(filepath.Join(folder, e.Name())) })
+		err := r.ops.Do("bases:drop", func() error { return os.Remove(filepath.Join(folder, e.Name())) })
 		if err != nil && !os.IsNotExist(err) {
 			return problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(folder), "remove a pack of bases that are gone: %w", err)
 		}

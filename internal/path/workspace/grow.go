@@ -61,7 +61,7 @@ func pick(parents map[git.OID][]git.OID, of []git.OID) map[git.OID][]git.OID {
 }
 
 // grow adds a commit with what it reaches: upon the nearest of its ancestors that is held, or as a whole.
-func (m *Manager) grow(ctx context.Context, g copying, commit git.OID) error {
+func (r *RepositoryStore) grow(ctx context.Context, g copying, commit git.OID) error {
 	before, err := g.walk(ctx, commit, min(nearMax, g.depth))
 	if err != nil {
 		return err
@@ -79,13 +79,13 @@ func (m *Manager) grow(ctx context.Context, g copying, commit git.OID) error {
 			if at == "" {
 				continue
 			}
-			if err := m.add(ctx, g, past{}, at, near); err != nil {
+			if err := r.add(ctx, g, past{}, at, near); err != nil {
 				return err
 			}
 			near = at
 		}
 	}
-	return m.add(ctx, g, before, commit, near)
+	return r.add(ctx, g, before, commit, near)
 }
 
 // nearest is the first of some commits, newest first, that is held.
@@ -139,7 +139,7 @@ func (p past) back(commit git.OID, steps int) git.OID {
 }
 
 // add copies what a commit reaches beyond one that is held; near "" copies the whole. What is known of its history is before.
-func (m *Manager) add(ctx context.Context, g copying, before past, commit, near git.OID) error {
+func (r *RepositoryStore) add(ctx context.Context, g copying, before past, commit, near git.OID) error {
 	if whole.Exists(view(g.host, commit)) {
 		return nil
 	}
@@ -160,13 +160,13 @@ func (m *Manager) add(ctx context.Context, g copying, before past, commit, near 
 		return err
 	}
 	if over != "" && len(more.order) >= g.depth { // more is new than is ever copied
-		return m.add(ctx, g, before, commit, "")
+		return r.add(ctx, g, before, commit, "")
 	}
 	var not, cut []git.OID
 	held := func(git.OID) (bool, error) { return false, nil }
 	if over != "" {
 		not = []git.OID{over}
-		if cut, held, err = m.within(ctx, g.host, near, over); err != nil {
+		if cut, held, err = r.within(ctx, g.host, near, over); err != nil {
 			return err
 		}
 	}
@@ -175,14 +175,14 @@ func (m *Manager) add(ctx context.Context, g copying, before past, commit, near 
 		return err
 	}
 	cut = append(cut, ends...)
-	pack, err := m.pack(ctx, g, commit, not, cut)
+	pack, err := r.pack(ctx, g, commit, not, cut)
 	if err != nil {
 		return err
 	}
-	if err := m.reveal(ctx, g.host, sight{base: commit, near: near, stages: stages, pack: pack, cut: cut}); err != nil || over == "" {
+	if err := r.reveal(ctx, g.host, sight{base: commit, near: near, stages: stages, pack: pack, cut: cut}); err != nil || over == "" {
 		return err
 	}
-	return m.supersede(g.host, all[len(stages):])
+	return r.supersede(g.host, all[len(stages):])
 }
 
 // since reads the history of a commit without what another reaches, from what is known of it where that is enough.
@@ -197,7 +197,7 @@ func (g copying) since(ctx context.Context, before past, commit, over git.OID) (
 }
 
 // within returns where the history of a held commit ends, and what tells whether a commit is part of it up to one of its stages.
-func (m *Manager) within(ctx context.Context, host git.Dir, near, over git.OID) (cut []git.OID, held func(git.OID) (bool, error), err error) {
+func (r *RepositoryStore) within(ctx context.Context, host git.Dir, near, over git.OID) (cut []git.OID, held func(git.OID) (bool, error), err error) {
 	shallow, err := viewShallow(host, near)
 	if err != nil {
 		return nil, nil, err
@@ -209,7 +209,7 @@ func (m *Manager) within(ctx context.Context, host git.Dir, near, over git.OID) 
 		cut = append(cut, git.OID(line))
 	}
 	all := sync.OnceValues(func() (map[git.OID]bool, error) {
-		out, err := m.basesIn(host).Run(ctx, git.Cmd{Args: []string{"rev-list", string(over)}, Env: []string{"GIT_SHALLOW_FILE=" + filepath.Join(view(host, near), "shallow")}})
+		out, err := r.basesIn(host).Run(ctx, git.Cmd{Args: []string{"rev-list", string(over)}, Env: []string{"GIT_SHALLOW_FILE=" + filepath.Join(view(host, near), "shallow")}})
 		if err != nil {
 			return nil, fmt.Errorf("read what is held of %.12s: %w", over, err)
 		}
@@ -270,7 +270,7 @@ func (g copying) ends(p past, held func(git.OID) (bool, error)) (ends []git.OID,
 }
 
 // pack copies what a commit reaches, beyond what the commits of not reach and as if history ended at the commits of cut, as one pack.
-func (m *Manager) pack(ctx context.Context, g copying, commit git.OID, not, cut []git.OID) (string, error) {
+func (r *RepositoryStore) pack(ctx context.Context, g copying, commit git.OID, not, cut []git.OID) (string, error) {
 	var list strings.Builder
 	for _, c := range cut {
 		list.WriteString("--shallow " + string(c) + "\n")
@@ -279,7 +279,7 @@ func (m *Manager) pack(ctx context.Context, g copying, commit git.OID, not, cut 
 	for _, c := range not {
 		list.WriteString("^" + string(c) + "\n")
 	}
-	pack, err := m.basesIn(g.host).Take(ctx, "bases:pack", g.source, list.String())
+	pack, err := r.basesIn(g.host).Take(ctx, "bases:pack", g.source, list.String())
 	if err != nil {
 		if failed := (*git.Failure)(nil); errors.As(err, &failed) && problem.KindOf(err) == problem.Internal { // an object is missing, or broken
 			err = problem.Errorf(problem.Refused, g.source.Command("fsck --connectivity-only"), "%w", err)

@@ -19,8 +19,8 @@ func RefRoot(change id.Change) string { return fmt.Sprintf("refs/sallyport/%s/",
 func BaseRef(change id.Change) string { return RefRoot(change) + "base" }
 
 // Keep names a change's base in the host's repository, which holds all that it reaches. Doing it twice is doing it once.
-func (m *Manager) Keep(ctx context.Context, project git.Project, change id.Change, base git.OID) error {
-	host, err := m.Repository(ctx, project, base)
+func (r *RepositoryStore) Keep(ctx context.Context, project git.Project, change id.Change, base git.OID) error {
+	host, err := r.Open(ctx, project, base)
 	if err == nil {
 		err = setRef(ctx, host, "keep:base", BaseRef(change), base)
 	}
@@ -32,7 +32,7 @@ func (m *Manager) Keep(ctx context.Context, project git.Project, change id.Chang
 
 // Propose returns the commit that a change has to offer: the tree of one of its checkpoints upon its base, and nothing of what stood
 // between the two. A ref of the host's names it.
-func (m *Manager) Propose(ctx context.Context, host git.Dir, change id.Change, checkpoint, base git.OID) (git.OID, error) {
+func Propose(ctx context.Context, host git.Dir, change id.Change, checkpoint, base git.OID) (git.OID, error) {
 	commit, err := host.Upon(ctx, "propose:commit", checkpoint, base)
 	if err == nil {
 		err = setRef(ctx, host, "propose:ref", RefRoot(change)+"proposal", commit)
@@ -44,12 +44,12 @@ func (m *Manager) Propose(ctx context.Context, host git.Dir, change id.Change, c
 //
 // Errors: problem.Usage if it is no name of a branch; problem.Conflict if the branch is there; problem.Refused if the commit's base
 // is not in the project any more.
-func (m *Manager) Lend(ctx context.Context, host git.Dir, project git.Project, branch string, commit, base git.OID) error {
+func (r *RepositoryStore) Lend(ctx context.Context, host git.Dir, project git.Project, branch string, commit, base git.OID) error {
 	list := "git -C " + inert.Path(project.Top) + " branch --list"
 	if !plainBranch(branch) {
 		return problem.Errorf(problem.Usage, "sallyport change branch --help", "%q is not a valid name of a branch", branch)
 	}
-	theirs, ref := project.Common(m.ops), "refs/heads/"+branch
+	theirs, ref := project.Common(r.ops), "refs/heads/"+branch
 	there, err := theirs.Refs(ctx, ref)
 	if err != nil {
 		return err
@@ -101,4 +101,23 @@ func setRef(ctx context.Context, dir git.Dir, op, ref string, to git.OID) error 
 		return err
 	}
 	return dir.UpdateRef(ctx, op, ref, to, is)
+}
+
+// plainBranch reports whether git takes a short branch name; the rules of check-ref-format.
+func plainBranch(name string) bool {
+	if name == "" || name == "@" || strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") ||
+		strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\\x7f") {
+		return false
+	}
+	for i := range len(name) {
+		if name[i] < ' ' {
+			return false
+		}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return true
 }

@@ -204,7 +204,7 @@ func (m *Manager) lower(ctx context.Context, a ask, p parent, release func()) (p
 		}
 		sizes = append(sizes, int64(n.Edits))
 	}
-	keep := 1 + outweighing(sizes)
+	keep := 1 + git.Geometric(sizes)
 	if keep == len(p.chain) {
 		return p, release, nil
 	}

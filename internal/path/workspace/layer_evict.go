@@ -160,7 +160,7 @@ func (m *Manager) surplus(ctx context.Context, keep time.Duration, quota int64) 
 	}
 	var goes []LayerInfo
 	for {
-		l, ok := surplus(layers, keep, quota, m.most.spares)
+		l, ok := surplus(layers, keep, quota, m.spares)
 		if !ok {
 			return goes, nil
 		}
@@ -178,35 +178,13 @@ func (m *Manager) TrimLayers(ctx context.Context) (freed int64, err error) {
 // is being made, which pins its layer. A record that cannot be read is an error: nobody knows what it keeps.
 func (m *Manager) standing() (map[git.OID]bool, error) {
 	used := map[git.OID]bool{}
-	err := m.records(func(r record) {
+	err := records(m.root, func(r record) {
 		used[r.Tree] = true
 		for _, below := range r.Layers {
 			used[below] = true
 		}
 	})
 	return used, err
-}
-
-// records reads the records of all workspaces. One that cannot be read is an error.
-func (m *Manager) records(each func(record)) error {
-	for _, kind := range []string{"workspaces", "shown"} {
-		folder := filepath.Join(m.root, kind)
-		entries, err := os.ReadDir(folder)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		for _, e := range entries {
-			r, err := readRecord(filepath.Join(folder, e.Name()))
-			if errors.Is(err, os.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			each(r)
-		}
-	}
-	return nil
 }
 
 // EvictLayers removes cached base layers that nothing stands on, the one used longest ago first: those not
@@ -235,7 +213,7 @@ func (m *Manager) EvictLayers(ctx context.Context, keep time.Duration, quota int
 // shedLayers evicts layers once there are many for the projects that have any.
 func (m *Manager) shedLayers(ctx context.Context) error {
 	entries, err := os.ReadDir(filepath.Join(m.root, "layers"))
-	if errors.Is(err, os.ErrNotExist) || len(entries) < 3*m.most.spares {
+	if errors.Is(err, os.ErrNotExist) || len(entries) < 3*m.spares {
 		return nil
 	}
 	if err == nil {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,13 +66,14 @@ func (l Limits) filled() Limits {
 // Manager makes, opens, reads and removes the workspaces of one home. Only one
 // process may have a Manager on a root; within it, all methods may be called at once.
 type Manager struct {
+	Repositories *RepositoryStore // the host's own
+
 	root     string
 	ops      disk.Ops
 	strategy Strategy
 	limits   Limits
 	cache    Cache
-	history  int
-	most     most
+	spares   int // layers of one project that nothing needs to stand on
 
 	busy lock.Keyed[string] // names that are being made
 
@@ -92,14 +94,30 @@ func New(c Config) *Manager {
 	if c.Strategy == "" {
 		c.Strategy = Copy
 	}
-	if c.History <= 0 {
-		c.History = historyDefault
-	}
+	cache := c.Cache.filled()
 	return &Manager{
-		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: c.Cache.filled(), history: c.History, most: mostDefault(),
+		Repositories: NewRepositoryStore(RepositoryConfig{
+			Root: filepath.Join(c.Root, "repos"), Ops: c.Ops, History: c.History, Keeps: cache.Keep,
+			Shown: func(each func(string)) error {
+				return records(c.Root, func(r record) {
+					for _, objects := range r.Objects {
+						each(objects)
+					}
+				})
+			},
+		}),
+		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: cache, spares: 16,
 		fit: map[git.OID]fitness{}, fitLast: map[string]git.OID{}, pins: map[git.OID]int{}, stockPins: map[string]int{}, worn: make(chan struct{}, 1),
 	}
 }
+
+// Repository returns the host's own bare repository for a project, with what each of the commits reaches: see repository.Store.
+func (m *Manager) Repository(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
+	return m.Repositories.Open(ctx, project, commits...)
+}
+
+// Host returns where the host's repository of a project is, made or not, and touches nothing.
+func (m *Manager) Host(project git.Project) git.Dir { return m.Repositories.Host(project) }
 
 // Strategy returns how new workspaces are copied.
 func (m *Manager) Strategy() Strategy { return m.strategy }

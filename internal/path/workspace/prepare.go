@@ -152,14 +152,12 @@ const asideName = "gone"
 // start, before anything else; EmptyAside removes it.
 func (m *Manager) SetAside(ctx context.Context) error {
 	kinds := []string{".", "repos", "layers", stockFolder, "workspaces", "shown", "dirty"}
-	hosts, err := os.ReadDir(filepath.Join(m.root, "repos"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	views, err := m.Repositories.Rooms()
+	if err != nil {
 		return err
 	}
-	for _, host := range hosts {
-		if host.IsDir() {
-			kinds = append(kinds, filepath.Join("repos", host.Name(), viewsFolder))
-		}
+	for _, room := range views {
+		kinds = append(kinds, strings.TrimPrefix(room, m.root+"/"))
 	}
 	for _, kind := range kinds {
 		entries, err := os.ReadDir(filepath.Join(m.root, kind))
@@ -290,7 +288,7 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 // make makes a workspace at path, whose leftovers it removes first. Its layer and its base stay until release is called:
 // not before the workspace has its name.
 func (m *Manager) make(ctx context.Context, spec Spec, path string) (release func(), err error) {
-	leave := m.pin(spec.Base)
+	leave := m.Repositories.Hold(spec.Base)
 	defer func() {
 		if err != nil {
 			leave()

@@ -36,23 +36,23 @@ const ownConfig = `[core]
 	auto = false
 `
 
-// Repository returns the host's own bare repository for a project, made once, with what each of the commits reaches. It holds that by
+// Open returns the host's own bare repository for a project, made once, with what each of the commits reaches. It holds that by
 // itself: nothing that becomes of the project takes it away.
 //
 // Errors: problem.NotFound for a commit that is neither the project's nor the host's.
-func (m *Manager) Repository(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
-	host := m.Host(project)
-	err := m.busy.Alone(ctx, host.Path, func() error {
+func (r *RepositoryStore) Open(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
+	host := r.Host(project)
+	err := r.busy.Alone(ctx, host.Path, func() error {
 		if !whole.Exists(host.Path) {
-			if err := m.makeRepository(ctx, project, host.Path); err != nil {
+			if err := r.makeRepository(ctx, project, host.Path); err != nil {
 				return fmt.Errorf("make the host's repository for %s: %w", project.Top, err)
 			}
 		}
-		if err := m.ownObjects(ctx, project, host); err != nil {
+		if err := r.ownObjects(ctx, project, host); err != nil {
 			return fmt.Errorf("bring the host's repository for %s up to date: %w", project.Top, err)
 		}
 		for _, commit := range commits {
-			if err := m.hold(ctx, host, project, commit); err != nil {
+			if err := r.hold(ctx, host, project, commit); err != nil {
 				return fmt.Errorf("copy the history of commit %.12s from %s: %w", commit, project.Top, err)
 			}
 		}
@@ -61,33 +61,33 @@ func (m *Manager) Repository(ctx context.Context, project git.Project, commits .
 	return host, err
 }
 
-func (m *Manager) repository(project git.Project) string {
+func (r *RepositoryStore) path(project git.Project) string {
 	sum := sha256.Sum256([]byte(project.CommonDir))
-	return filepath.Join(m.root, "repos", hex.EncodeToString(sum[:8])+".git")
+	return filepath.Join(r.Root, hex.EncodeToString(sum[:8])+".git")
 }
 
-func (m *Manager) makeRepository(ctx context.Context, project git.Project, path string) error {
-	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
+func (r *RepositoryStore) makeRepository(ctx context.Context, project git.Project, path string) error {
+	if err := whole.MakeFolder(r.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
 	temp := whole.Fresh(path)
-	if err := whole.Remove(m.ops, "repository:clear", temp); err != nil {
+	if err := whole.Remove(r.ops, "repository:clear", temp); err != nil {
 		return err
 	}
 	for _, dir := range []string{temp, filepath.Join(temp, basesFolder)} {
-		if err := m.makeBare(ctx, project, dir); err != nil {
+		if err := r.makeBare(ctx, project, dir); err != nil {
 			return err
 		}
 	}
-	return m.ops.Do("repository:commit", func() error { return whole.Commit(temp, path) })
+	return r.ops.Do("repository:commit", func() error { return whole.Commit(temp, path) })
 }
 
 // makeBare makes a bare repository of ours at dir.
-func (m *Manager) makeBare(ctx context.Context, project git.Project, dir string) error {
-	if _, err := git.InitBare(ctx, m.ops, dir, project.ObjectFormat); err != nil {
+func (r *RepositoryStore) makeBare(ctx context.Context, project git.Project, dir string) error {
+	if _, err := git.InitBare(ctx, r.ops, dir, project.ObjectFormat); err != nil {
 		return err
 	}
-	return m.ops.Do("repository:configure", func() error {
+	return r.ops.Do("repository:configure", func() error {
 		config, err := os.ReadFile(filepath.Join(dir, "config"))
 		if err != nil {
 			return err
@@ -109,12 +109,12 @@ func (m *Manager) makeBare(ctx context.Context, project git.Project, dir string)
 
 // ownObjects sees to it that the host's repository borrows what bases reach and nothing else, and leaves out what the project leaves
 // out by info/exclude. One that an older sallyport made borrowed the project's objects: what its refs reach becomes its own first.
-func (m *Manager) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
+func (r *RepositoryStore) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
 	exclude, err := readPlain(filepath.Join(project.CommonDir, "info", "exclude"))
 	if err != nil {
 		return err
 	}
-	if err := whole.SetFile(m.ops, "repository:exclude", filepath.Join(host.Path, "info", "exclude"), exclude); err != nil {
+	if err := whole.SetFile(r.ops, "repository:exclude", filepath.Join(host.Path, "info", "exclude"), exclude); err != nil {
 		return err
 	}
 	list := filepath.Join(host.Path, "objects", "info", "alternates")
@@ -130,12 +130,12 @@ func (m *Manager) ownObjects(ctx context.Context, project git.Project, host git.
 			return err
 		}
 	}
-	if bases := m.basesIn(host).Path; !whole.Exists(filepath.Join(bases, "info", "attributes")) {
-		if err := m.makeBare(ctx, project, bases); err != nil {
+	if bases := r.basesIn(host).Path; !whole.Exists(filepath.Join(bases, "info", "attributes")) {
+		if err := r.makeBare(ctx, project, bases); err != nil {
 			return err
 		}
 	}
-	return whole.SetFile(m.ops, "repository:borrow", list, []byte(basesBorrowed))
+	return whole.SetFile(r.ops, "repository:borrow", list, []byte(basesBorrowed))
 }
 
 // plainMax is the size of the longest file of a project's git directory that is read as a whole.

@@ -87,33 +87,21 @@ func lasting(host git.Dir, base git.OID, stages []stage) ([]stage, error) {
 		}
 		sizes[i] = st.Size()
 	}
-	return stages[:first+outweighing(sizes)], nil
-}
-
-// outweighing is how many sizes, from the first on, are each at least twice the sum of all that follow.
-func outweighing(sizes []int64) int {
-	keep, after := len(sizes), int64(0)
-	for i := len(sizes) - 1; i >= 0; i-- {
-		if sizes[i] < 2*after {
-			keep = i
-		}
-		after += sizes[i]
-	}
-	return keep
+	return stages[:first+git.Geometric(sizes)], nil
 }
 
 // supersede removes from what all bases share the packs of stages whose objects the newest base has in its own pack. Views that show
 // them have them by names of their own.
-func (m *Manager) supersede(host git.Dir, stages []stage) error {
+func (r *RepositoryStore) supersede(host git.Dir, stages []stage) error {
 	gone := make(map[string]bool, len(stages))
 	for _, s := range stages {
 		gone[s.pack] = true
 	}
-	return m.dropPacks(host, func(pack string) bool { return gone[pack] })
+	return r.dropPacks(host, func(pack string) bool { return gone[pack] })
 }
 
 // greatest returns those of some bases that no other of them reaches: what these are seen through holds all that any of them reaches.
-func (m *Manager) greatest(ctx context.Context, host git.Dir, bases []git.OID) ([]git.OID, error) {
+func greatest(ctx context.Context, host git.Dir, bases []git.OID) ([]git.OID, error) {
 	if len(bases) < 2 {
 		return bases, nil
 	}

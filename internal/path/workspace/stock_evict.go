@@ -50,7 +50,7 @@ func (m *Manager) stocks() ([]StockInfo, error) {
 		return nil, fmt.Errorf("list what commands left: %w", err)
 	}
 	held := map[string]bool{}
-	if err := m.records(func(r record) { held[r.Setup] = true }); err != nil {
+	if err := records(m.root, func(r record) { held[r.Setup] = true }); err != nil {
 		return nil, fmt.Errorf("find what is in use of what commands left: %w", err)
 	}
 	for name := range m.stockPins {

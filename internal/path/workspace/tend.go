@@ -1,26 +1,8 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-
-	"sallyport/internal/base/git"
-	"sallyport/internal/base/whole"
 )
-
-// most is how much of what every change adds to is beside each other before it becomes less.
-type most struct {
-	views  int // bases of a project that no workspace is shown: from twice as many on those go that are more than this, at once
-	packs  int // of the host's own: every change adds one, and every process of git opens all of them
-	spares int // layers of one project that nothing needs to stand on
-}
-
-func mostDefault() most { return most{views: 32, packs: 32, spares: 16} }
 
 // Worn tells when something was left that Tend may have to look at: a workspace went.
 func (m *Manager) Worn() <-chan struct{} { return m.worn }
@@ -29,137 +11,8 @@ func (m *Manager) Worn() <-chan struct{} { return m.worn }
 // of the host's own, the layers. Nothing is lost by it: what a ref or a workspace needs stays. It costs next to nothing as long as
 // there is little, and may be called at any time.
 func (m *Manager) Tend(ctx context.Context) error {
-	hosts, err := m.Repositories()
-	if err != nil {
+	if err := m.Repositories.Tend(ctx); err != nil {
 		return err
-	}
-	for _, host := range hosts {
-		if err := m.shed(ctx, host); err != nil {
-			return fmt.Errorf("let go of bases in %q: %w", host.Path, err)
-		}
-		if err := m.mergePacks(ctx, host); err != nil {
-			return fmt.Errorf("make fewer packs of those in %q: %w", host.Path, err)
-		}
 	}
 	return m.shedLayers(ctx)
-}
-
-// shed lets go of bases that no workspace is shown, the ones used longest ago first, as far as another one reaches them: what refs
-// name is held all the same.
-func (m *Manager) shed(ctx context.Context, host git.Dir) error {
-	entries, err := os.ReadDir(filepath.Join(host.Path, viewsFolder))
-	if os.IsNotExist(err) || len(entries) < 2*m.most.views {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return m.busy.Alone(ctx, host.Path, func() error {
-		views, err := m.heldBases(host)
-		if err != nil || len(views) < 2*m.most.views {
-			return err
-		}
-		shown, err := m.shownBases(host)
-		if err != nil {
-			return err
-		}
-		great, err := m.greatest(ctx, host, views)
-		if err != nil {
-			return err
-		}
-		for _, v := range views[m.most.views:] {
-			if shown[v] || slices.Contains(great, v) || m.pinned(v) {
-				continue
-			}
-			if err := m.discard(ctx, view(host, v)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// ownPack is a pack of the host's own objects.
-type ownPack struct {
-	name  string // without what follows the dot
-	bytes int64
-}
-
-// ownPacks lists the packs that are whole and that nobody is about to name, the largest first.
-func ownPacks(folder string) ([]ownPack, error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, err
-	}
-	var packs []ownPack
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".idx")
-		if !ok || !strings.HasPrefix(name, "pack-") || whole.Exists(filepath.Join(folder, name+".keep")) {
-			continue
-		}
-		st, err := os.Stat(filepath.Join(folder, name+".pack"))
-		if err != nil {
-			return nil, err
-		}
-		packs = append(packs, ownPack{name, st.Size()})
-	}
-	slices.SortFunc(packs, func(a, b ownPack) int {
-		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.name, b.name))
-	})
-	return packs, nil
-}
-
-// mergePacks makes one pack of the smaller ones of the host's own, and of its loose objects: each that stays is at least twice as large as
-// all that are smaller. The new one is whole, and on disk, before the first of the others goes. Git looks again when one that it was about
-// to read is gone, so nobody has to wait.
-func (m *Manager) mergePacks(ctx context.Context, host git.Dir) error {
-	folder := filepath.Join(host.Path, "objects/pack")
-	packs, err := ownPacks(folder)
-	if os.IsNotExist(err) || len(packs) <= m.most.packs {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	sizes := make([]int64, len(packs))
-	for i, p := range packs {
-		sizes[i] = p.bytes
-	}
-	small := packs[outweighing(sizes):]
-	var list strings.Builder
-	for _, p := range small {
-		list.WriteString(p.name + ".pack\n")
-	}
-	out, err := host.Do(ctx, "repository:merge", git.Cmd{
-		Args:  []string{"pack-objects", "--stdin-packs", "--unpacked", "--delta-base-offset", "--non-empty", "-q", filepath.Join(folder, "pack")},
-		Stdin: strings.NewReader(list.String()),
-	})
-	if err != nil {
-		return err
-	}
-	made := "pack-" + strings.TrimSpace(string(out))
-	if !whole.Exists(filepath.Join(folder, made+".idx")) {
-		return fmt.Errorf("git made no pack of the name %q", made)
-	}
-	if err := m.ops.Do("repository:sync", func() error { return whole.Sync(folder) }); err != nil {
-		return err
-	}
-	for _, p := range small {
-		if p.name == made {
-			continue
-		}
-		err := m.ops.Do("repository:drop", func() error {
-			for _, kind := range []string{".idx", ".rev", ".pack"} {
-				if err := os.Remove(filepath.Join(folder, p.name+kind)); err != nil && !os.IsNotExist(err) {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	_, err = host.Do(ctx, "repository:loose", git.Cmd{Args: []string{"prune-packed", "-q"}})
-	return err
 }

@@ -171,7 +171,7 @@ func TestABaseOutlivesTheOneThatGrewFromIt(t *testing.T) {
 	var all []git.OID
 	for range 4 {
 		all = append(all, commits(t, p, 1))
-		if err := m.Keep(t.Context(), p, id.Change(fmt.Sprintf("chg-%08d", len(all))), all[len(all)-1]); err != nil {
+		if err := m.Repositories.Keep(t.Context(), p, id.Change(fmt.Sprintf("chg-%08d", len(all))), all[len(all)-1]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestABaseOutlivesTheOneThatGrewFromIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.TrimBases(t.Context(), host); err != nil {
+	if err := m.Repositories.Trim(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
 	if n := files(t, host.Path, "bases/views", string(all[3])); n != 0 {

@@ -41,7 +41,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 				t.Fatal("it is not there at all")
 			}
 		}
-		if err := m.Unlock(t.Context(), project, change); err != nil {
+		if err := m.Repositories.Unlock(t.Context(), project, change); err != nil {
 			t.Error(err)
 		}
 	})
@@ -60,7 +60,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 			}
 			lock(held)
 		})
-		if err := m.Unlock(t.Context(), project, change); err != nil || !there(held) {
+		if err := m.Repositories.Unlock(t.Context(), project, change); err != nil || !there(held) {
 			t.Errorf("a lock that somebody else took meanwhile: there %v, %v", there(held), err)
 		}
 		if took := time.Since(begun); took > 2*time.Second {
@@ -68,7 +68,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := m.Unlock(ctx, project, change); err == nil || !there(held) {
+		if err := m.Repositories.Unlock(ctx, project, change); err == nil || !there(held) {
 			t.Errorf("a daemon that stops removes nothing: there %v, %v", there(held), err)
 		}
 	})
