@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/store"
 )
 
@@ -66,11 +66,11 @@ func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audi
 		dirs := []git.Dir{c.Workspaces.Host(row.Request.Project), row.Request.Project.Common(c.Ops)}
 		refs := make([]map[string]git.OID, len(dirs))
 		for i, dir := range dirs {
-			if there, err := workspace.HasRepository(dir); err != nil || !there {
+			if there, err := repository.HasRepository(dir); err != nil || !there {
 				continue // what is gone, or closed to us, has none to remove
 			}
 			var err error
-			if refs[i], err = dir.Refs(ctx, workspace.RefRoot(changeID)); err != nil {
+			if refs[i], err = dir.Refs(ctx, repository.RefRoot(changeID)); err != nil {
 				return err
 			}
 			removed += len(refs[i])
@@ -85,7 +85,7 @@ func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audi
 			return err
 		}
 		for i, dir := range dirs {
-			if err := workspace.DropRefs(ctx, dir, refs[i]); err != nil {
+			if err := repository.DropRefs(ctx, dir, refs[i]); err != nil {
 				return fmt.Errorf("remove the refs of %s: %w", changeID, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 )
@@ -65,7 +66,7 @@ func TestADaemonThatBeginsFreesTheRefsOfOpenChanges(t *testing.T) {
 		asked := h.ask(c)
 		d := h.is(c, asked, change.AwaitingApproval)
 		end()
-		lock := filepath.Join(h.parts.Workspaces.Host(d.Change.Request.Project).Path, workspace.RefRoot(asked), "valid.lock")
+		lock := filepath.Join(h.parts.Workspaces.Host(d.Change.Request.Project).Path, repository.RefRoot(asked), "valid.lock")
 		if err := os.WriteFile(lock, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

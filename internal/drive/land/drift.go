@@ -11,8 +11,8 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
-	"sallyport/internal/path/workspace"
 )
 
 // wayOn adds to a refusal because of drift how a person gets on. Where what differs is their own
@@ -71,7 +71,7 @@ func onUncommitted(ctx context.Context, host git.Dir, row change.Row) (bool, err
 	if !row.Request.IncludeDirty {
 		return false, nil
 	}
-	ref := workspace.BaseRef(row.ID)
+	ref := repository.BaseRef(row.ID)
 	refs, err := host.Refs(ctx, ref)
 	return err == nil && row.Base != "" && refs[ref] == git.OID(row.Base), err
 }

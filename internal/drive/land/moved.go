@@ -16,8 +16,8 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
-	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
 
@@ -90,7 +90,7 @@ func (ls *Landings) result(ctx context.Context, row change.Row, p proposal.Propo
 	}
 	who := ls.Author
 	who.At = row.Created
-	ref := workspace.RefRoot(row.ID) + "result"
+	ref := repository.RefRoot(row.ID) + "result"
 	made, err := o.Host.Import(ctx, "result:import", git.Import{
 		Ref: ref, From: l.Head, Parents: []git.OID{l.Head}, Writes: writes,
 		Message: "what " + string(row.ID) + " results in\n", Author: who, Committer: who,
@@ -99,7 +99,7 @@ func (ls *Landings) result(ctx context.Context, row change.Row, p proposal.Propo
 		return err
 	}
 	o.Commit, o.Tree = made.OID, made.Tree
-	return workspace.DropRefs(ctx, o.Host, map[string]git.OID{ref: made.OID}) // it is needed for as long as somebody looks at it: no cleaning is that quick
+	return repository.DropRefs(ctx, o.Host, map[string]git.OID{ref: made.OID}) // it is needed for as long as somebody looks at it: no cleaning is that quick
 }
 
 // resultVerdict is what the checks said of exactly this tree by exactly these rules.

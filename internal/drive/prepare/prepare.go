@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -113,7 +114,7 @@ func (p *Preparer) prepareAgain(ctx context.Context, row change.Row) error {
 	if err != nil {
 		return err
 	}
-	if err := workspace.DropRefs(ctx, w.Host, refs); err != nil {
+	if err := repository.DropRefs(ctx, w.Host, refs); err != nil {
 		return err
 	}
 	said, err := p.makeWorkspace(ctx, w)

@@ -11,9 +11,9 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
-	"sallyport/internal/path/workspace"
 )
 
 // Offer finds what a change has to offer: its last valid checkpoint, or a revert's computed
@@ -62,7 +62,7 @@ func (s *Submissions) offerCheckpoint(ctx context.Context, row change.Row, o *ju
 		return fmt.Errorf("%s has no valid checkpoint to offer", row.ID)
 	}
 	o.From = &all[i]
-	if o.Commit, err = workspace.Propose(ctx, o.Host, row.ID, o.From.Commit, o.Base); err != nil {
+	if o.Commit, err = repository.Propose(ctx, o.Host, row.ID, o.From.Commit, o.Base); err != nil {
 		return err
 	}
 	if last := all[len(all)-1]; last.ID != o.From.ID {

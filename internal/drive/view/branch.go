@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/store"
 )
 
@@ -51,7 +51,7 @@ func (v *Views) Branch(ctx context.Context, change id.Change, name string, by au
 		return Branched{}, err
 	}
 	made, err := host.Import(ctx, "branch:commit", git.Import{
-		Ref: workspace.RefRoot(change) + "branch", From: p.Commit, Parents: []git.OID{p.Base},
+		Ref: repository.RefRoot(change) + "branch", From: p.Commit, Parents: []git.OID{p.Base},
 		Message: says.Message, Author: says.Author, Committer: says.Committer,
 	})
 	if err != nil {

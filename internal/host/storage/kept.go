@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -58,7 +59,7 @@ func (r *round) unknown(ctx context.Context, c id.Change, at beneath.Place) (boo
 	if err != nil {
 		return false, err
 	}
-	refs, err := host.Refs(ctx, workspace.RefRoot(c))
+	refs, err := host.Refs(ctx, repository.RefRoot(c))
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +156,7 @@ func (r *round) refs(ctx context.Context) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(dirs)) {
 		dir := dirs[path]
-		if there, err := workspace.HasRepository(dir); err != nil || !there {
+		if there, err := repository.HasRepository(dir); err != nil || !there {
 			continue // a repository that is gone, or closed to us, has none to remove
 		}
 		all, err := dir.Refs(ctx, "refs/sallyport/")
@@ -172,7 +173,7 @@ func (r *round) refs(ctx context.Context) error {
 	for _, c := range slices.Sorted(maps.Keys(held)) {
 		row, known := r.changes[c]
 		if !known {
-			r.note("what is below %s stays: no change of this home has that id", workspace.RefRoot(c))
+			r.note("what is below %s stays: no change of this home has that id", repository.RefRoot(c))
 			continue
 		}
 		goes := r.over(c, r.Retention.Refs)
@@ -216,7 +217,7 @@ func (r *round) forget(ctx context.Context, row change.Row) (bool, error) {
 // reachable is about how many bytes only the refs of one change hold; 0 where that cannot be told.
 func (r *round) reachable(ctx context.Context, row change.Row) int64 {
 	host := r.Workspaces.Host(row.Request.Project)
-	refs, err := host.Refs(ctx, workspace.RefRoot(row.ID))
+	refs, err := host.Refs(ctx, repository.RefRoot(row.ID))
 	if err != nil || len(refs) == 0 {
 		return 0
 	}

@@ -21,7 +21,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/store"
 )
 
@@ -125,7 +125,7 @@ func open(going []change.Row) error {
 // leaveRefs finds the refs of this home's changes in a project.
 func (r *round) leaveRefs(ctx context.Context, p git.Project, out *Leaving) error {
 	dir := p.Common(r.Ops)
-	if there, err := workspace.HasRepository(dir); err != nil || !there {
+	if there, err := repository.HasRepository(dir); err != nil || !there {
 		out.Stays = append(out.Stays, fmt.Sprintf("%q is gone, or closed to you: what is in it stays", p.CommonDir))
 		return nil
 	}
@@ -145,7 +145,7 @@ func (r *round) leaveRefs(ctx context.Context, p git.Project, out *Leaving) erro
 			if err := r.told(ctx, c, "forgotten", "uninstalled: "+ref+" in "+p.CommonDir, map[string]string{"commit": string(oid)}); err != nil {
 				return err
 			}
-			return workspace.DropRefs(ctx, dir, map[string]git.OID{ref: oid})
+			return repository.DropRefs(ctx, dir, map[string]git.OID{ref: oid})
 		}})
 	}
 	for _, below := range slices.Sorted(maps.Keys(unknown)) {

@@ -17,7 +17,7 @@ import (
 
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/path/landing"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/store"
 )
 
@@ -149,12 +149,12 @@ func (r *round) leavings(ctx context.Context) error {
 		}
 	}
 	for _, host := range hosts {
-		add(workspace.Leavings(host))
+		add(repository.Leavings(host))
 	}
 	for _, p := range r.projects() {
 		for c, row := range r.changes {
 			if row.Request.Project.GitDir == p.GitDir {
-				add(workspace.Locks(filepath.Join(p.CommonDir, workspace.RefRoot(c))))
+				add(repository.Locks(filepath.Join(p.CommonDir, repository.RefRoot(c))))
 			}
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -101,7 +102,7 @@ func (o *owned) add(state change.State, since time.Duration) (id.Change, id.Sess
 	}
 	o.put("sessions/"+string(s)+"/transcript.jsonl", "{}\n")
 	o.put("changes/"+string(c)+"/state.md", "---\n")
-	workspacetest.Git(o.t, o.project.Top, "update-ref", workspace.BaseRef(c), string(o.base))
+	workspacetest.Git(o.t, o.project.Top, "update-ref", repository.BaseRef(c), string(o.base))
 	return c, s
 }
 

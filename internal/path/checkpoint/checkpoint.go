@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/rule/policy"
 )
@@ -56,8 +57,8 @@ type Checkpoint struct {
 
 // Ref is where the nth checkpoint of a change is kept.
 func Ref(change id.Change, n int) string {
-	return fmt.Sprintf("%scheckpoints/%d", workspace.RefRoot(change), n)
+	return fmt.Sprintf("%scheckpoints/%d", repository.RefRoot(change), n)
 }
 
 // ValidRef names the last valid checkpoint of a change; only it can be proposed.
-func ValidRef(change id.Change) string { return workspace.RefRoot(change) + "valid" }
+func ValidRef(change id.Change) string { return repository.RefRoot(change) + "valid" }

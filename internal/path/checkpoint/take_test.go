@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/rule/policy"
@@ -90,7 +91,7 @@ func TestAValidCheckpointIsKeptAndPromoted(t *testing.T) {
 	if len(c.LeftOver) != 1 || c.LeftOver[0].Folder != "out" || c.LeftOver[0].Files != 1 {
 		t.Errorf("left over %v", c.LeftOver)
 	}
-	refs, err := with.Host.Refs(t.Context(), workspace.RefRoot(change))
+	refs, err := with.Host.Refs(t.Context(), repository.RefRoot(change))
 	if err != nil || refs[checkpoint.Ref(change, 1)] != c.Commit || refs[checkpoint.ValidRef(change)] != c.Commit {
 		t.Errorf("refs %v, %v", refs, err)
 	}
@@ -154,7 +155,7 @@ func TestEveryPathIsJudgedAndAnInvalidCheckpointIsKeptButNotPromoted(t *testing.
 			if taken.Checkpoint.Status != checkpoint.Invalid || taken.Checkpoint.Severity == "" {
 				t.Errorf("status %q, severity %q", taken.Checkpoint.Status, taken.Checkpoint.Severity)
 			}
-			refs, err := with.Host.Refs(t.Context(), workspace.RefRoot(change))
+			refs, err := with.Host.Refs(t.Context(), repository.RefRoot(change))
 			if err != nil || len(refs) != 1 || refs[checkpoint.Ref(change, 1)] != taken.Checkpoint.Commit {
 				t.Errorf("refs %v, %v", refs, err)
 			}
@@ -268,7 +269,7 @@ func TestPowerLostDuringACheckpointChangesNothingThatCounts(t *testing.T) {
 		if _, err := disktest.Run(func() error { _, err := checkpoint.Take(t.Context(), weak); return err }); err != nil {
 			t.Fatal(err)
 		}
-		refs, err := with.Host.Refs(t.Context(), workspace.RefRoot(change))
+		refs, err := with.Host.Refs(t.Context(), repository.RefRoot(change))
 		if err != nil {
 			t.Fatal(err)
 		}

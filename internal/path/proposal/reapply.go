@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/repository"
 )
 
 // Reapplied is a change's edits on another commit than the one that they were made on.
@@ -169,8 +169,8 @@ func (m *merging) merge(ctx context.Context) error {
 	if err := m.collect(ctx, tree, conflicts, strings.NewReplacer(string(theirs), m.Branch, string(ours), "your edit")); err != nil {
 		return err
 	}
-	root := workspace.RefRoot(m.Change) + "merge/"
-	return workspace.DropRefs(ctx, m.Host, map[string]git.OID{root + "base": base, root + "branch": theirs, root + "change": ours})
+	root := repository.RefRoot(m.Change) + "merge/"
+	return repository.DropRefs(ctx, m.Host, map[string]git.OID{root + "base": base, root + "branch": theirs, root + "change": ours})
 }
 
 // mergeTree merges two commits and returns the tree, with marks where they conflict, and the paths where they do.
@@ -288,7 +288,7 @@ func (m *merging) hunks(ctx context.Context, e git.Entry, most int) (string, err
 // commitOf makes a commit of the host's own below the change's refs.
 func (m *merging) commitOf(ctx context.Context, name string, from git.OID, parents []git.OID, writes []git.Write) (git.OID, error) {
 	made, err := m.Host.Import(ctx, "redo:import", git.Import{
-		Ref: workspace.RefRoot(m.Change) + name, From: from, Parents: parents, Writes: writes,
+		Ref: repository.RefRoot(m.Change) + name, From: from, Parents: parents, Writes: writes,
 		Message: name + " of " + string(m.Change) + "\n", Author: m.Author, Committer: m.Author,
 	})
 	return made.OID, err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -40,10 +41,10 @@ func (m *Manager) makeAgentGit(dir string, host git.Dir, spec Spec, commit git.O
 		version, extensions = 1, "[extensions]\n\tobjectFormat = sha256\n"
 	}
 	head, refs := string(commit)+"\n", ""
-	if plainBranch(spec.Branch) {
+	if repository.PlainBranch(spec.Branch) {
 		head, refs = "ref: refs/heads/"+spec.Branch+"\n", fmt.Sprintf("%s refs/heads/%s\n", commit, spec.Branch)
 	}
-	shallow, err := viewShallow(host, spec.Base)
+	shallow, err := repository.ViewShallow(host, spec.Base)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (m *Manager) makeAgentGit(dir string, host git.Dir, spec Spec, commit git.O
 		{"config", fmt.Sprintf(agentGitConfig, version, extensions)},
 		{"objects/info/alternates", shownObjects + "\n"},
 		{"shallow", string(shallow)},
-		{"info/attributes", ownAttributes}, // the files are the bytes that git stores
+		{"info/attributes", repository.OwnAttributes}, // the files are the bytes that git stores
 	} {
 		if f.text == "" {
 			continue

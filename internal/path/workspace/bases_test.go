@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -88,7 +89,7 @@ func TestAnAgentSeesWhatItsBaseReachesAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkpoint, err := host.Import(t.Context(), "test:import", git.Import{
-			Ref: workspace.RefRoot("chg-00000002") + "checkpoints/1", From: gone, Parents: []git.OID{gone},
+			Ref: repository.RefRoot("chg-00000002") + "checkpoints/1", From: gone, Parents: []git.OID{gone},
 			Writes: []git.Write{{Path: "secret", Mode: git.File, Data: workspace.Text("of another change")}},
 		})
 		if err != nil {
@@ -332,7 +333,7 @@ func TestCheckpointsOfAnOlderSallyportAreNotLostWithWhatTheyBorrowed(t *testing.
 		t.Fatal(err)
 	}
 	made, err := host.Import(t.Context(), "test:import", git.Import{
-		Ref: workspace.RefRoot(change) + "checkpoints/1", From: head, Parents: []git.OID{head}, Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
+		Ref: repository.RefRoot(change) + "checkpoints/1", From: head, Parents: []git.OID{head}, Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -384,7 +385,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, err := host.Import(t.Context(), "test:import", git.Import{ // git finds this blob among what bases reach
-		Ref: workspace.RefRoot(change) + "checkpoints/1", From: first, Parents: []git.OID{first},
+		Ref: repository.RefRoot(change) + "checkpoints/1", From: first, Parents: []git.OID{first},
 		Writes: []git.Write{{Path: "own", Mode: git.File, Data: workspace.Text("in the checkpoint too")}},
 	})
 	if err != nil {
@@ -399,7 +400,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 	if _, err := m.Repository(t.Context(), p, last); err != nil {
 		t.Fatal(err)
 	}
-	wt.Git(t, host.Path, "update-ref", "-d", workspace.BaseRef(change)) // the checkpoint alone begins at its base now
+	wt.Git(t, host.Path, "update-ref", "-d", repository.BaseRef(change)) // the checkpoint alone begins at its base now
 	views := filepath.Join(host.Path, "bases/views")
 	if err := os.Mkdir(filepath.Join(views, ".new-half-made"), 0o755); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/repository"
 )
 
 // IncludeDirtyMax is how many uncommitted paths can be taken along.
@@ -74,7 +75,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 		return "", err
 	}
 	in := git.Import{
-		Ref: BaseRef(change), From: head, Parents: []git.OID{head}, Message: "Uncommitted changes taken along\n",
+		Ref: repository.BaseRef(change), From: head, Parents: []git.OID{head}, Message: "Uncommitted changes taken along\n",
 		Author:    git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: at},
 		Committer: git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: at},
 	}

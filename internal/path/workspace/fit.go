@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/repository"
 )
 
 // Fit refuses by name, before any work starts, a base that cannot be worked on: objects are missing, it is too large, or what
@@ -93,11 +94,11 @@ func (m *Manager) fitFrom(ctx context.Context, host git.Dir, near fitness, base 
 // fitObjects looks for what a partial or shallow clone left out. A shallow history is
 // fine as long as the base itself is whole.
 func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git.OID) error {
-	shallow, err := readPlain(filepath.Join(project.CommonDir, "shallow"))
+	shallow, err := repository.ReadPlain(filepath.Join(project.CommonDir, "shallow"))
 	if err != nil {
 		return err
 	}
-	config, err := readPlain(filepath.Join(project.CommonDir, "config"))
+	config, err := repository.ReadPlain(filepath.Join(project.CommonDir, "config"))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -84,7 +85,7 @@ func TestAShallowCloneWorks(t *testing.T) {
 			t.Errorf("git says %q", got)
 		}
 		made, err := host.Import(t.Context(), "test:import", git.Import{
-			Ref: workspace.RefRoot(w.Spec.Change) + "checkpoints/1", From: head, Parents: []git.OID{head},
+			Ref: repository.RefRoot(w.Spec.Change) + "checkpoints/1", From: head, Parents: []git.OID{head},
 			Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
 		})
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/repository"
 )
 
 // split parts what was found into changes and what is left over: ignored by the base,
@@ -103,8 +104,8 @@ func ours(top int) bool {
 		return false
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, int64(len(ownAttributes)+1)))
-	return err == nil && string(text) == ownAttributes
+	text, err := io.ReadAll(io.LimitReader(f, int64(len(repository.OwnAttributes)+1)))
+	return err == nil && string(text) == repository.OwnAttributes
 }
 
 // agentsGitMax bounds what is counted below the agent's own git directory.

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/path/repository"
 )
 
 // Config says where workspaces live and how they are copied.
@@ -66,7 +67,7 @@ func (l Limits) filled() Limits {
 // Manager makes, opens, reads and removes the workspaces of one home. Only one
 // process may have a Manager on a root; within it, all methods may be called at once.
 type Manager struct {
-	Repositories *RepositoryStore // the host's own
+	Repositories *repository.Store // the host's own
 
 	root     string
 	ops      disk.Ops
@@ -96,7 +97,7 @@ func New(c Config) *Manager {
 	}
 	cache := c.Cache.filled()
 	return &Manager{
-		Repositories: NewRepositoryStore(RepositoryConfig{
+		Repositories: repository.New(repository.Config{
 			Root: filepath.Join(c.Root, "repos"), Ops: c.Ops, History: c.History, Keeps: cache.Keep,
 			Shown: func(each func(string)) error {
 				return records(c.Root, func(r record) {

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -106,7 +107,7 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 	if err != nil {
 		return Workspace{}, err
 	}
-	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: []string{viewObjects(s.host, spec.Base)}, Setup: spec.Setup}
+	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: []string{repository.ViewObjects(s.host, spec.Base)}, Setup: spec.Setup}
 	r.on(layer)
 	err = m.fill(home, r, layer, func(gitDir string) error {
 		index := filepath.Join(gitDir, "index")

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -90,7 +91,7 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 		}
 		return refused
 	})
-	if refs, rerr := host.Refs(t.Context(), workspace.BaseRef(change)); !errors.Is(err, refused) || rerr != nil || len(refs) != 0 {
+	if refs, rerr := host.Refs(t.Context(), repository.BaseRef(change)); !errors.Is(err, refused) || rerr != nil || len(refs) != 0 {
 		t.Errorf("what was refused is kept: %v, %v, %v", refs, err, rerr)
 	}
 	made, err := m.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -311,7 +312,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 			drop()
 		}
 	}()
-	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: []string{viewObjects(host, spec.Base)}, Setup: spec.Setup}
+	r := record{Strategy: m.strategy, Base: spec.Base, Owner: spec.Owner, Objects: []string{repository.ViewObjects(host, spec.Base)}, Setup: spec.Setup}
 	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" && old.Base == spec.Base { // made anew, it shows what it showed
 		r.Setup = old.Setup
 	}

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -177,7 +178,7 @@ func TestABaseOutlivesTheOneThatGrewFromIt(t *testing.T) {
 	}
 	host := m.Host(p)
 	for i, c := range all[2:] {
-		wt.Git(t, host.Path, "update-ref", "-d", workspace.BaseRef(id.Change(fmt.Sprintf("chg-%08d", i+3))))
+		wt.Git(t, host.Path, "update-ref", "-d", repository.BaseRef(id.Change(fmt.Sprintf("chg-%08d", i+3))))
 		old := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(filepath.Join(host.Path, "bases/views", string(c)), old, old); err != nil {
 			t.Fatal(err)

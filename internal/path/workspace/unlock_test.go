@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
 )
 
@@ -32,7 +33,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 		return path
 	}
 	there := func(path string) bool { _, err := os.Lstat(path); return err == nil }
-	left := []string{lock(host, workspace.RefRoot(change), "valid.lock"), lock(project.CommonDir, workspace.RefRoot(change), "base.lock")}
+	left := []string{lock(host, repository.RefRoot(change), "valid.lock"), lock(project.CommonDir, repository.RefRoot(change), "base.lock")}
 	other := []string{lock(host, "refs/sallyport/chg-bbbbbbbb/valid.lock"), lock(project.CommonDir, "refs/heads/main.lock"), lock(project.CommonDir, "index.lock")}
 
 	synctest.Test(t, func(t *testing.T) { // its time is before that of the files: they are new
@@ -51,7 +52,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 		}
 	}
 
-	held := lock(host, workspace.RefRoot(change), "valid.lock")
+	held := lock(host, repository.RefRoot(change), "valid.lock")
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		time.AfterFunc(time.Second, func() { // the git that held it has moved the ref, and another holds the lock now

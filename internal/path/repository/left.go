@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const lockMax = 10 * time.Second
 
 // Unlock removes the locks that a killed git, or a power cut, has left on the refs of a change, in the host's repository
 // and the project's. It is for a daemon that has just begun: a git that outlived the last one has lockMax to end.
-func (r *RepositoryStore) Unlock(ctx context.Context, project git.Project, change id.Change) error {
+func (r *Store) Unlock(ctx context.Context, project git.Project, change id.Change) error {
 	var all []error
 	for _, top := range []string{r.path(project), project.CommonDir} {
 		found, err := Locks(filepath.Join(top, RefRoot(change)))
@@ -41,7 +41,7 @@ func (r *RepositoryStore) Unlock(ctx context.Context, project git.Project, chang
 }
 
 // unlock removes a lock once it is too old to be held.
-func (r *RepositoryStore) unlock(ctx context.Context, lock beneath.Place) error {
+func (r *Store) unlock(ctx context.Context, lock beneath.Place) error {
 	for end := time.Now().Add(lockMax); time.Since(lock.At) < lockMax && time.Now().Before(end); {
 		if now, _, err := beneath.PlaceOf(lock.Path); err != nil || now.Ino != lock.Ino {
 			return err
@@ -69,7 +69,7 @@ func Leavings(host git.Dir) ([]beneath.Place, error) {
 }
 
 // All returns the host's own bare repositories.
-func (r *RepositoryStore) All() ([]git.Dir, error) {
+func (r *Store) All() ([]git.Dir, error) {
 	entries, err := os.ReadDir(r.Root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -84,7 +84,7 @@ func (r *RepositoryStore) All() ([]git.Dir, error) {
 }
 
 // Rooms returns the folders in which bases are made: what a crash leaves half made lies there.
-func (r *RepositoryStore) Rooms() ([]string, error) {
+func (r *Store) Rooms() ([]string, error) {
 	entries, err := os.ReadDir(r.Root)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -99,7 +99,7 @@ func (r *RepositoryStore) Rooms() ([]string, error) {
 }
 
 // Host returns where the host's repository of a project is, made or not, and touches nothing.
-func (r *RepositoryStore) Host(project git.Project) git.Dir {
+func (r *Store) Host(project git.Project) git.Dir {
 	return git.Dir{Path: r.path(project), Ops: r.ops}
 }
 

@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"sallyport/internal/base/whole"
 )
 
-// ownAttributes stand above every .gitattributes of a tree: what is checked out of,
+// OwnAttributes stand above every .gitattributes of a tree: what is checked out of,
 // hashed or compared in a repository of ours are the bytes as they are.
-const ownAttributes = "* -text -eol -crlf -filter -ident -working-tree-encoding\n"
+const OwnAttributes = "* -text -eol -crlf -filter -ident -working-tree-encoding\n"
 
 // ownConfig is all the configuration a repository of ours has. Objects are for
 // sandboxes to read, whatever the umask of the host.
@@ -40,7 +40,7 @@ const ownConfig = `[core]
 // itself: nothing that becomes of the project takes it away.
 //
 // Errors: problem.NotFound for a commit that is neither the project's nor the host's.
-func (r *RepositoryStore) Open(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
+func (r *Store) Open(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
 	host := r.Host(project)
 	err := r.busy.Alone(ctx, host.Path, func() error {
 		if !whole.Exists(host.Path) {
@@ -61,12 +61,12 @@ func (r *RepositoryStore) Open(ctx context.Context, project git.Project, commits
 	return host, err
 }
 
-func (r *RepositoryStore) path(project git.Project) string {
+func (r *Store) path(project git.Project) string {
 	sum := sha256.Sum256([]byte(project.CommonDir))
 	return filepath.Join(r.Root, hex.EncodeToString(sum[:8])+".git")
 }
 
-func (r *RepositoryStore) makeRepository(ctx context.Context, project git.Project, path string) error {
+func (r *Store) makeRepository(ctx context.Context, project git.Project, path string) error {
 	if err := whole.MakeFolder(r.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (r *RepositoryStore) makeRepository(ctx context.Context, project git.Projec
 }
 
 // makeBare makes a bare repository of ours at dir.
-func (r *RepositoryStore) makeBare(ctx context.Context, project git.Project, dir string) error {
+func (r *Store) makeBare(ctx context.Context, project git.Project, dir string) error {
 	if _, err := git.InitBare(ctx, r.ops, dir, project.ObjectFormat); err != nil {
 		return err
 	}
@@ -103,14 +103,14 @@ func (r *RepositoryStore) makeBare(ctx context.Context, project git.Project, dir
 				return err
 			}
 		}
-		return os.WriteFile(filepath.Join(dir, "info", "attributes"), []byte(ownAttributes), 0o644)
+		return os.WriteFile(filepath.Join(dir, "info", "attributes"), []byte(OwnAttributes), 0o644)
 	})
 }
 
 // ownObjects sees to it that the host's repository borrows what bases reach and nothing else, and leaves out what the project leaves
 // out by info/exclude. One that an older sallyport made borrowed the project's objects: what its refs reach becomes its own first.
-func (r *RepositoryStore) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
-	exclude, err := readPlain(filepath.Join(project.CommonDir, "info", "exclude"))
+func (r *Store) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
+	exclude, err := ReadPlain(filepath.Join(project.CommonDir, "info", "exclude"))
 	if err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ func (r *RepositoryStore) ownObjects(ctx context.Context, project git.Project, h
 // plainMax is the size of the longest file of a project's git directory that is read as a whole.
 const plainMax = 4 << 20
 
-// readPlain reads a small regular file of a person's git directory; nil if there is none.
-func readPlain(path string) ([]byte, error) {
+// ReadPlain reads a small regular file of a person's git directory; nil if there is none.
+func ReadPlain(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil, nil

@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"bytes"
@@ -61,7 +61,7 @@ func pick(parents map[git.OID][]git.OID, of []git.OID) map[git.OID][]git.OID {
 }
 
 // grow adds a commit with what it reaches: upon the nearest of its ancestors that is held, or as a whole.
-func (r *RepositoryStore) grow(ctx context.Context, g copying, commit git.OID) error {
+func (r *Store) grow(ctx context.Context, g copying, commit git.OID) error {
 	before, err := g.walk(ctx, commit, min(nearMax, g.depth))
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (p past) back(commit git.OID, steps int) git.OID {
 }
 
 // add copies what a commit reaches beyond one that is held; near "" copies the whole. What is known of its history is before.
-func (r *RepositoryStore) add(ctx context.Context, g copying, before past, commit, near git.OID) error {
+func (r *Store) add(ctx context.Context, g copying, before past, commit, near git.OID) error {
 	if whole.Exists(view(g.host, commit)) {
 		return nil
 	}
@@ -197,8 +197,8 @@ func (g copying) since(ctx context.Context, before past, commit, over git.OID) (
 }
 
 // within returns where the history of a held commit ends, and what tells whether a commit is part of it up to one of its stages.
-func (r *RepositoryStore) within(ctx context.Context, host git.Dir, near, over git.OID) (cut []git.OID, held func(git.OID) (bool, error), err error) {
-	shallow, err := viewShallow(host, near)
+func (r *Store) within(ctx context.Context, host git.Dir, near, over git.OID) (cut []git.OID, held func(git.OID) (bool, error), err error) {
+	shallow, err := ViewShallow(host, near)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -232,7 +232,7 @@ func (r *RepositoryStore) within(ctx context.Context, host git.Dir, near, over g
 // A merge of which one side goes on keeps its other sides too: git can only cut all of its parents, so each missing one is
 // copied as well, and history ends there.
 func (g copying) ends(p past, held func(git.OID) (bool, error)) (ends []git.OID, err error) {
-	shallow, err := readPlain(filepath.Join(g.source.Path, "shallow"))
+	shallow, err := ReadPlain(filepath.Join(g.source.Path, "shallow"))
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (g copying) ends(p past, held func(git.OID) (bool, error)) (ends []git.OID,
 }
 
 // pack copies what a commit reaches, beyond what the commits of not reach and as if history ended at the commits of cut, as one pack.
-func (r *RepositoryStore) pack(ctx context.Context, g copying, commit git.OID, not, cut []git.OID) (string, error) {
+func (r *Store) pack(ctx context.Context, g copying, commit git.OID, not, cut []git.OID) (string, error) {
 	var list strings.Builder
 	for _, c := range cut {
 		list.WriteString("--shallow " + string(c) + "\n")

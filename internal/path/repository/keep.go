@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func RefRoot(change id.Change) string { return fmt.Sprintf("refs/sallyport/%s/",
 func BaseRef(change id.Change) string { return RefRoot(change) + "base" }
 
 // Keep names a change's base in the host's repository, which holds all that it reaches. Doing it twice is doing it once.
-func (r *RepositoryStore) Keep(ctx context.Context, project git.Project, change id.Change, base git.OID) error {
+func (r *Store) Keep(ctx context.Context, project git.Project, change id.Change, base git.OID) error {
 	host, err := r.Open(ctx, project, base)
 	if err == nil {
 		err = setRef(ctx, host, "keep:base", BaseRef(change), base)
@@ -44,9 +44,9 @@ func Propose(ctx context.Context, host git.Dir, change id.Change, checkpoint, ba
 //
 // Errors: problem.Usage if it is no name of a branch; problem.Conflict if the branch is there; problem.Refused if the commit's base
 // is not in the project any more.
-func (r *RepositoryStore) Lend(ctx context.Context, host git.Dir, project git.Project, branch string, commit, base git.OID) error {
+func (r *Store) Lend(ctx context.Context, host git.Dir, project git.Project, branch string, commit, base git.OID) error {
 	list := "git -C " + inert.Path(project.Top) + " branch --list"
-	if !plainBranch(branch) {
+	if !PlainBranch(branch) {
 		return problem.Errorf(problem.Usage, "sallyport change branch --help", "%q is not a valid name of a branch", branch)
 	}
 	theirs, ref := project.Common(r.ops), "refs/heads/"+branch
@@ -103,8 +103,8 @@ func setRef(ctx context.Context, dir git.Dir, op, ref string, to git.OID) error 
 	return dir.UpdateRef(ctx, op, ref, to, is)
 }
 
-// plainBranch reports whether git takes a short branch name; the rules of check-ref-format.
-func plainBranch(name string) bool {
+// PlainBranch reports whether git takes a short branch name; the rules of check-ref-format.
+func PlainBranch(name string) bool {
 	if name == "" || name == "@" || strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") ||
 		strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\\x7f") {
 		return false

@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 // Tend keeps what every change adds to at a size that does not grow with their number: the bases of a project that are held, and
 // the packs of the host's own. Nothing is lost by it: what a ref or a workspace needs stays.
-func (r *RepositoryStore) Tend(ctx context.Context) error {
+func (r *Store) Tend(ctx context.Context) error {
 	hosts, err := r.All()
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *RepositoryStore) Tend(ctx context.Context) error {
 
 // shed lets go of bases that no workspace is shown, the ones used longest ago first, as far as another one reaches them: what refs
 // name is held all the same.
-func (r *RepositoryStore) shed(ctx context.Context, host git.Dir) error {
+func (r *Store) shed(ctx context.Context, host git.Dir) error {
 	entries, err := os.ReadDir(filepath.Join(host.Path, viewsFolder))
 	if os.IsNotExist(err) || len(entries) < 2*r.Most {
 		return nil
@@ -99,7 +99,7 @@ func ownPacks(folder string) ([]ownPack, error) {
 // mergePacks makes one pack of the smaller ones of the host's own, and of its loose objects: each that stays is at least twice as large as
 // all that are smaller. The new one is whole, and on disk, before the first of the others goes. Git looks again when one that it was about
 // to read is gone, so nobody has to wait.
-func (r *RepositoryStore) mergePacks(ctx context.Context, host git.Dir) error {
+func (r *Store) mergePacks(ctx context.Context, host git.Dir) error {
 	folder := filepath.Join(host.Path, "objects/pack")
 	packs, err := ownPacks(folder)
 	if os.IsNotExist(err) || len(packs) <= r.Most {

@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"context"
@@ -37,7 +37,7 @@ const usedStep = time.Hour
 const basesBorrowed = "../bases/objects\n"
 
 // basesIn is the git directory of what bases reach.
-func (r *RepositoryStore) basesIn(host git.Dir) git.Dir {
+func (r *Store) basesIn(host git.Dir) git.Dir {
 	return git.Dir{Path: filepath.Join(host.Path, basesFolder), Ops: r.ops}
 }
 
@@ -46,13 +46,13 @@ func view(host git.Dir, base git.OID) string {
 	return filepath.Join(host.Path, viewsFolder, string(base))
 }
 
-// viewObjects is the folder of it that an agent is shown.
-func viewObjects(host git.Dir, base git.OID) string {
+// ViewObjects is the folder of it that an agent is shown.
+func ViewObjects(host git.Dir, base git.OID) string {
 	return filepath.Join(view(host, base), "objects")
 }
 
-// viewShallow returns the commits of a view whose parents are not in it.
-func viewShallow(host git.Dir, base git.OID) ([]byte, error) {
+// ViewShallow returns the commits of a view whose parents are not in it.
+func ViewShallow(host git.Dir, base git.OID) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(view(host, base), "shallow"))
 	if os.IsNotExist(err) {
 		return nil, nil
@@ -63,7 +63,7 @@ func viewShallow(host git.Dir, base git.OID) ([]byte, error) {
 // hold sees to it that the host's repository holds what a commit reaches. The commit is the project's, or one that the host made itself.
 //
 // Errors: problem.NotFound if neither has it.
-func (r *RepositoryStore) hold(ctx context.Context, host git.Dir, project git.Project, commit git.OID) error {
+func (r *Store) hold(ctx context.Context, host git.Dir, project git.Project, commit git.OID) error {
 	if !commit.Valid() {
 		return fmt.Errorf("%q is not the id of a commit", commit)
 	}
@@ -118,7 +118,7 @@ type sight struct {
 
 // reveal makes the view of a base: its packs are there already. It comes last, under its name by one rename, after the cut of
 // its history is known to the host's own git.
-func (r *RepositoryStore) reveal(ctx context.Context, host git.Dir, s sight) error {
+func (r *Store) reveal(ctx context.Context, host git.Dir, s sight) error {
 	at := view(host, s.base)
 	temp := whole.Fresh(at)
 	if err := whole.Remove(r.ops, "bases:clear", temp); err != nil {
@@ -148,7 +148,7 @@ func (s sight) lay(bases, host git.Dir, temp, shallow string) error {
 	}
 	to := filepath.Join(temp, "objects/pack")
 	for _, under := range s.stages {
-		if err := linkPack(filepath.Join(viewObjects(host, s.near), "pack"), to, under.pack); err != nil {
+		if err := linkPack(filepath.Join(ViewObjects(host, s.near), "pack"), to, under.pack); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func linkPack(from, to, pack string) error {
 }
 
 // cut adds to where history ends for the host's own git, which sees all bases at once.
-func (r *RepositoryStore) cut(host git.Dir, shallow string) error {
+func (r *Store) cut(host git.Dir, shallow string) error {
 	if shallow == "" {
 		return nil
 	}

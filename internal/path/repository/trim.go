@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // Trim removes bases that nothing stands on and that were not used for as long as the cache keeps a layer, and the packs that no
 // base is seen through any more. The last one used stays: what comes next grows from it. A base is stood on by a workspace, and by
 // a ref of the host's that begins at it. A record that cannot be read stops it.
-func (r *RepositoryStore) Trim(ctx context.Context, host git.Dir) error {
+func (r *Store) Trim(ctx context.Context, host git.Dir) error {
 	return r.busy.Alone(ctx, host.Path, func() error {
 		views, err := r.heldBases(host)
 		if err != nil {
@@ -51,7 +51,7 @@ func (r *RepositoryStore) Trim(ctx context.Context, host git.Dir) error {
 
 // gather sees to it that what all bases share holds what the ones that stay reach, and returns the packs that it takes. A base whose
 // packs were superseded by those of one that goes gets them back.
-func (r *RepositoryStore) gather(ctx context.Context, host git.Dir, keep []git.OID) (map[string]bool, error) {
+func (r *Store) gather(ctx context.Context, host git.Dir, keep []git.OID) (map[string]bool, error) {
 	great, err := greatest(ctx, host, keep)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (r *RepositoryStore) gather(ctx context.Context, host git.Dir, keep []git.O
 				continue
 			}
 			err := r.ops.Do("bases:return", func() error {
-				return linkPack(filepath.Join(viewObjects(host, base), "pack"), filepath.Join(r.basesIn(host).Path, "objects/pack"), p)
+				return linkPack(filepath.Join(ViewObjects(host, base), "pack"), filepath.Join(r.basesIn(host).Path, "objects/pack"), p)
 			})
 			if err != nil {
 				return nil, err
@@ -79,13 +79,13 @@ func (r *RepositoryStore) gather(ctx context.Context, host git.Dir, keep []git.O
 }
 
 // dropView lets go of a base; what refs name of it must be held otherwise.
-func (r *RepositoryStore) dropView(ctx context.Context, host git.Dir, base git.OID) error {
+func (r *Store) dropView(ctx context.Context, host git.Dir, base git.OID) error {
 	at := view(host, base)
 	return r.busy.Alone(ctx, at, func() error { return whole.Retire(r.ops, "bases", at) })
 }
 
 // heldBases are the bases that the host's repository holds, the last used first. What a crash left half made goes.
-func (r *RepositoryStore) heldBases(host git.Dir) ([]git.OID, error) {
+func (r *Store) heldBases(host git.Dir) ([]git.OID, error) {
 	entries, err := os.ReadDir(filepath.Join(host.Path, viewsFolder))
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
@@ -112,7 +112,7 @@ func (r *RepositoryStore) heldBases(host git.Dir) ([]git.OID, error) {
 }
 
 // neededBases are those of some bases, the last used first, that stay.
-func (r *RepositoryStore) neededBases(ctx context.Context, host git.Dir, held []git.OID) (keep []git.OID, err error) {
+func (r *Store) neededBases(ctx context.Context, host git.Dir, held []git.OID) (keep []git.OID, err error) {
 	stood, err := r.stoodOn(ctx, host, held)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (r *RepositoryStore) neededBases(ctx context.Context, host git.Dir, held []
 }
 
 // stoodOn are the bases that workspaces are shown, and those at which what refs name begins.
-func (r *RepositoryStore) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (map[git.OID]bool, error) {
+func (r *Store) stoodOn(ctx context.Context, host git.Dir, held []git.OID) (map[git.OID]bool, error) {
 	stood, err := r.shownBases(host)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (r *RepositoryStore) stoodOn(ctx context.Context, host git.Dir, held []git.
 }
 
 // shownBases are the bases that workspaces are shown.
-func (r *RepositoryStore) shownBases(host git.Dir) (map[git.OID]bool, error) {
+func (r *Store) shownBases(host git.Dir) (map[git.OID]bool, error) {
 	shown := map[git.OID]bool{}
 	err := r.Shown(func(objects string) {
 		if above, base, ok := r.baseShown(objects); ok && above == host.Path {
@@ -172,7 +172,7 @@ func (r *RepositoryStore) shownBases(host git.Dir) (map[git.OID]bool, error) {
 
 // ownBeyond copies what refs reach beyond the bases that stay into the host's own objects: git writes no object that one of its
 // repositories holds already, be it by another base.
-func (r *RepositoryStore) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) error {
+func (r *Store) ownBeyond(ctx context.Context, host git.Dir, keep []git.OID) error {
 	refs, err := host.Refs(ctx, "refs/")
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (r *RepositoryStore) ownBeyond(ctx context.Context, host git.Dir, keep []gi
 const tornAfter = time.Hour
 
 // dropPacks removes packs of what all bases share, each by its index first, and what a crash left of one.
-func (r *RepositoryStore) dropPacks(host git.Dir, goes func(pack string) bool) error {
+func (r *Store) dropPacks(host git.Dir, goes func(pack string) bool) error {
 	folder := filepath.Join(host.Path, basesFolder, "objects", "pack")
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {

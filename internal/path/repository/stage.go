@@ -1,4 +1,4 @@
-package workspace
+package repository
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func writeStages(view string, stages []stage) error {
 
 // viewPacks returns the names of a view's packs, without what follows the dot.
 func viewPacks(host git.Dir, base git.OID) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(viewObjects(host, base), "pack"))
+	entries, err := os.ReadDir(filepath.Join(ViewObjects(host, base), "pack"))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func lasting(host git.Dir, base git.OID, stages []stage) ([]stage, error) {
 	}
 	sizes := make([]int64, len(stages)-first)
 	for i, s := range stages[first:] {
-		st, err := os.Stat(filepath.Join(viewObjects(host, base), "pack", s.pack+".pack"))
+		st, err := os.Stat(filepath.Join(ViewObjects(host, base), "pack", s.pack+".pack"))
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func lasting(host git.Dir, base git.OID, stages []stage) ([]stage, error) {
 
 // supersede removes from what all bases share the packs of stages whose objects the newest base has in its own pack. Views that show
 // them have them by names of their own.
-func (r *RepositoryStore) supersede(host git.Dir, stages []stage) error {
+func (r *Store) supersede(host git.Dir, stages []stage) error {
 	gone := make(map[string]bool, len(stages))
 	for _, s := range stages {
 		gone[s.pack] = true

@@ -1,4 +1,9 @@
-package workspace
+// Package repository is the host's own bare repository of each project.
+//
+// It holds what the bases of changes reach, copied once, so that nothing that becomes of a project takes a base away; and every
+// checkpoint. An agent is shown the view of its base and nothing else of it. Nothing is lost by tending it: what a ref names, or a
+// workspace is shown, stays.
+package repository
 
 import (
 	"context"
@@ -12,8 +17,8 @@ import (
 	"sallyport/internal/base/whole"
 )
 
-// RepositoryConfig says where the host's repositories lie, and how long what they copy stays.
-type RepositoryConfig struct {
+// Config says where the host's repositories lie, and how long what they copy stays.
+type Config struct {
 	Root    string // absolute
 	Ops     disk.Ops
 	History int           // commits at most that are copied with a base; 0 = 10,000
@@ -28,31 +33,31 @@ type RepositoryConfig struct {
 // this, at once. And packs of the host's own: every change adds one, and every process of git opens all of them.
 const mostDefault = 32
 
-// RepositoryStore makes, opens and tends the host's own repositories of one home.
-type RepositoryStore struct {
-	RepositoryConfig
+// Store makes, opens and tends the host's own repositories of one home.
+type Store struct {
+	Config
 	ops disk.Ops
 
 	busy lock.Keyed[string] // paths that are being made
 	pins lock.Pins[git.OID] // bases that somebody holds whom no record names yet
 }
 
-// NewRepositoryStore returns a store; it touches nothing.
-func NewRepositoryStore(c RepositoryConfig) *RepositoryStore {
+// New returns a store; it touches nothing.
+func New(c Config) *Store {
 	if c.History <= 0 {
 		c.History = historyDefault
 	}
 	if c.Most <= 0 {
 		c.Most = mostDefault
 	}
-	return &RepositoryStore{RepositoryConfig: c, ops: c.Ops}
+	return &Store{Config: c, ops: c.Ops}
 }
 
 // Hold keeps a base until release is called.
-func (r *RepositoryStore) Hold(base git.OID) (release func()) { return r.pins.Hold(base) }
+func (r *Store) Hold(base git.OID) (release func()) { return r.pins.Hold(base) }
 
 // Showing returns the repository that shows a folder of objects, if it is one of this store's and holds a commit.
-func (r *RepositoryStore) Showing(ctx context.Context, objects string, commit git.OID) (host git.Dir, ok bool) {
+func (r *Store) Showing(ctx context.Context, objects string, commit git.OID) (host git.Dir, ok bool) {
 	above, _, ok := r.baseShown(objects)
 	if !ok || !whole.Exists(above) {
 		return git.Dir{}, false
@@ -63,7 +68,7 @@ func (r *RepositoryStore) Showing(ctx context.Context, objects string, commit gi
 }
 
 // baseShown returns the path of the repository and the base that a folder of objects is the view of.
-func (r *RepositoryStore) baseShown(objects string) (above string, base git.OID, ok bool) {
+func (r *Store) baseShown(objects string) (above string, base git.OID, ok bool) {
 	above, name, ok := strings.Cut(objects, "/"+viewsFolder+"/")
 	name, _, _ = strings.Cut(name, "/")
 	return above, git.OID(name), ok && filepath.Dir(above) == r.Root
