@@ -68,7 +68,7 @@ func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *ledge
 	if !held {
 		c.Moved(row)
 		c.land.StandDown(ctx, row)
-		c.tidyApart(c.Lasting(), row)
+		c.TidyApart(c.Lasting(), row)
 		return false, nil
 	}
 	c.mu.Lock()

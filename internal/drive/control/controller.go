@@ -26,6 +26,7 @@ import (
 	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/submit"
 	"sallyport/internal/drive/supervise"
+	"sallyport/internal/drive/tidy"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
@@ -89,6 +90,7 @@ type Controller struct {
 	*approve.Answers
 	*redo.Redos
 	*revert.Reverts
+	*tidy.Tidier
 	*view.Views
 	*supervise.Supervisors
 	guard       guard.Guard
@@ -143,13 +145,16 @@ func (c *Controller) makeLive() {
 	})
 	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: ways, Runner: runner})
 	c.takes = &supervise.Checkpointer{Ledger: c.Ledger, Workspaces: p.Workspaces, Judge: c.judge, Notebook: p.Notebook, Author: p.Settings.Author}
+	c.Tidier = tidy.New(tidy.Parts{
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Checks: c.checks, Ops: p.Ops, Works: &c.works, Takes: c.takes,
+	})
 	c.Supervisors = supervise.New(supervise.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Checker: c.checks, Takes: c.takes,
 		Runtime: live.Runtime{
 			House: c.house, Ways: ways, Outfits: c.outfits, Budget: c.budget, Sandbox: p.Sandbox, Secrets: p.Secrets, Ops: p.Ops, Meter: p.Meter,
 			Folder: p.Settings.Sessions, Places: make(chan struct{}, p.Settings.WorkersMax),
 		},
-		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.tidy,
+		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.Tidy,
 		RedoWords: func(ctx context.Context, row change.Row) (string, error) { return c.Redos.Words(ctx, row) },
 	})
 }
@@ -161,23 +166,23 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, House: c.house, Outfits: c.outfits,
 		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
 	})
-	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.tidyApart})
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.TidyApart})
 	c.Reverts = revert.New(revert.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
 	})
 	c.submissions = submit.New(submit.Parts{
 		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
-		Reverts: c.Reverts, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.tidy,
+		Reverts: c.Reverts, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
 	})
 	c.land = land.New(land.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Judge: c.judge, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
-		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Tidy: c.tidy,
+		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Tidy: c.Tidy,
 	})
 	c.confirm = confirm.New(confirm.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Lander: p.Lander, Workspaces: p.Workspaces,
-		Restore: c.land.Restore, Works: &c.works, Tidy: c.tidy,
+		Restore: c.land.Restore, Works: &c.works, Tidy: c.Tidy,
 	})
-	c.Reverts.Trials, c.submissions.Trials, c.land.Trials = c.confirm, c.confirm, c.confirm
+	c.Reverts.Trials, c.submissions.Trials, c.land.Trials, c.Tidier.Land = c.confirm, c.confirm, c.confirm, c.land
 	c.Views = view.New(view.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Spec: c.opener.Spec, Commits: c.commits, Land: c.land, Confirm: c.confirm,
 		SessionsDir: p.Settings.Sessions, ChangesDir: p.Settings.Changes,
@@ -217,10 +222,4 @@ func (c *Controller) working() (done func()) {
 		defer c.mu.Unlock()
 		c.busy--
 	}
-}
-
-// forgetVerdict is for a change that nobody will be asked about.
-func (c *Controller) forgetVerdict(change id.Change) {
-	c.land.Forget(change)
-	c.checks.Forget(change)
 }

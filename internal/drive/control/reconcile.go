@@ -30,7 +30,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	var steps sync.WaitGroup
 	defer c.EndAsides()
 	defer steps.Wait()
-	steps.Go(func() { c.sweep(ctx) }) // what it has to look at may be much: nobody waits for it
+	steps.Go(func() { c.Sweep(ctx) }) // what it has to look at may be much: nobody waits for it
 	for ctx.Err() == nil {
 		row, ok, err := c.Claim(ctx)
 		switch {
@@ -152,7 +152,7 @@ func (c *Controller) settle(ctx context.Context, step change.Row, because error)
 	c.Moved(row)
 	if row.State.Final() {
 		c.land.StandDown(ctx, row)
-		c.tidy(c.Lasting(), row)
+		c.Tidy(c.Lasting(), row)
 	}
 	return nil
 }

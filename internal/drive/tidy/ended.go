@@ -1,4 +1,4 @@
-package control
+package tidy
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 
 // Ended runs do on a change that has ended, while no step of it and nothing else of the kind is under way.
 // It reports false, and runs nothing, for one that is open or that a step holds.
-func (c *Controller) Ended(ctx context.Context, changeID id.Change, do func(change.Row) error) (bool, error) {
-	leave, err := c.works.Take(ctx, changeID)
+func (t *Tidier) Ended(ctx context.Context, changeID id.Change, do func(change.Row) error) (bool, error) {
+	leave, err := t.Works.Take(ctx, changeID)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	row, err := c.Row(ctx, changeID)
+	row, err := t.Row(ctx, changeID)
 	if err != nil || !row.State.Final() {
 		return false, err
 	}
@@ -32,22 +32,22 @@ func (c *Controller) Ended(ctx context.Context, changeID id.Change, do func(chan
 
 // ClearWorkspace removes the workspace of a change that has ended, once its work has a ref. One that is kept for a person
 // to look at (SV-033) goes only with kept. It reports whether the workspace is gone.
-func (c *Controller) ClearWorkspace(ctx context.Context, changeID id.Change, kept bool) (gone bool, err error) {
-	_, err = c.Ended(ctx, changeID, func(row change.Row) error {
+func (t *Tidier) ClearWorkspace(ctx context.Context, changeID id.Change, kept bool) (gone bool, err error) {
+	_, err = t.Ended(ctx, changeID, func(row change.Row) error {
 		if kept {
-			if err := c.keepWork(ctx, row); err != nil {
+			if err := t.keepWork(ctx, row); err != nil {
 				return fmt.Errorf("keep the work of %s: %w", changeID, err)
 			}
 			gone = true
-			return c.Workspaces.Remove(ctx, changeID)
+			return t.Workspaces.Remove(ctx, changeID)
 		}
-		if gone = !c.keepsTree(ctx, row); gone {
-			c.tidy(ctx, row)
+		if gone = !t.keepsTree(ctx, row); gone {
+			t.Tidy(ctx, row)
 		}
 		return nil
 	})
 	if err == nil && gone { // tidy leaves it where its work could not be kept
-		there, err := c.Workspaces.Changes()
+		there, err := t.Workspaces.Changes()
 		if err != nil {
 			return false, err
 		}
@@ -61,9 +61,9 @@ func (c *Controller) ClearWorkspace(ctx context.Context, changeID id.Change, kep
 // ForgetRefs removes every ref of a change that has ended, from the host's repository and the project's, and nothing else. The audit
 // log says so first. A change that was taken up again meanwhile gets them back: its row moved in a transaction
 // that waits for nobody. It returns how many refs went.
-func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audit.Actor) (removed int, err error) {
-	_, err = c.Ended(ctx, changeID, func(row change.Row) error {
-		dirs := []git.Dir{c.Workspaces.Host(row.Request.Project), row.Request.Project.Common(c.Ops)}
+func (t *Tidier) ForgetRefs(ctx context.Context, changeID id.Change, by audit.Actor) (removed int, err error) {
+	_, err = t.Ended(ctx, changeID, func(row change.Row) error {
+		dirs := []git.Dir{t.Workspaces.Host(row.Request.Project), row.Request.Project.Common(t.Ops)}
 		refs := make([]map[string]git.OID, len(dirs))
 		for i, dir := range dirs {
 			if there, err := repository.HasRepository(dir); err != nil || !there {
@@ -79,8 +79,8 @@ func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audi
 			return nil
 		}
 		row.Reason = fmt.Sprintf("%d refs of the change were removed: it ended as %s at %s", removed, row.State, row.Moved.Format(time.RFC3339))
-		if err := c.DB.InTx(ctx, func(tx store.Tx) error {
-			return c.Append(ctx, tx, &row, ledger.Move{By: by}, "forgotten", ledger.Now())
+		if err := t.DB.InTx(ctx, func(tx store.Tx) error {
+			return t.Append(ctx, tx, &row, ledger.Move{By: by}, "forgotten", ledger.Now())
 		}); err != nil {
 			return err
 		}
@@ -89,14 +89,14 @@ func (c *Controller) ForgetRefs(ctx context.Context, changeID id.Change, by audi
 				return fmt.Errorf("remove the refs of %s: %w", changeID, err)
 			}
 		}
-		return c.giveBack(ctx, changeID, dirs, refs)
+		return t.restoreRefs(ctx, changeID, dirs, refs)
 	})
 	return removed, err
 }
 
-// giveBack sets the refs of a change again that was taken up while they were removed, and says so; of one that has ended it sets none.
-func (c *Controller) giveBack(ctx context.Context, changeID id.Change, dirs []git.Dir, refs []map[string]git.OID) error {
-	is, err := c.Row(ctx, changeID)
+// restoreRefs sets the refs of a change again that was taken up while they were removed, and says so; of one that has ended it sets none.
+func (t *Tidier) restoreRefs(ctx context.Context, changeID id.Change, dirs []git.Dir, refs []map[string]git.OID) error {
+	is, err := t.Row(ctx, changeID)
 	if err == nil && is.State.Final() {
 		return nil
 	}
