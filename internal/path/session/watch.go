@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,17 +14,14 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/rule/secret"
 )
 
 const (
 	foldersMax = 8192
-	// changedBytesMax bounds the memory of the changed paths, and of the names that are known (SV-102); a count beyond it is "at least".
+	// changedBytesMax bounds the memory of the changed paths, and that of the known entries (SV-102); a count beyond it is "at least".
 	changedBytesMax = 16 << 20
-	// pace is the least time between two readings of the queue, so that a flood costs a bounded number of wake-ups.
-	pace = 4 * time.Millisecond
 	// checkMax is how long a watch may take to hear of its own file.
 	checkMax = 2 * time.Second
 )
@@ -48,6 +45,10 @@ type Watched struct {
 // far as events say (SV-060). The tree decides, never a Watch: an event that is missed,
 // by an overflow or in a folder that cannot be watched, does no harm (SV-069).
 //
+// An event is believed in nothing but where to look: it marks a name of a folder. At a
+// pace, each marked name is looked at on both sides and compared with what it showed
+// before, and the difference is counted. So it does not matter in which order events come, or how often.
+//
 // It is inotify, for root too: a watch is on a folder of the one workspace, so that no
 // event of another change can reach it (SV-061). The one mark that fanotify could use
 // instead is on the whole file system, whose every write, by every change and by the
@@ -55,64 +56,49 @@ type Watched struct {
 //
 // All methods may be called at once from everywhere.
 type Watch struct {
-	watched Watched
-	file    *os.File        // the inotify descriptor, for waiting
-	fd      int             // the same one, for reading; under mu
-	side    int             // the top of the writable side
-	base    *workspace.Base // the top of the base, or nil
-
+	watched   Watched
+	side      int             // the top of the writable side
+	base      *workspace.Base // the top of the base, or nil
 	threshold chan struct{}
-	touched   chan struct{}
 	quit      chan struct{} // closed when it is to end
 	done      chan struct{} // closed when its goroutine has ended
 	unhook    func() bool
 
-	mu         sync.Mutex
-	closed     bool
-	log        watchLog
-	root       *folder
-	folders    map[int32]*folder // by watch descriptor
-	round      int               // of looking at the whole tree
-	moving     map[uint32]moved
-	visits     []visit
-	looks      map[string]*look
-	buffer     []byte
-	stale      bool      // events were lost: the whole tree is to be looked at again
-	rescanAt   time.Time // not before
-	began      time.Time
-	opened     bool      // what was there at the start has been seen
-	synced     time.Time // when the queue was last seen empty
-	probes     map[int32]chan struct{}
-	changed    map[string]struct{}
-	left       map[string]bool // files of folders that have moved away, to be looked for
-	hid        map[hidden]bool // folders of the base to be counted as gone
-	known      int             // bytes that folders' fresh names take
-	bytes      int
-	crossed    bool
-	overflowed bool
-	news       bool // something to tell on touched
-	notes      map[ailment]*note
-	stats      WatchStats
-	latencies  [1024]time.Duration
+	mu      sync.Mutex
+	closed  bool
+	queue   queue
+	log     watchLog
+	began   int64 // the file system's time at the start, in ns
+	opened  bool  // what was there at the start has been seen
+	root    *folder
+	folders map[int32]*folder           // those that are watched, by watch descriptor
+	marked  map[*folder]map[string]bool // names that events spoke of
+	visits  []visit                     // folders to be looked at whole, the last one first
+	probe   int32                       // the watch descriptor of the log
+	heard   chan struct{}               // closed by the next event of the log; nil = nobody waits
+	changed map[string]struct{}
+	bytes   int // that the changed paths take
+	known   int // bytes that what folders showed takes
+	crossed bool
+	notes   [ailments]note
 }
 
-// StartWatch begins to watch, after it has seen the kernel deliver an event (SV-092): it
-// makes a folder beside the log for that, and nothing in the workspace. Files that are
-// there already count as not changed. It ends with ctx or with Close.
+// StartWatch begins to watch, after it has seen the kernel deliver an event of the log
+// (SV-092). Files that are there already count as not changed. It ends with ctx or with Close.
 //
 // Errors: problem.Unavailable when this machine has no watch to give or does not
 // deliver; else what is wrong with a folder or the log.
 func StartWatch(ctx context.Context, watched Watched) (*Watch, error) {
 	w := &Watch{
-		watched: watched, side: -1, fd: -1,
-		threshold: make(chan struct{}, 1), touched: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		folders: map[int32]*folder{}, moving: map[uint32]moved{}, looks: map[string]*look{}, probes: map[int32]chan struct{}{},
-		changed: map[string]struct{}{}, hid: map[hidden]bool{}, left: map[string]bool{}, notes: map[ailment]*note{}, buffer: make([]byte, 64<<10),
+		watched: watched, side: -1,
+		threshold: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		folders: map[int32]*folder{}, marked: map[*folder]map[string]bool{}, changed: map[string]struct{}{},
 	}
 	if err := w.open(); err != nil {
 		w.release()
 		return nil, fmt.Errorf("watch the workspace of %s: %w", watched.Change, err)
 	}
+
 	go w.run()
 	w.unhook = context.AfterFunc(ctx, w.stop)
 	if err := w.Check(ctx); err != nil {
@@ -121,8 +107,10 @@ func StartWatch(ctx context.Context, watched Watched) (*Watch, error) {
 	return w, nil
 }
 
-func (w *Watch) open() error {
-	var err error
+func (w *Watch) open() (err error) {
+	if w.watched.FoldersMax <= 0 {
+		w.watched.FoldersMax = foldersMax
+	}
 	if w.side, err = beneath.Top(w.watched.Side, unix.O_PATH); err != nil {
 		return err
 	}
@@ -131,51 +119,41 @@ func (w *Watch) open() error {
 			return err
 		}
 	}
-	if w.fd, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK); err != nil {
-		return problem.Errorf(problem.Unavailable, "sysctl fs.inotify", "the kernel allows no more watches of files (inotify): %w", err)
+	if w.queue, err = openQueue(); err != nil {
+		return err
 	}
-	w.file = os.NewFile(uintptr(w.fd), "inotify")
 	if w.log, err = openWatchLog(w.watched); err != nil {
 		return err
 	}
-	if w.watched.FoldersMax <= 0 {
-		w.watched.FoldersMax = foldersMax
+	if w.probe, err = w.queue.add(int(w.log.file.Fd()), unix.IN_ATTRIB); err != nil {
+		return noWatch(err)
 	}
-	w.began = time.Now()
-	w.synced = w.began
-	wd, err := w.follow(w.side)
-	if err != nil {
+
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil { // by which the kernel stamps files
+		return err
+	}
+	w.began = now.Nano()
+	w.root = &folder{wd: -1}
+	if err := w.follow(w.root, w.side); err != nil {
 		return fmt.Errorf("%s: %w", w.watched.Side, err)
 	}
-	w.root = &folder{wd: wd}
-	w.folders[wd] = w.root
-	w.scan(w.root, visit{since: w.began})
+	w.visits = append(w.visits, visit{folder: w.root})
 	w.settle()
 	w.opened = true
 	return nil
 }
 
-// Kind names the mechanism, for doctor and measurements.
-func (w *Watch) Kind() string { return "inotify" }
-
 // Threshold is sent on once each time that the count reaches the threshold; Reset re-arms it.
-// Neither it nor Touched is ever closed.
+// It is never closed.
 func (w *Watch) Threshold() <-chan struct{} { return w.threshold }
-
-// Touched is sent on when something happened since it was last received from.
-func (w *Watch) Touched() <-chan struct{} { return w.touched }
 
 // Changed returns the paths that changed since the last Reset, sorted; they are bytes as
 // the file system has them.
 func (w *Watch) Changed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	paths := make([]string, 0, len(w.changed))
-	for p := range w.changed {
-		paths = append(paths, p)
-	}
-	slices.Sort(paths)
-	return paths
+	return slices.Sorted(maps.Keys(w.changed))
 }
 
 // Count is the number of paths that changed since the last Reset.
@@ -192,19 +170,15 @@ func (w *Watch) Reset(checkpoint id.Checkpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
-		w.drain()
-		if w.stale { // what was lost was before the checkpoint too
-			w.rescan()
-		}
-		w.arm()
+		w.drain() // what was lost was before the checkpoint too
 	}
 	if checkpoint != "" {
 		w.log.checkpoint = &checkpoint
 	}
+
 	clear(w.changed)
-	w.bytes, w.crossed, w.overflowed = 0, false, false
-	delete(w.notes, lost)
-	delete(w.notes, tooMany)
+	w.bytes, w.crossed = 0, false
+	w.notes[lost], w.notes[tooMany] = note{}, note{}
 	select {
 	case <-w.threshold:
 	default:
@@ -238,9 +212,9 @@ func (w *Watch) stop() {
 // release closes what is open.
 func (w *Watch) release() {
 	w.log.close()
-	if w.file != nil {
-		w.file.Close()
+	w.queue.close()
+	if w.side >= 0 {
+		unix.Close(w.side)
 	}
-	closeFolder(w.side)
 	w.base.Close()
 }

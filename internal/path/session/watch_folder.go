@@ -4,392 +4,320 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/path/workspace"
 )
 
-// folder is a watched folder. Its path is known through its parents, as a rename moves all that is below.
+// kind is what a name shows.
+type kind uint8
+
+const (
+	nothing kind = iota
+	file         // or a link, or anything else that is no folder
+	dir
+)
+
+// entry is what a name shows in a folder.
+type entry struct {
+	kind   kind
+	own    bool // it is on the writable side; else it is the base's
+	ino    uint64
+	at     int64 // when it changed, in ns
+	size   int64
+	folder *folder // of an own folder
+}
+
+func entryOf(st *unix.Stat_t, own bool) entry {
+	e := entry{kind: file, own: own, ino: st.Ino, at: st.Ctim.Nano(), size: st.Size}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		e.kind, e.at, e.size = dir, 0, 0
+	}
+	return e
+}
+
+// folder is a folder of the writable side, and what it showed when it was last looked at.
 type folder struct {
-	wd      int32
-	parent  *folder // nil = the top, or not in the workspace any more
-	name    string
-	folders map[string]*folder
-	round   int                 // when it was last read
-	fresh   map[string]struct{} // files in it that the base does not have there
-	hidden  bool                // upper folder: nothing of the base shows through
-	marked  bool                // upper folder: empty files may stand for deletions
-	closed  bool                // it could not be read
+	wd     int32 // -1 = not watched
+	parent *folder
+	name   string
+	bare   bool             // a name that is not known shows nothing; else what the base has there
+	files  bool             // upper folder: empty files may stand for deletions
+	closed bool             // it could not be read
+	known  map[string]entry // names that show something of their own, or nothing where the base has something
 }
 
-// path returns the path below the top, and false for a folder that is not there any more.
-func (f *folder) path() (string, bool) {
-	var names []string
-	for ; f.parent != nil; f = f.parent {
-		names = append(names, f.name)
+// path returns the path below the top.
+func (f *folder) path() string {
+	if f.parent == nil {
+		return ""
 	}
-	if f.name != "" { // detached
-		return "", false
+	return join(f.parent.path(), f.name)
+}
+
+// visit is a folder that is to be looked at.
+type visit struct {
+	folder *folder
+	names  map[string]bool // those that events spoke of; nil = whatever is there
+	deep   bool            // and all that is below it
+	gone   bool            // it is not on the writable side any more,
+	bare   bool            // and nothing of the base shows in its place
+}
+
+// listing is a folder as it is now.
+type listing struct {
+	*folder
+	visit visit
+	path  string
+	dir   int // the open folder, or -1
+	below *workspace.Base
+	bare  bool // nothing of the base shows through
+	again bool // it was closed before
+}
+
+// settle looks at all that events marked.
+func (w *Watch) settle() {
+	for f, names := range w.marked {
+		w.visits = append(w.visits, visit{folder: f, names: names})
 	}
-	var b strings.Builder
-	for i := len(names) - 1; i >= 0; i-- {
-		b.WriteString(names[i])
-		if i > 0 {
-			b.WriteByte('/')
+	clear(w.marked)
+	for len(w.visits) > 0 { // it grows meanwhile
+		v := w.visits[len(w.visits)-1]
+		w.visits = w.visits[:len(w.visits)-1]
+		w.look(v)
+	}
+}
+
+// look watches a folder, then compares what it shows with what it showed: what appears
+// meanwhile is in the one or the other.
+func (w *Watch) look(v visit) {
+	f := v.folder
+	if v.names != nil && f.wd < 0 { // it has gone since it was marked
+		return
+	}
+	l := listing{folder: f, visit: v, path: f.path(), dir: -1, bare: v.bare, again: f.closed}
+	if v.gone {
+		w.unfollow(f)
+	} else if err := w.enter(&l); gone(err) {
+		return // its parent tells
+	} else if err != nil {
+		f.closed = true
+		w.unwatched(cmp.Or(l.path, "."), err)
+		for name := range v.names {
+			w.count(join(l.path, name), fileChanged, 0)
 		}
+		return
+	} else {
+		defer unix.Close(l.dir)
 	}
-	return b.String(), true
-}
+	l.below = w.below(l.path)
+	defer l.below.Close()
 
-// detach takes f, if there is one, out of its parent. The top stays.
-func (f *folder) detach() {
-	if f != nil && f.parent != nil {
-		delete(f.parent.folders, f.name)
-		f.parent = nil
-	}
-}
-
-// attach puts f at a name in parent.
-func (w *Watch) attach(f, parent *folder, name string) {
-	for up := parent; up != nil; up = up.parent {
-		if up == f { // seen out of order: what is where is to be read again
-			w.stale = true
+	for name := range w.names(l) {
+		if v.gone && w.full() {
 			return
 		}
+		w.compare(l, name)
 	}
-	f.detach()
-	if before := parent.folders[name]; before != nil { // it has gone, and its events are still to be read
-		if at, inside := before.path(); inside {
-			w.leave(before, at)
-		}
-		before.detach()
-	}
-	if parent.folders == nil {
-		parent.folders = map[string]*folder{}
-	}
-	parent.folders[name] = f
-	f.parent, f.name = parent, name
+	f.bare = l.bare
 }
 
-// moved is the first half of a rename.
-type moved struct {
-	folder *folder // nil = it was not watched
-	at     int64   // the reading that saw it
-}
-
-// visit is a folder to be watched and read.
-type visit struct {
-	parent *folder // nil = the top
-	name   string
-	again  bool      // read it even if it was read
-	since  time.Time // count only what changed since; zero = all
-}
-
-// settle does what the events asked for.
-func (w *Watch) settle() {
-	for i := 0; i < len(w.visits); i++ { // it grows meanwhile
-		w.enter(w.visits[i])
+// enter opens and watches a folder of the writable side.
+func (w *Watch) enter(l *listing) (err error) {
+	if l.dir, err = beneath.Open(w.side, cmp.Or(l.path, "."), unix.O_RDONLY|unix.O_DIRECTORY); err != nil {
+		return err
 	}
-	w.visits = nil
-	for cookie, m := range w.moving {
-		if m.at == w.stats.Readings {
-			continue // the other half may be the next event
-		}
-		delete(w.moving, cookie) // it was moved out of the workspace
-		if m.folder != nil {
-			w.forget(m.folder)
+	if err := w.follow(l.folder, l.dir); err != nil {
+		unix.Close(l.dir)
+		return err
+	}
+	l.closed = false
+	l.bare = l.folder.bare
+	if w.watched.Overlay {
+		opaque := workspace.Opaque(l.dir)
+		l.files = opaque == "x"
+		l.bare = opaque == "y" || l.parent != nil && l.parent.bare
+	}
+	return nil
+}
+
+// names returns every name that may show something else than before.
+func (w *Watch) names(l listing) map[string]bool {
+	if l.visit.names != nil && l.bare == l.folder.bare && !l.again {
+		return l.visit.names
+	}
+	names := map[string]bool{}
+	add := func(name string) error {
+		names[name] = true
+		return nil
+	}
+	if l.dir >= 0 {
+		if err := beneath.Names(l.dir, add); err != nil && !gone(err) {
+			l.closed = true
+			w.unwatched(cmp.Or(l.path, "."), err)
 		}
 	}
-	for at, l := range w.looks {
-		w.look(at, l)
+	for name := range l.known {
+		names[name] = true
 	}
-	clear(w.looks)
-	for path := range w.left {
-		if !w.stands(path) {
-			w.count(path, fileGone, 0)
+	if l.bare != l.folder.bare || !w.watched.Overlay && !l.bare {
+		_ = l.below.Names(add) // what cannot be read is the walk's to tell
+	}
+	return names
+}
+
+// compare counts what has become of a name since it was last looked at.
+func (w *Watch) compare(l listing, name string) {
+	path, touched := join(l.path, name), l.visit.names[name]
+	var base entry
+	var st unix.Stat_t
+	if l.below.Stat(name, &st) == nil {
+		base = entryOf(&st, false)
+	}
+	was, ok := l.known[name]
+	if !ok && !l.folder.bare {
+		was = base
+	}
+	is, err := w.shown(l, name, base)
+	if err != nil {
+		l.closed = true
+		w.unwatched(path, err)
+		if touched {
+			w.count(path, fileChanged, 0)
 		}
-	}
-	clear(w.left)
-	for h := range w.hid {
-		w.covered(h)
-	}
-	clear(w.hid)
-}
-
-// leave notes what is not at a path any more once the folder f, which may be nil, has left it.
-func (w *Watch) leave(f *folder, path string) {
-	w.leaveBelow(f, path, false)
-}
-
-// leaveBelow notes the files of the base too, unless that is done or the base would show through.
-func (w *Watch) leaveBelow(f *folder, path string, based bool) {
-	if !based && (!w.watched.Overlay || f != nil && f.hidden) {
-		w.hid[hidden{path, false}] = true
-		based = true
-	}
-	if f == nil {
 		return
 	}
-	for name := range f.fresh {
-		w.left[join(path, name)] = true
-	}
-	for name, inner := range f.folders {
-		w.leaveBelow(inner, join(path, name), based)
-	}
-}
-
-// knows reports whether a file of that name was seen that only the writable side has; f may be nil.
-func (f *folder) knows(name string) bool {
-	if f == nil {
-		return false
-	}
-	_, ok := f.fresh[name]
-	return ok
-}
-
-// remember keeps the name of a file that only the writable side has: when its folder goes, nothing else knows of it.
-func (w *Watch) remember(f *folder, name string) {
-	if f == nil {
+	if path == ".git" && (was.kind == dir || is.kind == dir) { // the mount of the agent's own git
 		return
 	}
-	if _, ok := f.fresh[name]; ok {
+
+	if is.kind == dir || was.kind == dir {
+		w.step(l, name, was, &is)
+	}
+	w.keep(l, name, is, base)
+	old := l.again && is.at <= w.began
+	switch {
+	case is.kind == file && base.kind == file && (is != was || touched && is.own):
+		w.count(path, fileChanged, is.size)
+	case is.kind == file && (is != was && !old || touched && is.own):
+		w.count(path, fileAdded, is.size)
+	case is.kind != file && was.kind == file:
+		w.count(path, fileGone, 0)
+	}
+}
+
+// shown says what a name shows now.
+func (w *Watch) shown(l listing, name string, base entry) (entry, error) {
+	var st unix.Stat_t
+	err := error(unix.ENOENT)
+	if l.dir >= 0 {
+		err = unix.Fstatat(l.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	switch {
+	case gone(err) && w.watched.Overlay && !l.bare:
+		return base, nil
+	case gone(err):
+		return entry{}, nil
+	case err != nil:
+		return entry{}, err
+	case w.watched.Overlay && workspace.Whiteout(l.dir, name, &st, l.files):
+		return entry{}, nil
+	}
+	is := entryOf(&st, true)
+	if _, known := l.known[name]; !known && !l.visit.names[name] && !w.watched.Overlay && !l.bare && base.kind == file && is.kind == file && is.at <= w.began {
+		return base, nil // as it was copied
+	}
+	return is, nil
+}
+
+// step asks for a visit where a folder was, or is.
+func (w *Watch) step(l listing, name string, was entry, is *entry) {
+	here := &folder{wd: -1, parent: l.folder, name: name, bare: was.kind != dir}
+	if was.folder != nil {
+		here = was.folder
+	}
+	switch {
+	case is.own && is.kind == dir && was.own && was.ino != is.ino: // another one in its place
+		is.folder = &folder{wd: -1, parent: l.folder, name: name, bare: true}
+		w.visits = append(w.visits, visit{folder: is.folder}, visit{folder: here, gone: true, bare: true})
+	case is.own && is.kind == dir:
+		is.folder = here
+		if l.visit.names[name] || l.visit.deep || here.wd < 0 {
+			w.visits = append(w.visits, visit{folder: here, deep: l.visit.deep})
+		}
+	case was.own || was.kind != is.kind:
+		w.visits = append(w.visits, visit{folder: here, gone: true, bare: is.kind != dir})
+	}
+}
+
+// keep remembers what a name shows, unless that follows from the base. What has no room
+// is looked at by its own events alone.
+func (w *Watch) keep(l listing, name string, is, base entry) {
+	if _, ok := l.known[name]; ok {
+		delete(l.known, name)
+		w.known -= len(name) + entryBytes
+	}
+	if !is.own && (is.kind != nothing || l.bare || base.kind == nothing) {
 		return
 	}
 	if w.known >= changedBytesMax {
-		w.unwell(tooMany, "files in renamed folders, more of them than the watch remembers")
+		w.unwell(tooMany, "more entries than the watch remembers")
 		return
 	}
-	if f.fresh == nil {
-		f.fresh = map[string]struct{}{}
+	if l.known == nil {
+		l.folder.known = map[string]entry{}
 	}
-	f.fresh[name] = struct{}{}
-	w.known += len(name) + 64 // with what a map needs
+	l.folder.known[name] = is
+	w.known += len(name) + entryBytes
 }
 
-func (w *Watch) unremember(f *folder, name string) {
-	if f == nil {
-		return
-	}
-	if _, ok := f.fresh[name]; ok {
-		delete(f.fresh, name)
-		w.known -= len(name) + 64
-	}
-}
+// entryBytes is about what remembering one entry takes, with what a map needs.
+const entryBytes = 96
 
-// drop lets go of a folder that is not watched any more.
-func (w *Watch) drop(f *folder) {
-	for name := range f.fresh {
-		w.unremember(f, name)
+// follow watches an open folder for f.
+func (w *Watch) follow(f *folder, fd int) error {
+	wd, err := w.queue.add(fd, mask)
+	if err != nil {
+		return err
 	}
-	delete(w.folders, f.wd)
-}
-
-// at returns the watched folder at a path; nil if there is none.
-func (w *Watch) at(path string) *folder {
-	f := w.root
-	if path == "" {
-		return f
+	if _, ok := w.folders[wd]; !ok && len(w.folders) >= w.watched.FoldersMax {
+		w.queue.remove(wd) // as if it had not been asked for
+		return fmt.Errorf("more than %d folders", w.watched.FoldersMax)
 	}
-	for name := range strings.SplitSeq(path, "/") {
-		if f = f.folders[name]; f == nil {
-			return nil
-		}
-	}
-	return f
-}
-
-// forget stops watching a folder that has left, and all below it.
-func (w *Watch) forget(f *folder) {
-	if _, inside := f.path(); inside {
-		return
-	}
-	pending := []*folder{f}
-	for len(pending) > 0 {
-		f := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		for _, inner := range f.folders {
-			pending = append(pending, inner)
-		}
+	if f.wd != wd {
 		w.unfollow(f)
 	}
+	f.wd, w.folders[wd] = wd, f
+	return nil
 }
 
+// unfollow ends the watch of f, unless it is another's by now.
 func (w *Watch) unfollow(f *folder) {
 	if w.folders[f.wd] == f {
-		w.drop(f)
-		_, _ = unix.InotifyRmWatch(w.fd, uint32(f.wd)) // it may have gone with its folder
+		delete(w.folders, f.wd)
+		delete(w.marked, f)
+		w.queue.remove(f.wd)
 	}
+	f.wd = -1
 }
 
-// follow watches an open folder; one that is watched already keeps its descriptor.
-func (w *Watch) follow(fd int) (int32, error) {
-	wd, err := unix.InotifyAddWatch(w.fd, "/proc/self/fd/"+strconv.Itoa(fd), mask)
-	return int32(wd), err
-}
-
-// enter watches one folder, then reads it: what appears meanwhile is in the one or the other.
-func (w *Watch) enter(v visit) {
-	if v.parent == nil {
-		w.scan(w.root, v)
-		return
-	}
-	at, inside := v.parent.path()
-	if !inside {
-		return
-	}
-	path := join(at, v.name)
-	fd, err := beneath.Open(w.side, path, unix.O_RDONLY|unix.O_DIRECTORY)
-	if gone(err) {
-		w.note(v.parent, at, v.name, true)
-		return
-	}
+// below opens a folder of the base; nil if there is none, or it cannot be opened: the walk tells that.
+func (w *Watch) below(at string) *workspace.Base {
+	folder, err := w.base.At(at)
 	if err != nil {
-		w.unwatched(path, err)
-		return
-	}
-	defer unix.Close(fd)
-	wd, err := w.follow(fd)
-	if err != nil {
-		w.unwatched(path, err)
-		return
-	}
-	f := w.folders[wd]
-	if f == nil {
-		if len(w.folders) >= w.watched.FoldersMax {
-			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd)) // as if it had not been asked for
-			w.unwatched(path, fmt.Errorf("more than %d folders", w.watched.FoldersMax))
-			return
-		}
-		f = &folder{wd: wd, round: -1}
-		w.folders[wd] = f
-		if w.opened {
-			w.note(v.parent, at, v.name, true) // it may stand in the place of a file
-		}
-	}
-	if f.parent != v.parent || f.name != v.name {
-		if was, inside := f.path(); inside && f.name != "" {
-			w.leave(f, was)
-		}
-		v.again = true
-		w.attach(f, v.parent, v.name)
-	}
-	if f.round == w.round && !v.again && !f.closed {
-		return
-	}
-	w.scanOpen(f, fd, path, v)
-}
-
-// scan reads the top.
-func (w *Watch) scan(f *folder, v visit) {
-	fd, err := beneath.Open(w.side, ".", unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		f.closed = true
-		w.unwatched(".", err)
-		return
-	}
-	defer unix.Close(fd)
-	w.scanOpen(f, fd, "", v)
-}
-
-// scanOpen reads a folder that is watched: its files count, its folders are to be entered.
-func (w *Watch) scanOpen(f *folder, fd int, at string, v visit) {
-	f.round, f.closed = w.round, false
-	f.hidden = f.parent != nil && f.parent.hidden
-	if w.watched.Overlay {
-		opaque := opaqueMark(fd)
-		f.marked = opaque == "x"
-		if opaque == "y" && !f.hidden {
-			f.hidden = true
-			if w.opened {
-				w.hid[hidden{at, false}] = true
-			}
-		}
-	}
-	below := w.below(at)
-	defer below.Close()
-	here := spot{folder: f, dir: fd, below: below, at: at, hidden: f.hidden, marked: f.marked}
-	err := beneath.Names(fd, func(name string) error {
-		var st unix.Stat_t
-		if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			if !gone(err) {
-				f.closed = true
-				w.unwatched(join(at, name), err)
-			}
-			return nil
-		}
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			if at != "" || name != ".git" {
-				w.visits = append(w.visits, visit{parent: f, name: name, again: v.again, since: v.since})
-			}
-			return nil
-		}
-		if v.since.IsZero() || st.Ctim.Nano() >= v.since.UnixNano() {
-			w.judge(here, name, false)
-		} else if !inBase(below, name) {
-			w.remember(f, name)
-		}
 		return nil
-	})
-	if err != nil && !gone(err) {
-		f.closed = true
-		w.unwatched(cmp.Or(at, "."), err)
 	}
-}
-
-// rescan reads the whole tree after events were lost, and counts what changed since the
-// queue was last seen empty. It takes a twentieth of the time at the most.
-func (w *Watch) rescan() {
-	began := time.Now()
-	w.stale = false
-	w.round++
-	since := w.synced.Add(-50 * time.Millisecond) // the kernel stamps files by a clock that ticks slowly
-	if since.Before(w.began) {
-		since = w.began
-	}
-	for _, f := range w.root.folders {
-		if at, inside := f.path(); inside {
-			w.leave(f, at)
-		}
-	}
-	for name := range w.root.fresh {
-		w.left[name] = true
-	}
-	for _, f := range w.folders {
-		f.folders = nil
-		if f != w.root {
-			f.parent = nil
-		}
-	}
-	w.visits = append(w.visits, visit{since: since})
-	w.settle()
-	for _, f := range w.folders {
-		if f.round != w.round && f != w.root {
-			w.unfollow(f)
-		}
-	}
-	w.synced = began
-	w.news = true
-	w.rescanAt = time.Now().Add(max(time.Second, 20*time.Since(began)))
+	return folder
 }
 
 func join(at, name string) string {
-	if at == "" {
-		return name
-	}
-	return at + "/" + name
+	return strings.TrimPrefix(at+"/"+name, "/")
 }
 
 // gone reports whether err says that there is no such folder (any more).
 func gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
-}
-
-func closeFolder(fd int) {
-	if fd >= 0 {
-		unix.Close(fd)
-	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,25 +16,26 @@ import (
 type ailment int
 
 const (
-	lost      ailment = iota // events
+	broken    ailment = iota // the watch itself: nothing is told any more
+	lost                     // events
 	unwatched                // folders
-	tooMany                  // changed paths
+	tooMany                  // changed paths, or known entries
 	unlogged                 // lines
-	broken                   // the watch itself: nothing is told any more
+	ailments
 )
+
+var ailmentNames = [ailments]string{"nothing is watched any more", "events were lost", "not watched", "not counted", "not logged"}
 
 // note is what is known of one ailment.
 type note struct {
 	first string
-	times int
+	times int // 0 = well
 }
 
 func (w *Watch) unwell(a ailment, why string) {
-	n := w.notes[a]
-	if n == nil {
-		n = &note{first: why}
-		w.notes[a] = n
-		w.news = true
+	n := &w.notes[a]
+	if n.times == 0 {
+		n.first = why
 	}
 	n.times++
 }
@@ -45,31 +44,17 @@ func (w *Watch) unwatched(path string, err error) {
 	w.unwell(unwatched, fmt.Sprintf("%q: %v", path, err))
 }
 
-// Overflowed reports whether events were lost since the last Reset: then Changed is what
-// a look at the whole tree found, and deletions may be missing from it.
-func (w *Watch) Overflowed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.overflowed
-}
-
-// Health returns in what the watch tells less than happens; nil when in nothing.
+// Health returns in what the watch tells less than happens; nil when in nothing. Events
+// that were lost are told until the next Reset.
 func (w *Watch) Health() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var errs []error
-	for _, a := range []struct {
-		ailment ailment
-		what    string
-	}{
-		{broken, "nothing is watched any more"}, {lost, "events were lost"}, {unwatched, "not watched"},
-		{tooMany, "not counted"}, {unlogged, "not logged"},
-	} {
-		n := w.notes[a.ailment]
-		if n == nil {
+	for a, n := range w.notes {
+		if n.times == 0 {
 			continue
 		}
-		err := fmt.Errorf("watch the workspace of %s: %s: %s", w.watched.Change, a.what, n.first)
+		err := fmt.Errorf("watch the workspace of %s: %s: %s", w.watched.Change, ailmentNames[a], n.first)
 		if n.times > 1 {
 			err = fmt.Errorf("%w (%d times)", err, n.times)
 		}
@@ -78,8 +63,8 @@ func (w *Watch) Health() error {
 	return errors.Join(errs...)
 }
 
-// Check sees that the folder is still there, makes a file in a folder of its own beside the log and waits until the watch has
-// heard of it: the kernel delivers and somebody reads (SV-092).
+// Check sees that the folder is still there, sets the mode of the log to what it is and waits until the watch has
+// heard of that: the kernel delivers and somebody reads (SV-092).
 //
 // Errors: problem.Unavailable when it did not hear.
 func (w *Watch) Check(ctx context.Context) error {
@@ -89,25 +74,8 @@ func (w *Watch) Check(ctx context.Context) error {
 	return nil
 }
 
-func (w *Watch) check(ctx context.Context) (err error) {
-	ops, scratch := w.watched.Ops, ""
-	err = ops.Do("watchtest:make", func() error {
-		scratch, err = os.MkdirTemp(filepath.Dir(w.watched.Log), ".watch-test-")
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, ops.Do("watchtest:remove", func() error { return os.RemoveAll(scratch) }))
-	}()
-	heard := make(chan struct{})
-	wd, err := w.listen(scratch, heard)
-	if err != nil {
-		return err
-	}
-	defer w.unlisten(wd)
-	err = ops.Do("watchtest:touch", func() error { return os.WriteFile(filepath.Join(scratch, "touched"), nil, 0o600) })
+func (w *Watch) check(ctx context.Context) error {
+	heard, err := w.touch()
 	if err != nil {
 		return err
 	}
@@ -121,88 +89,58 @@ func (w *Watch) check(ctx context.Context) (err error) {
 	case <-w.done:
 		return errors.New("the watch has ended")
 	case <-deadline.C:
-		return problem.Errorf(problem.Unavailable, "sallyport doctor", "the kernel did not report a new test file within %s (%s)", checkMax, w.Kind())
+		return problem.Errorf(problem.Unavailable, "sallyport doctor", "the kernel did not report a change of the watch's own log within %s (inotify)", checkMax)
 	}
 }
 
-func (w *Watch) listen(folder string, heard chan struct{}) (int32, error) {
+// touch makes an event, and returns what is closed once it is heard.
+func (w *Watch) touch() (heard chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return 0, os.ErrClosed
+		return nil, os.ErrClosed
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(w.side, &st); err != nil || st.Nlink == 0 { // the kernel tells nobody, as it is held open
 		w.unwell(broken, "the folder itself was removed")
-		return 0, errors.Join(errors.New("the folder itself was removed"), err)
+		return nil, errors.Join(errors.New("the folder itself was removed"), err)
 	}
-	wd, err := unix.InotifyAddWatch(w.fd, folder, unix.IN_CREATE|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
-	if err != nil {
-		return 0, problem.Errorf(problem.Unavailable, "sysctl fs.inotify", "the kernel allows no more watches of files (inotify): %w", err)
+	if w.heard == nil {
+		w.heard = make(chan struct{})
 	}
-	w.probes[int32(wd)] = heard
-	return int32(wd), nil
+	return w.heard, w.watched.Ops.Do("watchtest:touch", func() error { return w.log.file.Chmod(0o600) })
 }
 
-func (w *Watch) unlisten(wd int32) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.probes, wd)
-	if !w.closed {
-		_, _ = unix.InotifyRmWatch(w.fd, uint32(wd)) // its folder may be gone
-	}
-}
-
-// WatchStats measures a watch since its start (SV-103).
+// WatchStats measures a watch (SV-103). What readings find, and how long they take, is told to Watched.Handled.
 type WatchStats struct {
-	Events     int64         // messages of the kernel
-	Lines      int64         // that were logged, or would have been
-	Readings   int64         // of the queue, with something in it
-	Queue      int           // events found in the queue by the last reading
-	QueuePeak  int           // the most found in it
-	Folders    int           // watched now
-	Overflows  int64         // times that the queue was full
-	LatencyP99 time.Duration // from reading to handled, of the last 1,024 readings
-	LatencyMax time.Duration
-	HeldBytes  int64         // of memory, by what is noted of changes; about
-	Busy       time.Duration // in all
+	Folders   int   // watched now
+	HeldBytes int64 // of memory, by what is noted of changes and folders; about
 }
 
 // folderBytes is about what following one folder takes.
 const folderBytes = 256
 
-// Stats returns the measurements so far.
+// Stats returns the measurements.
 func (w *Watch) Stats() WatchStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.stats
-	s.Folders = len(w.folders)
-	s.HeldBytes = int64(w.bytes) + int64(len(w.folders))*folderBytes
-	if n := min(s.Readings, int64(len(w.latencies))); n > 0 {
-		last := slices.Sorted(slices.Values(w.latencies[:n]))
-		s.LatencyP99 = last[(n*99-1)/100]
-	}
-	return s
+	return WatchStats{Folders: len(w.folders), HeldBytes: int64(w.bytes + w.known + len(w.folders)*folderBytes)}
 }
 
-func (w *Watch) measured(events int, took time.Duration) {
-	w.latencies[w.stats.Readings%int64(len(w.latencies))] = took
-	w.stats.Readings++
-	w.stats.Events += int64(events)
-	w.stats.Busy += took
-	w.stats.Queue = events
-	w.stats.QueuePeak = max(w.stats.QueuePeak, events)
-	w.stats.LatencyMax = max(w.stats.LatencyMax, took)
-}
+// What happened to a path, seen from the base: the same file written twice is added
+// twice if the base does not have it.
+const (
+	fileAdded   = "add"
+	fileChanged = "change"
+	fileGone    = "unlink"
+)
 
 // count takes a change of a path into the count and the log.
 func (w *Watch) count(path, kind string, size int64) {
-	w.news = true
-	w.stats.Lines++
-	w.log.add(path, kind, size)
-	if w.log.buffer.Len() >= flushBytes {
-		w.flush()
+	if !w.opened {
+		return
 	}
+	w.log.add(path, kind, size)
 	if _, ok := w.changed[path]; !ok {
 		if w.full() {
 			w.unwell(tooMany, fmt.Sprintf("more than %d paths", len(w.changed)))
@@ -224,9 +162,8 @@ func (w *Watch) full() bool { return w.bytes >= changedBytesMax }
 
 func (w *Watch) flush() {
 	w.log.flush()
+	w.notes[unlogged] = note{}
 	if err := w.log.err; err != nil {
 		w.unwell(unlogged, err.Error())
-	} else if w.notes[unlogged] != nil {
-		delete(w.notes, unlogged)
 	}
 }

@@ -28,8 +28,8 @@ func TestAWatchTellsAgainstAllLayersOfABase(t *testing.T) {
 	w := start(t, s.Watched)
 	s.edit(t, wt.Remove("d"), wt.Write("stays", "2"))
 	want := []string{"d/new", "d/old", "stays"}
-	until(t, w, func() string { return fmt.Sprintf("the watch has %q, want %q", w.Changed(), want) }, func() bool { return slices.Equal(w.Changed(), want) })
+	until(t, func() string { return fmt.Sprintf("the watch has %q, want %q", w.Changed(), want) }, func() bool { return slices.Equal(w.Changed(), want) })
 	s.edit(t, wt.Write("d/hidden", "2"))
 	want = []string{"d/hidden", "d/new", "d/old", "stays"}
-	until(t, w, func() string { return fmt.Sprintf("the watch has %q, want %q", w.Changed(), want) }, func() bool { return slices.Equal(w.Changed(), want) })
+	until(t, func() string { return fmt.Sprintf("the watch has %q, want %q", w.Changed(), want) }, func() bool { return slices.Equal(w.Changed(), want) })
 }

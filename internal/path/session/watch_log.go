@@ -31,7 +31,7 @@ type FileChange struct {
 	CheckpointID *id.Checkpoint `json:"checkpoint_id"` // the last one before it; null before the first
 }
 
-// watchLog appends lines, a few times a second.
+// watchLog appends lines, those of one reading at once.
 type watchLog struct {
 	ops        disk.Ops
 	secrets    *secret.Scanner
@@ -39,10 +39,8 @@ type watchLog struct {
 	size, max  int64 // size counts what is buffered too
 	full       bool
 	buffer     bytes.Buffer
-	flushAt    time.Time
 	checkpoint *id.Checkpoint
 	err        error // of the last writing; nil once one succeeds
-	dropped    int   // lines that could not be written
 }
 
 func openWatchLog(watched Watched) (watchLog, error) {
@@ -92,12 +90,7 @@ func (l *watchLog) tail() error {
 	return nil
 }
 
-func (l *watchLog) buffered() bool { return l.buffer.Len() > 0 }
-
 func (l *watchLog) put(line []byte) {
-	if !l.buffered() {
-		l.flushAt = time.Now().Add(flushEvery)
-	}
 	l.buffer.Write(line)
 	l.size += int64(len(line))
 }
@@ -115,7 +108,9 @@ func (l *watchLog) add(path, kind string, size int64) {
 	if l.size+int64(len(line)+len(last)) > l.max {
 		line, l.full = last, true
 	}
-	l.put(line)
+	if l.put(line); l.buffer.Len() >= flushBytes {
+		l.flush()
+	}
 }
 
 func (l *watchLog) line(c FileChange) []byte {
@@ -130,7 +125,7 @@ func (l *watchLog) line(c FileChange) []byte {
 // flush writes what is buffered. Lines that cannot be written are dropped: the log is
 // for people, and the tree decides.
 func (l *watchLog) flush() {
-	if !l.buffered() || l.file == nil {
+	if l.buffer.Len() == 0 || l.file == nil {
 		return
 	}
 	wrote := 0
@@ -140,7 +135,6 @@ func (l *watchLog) flush() {
 	})
 	rest := l.buffer.Bytes()[wrote:]
 	l.size -= int64(len(rest))
-	l.dropped += bytes.Count(rest, []byte("\n"))
 	l.buffer.Reset()
 	if wrote > 0 && len(rest) > 0 {
 		l.put([]byte("\n")) // ends the line that was cut

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -93,16 +94,15 @@ func put(t testing.TB, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// until waits for a condition, looking when the watch says so.
-func until(t testing.TB, w *session.Watch, what func() string, holds func() bool) {
+// until waits for a condition.
+func until(t testing.TB, what func() string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(3 * time.Minute)
 	defer deadline.Stop()
-	again := time.NewTicker(20 * time.Millisecond)
+	again := time.NewTicker(2 * time.Millisecond)
 	defer again.Stop()
 	for !holds() {
 		select {
-		case <-w.Touched():
 		case <-again.C:
 		case <-deadline.C:
 			t.Fatal(what())
@@ -114,7 +114,7 @@ func until(t testing.TB, w *session.Watch, what func() string, holds func() bool
 func counted(t testing.TB, w *session.Watch, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	until(t, w, func() string { return fmt.Sprintf("changed %q, want %q; health %v", w.Changed(), want, w.Health()) },
+	until(t, func() string { return fmt.Sprintf("changed %q, want %q; health %v", w.Changed(), want, w.Health()) },
 		func() bool { return slices.Equal(w.Changed(), want) })
 	if w.Count() != len(want) {
 		t.Errorf("count %d, want %d", w.Count(), len(want))
@@ -188,6 +188,54 @@ func TestAWatchTellsWhatAnAgentDid(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What is told does not depend on how many events one reading finds.
+func TestAFolderInThePlaceOfAnotherIsCounted(t *testing.T) {
+	base := map[string]string{"d/x": "1", "d/y": "1", "k/x": "2", "k/e/z": "2"}
+	for _, held := range []bool{true, false} {
+		eachSide(t, func(t *testing.T, overlay bool) {
+			s := stage(t, overlay, base)
+			var now unix.Timespec // what moves is older than the watch, by the clock that stamps files
+			until(t, func() string { return "the clock stands" }, func() bool {
+				must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now))
+				info, err := os.Stat(s.Base[0])
+				return err == nil && now.Nano() > info.ModTime().Add(20*time.Millisecond).UnixNano()
+			})
+			w := start(t, s.Watched)
+			release := func() {}
+			if held {
+				release = w.Hold()
+			}
+			s.edit(t, wt.Exec("rm -r d && mv k d"))
+			release()
+			counted(t, w, "d/e/z", "d/x", "d/y", "k/e/z", "k/x")
+			w.Reset("ckpt-001-aaaaaaaa")
+			s.edit(t, wt.Write("d/e/z", "3"))
+			counted(t, w, "d/e/z")
+			must(t, w.Close())
+			want := map[string]string{"d/e/z": "add", "d/x": "change", "d/y": "unlink", "k/e/z": "unlink", "k/x": "unlink"}
+			if got := lastKinds(t, s.Log); !maps.Equal(got, want) {
+				t.Errorf("logged %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// A checkpoint that the host puts back takes entries out of the upper folder: the base shows again.
+func TestWhatTheBaseShowsAgainIsCounted(t *testing.T) {
+	wt.CanOverlay(t)
+	s := stage(t, true, map[string]string{"d/x": "1", "d/e/z": "1", "k/f": "1"})
+	w := start(t, s.Watched)
+	s.edit(t, wt.Write("d/x", "2"), wt.Write("d/e/n", "2"), wt.Remove("k"))
+	counted(t, w, "d/x", "d/e/n", "k/f")
+	w.Reset("ckpt-001-aaaaaaaa")
+	must(t, errors.Join(os.RemoveAll(s.Side+"/d"), os.Remove(s.Side+"/k")))
+	counted(t, w, "d/x", "d/e/n", "k/f")
+	must(t, w.Close())
+	if got, want := lastKinds(t, s.Log), map[string]string{"d/x": "change", "d/e/n": "unlink", "k/f": "change"}; !maps.Equal(got, want) {
+		t.Errorf("logged %v, want %v", got, want)
 	}
 }
 

@@ -132,6 +132,25 @@ func decodeMarks(list []byte) marks {
 	return m
 }
 
+// Opaque returns what overlayfs says of an open upper folder: y = nothing of the base shows through, x = empty files
+// may be whiteouts, "" = neither, or that it cannot be read: the walk tells that.
+func Opaque(fd int) string {
+	marks, err := folderMarks(fd)
+	if err != nil {
+		return ""
+	}
+	return marks.opaque
+}
+
+// Whiteout reports whether the entry name of an upper folder stands for a deletion. files says that empty files may.
+func Whiteout(dir int, name string, st *unix.Stat_t, files bool) bool {
+	if !files || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size != 0 {
+		return isWhiteout(st)
+	}
+	marks, err := fileMarks(dir, name)
+	return err == nil && marks.whiteout
+}
+
 // listed calls list with a growing buffer until the names of all attributes fit.
 func listed(list func([]byte) (int, error)) ([]byte, error) {
 	for size := 1 << 10; ; size *= 4 {
