@@ -123,6 +123,15 @@ func TestOnlyPublicAddressesAreReached(t *testing.T) {
 }
 
 func TestAPathIsReadInOneWayOrNotAtAll(t *testing.T) {
+	for raw, want := range map[string][2]string{
+		"": {"/", ""}, "/": {"/", ""}, "?a": {"/", "a"}, "/a?b?c": {"/a", "b?c"}, "/~!": {"/~!", ""}, "/" + strings.Repeat("x", pathBytesMax-1): {"/" + strings.Repeat("x", pathBytesMax-1), ""},
+		"/a\tb": {}, "/a b": {}, "/a\x01": {}, "/a\x7f": {}, "/\u00e9": {}, "/a#b": {}, `/a\b`: {}, "//a": {}, "a": {}, "a/b": {}, "/" + strings.Repeat("x", pathBytesMax): {},
+	} {
+		path, query, why := splitPath(raw)
+		if got := [2]string{path, query}; got != want || (why == "") != (want[0] != "") {
+			t.Errorf("%.40q: %.40q, %q", raw, got, why)
+		}
+	}
 	for raw, want := range map[string]string{
 		"/": "/", "/v1": "/v1", "/v1/": "/v1/", "/v1/a%20b": "/v1/a b", "/%761/x": "/v1/x", "/a;b=c/d": "/a;b=c/d", "/...": "/...", "/models/x:generateContent": "/models/x:generateContent",
 		"": "", "v1": "", "//v1": "", "/v1//x": "", "/v1/../x": "", "/v1/..": "", "/./x": "", "/v1/%2e%2e/x": "", "/v1/.%2E/x": "", "/v1%2fx": "", "/v1%2Fx": "",

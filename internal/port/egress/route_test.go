@@ -242,6 +242,14 @@ func TestWhatIsWrittenWronglyIsNamed(t *testing.T) {
 		"CONNECT":              rule(Rule{Host: "example.org", Methods: []string{"CONNECT"}}),
 		"a path without slash": rule(Rule{Host: "example.org", Paths: []string{"v1"}}),
 		"a path with dots":     rule(Rule{Host: "example.org", Paths: []string{"/v1/../x"}}),
+		"too many methods":     rule(Rule{Host: "example.org", Methods: slices.Repeat([]string{"GET"}, itemsMax+1)}),
+		"too many ports":       rule(Rule{Host: "example.org", Ports: slices.Repeat([]uint16{1}, itemsMax+1)}),
+		"too many paths":       rule(Rule{Host: "example.org", Paths: slices.Repeat([]string{"/"}, itemsMax+1)}),
+		"too many rules":       {Rules: slices.Repeat([]Rule{{Host: "example.org"}}, rulesMax+1)},
+		"too many routes":      {Routes: slices.Repeat([]Route{good}, routesMax+1)},
+		"a route's methods":    change(func(r *Route) { r.Methods = slices.Repeat([]string{"GET"}, itemsMax+1) }),
+		"a route's paths":      change(func(r *Route) { r.Paths = slices.Repeat([]string{"/"}, itemsMax+1) }),
+		"a deletion in it":     change(func(r *Route) { r.Value = secret.Hold("a\x7fb") }),
 		"a path with a query":  rule(Rule{Host: "example.org", Paths: []string{"/v1?x"}}),
 		"no base":              change(func(r *Route) { r.Base = nil }),
 		"another scheme":       change(func(r *Route) { r.Base = parseURL(t, "ftp://example.org") }),
@@ -261,5 +269,61 @@ func TestWhatIsWrittenWronglyIsNamed(t *testing.T) {
 	}
 	if _, err := New(Config{Rules: append(Registries(), Rule{Host: "*.Example.ORG", Ports: []uint16{443, 80}, Paths: []string{"/"}}), Routes: []Route{good}}); err != nil {
 		t.Error(err)
+	}
+	full := Rule{Host: "example.org", Ports: slices.Repeat([]uint16{1}, itemsMax), Methods: slices.Repeat([]string{"GET"}, itemsMax), Paths: slices.Repeat([]string{"/"}, itemsMax)}
+	r := good
+	r.Methods, r.Paths = full.Methods, full.Paths
+	if _, err := New(Config{Rules: slices.Repeat([]Rule{full}, rulesMax), Routes: []Route{r}}); err != nil {
+		t.Errorf("as much as may be: %v", err)
+	}
+	if err := (Rule{Host: "10.0.0.1"}).Check(); err == nil || !strings.Contains(err.Error(), "(sallyport.yaml)") {
+		t.Errorf("a rule from nowhere else: %v", err)
+	}
+	if err := (Rule{Host: "10.0.0.1", From: "--egress"}).Check(); err == nil || !strings.Contains(err.Error(), "(--egress)") {
+		t.Errorf("a rule of the command line: %v", err)
+	}
+}
+
+// What is told of a request, in the log and to who asks why: the host as it was asked for, the rule, and where that is written.
+func TestADecisionNamesHostAndRuleAndWhyNot(t *testing.T) {
+	c := Config{Rules: triedRules(), Routes: []Route{modelRoute(t, "https://models.example.net:8443/v1")}}
+	for i := range c.Rules {
+		c.Rules[i].From = "rule " + c.Rules[i].Host
+	}
+	c.Rules = append(c.Rules, Rule{Host: "SHOUTED.example.com", From: "rule shouted"})
+	c, err := c.checked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.CA = &Authority{}
+	for raw, want := range map[string]string{
+		connect("example.com:443"):                            "tunnel example.com:443  example.com/rule example.com",
+		connect("shouted.example.com:443"):                    "tunnel shouted.example.com:443  shouted.example.com/rule shouted",
+		connect("api.example.com:443"):                        "inspect api.example.com:443  api.example.com/rule api.example.com",
+		connect("example%2ecom:443"):                          "403 example%2ecom",
+		connect("example.com:22"):                             "403 example.com: its rule does not open this port",
+		connect("example.com"):                                "400 example.com: it names no port",
+		get("http://example.com?x", "example.com"):            "forward example.com:80 / example.com/rule example.com",
+		get("http://example.com:8080/", "example.com:8080"):   "403 example.com: its rule does not open this port",
+		get("http://api.example.com/v2", "api.example.com"):   "403 api.example.com: its rule does not allow this method and path",
+		get("http://other.example.com/", "other.example.com"): "403 other.example.com: no egress rule of this sandbox names it",
+		get("https://example.com/", "example.com"):            "400 example.com: a whole URL can be asked for over http:// only",
+		get("/model/models", Inside):                          "route models.example.net:8443 /models model/",
+		get("/model", Inside):                                 "403 models.example.net: the route does not allow this method and path",
+		"GET  HTTP/1.1\r\nHost: x\r\n\r\n":                    "400 : its first line is no request",
+		"G(T / HTTP/1.1\r\nHost: x\r\n\r\n":                   "400 : its first line is no request",
+		"GET / x HTTP/1.1\r\nHost: x\r\n\r\n":                 "400 : its first line is no request",
+		"GET / HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n":        "400 : one of its headers has a control character",
+		"GET / HTTP/1.1\r\nHost: x\r\nA: \x7f\r\n\r\n":        "400 : one of its headers has a control character",
+		"GET /x HTTP/1.1\r\nHost: x\r\nA: a\tb\r\n\r\n":       "404 : this address serves nothing by itself",
+	} {
+		a := c.Decide([]byte(raw))
+		got := fmt.Sprintf("%s %s:%d %s %s/%s", a.Way, a.Host, a.Port, a.Path, a.Rule, a.From)
+		if a.Status != 0 {
+			got = fmt.Sprintf("%d %s: %s", a.Status, a.Host, a.Why)
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %s, want %s", raw, got, want)
+		}
 	}
 }
