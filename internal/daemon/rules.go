@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/config"
@@ -27,25 +27,25 @@ type rulebook struct {
 }
 
 // At joins the home's rules with the repository's as they stand at a commit, the stricter of both.
-func (r rulebook) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (judge.Judging, error) {
+func (r rulebook) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (grounds.Judging, error) {
 	s := standing{project.Top, host, commit}
 	home, err := config.LoadHome(r.home)
 	if err != nil {
-		return judge.Judging{}, err
+		return grounds.Judging{}, err
 	}
 	repo, err := s.repository(ctx)
 	if err != nil {
-		return judge.Judging{}, err
+		return grounds.Judging{}, err
 	}
 	scanner, note, err := r.secrets.at(ctx, s, home.Rules.TrustSecretRules)
 	if err != nil {
-		return judge.Judging{}, err
+		return grounds.Judging{}, err
 	}
 	checks := config.Strings(repo.Checks)
 	if own := home.Sallyport.Secrets.Command; own != "" { // it blocks as any check does that fails or cannot run (CW-025)
 		checks = append([]string{string(own)}, checks...)
 	}
-	return judge.Judging{
+	return grounds.Judging{
 		Secrets:        scanner,
 		SecretNote:     note,
 		Rules:          policy.Merge(home.Rules, repo.Judgement()),

@@ -23,8 +23,8 @@ import (
 	"sallyport/internal/who/person"
 )
 
-// grounds are what targets stand on, with a repository of one file.
-type grounds struct {
+// ground is what targets stand on, with a repository of one file.
+type ground struct {
 	targets
 	t    *testing.T
 	repo string
@@ -32,7 +32,7 @@ type grounds struct {
 
 var ann = audit.Actor{Kind: "person", Name: "ann", UID: 1234}
 
-func newGrounds(t *testing.T) *grounds {
+func newGround(t *testing.T) *ground {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("SKIPPED: git is not installed")
@@ -41,7 +41,7 @@ func newGrounds(t *testing.T) *grounds {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &grounds{t: t, repo: filepath.Join(dir, "repo"), targets: targets{
+	g := &ground{t: t, repo: filepath.Join(dir, "repo"), targets: targets{
 		home: filepath.Join(dir, "home"), owner: person.Owner{UID: ann.UID, Name: ann.Name}, host: target.Host{Changes: filepath.Join(dir, "changes")},
 		spaces: workspace.New(workspace.Config{Root: filepath.Join(dir, "state"), Strategy: workspace.Copy}),
 	}}
@@ -58,7 +58,7 @@ func newGrounds(t *testing.T) *grounds {
 	return g
 }
 
-func (g *grounds) git(words ...string) string {
+func (g *ground) git(words ...string) string {
 	g.t.Helper()
 	cmd := exec.Command("git", append([]string{"-C", g.repo, "-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, words...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
@@ -70,7 +70,7 @@ func (g *grounds) git(words ...string) string {
 }
 
 // says commits a .sallyport.yaml and returns the commit.
-func (g *grounds) says(text string) git.OID {
+func (g *ground) says(text string) git.OID {
 	g.t.Helper()
 	if err := os.WriteFile(filepath.Join(g.repo, config.RepositoryFile), []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
@@ -81,7 +81,7 @@ func (g *grounds) says(text string) git.OID {
 }
 
 // of is what counts for a change that is based on commit.
-func (g *grounds) of(commit git.OID) (restart, unproven string) {
+func (g *ground) of(commit git.OID) (restart, unproven string) {
 	g.t.Helper()
 	p, err := git.Open(g.t.Context(), g.repo)
 	if err != nil {
@@ -99,7 +99,7 @@ func (g *grounds) of(commit git.OID) (restart, unproven string) {
 }
 
 // digest is that of what is proposed at HEAD.
-func (g *grounds) digest() string {
+func (g *ground) digest() string {
 	g.t.Helper()
 	w, err := g.Target(g.t.Context(), g.repo)
 	if err != nil || w.Proposed == nil {
@@ -111,7 +111,7 @@ func (g *grounds) digest() string {
 const words = "target: {restart: systemctl restart app, probe: {http: 'http://localhost:80/', healthy: 3s}, trial: 1m}\n"
 
 func TestOnlyExactlyTheWordsThatAreTrustedCount(t *testing.T) {
-	g := newGrounds(t)
+	g := newGround(t)
 	first := g.says(words)
 	if restart, unproven := g.of(first); restart != "" || !strings.Contains(unproven, "nobody trusts") || !strings.Contains(unproven, "sallyport target show --repo "+g.repo) {
 		t.Fatalf("counts untrusted: %q, %q", restart, unproven)
@@ -163,7 +163,7 @@ func TestOnlyExactlyTheWordsThatAreTrustedCount(t *testing.T) {
 }
 
 func TestOnlyTheOwnerTrustsAndOnlyWhatTheyRead(t *testing.T) {
-	g := newGrounds(t)
+	g := newGround(t)
 	g.says(words)
 	digest := g.digest()
 	for name, test := range map[string]struct {
@@ -200,7 +200,7 @@ func TestOnlyTheOwnerTrustsAndOnlyWhatTheyRead(t *testing.T) {
 }
 
 func TestTheHomesWordCountsOverWhatARepositoryProposes(t *testing.T) {
-	g := newGrounds(t)
+	g := newGround(t)
 	commit := g.says(words)
 	if _, err := g.Trust(t.Context(), g.repo, g.digest(), ann); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"sallyport/internal/base/git"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 )
@@ -27,11 +27,11 @@ func (rs *Requests) Examine(ctx context.Context, folder string) (Examined, error
 	if err := r.Project.Plain(); err != nil {
 		return Examined{}, err
 	}
-	converts, err := rs.Opener.Judge.Fit(ctx, change.Row{Request: r}, r.Head)
+	converts, err := rs.Opener.Grounds.Fit(ctx, change.Row{Request: r}, r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
-	judging, err := rs.Opener.Judge.At(ctx, r.Project, r.Project.Common(rs.Ops), r.Head)
+	judging, err := rs.Opener.Grounds.At(ctx, r.Project, r.Project.Common(rs.Ops), r.Head)
 	if err != nil {
 		return Examined{}, err
 	}
@@ -48,13 +48,13 @@ func (rs *Requests) Examine(ctx context.Context, folder string) (Examined, error
 }
 
 // fits looks at the base as a whole, and at the rules in it. It reads the person's repository, and writes nothing.
-func (rs *Requests) fits(ctx context.Context, r request.Request) (judge.Judging, error) {
+func (rs *Requests) fits(ctx context.Context, r request.Request) (grounds.Judging, error) {
 	if err := r.Project.Plain(); err != nil {
-		return judge.Judging{}, err
+		return grounds.Judging{}, err
 	}
 	theirs := r.Project.Common(rs.Ops)
-	if _, err := rs.Opener.Judge.Fit(ctx, change.Row{Request: r}, r.Head); err != nil {
-		return judge.Judging{}, err
+	if _, err := rs.Opener.Grounds.Fit(ctx, change.Row{Request: r}, r.Head); err != nil {
+		return grounds.Judging{}, err
 	}
-	return rs.Opener.Judge.At(ctx, r.Project, theirs, r.Head)
+	return rs.Opener.Grounds.At(ctx, r.Project, theirs, r.Head)
 }

@@ -78,7 +78,7 @@ func (rs *Requests) usual(ctx context.Context, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	judging, err := rs.Opener.Judge.At(ctx, r.Project, host, r.Head)
+	judging, err := rs.Opener.Grounds.At(ctx, r.Project, host, r.Head)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (rs *Requests) Request(ctx context.Context, r request.Request, keys credent
 		return Receipt{}, err
 	}
 	if r.CheckedOut {
-		dirty, err := rs.Opener.Judge.Dirty(ctx, r)
+		dirty, err := rs.Opener.Grounds.Dirty(ctx, r)
 		if err != nil {
 			return Receipt{}, err
 		}
@@ -137,7 +137,7 @@ func (rs *Requests) possible(ctx context.Context, r request.Request) error {
 // be worked on is refused by name (a partial clone, one that is too large).
 func (rs *Requests) Accept(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Edit {
-		if _, err := rs.Opener.Judge.Fit(ctx, row, row.Request.Head); err != nil {
+		if _, err := rs.Opener.Grounds.Fit(ctx, row, row.Request.Head); err != nil {
 			return err
 		}
 	}

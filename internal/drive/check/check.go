@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/stock"
@@ -45,7 +45,7 @@ func New(p Parts) *Checker { return &Checker{Parts: p, verdicts: map[id.Change]V
 // Check runs every check, the request's and the repository's own, each in a sandbox of its own on
 // exactly the proposed tree: not on the agent's workspace, whose ignored files are the agent's to
 // make. It stops at the first that does not succeed, which is why; an err is the machine's fault.
-func (c *Checker) Check(ctx context.Context, row change.Row, o judge.Offer) (results []proposal.CheckResult, why, err error) {
+func (c *Checker) Check(ctx context.Context, row change.Row, o grounds.Offer) (results []proposal.CheckResult, why, err error) {
 	if row.Request.Kind == request.Revert {
 		return nil, nil, nil // what goes back has been there before; nothing may stand in its way
 	}

@@ -5,7 +5,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/proposal"
 )
 
@@ -32,7 +32,7 @@ func (c *Checker) Remember(change id.Change, v Verdict) {
 }
 
 // Recall returns what is known of exactly this tree by exactly these rules, once.
-func (c *Checker) Recall(change id.Change, o judge.Offer) (v Verdict, ok bool) {
+func (c *Checker) Recall(change id.Change, o grounds.Offer) (v Verdict, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v, ok = c.verdicts[change]

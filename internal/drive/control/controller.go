@@ -12,11 +12,11 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/drive/accept"
 	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/authorship"
 	"sallyport/internal/drive/check"
-	"sallyport/internal/drive/commit"
 	"sallyport/internal/drive/confirm"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/guard"
-	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
@@ -51,7 +51,7 @@ type Parts struct {
 	Lander     *landing.Lander
 	Sandbox    sandbox.Driver
 	Agents     map[string]agent.Driver
-	Rules      judge.Rulebook
+	Rules      grounds.Rulebook
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
 	Keeper     guard.Keeper
 	Targets    confirm.Targets                // absent: nothing restarts and nothing is asked, in any repository
@@ -94,8 +94,8 @@ type Controller struct {
 	*view.Views
 	*supervise.Supervisors
 	guard       guard.Guard
-	judge       judge.Judge
-	commits     commit.Writer
+	grounds     grounds.Reader
+	commits     authorship.Writer
 	preparer    *prepare.Preparer
 	submissions *submit.Submissions
 	land        *land.Landings
@@ -120,12 +120,12 @@ func New(p Parts) *Controller {
 	c := &Controller{
 		Parts:   p,
 		guard:   guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
-		judge:   judge.Judge{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
-		commits: commit.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
+		grounds: grounds.Reader{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
+		commits: authorship.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
 		cancels: map[id.Change]context.CancelCauseFunc{},
 	}
 	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Teller, Ended: c.forget})
-	c.opener = work.Opener{Judge: c.judge, Self: p.Settings.Self, FirstUID: p.Settings.FirstUID, Log: p.Log}
+	c.opener = work.Opener{Grounds: c.grounds, Self: p.Settings.Self, FirstUID: p.Settings.FirstUID, Log: p.Log}
 	c.makeLive()
 	c.makePath()
 	return c
@@ -144,7 +144,7 @@ func (c *Controller) makeLive() {
 		Changes: p.Settings.Changes, Working: c.working,
 	})
 	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: ways, Runner: runner})
-	c.takes = &supervise.Checkpointer{Ledger: c.Ledger, Workspaces: p.Workspaces, Judge: c.judge, Notebook: p.Notebook, Author: p.Settings.Author}
+	c.takes = &supervise.Checkpointer{Ledger: c.Ledger, Workspaces: p.Workspaces, Grounds: c.grounds, Notebook: p.Notebook, Author: p.Settings.Author}
 	c.Tidier = tidy.New(tidy.Parts{
 		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Checks: c.checks, Ops: p.Ops, Works: &c.works, Takes: c.takes,
 	})
@@ -175,7 +175,7 @@ func (c *Controller) makePath() {
 		Reverts: c.Reverts, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
 	})
 	c.land = land.New(land.Parts{
-		Ledger: c.Ledger, Guard: c.guard, Judge: c.judge, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
+		Ledger: c.Ledger, Guard: c.guard, Grounds: c.grounds, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
 		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Tidy: c.Tidy,
 	})
 	c.confirm = confirm.New(confirm.Parts{

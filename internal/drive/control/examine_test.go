@@ -12,7 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/request"
 )
 
@@ -34,7 +34,7 @@ func TestARepositoryIsExaminedAsARequestThereWouldBe(t *testing.T) {
 			h.parts.Rules = unread{why: problem.Errorf(problem.Usage, "cat .sallyport.yaml", "line 1 is no rule")}
 		}, "line 1 is no rule", nil},
 		"loosened secret rules": {func(h *home) {
-			h.parts.Rules = rules{judging: judge.Judging{SecretNote: "allowlists do not count"}}
+			h.parts.Rules = rules{judging: grounds.Judging{SecretNote: "allowlists do not count"}}
 		}, "", []string{"allowlists do not count"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +71,8 @@ type unread struct {
 	why error
 }
 
-func (u unread) At(context.Context, git.Project, git.Dir, git.OID) (judge.Judging, error) {
-	return judge.Judging{}, u.why
+func (u unread) At(context.Context, git.Project, git.Dir, git.OID) (grounds.Judging, error) {
+	return grounds.Judging{}, u.why
 }
 
 // everything names all that lies in the home and in the repository, and when it was written.

@@ -22,8 +22,8 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/guard"
-	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
@@ -248,11 +248,11 @@ func (p played) Program(agent.Task) (agent.Program, error) {
 }
 
 type rules struct {
-	judging    judge.Judging
+	judging    grounds.Judging
 	unloadable []policy.Violation
 }
 
-func (r rules) At(context.Context, git.Project, git.Dir, git.OID) (judge.Judging, error) {
+func (r rules) At(context.Context, git.Project, git.Dir, git.OID) (grounds.Judging, error) {
 	return r.judging, nil
 }
 

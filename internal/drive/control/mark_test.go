@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
@@ -69,7 +69,7 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 func TestThePolicySaysWhatBecomesOfWhatIsMarked(t *testing.T) {
 	for marks, want := range map[policy.Marks]change.State{policy.MarksShow: change.Finalized, policy.MarksRefuse: change.Failed, policy.MarksAsk: change.AwaitingApproval} {
 		bubble(t, func(t *testing.T, h *home) {
-			h.parts.Rules = rules{judging: judge.Judging{Rules: policy.Rules{Marks: marks}}}
+			h.parts.Rules = rules{judging: grounds.Judging{Rules: policy.Rules{Marks: marks}}}
 			c, _ := h.daemon()
 			d := h.is(c, h.envrc(c, request.Yes), want)
 			if len(d.Proposal.Card.Marks) != 1 {
@@ -196,7 +196,7 @@ func TestMarksThatComeWithTheBranchAreAskedAboutAsOftenAsTheyChange(t *testing.T
 func TestThePolicyHoldsForMarksOfTheTreeThatLands(t *testing.T) {
 	for marks, word := range map[policy.Marks]bool{policy.MarksShow: false, policy.MarksRefuse: true} {
 		bubble(t, func(t *testing.T, h *home) {
-			h.parts.Rules = rules{judging: judge.Judging{Rules: policy.Rules{Marks: marks}}}
+			h.parts.Rules = rules{judging: grounds.Judging{Rules: policy.Rules{Marks: marks}}}
 			c, _ := h.daemon()
 			chg := h.halves(c, request.Yes)
 			d := h.is(c, chg, change.AwaitingApproval)

@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
@@ -288,7 +288,7 @@ func TestALandingOfAnotherTreeThanTheCheckedOneIsRefused(t *testing.T) {
 // laws are rules that change.
 type laws struct{ rules atomic.Pointer[rules] }
 
-func (l *laws) At(ctx context.Context, project git.Project, dir git.Dir, commit git.OID) (judge.Judging, error) {
+func (l *laws) At(ctx context.Context, project git.Project, dir git.Dir, commit git.OID) (grounds.Judging, error) {
 	return l.rules.Load().At(ctx, project, dir, commit)
 }
 
@@ -312,7 +312,7 @@ func TestChecksByOtherRulesHoldUpNobody(t *testing.T) {
 		h.parts.Rules = now
 		c, _ := h.daemon()
 		chg := h.askWithCheck(c, request.Later)
-		now.rules.Store(&rules{judging: judge.Judging{Rules: policy.Rules{PathsMax: 7}}})
+		now.rules.Store(&rules{judging: grounds.Judging{Rules: policy.Rules{PathsMax: 7}}})
 		slow.Store(true)
 		h.yes(c, chg)
 		if d := h.is(c, chg, change.Landing); !strings.Contains(d.Change.Reason, "the rules have changed since this was approved: the checks run") {

@@ -13,7 +13,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -66,7 +66,7 @@ func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T)
 	bubble(t, func(t *testing.T, h *home) {
 		w := &ways{}
 		h.parts.Network = w
-		h.parts.Rules = rules{judging: judge.Judging{Checks: []string{"true", "test -e page.txt"}}}
+		h.parts.Rules = rules{judging: grounds.Judging{Checks: []string{"true", "test -e page.txt"}}}
 		var sockets []string
 		h.cage.program = func(spec sandbox.Spec, _ <-chan struct{}) int {
 			opened, closed := w.counts()

@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
@@ -263,7 +263,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 					k.says = "npm error code EAI_AGAIN"
 				}
 				if k.fail = "npm"; test.request.Setup == nil {
-					h.parts.Rules = rules{judging: judge.Judging{Setup: []string{"npm ci"}}}
+					h.parts.Rules = rules{judging: grounds.Judging{Setup: []string{"npm ci"}}}
 				}
 				c, _ := h.daemon()
 				r := test.request

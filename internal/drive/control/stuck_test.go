@@ -15,8 +15,8 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/guard"
-	"sallyport/internal/drive/judge"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/rule/trust"
@@ -37,12 +37,12 @@ func (o *odd) fails(what string) error {
 	return nil
 }
 
-func (o *odd) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (judge.Judging, error) {
+func (o *odd) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (grounds.Judging, error) {
 	if err := o.fails("rules"); err != nil {
-		return judge.Judging{}, problem.Errorf(problem.Refused, "cat .sallyport.yaml", "%w", err)
+		return grounds.Judging{}, problem.Errorf(problem.Refused, "cat .sallyport.yaml", "%w", err)
 	}
 	if err := o.fails("home"); err != nil {
-		return judge.Judging{}, err
+		return grounds.Judging{}, err
 	}
 	return o.rules.At(ctx, project, host, commit)
 }

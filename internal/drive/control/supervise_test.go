@@ -16,7 +16,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -29,7 +29,7 @@ import (
 
 // forbidding are rules under which docs may not change, watched as mode says.
 func forbidding(mode session.Supervision) rules {
-	return rules{judging: judge.Judging{Rules: policy.Rules{ForbiddenAreas: []string{"docs"}}, Supervision: mode}}
+	return rules{judging: grounds.Judging{Rules: policy.Rules{ForbiddenAreas: []string{"docs"}}, Supervision: mode}}
 }
 
 // scene is what a played agent does: at times after its start it writes files, and it ends when told.
@@ -423,7 +423,7 @@ func TestAnIgnoredFileThatIsPartOfAChangeGoesBackWithIt(t *testing.T) {
 		}
 		h.git("add", "-A")
 		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "ignore")
-		h.parts.Rules = rules{judging: judge.Judging{IncludeIgnored: []string{"kept.log"}}}
+		h.parts.Rules = rules{judging: grounds.Judging{IncludeIgnored: []string{"kept.log"}}}
 		saw := make(chan string, 2)
 		h.acts(func(s *scene, after func(time.Duration) bool) {
 			s.write("kept.log", "one\n")

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -350,12 +350,12 @@ func (ls *Landings) askAgain(ctx context.Context, row change.Row, head git.OID) 
 	}
 	o.Note = "the rules have changed since this was approved"
 	if row.Request.Kind == request.Edit {
-		violations, err := checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, judge.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, ls.Judge.Loading(row, o.Base))
+		violations, err := checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, ls.Grounds.Loading(row, o.Base))
 		if err != nil {
 			return err
 		}
 		if len(violations) > 0 {
-			return judge.Refusal(row, violations)
+			return grounds.Refusal(row, violations)
 		}
 	}
 	if why := o.Refused(row); why != nil {
@@ -386,7 +386,7 @@ func (ls *Landings) sameRules(ctx context.Context, row change.Row, p proposal.Pr
 	if err != nil {
 		return "", false, err
 	}
-	judging, err := ls.Judge.Of(ctx, row, host, head)
+	judging, err := ls.Grounds.Of(ctx, row, host, head)
 	if err != nil {
 		return "", false, err
 	}
@@ -403,9 +403,9 @@ func (ls *Landings) loadable(ctx context.Context, row change.Row, p proposal.Pro
 	if err != nil {
 		return err
 	}
-	violations, err := ls.Judge.Rules.Load(ctx, host, p.Commit, p.Edits)
+	violations, err := ls.Grounds.Rules.Load(ctx, host, p.Commit, p.Edits)
 	if err == nil && len(violations) > 0 {
-		err = judge.Refusal(row, violations)
+		err = grounds.Refusal(row, violations)
 	}
 	return err
 }

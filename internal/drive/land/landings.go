@@ -11,10 +11,10 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/drive/authorship"
 	"sallyport/internal/drive/check"
-	"sallyport/internal/drive/commit"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/guard"
-	"sallyport/internal/drive/judge"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/submit"
 	"sallyport/internal/path/change"
@@ -29,8 +29,8 @@ import (
 type Parts struct {
 	*ledger.Ledger
 	Guard       guard.Guard
-	Judge       judge.Judge
-	Commits     commit.Writer
+	Grounds     grounds.Reader
+	Commits     authorship.Writer
 	Clock       func() (deadman.Moment, error)
 	Lander      *landing.Lander
 	Workspaces  *workspace.Manager

@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
@@ -31,8 +31,8 @@ func (o *otherRules) Error() string {
 // unchecked says that nobody has looked yet at the tree that a landing would result in: a check has not passed there, or
 // what is marked there was not shown.
 type unchecked struct {
-	judge.Offer // its base is the branch's head
-	approved    proposal.Proposal
+	grounds.Offer // its base is the branch's head
+	approved      proposal.Proposal
 }
 
 func (u *unchecked) Error() string {
@@ -59,8 +59,8 @@ func (ls *Landings) assured(ctx context.Context, row change.Row, p proposal.Prop
 	if err != nil {
 		return err
 	}
-	o := judge.Offer{Host: host, Base: l.Head, Edits: l.Edits}
-	if o.Judging, err = ls.Judge.At(ctx, row.Request.Project, host, l.Head); err != nil {
+	o := grounds.Offer{Host: host, Base: l.Head, Edits: l.Edits}
+	if o.Judging, err = ls.Grounds.At(ctx, row.Request.Project, host, l.Head); err != nil {
 		return err
 	}
 	if o.Policy = o.Judging.Digest(row.Request); o.Policy != p.Policy {
@@ -79,7 +79,7 @@ func (ls *Landings) assured(ctx context.Context, row change.Row, p proposal.Prop
 }
 
 // result makes the tree that a computed landing results in, in the host's repository, to be looked at.
-func (ls *Landings) result(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing, o *judge.Offer) error {
+func (ls *Landings) result(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing, o *grounds.Offer) error {
 	if l.Head == p.Base && len(l.Skip) == 0 {
 		o.Commit, o.Tree = p.Commit, p.Tree
 		return nil
@@ -103,7 +103,7 @@ func (ls *Landings) result(ctx context.Context, row change.Row, p proposal.Propo
 }
 
 // resultVerdict is what the checks said of exactly this tree by exactly these rules.
-func (ls *Landings) resultVerdict(change id.Change, o judge.Offer) (v verdict, known bool) {
+func (ls *Landings) resultVerdict(change id.Change, o grounds.Offer) (v verdict, known bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	v, known = ls.results[change]

@@ -7,7 +7,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/rule/policy"
@@ -39,7 +39,7 @@ func (ls *Landings) resultMarks(ctx context.Context, row change.Row, u *unchecke
 
 // unshown reports whether the card that was approved left out any of the fresh marks of a tree, or whether the home's policy
 // wants nobody to be asked about them.
-func unshown(p proposal.Proposal, o judge.Offer, fresh []policy.Mark) bool {
+func unshown(p proposal.Proposal, o grounds.Offer, fresh []policy.Mark) bool {
 	switch on := p.Card.MarksOn; {
 	case len(fresh) == 0:
 		return false

@@ -49,7 +49,7 @@ const uncommittedShown = 5
 // no scan looks for them again.
 func (p *Preparer) withoutSecrets(ctx context.Context, r request.Request, head git.OID) func(git.Dir, []git.Write) error {
 	return func(host git.Dir, writes []git.Write) error {
-		judging, err := p.Opener.Judge.At(ctx, r.Project, host, head)
+		judging, err := p.Opener.Grounds.At(ctx, r.Project, host, head)
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (p *Preparer) Prepare(ctx context.Context, row change.Row) error {
 	if err := p.Workspaces.Repositories.Keep(ctx, r.Project, row.ID, base); err != nil {
 		return err
 	}
-	judging, err := p.Opener.Judge.At(ctx, r.Project, host, base)
+	judging, err := p.Opener.Grounds.At(ctx, r.Project, host, base)
 	if err != nil {
 		return err
 	}

@@ -133,14 +133,14 @@ func (rs *Redos) insteadOfRedo(row change.Row, last session.Session) string {
 
 // fitOnto refuses, by name, a commit that nothing can be worked on at.
 func (rs *Redos) fitOnto(ctx context.Context, row change.Row, head git.OID) error {
-	if _, err := rs.Opener.Judge.Fit(ctx, row, head); err != nil {
+	if _, err := rs.Opener.Grounds.Fit(ctx, row, head); err != nil {
 		return err
 	}
 	host, err := rs.Workspaces.Repository(ctx, row.Request.Project, head)
 	if err != nil {
 		return err
 	}
-	_, err = rs.Opener.Judge.At(ctx, row.Request.Project, host, head)
+	_, err = rs.Opener.Grounds.At(ctx, row.Request.Project, host, head)
 	return err
 }
 

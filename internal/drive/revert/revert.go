@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -203,7 +203,7 @@ func (rs *Reverts) landedAs(ctx context.Context, p git.Project, commit git.OID) 
 const landedAsked = 1000
 
 // Offer finds the tree that Compute made.
-func (rs *Reverts) Offer(ctx context.Context, row change.Row, o *judge.Offer) (err error) {
+func (rs *Reverts) Offer(ctx context.Context, row change.Row, o *grounds.Offer) (err error) {
 	ref := checkpoint.Ref(row.ID, 1)
 	if o.Commit, err = o.Host.Resolve(ctx, ref); err == nil && o.Commit == "" {
 		err = fmt.Errorf("%s is gone from %s", ref, o.Host.Path)

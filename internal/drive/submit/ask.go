@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -19,7 +19,7 @@ import (
 )
 
 // Ask computes the card and opens an approval. Nothing of it goes to the person's repository before it lands.
-func (s *Submissions) Ask(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult, e change.Event) error {
+func (s *Submissions) Ask(ctx context.Context, row change.Row, o grounds.Offer, results []proposal.CheckResult, e change.Event) error {
 	p, err := s.propose(ctx, row, o, results)
 	if err != nil {
 		return err

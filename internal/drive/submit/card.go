@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"sallyport/internal/base/inert"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
@@ -18,7 +18,7 @@ import (
 )
 
 // propose computes the proposal and its card.
-func (s *Submissions) propose(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult) (proposal.Proposal, error) {
+func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Offer, results []proposal.CheckResult) (proposal.Proposal, error) {
 	number := 1
 	before, err := s.Proposal(ctx, row.ID)
 	if err != nil {

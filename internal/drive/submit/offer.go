@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"sallyport/internal/base/git"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
@@ -18,14 +18,14 @@ import (
 
 // Offer finds what a change has to offer: its last valid checkpoint, or a revert's computed
 // tree. The rules are those that stand at the commit rules.
-func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) (judge.Offer, error) {
+func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) (grounds.Offer, error) {
 	host, err := s.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base), rules)
 	if err != nil {
-		return judge.Offer{}, err
+		return grounds.Offer{}, err
 	}
-	o := judge.Offer{Host: host, Base: git.OID(row.Base)}
-	if o.Judging, err = s.Opener.Judge.Of(ctx, row, host, rules); err != nil {
-		return judge.Offer{}, err
+	o := grounds.Offer{Host: host, Base: git.OID(row.Base)}
+	if o.Judging, err = s.Opener.Grounds.Of(ctx, row, host, rules); err != nil {
+		return grounds.Offer{}, err
 	}
 	if row.Request.Kind == request.Revert {
 		err = s.Reverts.Offer(ctx, row, &o)
@@ -33,26 +33,26 @@ func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) 
 		err = s.offerCheckpoint(ctx, row, &o)
 	}
 	if err != nil {
-		return judge.Offer{}, err
+		return grounds.Offer{}, err
 	}
 	o.Policy = o.Judging.Digest(row.Request)
 	if o.Edits, err = host.Edits(ctx, o.Base, o.Commit); err != nil {
-		return judge.Offer{}, err
+		return grounds.Offer{}, err
 	}
 	if o.Tree, err = host.Tree(ctx, o.Commit); err != nil {
-		return judge.Offer{}, err
+		return grounds.Offer{}, err
 	}
 	var named []git.Named
 	if row.Request.Kind != request.Revert { // nothing in the configuration may hold what goes back
 		if named, err = row.Request.Project.Named(ctx, row.Request.ConfigHome()); err != nil {
-			return judge.Offer{}, err
+			return grounds.Offer{}, err
 		}
 	}
 	o.Marks, err = proposal.Marks(ctx, host, o.Commit, o.Edits, named)
 	return o, err
 }
 
-func (s *Submissions) offerCheckpoint(ctx context.Context, row change.Row, o *judge.Offer) error {
+func (s *Submissions) offerCheckpoint(ctx context.Context, row change.Row, o *grounds.Offer) error {
 	all, err := s.Checkpoints(ctx, row.ID)
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/authorship"
 	"sallyport/internal/drive/check"
-	"sallyport/internal/drive/commit"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/stock"
@@ -29,7 +29,7 @@ type Parts struct {
 	Workspaces  *workspace.Manager
 	Stocks      *stock.Stocks
 	Checks      *check.Checker
-	Commits     commit.Writer
+	Commits     authorship.Writer
 	Reverts     *revert.Reverts
 	Answers     *approve.Answers
 	Trials      Trials
@@ -75,7 +75,7 @@ func (s *Submissions) Submit(ctx context.Context, row change.Row) error {
 }
 
 // fail ends a change that a check or the policy refused, which verb says. Its card is kept, with the check's last words; nobody is asked.
-func (s *Submissions) fail(ctx context.Context, row change.Row, o judge.Offer, results []proposal.CheckResult, why error, verb string) error {
+func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer, results []proposal.CheckResult, why error, verb string) error {
 	p, err := s.propose(ctx, row, o, results)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
@@ -91,7 +91,7 @@ func (ss *Supervisors) lastBroken(ctx context.Context, changeID id.Change, s id.
 		switch {
 		case cp.Session != s || cp.Trigger == checkpoint.Interrupted:
 		case cp.Status == checkpoint.Invalid:
-			return ", for " + judge.Refusal(change.Row{ID: changeID}, cp.Violations).Error(), nil
+			return ", for " + grounds.Refusal(change.Row{ID: changeID}, cp.Violations).Error(), nil
 		default:
 			return "", nil
 		}

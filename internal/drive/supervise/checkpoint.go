@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
@@ -21,7 +21,7 @@ import (
 type Checkpointer struct {
 	*ledger.Ledger
 	Workspaces *workspace.Manager
-	Judge      judge.Judge
+	Grounds    grounds.Reader
 	Notebook   Notebook
 	Author     git.Signature // of the commits; At is ignored
 }
@@ -54,10 +54,10 @@ func (c *Checkpointer) Take(ctx context.Context, w work.Work, ws workspace.Works
 	taken, err := checkpoint.Take(ctx, checkpoint.Taking{
 		Workspaces: c.Workspaces, Workspace: ws, Host: w.Host, Previous: previous,
 		Trigger: t.Why, Session: t.Session, At: ledger.Now(), Author: c.Author,
-		Plan: judge.Plan(row.Request), Rules: w.Judging.Rules, Secrets: w.Judging.Secrets,
+		Plan: grounds.Plan(row.Request), Rules: w.Judging.Rules, Secrets: w.Judging.Secrets,
 		IncludeIgnored: w.Judged().IncludeIgnored,
 		Floor:          mode.Floor, Unjudged: t.Live && mode.Unvalidated && t.Why != checkpoint.TurnEnded,
-		Load: c.Judge.Loading(row, ws.Spec.Base), Meter: c.Meter,
+		Load: c.Grounds.Loading(row, ws.Spec.Base), Meter: c.Meter,
 	})
 	if err != nil {
 		return checkpoint.Taken{}, err

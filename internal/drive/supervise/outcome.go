@@ -7,7 +7,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
@@ -40,7 +40,7 @@ func (ss *Supervisors) judgeLast(ctx context.Context, w work.Work, ws workspace.
 			return err
 		}
 		if fallen != nil {
-			m.Reason = judge.Refusal(row, cp.Violations).Error() + "; the last valid checkpoint before that is proposed instead"
+			m.Reason = grounds.Refusal(row, cp.Violations).Error() + "; the last valid checkpoint before that is proposed instead"
 			cp, edits = *fallen, fallen.Total()
 		}
 	}
@@ -49,9 +49,9 @@ func (ss *Supervisors) judgeLast(ctx context.Context, w work.Work, ws workspace.
 	case last.Exit.Code != 0 || last.Exit.Limit != nil:
 		m.Event, m.Because = change.Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s", gaveUp(last))
 	case cp.Status != checkpoint.Valid:
-		m.Event, m.Because = change.Fail, judge.Refusal(row, cp.Violations)
+		m.Event, m.Because = change.Fail, grounds.Refusal(row, cp.Violations)
 	case edits == 0 && len(w.Checks()) == 0:
-		m = judge.Idled(row, cp)
+		m = grounds.Idled(row, cp)
 	}
 	row, err = ss.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 		row.Chosen = cp.ID

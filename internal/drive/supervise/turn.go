@@ -8,7 +8,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/drive/check"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -117,11 +117,11 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 // toldRules counts the round of an agent that was told which rules it breaks, or ends what has had its rounds.
 func (s *supervisor) toldRules(ctx context.Context, cp checkpoint.Checkpoint) {
 	if s.rounds.last() && !s.still {
-		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, judge.Refusal(s.Row, cp.Violations)))
+		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, grounds.Refusal(s.Row, cp.Violations)))
 		s.finish()
 		return
 	}
-	s.nextRound(ctx, string(cp.ID), judge.Refusal(s.Row, cp.Violations).Error())
+	s.nextRound(ctx, string(cp.ID), grounds.Refusal(s.Row, cp.Violations).Error())
 }
 
 // last reports whether what is wrong now is not told any more.
@@ -142,7 +142,7 @@ func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
 	to := make(chan check.Verdict, 1)
 	s.rounds.verdict = to
 	w := s.Work // by the rules that the checkpoint was judged by
-	o := judge.Offer{Host: w.Host, Base: taken.Checkpoint.Base, Commit: taken.Checkpoint.Commit, Tree: taken.Checkpoint.Tree, Judging: w.Judging}
+	o := grounds.Offer{Host: w.Host, Base: taken.Checkpoint.Base, Commit: taken.Checkpoint.Commit, Tree: taken.Checkpoint.Tree, Judging: w.Judging}
 	s.telling.Go(func() {
 		v := check.Verdict{Tree: o.Tree, Policy: w.Judging.Digest(w.Row.Request)}
 		v.Results, v.Why, v.Err = s.Checker.Check(ctx, w.Row, o)

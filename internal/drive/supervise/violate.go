@@ -8,7 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -42,7 +42,7 @@ func (s *supervisor) answer(ctx context.Context, taken checkpoint.Taken, why che
 	if s.failed < failuresMax || s.still {
 		return action, nil
 	}
-	return action, s.block(ctx, string(cp.ID), fmt.Errorf("%d checkpoints in a row break the rules: %w", s.failed, judge.Refusal(s.Row, cp.Violations)))
+	return action, s.block(ctx, string(cp.ID), fmt.Errorf("%d checkpoints in a row break the rules: %w", s.failed, grounds.Refusal(s.Row, cp.Violations)))
 }
 
 // wentBack says what was put back after an invalid checkpoint: what broke a rule, the rest being kept, or all.

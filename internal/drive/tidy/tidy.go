@@ -90,7 +90,7 @@ func (t *Tidier) keepsTree(ctx context.Context, row change.Row) bool {
 	if row.State != change.Failed {
 		return false
 	}
-	mode, err := t.Opener.Judge.Mode(ctx, row)
+	mode, err := t.Opener.Grounds.Mode(ctx, row)
 	return err == nil && mode.Strategy == session.Shadow && mode.KeepOnFailure
 }
 

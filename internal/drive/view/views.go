@@ -2,7 +2,7 @@
 package view
 
 import (
-	"sallyport/internal/drive/commit"
+	"sallyport/internal/drive/authorship"
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
@@ -24,7 +24,7 @@ type Parts struct {
 	Owner       person.Owner
 	Workspaces  *workspace.Manager
 	Spec        func(change.Row) workspace.Spec
-	Commits     commit.Writer
+	Commits     authorship.Writer
 	Land        *land.Landings
 	Confirm     *confirm.Confirmer
 	SessionsDir string // folder of sessions

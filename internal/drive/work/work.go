@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"sallyport/internal/base/git"
-	"sallyport/internal/drive/judge"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
@@ -20,13 +20,13 @@ import (
 type Work struct {
 	Row     change.Row // as the step wrote it last
 	Host    git.Dir    // the host's repository of its project, which holds its base
-	Judging judge.Judging
+	Judging grounds.Judging
 	Spec    workspace.Spec
 }
 
 // Opener reads what a step needs.
 type Opener struct {
-	Judge    judge.Judge
+	Grounds  grounds.Reader
 	Self     sandbox.Owner // who the daemon runs as
 	FirstUID uint32        // of sandboxes when every change has a uid of its own; 0 = all run as Self
 	Log      *slog.Logger
@@ -34,18 +34,18 @@ type Opener struct {
 
 // Open reads what a step of a change needs, as the rules stand now.
 func (o Opener) Open(ctx context.Context, row change.Row) (Work, error) {
-	host, judging, err := o.Judge.Grounds(ctx, row)
+	host, judging, err := o.Grounds.AtBase(ctx, row)
 	return o.With(row, host, judging), err
 }
 
 // With is the work of a change for whose step the repository was opened and the rules were read already.
-func (o Opener) With(row change.Row, host git.Dir, judging judge.Judging) Work {
+func (o Opener) With(row change.Row, host git.Dir, judging grounds.Judging) Work {
 	return Work{Row: row, Host: host, Judging: judging, Spec: o.Spec(row)}
 }
 
 // Anew is the work with the rules as they stand now: the home's may have changed since the step began.
 func (o Opener) Anew(ctx context.Context, w Work) (Work, error) {
-	judging, err := o.Judge.At(ctx, w.Row.Request.Project, w.Host, git.OID(w.Row.Base))
+	judging, err := o.Grounds.At(ctx, w.Row.Request.Project, w.Host, git.OID(w.Row.Base))
 	w.Judging = judging
 	return w, err
 }
@@ -75,12 +75,12 @@ func (o Opener) Show(ctx context.Context, w Work, setup workspace.Stock, commit 
 	if !setup.None() {
 		spec.Setup = setup.ID.String()
 	}
-	return o.Judge.Workspaces.Materialize(ctx, spec, commit)
+	return o.Grounds.Workspaces.Materialize(ctx, spec, commit)
 }
 
 // Discard takes a throw-away workspace away, also after its caller was cancelled.
 func (o Opener) Discard(ctx context.Context, ws workspace.Workspace) {
-	if err := o.Judge.Workspaces.Discard(context.WithoutCancel(ctx), ws); err != nil {
+	if err := o.Grounds.Workspaces.Discard(context.WithoutCancel(ctx), ws); err != nil {
 		o.Log.Warn("a throw-away workspace was not removed", "change", ws.Spec.Change, "error", err)
 	}
 }

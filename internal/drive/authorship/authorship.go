@@ -1,5 +1,5 @@
-// Package commit says who the commits that land are by, what they say, and how they are signed.
-package commit
+// Package authorship says who the commits that land are by, what they say, and how they are signed.
+package authorship
 
 import (
 	"cmp"

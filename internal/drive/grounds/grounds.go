@@ -1,4 +1,4 @@
-package judge
+package grounds
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 	"sallyport/internal/path/workspace"
 )
 
-// Judge reads what changes are judged by.
-type Judge struct {
+// Reader reads what changes are judged by.
+type Reader struct {
 	Rules      Rulebook
 	Workspaces *workspace.Manager
 	Ops        disk.Ops
 }
 
-// Grounds are the host's repository of a row's project and what judges the row, as it stands at its base.
-func (g Judge) Grounds(ctx context.Context, row change.Row) (git.Dir, Judging, error) {
+// AtBase returns the host's repository of a row's project and what judges the row, as it stands at its base.
+func (g Reader) AtBase(ctx context.Context, row change.Row) (git.Dir, Judging, error) {
 	host, err := g.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return git.Dir{}, Judging{}, err
@@ -31,7 +31,7 @@ func (g Judge) Grounds(ctx context.Context, row change.Row) (git.Dir, Judging, e
 
 // Of are the rules that a change's offer is judged by. A revert is judged by none: what goes back has been there before, and
 // rules that changed since, or that do not load, must not hold it.
-func (g Judge) Of(ctx context.Context, row change.Row, host git.Dir, commit git.OID) (Judging, error) {
+func (g Reader) Of(ctx context.Context, row change.Row, host git.Dir, commit git.OID) (Judging, error) {
 	if row.Request.Kind == request.Revert {
 		return Judging{}, nil
 	}
@@ -39,7 +39,7 @@ func (g Judge) Of(ctx context.Context, row change.Row, host git.Dir, commit git.
 }
 
 // At are what judges a change whose base is at commit.
-func (g Judge) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error) {
+func (g Reader) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error) {
 	j, err := g.Rules.At(ctx, project, host, commit)
 	if err != nil {
 		return Judging{}, fmt.Errorf("read the rules at %.12s: %w", commit, err)
@@ -48,7 +48,7 @@ func (g Judge) At(ctx context.Context, project git.Project, host git.Dir, commit
 }
 
 // Mode reads how a change is watched.
-func (g Judge) Mode(ctx context.Context, row change.Row) (session.Supervision, error) {
-	_, judging, err := g.Grounds(ctx, row)
+func (g Reader) Mode(ctx context.Context, row change.Row) (session.Supervision, error) {
+	_, judging, err := g.AtBase(ctx, row)
 	return judging.Watch(row.Request), err
 }

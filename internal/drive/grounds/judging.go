@@ -1,6 +1,6 @@
-// Package judge says by what a change is judged: the rules of its home and its repository as they stand at a commit, and what an
+// Package grounds reads by what a change is judged: the rules of its home and its repository as they stand at a commit, and what an
 // offer is that they judge.
-package judge
+package grounds
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package judge
+package grounds
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // Fit refuses, by name, a commit that cannot be worked on, and returns what converts files there.
-func (g Judge) Fit(ctx context.Context, row change.Row, head git.OID) ([]string, error) {
+func (g Reader) Fit(ctx context.Context, row change.Row, head git.OID) ([]string, error) {
 	project := row.Request.Project
 	settings, err := conversion.Read(ctx, project, row.Request.ConfigHome())
 	if err != nil {
@@ -27,7 +27,7 @@ func (g Judge) Fit(ctx context.Context, row change.Row, head git.OID) ([]string,
 }
 
 // Dirty names the uncommitted paths of who asks.
-func (g Judge) Dirty(ctx context.Context, r request.Request) ([]string, error) {
+func (g Reader) Dirty(ctx context.Context, r request.Request) ([]string, error) {
 	converts, err := conversion.Read(ctx, r.Project, r.ConfigHome())
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (g Judge) Dirty(ctx context.Context, r request.Request) ([]string, error) {
 
 // Loading looks at what an offer upon base would be once it has landed: the rules in it load, and each path that it changes is in a
 // checkout what it is in git's store.
-func (g Judge) Loading(row change.Row, base git.OID) checkpoint.Loading {
+func (g Reader) Loading(row change.Row, base git.OID) checkpoint.Loading {
 	return func(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
 		violations, err := g.Rules.Load(ctx, host, commit, edits)
 		if err != nil || len(edits) == 0 {
