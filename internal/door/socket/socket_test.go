@@ -736,12 +736,6 @@ func TestListenTakesOnlyASocketThatNobodyAnswers(t *testing.T) {
 	if _, err := Listen(t.Context(), path, disk.Ops{}); problem.KindOf(err) != problem.Refused {
 		t.Errorf("a file in the way: %v", err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Listen(t.Context(), path, disk.Ops{}); problem.KindOf(err) != problem.Refused {
-		t.Errorf("a folder that others may enter: %v", err)
-	}
 }
 
 func TestTheWireNamesEveryStateAsTheControllerDoes(t *testing.T) {
@@ -771,6 +765,66 @@ func TestNoSocketIsMadeInAFolderThatOthersMadeFirst(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(squat); len(left) != 0 {
 		t.Errorf("it left %v", left)
+	}
+}
+
+// Who owns a folder, or may write to the one above it, could put a socket of theirs in the place of ours.
+func TestASocketsFoldersAreItsUsersAlone(t *testing.T) {
+	const other = 4711
+	for name, c := range map[string]struct {
+		above, folder       os.FileMode // 0 = it is not there
+		aboveUID, folderUID int         // -1 = ours
+		root                bool        // only root can have it so
+		want                string      // in the refusal; "" = it is taken
+	}{
+		"nothing there":                 {0, 0, -1, -1, false, ""},
+		"ours":                          {0o755, 0o700, -1, -1, false, ""},
+		"a folder of all, like /tmp":    {0o777 | os.ModeSticky, 0, -1, -1, false, ""},
+		"all may write above":           {0o777, 0, -1, -1, false, "not yours alone"},
+		"its group may write above":     {0o770, 0o700, -1, -1, false, "not yours alone"},
+		"all may enter":                 {0o755, 0o701, -1, -1, false, "not a folder of mode 0700"},
+		"its group may read":            {0o755, 0o740, -1, -1, false, "not a folder of mode 0700"},
+		"the folder above is another's": {0o755, 0o700, other, -1, true, "not yours alone"},
+		"the folder is another's":       {0o755, 0o700, -1, other, true, "not a folder of mode 0700"},
+	} {
+		if c.root && os.Getuid() != 0 {
+			continue
+		}
+		above := filepath.Join(t.TempDir(), "s")
+		folder := filepath.Join(above, "0123")
+		for path, is := range map[string]struct {
+			mode os.FileMode
+			uid  int
+		}{above: {c.above, c.aboveUID}, folder: {c.folder, c.folderUID}} {
+			if is.mode == 0 {
+				continue
+			}
+			if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, is.mode), os.Chown(path, is.uid, -1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l, err := Listen(t.Context(), filepath.Join(folder, "d"), disk.Ops{})
+		if l != nil {
+			l.Close()
+		}
+		if c.want == "" && err != nil || c.want != "" && (problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	real := t.TempDir()
+	link := filepath.Join(t.TempDir(), "s")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(t.Context(), filepath.Join(link, "0123", "d"), disk.Ops{}); problem.KindOf(err) != problem.Refused {
+		t.Errorf("a link above: %v", err)
+	}
+	if err := os.Symlink(real, filepath.Join(real, "0123")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(t.Context(), filepath.Join(real, "0123", "d"), disk.Ops{}); problem.KindOf(err) != problem.Refused {
+		t.Errorf("a link in its place: %v", err)
 	}
 }
 
