@@ -207,6 +207,13 @@ func TestWhatNobodyOwnsHasItsGrace(t *testing.T) {
 	o.Retention.Grace = time.Hour
 	o.put("something.part", "x")
 	o.put("sessions/sh-00000/transcript.jsonl", "x")
+	o.put("another.part", "x")
+	another := os.Getuid() == 0 // only root can make one that is another user's
+	if another {
+		if err := os.Chown(filepath.Join(o.State, "another.part"), 4711, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := o.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +226,9 @@ func TestWhatNobodyOwnsHasItsGrace(t *testing.T) {
 	}
 	if o.has("something.part") || o.has("sessions/sh-00000") {
 		t.Error("it stays for ever")
+	}
+	if o.has("another.part") != another {
+		t.Error("what is another user's is no leaving of ours")
 	}
 }
 
