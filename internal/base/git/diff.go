@@ -28,23 +28,29 @@ var ErrFar = errors.New("more differs than is looked at")
 func (d Dir) EditsMax(ctx context.Context, from, to OID, most int) ([]Edit, error) {
 	s := d.Session(ctx)
 	defer s.Close()
+	c, err := s.compare(from, to, most)
+	return c.edits, err
+}
+
+// compare tells what differs between two commits or trees.
+func (s *Session) compare(from, to OID, most int) (comparing, error) {
 	var roots [2]Entry
 	for i, treeish := range []OID{from, to} {
 		root, err := s.tree(treeish)
 		if err != nil {
-			return nil, err
+			return comparing{}, err
 		}
 		roots[i] = Entry{Mode: Folder, OID: root}
 	}
 	c := comparing{s: s, left: most}
 	c.add(pair{from: roots[0], to: roots[1]})
 	for len(c.todo) > 0 {
-		if err := c.compare(); err != nil {
-			return nil, err
+		if err := c.step(); err != nil {
+			return comparing{}, err
 		}
 	}
 	slices.SortFunc(c.edits, func(a, b Edit) int { return strings.Compare(a.Path, b.Path) })
-	return c.edits, nil
+	return c, nil
 }
 
 // comparing is one comparison of two trees.
@@ -53,6 +59,7 @@ type comparing struct {
 	left  int    // paths and folders that may still differ
 	todo  []pair // places that differ and were not looked at
 	edits []Edit
+	made  []OID // the trees of the new side that differ
 }
 
 // pair is a place in both trees.
@@ -62,8 +69,8 @@ type pair struct {
 	from, to Entry
 }
 
-// compare tells what differs at the places that were found last, and finds those below. Folders that are the same are not read.
-func (c *comparing) compare() error {
+// step tells what differs at the places that were found last, and finds those below. Folders that are the same are not read.
+func (c *comparing) step() error {
 	rest := max(0, len(c.todo)-atOnce)
 	now := slices.Clone(c.todo[rest:])
 	c.todo = c.todo[:rest]
@@ -75,10 +82,11 @@ func (c *comparing) compare() error {
 		if p.depth > depthMax {
 			return problem.Errorf(problem.Refused, "", "more than %d folders lie in each other at %.100q…", depthMax, p.at)
 		}
-		for _, e := range []Entry{p.from, p.to} {
-			if e.Mode == Folder {
-				folders = append(folders, e.OID)
-			}
+		if p.from.Mode == Folder {
+			folders = append(folders, p.from.OID)
+		}
+		if p.to.Mode == Folder {
+			folders, c.made = append(folders, p.to.OID), append(c.made, p.to.OID)
 		}
 	}
 	if err := c.s.read(slices.Clone(folders)); err != nil {
@@ -122,29 +130,19 @@ func (c *comparing) add(p pair) {
 
 // Whole reports whether d holds all that a commit brings beyond another: its tree, and what differs there. It asks the repository as it is.
 func (d Dir) Whole(ctx context.Context, commit, beyond OID) (bool, error) {
-	edits, err := d.Edits(ctx, beyond, commit)
-	if problem.KindOf(err) == problem.NotFound {
-		return false, nil
+	s := d.Session(ctx)
+	defer s.Close()
+	_, objects, err := s.brought(commit, beyond)
+	if err == nil {
+		err = s.r.many("info", objects, func(OID, header) error { return nil }, func(oid OID) error {
+			there, err := s.r.resolve(string(oid))
+			if err == nil && there == "" {
+				err = errMissing
+			}
+			return err
+		})
 	}
-	if err != nil {
-		return false, err
-	}
-	r := d.reader(ctx)
-	defer r.close()
-	var brought []OID
-	for _, e := range edits {
-		if !e.New.Absent() && e.New.Mode != Submodule {
-			brought = append(brought, e.New.OID)
-		}
-	}
-	err = r.many("info", brought, func(OID, header) error { return nil }, func(oid OID) error {
-		_, err := r.ask("info", string(oid))
-		if err == nil {
-			r.proc.asked = false
-		}
-		return err
-	})
-	if errors.Is(err, errMissing) {
+	if errors.Is(err, errMissing) || problem.KindOf(err) == problem.NotFound {
 		return false, nil
 	}
 	return err == nil, err

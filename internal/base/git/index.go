@@ -2,13 +2,10 @@ package git
 
 import (
 	"bytes"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"sort"
 	"strings"
 )
@@ -77,10 +74,7 @@ func (s span) stage() int { return int(s.flags&flagStage) >> 12 }
 // ParseIndex reads an index file's bytes; empty ones are an index without entries.
 // It does not check the checksum: Check does.
 func ParseIndex(raw []byte, objectFormat string) (*Index, error) {
-	x := &Index{raw: raw, version: 2, hashLen: 20}
-	if objectFormat == "sha256" {
-		x.hashLen = 32
-	}
+	x := &Index{raw: raw, version: 2, hashLen: idBytes(objectFormat)}
 	if len(raw) == 0 {
 		return x, nil
 	}
@@ -204,13 +198,6 @@ func (x *Index) extensions(each func(name string, data []byte) error) error {
 	return nil
 }
 
-func (x *Index) newHash() hash.Hash {
-	if x.hashLen == 32 {
-		return sha256.New()
-	}
-	return sha1.New()
-}
-
 // unsigned reports whether the index was written without a checksum (index.skipHash).
 func (x *Index) unsigned() bool { return len(bytes.Trim(x.raw[x.end:], "\x00")) == 0 }
 
@@ -219,7 +206,7 @@ func (x *Index) Check() error {
 	if len(x.raw) == 0 || x.unsigned() {
 		return nil
 	}
-	h := x.newHash()
+	h := newHash(x.hashLen)
 	h.Write(x.raw[:x.end])
 	if !bytes.Equal(h.Sum(nil), x.raw[x.end:]) {
 		return fmt.Errorf("%w: its checksum is wrong", ErrIndex)

@@ -44,7 +44,7 @@ func (x *Index) Replace(set map[string]Staged) ([]byte, error) {
 	if len(x.raw) > 0 && x.unsigned() {
 		return append(w.out, make([]byte, x.hashLen)...), nil
 	}
-	h := x.newHash()
+	h := newHash(x.hashLen)
 	h.Write(w.out)
 	return h.Sum(w.out), nil
 }

@@ -66,20 +66,25 @@ func (d Dir) Receive(ctx context.Context, op string, from Dir, want OID, have []
 		list += "^" + string(oid) + "\n"
 	}
 	err := d.transfer(ctx, op, from, list, func(pack io.Reader, objects uint32) error {
-		c := Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pack}
-		if objects < unpackMax {
-			c = Cmd{Args: []string{"unpack-objects", "-q"}, Stdin: pack}
-		}
-		if d.Objects != "" { // aside, and at its name only once whoever gives it that has brought it to disk
-			c.Config = []string{"core.fsyncMethod=batch"}
-		}
-		_, err := d.Run(ctx, c)
-		return err
+		return d.unpack(ctx, pack, objects)
 	})
 	if err != nil {
 		return fmt.Errorf("copy %.12s: %w", want, err)
 	}
 	return nil
+}
+
+// unpack keeps what a pack of so many objects holds.
+func (d Dir) unpack(ctx context.Context, pack io.Reader, objects uint32) error {
+	c := Cmd{Args: []string{"index-pack", "--stdin", "--fix-thin"}, Stdin: pack}
+	if objects < unpackMax {
+		c = Cmd{Args: []string{"unpack-objects", "-q"}, Stdin: pack}
+	}
+	if d.Objects != "" { // aside, and at its name only once whoever gives it that has brought it to disk
+		c.Config = []string{"core.fsyncMethod=batch"}
+	}
+	_, err := d.Run(ctx, c)
+	return err
 }
 
 // Take copies what a list of revisions, as pack-objects reads it, reaches in another git directory as one pack, and returns the pack's

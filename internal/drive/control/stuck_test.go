@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/rule/trust"
+	"sallyport/internal/store"
 )
 
 // odd is a home some of whose parts fail while fault is set.
@@ -158,6 +159,56 @@ func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.
 		if armed, disarmed := h.keeper.told(); armed > disarmed {
 			t.Errorf("a keeper watches what has not begun: armed %d times, disarmed %d times", armed, disarmed)
 		}
+		h.yes(c, chg)
+		h.is(c, chg, change.Finalized)
+	})
+}
+
+// late is a keeper that stands only once something has happened.
+type late struct {
+	*keeper
+	stands func(id.Landing)
+}
+
+func (k *late) Arm(l id.Landing, w guard.Watched) error {
+	k.stands(l)
+	return k.keeper.Arm(l, w)
+}
+
+// The keeper starts beside the work that moves nothing. It watches before a landing has begun.
+func TestNoLandingBeginsBeforeItsKeeperWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, h *home) {
+		brought := make(chan struct{})
+		var stood atomic.Int32
+		h.parts.Lander.Ops = disk.Ops{Around: func(op string, do func() error) error {
+			if op == "desk:make" && stood.Load() != 1 {
+				t.Errorf("the landing has begun with %d keepers that watch", stood.Load())
+			}
+			err := do()
+			if op == "git:aside" {
+				close(brought)
+			}
+			return err
+		}}
+		h.parts.Keeper = &late{h.keeper, func(l id.Landing) {
+			<-brought
+			for range 100 { // for as long as the next step would take
+				err := h.parts.DB.Read(t.Context(), func(tx store.Tx) error {
+					_, there, err := tx.Landing(t.Context(), l)
+					if there {
+						t.Error("the landing is in the journal before its keeper watches")
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			stood.Add(1)
+		}}
+		h.cage.play = writes("two\n")
+		c, _ := h.daemon()
+		chg := h.ask(c)
 		h.yes(c, chg)
 		h.is(c, chg, change.Finalized)
 	})

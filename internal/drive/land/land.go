@@ -133,16 +133,37 @@ func (ls *Landings) landNow(ctx context.Context, row change.Row, p proposal.Prop
 const staleMax = 5
 
 // carryOut runs a computed landing under the guard, or with Recover finishes or undoes one that a crash left
-// open. What goes on trial stays armed.
+// open. What goes on trial stays armed. The keeper starts while the landing is prepared: it watches before the row is written, and
+// nothing moves before that.
 func (ls *Landings) carryOut(ctx context.Context, row change.Row, p proposal.Proposal, l landing.Landing,
 	carry func(context.Context, landing.Landing, landing.Steps) (landing.Landing, error), ahead trial.Terms) error {
-	release, err := ls.Guard.Hold(l.ID)
-	if err != nil {
-		return err
+	var release func()
+	var unwatched error
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		release, unwatched = ls.Guard.Hold(l.ID)
+	}()
+	watched := func() error { <-held; return unwatched }
+	if l.Unfinished() {
+		if err := watched(); err != nil {
+			return err
+		}
 	}
-	closed, err := carry(ctx, l, ls.journal(ctx, &row, p, ahead))
-	release()
-	if row.State != change.InTrial { // the journal has moved it
+
+	steps := ls.journal(ctx, &row, p, ahead)
+	begin := steps.Journal
+	steps.Journal = func(l landing.Landing) error {
+		if err := watched(); err != nil {
+			return err
+		}
+		return begin(l)
+	}
+	closed, err := carry(ctx, l, steps)
+	if watched() == nil {
+		release()
+	}
+	if change.State(row.State) != change.InTrial { // the journal has moved it
 		ls.Guard.Disarm(l.ID)
 	}
 	if err != nil {

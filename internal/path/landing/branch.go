@@ -105,7 +105,7 @@ func (r *run) lockRef(ctx context.Context, file string) error {
 func (r *run) takeLock(ctx context.Context, op, file, lock string) error {
 	took, err := poll(ctx, r.wait(waitForGit), func() (bool, error) {
 		err := r.ops.Do(op, func() error {
-			fd, name, err := r.common.makeWay(lock, r.UID, r.GID)
+			fd, name, err := r.common.makeWay(lock, r.UID, r.GID, r.dir.fd())
 			if err != nil {
 				return err
 			}
@@ -168,7 +168,7 @@ func (d *desk) appendLog(in *folder, p, line string) error {
 	if !d.set["core.logallrefupdates"] && !in.has(p) {
 		return nil
 	}
-	fd, name, err := in.makeWay(p, d.UID, d.GID)
+	fd, name, err := in.makeWay(p, d.UID, d.GID, d.dir.fd())
 	if err != nil {
 		return err
 	}

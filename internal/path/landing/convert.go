@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"reflect"
 
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
@@ -37,6 +38,9 @@ func (l *Lander) asStored(ctx context.Context, s *site, made *Landing) error {
 			ways = append(ways, settings.In(live))
 		}
 	}
+	if reflect.DeepEqual(made.stored, ways) { // nothing that a verdict hangs on is another than when it was found
+		return nil
+	}
 
 	for _, way := range ways {
 		refused, err := way.Judge(ctx, host, made.Head, made.Edits, conversion.Land)
@@ -52,6 +56,7 @@ func (l *Lander) asStored(ctx context.Context, s *site, made *Landing) error {
 				inert.Path(refused[0].Path), refused[0].Why, more)
 		}
 	}
+	made.stored = ways
 	return nil
 }
 

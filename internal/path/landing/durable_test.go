@@ -51,6 +51,7 @@ func TestWhatALandingMovesIsOnTheDiskBeforeItCounts(t *testing.T) {
 	disktest.Ordered(t, calls, `say journal`, `rename \.git/refs/heads/main\.lock \.git/refs/heads/main`, `say close`)
 	const aside = `\.git/objects/tmp_objdir-sallyport-lnd-0000dead`
 	disktest.Ordered(t, calls, `syncfs `+aside, `link `+aside+`/../\w+ \.git/objects/../\w+`, `say journal`)
+	disktest.Ordered(t, calls, `rename `+aside+`/../coming \.git/objects/..`, `link `+aside+`/../\w+ \.git/objects/../\w+`)
 }
 
 // modesOfADesk lays a desk and looks at it where it is complete: it holds what is not the person's yet.

@@ -149,15 +149,12 @@ func (l *Lander) commit(ctx context.Context, d *desk) error {
 		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
 	}
 	made.NewCommit, made.NewTree = c.OID, c.Tree
-	if err := d.bring(ctx, d.ops, "git:import", made, host); err != nil {
+	edits, err := d.bring(ctx, d.ops, "git:import", made, host)
+	if err != nil {
 		return fmt.Errorf("bring the commit of %s to %q: %w", made.ID, made.Project.Top, err)
 	}
 	if made.Checked != "" && made.Checked != made.NewTree {
 		return fmt.Errorf("the commit of %s has the tree %.12s, but the checks ran on %.12s", made.ID, made.NewTree, made.Checked)
-	}
-	edits, err := host.Edits(ctx, made.Head, c.OID)
-	if err != nil {
-		return fmt.Errorf("read the commit of %s: %w", made.ID, err)
 	}
 	approved := map[git.Edit]bool{}
 	for _, e := range made.Edits {
@@ -255,7 +252,7 @@ func (r *run) there(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.bring(ctx, r.ops, "git:again", l, host); err != nil {
+	if _, err := r.bring(ctx, r.ops, "git:again", l, host); err != nil {
 		return err
 	}
 

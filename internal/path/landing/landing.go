@@ -3,6 +3,7 @@ package landing
 import (
 	"time"
 
+	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -43,6 +44,8 @@ type Landing struct {
 	Started   time.Time     `json:"started"`
 	Ended     *time.Time    `json:"ended,omitempty"`
 	Reason    string        `json:"reason,omitempty"` // of Undone and Stranded; of Landed if a person edited a path meanwhile
+
+	stored []conversion.Settings // by which git converts none of the edits, before the row is written
 }
 
 // Unfinished reports whether it has begun and is still to be finished or undone.

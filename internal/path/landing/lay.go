@@ -65,17 +65,17 @@ func slotsName(l *Landing) string { return "." + deskName(l.ID) }
 
 // layFiles writes each coming file or link into its slot, from the object store.
 func (d *desk) layFiles() error {
-	var coming []int
+	var slots []int
 	var blobs []git.OID
 	for i := range d.note.Steps {
 		if st := &d.note.Steps[i]; st.Live && !st.New.Absent() {
-			coming, blobs = append(coming, i), append(blobs, st.New.OID)
+			slots, blobs = append(slots, i), append(blobs, st.New.OID)
 		}
 	}
 	return d.objects.Blobs(blobs, func(_ git.OID, size int64, r io.Reader) error {
-		i := coming[0]
+		i := slots[0]
 		st := &d.note.Steps[i]
-		coming = coming[1:]
+		slots = slots[1:]
 		err := d.ops.Do("desk:write", func() error {
 			if st.New.Mode == git.Symlink {
 				return d.layLink(st, slot(i), size, r)

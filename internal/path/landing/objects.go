@@ -25,23 +25,24 @@ func asideName(l id.Landing) string { return path.Join("objects", asidePrefix+st
 // bring copies a commit, and what it needs beyond have, from the host's repository to the person's. Git writes
 // aside, and what is complete gets a second name among their objects, the index of a pack last: whatever is
 // killed meanwhile, what is left half lies in a folder that is known to be ours. Few objects come loose, so that
-// their own git counts and packs them as it does after commits of theirs; we never do.
-func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, host git.Dir) error {
+// their own git counts and packs them as it does after commits of theirs; we never do. It returns what the commit changes.
+func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, host git.Dir) ([]git.Edit, error) {
 	aside := asideName(l.ID)
 	theirs := s.Common(ops)
 	if fd, err := s.common.open("objects", unix.O_PATH|unix.O_DIRECTORY); err != nil { // they keep them elsewhere, through a link
-		return theirs.Receive(ctx, op, host, l.NewCommit, []git.OID{l.Head})
+		return theirs.Bring(ctx, op, host, l.NewCommit, l.Head)
 	} else {
 		unix.Close(fd)
 	}
-	if err := ops.Do("git:room", func() error { return s.makeRoom(path.Join(aside, "pack")) }); err != nil {
-		return fmt.Errorf("make room for objects in %q: %w", s.CommonDir, err)
+	if err := ops.Do("git:room", func() error { return s.makeRoom(path.Join(aside, "pack"), -1) }); err != nil {
+		return nil, fmt.Errorf("make room for objects in %q: %w", s.CommonDir, err)
 	}
 	theirs.Objects = path.Join(s.CommonDir, aside)
-	if err := theirs.Receive(ctx, op, host, l.NewCommit, []git.OID{l.Head}); err != nil {
-		return errors.Join(err, s.dropAside(ops, aside))
+	edits, err := theirs.Bring(ctx, op, host, l.NewCommit, l.Head)
+	if err != nil {
+		return nil, errors.Join(err, s.dropAside(ops, aside))
 	}
-	err := ops.Do("git:link", func() error {
+	err = ops.Do("git:link", func() error {
 		if err := s.flush(aside); err != nil {
 			return err
 		}
@@ -51,9 +52,9 @@ func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, h
 		return s.linkPacks(aside)
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("add to the objects of %q: %w", s.Top, err), s.dropAside(ops, aside))
+		return nil, errors.Join(fmt.Errorf("add to the objects of %q: %w", s.Top, err), s.dropAside(ops, aside))
 	}
-	return s.dropAside(ops, aside)
+	return edits, s.dropAside(ops, aside)
 }
 
 // flush brings to disk what git wrote aside. An object that has its name among a person's and is torn would never be written again: their
@@ -148,7 +149,7 @@ func (s *site) linkOnce(in, among string, names []string) error {
 		return err
 	}
 	defer unix.Close(from)
-	if err := s.makeRoom(among); err != nil {
+	if err := s.makeRoom(among, from); err != nil {
 		return err
 	}
 	to, err := s.common.open(among, unix.O_PATH|unix.O_DIRECTORY)
@@ -165,8 +166,8 @@ func (s *site) linkOnce(in, among string, names []string) error {
 }
 
 // makeRoom makes a folder of the common git directory, unless it is there.
-func (s *site) makeRoom(p string) error {
-	fd, _, err := s.common.makeWay(path.Join(p, "any"), s.UID, s.GID)
+func (s *site) makeRoom(p string, ours int) error {
+	fd, _, err := s.common.makeWay(path.Join(p, "any"), s.UID, s.GID, ours)
 	if err == nil {
 		unix.Close(fd)
 	}

@@ -253,8 +253,9 @@ func (f *folder) unlink(p string) error {
 }
 
 // makeWay is parent for something that is to be made at p: folders that are missing on the way are made, each with the
-// rights of the one above it, and belong to the repository's owner.
-func (f *folder) makeWay(p string, uid, gid uint32) (fd int, name string, err error) {
+// rights of the one above it, and belong to the repository's owner. Each is made in a folder of ours, and gets its place once it is
+// whole: root's own, left by a crash, would be in the owner's way. What lies below a folder of ours is made where it stands; ours is -1 then.
+func (f *folder) makeWay(p string, uid, gid uint32, ours int) (fd int, name string, err error) {
 	for _, up := range folders([]string{p}) {
 		if f.has(up) {
 			continue
@@ -263,7 +264,7 @@ func (f *folder) makeWay(p string, uid, gid uint32) (fd int, name string, err er
 		if err != nil {
 			return -1, "", err
 		}
-		err = makeFolder(at, dir, uid, gid)
+		err = makeFolder(at, dir, uid, gid, ours)
 		unix.Close(at)
 		if err != nil && !errors.Is(err, unix.EEXIST) {
 			return -1, "", fmt.Errorf("make folder %q: %w", up, err)
@@ -272,11 +273,33 @@ func (f *folder) makeWay(p string, uid, gid uint32) (fd int, name string, err er
 	return f.parent(p)
 }
 
-func makeFolder(at int, name string, uid, gid uint32) error {
+// coming is a folder's name until it is whole.
+const coming = "coming"
+
+func makeFolder(at int, name string, uid, gid uint32, ours int) (err error) {
 	var above unix.Stat_t
 	if err := unix.Fstat(at, &above); err != nil {
 		return err
 	}
+	if above.Mode&unix.S_ISGID != 0 {
+		gid = above.Gid
+	}
+	if ours < 0 {
+		return makeWhole(at, name, uid, gid, above.Mode)
+	}
+	if err := rmdir(ours, coming); err != nil { // of an earlier try
+		return err
+	}
+	if err := makeWhole(ours, coming, uid, gid, above.Mode); err != nil {
+		return err
+	}
+	if err := unix.Renameat2(ours, coming, at, name, unix.RENAME_NOREPLACE); err != nil {
+		return errors.Join(err, rmdir(ours, coming))
+	}
+	return nil
+}
+
+func makeWhole(at int, name string, uid, gid, mode uint32) error {
 	if err := unix.Mkdirat(at, name, 0o700); err != nil {
 		return err
 	}
@@ -285,11 +308,8 @@ func makeFolder(at int, name string, uid, gid uint32) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if above.Mode&unix.S_ISGID != 0 {
-		gid = above.Gid
-	}
 	if err := unix.Fchown(fd, int(uid), int(gid)); err != nil {
 		return err
 	}
-	return unix.Fchmod(fd, above.Mode&0o7777)
+	return unix.Fchmod(fd, mode&0o7777)
 }
