@@ -23,7 +23,7 @@ type Parts struct {
 	Lander     *landing.Lander
 	Workspaces *workspace.Manager
 	Opener     work.Opener
-	House      live.House
+	Defaults   live.Defaults
 	Outfits    live.Outfitter
 	Budget     *live.Budget
 	Network    live.Network

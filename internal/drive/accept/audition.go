@@ -80,7 +80,7 @@ func (rs *Requests) audition(ctx context.Context, try id.Change, r request.Reque
 		return Audition{}, err
 	}
 	spec, err := session.Environment(ctx, session.Surroundings{
-		Owner: rs.Opener.Owner(change.Row{UID: rs.Opener.FirstUID + UIDsPerHome - 1}), Limits: e.Within(rs.House.Limits, r.Timeout), Path: r.Path, Home: r.Home, Way: way,
+		Owner: rs.Opener.Owner(change.Row{UID: rs.Opener.FirstUID + UIDsPerHome - 1}), Limits: e.Within(rs.Defaults.Limits, r.Timeout), Path: r.Path, Home: r.Home, Way: way,
 	})
 	if err != nil {
 		way.Close()

@@ -126,7 +126,7 @@ func (rs *Requests) possible(ctx context.Context, r request.Request) error {
 	if _, err := rs.Workspaces.Repository(ctx, r.Project, r.Head); err != nil {
 		return err
 	}
-	_, err = rs.House.Environment(ctx, rs.Opener.With(change.Row{Request: r}, git.Dir{}, judging).Subject(), live.Way{}, false)
+	_, err = rs.Defaults.Environment(ctx, rs.Opener.With(change.Row{Request: r}, git.Dir{}, judging).Subject(), live.Way{}, false)
 	if problem.KindOf(err) == problem.NotFound {
 		return problem.Errorf(problem.Usage, "", "%w", err)
 	}

@@ -101,17 +101,17 @@ type Controller struct {
 	land        *land.Landings
 	confirm     *confirm.Confirmer
 
-	mu      sync.Mutex
-	cancels map[id.Change]context.CancelCauseFunc
-	works   lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
-	busy    int                   // steps under way
-	budget  *live.Budget          // of what models use
-	house   live.House            // what every sandbox may see
-	outfits live.Outfitter        // of agents
-	opener  work.Opener
-	takes   *supervise.Checkpointer
-	stocks  *stock.Stocks
-	checks  *check.Checker
+	mu       sync.Mutex
+	cancels  map[id.Change]context.CancelCauseFunc
+	works    lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
+	busy     int                   // steps under way
+	budget   *live.Budget          // of what models use
+	defaults live.Defaults         // what every sandbox may see
+	outfits  live.Outfitter        // of agents
+	opener   work.Opener
+	takes    *supervise.Checkpointer
+	stocks   *stock.Stocks
+	checks   *check.Checker
 }
 
 // New returns a controller; it does nothing before Run.
@@ -136,9 +136,9 @@ func (c *Controller) makeLive() {
 	p := c.Parts
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
 	ways := live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
-	c.house = live.House{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
+	c.defaults = live.Defaults{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
 	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys}
-	runner := live.Runner{House: c.house, Sandbox: p.Sandbox, Secrets: p.Secrets}
+	runner := live.Runner{Defaults: c.defaults, Sandbox: p.Sandbox, Secrets: p.Secrets}
 	c.stocks = stock.New(stock.Parts{
 		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Runner: runner, Ways: ways, Ops: p.Ops,
 		Changes: p.Settings.Changes, Working: c.working,
@@ -151,7 +151,7 @@ func (c *Controller) makeLive() {
 	c.Supervisors = supervise.New(supervise.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Checker: c.checks, Takes: c.takes,
 		Runtime: live.Runtime{
-			House: c.house, Ways: ways, Outfits: c.outfits, Budget: c.budget, Sandbox: p.Sandbox, Secrets: p.Secrets, Ops: p.Ops, Meter: p.Meter,
+			Defaults: c.defaults, Ways: ways, Outfits: c.outfits, Budget: c.budget, Sandbox: p.Sandbox, Secrets: p.Secrets, Ops: p.Ops, Meter: p.Meter,
 			Folder: p.Settings.Sessions, Places: make(chan struct{}, p.Settings.WorkersMax),
 		},
 		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.Tidy,
@@ -163,7 +163,7 @@ func (c *Controller) makeLive() {
 func (c *Controller) makePath() {
 	p := c.Parts
 	c.Requests = accept.New(accept.Parts{
-		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, House: c.house, Outfits: c.outfits,
+		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, Defaults: c.defaults, Outfits: c.outfits,
 		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
 	})
 	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.TidyApart})

@@ -20,7 +20,7 @@ const tailBytes = 4 << 10
 
 // Runner runs single commands, each in a sandbox of its own.
 type Runner struct {
-	House
+	Defaults
 	Sandbox sandbox.Driver
 	Secrets *secret.Scanner
 }

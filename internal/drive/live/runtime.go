@@ -15,7 +15,7 @@ import (
 
 // Runtime is what sessions of agents run on, whatever they work for.
 type Runtime struct {
-	House
+	Defaults
 	Ways    Ways
 	Outfits Outfitter
 	Budget  *Budget
@@ -42,8 +42,8 @@ func (r Runtime) Place(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Lodging is where a session lives.
-type Lodging struct {
+// Mounts is where a session lives.
+type Mounts struct {
 	Tree    sandbox.Tree
 	Cache   sandbox.Cache
 	Dir     string // in which its program starts, as seen inside
@@ -51,9 +51,9 @@ type Lodging struct {
 	Release func() // lets its caches go, once its sandbox has ended
 }
 
-// Ready makes a session of a subject ready to run: its way out is open, which whoever runs it closes, and the lodging with it. If it
-// cannot be made ready the lodging is let go.
-func (r Runtime) Ready(ctx context.Context, s Subject, f Outfit, p agent.Program, of session.Session, in Lodging) (session.Running, error) {
+// Ready makes a session of a subject ready to run: its way out is open, which whoever runs it closes, and what is mounted with it. If it
+// cannot be made ready what is mounted is let go.
+func (r Runtime) Ready(ctx context.Context, s Subject, f Outfit, p agent.Program, of session.Session, in Mounts) (session.Running, error) {
 	way, err := r.Ways.Open(ctx, s, Outgoing{Session: of.ID, Model: p.Model, Key: f.Key})
 	if err != nil {
 		in.Release()

@@ -55,7 +55,7 @@ func (s *supervisor) tooMuch(ctx context.Context, diff workspace.Diff) (over boo
 		return false, err
 	}
 	s.Meter.Upper(s.Row.ID, use.Held)
-	if w := s.ears.watch; w != nil {
+	if w := s.events.watch; w != nil {
 		s.Meter.Held(s.Row.ID, w.Stats().HeldBytes)
 	}
 	mb := func(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }

@@ -59,18 +59,3 @@ func (ss *Supervisors) CheckpointNow(ctx context.Context, change id.Change, by a
 	})
 	return taken, err
 }
-
-// supervised returns who watches a change's agent, for somebody who may ask.
-func (ss *Supervisors) supervised(ctx context.Context, change id.Change, by audit.Actor) (*supervisor, error) {
-	if err := ss.Owner.MayDecide(by); err != nil {
-		return nil, err
-	}
-	row, err := ss.Row(ctx, change)
-	if err != nil {
-		return nil, err
-	}
-	if s := ss.watching(change); s != nil {
-		return s, nil
-	}
-	return nil, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "no agent of %s runs: it is %s", change, row.State)
-}

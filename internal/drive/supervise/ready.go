@@ -49,7 +49,7 @@ func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Work
 	if err != nil {
 		return session.Running{}, err
 	}
-	return ss.Runtime.Ready(ctx, subject, outfit, program, s, live.Lodging{
+	return ss.Runtime.Ready(ctx, subject, outfit, program, s, live.Mounts{
 		Tree: ws.Tree, Cache: ws.Cache(with.Setup, with.Checks), Dir: dir, Cwd: filepath.Join(row.Request.Project.Top, row.Request.Workdir),
 		Release: with.Release,
 	})

@@ -43,7 +43,7 @@ func (ss *Supervisors) PutBack(ctx context.Context, change id.Change, by audit.A
 			if err != nil {
 				return err
 			}
-			done, err = s.returned(ctx, stood, to, only, by)
+			done, err = s.bringBack(ctx, stood, to, only, by)
 			return err
 		})
 	})
@@ -85,8 +85,8 @@ func changedPaths(t checkpoint.Taken) []string {
 	return paths
 }
 
-// returned puts paths back, records what stands then, and says what became of the changes.
-func (s *supervisor) returned(ctx context.Context, stood checkpoint.Taken, to git.OID, only []string, by audit.Actor) (PutBack, error) {
+// bringBack puts paths back, records what stands then, and says what became of the changes.
+func (s *supervisor) bringBack(ctx context.Context, stood checkpoint.Taken, to git.OID, only []string, by audit.Actor) (PutBack, error) {
 	if err := s.restore(ctx, to, only); err != nil {
 		return PutBack{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -59,10 +60,27 @@ func (s *supervisor) take(ctx context.Context, why checkpoint.Trigger) (taken ch
 	} else {
 		err = gate.pass(ctx, urgent, func() error { return s.hold(ctx, judge) })
 	}
-	if taken.Checkpoint.Status == checkpoint.Invalid && !(why == checkpoint.TurnEnded && s.rounds.last() && !s.still) {
-		s.tell(ctx, taken.Checkpoint, action)
+	if taken.Checkpoint.Status == checkpoint.Invalid && !s.again && !(why == checkpoint.TurnEnded && s.rounds.last() && !s.still) {
+		s.messages.tellViolation(ctx, taken.Checkpoint, action)
 	}
 	return taken, err
+}
+
+// askToPause asks an agent that wants to be asked to come to a rest before it is stopped, and returns
+// what lets it go on. Its answer decides nothing: it is stopped either way (SV-046).
+func (s *supervisor) askToPause(ctx context.Context) (goOn func()) {
+	if s.run.Talk == nil || s.mode.Pause != agent.PauseMessage || s.still {
+		return func() {}
+	}
+	all, err := s.Checkpoints(ctx, s.Row.ID)
+	if err != nil {
+		return func() {}
+	}
+	next := fmt.Sprintf("ckpt-%03d", len(all)+1) // the rest of the id is known once it is taken
+	if a := s.run.Talk.Pause(ctx, next); !a.Acknowledged {
+		s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
+	}
+	return func() { s.run.Talk.Resume(next) }
 }
 
 // record takes a checkpoint of a session that stands and remembers what stood there.
@@ -78,7 +96,7 @@ func (s *supervisor) record(ctx context.Context, why checkpoint.Trigger) (checkp
 		return checkpoint.Taken{}, err
 	}
 	s.rounds.taken = taken
-	s.ears.reset(taken.Checkpoint.ID)
+	s.events.reset(taken.Checkpoint.ID)
 	return taken, s.remember(ctx)
 }
 

@@ -159,6 +159,3 @@ func (ss *Supervisors) runAgent(ctx context.Context, w *work.Work, ws workspace.
 		return ss.Append(keep, tx, &reason, ledger.Move{By: audit.Actor{Kind: "agent", Name: string(s.ID), UID: -1}, Subject: string(s.ID)}, "ended", ended)
 	})
 }
-
-// notRestored says to a person that a session ended because its tree could not be restored.
-const notRestored = "its files could not be restored while it worked"

@@ -9,7 +9,6 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
-	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
@@ -36,7 +35,7 @@ type supervisor struct {
 
 	last   time.Time        // of the last checkpoint
 	seen   map[string]int64 // what the last checkpoint saw: path → when it changed
-	ears   *ears            // say when to look
+	events *events          // that say when to look
 	failed int              // failed checkpoints in a row
 	again  bool             // this session cannot go on: another begins from row.From
 	limit  *sandbox.Limit   // that the host ended it for
@@ -44,7 +43,8 @@ type supervisor struct {
 	rounds rounds       // of a program with turns
 	broke  <-chan error // why a request to its model was refused
 
-	telling sync.WaitGroup // messages that are under way to the agent; they end with the session
+	messages *messages      // to the agent
+	beside   sync.WaitGroup // checks that run; they end with the session
 }
 
 // errOver says that the session ended before it could be asked.
@@ -62,46 +62,6 @@ type ended struct {
 	err  error
 }
 
-// supervise runs a session to its end and looks at it meanwhile. With again it is no end to judge:
-// another session begins from row.From.
-func (ss *Supervisors) supervise(ctx context.Context, w *work.Work, ws workspace.Workspace, run *session.Running) (exit sandbox.Exit, again bool, err error) {
-	change := w.Row.ID
-	s := &supervisor{
-		Parts: ss.Parts, Work: *w, gate: &ss.gate, ws: ws, run: run, mode: w.Mode(),
-		asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
-		rounds: newRounds(run.Program), broke: ss.Runtime.Budget.Subscribe(change),
-	}
-	defer ss.Runtime.Budget.Unsubscribe(change)
-	s.listen(ctx)
-	defer s.ears.close()
-	started := make(chan sandbox.Process, 1)
-	run.Live = func(p sandbox.Process) { started <- p }
-	over := make(chan ended, 1)
-	go func() { // ends with the session
-		exit, err := session.Run(ctx, *run)
-		over <- ended{exit, err}
-	}()
-	var end ended
-	select {
-	case end = <-over:
-	case p := <-started:
-		s.last = time.Now() // what it took to build its sandbox is not the agent's time
-		s.process = live.Measure(p, ss.Meter, change)
-		ss.setLive(change, s)
-		end = s.attend(ctx, over)
-		ss.setLive(change, nil)
-		close(s.over)
-	}
-	s.rounds.dropChecks()
-	s.telling.Wait()
-	*w = s.Work
-	if s.limit != nil && end.exit.Limit == nil {
-		end.exit.Limit = s.limit
-	}
-	end.exit = s.rounded(end.exit)
-	return end.exit, s.again, end.err
-}
-
 // attend waits for the end and does meanwhile what is due or asked for.
 func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 	poll := time.NewTicker(s.mode.Poll)
@@ -116,16 +76,16 @@ func (s *supervisor) attend(ctx context.Context, over <-chan ended) ended {
 		case a := <-s.asks:
 			a.done <- a.do(ctx)
 		case turn := <-s.turns():
-			s.turnEnded(ctx, turn)
+			s.endTurn(ctx, turn)
 		case v := <-s.verdicts():
 			s.weigh(ctx, v)
 		case why := <-s.broke:
-			s.overspent(ctx, why)
-		case <-s.rounds.deaf:
+			s.stopUnpaid(ctx, why)
+		case <-s.messages.deaf:
 			s.finish()
 		case <-s.rounds.late:
 			s.outstays()
-		case <-s.ears.crossed():
+		case <-s.events.crossed():
 			s.look(ctx)
 		case <-poll.C:
 			if !s.quiet(ctx) {

@@ -6,35 +6,10 @@ import (
 	"context"
 	"sync"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
-	"sallyport/internal/drive/check"
-	"sallyport/internal/drive/ledger"
-	"sallyport/internal/drive/live"
-	"sallyport/internal/drive/stock"
-	"sallyport/internal/drive/work"
-	"sallyport/internal/path/change"
-	"sallyport/internal/path/session"
-	"sallyport/internal/path/workspace"
-	"sallyport/internal/who/person"
+	"sallyport/internal/base/problem"
 )
-
-// Parts is what supervisors stand on.
-type Parts struct {
-	*ledger.Ledger
-	Owner      person.Owner
-	Workspaces *workspace.Manager
-	Opener     work.Opener
-	Runtime    live.Runtime
-	Stocks     *stock.Stocks
-	Checker    *check.Checker
-	Takes      *Checkpointer
-	Changes    string // folder of what is kept of each change for people to read
-	// Listen watches a workspace and tells when something happens in it; without a watch the clock alone says when to look.
-	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
-	// RedoWords say to an agent what has become of its files when its change was made anew; "" if nothing has.
-	RedoWords func(ctx context.Context, row change.Row) (string, error)
-	Tidy      func(ctx context.Context, row change.Row) // clears up after a change that has ended
-}
 
 // Supervisors runs the sessions of changes, each under a supervisor of its own, and hands on what people ask of them.
 type Supervisors struct {
@@ -67,4 +42,19 @@ func (ss *Supervisors) watching(change id.Change) *supervisor {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.live[change]
+}
+
+// supervised returns who watches a change's agent, for somebody who may ask.
+func (ss *Supervisors) supervised(ctx context.Context, change id.Change, by audit.Actor) (*supervisor, error) {
+	if err := ss.Owner.MayDecide(by); err != nil {
+		return nil, err
+	}
+	row, err := ss.Row(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	if s := ss.watching(change); s != nil {
+		return s, nil
+	}
+	return nil, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "no agent of %s runs: it is %s", change, row.State)
 }

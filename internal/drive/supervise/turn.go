@@ -12,8 +12,6 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
-	"sallyport/internal/path/request"
-	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/store"
@@ -22,6 +20,9 @@ import (
 // endWithin is how long a program has to end once nothing more is wanted of it.
 const endWithin = 15 * time.Second
 
+// paidAgain is told to an agent whose turn failed because its budget was used up, once there is more. It is no round: nothing was wrong.
+const paidAgain = "Your model refused to answer because a budget was used up. It answers again. Go on where you stopped."
+
 // rounds is what a supervisor knows of an agent that works in turns: it waits at the end of each until it is told more, or
 // that nothing more is wanted. That it says it is done means nothing: what stands is judged (CW-052, CW-053).
 type rounds struct {
@@ -29,7 +30,6 @@ type rounds struct {
 	taken   checkpoint.Taken   // what stood last
 	drop    context.CancelFunc // ends the checks that run; nil if none do
 	verdict chan check.Verdict // of them
-	deaf    chan struct{}      // words were not taken: the program does not read
 	over    bool               // nothing more is wanted: its stdin ends
 	late    <-chan time.Time   // once it is, and no turn is under way: when it has to have ended
 	ended   bool               // by the host, because it did not
@@ -39,11 +39,22 @@ type rounds struct {
 }
 
 func newRounds(p agent.Program) rounds {
-	r := rounds{max: p.Rounds, n: 1, deaf: make(chan struct{}, 1), put: make(chan agent.TurnEnd, 1)}
+	r := rounds{max: p.Rounds, n: 1, put: make(chan agent.TurnEnd, 1)}
 	if r.max <= 0 {
 		r.max = agent.RoundsDefault
 	}
 	return r
+}
+
+// last reports whether what is wrong now is not told any more.
+func (r *rounds) last() bool { return r.n >= r.max }
+
+// dropChecks ends the checks that run: what they look at stands no more.
+func (r *rounds) dropChecks() {
+	if r.drop != nil {
+		r.drop()
+	}
+	r.drop, r.verdict = nil, nil
 }
 
 // turns is where the end of a turn comes from; nil while nothing may follow from it.
@@ -68,12 +79,12 @@ func (s *supervisor) verdicts() <-chan check.Verdict {
 // idle reports whether the agent stands, or ends, for a reason of its own.
 func (s *supervisor) idle() bool { return s.still || s.again || s.limit != nil }
 
-// turnEnded looks at what stands now that the agent waits, and tells it what is wrong with it, or that nothing more is wanted.
-func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
+// endTurn looks at what stands now that the agent waits, and tells it what is wrong with it, or that nothing more is wanted.
+func (s *supervisor) endTurn(ctx context.Context, end agent.TurnEnd) {
 	s.rounds.dropChecks()
-	select { // the bell rang before the agent could end its turn
+	select { // its model refused before the agent could end its turn
 	case why := <-s.broke:
-		s.overspent(ctx, why)
+		s.stopUnpaid(ctx, why)
 	default:
 	}
 	if s.idle() && s.rounds.unpaid {
@@ -94,7 +105,8 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 	unpaid := s.rounds.unpaid
 	s.rounds.unpaid = false
 	if unpaid && s.rounds.failure != "" && !end.More {
-		s.goOn(ctx)
+		s.rounds.failure = ""
+		s.messages.tell(ctx, string(s.run.Session.ID), paidAgain)
 		return
 	}
 	if s.rounds.failure != "" && !end.More { // the tree is kept and judged at its end
@@ -108,24 +120,21 @@ func (s *supervisor) turnEnded(ctx context.Context, end agent.TurnEnd) {
 		s.Log.Warn("the files could not be looked at when a turn ended; sallyport looks when the session ends", "change", s.Row.ID, "error", err)
 		s.finish()
 	case taken.Checkpoint.Status == checkpoint.Invalid:
-		s.toldRules(ctx, taken.Checkpoint)
+		s.countRules(ctx, taken.Checkpoint)
 	case !end.More:
 		s.judgeTree(ctx, taken)
 	}
 }
 
-// toldRules counts the round of an agent that was told which rules it breaks, or ends what has had its rounds.
-func (s *supervisor) toldRules(ctx context.Context, cp checkpoint.Checkpoint) {
+// countRules counts the round of an agent that was told which rules it breaks, or ends what has had its rounds.
+func (s *supervisor) countRules(ctx context.Context, cp checkpoint.Checkpoint) {
 	if s.rounds.last() && !s.still {
-		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, grounds.Refusal(s.Row, cp.Violations)))
+		s.messages.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, grounds.Refusal(s.Row, cp.Violations)))
 		s.finish()
 		return
 	}
 	s.nextRound(ctx, string(cp.ID), grounds.Refusal(s.Row, cp.Violations).Error())
 }
-
-// last reports whether what is wrong now is not told any more.
-func (r *rounds) last() bool { return r.n >= r.max }
 
 // judgeTree has the checks run on exactly what stands, beside what goes on here.
 func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
@@ -143,19 +152,11 @@ func (s *supervisor) judgeTree(ctx context.Context, taken checkpoint.Taken) {
 	s.rounds.verdict = to
 	w := s.Work // by the rules that the checkpoint was judged by
 	o := grounds.Offer{Host: w.Host, Base: taken.Checkpoint.Base, Commit: taken.Checkpoint.Commit, Tree: taken.Checkpoint.Tree, Judging: w.Judging}
-	s.telling.Go(func() {
+	s.beside.Go(func() {
 		v := check.Verdict{Tree: o.Tree, Policy: w.Judging.Digest(w.Row.Request)}
 		v.Results, v.Why, v.Err = s.Checker.Check(ctx, w.Row, o)
 		to <- v
 	})
-}
-
-// dropChecks ends the checks that run: what they look at stands no more.
-func (r *rounds) dropChecks() {
-	if r.drop != nil {
-		r.drop()
-	}
-	r.drop, r.verdict = nil, nil
 }
 
 // weigh does what the checks of a turn's tree ask for.
@@ -175,7 +176,7 @@ func (s *supervisor) weigh(ctx context.Context, v check.Verdict) {
 	case s.rounds.last():
 		v.Why = fmt.Errorf("%w; the agent had %d rounds to correct this, and they are over", v.Why, s.rounds.max)
 		s.Checker.Remember(s.Row.ID, v)
-		s.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, v.Failed()))
+		s.messages.say(fmt.Sprintf("round %d of %d is over, and %s", s.rounds.n, s.rounds.max, v.Failed()))
 		s.finish()
 	default:
 		s.mend(ctx, v)
@@ -192,21 +193,7 @@ func (s *supervisor) mend(ctx context.Context, v check.Verdict) {
 	}
 	words += "\n\nCorrect this. The check runs again on exactly your files once your turn is over."
 	subject := string(s.rounds.taken.Checkpoint.ID)
-	s.telling.Go(func() {
-		d := s.run.Talk.Tell(ctx, words)
-		s.recordDelivery(context.WithoutCancel(ctx), s.Row.ID, subject, request.FirstLine(words), audit.Host, d)
-		s.heard(d)
-	})
-}
-
-// heard ends the wait for an agent that does not read what it is told.
-func (s *supervisor) heard(d session.Delivery) {
-	if !d.Delivered && s.run.Program.Turns {
-		select {
-		case s.rounds.deaf <- struct{}{}:
-		default:
-		}
-	}
+	s.messages.tell(ctx, subject, words)
 }
 
 // nextRound counts a round, tells who watches, and writes down why it was needed.
@@ -214,7 +201,7 @@ func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
 	s.rounds.n++
 	s.rounds.max = max(s.rounds.max, s.rounds.n) // a person has let it go on
 	round := fmt.Sprintf("round %d of %d", s.rounds.n, s.rounds.max)
-	s.say(round + ": " + why)
+	s.messages.say(round + ": " + why)
 	keep := context.WithoutCancel(ctx)
 	err := s.DB.InTx(keep, func(tx store.Tx) error {
 		return s.Append(keep, tx, &change.Row{ID: s.Row.ID, Reason: why}, ledger.Move{By: audit.Host, Subject: subject}, round, ledger.Now())
@@ -222,10 +209,6 @@ func (s *supervisor) nextRound(ctx context.Context, subject, why string) {
 	if err != nil {
 		s.Log.Warn("a round was not recorded", "change", s.Row.ID, "error", err)
 	}
-}
-
-func (s *supervisor) say(text string) {
-	s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "round", Text: text})
 }
 
 // finish ends the agent's stdin: nothing more is wanted of it. One that has no turn under way has to end soon.
@@ -250,9 +233,9 @@ func (s *supervisor) outstays() {
 	s.process.Kill()
 }
 
-// rounded says how a program with turns has ended: one that the host ended after its last turn, or that says its turn failed
+// correct says how a program with turns has ended: one that the host ended after its last turn, or that says its turn failed
 // and not by its status, is judged by what is true of it.
-func (s *supervisor) rounded(exit sandbox.Exit) sandbox.Exit {
+func (s *supervisor) correct(exit sandbox.Exit) sandbox.Exit {
 	if exit.Limit != nil {
 		return exit
 	}

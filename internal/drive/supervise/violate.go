@@ -96,6 +96,9 @@ func (s *supervisor) putBack(ctx context.Context, only []string, all bool) (kept
 	return false, s.remember(ctx)
 }
 
+// notRestored says to a person that a session ended because its tree could not be restored.
+const notRestored = "its files could not be restored while it worked"
+
 // restore makes the tree of the session, which stands, that of a commit, proven by a new
 // walk. If that cannot be done, or not be proven, the session ends and another one begins on a
 // new copy that holds that tree: the agent loses its run, nobody loses work.

@@ -1,0 +1,45 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/rule/budget"
+)
+
+// overspent says to a person why an agent of a change is stopped, and how it goes on.
+func overspent(change id.Change, why error) error {
+	resume := "sallyport change resume " + string(change)
+	if errors.Is(why, budget.ErrChangeUsedUp) {
+		return problem.Errorf(problem.AgentFailed, resume, "%w; raise that budget, then: %s", why, resume)
+	}
+	if errors.Is(why, budget.ErrUsedUp) {
+		return problem.Errorf(problem.AgentFailed, resume, "%w; raise that budget, or wait until the hour or day is over, then: %s", why, resume)
+	}
+	return problem.Errorf(problem.AgentFailed, resume, "the agent may not ask its model: %w; then: %s", why, resume)
+}
+
+// stopUnpaid stops an agent that may ask its model no more and asks a person.
+func (s *supervisor) stopUnpaid(ctx context.Context, why error) {
+	s.rounds.unpaid = true
+	if s.idle() {
+		return
+	}
+	err := s.stop(ctx)
+	if err == nil {
+		err = s.shift(ctx, ledger.Move{Event: change.Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: change.BudgetUsedUp, Because: overspent(s.Row.ID, why)})
+		if err != nil {
+			s.still = false
+			err = errors.Join(err, s.process.Thaw())
+		}
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errOver) {
+		s.Log.Error("an agent whose budget is used up could not be paused, so it was ended", "change", s.Row.ID, "error", err)
+		s.process.Kill()
+	}
+}
