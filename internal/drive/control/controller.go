@@ -170,6 +170,9 @@ func (c *Controller) makePath() {
 	c.Reverts = revert.New(revert.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
 	})
+	c.preparer = prepare.New(prepare.Parts{
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Takes: c.takes,
+	})
 	c.submissions = submit.New(submit.Parts{
 		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
 		Reverts: c.Reverts, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
@@ -190,9 +193,6 @@ func (c *Controller) makePath() {
 	c.Redos = redo.New(redo.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Views: c.Views, Requests: c.Requests, Opener: c.opener, Lander: p.Lander, Workspaces: p.Workspaces,
 		Ops: p.Ops, Author: p.Settings.Author, MayResume: c.mayResume,
-	})
-	c.preparer = prepare.New(prepare.Parts{
-		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Redos: c.Redos, Takes: c.takes,
 	})
 }
 

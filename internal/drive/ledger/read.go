@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -99,6 +100,15 @@ func (l *Ledger) Proposal(ctx context.Context, change id.Change) (*proposal.Prop
 		return err
 	})
 	return found, err
+}
+
+// Superseded is the proposal of a change that is being made anew on another base; nil of any other.
+func (l *Ledger) Superseded(ctx context.Context, row change.Row) (*proposal.Proposal, error) {
+	p, err := l.Proposal(ctx, row.ID)
+	if err != nil || p == nil || row.Base == "" || p.Base == git.OID(row.Base) {
+		return nil, err
+	}
+	return p, nil
 }
 
 // Landing returns a change's latest journal row.

@@ -9,7 +9,6 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/drive/ledger"
-	"sallyport/internal/drive/redo"
 	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/supervise"
@@ -29,7 +28,6 @@ type Parts struct {
 	Opener     work.Opener
 	Stocks     *stock.Stocks
 	Reverts    *revert.Reverts
-	Redos      *redo.Redos
 	Takes      *supervise.Checkpointer
 }
 
@@ -44,7 +42,7 @@ func (p *Preparer) Prepare(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Revert {
 		return p.Reverts.Compute(ctx, row)
 	}
-	if before, err := p.Redos.Superseded(ctx, row); err != nil || before != nil {
+	if before, err := p.Superseded(ctx, row); err != nil || before != nil {
 		if err != nil {
 			return err
 		}

@@ -22,15 +22,6 @@ func (rs *Redos) reapply(ctx context.Context, row change.Row, p proposal.Proposa
 	})
 }
 
-// Superseded is the proposal of a change that is being made anew on another base; nil of any other.
-func (rs *Redos) Superseded(ctx context.Context, row change.Row) (*proposal.Proposal, error) {
-	p, err := rs.Proposal(ctx, row.ID)
-	if err != nil || p == nil || row.Base == "" || p.Base == git.OID(row.Base) {
-		return nil, err
-	}
-	return p, nil
-}
-
 // Words say to an agent what has become of its files; "" if nothing has.
 func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
 	p, err := rs.Superseded(ctx, row)
