@@ -107,7 +107,7 @@ func (d *Daemon) checkLayers(ctx context.Context) api.Check {
 	if err := workspace.ProbeDeltas(d.Ops, state); err != nil {
 		return api.Check{Name: "base layers", Detail: fmt.Sprintf("the file system of %s cannot record a deletion (%v), so every new base is checked out whole", state, err), Fix: "stat -f " + state}
 	}
-	there, err := d.spaces.Layers(ctx)
+	there, err := d.spaces.Layers.All(ctx)
 	held := int64(0)
 	for _, l := range there {
 		held += l.Bytes

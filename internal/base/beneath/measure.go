@@ -38,6 +38,16 @@ func Allocated(ctx context.Context, path string) (int64, error) {
 	return sum.bytes, nil
 }
 
+// AllocatedBelow is Allocated for all below a folder of the host's own, without that folder itself, however deep.
+func AllocatedBelow(ctx context.Context, path string) (int64, error) {
+	parent, err := Top(filepath.Dir(path), unix.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(parent)
+	return AllocatedIn(ctx, parent, filepath.Base(path), 0, 1<<20)
+}
+
 // AllocatedIn is Allocated for all below the folder name in an open one, without that folder itself; it counts at most so many
 // entries, 0 being any number, and folders in each other no deeper than depth.
 //

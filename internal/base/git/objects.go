@@ -30,6 +30,14 @@ func (o OID) Valid() bool {
 	return (len(o) == 40 || len(o) == 64) && strings.Trim(string(o), "0123456789abcdef") == ""
 }
 
+// Format is the object format that an id is of: sha1 or sha256.
+func (o OID) Format() string {
+	if len(o) == 64 {
+		return "sha256"
+	}
+	return "sha1"
+}
+
 // Blobs reads many blobs through one process, in order; each need not read all.
 func (d Dir) Blobs(ctx context.Context, oids []OID, each func(oid OID, size int64, r io.Reader) error) error {
 	if len(oids) == 0 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -115,4 +116,21 @@ func Retire(ops disk.Ops, noun, path string) error {
 		return err
 	}
 	return Remove(ops, noun+":remove", aside)
+}
+
+// EmptyFolder makes a folder of the host's own, empty, whatever is there.
+func EmptyFolder(ops disk.Ops, clear, path string) error {
+	if err := Remove(ops, clear, path); err != nil {
+		return err
+	}
+	return MakeFolder(ops, path)
+}
+
+// Used notes by a path's time of change that it is of use now, to the minute.
+func Used(ops disk.Ops, op, path string) error {
+	st, err := os.Lstat(path)
+	if err != nil || time.Since(st.ModTime()).Abs() < time.Minute {
+		return err
+	}
+	return ops.Do(op, func() error { return os.Chtimes(path, time.Time{}, time.Now()) })
 }

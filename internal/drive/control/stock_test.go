@@ -235,7 +235,7 @@ func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
 		if r := d.Change.Reason; !strings.Contains(r, `the setup "npm ci" failed: it ended with status 1; its last lines: first | 404 not found`) {
 			t.Errorf("it says %q", r)
 		}
-		if left, err := h.parts.Workspaces.Stocks(); err != nil || len(left) > 0 {
+		if left, err := h.parts.Workspaces.Stocks.All(); err != nil || len(left) > 0 {
 			t.Errorf("it left %v, %v", left, err)
 		}
 	})

@@ -84,7 +84,7 @@ func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left w
 		if err != nil {
 			return workspace.Stock{}, nil, err
 		}
-		fits, err := s.Workspaces.Fits(ctx, w.Host, left, tree)
+		fits, err := workspace.Fits(ctx, w.Host, left, tree)
 		if fits && err == nil {
 			return left, release, nil
 		}
@@ -99,7 +99,7 @@ func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left w
 
 // setUpOn returns a stock, which the setup makes on a commit if it is not there.
 func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
-	if left, release, err := s.Workspaces.Stock(name); err != nil || !left.None() {
+	if left, release, err := s.Workspaces.Stocks.Open(name); err != nil || !left.None() {
 		return left, release, err
 	}
 	tree, err := w.Host.Tree(ctx, on)
@@ -107,7 +107,7 @@ func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name workspace.StockI
 		return workspace.Stock{}, nil, err
 	}
 	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(w.Host.Path), Base: on, Tree: tree, Commands: w.Setups(), Made: ledger.Now()}
-	left, release, err := s.Workspaces.MakeStock(ctx, name, n, w.Spec.Owner, workspace.Stock{}, func(room workspace.Room) error {
+	left, release, err := s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, workspace.Stock{}, func(room workspace.Room) error {
 		return s.runSetup(ctx, w, room, on)
 	})
 	var failed *SetupFailed

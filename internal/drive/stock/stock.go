@@ -78,7 +78,7 @@ func (s *Stocks) For(ctx context.Context, w work.Work, commit git.OID) (Found, e
 	if err != nil {
 		return Found{}, err
 	}
-	checks, freeChecks, err := s.Workspaces.LatestStock(s.checksFamily(w, setup))
+	checks, freeChecks, err := s.Workspaces.Stocks.Latest(s.checksFamily(w, setup))
 	if err != nil {
 		free()
 		return Found{}, err
@@ -92,7 +92,7 @@ func (s *Stocks) On(w work.Work, ws workspace.Workspace) (Found, error) {
 	if err != nil {
 		return Found{}, fmt.Errorf("find what the setup left: %w", err)
 	}
-	checks, free, err := s.Workspaces.LatestStock(s.checksFamily(w, setup))
+	checks, free, err := s.Workspaces.Stocks.Latest(s.checksFamily(w, setup))
 	return Found{Setup: setup, Checks: checks, Release: free}, err
 }
 

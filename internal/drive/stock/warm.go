@@ -58,7 +58,7 @@ func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
 		return err
 	}
 	family := s.checksFamily(w, setup)
-	latest, freeLatest, err := s.Workspaces.LatestStock(family)
+	latest, freeLatest, err := s.Workspaces.Stocks.Latest(family)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
 	}
 	name := workspace.StockID{Family: family, Generation: generation(string(tree))}
 	n := workspace.StockNote{Kind: workspace.Checks, Project: path.Base(w.Host.Path), Base: base, Tree: tree, Commands: w.Checks(), Made: ledger.Now()}
-	_, free, err = s.Workspaces.MakeStock(ctx, name, n, w.Spec.Owner, setup, func(room workspace.Room) error {
+	_, free, err = s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, setup, func(room workspace.Room) error {
 		for _, command := range w.Checks() {
 			if err := s.warmOne(ctx, w, setup, room, command); err != nil {
 				return err
@@ -81,7 +81,7 @@ func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
 		return err
 	}
 	free()
-	_, err = s.Workspaces.TrimStocks(ctx)
+	_, err = s.Workspaces.Stocks.Trim(ctx)
 	return err
 }
 

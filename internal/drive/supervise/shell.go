@@ -147,7 +147,7 @@ func (ss *Supervisors) showSetUp(ctx context.Context, w work.Work, commit git.OI
 		if err != nil {
 			return ws, err
 		}
-		fits, err := ss.Workspaces.Fits(ctx, w.Host, left, tree)
+		fits, err := workspace.Fits(ctx, w.Host, left, tree)
 		if err != nil {
 			return ws, err
 		}

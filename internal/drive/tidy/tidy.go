@@ -67,10 +67,10 @@ func (t *Tidier) Tidy(ctx context.Context, row change.Row) {
 
 // trim keeps the cache of base layers within its bounds, now that fewer may be in use.
 func (t *Tidier) trim(ctx context.Context) {
-	if _, err := t.Workspaces.TrimLayers(ctx); err != nil && ctx.Err() == nil {
+	if _, err := t.Workspaces.Layers.Trim(ctx); err != nil && ctx.Err() == nil {
 		t.Log.Warn("the cache of base layers could not be trimmed", "error", err)
 	}
-	if _, err := t.Workspaces.TrimStocks(ctx); err != nil && ctx.Err() == nil {
+	if _, err := t.Workspaces.Stocks.Trim(ctx); err != nil && ctx.Err() == nil {
 		t.Log.Warn("the caches of setups and checks could not be trimmed", "error", err)
 	}
 }

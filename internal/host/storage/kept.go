@@ -239,11 +239,11 @@ func (r *round) reachable(ctx context.Context, row change.Row) int64 {
 
 // layers are looked after by their cache, which knows what stands on which: it says what goes, and takes it away.
 func (r *round) layers(ctx context.Context) error {
-	there, err := r.Workspaces.Layers(ctx)
+	there, err := r.Workspaces.Layers.All(ctx)
 	if err != nil {
 		return err
 	}
-	goes, err := r.Workspaces.Surplus(ctx)
+	goes, err := r.Workspaces.Layers.Surplus(ctx)
 	if err != nil {
 		return err
 	}
@@ -253,10 +253,10 @@ func (r *round) layers(ctx context.Context) error {
 		row.Bytes += l.Bytes
 	}
 	if r.do {
-		if _, err := r.Workspaces.TrimLayers(ctx); err != nil {
+		if _, err := r.Workspaces.Layers.Trim(ctx); err != nil {
 			return err
 		}
-		left, err := r.Workspaces.Layers(ctx)
+		left, err := r.Workspaces.Layers.All(ctx)
 		if err != nil {
 			return err
 		}
@@ -273,11 +273,11 @@ func (r *round) layers(ctx context.Context) error {
 
 // caches are looked after by whoever keeps the layers, by the same bounds.
 func (r *round) caches(ctx context.Context) error {
-	there, err := r.Workspaces.Stocks()
+	there, err := r.Workspaces.Stocks.All()
 	if err != nil {
 		return err
 	}
-	goes, err := r.Workspaces.SurplusStocks()
+	goes, err := r.Workspaces.Stocks.Surplus()
 	if err != nil {
 		return err
 	}
@@ -287,10 +287,10 @@ func (r *round) caches(ctx context.Context) error {
 		row.Bytes += s.Note.Bytes
 	}
 	if r.do {
-		if _, err := r.Workspaces.TrimStocks(ctx); err != nil {
+		if _, err := r.Workspaces.Stocks.Trim(ctx); err != nil {
 			return err
 		}
-		left, err := r.Workspaces.Stocks()
+		left, err := r.Workspaces.Stocks.All()
 		if err != nil {
 			return err
 		}

@@ -4,4 +4,4 @@ package workspace
 var ErrNoWhiteouts = errNoWhiteouts
 
 // Bound makes all of what Tend keeps few as few as n.
-func (m *Manager) Bound(n int) { m.Repositories.Most, m.spares = n, n }
+func (m *Manager) Bound(n int) { m.Repositories.Most, m.Layers.Spares = n, n }

@@ -22,7 +22,7 @@ import (
 
 // split parts what was found into changes and what is left over: ignored by the base,
 // absent from it, and not asked for by IncludeIgnored (SV-047).
-func (m *Manager) split(ctx context.Context, w Workspace, found []finding) (Diff, error) {
+func (w Workspace) split(ctx context.Context, found []finding) (Diff, error) {
 	for _, glob := range w.Spec.IncludeIgnored {
 		if !doublestar.ValidatePattern(glob) {
 			return Diff{}, problem.Errorf(problem.Usage, "sallyport run --help", "%q is not a valid glob", glob)
@@ -34,7 +34,7 @@ func (m *Manager) split(ctx context.Context, w Workspace, found []finding) (Diff
 			fresh = append(fresh, f.Path)
 		}
 	}
-	ignored, err := m.ignored(ctx, w, fresh)
+	ignored, err := w.ignored(ctx, fresh)
 	if err != nil {
 		return Diff{}, fmt.Errorf("find what the base ignores: %w", err)
 	}
@@ -124,12 +124,12 @@ func wanted(globs []string, path string) bool {
 // directory, with a copy of the project's info/exclude, and a folder that holds the
 // base's .gitignore files and nothing else: neither what an agent wrote nor a person's
 // own settings take part.
-func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map[string]bool, error) {
+func (w Workspace) ignored(ctx context.Context, paths []string) (map[string]bool, error) {
 	host, folder := w.host, w.ignore
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	if any, err := m.ignoresAny(host, folder); err != nil || !any {
+	if any, err := ignoresAny(host, folder); err != nil || !any {
 		return nil, err
 	}
 	var in bytes.Buffer
@@ -156,7 +156,7 @@ func (m *Manager) ignored(ctx context.Context, w Workspace, paths []string) (map
 }
 
 // ignoresAny reports whether there is anything that could ignore a file.
-func (m *Manager) ignoresAny(host git.Dir, folder string) (bool, error) {
+func ignoresAny(host git.Dir, folder string) (bool, error) {
 	if whole.Exists(filepath.Join(host.Path, "info", "exclude")) {
 		return true, nil
 	}

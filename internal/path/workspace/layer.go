@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,18 +48,18 @@ type ask struct {
 	commit git.OID // has that tree; "" = none is known
 }
 
-func (m *Manager) layerPath(tree git.OID) string {
-	return filepath.Join(m.root, "layers", string(tree))
+func (k *LayerStore) path(tree git.OID) string {
+	return filepath.Join(k.Root, string(tree))
 }
 
-// layerOf describes the layer of the last tree of a chain.
-func (m *Manager) layerOf(chain []git.OID, ignore git.OID) Layer {
+// Of describes the layer of the last tree of a chain, lowest first; the .gitignore files of one of it count.
+func (k *LayerStore) Of(chain []git.OID, ignore git.OID) Layer {
 	l := Layer{chain: chain, ignore: ignore}
 	for _, tree := range chain {
-		l.Trees = append(l.Trees, filepath.Join(m.layerPath(tree), "tree"))
+		l.Trees = append(l.Trees, filepath.Join(k.path(tree), "tree"))
 	}
-	l.Index = filepath.Join(m.layerPath(chain[len(chain)-1]), "index")
-	l.Ignore = filepath.Join(m.layerPath(ignore), "ignore")
+	l.Index = filepath.Join(k.path(chain[len(chain)-1]), "index")
+	l.Ignore = filepath.Join(k.path(ignore), "ignore")
 	return l
 }
 
@@ -81,16 +80,16 @@ func readNote(path string) (note, error) {
 	return n, nil
 }
 
-// openLayer returns the layer of a tree; os.ErrNotExist if it, or one that it stands on, is not there.
-func (m *Manager) openLayer(tree git.OID) (Layer, note, error) {
-	n, err := readNote(m.layerPath(tree))
+// open returns the layer of a tree; os.ErrNotExist if it, or one that it stands on, is not there.
+func (k *LayerStore) open(tree git.OID) (Layer, note, error) {
+	n, err := readNote(k.path(tree))
 	if err != nil {
 		return Layer{}, n, err
 	}
 	if n.Ignore == "" {
 		n.Ignore = tree
 	}
-	l := m.layerOf(append(n.Parents[:len(n.Parents):len(n.Parents)], tree), n.Ignore)
+	l := k.Of(append(n.Parents[:len(n.Parents):len(n.Parents)], tree), n.Ignore)
 	for _, folder := range l.Trees {
 		if _, err := os.Lstat(folder); err != nil {
 			return Layer{}, n, err
@@ -99,29 +98,29 @@ func (m *Manager) openLayer(tree git.OID) (Layer, note, error) {
 	return l, n, nil
 }
 
-// Layer returns the layer of a tree, making it if there is none: as what differs from a cached one where
+// Open returns the layer of a tree, making it if there is none: as what differs from a cached one where
 // one is near, commit being one that has the tree, or "". It stays until release is called; after that
 // the record of a workspace or of a layer on it keeps it. A crash leaves nothing half: a
 // layer appears by one rename, after its files are on disk.
-func (m *Manager) Layer(ctx context.Context, host git.Dir, tree, commit git.OID) (l Layer, release func(), err error) {
+func (k *LayerStore) Open(ctx context.Context, host git.Dir, tree, commit git.OID) (l Layer, release func(), err error) {
 	if !tree.Valid() {
 		return Layer{}, nil, fmt.Errorf("%q is no tree", tree)
 	}
-	release = m.pin(tree)
-	if l, _, err = m.openLayer(tree); errors.Is(err, os.ErrNotExist) {
-		err = m.busy.Alone(ctx, m.layerPath(tree), func() error {
-			if l, _, err = m.openLayer(tree); !errors.Is(err, os.ErrNotExist) {
+	release = k.pins.Hold(tree)
+	if l, _, err = k.open(tree); errors.Is(err, os.ErrNotExist) {
+		err = k.busy.Alone(ctx, k.path(tree), func() error {
+			if l, _, err = k.open(tree); !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
-			if err := m.makeLayer(ctx, ask{host, tree, commit}); err != nil {
+			if err := k.make(ctx, ask{host, tree, commit}); err != nil {
 				return err
 			}
-			l, _, err = m.openLayer(tree)
+			l, _, err = k.open(tree)
 			return err
 		})
 	}
 	if err == nil {
-		err = m.used(tree)
+		err = k.Used(tree)
 	}
 	if err != nil {
 		release()
@@ -130,83 +129,57 @@ func (m *Manager) Layer(ctx context.Context, host git.Dir, tree, commit git.OID)
 	return l, release, nil
 }
 
-// used notes that a layer is of use now, to the minute.
-func (m *Manager) used(tree git.OID) error { return m.usedAt(m.layerPath(tree)) }
+// Used notes that a layer is of use now, to the minute.
+func (k *LayerStore) Used(tree git.OID) error { return whole.Used(k.ops, "layer:use", k.path(tree)) }
 
-func (m *Manager) usedAt(path string) error {
-	st, err := os.Lstat(path)
-	if err != nil || time.Since(st.ModTime()).Abs() < time.Minute {
-		return err
-	}
-	return m.ops.Do("layer:use", func() error { return os.Chtimes(path, time.Time{}, time.Now()) })
-}
-
-// makeLayer makes a layer that is not there, or that stands on one which is not there.
-func (m *Manager) makeLayer(ctx context.Context, a ask) error {
-	path := m.layerPath(a.tree)
+// make makes a layer that is not there, or that stands on one which is not there.
+func (k *LayerStore) make(ctx context.Context, a ask) error {
+	path := k.path(a.tree)
 	temp := whole.Fresh(path)
-	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
+	if err := whole.MakeFolder(k.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := whole.Remove(m.ops, "layer:clear", path); err != nil {
+	if err := whole.Remove(k.ops, "layer:clear", path); err != nil {
 		return err
 	}
-	n, err := m.layOver(ctx, a, temp)
+	n, err := k.layOver(ctx, a, temp)
 	if errors.Is(err, errNoParent) {
-		n, err = m.makeFull(ctx, a, temp)
+		n, err = k.makeFull(ctx, a, temp)
 	}
 	if err != nil {
 		return err
 	}
 	n.Project = filepath.Base(a.host.Path)
-	if n.Bytes, err = m.diskOf(ctx, temp); err != nil {
+	if n.Bytes, err = beneath.AllocatedBelow(ctx, temp); err != nil {
 		return err
 	}
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	err = m.ops.Do("layer:note", func() error { return os.WriteFile(filepath.Join(temp, noteName), data, 0o644) })
+	err = k.ops.Do("layer:note", func() error { return os.WriteFile(filepath.Join(temp, noteName), data, 0o644) })
 	if err != nil {
 		return err
 	}
-	return m.ops.Do("layer:commit", func() error { return whole.Commit(temp, path) })
+	return k.ops.Do("layer:commit", func() error { return whole.Commit(temp, path) })
 }
 
 // makeFull checks a whole tree out.
-func (m *Manager) makeFull(ctx context.Context, a ask, temp string) (note, error) {
-	if err := m.emptyFolder(temp); err != nil {
+func (k *LayerStore) makeFull(ctx context.Context, a ask, temp string) (note, error) {
+	if err := whole.EmptyFolder(k.ops, "layer:clear", temp); err != nil {
 		return note{}, err
 	}
-	if err := m.checkout(ctx, a.host, a.tree, filepath.Join(temp, "tree"), filepath.Join(temp, "index")); err != nil {
+	if err := k.checkout(ctx, a.host, a.tree, filepath.Join(temp, "tree"), filepath.Join(temp, "index")); err != nil {
 		return note{}, err
 	}
-	files, err := m.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
+	files, err := k.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
 	return note{Files: files}, err
-}
-
-// emptyFolder makes a folder of the host's own, empty, whatever is there.
-func (m *Manager) emptyFolder(path string) error {
-	if err := whole.Remove(m.ops, "layer:clear", path); err != nil {
-		return err
-	}
-	return whole.MakeFolder(m.ops, path)
-}
-
-// diskOf returns the bytes of disk of a folder of the host's own.
-func (m *Manager) diskOf(ctx context.Context, path string) (int64, error) {
-	parent, err := beneath.Top(filepath.Dir(path), unix.O_RDONLY)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(parent)
-	return beneath.AllocatedIn(ctx, parent, filepath.Base(path), 0, 1<<20)
 }
 
 // checkout writes a tree into a new folder, bytes as they are, and an index with its
 // stat data. The folder gets an empty .git for a mount.
-func (m *Manager) checkout(ctx context.Context, host git.Dir, tree git.OID, folder, index string) error {
-	err := m.ops.Do("layer:folder", func() error {
+func (k *LayerStore) checkout(ctx context.Context, host git.Dir, tree git.OID, folder, index string) error {
+	err := k.ops.Do("layer:folder", func() error {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
@@ -226,7 +199,7 @@ func (m *Manager) checkout(ctx context.Context, host git.Dir, tree git.OID, fold
 	if err != nil {
 		return err
 	}
-	return m.ops.Do("layer:modes", func() error {
+	return k.ops.Do("layer:modes", func() error {
 		if err := os.Mkdir(filepath.Join(folder, ".git"), 0o755); err != nil && !os.IsExist(err) {
 			return err
 		}
@@ -256,7 +229,7 @@ func openModes(folder string) error {
 }
 
 // ignoreFiles writes the .gitignore files of a tree alone into a new folder, and returns how many files the tree has.
-func (m *Manager) ignoreFiles(ctx context.Context, host git.Dir, tree git.OID, folder string) (files int, err error) {
+func (k *LayerStore) ignoreFiles(ctx context.Context, host git.Dir, tree git.OID, folder string) (files int, err error) {
 	var paths []string
 	var blobs []git.OID
 	err = host.List(ctx, tree, func(p string, e git.Entry, _ int64) error {
@@ -269,7 +242,7 @@ func (m *Manager) ignoreFiles(ctx context.Context, host git.Dir, tree git.OID, f
 	if err != nil {
 		return 0, err
 	}
-	return files, m.ops.Do("layer:ignore", func() error {
+	return files, k.ops.Do("layer:ignore", func() error {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
-	"sallyport/internal/port/sandbox"
+	"sallyport/internal/base/whole"
 )
 
 const (
@@ -40,8 +40,8 @@ type parent struct {
 
 // layOver makes a layer at temp from a cached one that is near, writing only what differs; errNoParent
 // if there is none, or if this disk does not hold what differs.
-func (m *Manager) layOver(ctx context.Context, a ask, temp string) (note, error) {
-	p, release, err := m.nearest(ctx, a)
+func (k *LayerStore) layOver(ctx context.Context, a ask, temp string) (note, error) {
+	p, release, err := k.nearest(ctx, a)
 	if err != nil {
 		return note{}, err
 	}
@@ -49,14 +49,14 @@ func (m *Manager) layOver(ctx context.Context, a ask, temp string) (note, error)
 	if showable(a.host, p.edits, a.tree) != nil {
 		return note{}, errNoParent // git says what is wrong with it
 	}
-	if err := m.emptyFolder(temp); err != nil {
+	if err := whole.EmptyFolder(k.ops, "layer:clear", temp); err != nil {
 		return note{}, err
 	}
 	tree := filepath.Join(temp, "tree")
-	if err := m.ops.Do("layer:folder", func() error { return ownFolder(tree, ourselves()) }); err != nil {
+	if err := k.ops.Do("layer:folder", func() error { return ownFolder(tree, ourselves()) }); err != nil {
 		return note{}, err
 	}
-	err = m.advance(ctx, a, p, temp)
+	err = k.advance(ctx, a, p, temp)
 	if errors.Is(err, errNoWhiteouts) {
 		return note{}, errNoParent
 	}
@@ -66,23 +66,23 @@ func (m *Manager) layOver(ctx context.Context, a ask, temp string) (note, error)
 	n := note{Parents: p.chain, Ignore: p.ignore, Files: p.note.Files + growth(p.edits), Edits: len(p.edits)}
 	if slices.ContainsFunc(p.edits, func(e git.Edit) bool { return path.Base(e.Path) == ".gitignore" }) {
 		n.Ignore = ""
-		n.Files, err = m.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
+		n.Files, err = k.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
 	}
 	return n, err
 }
 
 // advance writes what differs from the parent below temp, over it, and an index of the new tree with the stat data of all files: the parent's, with what was written in its place. Git would read every folder for that.
-func (m *Manager) advance(ctx context.Context, a ask, p parent, temp string) error {
+func (k *LayerStore) advance(ctx context.Context, a ask, p parent, temp string) error {
 	tree := filepath.Join(temp, "tree")
 	s := showing{host: a.host, op: "layer:lay", tree: a.tree, edits: p.edits}
-	if err := m.lay(ctx, s, layout{top: tree, owner: ourselves(), overlay: true}); err != nil {
+	if err := lay(ctx, k.ops, s, layout{top: tree, owner: ourselves(), overlay: true}); err != nil {
 		return err
 	}
 	raw, err := os.ReadFile(p.Index)
 	if err != nil {
 		return err
 	}
-	index, err := git.ParseIndex(raw, formatOf(a.tree))
+	index, err := git.ParseIndex(raw, a.tree.Format())
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (m *Manager) advance(ctx context.Context, a ask, p parent, temp string) err
 	if raw, err = index.Replace(set); err != nil {
 		return err
 	}
-	return m.ops.Do("layer:index", func() error { return os.WriteFile(filepath.Join(temp, "index"), raw, 0o644) })
+	return k.ops.Do("layer:index", func() error { return os.WriteFile(filepath.Join(temp, "index"), raw, 0o644) })
 }
 
 // statOf is what an index remembers of a file or link.
@@ -130,25 +130,25 @@ func growth(edits []git.Edit) int {
 
 // nearest returns the cached layer with the least difference to what is wanted, or one that it stands on, which stays until release is
 // called. Few are compared: those of the commit's own ancestors first, then what was used last.
-func (m *Manager) nearest(ctx context.Context, a ask) (best parent, release func(), err error) {
+func (k *LayerStore) nearest(ctx context.Context, a ask) (best parent, release func(), err error) {
 	before, err := ancestors(ctx, a)
 	if err != nil {
 		return parent{}, nil, err
 	}
 	project := filepath.Base(a.host.Path)
 	for _, tree := range before { // mostly the first, and then nobody has to look at all that there are
-		n, err := readNote(m.layerPath(tree))
+		n, err := readNote(k.path(tree))
 		if err != nil || n.Project != project || tree == a.tree {
 			continue
 		}
-		if p, leave, err := m.compare(ctx, a, tree); err == nil && len(p.edits) <= nearEdits {
-			return m.lower(ctx, a, p, leave)
+		if p, leave, err := k.compare(ctx, a, tree); err == nil && len(p.edits) <= nearEdits {
+			return k.lower(ctx, a, p, leave)
 		} else if err == nil {
 			leave()
 		}
 		break
 	}
-	found, err := m.cached(ctx)
+	found, err := k.cached(ctx)
 	if err != nil {
 		return parent{}, nil, err
 	}
@@ -163,7 +163,7 @@ func (m *Manager) nearest(ctx context.Context, a ask) (best parent, release func
 		return cmp.Or(cmp.Compare(far(a), far(b)), b.used.Compare(a.used))
 	})
 	for _, c := range found[:min(len(found), parentsMax)] {
-		p, leave, err := m.compare(ctx, a, c.tree)
+		p, leave, err := k.compare(ctx, a, c.tree)
 		if err != nil {
 			if ctx.Err() != nil {
 				return parent{}, nil, err
@@ -185,7 +185,7 @@ func (m *Manager) nearest(ctx context.Context, a ask) (best parent, release func
 	if best.chain == nil {
 		return parent{}, nil, errNoParent
 	}
-	return m.lower(ctx, a, best, release)
+	return k.lower(ctx, a, best, release)
 }
 
 // far reports whether so much differs that a layer is best made by itself.
@@ -194,10 +194,10 @@ func (p parent) far() bool { return len(p.edits) > min(editsMax, max(nearEdits, 
 // lower returns what a new layer stands on instead of the nearest one: that, without those on its top that together hold half as much as
 // what is below them, or more. What they hold is written again as one, so each of a stack holds at least twice as much as all that stand
 // on it. A stack is as high as the logarithm of what differs, and no base is copied as a whole because many came after it.
-func (m *Manager) lower(ctx context.Context, a ask, p parent, release func()) (parent, func(), error) {
+func (k *LayerStore) lower(ctx context.Context, a ask, p parent, release func()) (parent, func(), error) {
 	sizes := make([]int64, 0, len(p.chain))
 	for _, tree := range p.chain[1:] {
-		n, err := readNote(m.layerPath(tree))
+		n, err := readNote(k.path(tree))
 		if err != nil {
 			release()
 			return parent{}, nil, err
@@ -209,7 +209,7 @@ func (m *Manager) lower(ctx context.Context, a ask, p parent, release func()) (p
 		return p, release, nil
 	}
 	defer release()
-	under, leave, err := m.compare(ctx, a, p.chain[keep-1])
+	under, leave, err := k.compare(ctx, a, p.chain[keep-1])
 	if err == nil && under.far() {
 		leave()
 		err = errNoParent
@@ -218,9 +218,9 @@ func (m *Manager) lower(ctx context.Context, a ask, p parent, release func()) (p
 }
 
 // compare opens a cached layer and finds the difference.
-func (m *Manager) compare(ctx context.Context, a ask, tree git.OID) (parent, func(), error) {
-	release := m.pin(tree)
-	l, n, err := m.openLayer(tree)
+func (k *LayerStore) compare(ctx context.Context, a ask, tree git.OID) (parent, func(), error) {
+	release := k.pins.Hold(tree)
+	l, n, err := k.open(tree)
 	var edits []git.Edit
 	if err == nil {
 		edits, err = a.host.Edits(ctx, tree, a.tree)
@@ -259,9 +259,4 @@ func ProbeDeltas(ops disk.Ops, root string) error {
 		l := layout{top: folder, owner: ourselves(), overlay: true, made: map[string]bool{}}
 		return errors.Join(l.hide("deleted"), beneath.RemoveAll(folder))
 	})
-}
-
-// ourselves is whom the cache belongs to.
-func ourselves() sandbox.Owner {
-	return sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 }

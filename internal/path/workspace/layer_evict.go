@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/whole"
 )
@@ -34,30 +34,9 @@ type cached struct {
 	used time.Time
 }
 
-// pin keeps a layer, or a base by its commit, until release is called.
-func (m *Manager) pin(tree git.OID) (release func()) {
-	m.pinMu.Lock()
-	defer m.pinMu.Unlock()
-	m.pins[tree]++
-	return func() {
-		m.pinMu.Lock()
-		defer m.pinMu.Unlock()
-		if m.pins[tree]--; m.pins[tree] == 0 {
-			delete(m.pins, tree)
-		}
-	}
-}
-
-// pinned reports whether somebody holds a layer or a base whom no record names yet.
-func (m *Manager) pinned(oid git.OID) bool {
-	m.pinMu.Lock()
-	defer m.pinMu.Unlock()
-	return m.pins[oid] > 0
-}
-
 // cached lists the layers.
-func (m *Manager) cached(ctx context.Context) ([]cached, error) {
-	entries, err := os.ReadDir(filepath.Join(m.root, "layers"))
+func (k *LayerStore) cached(ctx context.Context) ([]cached, error) {
+	entries, err := os.ReadDir(k.Root)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -67,10 +46,10 @@ func (m *Manager) cached(ctx context.Context) ([]cached, error) {
 		if !tree.Valid() {
 			continue // being made
 		}
-		path := m.layerPath(tree)
+		path := k.path(tree)
 		n, err := readNote(path)
 		if err == nil && n.Bytes == 0 {
-			n.Bytes, err = m.diskOf(ctx, path)
+			n.Bytes, err = beneath.AllocatedBelow(ctx, path)
 		}
 		var st os.FileInfo
 		if err == nil {
@@ -87,29 +66,28 @@ func (m *Manager) cached(ctx context.Context) ([]cached, error) {
 	return found, nil
 }
 
-// Layers lists the cached base layers, the one that was used longest ago first.
-func (m *Manager) Layers(ctx context.Context) ([]LayerInfo, error) {
-	m.pinMu.Lock()
-	defer m.pinMu.Unlock()
-	return m.layers(ctx)
+// All lists the cached base layers, the one that was used longest ago first.
+func (k *LayerStore) All(ctx context.Context) (all []LayerInfo, err error) {
+	err = k.pins.Still(func(held func(git.OID) bool) error {
+		all, err = k.all(ctx, held)
+		return err
+	})
+	return all, err
 }
 
-// layers is called with pinMu held, so that no layer comes into use meanwhile.
-func (m *Manager) layers(ctx context.Context) ([]LayerInfo, error) {
-	found, err := m.cached(ctx)
+// all is called while nobody can begin to hold one, so that no layer comes into use meanwhile.
+func (k *LayerStore) all(ctx context.Context, held func(git.OID) bool) ([]LayerInfo, error) {
+	found, err := k.cached(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the base layers: %w", err)
 	}
-	used, err := m.standing()
-	if err != nil {
+	used := map[git.OID]bool{}
+	if err := k.Standing(func(tree git.OID) { used[tree] = true }); err != nil {
 		return nil, fmt.Errorf("find the base layers that are in use: %w", err)
-	}
-	for tree := range m.pins {
-		used[tree] = true
 	}
 	var out []LayerInfo
 	for _, c := range found {
-		out = append(out, LayerInfo{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree], below: c.note.Parents, project: c.note.Project})
+		out = append(out, LayerInfo{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree] || held(c.tree), below: c.note.Parents, project: c.note.Project})
 	}
 	slices.SortStableFunc(out, func(a, b LayerInfo) int { return a.LastUsed.Compare(b.LastUsed) })
 	return weigh(out), nil
@@ -148,19 +126,19 @@ func surplus(layers []LayerInfo, keep time.Duration, quota int64, spares int) (L
 	return layers[i], true
 }
 
-// Surplus returns those of the cached layers that TrimLayers would remove now, in that order.
-func (m *Manager) Surplus(ctx context.Context) ([]LayerInfo, error) {
-	return m.surplus(ctx, m.cache.Keep, m.cache.QuotaBytes)
+// Surplus returns those of the cached layers that Trim would remove now, in that order.
+func (k *LayerStore) Surplus(ctx context.Context) ([]LayerInfo, error) {
+	return k.surplus(ctx, k.Keep, k.QuotaBytes)
 }
 
-func (m *Manager) surplus(ctx context.Context, keep time.Duration, quota int64) ([]LayerInfo, error) {
-	layers, err := m.Layers(ctx)
+func (k *LayerStore) surplus(ctx context.Context, keep time.Duration, quota int64) ([]LayerInfo, error) {
+	layers, err := k.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var goes []LayerInfo
 	for {
-		l, ok := surplus(layers, keep, quota, m.spares)
+		l, ok := surplus(layers, keep, quota, k.Spares)
 		if !ok {
 			return goes, nil
 		}
@@ -169,29 +147,16 @@ func (m *Manager) surplus(ctx context.Context, keep time.Duration, quota int64) 
 	}
 }
 
-// TrimLayers evicts by the cache's own bounds.
-func (m *Manager) TrimLayers(ctx context.Context) (freed int64, err error) {
-	return m.EvictLayers(ctx, m.cache.Keep, m.cache.QuotaBytes)
+// Trim evicts by the cache's own bounds.
+func (k *LayerStore) Trim(ctx context.Context) (freed int64, err error) {
+	return k.Evict(ctx, k.Keep, k.QuotaBytes)
 }
 
-// standing returns the trees whose layers a workspace stands on. One without a record is of a crash, or
-// is being made, which pins its layer. A record that cannot be read is an error: nobody knows what it keeps.
-func (m *Manager) standing() (map[git.OID]bool, error) {
-	used := map[git.OID]bool{}
-	err := records(m.root, func(r record) {
-		used[r.Tree] = true
-		for _, below := range r.Layers {
-			used[below] = true
-		}
-	})
-	return used, err
-}
-
-// EvictLayers removes cached base layers that nothing stands on, the one used longest ago first: those not
+// Evict removes cached base layers that nothing stands on, the one used longest ago first: those not
 // used for keep, then as many as it takes for all together to have at most quota bytes, and for each project to have few. A
 // negative one is no limit. It returns the bytes of disk that were freed.
-func (m *Manager) EvictLayers(ctx context.Context, keep time.Duration, quota int64) (freed int64, err error) {
-	goes, err := m.surplus(ctx, keep, quota)
+func (k *LayerStore) Evict(ctx context.Context, keep time.Duration, quota int64) (freed int64, err error) {
+	goes, err := k.surplus(ctx, keep, quota)
 	if err != nil {
 		return 0, err
 	}
@@ -199,7 +164,7 @@ func (m *Manager) EvictLayers(ctx context.Context, keep time.Duration, quota int
 		if ctx.Err() != nil {
 			return freed, context.Cause(ctx)
 		}
-		gone, err := m.evict(ctx, l.Tree)
+		gone, err := k.evict(ctx, l.Tree)
 		if err != nil {
 			return freed, fmt.Errorf("evict the layer of tree %.12s: %w", l.Tree, err)
 		}
@@ -210,45 +175,43 @@ func (m *Manager) EvictLayers(ctx context.Context, keep time.Duration, quota int
 	return freed, context.Cause(ctx)
 }
 
-// shedLayers evicts layers once there are many for the projects that have any.
-func (m *Manager) shedLayers(ctx context.Context) error {
-	entries, err := os.ReadDir(filepath.Join(m.root, "layers"))
-	if errors.Is(err, os.ErrNotExist) || len(entries) < 3*m.spares {
+// Shed evicts layers once there are many for the projects that have any.
+func (k *LayerStore) Shed(ctx context.Context) error {
+	entries, err := os.ReadDir(k.Root)
+	if errors.Is(err, os.ErrNotExist) || len(entries) < 3*k.Spares {
 		return nil
 	}
 	if err == nil {
-		_, err = m.EvictLayers(ctx, -1, -1)
+		_, err = k.Evict(ctx, -1, -1)
 	}
 	return err
 }
 
 // evict removes a layer unless something stands on it by now. It goes from its name by one rename.
-func (m *Manager) evict(ctx context.Context, tree git.OID) (gone bool, err error) {
-	path := m.layerPath(tree)
-	err = m.busy.Alone(ctx, path, func() error {
-		if err := whole.Remove(m.ops, "layer:clear", whole.Fresh(path)); err != nil {
+func (k *LayerStore) evict(ctx context.Context, tree git.OID) (gone bool, err error) {
+	path := k.path(tree)
+	err = k.busy.Alone(ctx, path, func() error {
+		if err := whole.Remove(k.ops, "layer:clear", whole.Fresh(path)); err != nil {
 			return err
 		}
-		if gone, err = m.retire(ctx, tree); err != nil || !gone {
+		if gone, err = k.retire(ctx, tree); err != nil || !gone {
 			return err
 		}
-		return whole.Remove(m.ops, "layer:remove", whole.Fresh(path))
+		return whole.Remove(k.ops, "layer:remove", whole.Fresh(path))
 	})
 	return gone, err
 }
 
 // retire takes a layer's name away if nothing stands on it, and nothing can come to stand on it meanwhile.
-func (m *Manager) retire(ctx context.Context, tree git.OID) (bool, error) {
-	m.pinMu.Lock()
-	defer m.pinMu.Unlock()
-	layers, err := m.layers(ctx)
-	if err != nil {
-		return false, err
-	}
-	free := slices.ContainsFunc(layers, func(l LayerInfo) bool { return l.Tree == tree && !l.InUse })
-	if !free {
-		return false, nil
-	}
-	path := m.layerPath(tree)
-	return true, m.ops.Do("layer:retire", func() error { return os.Rename(path, whole.Fresh(path)) })
+func (k *LayerStore) retire(ctx context.Context, tree git.OID) (gone bool, err error) {
+	err = k.pins.Still(func(held func(git.OID) bool) error {
+		layers, err := k.all(ctx, held)
+		if err != nil || !slices.ContainsFunc(layers, func(l LayerInfo) bool { return l.Tree == tree && !l.InUse }) {
+			return err
+		}
+		gone = true
+		path := k.path(tree)
+		return k.ops.Do("layer:retire", func() error { return os.Rename(path, whole.Fresh(path)) })
+	})
+	return gone, err
 }

@@ -79,7 +79,7 @@ func (h *history) prepare(m *workspace.Manager, change string, base git.OID) wor
 
 func layers(t testing.TB, m *workspace.Manager) []workspace.LayerInfo {
 	t.Helper()
-	found, err := m.Layers(t.Context())
+	found, err := m.Layers.All(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func layerOf(t testing.TB, m *workspace.Manager, h *history, commit git.OID) wor
 
 func evictAll(t testing.TB, m *workspace.Manager) int64 {
 	t.Helper()
-	freed, err := m.EvictLayers(t.Context(), 0, 0)
+	freed, err := m.Layers.Evict(t.Context(), 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestALayerThatSomethingStandsOnIsNeverEvicted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, release, err := m.Layer(t.Context(), h.host, tree, "")
+	_, release, err := m.Layers.Open(t.Context(), h.host, tree, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestLayersGoByAgeAndThenByRoomTheLongestUnusedFirst(t *testing.T) {
 		{24 * time.Hour, each + each/2, []int{3}},
 		{-1, 0, nil},
 	} {
-		freed, err := m.EvictLayers(t.Context(), step.keep, step.quota)
+		freed, err := m.Layers.Evict(t.Context(), step.keep, step.quota)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -449,7 +449,7 @@ func TestNothingIsEvictedAsLongAsARecordCannotBeRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "workspaces", "chg-00000001", "workspace.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.EvictLayers(t.Context(), 0, 0); err == nil || !strings.Contains(err.Error(), "chg-00000001") {
+	if _, err := m.Layers.Evict(t.Context(), 0, 0); err == nil || !strings.Contains(err.Error(), "chg-00000001") {
 		t.Errorf("said %v", err)
 	}
 	if entries, err := os.ReadDir(filepath.Join(root, "layers")); err != nil || len(entries) != 1 {
@@ -520,7 +520,7 @@ func TestALayerThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 			if err := weak.Remove(t.Context(), "chg-00000002"); err != nil {
 				return err
 			}
-			_, err := weak.EvictLayers(t.Context(), 0, 0)
+			_, err := weak.Layers.Evict(t.Context(), 0, 0)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -585,7 +585,7 @@ func TestATreeThatReachesOutIsNotLaidOverAnything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, release, err := m.Layer(t.Context(), host, git.OID(tree), "")
+		_, release, err := m.Layers.Open(t.Context(), host, git.OID(tree), "")
 		if err == nil {
 			release()
 			t.Errorf("%s: a layer was made", name)
@@ -631,11 +631,11 @@ func TestWhatTrimmingWouldRemoveIsWhatItRemoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	would, err := m.Surplus(t.Context())
+	would, err := m.Layers.Surplus(t.Context())
 	if err != nil || len(would) != 2 || len(layers(t, m)) != 3 {
 		t.Fatalf("would remove %v of %v, %v", would, all, err)
 	}
-	freed, err := m.TrimLayers(t.Context())
+	freed, err := m.Layers.Trim(t.Context())
 	if left := layers(t, m); err != nil || freed != would[0].Bytes+would[1].Bytes || len(left) != 1 || left[0].Depth != 1 {
 		t.Errorf("freed %d of %v, left %v, %v", freed, would, left, err)
 	}

@@ -68,24 +68,19 @@ func (l Limits) filled() Limits {
 // process may have a Manager on a root; within it, all methods may be called at once.
 type Manager struct {
 	Repositories *repository.Store // the host's own
+	Layers       *LayerStore       // immutable trees of bases
+	Stocks       *StockStore       // what commands left on a base
 
 	root     string
 	ops      disk.Ops
 	strategy Strategy
 	limits   Limits
-	cache    Cache
-	spares   int // layers of one project that nothing needs to stand on
 
 	busy lock.Keyed[string] // names that are being made
 
 	fitMu   sync.Mutex
 	fit     map[git.OID]fitness
 	fitLast map[string]git.OID // by the project's git directory: the tree that was looked at last
-
-	pinMu sync.Mutex
-	pins  map[git.OID]int // layers and bases that somebody holds whom no record names yet
-
-	stockPins map[string]int // stocks that somebody holds
 
 	worn chan struct{} // of Worn
 }
@@ -107,8 +102,23 @@ func New(c Config) *Manager {
 				})
 			},
 		}),
-		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(), cache: cache, spares: 16,
-		fit: map[git.OID]fitness{}, fitLast: map[string]git.OID{}, pins: map[git.OID]int{}, stockPins: map[string]int{}, worn: make(chan struct{}, 1),
+		Layers: NewLayerStore(LayerConfig{
+			Root: filepath.Join(c.Root, "layers"), Ops: c.Ops, Keep: cache.Keep, QuotaBytes: cache.QuotaBytes,
+			Standing: func(each func(git.OID)) error {
+				return records(c.Root, func(r record) {
+					each(r.Tree)
+					for _, below := range r.Layers {
+						each(below)
+					}
+				})
+			},
+		}),
+		Stocks: NewStockStore(StockConfig{
+			Root: filepath.Join(c.Root, "stock"), Ops: c.Ops, Overlay: c.Strategy == Overlay, Keep: cache.Keep, QuotaBytes: cache.QuotaBytes,
+			Showing: func(each func(string)) error { return records(c.Root, func(r record) { each(r.Setup) }) },
+		}),
+		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(),
+		fit: map[git.OID]fitness{}, fitLast: map[string]git.OID{}, worn: make(chan struct{}, 1),
 	}
 }
 

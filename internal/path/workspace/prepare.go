@@ -127,7 +127,7 @@ func (m *Manager) discard(ctx context.Context, path string) error {
 			return nil
 		}
 		if r, err := readRecord(path); err == nil {
-			if err := m.used(r.Tree); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := m.Layers.Used(r.Tree); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
@@ -152,7 +152,7 @@ const asideName = "gone"
 // SetAside moves away what a crash left half made: a rename for each, however much is in it. It is called at
 // start, before anything else; EmptyAside removes it.
 func (m *Manager) SetAside(ctx context.Context) error {
-	kinds := []string{".", "repos", "layers", stockFolder, "workspaces", "shown", "dirty"}
+	kinds := []string{".", "repos", "layers", "stock", "workspaces", "shown", "dirty"}
 	views, err := m.Repositories.Rooms()
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 	if len(chain) == 0 {
 		chain, ignore = []git.OID{r.Tree}, r.Tree
 	}
-	layer := m.layerOf(chain, ignore)
+	layer := m.Layers.Of(chain, ignore)
 	spec.Setup = r.Setup
 	w := Workspace{Spec: spec, host: m.Host(spec.Project), Strategy: r.Strategy, layers: layer.Trees, ignore: layer.Ignore, path: path}
 	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
@@ -278,11 +278,17 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 		w.Tree.Layers = layer.Trees
 		w.Tree.Upper, w.Tree.Work = filepath.Join(path, "upper"), filepath.Join(path, "work")
 		if r.Setup != "" {
-			w.Tree.Layers = append(slices.Clone(layer.Trees), m.setupTree(r.Setup))
+			w.Tree.Layers = append(slices.Clone(layer.Trees), m.Stocks.Tree(r.Setup))
 		}
 	} else {
 		w.Tree.Dir = filepath.Join(path, "tree")
 	}
+	return m.reads(w)
+}
+
+// reads has a workspace read by this manager's operations and limits, whoever opened it.
+func (m *Manager) reads(w Workspace) Workspace {
+	w.ops, w.limits = m.ops, m.limits
 	return w
 }
 
@@ -303,7 +309,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 	if err != nil {
 		return nil, err
 	}
-	layer, drop, err := m.Layer(ctx, host, tree, spec.Base)
+	layer, drop, err := m.Layers.Open(ctx, host, tree, spec.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +333,10 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 }
 
 // on says which layer a workspace stands on.
-func (r *record) on(l Layer) { r.Tree, r.Layers, r.Ignore = l.chain[len(l.chain)-1], l.chain, l.ignore }
+func (r *record) on(l Layer) {
+	r.Layers, r.Ignore = l.Chain()
+	r.Tree = r.Layers[len(r.Layers)-1]
+}
 
 // fill makes the folders of a workspace; the record comes last.
 func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir string) error) error {
@@ -367,7 +376,7 @@ func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir s
 	if r.Strategy != Overlay {
 		trees := layer.Trees
 		if r.Setup != "" {
-			trees = append(slices.Clone(trees), m.setupTree(r.Setup))
+			trees = append(slices.Clone(trees), m.Stocks.Tree(r.Setup))
 		}
 		err := m.ops.Do("workspace:copy", func() error {
 			return copyBase(trees, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)

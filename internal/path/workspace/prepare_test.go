@@ -165,7 +165,7 @@ func TestTwoCallersMakeALayerOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, release, err := m.Layer(t.Context(), host, tree, head)
+			_, release, err := m.Layers.Open(t.Context(), host, tree, head)
 			if err != nil {
 				t.Error(err)
 				return
@@ -199,7 +199,7 @@ func TestALayerHoldsTheBytesOfItsTreeWhateverAttributesSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, release, err := m.Layer(t.Context(), host, tree, after)
+	l, release, err := m.Layers.Open(t.Context(), host, tree, after)
 	if err != nil {
 		t.Fatal(err)
 	}

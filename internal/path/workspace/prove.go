@@ -13,19 +13,19 @@ import (
 
 // prove walks a workspace anew and reads all that differs from the base; ErrNotRestored if
 // that is not, path by path, byte by byte and mode by mode, what the commit has.
-func (m *Manager) prove(ctx context.Context, w Workspace, host git.Dir, to git.OID, only []string) error {
-	g, err := m.goal(ctx, w, host, to, only)
+func (w Workspace) prove(ctx context.Context, host git.Dir, to git.OID, only []string) error {
+	g, err := w.goal(ctx, host, to, only)
 	if err != nil {
 		return err
 	}
-	side, restore, err := w.openSide()
+	side, restore, err := w.OpenSide()
 	if err != nil {
 		return err
 	}
 	defer restore()
 	defer unix.Close(side)
 	var wrong []string
-	err = m.ops.Do("restore:prove", func() error { // closed folders are opened for it
+	err = w.ops.Do("restore:prove", func() error { // closed folders are opened for it
 		for _, p := range g.paths {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -70,7 +70,7 @@ func (g goal) proven(side int, p string) (bool, error) {
 		return false, nil
 	case e.Mode == git.Symlink:
 		target := f.Fact.LinkTarget
-		oid, err := git.HashBlob(formatOf(e.OID), int64(len(target)), strings.NewReader(target))
+		oid, err := git.HashBlob(e.OID.Format(), int64(len(target)), strings.NewReader(target))
 		return oid == e.OID, err
 	}
 	file, size, err := beneath.File(side, p)
@@ -85,7 +85,7 @@ func (g goal) proven(side int, p string) (bool, error) {
 	if st.Mode&0o7777 != modeOf(e.Mode) {
 		return false, nil
 	}
-	oid, err := git.HashBlob(formatOf(e.OID), size, file)
+	oid, err := git.HashBlob(e.OID.Format(), size, file)
 	if err != nil {
 		return false, nil // somebody writes to it
 	}

@@ -17,7 +17,7 @@ type Reader struct {
 
 // Reader returns a reader of w; close it.
 func (m *Manager) Reader(w Workspace) (*Reader, error) {
-	fd, restore, err := w.openSide()
+	fd, restore, err := w.OpenSide()
 	if err != nil {
 		return nil, err
 	}

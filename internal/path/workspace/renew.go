@@ -38,13 +38,13 @@ func (m *Manager) Renew(ctx context.Context, spec Spec, host git.Dir, from git.O
 		if r.Strategy == Overlay {
 			l.top, l.overlay = filepath.Join(path, "upper"), true
 		}
-		err = m.lay(ctx, s, l)
+		err = lay(ctx, m.ops, s, l)
 		if errors.Is(err, errNoWhiteouts) {
 			return problem.Errorf(problem.Unavailable, "sallyport doctor", "the file system of %s cannot record deletions in an overlay (whiteouts): %w", m.root, err)
 		}
 		if err != nil {
 			return err
 		}
-		return m.prove(ctx, m.workspace(spec, path, r), host, from, nil)
+		return m.workspace(spec, path, r).prove(ctx, host, from, nil)
 	})
 }

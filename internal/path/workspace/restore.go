@@ -37,12 +37,13 @@ var ErrNotRestored = problem.New(problem.Conflict, "the workspace does not hold 
 // Errors: ErrNotRestored naming a path; problem.Usage for an only that is no path of a tree;
 // problem.Refused if to has something that no workspace shows.
 func (m *Manager) Restore(ctx context.Context, w Workspace, view *os.File, host git.Dir, to git.OID, only []string) error {
+	w = m.reads(w)
 	err := m.busy.Alone(ctx, w.path, func() error {
-		goal, err := m.goal(ctx, w, host, to, only)
+		goal, err := w.goal(ctx, host, to, only)
 		if err != nil {
 			return err
 		}
-		top, err := m.openView(w, view)
+		top, err := w.openView(view)
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,7 @@ func (m *Manager) Restore(ctx context.Context, w Workspace, view *os.File, host 
 		if err := r.run(ctx); err != nil {
 			return err
 		}
-		return m.prove(ctx, w, host, to, only)
+		return w.prove(ctx, host, to, only)
 	})
 	if err != nil {
 		return fmt.Errorf("restore the workspace of %s to %.12s: %w", w.Spec.Change, to, err)
@@ -78,7 +79,7 @@ func (g goal) file(p string) git.Entry {
 }
 
 // goal walks a workspace and joins what it finds with what the commit has other than the base.
-func (m *Manager) goal(ctx context.Context, w Workspace, host git.Dir, to git.OID, only []string) (goal, error) {
+func (w Workspace) goal(ctx context.Context, host git.Dir, to git.OID, only []string) (goal, error) {
 	g := goal{host: host, found: map[string]Found{}, want: map[string]git.Entry{}, bare: map[string]bool{}}
 	if err := checkOnly(host, to, only); err != nil {
 		return g, err
@@ -90,11 +91,11 @@ func (m *Manager) goal(ctx context.Context, w Workspace, host git.Dir, to git.OI
 	if err := showable(host, edits, to); err != nil {
 		return g, err
 	}
-	seen, err := m.survey(ctx, w)
+	seen, err := w.survey(ctx)
 	if err != nil {
 		return g, err
 	}
-	diff, err := m.split(ctx, w, seen.found)
+	diff, err := w.split(ctx, seen.found)
 	if err != nil {
 		return g, err
 	}
@@ -171,18 +172,8 @@ func covers(only []string, p string) bool {
 	return false
 }
 
-// showable refuses edits whose outcome no workspace shows.
-func showable(host git.Dir, edits []git.Edit, commit git.OID) error {
-	for _, e := range edits {
-		if e.New.Mode == git.Submodule || !plainPath(e.Path) {
-			return problem.Errorf(problem.Refused, host.Command("show "+string(commit)), "%q is a submodule, or not a plain path, so no workspace can hold it", e.Path)
-		}
-	}
-	return nil
-}
-
 // openView opens the top of the tree for writing in it, even if the agent closed it.
-func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
+func (w Workspace) openView(view *os.File) (int, error) {
 	if view == nil {
 		if w.Strategy == Overlay {
 			return -1, errors.New("no sandbox shows the overlay, so nothing can be written there; the workspace is made anew")
@@ -192,7 +183,7 @@ func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
 			return -1, err
 		}
 		defer unix.Close(home)
-		return m.openRight(func() (int, error) { return openRight(home, "tree") })
+		return w.openRight(func() (int, error) { return openRight(home, "tree") })
 	}
 	if w.Strategy == Overlay {
 		var fs unix.Statfs_t
@@ -203,13 +194,13 @@ func (m *Manager) openView(w Workspace, view *os.File) (int, error) {
 			return -1, errors.New("the view is not an overlay, and writes below one would be lost")
 		}
 	}
-	return m.openRight(func() (int, error) { return reopenRight(int(view.Fd())) })
+	return w.openRight(func() (int, error) { return reopenRight(int(view.Fd())) })
 }
 
 // openRight opens the top, which has, or gets, the mode that every folder of a tree has.
-func (m *Manager) openRight(open func() (int, error)) (int, error) {
+func (w Workspace) openRight(open func() (int, error)) (int, error) {
 	fd := -1
-	err := m.ops.Do("restore:open", func() (err error) {
+	err := w.ops.Do("restore:open", func() (err error) {
 		fd, err = open()
 		return err
 	})

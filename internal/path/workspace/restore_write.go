@@ -200,7 +200,7 @@ func isRight(dir int, name string, e git.Entry) (bool, error) {
 		if err != nil {
 			return false, nil
 		}
-		oid, err := git.HashBlob(formatOf(e.OID), int64(len(target)), strings.NewReader(target))
+		oid, err := git.HashBlob(e.OID.Format(), int64(len(target)), strings.NewReader(target))
 		return oid == e.OID, err
 	case st.Mode != unix.S_IFREG|modeOf(e.Mode):
 		return false, nil
@@ -210,7 +210,7 @@ func isRight(dir int, name string, e git.Entry) (bool, error) {
 		return false, nil
 	}
 	defer f.Close()
-	oid, err := git.HashBlob(formatOf(e.OID), size, f)
+	oid, err := git.HashBlob(e.OID.Format(), size, f)
 	if err != nil {
 		return false, nil // somebody writes to it
 	}
@@ -223,13 +223,6 @@ func modeOf(m git.Mode) uint32 {
 		return 0o755
 	}
 	return 0o644
-}
-
-func formatOf(oid git.OID) string {
-	if len(oid) == 64 {
-		return "sha256"
-	}
-	return "sha1"
 }
 
 // tempPrefix begins the name of what is written before it is renamed into place.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/internal/base/beneath"
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/whole"
 	"sallyport/internal/port/sandbox"
@@ -65,6 +67,8 @@ type StockNote struct {
 	Lost    int      `json:"lost,omitempty"`     // how many there were
 }
 
+const stockNoteName = "layer.json"
+
 // leftOutMax is how many paths a note names.
 const leftOutMax = 20
 
@@ -86,32 +90,15 @@ func (s Stock) Cache() string { return filepath.Join(s.path, "cache") }
 // tree holds what stands at paths that the base ignores.
 func (s Stock) tree() string { return filepath.Join(s.path, "tree") }
 
-const stockFolder = "stock"
+func (k *StockStore) path(name string) string { return filepath.Join(k.Root, name) }
 
-func (m *Manager) stockPath(name string) string { return filepath.Join(m.root, stockFolder, name) }
+// Tree is where the files of the stock of a name lie.
+func (k *StockStore) Tree(name string) string { return Stock{path: k.path(name)}.tree() }
 
-// setupTree is where the files of the stock of a name lie.
-func (m *Manager) setupTree(name string) string { return Stock{path: m.stockPath(name)}.tree() }
-
-// Cache is the folder of caches for a sandbox on w: what it writes there is w's and goes with it. Without a stock, or where
-// overlays cannot be shown, there is no such folder.
-func (w Workspace) Cache(stocks ...Stock) sandbox.Cache {
-	c := sandbox.Cache{Upper: filepath.Join(w.path, "cache"), Work: filepath.Join(w.path, "cache-work")}
-	for _, s := range stocks {
-		if !s.None() {
-			c.Layers = append(c.Layers, s.Cache())
-		}
-	}
-	if len(c.Layers) == 0 || w.Strategy != Overlay || !whole.Exists(c.Upper) {
-		return sandbox.Cache{}
-	}
-	return c
-}
-
-// openStock returns the stock of a name; os.ErrNotExist if there is none.
-func (m *Manager) openStock(id StockID) (Stock, error) {
-	s := Stock{ID: id, path: m.stockPath(id.String())}
-	data, err := os.ReadFile(filepath.Join(s.path, noteName))
+// open returns the stock of a name; os.ErrNotExist if there is none.
+func (k *StockStore) open(id StockID) (Stock, error) {
+	s := Stock{ID: id, path: k.path(id.String())}
+	data, err := os.ReadFile(filepath.Join(s.path, stockNoteName))
 	if err != nil {
 		return Stock{}, err
 	}
@@ -121,11 +108,11 @@ func (m *Manager) openStock(id StockID) (Stock, error) {
 	return s, nil
 }
 
-// Stock returns exactly one, which stays until release is called; none if it is not there.
-func (m *Manager) Stock(id StockID) (s Stock, release func(), err error) {
-	release = m.pinStock(id.String())
-	if s, err = m.openStock(id); err == nil {
-		err = m.usedAt(s.path)
+// Open returns exactly one, which stays until release is called; none if it is not there.
+func (k *StockStore) Open(id StockID) (s Stock, release func(), err error) {
+	release = k.pins.Hold(id.String())
+	if s, err = k.open(id); err == nil {
+		err = whole.Used(k.ops, "layer:use", s.path)
 	}
 	if err == nil {
 		return s, release, nil
@@ -137,18 +124,18 @@ func (m *Manager) Stock(id StockID) (s Stock, release func(), err error) {
 	return Stock{}, func() {}, err
 }
 
-// StockOf returns the one that a workspace shows, which keeps it; none if it shows none.
-func (m *Manager) StockOf(w Workspace) (Stock, error) {
-	id, ok := parseStock(w.Spec.Setup)
+// Shown returns the one of a name, which a workspace shows, which keeps it; none if it shows none.
+func (k *StockStore) Shown(name string) (Stock, error) {
+	id, ok := parseStock(name)
 	if !ok {
 		return Stock{}, nil
 	}
-	return m.openStock(id)
+	return k.open(id)
 }
 
-// LatestStock returns the youngest of a family, else of its kin, which stays until release is called; none if there is none.
-func (m *Manager) LatestStock(family string) (Stock, func(), error) {
-	all, err := m.openStocks()
+// Latest returns the youngest of a family, else of its kin, which stays until release is called; none if there is none.
+func (k *StockStore) Latest(family string) (Stock, func(), error) {
+	all, err := k.all()
 	if err != nil {
 		return Stock{}, func() {}, err
 	}
@@ -165,12 +152,12 @@ func (m *Manager) LatestStock(family string) (Stock, func(), error) {
 		}
 		return a.Note.Made.Compare(b.Note.Made)
 	})
-	return m.Stock(latest.ID)
+	return k.Open(latest.ID)
 }
 
-// openStocks reads what there is.
-func (m *Manager) openStocks() ([]Stock, error) {
-	entries, err := os.ReadDir(m.stockPath(""))
+// all reads what there is.
+func (k *StockStore) all() ([]Stock, error) {
+	entries, err := os.ReadDir(k.path(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -180,7 +167,7 @@ func (m *Manager) openStocks() ([]Stock, error) {
 		if !ok {
 			continue // being made
 		}
-		s, err := m.openStock(id)
+		s, err := k.open(id)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it went meanwhile
 		}
@@ -196,25 +183,25 @@ func (m *Manager) openStocks() ([]Stock, error) {
 type Room struct {
 	Cache sandbox.Cache // for the commands' sandbox: it takes what they write there; none where overlays cannot be shown
 
-	m    *Manager
+	ops  disk.Ops
 	temp string
 	note *StockNote
 }
 
-// MakeStock makes a stock that is not there: run has the commands run, and an error of run leaves nothing. Below is the stock
+// Make makes a stock that is not there: run has the commands run, and an error of run leaves nothing. Below is the stock
 // whose caches lie below, or none. A crash leaves nothing half: a stock appears by one rename, after its files
 // are on disk. It stays until release is called.
-func (m *Manager) MakeStock(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock, release func(), err error) {
-	release = m.pinStock(id.String())
-	path := m.stockPath(id.String())
-	err = m.busy.Alone(ctx, path, func() error {
-		if s, err = m.openStock(id); !errors.Is(err, fs.ErrNotExist) {
+func (k *StockStore) Make(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock, release func(), err error) {
+	release = k.pins.Hold(id.String())
+	path := k.path(id.String())
+	err = k.busy.Alone(ctx, path, func() error {
+		if s, err = k.open(id); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := m.fillStock(ctx, path, n, owner, below, run); err != nil {
-			return errors.Join(err, whole.Remove(m.ops, "stock:clear", whole.Fresh(path)))
+		if err := k.fill(ctx, path, n, owner, below, run); err != nil {
+			return errors.Join(err, whole.Remove(k.ops, "stock:clear", whole.Fresh(path)))
 		}
-		s, err = m.openStock(id)
+		s, err = k.open(id)
 		return err
 	})
 	if err != nil {
@@ -224,23 +211,23 @@ func (m *Manager) MakeStock(ctx context.Context, id StockID, n StockNote, owner 
 	return s, release, nil
 }
 
-func (m *Manager) fillStock(ctx context.Context, path string, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) error {
+func (k *StockStore) fill(ctx context.Context, path string, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) error {
 	temp := whole.Fresh(path)
-	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
+	if err := whole.MakeFolder(k.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := m.emptyFolder(temp); err != nil {
+	if err := whole.EmptyFolder(k.ops, "layer:clear", temp); err != nil {
 		return err
 	}
 	cache, work := filepath.Join(temp, "cache"), filepath.Join(temp, "work")
-	room := Room{m: m, temp: temp, note: &n}
-	if m.strategy == Overlay {
+	room := Room{ops: k.ops, temp: temp, note: &n}
+	if k.Overlay {
 		room.Cache = sandbox.Cache{Upper: cache, Work: work}
 	}
-	if !below.None() && m.strategy == Overlay {
+	if !below.None() && k.Overlay {
 		n.On, room.Cache.Layers = below.ID.String(), []string{below.Cache()}
 	}
-	err := m.ops.Do("stock:folders", func() error {
+	err := k.ops.Do("stock:folders", func() error {
 		return errors.Join(ownFolder(cache, owner), ownFolder(work, owner), ownFolder(filepath.Join(temp, "tree"), ourselves()))
 	})
 	if err != nil {
@@ -249,62 +236,56 @@ func (m *Manager) fillStock(ctx context.Context, path string, n StockNote, owner
 	if err := run(room); err != nil {
 		return err
 	}
-	if err := whole.Remove(m.ops, "stock:clear", work); err != nil {
+	if err := whole.Remove(k.ops, "stock:clear", work); err != nil {
 		return err
 	}
-	if err := m.ops.Do("stock:seal", func() error { return seal(temp) }); err != nil {
+	if err := k.ops.Do("stock:seal", func() error { return seal(temp) }); err != nil {
 		return fmt.Errorf("seal what the commands left: %w", err)
 	}
-	if n.Bytes, err = m.diskOf(ctx, temp); err != nil {
+	if n.Bytes, err = beneath.AllocatedBelow(ctx, temp); err != nil {
 		return err
 	}
 	data, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	err = m.ops.Do("stock:note", func() error { return os.WriteFile(filepath.Join(temp, noteName), data, 0o644) })
+	err = k.ops.Do("stock:note", func() error { return os.WriteFile(filepath.Join(temp, stockNoteName), data, 0o644) })
 	if err != nil {
 		return err
 	}
-	return m.ops.Do("stock:commit", func() error { return whole.Commit(temp, path) })
+	return k.ops.Do("stock:commit", func() error { return whole.Commit(temp, path) })
 }
 
-// Take moves what the commands left in a throw-away workspace, on which nothing runs any more, into the stock: files and links at
-// paths that the base ignores and does not have. All else they wrote stays out of it, and the note names it.
-func (r Room) Take(ctx context.Context, w Workspace) error {
-	seen, err := r.m.survey(ctx, w)
+// Source is a throw-away workspace, on which nothing runs any more.
+type Source interface {
+	// New returns the paths of what stands in it and not in its base: the files and links that the base ignores, and all else that
+	// differs from the base.
+	New(ctx context.Context) (ignored, others []string, err error)
+	// OpenSide opens the folder that they are in; restore, which must be called, puts back what opening it took.
+	OpenSide() (fd int, restore func(), err error)
+	// Host is the host's repository that holds the base.
+	Host() git.Dir
+}
+
+// Take moves what the commands left in a throw-away workspace into the stock: files and links at paths that the base ignores and does
+// not have. All else they wrote stays out of it, and the note names it.
+func (r Room) Take(ctx context.Context, w Source) error {
+	new, others, err := w.New(ctx)
 	if err != nil {
 		return err
 	}
-	var new []string
-	for _, f := range seen.found {
-		if f.fresh && f.Mode != "" {
-			new = append(new, f.Path)
-		}
-	}
-	ignored, err := r.m.ignored(ctx, w, new)
-	if err != nil {
-		return fmt.Errorf("find what the base ignores: %w", err)
-	}
-	new = slices.DeleteFunc(new, func(p string) bool { return !ignored[p] })
-	for _, f := range seen.found {
-		if ignored[f.Path] {
-			continue
-		}
-		if r.note.Lost++; len(r.note.LeftOut) < leftOutMax {
-			r.note.LeftOut = append(r.note.LeftOut, f.Path)
-		}
-	}
-	if r.note.Roots, err = rootsOf(ctx, w.host, r.note.Tree, new); err != nil {
+	r.note.Lost += len(others)
+	r.note.LeftOut = append(r.note.LeftOut, others[:min(len(others), leftOutMax-len(r.note.LeftOut))]...)
+	if r.note.Roots, err = rootsOf(ctx, w.Host(), r.note.Tree, new); err != nil {
 		return err
 	}
-	from, restore, err := w.openSide()
+	from, restore, err := w.OpenSide()
 	if err != nil {
 		return err
 	}
 	defer restore()
 	defer closeFD(from)
-	return r.m.ops.Do("stock:take", func() error { return moveAll(from, filepath.Join(r.temp, "tree"), new) })
+	return r.ops.Do("stock:take", func() error { return moveAll(from, filepath.Join(r.temp, "tree"), new) })
 }
 
 // rootsOf returns the highest paths above some, or themselves, that a tree does not have.
@@ -340,7 +321,7 @@ func rootsOf(ctx context.Context, host git.Dir, tree git.OID, paths []string) ([
 
 // Fits reports whether what a stock shows stands beside all that a tree has: it takes the place of nothing, and stands in folders
 // that the tree has too.
-func (m *Manager) Fits(ctx context.Context, host git.Dir, s Stock, tree git.OID) (bool, error) {
+func Fits(ctx context.Context, host git.Dir, s Stock, tree git.OID) (bool, error) {
 	if s.Note.Tree == tree {
 		return true, nil
 	}

@@ -72,7 +72,7 @@ func BenchmarkCheckInAWarmCacheLayer(b *testing.B) {
 		}
 	}
 	began := time.Now()
-	stock, release, err := m.MakeStock(b.Context(), stockID("a", "1"), workspace.StockNote{Kind: workspace.Checks, Base: head, Made: time.Now()}, owner, workspace.Stock{},
+	stock, release, err := m.Stocks.Make(b.Context(), stockID("a", "1"), workspace.StockNote{Kind: workspace.Checks, Base: head, Made: time.Now()}, owner, workspace.Stock{},
 		func(r workspace.Room) error {
 			shown(func(w workspace.Workspace) { vet(w, r.Cache, "") })
 			return nil

@@ -22,39 +22,24 @@ type StockInfo struct {
 	stale bool // a younger one of its family has taken its place
 }
 
-// pinStock keeps a stock until release is called.
-func (m *Manager) pinStock(name string) (release func()) {
-	m.pinMu.Lock()
-	defer m.pinMu.Unlock()
-	m.stockPins[name]++
-	return func() {
-		m.pinMu.Lock()
-		defer m.pinMu.Unlock()
-		if m.stockPins[name]--; m.stockPins[name] == 0 {
-			delete(m.stockPins, name)
-		}
-	}
+// All lists what there is, the one that was used longest ago first.
+func (k *StockStore) All() (all []StockInfo, err error) {
+	err = k.pins.Still(func(held func(string) bool) error {
+		all, err = k.infos(held)
+		return err
+	})
+	return all, err
 }
 
-// Stocks lists what there is, the one that was used longest ago first.
-func (m *Manager) Stocks() ([]StockInfo, error) {
-	m.pinMu.Lock()
-	defer m.pinMu.Unlock()
-	return m.stocks()
-}
-
-// stocks is called with pinMu held, so that none comes into use meanwhile.
-func (m *Manager) stocks() ([]StockInfo, error) {
-	all, err := m.openStocks()
+// infos is called while nobody can begin to hold one, so that none comes into use meanwhile.
+func (k *StockStore) infos(held func(string) bool) ([]StockInfo, error) {
+	all, err := k.all()
 	if err != nil {
 		return nil, fmt.Errorf("list what commands left: %w", err)
 	}
-	held := map[string]bool{}
-	if err := records(m.root, func(r record) { held[r.Setup] = true }); err != nil {
+	shown := map[string]bool{}
+	if err := k.Showing(func(name string) { shown[name] = true }); err != nil {
 		return nil, fmt.Errorf("find what is in use of what commands left: %w", err)
-	}
-	for name := range m.stockPins {
-		held[name] = true
 	}
 	latest := map[string]Stock{}
 	for _, s := range all {
@@ -72,7 +57,7 @@ func (m *Manager) stocks() ([]StockInfo, error) {
 			return nil, err
 		}
 		stale := s.Note.Kind == Checks && latest[s.ID.Family].ID != s.ID
-		out = append(out, StockInfo{Stock: s, LastUsed: st.ModTime(), held: held[s.ID.String()], stale: stale})
+		out = append(out, StockInfo{Stock: s, LastUsed: st.ModTime(), held: shown[s.ID.String()] || held(s.ID.String()), stale: stale})
 	}
 	slices.SortStableFunc(out, func(a, b StockInfo) int { return a.LastUsed.Compare(b.LastUsed) })
 	return weighStocks(out), nil
@@ -90,15 +75,15 @@ func weighStocks(all []StockInfo) []StockInfo {
 	return all
 }
 
-// surplusStock is the one that goes first: one that a younger one has replaced or that was not used for long, or while all
+// first is the one that goes first: one that a younger one has replaced or that was not used for long, or while all
 // together have too much, the one used longest ago. False if all may stay.
-func (m *Manager) surplusStock(all []StockInfo) (StockInfo, bool) {
+func (k *StockStore) first(all []StockInfo) (StockInfo, bool) {
 	bytes := int64(0)
 	for _, s := range all {
 		bytes += s.Note.Bytes
 	}
 	i := slices.IndexFunc(all, func(s StockInfo) bool {
-		return !s.InUse && (s.stale || time.Since(s.LastUsed) >= m.cache.Keep || bytes > m.cache.QuotaBytes)
+		return !s.InUse && (s.stale || time.Since(s.LastUsed) >= k.Keep || bytes > k.QuotaBytes)
 	})
 	if i < 0 {
 		return StockInfo{}, false
@@ -106,11 +91,11 @@ func (m *Manager) surplusStock(all []StockInfo) (StockInfo, bool) {
 	return all[i], true
 }
 
-// SurplusStocks returns what TrimStocks would remove now, in that order.
-func (m *Manager) SurplusStocks() (goes []StockInfo, err error) {
-	all, err := m.Stocks()
+// Surplus returns what Trim would remove now, in that order.
+func (k *StockStore) Surplus() (goes []StockInfo, err error) {
+	all, err := k.All()
 	for err == nil {
-		s, ok := m.surplusStock(all)
+		s, ok := k.first(all)
 		if !ok {
 			break
 		}
@@ -120,23 +105,23 @@ func (m *Manager) SurplusStocks() (goes []StockInfo, err error) {
 	return goes, err
 }
 
-// TrimStocks removes what need not stay, by the bounds of the cache of base layers, which hold for each of the two by itself.
-func (m *Manager) TrimStocks(ctx context.Context) (freed int64, err error) {
+// Trim removes what need not stay, by the bounds of the cache of base layers, which hold for each of the two by itself.
+func (k *StockStore) Trim(ctx context.Context) (freed int64, err error) {
 	for ctx.Err() == nil {
-		all, err := m.Stocks()
+		all, err := k.All()
 		if err != nil {
 			return freed, err
 		}
-		s, ok := m.surplusStock(all)
+		s, ok := k.first(all)
 		if !ok {
 			return freed, nil
 		}
-		err = m.busy.Alone(ctx, s.path, func() error {
-			if gone, err := m.retireStock(s); err != nil || !gone {
+		err = k.busy.Alone(ctx, s.path, func() error {
+			if gone, err := k.retire(s); err != nil || !gone {
 				return err
 			}
 			freed += s.Note.Bytes
-			return whole.Remove(m.ops, "stock:remove", whole.Fresh(s.path))
+			return whole.Remove(k.ops, "stock:remove", whole.Fresh(s.path))
 		})
 		if err != nil {
 			return freed, fmt.Errorf("remove what commands left: %w", err)
@@ -145,19 +130,21 @@ func (m *Manager) TrimStocks(ctx context.Context) (freed int64, err error) {
 	return freed, context.Cause(ctx)
 }
 
-// retireStock takes the name of a stock away if it still goes first; nothing can come to stand on it meanwhile.
-func (m *Manager) retireStock(s StockInfo) (gone bool, err error) {
-	m.pinMu.Lock()
-	defer m.pinMu.Unlock()
-	all, err := m.stocks()
-	if err != nil {
-		return false, err
-	}
-	if first, ok := m.surplusStock(all); !ok || first.ID != s.ID {
-		return false, nil
-	}
-	if err := whole.Remove(m.ops, "stock:clear", whole.Fresh(s.path)); err != nil {
-		return false, err
-	}
-	return true, m.ops.Do("stock:retire", func() error { return os.Rename(s.path, whole.Fresh(s.path)) })
+// retire takes the name of a stock away if it still goes first; nothing can come to stand on it meanwhile.
+func (k *StockStore) retire(s StockInfo) (gone bool, err error) {
+	err = k.pins.Still(func(held func(string) bool) error {
+		all, err := k.infos(held)
+		if err != nil {
+			return err
+		}
+		if first, ok := k.first(all); !ok || first.ID != s.ID {
+			return nil
+		}
+		if err := whole.Remove(k.ops, "stock:clear", whole.Fresh(s.path)); err != nil {
+			return err
+		}
+		gone = true
+		return k.ops.Do("stock:retire", func() error { return os.Rename(s.path, whole.Fresh(s.path)) })
+	})
+	return gone, err
 }

@@ -40,7 +40,7 @@ func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id workspace
 		t.Fatal(err)
 	}
 	n := workspace.StockNote{Kind: kind, Base: spec.Base, Tree: tree, Commands: []string{"npm ci"}, Made: time.Now()}
-	s, release, err := m.MakeStock(t.Context(), id, n, spec.Owner, workspace.Stock{}, func(r workspace.Room) error {
+	s, release, err := m.Stocks.Make(t.Context(), id, n, spec.Owner, workspace.Stock{}, func(r workspace.Room) error {
 		w, err := m.Materialize(t.Context(), spec, spec.Base)
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 		if _, err := m.Repository(t.Context(), p, git.OID(strings.TrimSpace(wt.Git(t, p.Top, "commit-tree", "-m", name, string(tree))))); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := m.Fits(t.Context(), host, s, tree); err != nil || got != c.want {
+		if got, err := workspace.Fits(t.Context(), host, s, tree); err != nil || got != c.want {
 			t.Errorf("%s: fits %v, %v", name, got, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 		other.UID, other.GID = 64124, 64124
 	}
 	n := workspace.StockNote{Kind: workspace.Checks, Base: head, Tree: tree, Made: time.Now()}
-	s, release, err := m.MakeStock(t.Context(), stockID("a", "1"), n, other, workspace.Stock{}, func(r workspace.Room) error {
+	s, release, err := m.Stocks.Make(t.Context(), stockID("a", "1"), n, other, workspace.Stock{}, func(r workspace.Room) error {
 		in := func(name string) string { return filepath.Join(r.Cache.Upper, name) }
 		return errors.Join(
 			os.MkdirAll(in("go-build/ab"), 0o755), os.WriteFile(in("go-build/ab/x-a"), nil, 0o644), os.WriteFile(in("other"), nil, 0o644),
@@ -196,7 +196,7 @@ func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 	for family, want := range map[string]bool{
 		s.ID.Family: true, s.ID.Family[:16] + strings.Repeat("b", 16): true, strings.Repeat("b", 16) + s.ID.Family[16:]: false,
 	} {
-		got, release, err := m.LatestStock(family)
+		got, release, err := m.Stocks.Latest(family)
 		release()
 		if err != nil || got.None() == want {
 			t.Errorf("%s: %v, %v", family, got.ID, err)
@@ -219,15 +219,15 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 	}
 	trim := func(want ...string) {
 		t.Helper()
-		foretold, err := m.SurplusStocks()
+		foretold, err := m.Stocks.Surplus()
 		if err != nil || len(foretold) != 0 && len(want) == 0 {
 			t.Errorf("foretold %v, %v", foretold, err)
 		}
-		before, _ := m.Stocks()
-		if _, err := m.TrimStocks(t.Context()); err != nil {
+		before, _ := m.Stocks.All()
+		if _, err := m.Stocks.Trim(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		left, err := m.Stocks()
+		left, err := m.Stocks.All()
 		if err != nil || len(before)-len(left) != len(foretold) {
 			t.Errorf("foretold %d, %d of %d left, %v", len(foretold), len(left), len(before), err)
 		}
@@ -241,7 +241,7 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 		}
 	}
 	old := make("a", "1", workspace.Checks, "x")
-	_, release, err := m.Stock(old.ID) // a check runs on it
+	_, release, err := m.Stocks.Open(old.ID) // a check runs on it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 		root := filepath.Join(t.TempDir(), "state")
 		conf := workspace.Config{Root: root, Strategy: workspace.Overlay}
 		make := func(m *workspace.Manager, id workspace.StockID) error {
-			_, release, err := m.MakeStock(t.Context(), id, workspace.StockNote{Kind: workspace.Checks, Made: time.Now()}, wt.Self(), workspace.Stock{}, func(r workspace.Room) error {
+			_, release, err := m.Stocks.Make(t.Context(), id, workspace.StockNote{Kind: workspace.Checks, Made: time.Now()}, wt.Self(), workspace.Stock{}, func(r workspace.Room) error {
 				return os.WriteFile(filepath.Join(r.Cache.Upper, "f"), []byte("cached"), 0o644)
 			})
 			if err == nil {
@@ -294,7 +294,7 @@ func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 			if err := make(m, id); err != nil {
 				return err
 			}
-			_, err := m.TrimStocks(t.Context())
+			_, err := m.Stocks.Trim(t.Context())
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -303,7 +303,7 @@ func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 		if err := sound.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		there, err := sound.Stocks()
+		there, err := sound.Stocks.All()
 		if err != nil || len(there) == 0 {
 			t.Fatalf("the family is gone: %v", err)
 		}
@@ -313,7 +313,7 @@ func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 		if err := make(sound, id); err != nil {
 			t.Fatal(err)
 		}
-		s, release, err := sound.LatestStock(id.Family)
+		s, release, err := sound.Stocks.Latest(id.Family)
 		if err != nil {
 			t.Fatal(err)
 		}

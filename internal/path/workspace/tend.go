@@ -14,5 +14,5 @@ func (m *Manager) Tend(ctx context.Context) error {
 	if err := m.Repositories.Tend(ctx); err != nil {
 		return err
 	}
-	return m.shedLayers(ctx)
+	return m.Layers.Shed(ctx)
 }

@@ -26,11 +26,12 @@ const pathMax = unix.PathMax - 1
 //
 // Errors: problem.Refused naming a limit.
 func (m *Manager) Walk(ctx context.Context, w Workspace) (Diff, error) {
-	seen, err := m.survey(ctx, w)
+	w = m.reads(w)
+	seen, err := w.survey(ctx)
 	if err != nil {
 		return Diff{}, err
 	}
-	return m.split(ctx, w, seen.found)
+	return w.split(ctx, seen.found)
 }
 
 // surveyed is what one walk saw.
@@ -40,8 +41,8 @@ type surveyed struct {
 }
 
 // survey walks the writable side.
-func (m *Manager) survey(ctx context.Context, w Workspace) (surveyed, error) {
-	walk := walker{ctx: ctx, limits: m.limits, closed: func(do func() error) error { return m.ops.Do("walk:unlock", do) }}
+func (w Workspace) survey(ctx context.Context) (surveyed, error) {
+	walk := walker{ctx: ctx, limits: w.limits, closed: func(do func() error) error { return w.ops.Do("walk:unlock", do) }}
 	base, err := OpenBase(w.layers)
 	if err != nil {
 		return surveyed{}, err
@@ -51,7 +52,7 @@ func (m *Manager) survey(ctx context.Context, w Workspace) (surveyed, error) {
 	if w.Strategy == Overlay {
 		walk.entry = walk.upperEntry
 	}
-	fd, restore, err := w.openSide()
+	fd, restore, err := w.OpenSide()
 	if err != nil {
 		return surveyed{}, err
 	}
@@ -68,8 +69,8 @@ func (m *Manager) survey(ctx context.Context, w Workspace) (surveyed, error) {
 	return surveyed{walk.found, walk.odd}, nil
 }
 
-// openSide opens the folder that the agent's files are in, even if the agent closed it.
-func (w Workspace) openSide() (fd int, restore func(), err error) {
+// OpenSide opens the folder that the agent's files are in, even if the agent closed it.
+func (w Workspace) OpenSide() (fd int, restore func(), err error) {
 	home, err := beneath.Top(w.path, unix.O_RDONLY)
 	if err != nil {
 		return -1, nil, err

@@ -6,6 +6,7 @@
 package workspace
 
 import (
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/port/sandbox"
@@ -47,6 +48,9 @@ type Workspace struct {
 	layers []string // folders of the base's layers, lowest first, for comparing
 	ignore string   // folder of the base's .gitignore files
 	path   string   // its own folder
+
+	ops    disk.Ops
+	limits Limits
 }
 
 // LeftOver counts files that stay out of a change because the base ignores them.
