@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/layer"
 )
 
 // spaceLow is how little free space on the home's disk is told.
@@ -104,7 +104,7 @@ func (d *Daemon) checkSpace() api.Check {
 // checkLayers tells of the cache of base trees, and whether a new one takes only what differs from an older one.
 func (d *Daemon) checkLayers(ctx context.Context) api.Check {
 	state := filepath.Join(d.Home, ".state")
-	if err := workspace.ProbeDeltas(d.Ops, state); err != nil {
+	if err := layer.ProbeDeltas(d.Ops, state); err != nil {
 		return api.Check{Name: "base layers", Detail: fmt.Sprintf("the file system of %s cannot record a deletion (%v), so every new base is checked out whole", state, err), Fix: "stat -f " + state}
 	}
 	there, err := d.spaces.Layers.All(ctx)

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 )
@@ -55,42 +56,42 @@ func lastLines(text string, n int) string {
 // depend on is there for its own checks, and for nobody else.
 //
 // Errors: *SetupFailed.
-func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left workspace.Stock, release func(), err error) {
+func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left layer.Stock, release func(), err error) {
 	commands := w.Setups()
 	if len(commands) == 0 {
-		return workspace.Stock{}, func() {}, nil
+		return layer.Stock{}, func() {}, nil
 	}
 	tree, err := w.Host.Tree(ctx, commit)
 	if err != nil {
-		return workspace.Stock{}, nil, err
+		return layer.Stock{}, nil, err
 	}
 	base := git.OID(w.Row.Base)
 	needs, err := dependencies(ctx, w.Host, base, commands)
 	if err != nil {
-		return workspace.Stock{}, nil, err
+		return layer.Stock{}, nil, err
 	}
 	same := commit == base
 	if !same {
 		its, err := dependencies(ctx, w.Host, commit, commands)
 		if err != nil {
-			return workspace.Stock{}, nil, err
+			return layer.Stock{}, nil, err
 		}
 		same = slices.Equal(its, needs)
 	}
 	reach := fmt.Sprintf("%q %v", w.Row.Request.Setup, slices.Contains(w.Row.Request.Egress, registries)) // without them it may leave something else
-	id := workspace.StockID{Family: s.family(w, workspace.Setup, commands, reach), Generation: generation(needs...)}
+	id := layer.StockID{Family: s.family(w, layer.Setup, commands, reach), Generation: generation(needs...)}
 	if same {
 		left, release, err := s.setUpOn(ctx, w, id, base)
 		if err != nil {
-			return workspace.Stock{}, nil, err
+			return layer.Stock{}, nil, err
 		}
-		fits, err := workspace.Fits(ctx, w.Host, left, tree)
+		fits, err := layer.Fits(ctx, w.Host, left, tree)
 		if fits && err == nil {
 			return left, release, nil
 		}
 		release()
 		if err != nil {
-			return workspace.Stock{}, nil, err
+			return layer.Stock{}, nil, err
 		}
 	}
 	id.Generation = generation("tree", string(tree))
@@ -98,16 +99,16 @@ func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left w
 }
 
 // setUpOn returns a stock, which the setup makes on a commit if it is not there.
-func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name workspace.StockID, on git.OID) (workspace.Stock, func(), error) {
+func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name layer.StockID, on git.OID) (layer.Stock, func(), error) {
 	if left, release, err := s.Workspaces.Stocks.Open(name); err != nil || !left.None() {
 		return left, release, err
 	}
 	tree, err := w.Host.Tree(ctx, on)
 	if err != nil {
-		return workspace.Stock{}, nil, err
+		return layer.Stock{}, nil, err
 	}
-	n := workspace.StockNote{Kind: workspace.Setup, Project: path.Base(w.Host.Path), Base: on, Tree: tree, Commands: w.Setups(), Made: ledger.Now()}
-	left, release, err := s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, workspace.Stock{}, func(room workspace.Room) error {
+	n := layer.StockNote{Kind: layer.Setup, Project: path.Base(w.Host.Path), Base: on, Tree: tree, Commands: w.Setups(), Made: ledger.Now()}
+	left, release, err := s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, layer.Stock{}, func(room layer.Room) error {
 		return s.runSetup(ctx, w, room, on)
 	})
 	var failed *SetupFailed
@@ -118,8 +119,8 @@ func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name workspace.StockI
 }
 
 // runSetup runs the commands, one after the other, on a throw-away workspace, from which room takes what they leave.
-func (s *Stocks) runSetup(ctx context.Context, w work.Work, room workspace.Room, on git.OID) error {
-	shown, err := s.Opener.Show(ctx, w, workspace.Stock{}, on)
+func (s *Stocks) runSetup(ctx context.Context, w work.Work, room layer.Room, on git.OID) error {
+	shown, err := s.Opener.Show(ctx, w, layer.Stock{}, on)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (s *Stocks) setupAgain(ctx context.Context, row change.Row, own bool, faile
 }
 
 // Lost says which files a setup wrote that agent and checks do not find, for they could become part of a change; "" if there are none.
-func Lost(n workspace.StockNote) string {
+func Lost(n layer.StockNote) string {
 	if n.Lost == 0 {
 		return ""
 	}

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 )
 
@@ -47,14 +48,14 @@ func New(p Parts) *Stocks {
 
 // Found is what a sandbox finds there that commands left which ran on a base.
 type Found struct {
-	Setup, Checks workspace.Stock
+	Setup, Checks layer.Stock
 	Release       func() // once its sandboxes have ended
 }
 
 // Words say to a person what a check began with; "" if with nothing.
 func (f Found) Words() string {
 	said := ""
-	for _, at := range []workspace.Stock{f.Setup, f.Checks} {
+	for _, at := range []layer.Stock{f.Setup, f.Checks} {
 		if at.None() {
 			continue
 		}
@@ -62,7 +63,7 @@ func (f Found) Words() string {
 			said += ", "
 		}
 		what := "the caches"
-		if at.Note.Kind == workspace.Setup {
+		if at.Note.Kind == layer.Setup {
 			what = fmt.Sprintf("the setup %q", at.Note.Commands)
 		}
 		said += fmt.Sprintf("%s of %s, made on %.12s", what, at.Note.Made.UTC().Format("2006-01-02 15:04 UTC"), at.Note.Base)
@@ -97,7 +98,7 @@ func (s *Stocks) On(w work.Work, ws workspace.Workspace) (Found, error) {
 }
 
 // family names what is good for the same: one repository, one set of tools, the same commands.
-func (s *Stocks) family(w work.Work, kind workspace.StockKind, commands []string, more string) string {
+func (s *Stocks) family(w work.Work, kind layer.StockKind, commands []string, more string) string {
 	tools := s.Runner.Toolchains(w.Subject())
 	with := sha256.Sum256(fmt.Appendf(nil, "stock 1\n%s\n%q\n%s\n%q\n%q\n", kind, w.Host.Path, runtime.GOARCH, tools, more))
 	by := sha256.Sum256(fmt.Appendf(nil, "%q", commands))

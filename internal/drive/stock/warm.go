@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 )
 
@@ -17,12 +18,12 @@ import (
 const warmEvery = 24 * time.Hour
 
 // checksFamily names the caches that the checks of a change begin with.
-func (s *Stocks) checksFamily(w work.Work, setup workspace.Stock) string {
+func (s *Stocks) checksFamily(w work.Work, setup layer.Stock) string {
 	on := ""
 	if !setup.None() {
 		on = setup.ID.String()
 	}
-	return s.family(w, workspace.Checks, w.Checks(), on)
+	return s.family(w, layer.Checks, w.Checks(), on)
 }
 
 // Warm has the checks of a change run on its base, beside everything else and after it, if their caches are not there or are
@@ -67,9 +68,9 @@ func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
 	if latest.ID.Family == family && fresh || s.triedWarm(family) {
 		return nil
 	}
-	name := workspace.StockID{Family: family, Generation: generation(string(tree))}
-	n := workspace.StockNote{Kind: workspace.Checks, Project: path.Base(w.Host.Path), Base: base, Tree: tree, Commands: w.Checks(), Made: ledger.Now()}
-	_, free, err = s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, setup, func(room workspace.Room) error {
+	name := layer.StockID{Family: family, Generation: generation(string(tree))}
+	n := layer.StockNote{Kind: layer.Checks, Project: path.Base(w.Host.Path), Base: base, Tree: tree, Commands: w.Checks(), Made: ledger.Now()}
+	_, free, err = s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, setup, func(room layer.Room) error {
 		for _, command := range w.Checks() {
 			if err := s.warmOne(ctx, w, setup, room, command); err != nil {
 				return err
@@ -86,7 +87,7 @@ func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
 }
 
 // warmOne runs one check on the base for what it leaves in the folder of caches; whether it succeeds says nothing about the change.
-func (s *Stocks) warmOne(ctx context.Context, w work.Work, setup workspace.Stock, room workspace.Room, command string) error {
+func (s *Stocks) warmOne(ctx context.Context, w work.Work, setup layer.Stock, room layer.Room, command string) error {
 	shown, err := s.Opener.Show(ctx, w, setup, w.Spec.Base)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/store"
@@ -137,7 +138,7 @@ func (ss *Supervisors) shellOnCopy(ctx context.Context, row change.Row, env []st
 
 // showSetUp shows a commit, with what the setup left where the workspace of the change shows it too and it fits.
 func (ss *Supervisors) showSetUp(ctx context.Context, w work.Work, commit git.OID) (workspace.Workspace, error) {
-	setup := workspace.Stock{}
+	setup := layer.Stock{}
 	if ws, err := ss.Workspaces.Open(ctx, w.Spec); err == nil && ws.Spec.Setup != "" {
 		left, err := ss.Workspaces.StockOf(ws)
 		if err != nil {
@@ -147,7 +148,7 @@ func (ss *Supervisors) showSetUp(ctx context.Context, w work.Work, commit git.OI
 		if err != nil {
 			return ws, err
 		}
-		fits, err := workspace.Fits(ctx, w.Host, left, tree)
+		fits, err := layer.Fits(ctx, w.Host, left, tree)
 		if err != nil {
 			return ws, err
 		}

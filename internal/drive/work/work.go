@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -70,7 +71,7 @@ func (o Opener) Owner(row change.Row) sandbox.Owner {
 }
 
 // Show makes a throw-away workspace that shows a commit, with what a setup left where there is any.
-func (o Opener) Show(ctx context.Context, w Work, setup workspace.Stock, commit git.OID) (workspace.Workspace, error) {
+func (o Opener) Show(ctx context.Context, w Work, setup layer.Stock, commit git.OID) (workspace.Workspace, error) {
 	spec := w.Spec
 	if !setup.None() {
 		spec.Setup = setup.ID.String()

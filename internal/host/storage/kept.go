@@ -15,9 +15,9 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/path/session"
-	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
 )
 
@@ -260,8 +260,8 @@ func (r *round) layers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		goes = slices.DeleteFunc(goes, func(g workspace.LayerInfo) bool {
-			return slices.ContainsFunc(left, func(l workspace.LayerInfo) bool { return l.Tree == g.Tree })
+		goes = slices.DeleteFunc(goes, func(g layer.Info) bool {
+			return slices.ContainsFunc(left, func(l layer.Info) bool { return l.Tree == g.Tree })
 		})
 	}
 	for _, l := range goes {
@@ -294,8 +294,8 @@ func (r *round) caches(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		goes = slices.DeleteFunc(goes, func(g workspace.StockInfo) bool {
-			return slices.ContainsFunc(left, func(s workspace.StockInfo) bool { return s.ID == g.ID })
+		goes = slices.DeleteFunc(goes, func(g layer.StockInfo) bool {
+			return slices.ContainsFunc(left, func(s layer.StockInfo) bool { return s.ID == g.ID })
 		})
 	}
 	for _, s := range goes {

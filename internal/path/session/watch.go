@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/id"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/rule/secret"
 )
 
@@ -57,8 +57,8 @@ type Watched struct {
 // All methods may be called at once from everywhere.
 type Watch struct {
 	watched   Watched
-	side      int             // the top of the writable side
-	base      *workspace.Base // the top of the base, or nil
+	side      int         // the top of the writable side
+	base      *layer.Base // the top of the base, or nil
 	threshold chan struct{}
 	quit      chan struct{} // closed when it is to end
 	done      chan struct{} // closed when its goroutine has ended
@@ -115,7 +115,7 @@ func (w *Watch) open() (err error) {
 		return err
 	}
 	if len(w.watched.Base) > 0 {
-		if w.base, err = workspace.OpenBase(w.watched.Base); err != nil {
+		if w.base, err = layer.OpenBase(w.watched.Base); err != nil {
 			return err
 		}
 	}

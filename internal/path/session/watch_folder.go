@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 )
 
@@ -73,7 +74,7 @@ type listing struct {
 	visit visit
 	path  string
 	dir   int // the open folder, or -1
-	below *workspace.Base
+	below *layer.Base
 	bare  bool // nothing of the base shows through
 	again bool // it was closed before
 }
@@ -305,7 +306,7 @@ func (w *Watch) unfollow(f *folder) {
 }
 
 // below opens a folder of the base; nil if there is none, or it cannot be opened: the walk tells that.
-func (w *Watch) below(at string) *workspace.Base {
+func (w *Watch) below(at string) *layer.Base {
 	folder, err := w.base.At(at)
 	if err != nil {
 		return nil

@@ -7,12 +7,13 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/port/sandbox"
 )
 
 // Cache is the folder of caches for a sandbox on w: what it writes there is w's and goes with it. Without a stock, or where
 // overlays cannot be shown, there is no such folder.
-func (w Workspace) Cache(stocks ...Stock) sandbox.Cache {
+func (w Workspace) Cache(stocks ...layer.Stock) sandbox.Cache {
 	c := sandbox.Cache{Upper: filepath.Join(w.path, "cache"), Work: filepath.Join(w.path, "cache-work")}
 	for _, s := range stocks {
 		if !s.None() {
@@ -26,7 +27,7 @@ func (w Workspace) Cache(stocks ...Stock) sandbox.Cache {
 }
 
 // StockOf returns the stock that a workspace shows, which keeps it; none if it shows none.
-func (m *Manager) StockOf(w Workspace) (Stock, error) { return m.Stocks.Shown(w.Spec.Setup) }
+func (m *Manager) StockOf(w Workspace) (layer.Stock, error) { return m.Stocks.Shown(w.Spec.Setup) }
 
 // Host is the host's repository that holds the base.
 func (w Workspace) Host() git.Dir { return w.host }

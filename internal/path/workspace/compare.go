@@ -8,16 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/path/layer"
 )
 
 // copyEntry compares one entry of a plain copy with the base, byte by byte: times can be
 // set by anybody, and a clock may go back.
-func (w *walker) copyEntry(dir int, below *Base, at place, name string, st *unix.Stat_t) error {
+func (w *walker) copyEntry(dir int, below *layer.Base, at place, name string, st *unix.Stat_t) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return w.copyFolder(dir, below, at, name)
 	}
 	var was unix.Stat_t
-	from, err := below.find(name, &was)
+	from, err := below.Find(name, &was)
 	if err == nil && w.equal(dir, from, name, st, &was) {
 		return nil
 	}
@@ -31,7 +32,7 @@ func (w *walker) copyEntry(dir int, below *Base, at place, name string, st *unix
 	return nil
 }
 
-func (w *walker) copyFolder(dir int, below *Base, at place, name string) error {
+func (w *walker) copyFolder(dir int, below *layer.Base, at place, name string) error {
 	under, err := below.Folder(name)
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (w *walker) copyFolder(dir int, below *Base, at place, name string) error {
 }
 
 // missing records what the base has in a folder and the copy has not.
-func (w *walker) missing(dir int, below *Base, at place) error {
+func (w *walker) missing(dir int, below *layer.Base, at place) error {
 	return below.Names(func(name string) error {
 		if at.path == "" && name == ".git" {
 			return nil

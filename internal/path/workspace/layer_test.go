@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -77,7 +78,7 @@ func (h *history) prepare(m *workspace.Manager, change string, base git.OID) wor
 	return w
 }
 
-func layers(t testing.TB, m *workspace.Manager) []workspace.LayerInfo {
+func layers(t testing.TB, m *workspace.Manager) []layer.Info {
 	t.Helper()
 	found, err := m.Layers.All(t.Context())
 	if err != nil {
@@ -86,7 +87,7 @@ func layers(t testing.TB, m *workspace.Manager) []workspace.LayerInfo {
 	return found
 }
 
-func layerOf(t testing.TB, m *workspace.Manager, h *history, commit git.OID) workspace.LayerInfo {
+func layerOf(t testing.TB, m *workspace.Manager, h *history, commit git.OID) layer.Info {
 	t.Helper()
 	tree, err := h.host.Tree(t.Context(), commit)
 	if err != nil {
@@ -97,7 +98,7 @@ func layerOf(t testing.TB, m *workspace.Manager, h *history, commit git.OID) wor
 			return l
 		}
 	}
-	return workspace.LayerInfo{}
+	return layer.Info{}
 }
 
 func evictAll(t testing.TB, m *workspace.Manager) int64 {
@@ -478,7 +479,7 @@ func TestABaseWhoseLayersArePartlyGoneIsMadeAnew(t *testing.T) {
 }
 
 func TestWhatCannotBeHiddenIsCheckedOutWhole(t *testing.T) {
-	if err := workspace.ProbeDeltas(disk.Ops{}, t.TempDir()); err != nil {
+	if err := layer.ProbeDeltas(disk.Ops{}, t.TempDir()); err != nil {
 		t.Skipf("SKIPPED: deletions cannot be written here: %v", err)
 	}
 	refuse := disk.Ops{Around: func(op string, do func() error) error {
@@ -533,7 +534,7 @@ func TestALayerThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 			t.Errorf("the first base's layer is %+v", got)
 		}
 		w := h.prepare(sound, "chg-00000002", second)
-		b, err := workspace.OpenBase(w.BaseFolders())
+		b, err := layer.OpenBase(w.BaseFolders())
 		if err != nil {
 			t.Fatal(err)
 		}

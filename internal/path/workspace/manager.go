@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/repository"
 )
 
@@ -68,8 +69,8 @@ func (l Limits) filled() Limits {
 // process may have a Manager on a root; within it, all methods may be called at once.
 type Manager struct {
 	Repositories *repository.Store // the host's own
-	Layers       *LayerStore       // immutable trees of bases
-	Stocks       *StockStore       // what commands left on a base
+	Layers       *layer.Store      // immutable trees of bases
+	Stocks       *layer.Stocks     // what commands left on a base
 
 	root     string
 	ops      disk.Ops
@@ -102,7 +103,7 @@ func New(c Config) *Manager {
 				})
 			},
 		}),
-		Layers: NewLayerStore(LayerConfig{
+		Layers: layer.New(layer.Config{
 			Root: filepath.Join(c.Root, "layers"), Ops: c.Ops, Keep: cache.Keep, QuotaBytes: cache.QuotaBytes,
 			Standing: func(each func(git.OID)) error {
 				return records(c.Root, func(r record) {
@@ -113,7 +114,7 @@ func New(c Config) *Manager {
 				})
 			},
 		}),
-		Stocks: NewStockStore(StockConfig{
+		Stocks: layer.NewStocks(layer.StocksConfig{
 			Root: filepath.Join(c.Root, "stock"), Ops: c.Ops, Overlay: c.Strategy == Overlay, Keep: cache.Keep, QuotaBytes: cache.QuotaBytes,
 			Showing: func(each func(string)) error { return records(c.Root, func(r record) { each(r.Setup) }) },
 		}),

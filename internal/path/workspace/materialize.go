@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/repository"
 )
 
@@ -39,36 +40,36 @@ func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (W
 	if err != nil {
 		return Workspace{}, err
 	}
-	s := showing{host: host, commit: commit, op: "shown:lay"}
+	s := layer.Showing{Host: host, Commit: commit, Op: "shown:lay"}
 	baseTree, err := host.Tree(ctx, spec.Base)
 	if err != nil {
 		return Workspace{}, err
 	}
-	if s.tree, err = host.Tree(ctx, commit); err != nil {
+	if s.Tree, err = host.Tree(ctx, commit); err != nil {
 		return Workspace{}, err
 	}
-	if s.edits, err = host.Edits(ctx, baseTree, s.tree); err != nil {
+	if s.Edits, err = host.Edits(ctx, baseTree, s.Tree); err != nil {
 		return Workspace{}, err
 	}
-	if err := showable(host, s.edits, commit); err != nil {
+	if err := layer.Showable(host, s.Edits, commit); err != nil {
 		return Workspace{}, err
 	}
-	if len(s.edits) <= editsMax {
+	if len(s.Edits) <= layer.EditsMax {
 		w, err := m.show(ctx, spec, s, baseTree)
-		if !errors.Is(err, errNoWhiteouts) {
+		if !errors.Is(err, layer.ErrNoWhiteouts) {
 			return w, err
 		}
 	}
-	s.edits = nil
-	return m.show(ctx, spec, s, s.tree)
+	s.Edits = nil
+	return m.show(ctx, spec, s, s.Tree)
 }
 
-func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID) (Workspace, error) {
-	commit := s.commit
-	if len(s.edits) > 0 {
+func (m *Manager) show(ctx context.Context, spec Spec, s layer.Showing, under git.OID) (Workspace, error) {
+	commit := s.Commit
+	if len(s.Edits) > 0 {
 		commit = spec.Base
 	}
-	layer, release, err := m.Layers.Open(ctx, s.host, under, commit)
+	below, release, err := m.Layers.Open(ctx, s.Host, under, commit)
 	if err != nil {
 		return Workspace{}, err
 	}
@@ -85,43 +86,43 @@ func (m *Manager) show(ctx context.Context, spec Spec, s showing, under git.OID)
 	if err != nil {
 		return Workspace{}, err
 	}
-	r := record{Strategy: m.strategy, Base: s.commit, Owner: spec.Owner, Objects: []string{repository.ViewObjects(s.host, spec.Base)}, Setup: spec.Setup}
-	r.on(layer)
-	err = m.fill(home, r, layer, func(gitDir string) error {
+	r := record{Strategy: m.strategy, Base: s.Commit, Owner: spec.Owner, Objects: []string{repository.ViewObjects(s.Host, spec.Base)}, Setup: spec.Setup}
+	r.on(below)
+	err = m.fill(home, r, below, func(gitDir string) error {
 		index := filepath.Join(gitDir, "index")
-		if err := copyOne(layer.Index, index, 0o644, true); err != nil {
+		if err := layer.CopyOne(below.Index, index, 0o644, true); err != nil {
 			return err
 		}
 		if err := updateIndex(ctx, s, index); err != nil {
 			return err
 		}
-		upon, err := s.lend(ctx, spec.Base, gitDir)
+		upon, err := lend(ctx, s, spec.Base, gitDir)
 		if err != nil {
 			return err
 		}
-		return m.makeAgentGit(gitDir, s.host, spec, upon)
+		return m.makeAgentGit(gitDir, s.Host, spec, upon)
 	})
-	if err == nil && len(s.edits) > 0 {
-		l := layout{top: filepath.Join(home, "tree"), owner: spec.Owner}
+	if err == nil && len(s.Edits) > 0 {
+		l := layer.Layout{Top: filepath.Join(home, "tree"), Owner: spec.Owner}
 		if m.strategy == Overlay {
-			l.top, l.overlay = filepath.Join(home, "upper"), true
+			l.Top, l.Overlay = filepath.Join(home, "upper"), true
 		}
-		err = lay(ctx, m.ops, s, l)
+		err = layer.Lay(ctx, m.ops, s, l)
 	}
 	if err != nil {
 		return Workspace{}, errors.Join(err, m.discard(context.WithoutCancel(ctx), home))
 	}
-	spec.Base = s.commit
+	spec.Base = s.Commit
 	return m.workspace(spec, home, r), nil
 }
 
 // lend copies the tree that is shown, as one commit upon the base, into the git directory beside it, and returns that commit. What
 // stood between the two, invalid checkpoints among it, is not for everybody.
-func (s showing) lend(ctx context.Context, base git.OID, gitDir string) (git.OID, error) {
-	if s.commit == base {
+func lend(ctx context.Context, s layer.Showing, base git.OID, gitDir string) (git.OID, error) {
+	if s.Commit == base {
 		return base, nil
 	}
-	upon, err := s.host.Upon(ctx, "shown:commit", s.commit, base)
+	upon, err := s.Host.Upon(ctx, "shown:commit", s.Commit, base)
 	if err != nil {
 		return "", err
 	}
@@ -129,7 +130,7 @@ func (s showing) lend(ctx context.Context, base git.OID, gitDir string) (git.OID
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	_, err = s.host.Do(ctx, "shown:objects", git.Cmd{
+	_, err = s.Host.Do(ctx, "shown:objects", git.Cmd{
 		Args:  []string{"pack-objects", "--revs", "-q", filepath.Join(folder, "pack")},
 		Stdin: strings.NewReader(fmt.Sprintf("%s\n^%s\n", upon, base)),
 	})
@@ -137,22 +138,22 @@ func (s showing) lend(ctx context.Context, base git.OID, gitDir string) (git.OID
 }
 
 // updateIndex brings a copy of a layer's index to the tree that is shown.
-func updateIndex(ctx context.Context, s showing, index string) error {
-	if len(s.edits) == 0 {
+func updateIndex(ctx context.Context, s layer.Showing, index string) error {
+	if len(s.Edits) == 0 {
 		return nil
 	}
 	var in bytes.Buffer
-	for _, e := range s.edits {
+	for _, e := range s.Edits {
 		if e.New.Absent() {
 			fmt.Fprintf(&in, "0 %s\t%s\x00", e.Old.OID, e.Path)
 		}
 	}
-	for _, e := range s.edits {
+	for _, e := range s.Edits {
 		if !e.New.Absent() {
 			fmt.Fprintf(&in, "%s %s\t%s\x00", e.New.Mode, e.New.OID, e.Path)
 		}
 	}
-	_, err := s.host.Do(ctx, "shown:index", git.Cmd{
+	_, err := s.Host.Do(ctx, "shown:index", git.Cmd{
 		Args: []string{"update-index", "-z", "--index-info"}, Stdin: &in,
 		Env: []string{"GIT_INDEX_FILE=" + index},
 	})

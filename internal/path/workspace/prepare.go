@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/port/sandbox"
 )
@@ -269,16 +270,16 @@ func (m *Manager) workspace(spec Spec, path string, r record) Workspace {
 	if len(chain) == 0 {
 		chain, ignore = []git.OID{r.Tree}, r.Tree
 	}
-	layer := m.Layers.Of(chain, ignore)
+	below := m.Layers.Of(chain, ignore)
 	spec.Setup = r.Setup
-	w := Workspace{Spec: spec, host: m.Host(spec.Project), Strategy: r.Strategy, layers: layer.Trees, ignore: layer.Ignore, path: path}
+	w := Workspace{Spec: spec, host: m.Host(spec.Project), Strategy: r.Strategy, layers: below.Trees, ignore: below.Ignore, path: path}
 	w.Tree.GitDir = filepath.Join(path, "scratch", ".git")
 	w.Tree.Objects = m.binds(r.Objects)
 	if r.Strategy == Overlay {
-		w.Tree.Layers = layer.Trees
+		w.Tree.Layers = below.Trees
 		w.Tree.Upper, w.Tree.Work = filepath.Join(path, "upper"), filepath.Join(path, "work")
 		if r.Setup != "" {
-			w.Tree.Layers = append(slices.Clone(layer.Trees), m.Stocks.Tree(r.Setup))
+			w.Tree.Layers = append(slices.Clone(below.Trees), m.Stocks.Tree(r.Setup))
 		}
 	} else {
 		w.Tree.Dir = filepath.Join(path, "tree")
@@ -309,7 +310,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 	if err != nil {
 		return nil, err
 	}
-	layer, drop, err := m.Layers.Open(ctx, host, tree, spec.Base)
+	below, drop, err := m.Layers.Open(ctx, host, tree, spec.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -322,9 +323,9 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 	if old, err := readRecord(m.home(spec.Change)); err == nil && r.Setup == "" && old.Base == spec.Base { // made anew, it shows what it showed
 		r.Setup = old.Setup
 	}
-	r.on(layer)
-	err = m.fill(path, r, layer, func(gitDir string) error {
-		if err := copyOne(layer.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
+	r.on(below)
+	err = m.fill(path, r, below, func(gitDir string) error {
+		if err := layer.CopyOne(below.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
 			return err
 		}
 		return m.makeAgentGit(gitDir, host, spec, spec.Base)
@@ -333,13 +334,13 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 }
 
 // on says which layer a workspace stands on.
-func (r *record) on(l Layer) {
+func (r *record) on(l layer.Layer) {
 	r.Layers, r.Ignore = l.Chain()
 	r.Tree = r.Layers[len(r.Layers)-1]
 }
 
 // fill makes the folders of a workspace; the record comes last.
-func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir string) error) error {
+func (m *Manager) fill(path string, r record, below layer.Layer, makeGit func(gitDir string) error) error {
 	if err := whole.MakeFolder(m.ops, filepath.Dir(path)); err != nil {
 		return err
 	}
@@ -355,7 +356,7 @@ func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir s
 			folders = append(folders, "upper", "work", "cache", "cache-work")
 		}
 		for _, name := range folders {
-			if err := ownFolder(filepath.Join(path, name), r.Owner); err != nil {
+			if err := layer.OwnFolder(filepath.Join(path, name), r.Owner); err != nil {
 				return err
 			}
 		}
@@ -368,18 +369,18 @@ func (m *Manager) fill(path string, r record, layer Layer, makeGit func(gitDir s
 		if err := makeGit(filepath.Join(path, "scratch", ".git")); err != nil {
 			return err
 		}
-		return chownTree(filepath.Join(path, "scratch"), r.Owner)
+		return layer.ChownTree(filepath.Join(path, "scratch"), r.Owner)
 	})
 	if err != nil {
 		return err
 	}
 	if r.Strategy != Overlay {
-		trees := layer.Trees
+		trees := below.Trees
 		if r.Setup != "" {
 			trees = append(slices.Clone(trees), m.Stocks.Tree(r.Setup))
 		}
 		err := m.ops.Do("workspace:copy", func() error {
-			return copyBase(trees, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
+			return layer.CopyBase(trees, filepath.Join(path, "tree"), r.Owner, r.Strategy == Reflink)
 		})
 		if err != nil {
 			return err

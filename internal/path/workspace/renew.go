@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/layer"
 )
 
 // Renew throws a workspace away, left-over files and the agent's own git included, and returns
@@ -18,15 +19,15 @@ import (
 // Errors: ErrNotRestored; problem.Refused if from has something that no workspace shows;
 // problem.Unavailable if this file system holds no deletions over a base.
 func (m *Manager) Renew(ctx context.Context, spec Spec, host git.Dir, from git.OID) (Workspace, error) {
-	s := showing{host: host, commit: from, op: "renew:lay"}
+	s := layer.Showing{Host: host, Commit: from, Op: "renew:lay"}
 	var err error
-	if s.tree, err = host.Tree(ctx, from); err != nil {
+	if s.Tree, err = host.Tree(ctx, from); err != nil {
 		return Workspace{}, err
 	}
-	if s.edits, err = host.Edits(ctx, spec.Base, from); err != nil {
+	if s.Edits, err = host.Edits(ctx, spec.Base, from); err != nil {
 		return Workspace{}, err
 	}
-	if err := showable(host, s.edits, from); err != nil {
+	if err := layer.Showable(host, s.Edits, from); err != nil {
 		return Workspace{}, err
 	}
 	return m.replace(ctx, spec, func(path string) error {
@@ -34,12 +35,12 @@ func (m *Manager) Renew(ctx context.Context, spec Spec, host git.Dir, from git.O
 		if err != nil {
 			return err
 		}
-		l := layout{top: filepath.Join(path, "tree"), owner: spec.Owner}
+		l := layer.Layout{Top: filepath.Join(path, "tree"), Owner: spec.Owner}
 		if r.Strategy == Overlay {
-			l.top, l.overlay = filepath.Join(path, "upper"), true
+			l.Top, l.Overlay = filepath.Join(path, "upper"), true
 		}
-		err = lay(ctx, m.ops, s, l)
-		if errors.Is(err, errNoWhiteouts) {
+		err = layer.Lay(ctx, m.ops, s, l)
+		if errors.Is(err, layer.ErrNoWhiteouts) {
 			return problem.Errorf(problem.Unavailable, "sallyport doctor", "the file system of %s cannot record deletions in an overlay (whiteouts): %w", m.root, err)
 		}
 		if err != nil {

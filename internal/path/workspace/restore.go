@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/layer"
 )
 
 // ErrNotRestored says that a workspace was written and, looked at again, is not what it should be.
@@ -88,7 +89,7 @@ func (w Workspace) goal(ctx context.Context, host git.Dir, to git.OID, only []st
 	if err != nil {
 		return g, err
 	}
-	if err := showable(host, edits, to); err != nil {
+	if err := layer.Showable(host, edits, to); err != nil {
 		return g, err
 	}
 	seen, err := w.survey(ctx)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/port/sandbox"
@@ -72,8 +73,8 @@ func BenchmarkCheckInAWarmCacheLayer(b *testing.B) {
 		}
 	}
 	began := time.Now()
-	stock, release, err := m.Stocks.Make(b.Context(), stockID("a", "1"), workspace.StockNote{Kind: workspace.Checks, Base: head, Made: time.Now()}, owner, workspace.Stock{},
-		func(r workspace.Room) error {
+	stock, release, err := m.Stocks.Make(b.Context(), stockID("a", "1"), layer.StockNote{Kind: layer.Checks, Base: head, Made: time.Now()}, owner, layer.Stock{},
+		func(r layer.Room) error {
 			shown(func(w workspace.Workspace) { vet(w, r.Cache, "") })
 			return nil
 		})

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -24,12 +25,12 @@ var kitchen = map[string]string{
 	"node_modules/own/kept.js": "tracked",
 }
 
-func stockID(family, generation string) workspace.StockID {
-	return workspace.StockID{Family: strings.Repeat(family, 32), Generation: strings.Repeat(generation, 12)}
+func stockID(family, generation string) layer.StockID {
+	return layer.StockID{Family: strings.Repeat(family, 32), Generation: strings.Repeat(generation, 12)}
 }
 
 // leave makes a stock whose commands did ops on the base and put files into the folder of caches.
-func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id workspace.StockID, kind workspace.StockKind, cache map[string]string, ops ...wt.Op) (workspace.Stock, error) {
+func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id layer.StockID, kind layer.StockKind, cache map[string]string, ops ...wt.Op) (layer.Stock, error) {
 	t.Helper()
 	host, err := m.Repository(t.Context(), spec.Project, spec.Base)
 	if err != nil {
@@ -39,8 +40,8 @@ func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id workspace
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := workspace.StockNote{Kind: kind, Base: spec.Base, Tree: tree, Commands: []string{"npm ci"}, Made: time.Now()}
-	s, release, err := m.Stocks.Make(t.Context(), id, n, spec.Owner, workspace.Stock{}, func(r workspace.Room) error {
+	n := layer.StockNote{Kind: kind, Base: spec.Base, Tree: tree, Commands: []string{"npm ci"}, Made: time.Now()}
+	s, release, err := m.Stocks.Make(t.Context(), id, n, spec.Owner, layer.Stock{}, func(r layer.Room) error {
 		w, err := m.Materialize(t.Context(), spec, spec.Base)
 		if err != nil {
 			return err
@@ -66,7 +67,7 @@ func TestASetupIsSeenWhereTheBaseIgnoresItAndNothingElseOfItIs(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		p, head := wt.Project(t, kitchen)
 		spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
-		s, err := leave(t, m, spec, stockID("a", "1"), workspace.Setup, nil,
+		s, err := leave(t, m, spec, stockID("a", "1"), layer.Setup, nil,
 			wt.Mkdir("node_modules/dep"), wt.Write("node_modules/dep/i.js", "dep"), wt.Symlink("node_modules/.bin", "dep"),
 			wt.Mkdir("web/node_modules"), wt.Write("web/node_modules/x.js", "x"),
 			wt.Write("package-lock.json", "2"), wt.Write("node_modules/own/kept.js", "other"), wt.Remove("src/a.js"),
@@ -109,7 +110,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
 	p, head := wt.Project(t, kitchen)
 	spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
-	s, err := leave(t, m, spec, stockID("a", "1"), workspace.Setup, nil,
+	s, err := leave(t, m, spec, stockID("a", "1"), layer.Setup, nil,
 		wt.Mkdir("web/node_modules"), wt.Write("web/node_modules/x.js", "x"), wt.Write("debug.log", "l"))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 		if _, err := m.Repository(t.Context(), p, git.OID(strings.TrimSpace(wt.Git(t, p.Top, "commit-tree", "-m", name, string(tree))))); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := workspace.Fits(t.Context(), host, s, tree); err != nil || got != c.want {
+		if got, err := layer.Fits(t.Context(), host, s, tree); err != nil || got != c.want {
 			t.Errorf("%s: fits %v, %v", name, got, err)
 		}
 	}
@@ -162,8 +163,8 @@ func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 	if os.Geteuid() == 0 {
 		other.UID, other.GID = 64124, 64124
 	}
-	n := workspace.StockNote{Kind: workspace.Checks, Base: head, Tree: tree, Made: time.Now()}
-	s, release, err := m.Stocks.Make(t.Context(), stockID("a", "1"), n, other, workspace.Stock{}, func(r workspace.Room) error {
+	n := layer.StockNote{Kind: layer.Checks, Base: head, Tree: tree, Made: time.Now()}
+	s, release, err := m.Stocks.Make(t.Context(), stockID("a", "1"), n, other, layer.Stock{}, func(r layer.Room) error {
 		in := func(name string) string { return filepath.Join(r.Cache.Upper, name) }
 		return errors.Join(
 			os.MkdirAll(in("go-build/ab"), 0o755), os.WriteFile(in("go-build/ab/x-a"), nil, 0o644), os.WriteFile(in("other"), nil, 0o644),
@@ -209,7 +210,7 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 	m := workspace.New(workspace.Config{Root: root, Strategy: workspace.Overlay, Cache: workspace.Cache{Keep: time.Hour, QuotaBytes: 1 << 20}})
 	p, head := wt.Project(t, kitchen)
 	spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
-	make := func(family, generation string, kind workspace.StockKind, cache string) workspace.Stock {
+	make := func(family, generation string, kind layer.StockKind, cache string) layer.Stock {
 		t.Helper()
 		s, err := leave(t, m, spec, stockID(family, generation), kind, map[string]string{"f": cache})
 		if err != nil {
@@ -240,14 +241,14 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 			t.Errorf("left are %q, want %q", names, want)
 		}
 	}
-	old := make("a", "1", workspace.Checks, "x")
+	old := make("a", "1", layer.Checks, "x")
 	_, release, err := m.Stocks.Open(old.ID) // a check runs on it
 	if err != nil {
 		t.Fatal(err)
 	}
-	make("a", "2", workspace.Checks, strings.Repeat("x", 400<<10))
-	setup := make("b", "1", workspace.Setup, "x")
-	make("b", "2", workspace.Setup, "x") // another branch's: both are of use
+	make("a", "2", layer.Checks, strings.Repeat("x", 400<<10))
+	setup := make("b", "1", layer.Setup, "x")
+	make("b", "2", layer.Setup, "x") // another branch's: both are of use
 	trim("a1", "a2", "b1", "b2")
 	release()
 	trim("a2", "b1", "b2")
@@ -257,13 +258,13 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 		t.Fatal(err)
 	}
 	long := time.Now().Add(-2 * time.Hour)
-	for _, id := range []workspace.StockID{setup.ID, stockID("b", "2")} {
+	for _, id := range []layer.StockID{setup.ID, stockID("b", "2")} {
 		if err := os.Chtimes(filepath.Join(root, "stock", id.String()), long, long); err != nil {
 			t.Fatal(err)
 		}
 	}
 	trim("a2", "b1")
-	make("c", "1", workspace.Checks, strings.Repeat("x", 800<<10))
+	make("c", "1", layer.Checks, strings.Repeat("x", 800<<10))
 	trim("b1", "c1") // a2 was used longest ago of those that nobody stands on
 }
 
@@ -275,8 +276,8 @@ func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 	seen := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
 		root := filepath.Join(t.TempDir(), "state")
 		conf := workspace.Config{Root: root, Strategy: workspace.Overlay}
-		make := func(m *workspace.Manager, id workspace.StockID) error {
-			_, release, err := m.Stocks.Make(t.Context(), id, workspace.StockNote{Kind: workspace.Checks, Made: time.Now()}, wt.Self(), workspace.Stock{}, func(r workspace.Room) error {
+		make := func(m *workspace.Manager, id layer.StockID) error {
+			_, release, err := m.Stocks.Make(t.Context(), id, layer.StockNote{Kind: layer.Checks, Made: time.Now()}, wt.Self(), layer.Stock{}, func(r layer.Room) error {
 				return os.WriteFile(filepath.Join(r.Cache.Upper, "f"), []byte("cached"), 0o644)
 			})
 			if err == nil {

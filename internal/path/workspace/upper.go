@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"sallyport/internal/path/layer"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -21,12 +23,12 @@ const (
 )
 
 // upperEntry decodes one entry of an upper folder.
-func (w *walker) upperEntry(dir int, below *Base, at place, name string, st *unix.Stat_t) error {
+func (w *walker) upperEntry(dir int, below *layer.Base, at place, name string, st *unix.Stat_t) error {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		return w.upperFolder(dir, below, at, name)
 	case unix.S_IFCHR:
-		if isWhiteout(st) {
+		if layer.IsWhiteout(st) {
 			return w.gone(below, at, name)
 		}
 	case unix.S_IFREG:
@@ -50,11 +52,11 @@ func (w *walker) upperEntry(dir int, below *Base, at place, name string, st *uni
 }
 
 // replaced records what vanished because something that is no folder took its place.
-func (w *walker) replaced(below *Base, at place, name string) error {
+func (w *walker) replaced(below *layer.Base, at place, name string) error {
 	return w.allGone(below, at, name)
 }
 
-func (w *walker) upperFolder(dir int, below *Base, at place, name string) error {
+func (w *walker) upperFolder(dir int, below *layer.Base, at place, name string) error {
 	under, err := below.Folder(name)
 	if err != nil {
 		return err
@@ -145,7 +147,7 @@ func Opaque(fd int) string {
 // Whiteout reports whether the entry name of an upper folder stands for a deletion. files says that empty files may.
 func Whiteout(dir int, name string, st *unix.Stat_t, files bool) bool {
 	if !files || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size != 0 {
-		return isWhiteout(st)
+		return layer.IsWhiteout(st)
 	}
 	marks, err := fileMarks(dir, name)
 	return err == nil && marks.whiteout

@@ -3,6 +3,8 @@ package workspace
 import (
 	"strings"
 	"testing"
+
+	"sallyport/internal/path/layer"
 )
 
 // FuzzMarksAreExactNames holds the decoding of attribute lists: only the exact names mean anything.
@@ -36,7 +38,7 @@ func FuzzPlainPathsStayBelow(f *testing.F) {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, p string) {
-		if !plainPath(p) {
+		if !layer.PlainPath(p) {
 			return
 		}
 		for _, part := range strings.Split(p, "/") {

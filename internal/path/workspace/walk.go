@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/path/layer"
 	"sallyport/internal/rule/policy"
 )
 
@@ -43,7 +44,7 @@ type surveyed struct {
 // survey walks the writable side.
 func (w Workspace) survey(ctx context.Context) (surveyed, error) {
 	walk := walker{ctx: ctx, limits: w.limits, closed: func(do func() error) error { return w.ops.Do("walk:unlock", do) }}
-	base, err := OpenBase(w.layers)
+	base, err := layer.OpenBase(w.layers)
 	if err != nil {
 		return surveyed{}, err
 	}
@@ -118,11 +119,11 @@ type walker struct {
 	bytes  int64 // of all paths seen
 	found  []finding
 	odd    []string
-	entry  func(dir int, below *Base, at place, name string, st *unix.Stat_t) error
+	entry  func(dir int, below *layer.Base, at place, name string, st *unix.Stat_t) error
 }
 
 // folder walks one open folder.
-func (w *walker) folder(dir int, below *Base, at place) error {
+func (w *walker) folder(dir int, below *layer.Base, at place) error {
 	return beneath.Names(dir, func(name string) error {
 		if w.seen++; w.seen > w.limits.Entries {
 			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
@@ -154,7 +155,7 @@ func (w *walker) folder(dir int, below *Base, at place) error {
 
 // enter opens a folder of the writable side and calls do with it. One that cannot be
 // opened, or lies too deep, is a finding.
-func (w *walker) enter(dir int, below *Base, at place, name string, do func(fd int, at place) error) error {
+func (w *walker) enter(dir int, below *layer.Base, at place, name string, do func(fd int, at place) error) error {
 	inner := place{path: at.join(name), depth: at.depth + 1}
 	if inner.depth > w.limits.Depth {
 		w.unreadable(below, at, name, fmt.Sprintf("folders nested more than %d deep", w.limits.Depth))
@@ -189,17 +190,17 @@ func (w *walker) enter(dir int, below *Base, at place, name string, do func(fd i
 	})
 }
 
-func (w *walker) unreadable(below *Base, at place, name, why string) {
+func (w *walker) unreadable(below *layer.Base, at place, name, why string) {
 	w.add(below, name, Found{Path: at.join(name), Fact: policy.Fact{Unreadable: why}})
 }
 
-func (w *walker) add(below *Base, name string, f Found) {
+func (w *walker) add(below *layer.Base, name string, f Found) {
 	var st unix.Stat_t
 	w.found = append(w.found, finding{f, below.Stat(name, &st) != nil})
 }
 
 // put records what is at a path of the writable side and is no folder.
-func (w *walker) put(dir int, below *Base, at place, name string, st *unix.Stat_t) {
+func (w *walker) put(dir int, below *layer.Base, at place, name string, st *unix.Stat_t) {
 	f := Found{Path: at.join(name), Fact: policy.Fact{HardLinks: int(st.Nlink)}, At: st.Ctim.Nano()}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -240,7 +241,7 @@ func special(mode uint32) string {
 }
 
 // gone records that a path of the base, or all that lies below it, is not there any more.
-func (w *walker) gone(below *Base, at place, name string) error {
+func (w *walker) gone(below *layer.Base, at place, name string) error {
 	var st unix.Stat_t
 	if err := below.Stat(name, &st); err != nil {
 		if errors.Is(err, unix.ENOENT) {
@@ -256,7 +257,7 @@ func (w *walker) gone(below *Base, at place, name string) error {
 }
 
 // allGone records that all the base has in the folder at a name is not there any more.
-func (w *walker) allGone(below *Base, at place, name string) error {
+func (w *walker) allGone(below *layer.Base, at place, name string) error {
 	folder, err := below.Folder(name)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"errors"
@@ -44,18 +44,18 @@ func (b *Base) Close() {
 
 // Stat tells what the base has at a name, itself not followed; unix.ENOENT if nothing.
 func (b *Base) Stat(name string, st *unix.Stat_t) error {
-	_, err := b.find(name, st)
+	_, err := b.Find(name, st)
 	return err
 }
 
-// find is Stat, and returns the folder of the layer that has it.
-func (b *Base) find(name string, st *unix.Stat_t) (dir int, err error) {
+// Find is Stat, and returns the folder of the layer that has it.
+func (b *Base) Find(name string, st *unix.Stat_t) (dir int, err error) {
 	if b == nil {
 		return -1, unix.ENOENT
 	}
 	for _, fd := range b.fds {
 		err := unix.Fstatat(fd, name, st, unix.AT_SYMLINK_NOFOLLOW)
-		if err == nil && isWhiteout(st) {
+		if err == nil && IsWhiteout(st) {
 			return -1, unix.ENOENT
 		}
 		if !errors.Is(err, unix.ENOENT) {
@@ -65,8 +65,8 @@ func (b *Base) find(name string, st *unix.Stat_t) (dir int, err error) {
 	return -1, unix.ENOENT
 }
 
-// isWhiteout reports whether an entry of a layer stands for a deletion; no tree of git holds a device.
-func isWhiteout(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0 }
+// IsWhiteout reports whether an entry of a layer stands for a deletion; no tree of git holds a device.
+func IsWhiteout(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0 }
 
 // At opens the folder at a path, "" being b itself; nil if the base has none there. Close it.
 func (b *Base) At(path string) (*Base, error) {
@@ -127,7 +127,7 @@ func (b *Base) Names(each func(name string) error) error {
 			}
 			seen[name] = true
 			var st unix.Stat_t
-			if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || isWhiteout(&st) {
+			if err := unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || IsWhiteout(&st) {
 				return err
 			}
 			return each(name)

@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"context"
@@ -48,12 +48,12 @@ type ask struct {
 	commit git.OID // has that tree; "" = none is known
 }
 
-func (k *LayerStore) path(tree git.OID) string {
+func (k *Store) path(tree git.OID) string {
 	return filepath.Join(k.Root, string(tree))
 }
 
 // Of describes the layer of the last tree of a chain, lowest first; the .gitignore files of one of it count.
-func (k *LayerStore) Of(chain []git.OID, ignore git.OID) Layer {
+func (k *Store) Of(chain []git.OID, ignore git.OID) Layer {
 	l := Layer{chain: chain, ignore: ignore}
 	for _, tree := range chain {
 		l.Trees = append(l.Trees, filepath.Join(k.path(tree), "tree"))
@@ -81,7 +81,7 @@ func readNote(path string) (note, error) {
 }
 
 // open returns the layer of a tree; os.ErrNotExist if it, or one that it stands on, is not there.
-func (k *LayerStore) open(tree git.OID) (Layer, note, error) {
+func (k *Store) open(tree git.OID) (Layer, note, error) {
 	n, err := readNote(k.path(tree))
 	if err != nil {
 		return Layer{}, n, err
@@ -102,7 +102,7 @@ func (k *LayerStore) open(tree git.OID) (Layer, note, error) {
 // one is near, commit being one that has the tree, or "". It stays until release is called; after that
 // the record of a workspace or of a layer on it keeps it. A crash leaves nothing half: a
 // layer appears by one rename, after its files are on disk.
-func (k *LayerStore) Open(ctx context.Context, host git.Dir, tree, commit git.OID) (l Layer, release func(), err error) {
+func (k *Store) Open(ctx context.Context, host git.Dir, tree, commit git.OID) (l Layer, release func(), err error) {
 	if !tree.Valid() {
 		return Layer{}, nil, fmt.Errorf("%q is no tree", tree)
 	}
@@ -130,10 +130,10 @@ func (k *LayerStore) Open(ctx context.Context, host git.Dir, tree, commit git.OI
 }
 
 // Used notes that a layer is of use now, to the minute.
-func (k *LayerStore) Used(tree git.OID) error { return whole.Used(k.ops, "layer:use", k.path(tree)) }
+func (k *Store) Used(tree git.OID) error { return whole.Used(k.ops, "layer:use", k.path(tree)) }
 
 // make makes a layer that is not there, or that stands on one which is not there.
-func (k *LayerStore) make(ctx context.Context, a ask) error {
+func (k *Store) make(ctx context.Context, a ask) error {
 	path := k.path(a.tree)
 	temp := whole.Fresh(path)
 	if err := whole.MakeFolder(k.ops, filepath.Dir(path)); err != nil {
@@ -165,7 +165,7 @@ func (k *LayerStore) make(ctx context.Context, a ask) error {
 }
 
 // makeFull checks a whole tree out.
-func (k *LayerStore) makeFull(ctx context.Context, a ask, temp string) (note, error) {
+func (k *Store) makeFull(ctx context.Context, a ask, temp string) (note, error) {
 	if err := whole.EmptyFolder(k.ops, "layer:clear", temp); err != nil {
 		return note{}, err
 	}
@@ -178,7 +178,7 @@ func (k *LayerStore) makeFull(ctx context.Context, a ask, temp string) (note, er
 
 // checkout writes a tree into a new folder, bytes as they are, and an index with its
 // stat data. The folder gets an empty .git for a mount.
-func (k *LayerStore) checkout(ctx context.Context, host git.Dir, tree git.OID, folder, index string) error {
+func (k *Store) checkout(ctx context.Context, host git.Dir, tree git.OID, folder, index string) error {
 	err := k.ops.Do("layer:folder", func() error {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
@@ -229,12 +229,12 @@ func openModes(folder string) error {
 }
 
 // ignoreFiles writes the .gitignore files of a tree alone into a new folder, and returns how many files the tree has.
-func (k *LayerStore) ignoreFiles(ctx context.Context, host git.Dir, tree git.OID, folder string) (files int, err error) {
+func (k *Store) ignoreFiles(ctx context.Context, host git.Dir, tree git.OID, folder string) (files int, err error) {
 	var paths []string
 	var blobs []git.OID
 	err = host.List(ctx, tree, func(p string, e git.Entry, _ int64) error {
 		files++
-		if path.Base(p) == ".gitignore" && plainPath(p) && (e.Mode == git.File || e.Mode == git.Executable) {
+		if path.Base(p) == ".gitignore" && PlainPath(p) && (e.Mode == git.File || e.Mode == git.Executable) {
 			paths, blobs = append(paths, p), append(blobs, e.OID)
 		}
 		return nil

@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type StockInfo struct {
 }
 
 // All lists what there is, the one that was used longest ago first.
-func (k *StockStore) All() (all []StockInfo, err error) {
+func (k *Stocks) All() (all []StockInfo, err error) {
 	err = k.pins.Still(func(held func(string) bool) error {
 		all, err = k.infos(held)
 		return err
@@ -32,7 +32,7 @@ func (k *StockStore) All() (all []StockInfo, err error) {
 }
 
 // infos is called while nobody can begin to hold one, so that none comes into use meanwhile.
-func (k *StockStore) infos(held func(string) bool) ([]StockInfo, error) {
+func (k *Stocks) infos(held func(string) bool) ([]StockInfo, error) {
 	all, err := k.all()
 	if err != nil {
 		return nil, fmt.Errorf("list what commands left: %w", err)
@@ -77,7 +77,7 @@ func weighStocks(all []StockInfo) []StockInfo {
 
 // first is the one that goes first: one that a younger one has replaced or that was not used for long, or while all
 // together have too much, the one used longest ago. False if all may stay.
-func (k *StockStore) first(all []StockInfo) (StockInfo, bool) {
+func (k *Stocks) first(all []StockInfo) (StockInfo, bool) {
 	bytes := int64(0)
 	for _, s := range all {
 		bytes += s.Note.Bytes
@@ -92,7 +92,7 @@ func (k *StockStore) first(all []StockInfo) (StockInfo, bool) {
 }
 
 // Surplus returns what Trim would remove now, in that order.
-func (k *StockStore) Surplus() (goes []StockInfo, err error) {
+func (k *Stocks) Surplus() (goes []StockInfo, err error) {
 	all, err := k.All()
 	for err == nil {
 		s, ok := k.first(all)
@@ -106,7 +106,7 @@ func (k *StockStore) Surplus() (goes []StockInfo, err error) {
 }
 
 // Trim removes what need not stay, by the bounds of the cache of base layers, which hold for each of the two by itself.
-func (k *StockStore) Trim(ctx context.Context) (freed int64, err error) {
+func (k *Stocks) Trim(ctx context.Context) (freed int64, err error) {
 	for ctx.Err() == nil {
 		all, err := k.All()
 		if err != nil {
@@ -131,7 +131,7 @@ func (k *StockStore) Trim(ctx context.Context) (freed int64, err error) {
 }
 
 // retire takes the name of a stock away if it still goes first; nothing can come to stand on it meanwhile.
-func (k *StockStore) retire(s StockInfo) (gone bool, err error) {
+func (k *Stocks) retire(s StockInfo) (gone bool, err error) {
 	err = k.pins.Still(func(held func(string) bool) error {
 		all, err := k.infos(held)
 		if err != nil {

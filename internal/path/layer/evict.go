@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"sallyport/internal/base/whole"
 )
 
-// LayerInfo tells of one cached base layer.
-type LayerInfo struct {
+// Info tells of one cached base layer.
+type Info struct {
 	Tree     git.OID
 	Bytes    int64 // of disk, without the layers that it stands on
 	Depth    int   // layers in all: 1 = a full one
@@ -35,7 +35,7 @@ type cached struct {
 }
 
 // cached lists the layers.
-func (k *LayerStore) cached(ctx context.Context) ([]cached, error) {
+func (k *Store) cached(ctx context.Context) ([]cached, error) {
 	entries, err := os.ReadDir(k.Root)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -67,7 +67,7 @@ func (k *LayerStore) cached(ctx context.Context) ([]cached, error) {
 }
 
 // All lists the cached base layers, the one that was used longest ago first.
-func (k *LayerStore) All(ctx context.Context) (all []LayerInfo, err error) {
+func (k *Store) All(ctx context.Context) (all []Info, err error) {
 	err = k.pins.Still(func(held func(git.OID) bool) error {
 		all, err = k.all(ctx, held)
 		return err
@@ -76,7 +76,7 @@ func (k *LayerStore) All(ctx context.Context) (all []LayerInfo, err error) {
 }
 
 // all is called while nobody can begin to hold one, so that no layer comes into use meanwhile.
-func (k *LayerStore) all(ctx context.Context, held func(git.OID) bool) ([]LayerInfo, error) {
+func (k *Store) all(ctx context.Context, held func(git.OID) bool) ([]Info, error) {
 	found, err := k.cached(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the base layers: %w", err)
@@ -85,16 +85,16 @@ func (k *LayerStore) all(ctx context.Context, held func(git.OID) bool) ([]LayerI
 	if err := k.Standing(func(tree git.OID) { used[tree] = true }); err != nil {
 		return nil, fmt.Errorf("find the base layers that are in use: %w", err)
 	}
-	var out []LayerInfo
+	var out []Info
 	for _, c := range found {
-		out = append(out, LayerInfo{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree] || held(c.tree), below: c.note.Parents, project: c.note.Project})
+		out = append(out, Info{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree] || held(c.tree), below: c.note.Parents, project: c.note.Project})
 	}
-	slices.SortStableFunc(out, func(a, b LayerInfo) int { return a.LastUsed.Compare(b.LastUsed) })
+	slices.SortStableFunc(out, func(a, b Info) int { return a.LastUsed.Compare(b.LastUsed) })
 	return weigh(out), nil
 }
 
 // weigh says of each layer whether it is in use.
-func weigh(layers []LayerInfo) []LayerInfo {
+func weigh(layers []Info) []Info {
 	used := map[git.OID]bool{}
 	for _, l := range layers {
 		for _, below := range l.below {
@@ -108,7 +108,7 @@ func weigh(layers []LayerInfo) []LayerInfo {
 }
 
 // surplus returns the layer that goes first of those that are there, longest unused first; false if all may stay.
-func surplus(layers []LayerInfo, keep time.Duration, quota int64, spares int) (LayerInfo, bool) {
+func surplus(layers []Info, keep time.Duration, quota int64, spares int) (Info, bool) {
 	held, spare := int64(0), map[string]int{}
 	for _, l := range layers {
 		held += l.Bytes
@@ -116,46 +116,46 @@ func surplus(layers []LayerInfo, keep time.Duration, quota int64, spares int) (L
 			spare[l.project]++
 		}
 	}
-	i := slices.IndexFunc(layers, func(l LayerInfo) bool {
+	i := slices.IndexFunc(layers, func(l Info) bool {
 		old := keep >= 0 && time.Since(l.LastUsed) >= keep
 		return !l.InUse && (old || quota >= 0 && held > quota || spare[l.project] > spares)
 	})
 	if i < 0 {
-		return LayerInfo{}, false
+		return Info{}, false
 	}
 	return layers[i], true
 }
 
 // Surplus returns those of the cached layers that Trim would remove now, in that order.
-func (k *LayerStore) Surplus(ctx context.Context) ([]LayerInfo, error) {
+func (k *Store) Surplus(ctx context.Context) ([]Info, error) {
 	return k.surplus(ctx, k.Keep, k.QuotaBytes)
 }
 
-func (k *LayerStore) surplus(ctx context.Context, keep time.Duration, quota int64) ([]LayerInfo, error) {
+func (k *Store) surplus(ctx context.Context, keep time.Duration, quota int64) ([]Info, error) {
 	layers, err := k.All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var goes []LayerInfo
+	var goes []Info
 	for {
 		l, ok := surplus(layers, keep, quota, k.Spares)
 		if !ok {
 			return goes, nil
 		}
 		goes = append(goes, l)
-		layers = weigh(slices.DeleteFunc(layers, func(o LayerInfo) bool { return o.Tree == l.Tree }))
+		layers = weigh(slices.DeleteFunc(layers, func(o Info) bool { return o.Tree == l.Tree }))
 	}
 }
 
 // Trim evicts by the cache's own bounds.
-func (k *LayerStore) Trim(ctx context.Context) (freed int64, err error) {
+func (k *Store) Trim(ctx context.Context) (freed int64, err error) {
 	return k.Evict(ctx, k.Keep, k.QuotaBytes)
 }
 
 // Evict removes cached base layers that nothing stands on, the one used longest ago first: those not
 // used for keep, then as many as it takes for all together to have at most quota bytes, and for each project to have few. A
 // negative one is no limit. It returns the bytes of disk that were freed.
-func (k *LayerStore) Evict(ctx context.Context, keep time.Duration, quota int64) (freed int64, err error) {
+func (k *Store) Evict(ctx context.Context, keep time.Duration, quota int64) (freed int64, err error) {
 	goes, err := k.surplus(ctx, keep, quota)
 	if err != nil {
 		return 0, err
@@ -176,7 +176,7 @@ func (k *LayerStore) Evict(ctx context.Context, keep time.Duration, quota int64)
 }
 
 // Shed evicts layers once there are many for the projects that have any.
-func (k *LayerStore) Shed(ctx context.Context) error {
+func (k *Store) Shed(ctx context.Context) error {
 	entries, err := os.ReadDir(k.Root)
 	if errors.Is(err, os.ErrNotExist) || len(entries) < 3*k.Spares {
 		return nil
@@ -188,7 +188,7 @@ func (k *LayerStore) Shed(ctx context.Context) error {
 }
 
 // evict removes a layer unless something stands on it by now. It goes from its name by one rename.
-func (k *LayerStore) evict(ctx context.Context, tree git.OID) (gone bool, err error) {
+func (k *Store) evict(ctx context.Context, tree git.OID) (gone bool, err error) {
 	path := k.path(tree)
 	err = k.busy.Alone(ctx, path, func() error {
 		if err := whole.Remove(k.ops, "layer:clear", whole.Fresh(path)); err != nil {
@@ -203,10 +203,10 @@ func (k *LayerStore) evict(ctx context.Context, tree git.OID) (gone bool, err er
 }
 
 // retire takes a layer's name away if nothing stands on it, and nothing can come to stand on it meanwhile.
-func (k *LayerStore) retire(ctx context.Context, tree git.OID) (gone bool, err error) {
+func (k *Store) retire(ctx context.Context, tree git.OID) (gone bool, err error) {
 	err = k.pins.Still(func(held func(git.OID) bool) error {
 		layers, err := k.all(ctx, held)
-		if err != nil || !slices.ContainsFunc(layers, func(l LayerInfo) bool { return l.Tree == tree && !l.InUse }) {
+		if err != nil || !slices.ContainsFunc(layers, func(l Info) bool { return l.Tree == tree && !l.InUse }) {
 			return err
 		}
 		gone = true

@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func closeFD(fd int) { _ = unix.Close(fd) } // it was read from, or is a folder
 func moveAll(from int, to string, paths []string) error {
 	made := map[string]bool{}
 	for _, p := range paths {
-		if !plainPath(p) {
+		if !PlainPath(p) {
 			return fmt.Errorf("%q is no path of a tree", p)
 		}
 		folder := path.Dir(p)
@@ -76,7 +76,7 @@ func (s sealer) entry(dir int, name, at string, depth int) error {
 		return err
 	}
 	kind := st.Mode & unix.S_IFMT
-	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFLNK && !isWhiteout(&st) {
+	if kind != unix.S_IFDIR && kind != unix.S_IFREG && kind != unix.S_IFLNK && !IsWhiteout(&st) {
 		return unix.Unlinkat(dir, name, 0)
 	}
 	if us := ourselves(); os.Geteuid() == 0 && st.Uid != us.UID {

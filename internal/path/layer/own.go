@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// ownFolder makes a folder that belongs to a sandbox.
-func ownFolder(path string, owner sandbox.Owner) error {
+// OwnFolder makes a folder that belongs to a sandbox.
+func OwnFolder(path string, owner sandbox.Owner) error {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return err
 	}
@@ -26,8 +26,8 @@ func own(path string, owner sandbox.Owner) error {
 	return os.Lchown(path, int(owner.UID), int(owner.GID))
 }
 
-// chownTree gives a small tree that the host has just made to a sandbox.
-func chownTree(path string, owner sandbox.Owner) error {
+// ChownTree gives a small tree that the host has just made to a sandbox.
+func ChownTree(path string, owner sandbox.Owner) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"io"
@@ -12,8 +12,8 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// copyBase copies what layers show together, which the host made and nobody changes, for a sandbox to own.
-func copyBase(layers []string, to string, owner sandbox.Owner, share bool) error {
+// CopyBase copies what layers show together, which the host made and nobody changes, for a sandbox to own.
+func CopyBase(layers []string, to string, owner sandbox.Owner, share bool) error {
 	base, err := OpenBase(layers)
 	if err != nil {
 		return err
@@ -23,13 +23,13 @@ func copyBase(layers []string, to string, owner sandbox.Owner, share bool) error
 }
 
 func copyFolder(from *Base, to string, owner sandbox.Owner, share bool) error {
-	if err := ownFolder(to, owner); err != nil {
+	if err := OwnFolder(to, owner); err != nil {
 		return err
 	}
 	return from.Names(func(name string) error {
 		target := filepath.Join(to, name)
 		var st unix.Stat_t
-		dir, err := from.find(name, &st)
+		dir, err := from.Find(name, &st)
 		if err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func copyFolder(from *Base, to string, owner sandbox.Owner, share bool) error {
 	})
 }
 
-// copyOne copies the bytes of a regular file of the host's own, sharing its blocks if asked to.
-func copyOne(from, to string, mode fs.FileMode, share bool) error {
+// CopyOne copies the bytes of a regular file of the host's own, sharing its blocks if asked to.
+func CopyOne(from, to string, mode fs.FileMode, share bool) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return err

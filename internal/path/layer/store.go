@@ -1,4 +1,8 @@
-package workspace
+// Package layer is the trees that workspaces stand on: read-only from the moment they have their names, made once and shared.
+//
+// A layer is the tree of a commit, whole or as what differs from an older one. A stock is what commands left on a base: caches, and
+// paths that the base ignores. What nothing stands on goes by age, room and number; what stands on one the stores are told.
+package layer
 
 import (
 	"time"
@@ -8,8 +12,8 @@ import (
 	"sallyport/internal/base/lock"
 )
 
-// LayerConfig says where layers lie, and which of them stay that nothing stands on.
-type LayerConfig struct {
+// Config says where layers lie, and which of them stay that nothing stands on.
+type Config struct {
 	Root       string // absolute
 	Ops        disk.Ops
 	Keep       time.Duration // after the last use
@@ -21,21 +25,21 @@ type LayerConfig struct {
 	Standing func(each func(tree git.OID)) error
 }
 
-// LayerStore makes, opens and evicts the layers of one home.
-type LayerStore struct {
-	LayerConfig
+// Store makes, opens and evicts the layers of one home.
+type Store struct {
+	Config
 	ops disk.Ops
 
 	busy lock.Keyed[string] // paths that are being made
 	pins lock.Pins[git.OID] // layers that somebody holds whom no record names yet
 }
 
-// NewLayerStore returns a store; it touches nothing.
-func NewLayerStore(c LayerConfig) *LayerStore {
+// New returns a store; it touches nothing.
+func New(c Config) *Store {
 	if c.Spares <= 0 {
 		c.Spares = 16
 	}
-	return &LayerStore{LayerConfig: c, ops: c.Ops}
+	return &Store{Config: c, ops: c.Ops}
 }
 
 // Chain returns what a layer is made of, lowest first, and the tree of it that has the .gitignore files.

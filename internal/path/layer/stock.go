@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"context"
@@ -90,13 +90,13 @@ func (s Stock) Cache() string { return filepath.Join(s.path, "cache") }
 // tree holds what stands at paths that the base ignores.
 func (s Stock) tree() string { return filepath.Join(s.path, "tree") }
 
-func (k *StockStore) path(name string) string { return filepath.Join(k.Root, name) }
+func (k *Stocks) path(name string) string { return filepath.Join(k.Root, name) }
 
 // Tree is where the files of the stock of a name lie.
-func (k *StockStore) Tree(name string) string { return Stock{path: k.path(name)}.tree() }
+func (k *Stocks) Tree(name string) string { return Stock{path: k.path(name)}.tree() }
 
 // open returns the stock of a name; os.ErrNotExist if there is none.
-func (k *StockStore) open(id StockID) (Stock, error) {
+func (k *Stocks) open(id StockID) (Stock, error) {
 	s := Stock{ID: id, path: k.path(id.String())}
 	data, err := os.ReadFile(filepath.Join(s.path, stockNoteName))
 	if err != nil {
@@ -109,7 +109,7 @@ func (k *StockStore) open(id StockID) (Stock, error) {
 }
 
 // Open returns exactly one, which stays until release is called; none if it is not there.
-func (k *StockStore) Open(id StockID) (s Stock, release func(), err error) {
+func (k *Stocks) Open(id StockID) (s Stock, release func(), err error) {
 	release = k.pins.Hold(id.String())
 	if s, err = k.open(id); err == nil {
 		err = whole.Used(k.ops, "layer:use", s.path)
@@ -125,7 +125,7 @@ func (k *StockStore) Open(id StockID) (s Stock, release func(), err error) {
 }
 
 // Shown returns the one of a name, which a workspace shows, which keeps it; none if it shows none.
-func (k *StockStore) Shown(name string) (Stock, error) {
+func (k *Stocks) Shown(name string) (Stock, error) {
 	id, ok := parseStock(name)
 	if !ok {
 		return Stock{}, nil
@@ -134,7 +134,7 @@ func (k *StockStore) Shown(name string) (Stock, error) {
 }
 
 // Latest returns the youngest of a family, else of its kin, which stays until release is called; none if there is none.
-func (k *StockStore) Latest(family string) (Stock, func(), error) {
+func (k *Stocks) Latest(family string) (Stock, func(), error) {
 	all, err := k.all()
 	if err != nil {
 		return Stock{}, func() {}, err
@@ -156,7 +156,7 @@ func (k *StockStore) Latest(family string) (Stock, func(), error) {
 }
 
 // all reads what there is.
-func (k *StockStore) all() ([]Stock, error) {
+func (k *Stocks) all() ([]Stock, error) {
 	entries, err := os.ReadDir(k.path(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -191,7 +191,7 @@ type Room struct {
 // Make makes a stock that is not there: run has the commands run, and an error of run leaves nothing. Below is the stock
 // whose caches lie below, or none. A crash leaves nothing half: a stock appears by one rename, after its files
 // are on disk. It stays until release is called.
-func (k *StockStore) Make(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock, release func(), err error) {
+func (k *Stocks) Make(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock, release func(), err error) {
 	release = k.pins.Hold(id.String())
 	path := k.path(id.String())
 	err = k.busy.Alone(ctx, path, func() error {
@@ -211,7 +211,7 @@ func (k *StockStore) Make(ctx context.Context, id StockID, n StockNote, owner sa
 	return s, release, nil
 }
 
-func (k *StockStore) fill(ctx context.Context, path string, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) error {
+func (k *Stocks) fill(ctx context.Context, path string, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) error {
 	temp := whole.Fresh(path)
 	if err := whole.MakeFolder(k.ops, filepath.Dir(path)); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (k *StockStore) fill(ctx context.Context, path string, n StockNote, owner s
 		n.On, room.Cache.Layers = below.ID.String(), []string{below.Cache()}
 	}
 	err := k.ops.Do("stock:folders", func() error {
-		return errors.Join(ownFolder(cache, owner), ownFolder(work, owner), ownFolder(filepath.Join(temp, "tree"), ourselves()))
+		return errors.Join(OwnFolder(cache, owner), OwnFolder(work, owner), OwnFolder(filepath.Join(temp, "tree"), ourselves()))
 	})
 	if err != nil {
 		return err

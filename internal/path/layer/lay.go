@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"context"
@@ -20,39 +20,39 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// editsMax is how many edits are laid over a base; more are checked out as a layer of their own.
-const editsMax = 5000
+// EditsMax is how many edits are laid over a base; more are checked out as a layer of their own.
+const EditsMax = 5000
 
-// showing is a tree to be shown as edits over a layer.
-type showing struct {
-	host   git.Dir
-	op     string // under which the edits are laid
-	commit git.OID
-	tree   git.OID
-	edits  []git.Edit
+// Showing is a tree to be shown as edits over a layer.
+type Showing struct {
+	Host   git.Dir
+	Op     string // under which the edits are laid
+	Commit git.OID
+	Tree   git.OID
+	Edits  []git.Edit
 }
 
-// errNoWhiteouts says that a deletion cannot be written into an upper folder here.
-var errNoWhiteouts = errors.New("whiteouts cannot be made on this file system")
+// ErrNoWhiteouts says that a deletion cannot be written into an upper folder here.
+var ErrNoWhiteouts = errors.New("whiteouts cannot be made on this file system")
 
-// showable refuses edits whose outcome no workspace shows.
-func showable(host git.Dir, edits []git.Edit, commit git.OID) error {
+// Showable refuses edits whose outcome no workspace shows.
+func Showable(host git.Dir, edits []git.Edit, commit git.OID) error {
 	for _, e := range edits {
-		if e.New.Mode == git.Submodule || !plainPath(e.Path) {
+		if e.New.Mode == git.Submodule || !PlainPath(e.Path) {
 			return problem.Errorf(problem.Refused, host.Command("show "+string(commit)), "%q is a submodule, or not a plain path, so no workspace can hold it", e.Path)
 		}
 	}
 	return nil
 }
 
-// lay writes edits into an upper folder that no overlay is mounted on yet, or into a copy.
-func lay(ctx context.Context, ops disk.Ops, s showing, l layout) error {
+// Lay writes edits into an upper folder that no overlay is mounted on yet, or into a copy.
+func Lay(ctx context.Context, ops disk.Ops, s Showing, l Layout) error {
 	gone, err := emptied(ctx, s)
 	if err != nil {
 		return err
 	}
 	l.made = map[string]bool{}
-	return ops.Do(s.op, func() error {
+	return ops.Do(s.Op, func() error {
 		for _, p := range gone {
 			if err := l.hide(p); err != nil {
 				return err
@@ -60,13 +60,13 @@ func lay(ctx context.Context, ops disk.Ops, s showing, l layout) error {
 		}
 		var writes []git.Edit
 		var blobs []git.OID
-		for _, e := range s.edits {
+		for _, e := range s.Edits {
 			if !e.New.Absent() {
 				writes, blobs = append(writes, e), append(blobs, e.New.OID)
 			}
 		}
 		i := 0
-		return s.host.Blobs(ctx, blobs, func(_ git.OID, _ int64, r io.Reader) error {
+		return s.Host.Blobs(ctx, blobs, func(_ git.OID, _ int64, r io.Reader) error {
 			i++
 			return l.write(writes[i-1], r)
 		})
@@ -75,10 +75,10 @@ func lay(ctx context.Context, ops disk.Ops, s showing, l layout) error {
 
 // emptied returns what has to be hidden: deleted paths, or the highest folder above
 // them that the new tree does not have. What a new entry takes the place of is hidden by that.
-func emptied(ctx context.Context, s showing) ([]string, error) {
+func emptied(ctx context.Context, s Showing) ([]string, error) {
 	var gone []string
 	above := map[string]git.Entry{}
-	for _, e := range s.edits {
+	for _, e := range s.Edits {
 		if !e.New.Absent() {
 			continue
 		}
@@ -91,7 +91,7 @@ func emptied(ctx context.Context, s showing) ([]string, error) {
 	for p := range above {
 		folders = append(folders, p)
 	}
-	entries, err := s.host.Lookup(ctx, s.tree, folders)
+	entries, err := s.Host.Lookup(ctx, s.Tree, folders)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func emptied(ctx context.Context, s showing) ([]string, error) {
 		above[p] = entries[i]
 	}
 	added := map[string]bool{} // what a new entry stands at
-	for _, e := range s.edits {
+	for _, e := range s.Edits {
 		if !e.New.Absent() {
 			added[e.Path] = true
 		}
@@ -113,7 +113,7 @@ func emptied(ctx context.Context, s showing) ([]string, error) {
 				highest = up
 			}
 		}
-		if !covered && !hasBelow(s.edits, p) {
+		if !covered && !hasBelow(s.Edits, p) {
 			hide = append(hide, highest)
 		}
 	}
@@ -132,8 +132,8 @@ func hasBelow(edits []git.Edit, p string) bool {
 	return false
 }
 
-// plainPath reports whether a path of a tree stays below the top when it is joined to it.
-func plainPath(p string) bool {
+// PlainPath reports whether a path of a tree stays below the top when it is joined to it.
+func PlainPath(p string) bool {
 	for part := range strings.SplitSeq(p, "/") {
 		if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
 			return false
@@ -142,16 +142,16 @@ func plainPath(p string) bool {
 	return true
 }
 
-// layout writes into an upper folder or a plain copy, which is the host's own until it is shown.
-type layout struct {
-	top     string
-	owner   sandbox.Owner
-	overlay bool
+// Layout writes into an upper folder or a plain copy, which is the host's own until it is shown.
+type Layout struct {
+	Top     string
+	Owner   sandbox.Owner
+	Overlay bool
 	made    map[string]bool // folders known to be folders
 }
 
 // parents sees to it that a path lies in real folders, and in no link.
-func (l *layout) parents(p string) error {
+func (l *Layout) parents(p string) error {
 	folder := path.Dir(p)
 	if folder == "." || l.made[folder] {
 		return nil
@@ -160,7 +160,7 @@ func (l *layout) parents(p string) error {
 		return err
 	}
 	l.made[folder] = true
-	name := filepath.Join(l.top, folder)
+	name := filepath.Join(l.Top, folder)
 	st, err := os.Lstat(name)
 	if err == nil && st.IsDir() {
 		return nil
@@ -170,32 +170,32 @@ func (l *layout) parents(p string) error {
 			return err
 		}
 	}
-	return ownFolder(name, l.owner)
+	return OwnFolder(name, l.Owner)
 }
 
 // hide takes what the base has at p out of sight.
-func (l *layout) hide(p string) error {
+func (l *Layout) hide(p string) error {
 	if err := l.parents(p); err != nil {
 		return err
 	}
-	name := filepath.Join(l.top, p)
-	if !l.overlay {
+	name := filepath.Join(l.Top, p)
+	if !l.Overlay {
 		return beneath.RemoveAll(name)
 	}
 	err := unix.Mknod(name, unix.S_IFCHR, 0) // an ordinary user may make this one device
 	switch err {
 	case unix.EPERM, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP: // a container's rule, an old kernel, a file system without devices
-		return fmt.Errorf("%w: %w", errNoWhiteouts, err)
+		return fmt.Errorf("%w: %w", ErrNoWhiteouts, err)
 	}
 	return err
 }
 
-func (l *layout) write(e git.Edit, r io.Reader) error {
+func (l *Layout) write(e git.Edit, r io.Reader) error {
 	if err := l.parents(e.Path); err != nil {
 		return err
 	}
-	name := filepath.Join(l.top, e.Path)
-	if !l.overlay {
+	name := filepath.Join(l.Top, e.Path)
+	if !l.Overlay {
 		if err := beneath.RemoveAll(name); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (l *layout) write(e git.Edit, r io.Reader) error {
 		if err := os.Symlink(string(target), name); err != nil {
 			return err
 		}
-		return own(name, l.owner)
+		return own(name, l.Owner)
 	}
 	mode := os.FileMode(0o644)
 	if e.New.Mode == git.Executable {
@@ -228,5 +228,5 @@ func (l *layout) write(e git.Edit, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return own(name, l.owner)
+	return own(name, l.Owner)
 }

@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"cmp"
@@ -40,24 +40,24 @@ type parent struct {
 
 // layOver makes a layer at temp from a cached one that is near, writing only what differs; errNoParent
 // if there is none, or if this disk does not hold what differs.
-func (k *LayerStore) layOver(ctx context.Context, a ask, temp string) (note, error) {
+func (k *Store) layOver(ctx context.Context, a ask, temp string) (note, error) {
 	p, release, err := k.nearest(ctx, a)
 	if err != nil {
 		return note{}, err
 	}
 	defer release()
-	if showable(a.host, p.edits, a.tree) != nil {
+	if Showable(a.host, p.edits, a.tree) != nil {
 		return note{}, errNoParent // git says what is wrong with it
 	}
 	if err := whole.EmptyFolder(k.ops, "layer:clear", temp); err != nil {
 		return note{}, err
 	}
 	tree := filepath.Join(temp, "tree")
-	if err := k.ops.Do("layer:folder", func() error { return ownFolder(tree, ourselves()) }); err != nil {
+	if err := k.ops.Do("layer:folder", func() error { return OwnFolder(tree, ourselves()) }); err != nil {
 		return note{}, err
 	}
 	err = k.advance(ctx, a, p, temp)
-	if errors.Is(err, errNoWhiteouts) {
+	if errors.Is(err, ErrNoWhiteouts) {
 		return note{}, errNoParent
 	}
 	if err != nil {
@@ -72,10 +72,10 @@ func (k *LayerStore) layOver(ctx context.Context, a ask, temp string) (note, err
 }
 
 // advance writes what differs from the parent below temp, over it, and an index of the new tree with the stat data of all files: the parent's, with what was written in its place. Git would read every folder for that.
-func (k *LayerStore) advance(ctx context.Context, a ask, p parent, temp string) error {
+func (k *Store) advance(ctx context.Context, a ask, p parent, temp string) error {
 	tree := filepath.Join(temp, "tree")
-	s := showing{host: a.host, op: "layer:lay", tree: a.tree, edits: p.edits}
-	if err := lay(ctx, k.ops, s, layout{top: tree, owner: ourselves(), overlay: true}); err != nil {
+	s := Showing{Host: a.host, Op: "layer:lay", Tree: a.tree, Edits: p.edits}
+	if err := Lay(ctx, k.ops, s, Layout{Top: tree, Owner: ourselves(), Overlay: true}); err != nil {
 		return err
 	}
 	raw, err := os.ReadFile(p.Index)
@@ -130,7 +130,7 @@ func growth(edits []git.Edit) int {
 
 // nearest returns the cached layer with the least difference to what is wanted, or one that it stands on, which stays until release is
 // called. Few are compared: those of the commit's own ancestors first, then what was used last.
-func (k *LayerStore) nearest(ctx context.Context, a ask) (best parent, release func(), err error) {
+func (k *Store) nearest(ctx context.Context, a ask) (best parent, release func(), err error) {
 	before, err := ancestors(ctx, a)
 	if err != nil {
 		return parent{}, nil, err
@@ -189,12 +189,12 @@ func (k *LayerStore) nearest(ctx context.Context, a ask) (best parent, release f
 }
 
 // far reports whether so much differs that a layer is best made by itself.
-func (p parent) far() bool { return len(p.edits) > min(editsMax, max(nearEdits, p.note.Files/2)) }
+func (p parent) far() bool { return len(p.edits) > min(EditsMax, max(nearEdits, p.note.Files/2)) }
 
 // lower returns what a new layer stands on instead of the nearest one: that, without those on its top that together hold half as much as
 // what is below them, or more. What they hold is written again as one, so each of a stack holds at least twice as much as all that stand
 // on it. A stack is as high as the logarithm of what differs, and no base is copied as a whole because many came after it.
-func (k *LayerStore) lower(ctx context.Context, a ask, p parent, release func()) (parent, func(), error) {
+func (k *Store) lower(ctx context.Context, a ask, p parent, release func()) (parent, func(), error) {
 	sizes := make([]int64, 0, len(p.chain))
 	for _, tree := range p.chain[1:] {
 		n, err := readNote(k.path(tree))
@@ -218,7 +218,7 @@ func (k *LayerStore) lower(ctx context.Context, a ask, p parent, release func())
 }
 
 // compare opens a cached layer and finds the difference.
-func (k *LayerStore) compare(ctx context.Context, a ask, tree git.OID) (parent, func(), error) {
+func (k *Store) compare(ctx context.Context, a ask, tree git.OID) (parent, func(), error) {
 	release := k.pins.Hold(tree)
 	l, n, err := k.open(tree)
 	var edits []git.Edit
@@ -256,7 +256,7 @@ func ProbeDeltas(ops disk.Ops, root string) error {
 		if err != nil {
 			return err
 		}
-		l := layout{top: folder, owner: ourselves(), overlay: true, made: map[string]bool{}}
+		l := Layout{Top: folder, Owner: ourselves(), Overlay: true, made: map[string]bool{}}
 		return errors.Join(l.hide("deleted"), beneath.RemoveAll(folder))
 	})
 }

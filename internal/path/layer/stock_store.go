@@ -1,4 +1,4 @@
-package workspace
+package layer
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/base/lock"
 )
 
-// StockConfig says where stocks lie, and which of them stay that nothing stands on.
-type StockConfig struct {
+// StocksConfig says where stocks lie, and which of them stay that nothing stands on.
+type StocksConfig struct {
 	Root       string // absolute
 	Ops        disk.Ops
 	Overlay    bool          // whether one can be laid over another
@@ -19,14 +19,14 @@ type StockConfig struct {
 	Showing func(each func(name string)) error
 }
 
-// StockStore makes, opens and removes the stocks of one home.
-type StockStore struct {
-	StockConfig
+// Stocks makes, opens and removes the stocks of one home.
+type Stocks struct {
+	StocksConfig
 	ops disk.Ops
 
 	busy lock.Keyed[string] // paths that are being made
 	pins lock.Pins[string]  // stocks that somebody holds
 }
 
-// NewStockStore returns a store; it touches nothing.
-func NewStockStore(c StockConfig) *StockStore { return &StockStore{StockConfig: c, ops: c.Ops} }
+// NewStocks returns a store; it touches nothing.
+func NewStocks(c StocksConfig) *Stocks { return &Stocks{StocksConfig: c, ops: c.Ops} }
