@@ -1,0 +1,72 @@
+package checkpoint
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/path/workspace"
+	"sallyport/internal/rule/policy"
+)
+
+// A file that is left out stays as the base has it: only what a rule names may be, and each limit is its own.
+func TestWhatIsTooMuchIsLeftOutAndNothingElse(t *testing.T) {
+	found := func(path string, size int64) workspace.Found {
+		return workspace.Found{Path: path, Mode: git.File, Fact: policy.Fact{Size: size}}
+	}
+	closed := found("closed", 1)
+	closed.Fact.Unreadable = "permission denied"
+	for name, c := range map[string]struct {
+		rules policy.Rules
+		found []workspace.Found
+		want  string
+	}{
+		"as large as one may be":    {policy.Rules{FileBytesMax: 10}, []workspace.Found{found("a", 10)}, ""},
+		"one byte more":             {policy.Rules{FileBytesMax: 10}, []workspace.Found{found("a", 11), found("b", 1)}, "a"},
+		"as much as all may be":     {policy.Rules{ChangeBytesMax: 10}, []workspace.Found{found("a", 5), found("b", 5)}, ""},
+		"one byte more in all":      {policy.Rules{ChangeBytesMax: 10}, []workspace.Found{found("a", 5), found("b", 6), found("c", 5)}, "b"},
+		"what is out is not summed": {policy.Rules{FileBytesMax: 6, ChangeBytesMax: 10}, []workspace.Found{found("a", 7), found("b", 5), found("c", 5)}, "a"},
+		"the usual of one":          {policy.Rules{}, []workspace.Found{found("a", policy.FileBytesMaxDefault), found("b", policy.FileBytesMaxDefault+1)}, "b"},
+		"the usual of all":          {policy.Rules{FileBytesMax: 2 << 30}, []workspace.Found{found("a", policy.ChangeBytesMaxDefault), found("b", 1)}, "b"},
+		"what nobody can read":      {policy.Rules{}, []workspace.Found{closed, found("b", 1)}, "closed"},
+		"a name that no tree holds": {policy.Rules{}, []workspace.Found{found("a/.git/b", 1), found("b", 1)}, "a/.git/b"},
+	} {
+		if got := strings.Join(slices.Sorted(maps.Keys(leftOut(c.found, c.rules))), " "); got != c.want {
+			t.Errorf("%s: %q is left out, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A tree that git made otherwise than it was told is no checkpoint.
+func TestATreeHoldsExactlyWhatWasWritten(t *testing.T) {
+	one, two := git.Entry{Mode: git.File, OID: "1"}, git.Entry{Mode: git.File, OID: "2"}
+	module, none := git.Entry{Mode: git.Submodule, OID: "3"}, git.Entry{}
+	edit := func(path string, from, to git.Entry) git.Edit { return git.Edit{Path: path, Old: from, New: to} }
+	for name, c := range map[string]struct {
+		writes map[string]git.Entry // what the host made of each
+		edits  []git.Edit
+		good   bool
+	}{
+		"as it was written":            {map[string]git.Entry{"a": one, "b": none}, []git.Edit{edit("a", none, one), edit("b", two, none)}, true},
+		"the same as in the base":      {map[string]git.Entry{"a": one}, nil, true},
+		"another content":              {map[string]git.Entry{"a": one}, []git.Edit{edit("a", none, two)}, false},
+		"another mode":                 {map[string]git.Entry{"a": one}, []git.Edit{edit("a", none, git.Entry{Mode: git.Executable, OID: "1"})}, false},
+		"where nothing was written":    {map[string]git.Entry{"a": one}, []git.Edit{edit("a", none, one), edit("b", two, none)}, false},
+		"files in a submodule's place": {map[string]git.Entry{"m/a": one}, []git.Edit{edit("m", module, none), edit("m/a", none, one)}, true},
+		"a submodule that went alone":  {map[string]git.Entry{"ma": one}, []git.Edit{edit("m", module, none), edit("ma", none, one)}, false},
+		"a file in its place":          {map[string]git.Entry{"f/a": one}, []git.Edit{edit("f", two, none), edit("f/a", none, one)}, false},
+		"a submodule that moved":       {map[string]git.Entry{"m/a": one}, []git.Edit{edit("m", module, two), edit("m/a", none, one)}, false},
+	} {
+		s := &snapshot{edits: c.edits}
+		var writes []git.Write
+		for _, path := range slices.Sorted(maps.Keys(c.writes)) {
+			writes = append(writes, git.Write{Path: path})
+			s.commit.Made = append(s.commit.Made, c.writes[path])
+		}
+		if err := s.agree(writes); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
