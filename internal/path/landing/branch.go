@@ -23,8 +23,8 @@ const (
 	refOld = "ref-old" // names the old one, for the way back
 )
 
-func (d *desk) ref() string     { return "refs/heads/" + d.l.Branch }
-func (d *desk) refLock() string { return d.ref() + ".lock" }
+func (l Landing) ref() string     { return "refs/heads/" + l.Branch }
+func (l Landing) refLock() string { return l.ref() + ".lock" }
 
 // layRefs writes what the branch will be, and what it was.
 func (d *desk) layRefs() error {
@@ -40,9 +40,9 @@ func (d *desk) layRefs() error {
 }
 
 // give makes a file of ours the repository owner's, with the rights that the folder of its branches has.
-func (d *desk) give(in int, name string) error {
+func (s *site) give(in int, name string) error {
 	var heads unix.Stat_t
-	if err := d.common.stat("refs/heads", &heads); err != nil {
+	if err := s.common.stat("refs/heads", &heads); err != nil {
 		return err
 	}
 	fd, err := beneath.Open(in, name, unix.O_RDONLY)
@@ -50,7 +50,7 @@ func (d *desk) give(in int, name string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.Fchown(fd, int(d.UID), int(d.GID)); err != nil {
+	if err := unix.Fchown(fd, int(s.UID), int(s.GID)); err != nil {
 		return err
 	}
 	return unix.Fchmod(fd, heads.Mode&0o666|0o600)
@@ -98,7 +98,7 @@ func (r *run) lockRef(ctx context.Context, file string) error {
 	if err := r.unlockRef(); err != nil { // of an earlier try, in the other direction
 		return err
 	}
-	return r.takeLock(ctx, "ref:lock", file, r.refLock())
+	return r.takeLock(ctx, "ref:lock", file, r.l.refLock())
 }
 
 // takeLock takes a lock of git's: a hard link to a file of the desk, which a recovery knows by its inode.
@@ -130,7 +130,7 @@ func (r *run) takeLock(ctx context.Context, op, file, lock string) error {
 func (d *desk) unlockRef() error {
 	err := d.unlock("packed:unlock", d.common, packedLock, refPacked)
 	if err == nil {
-		err = d.unlock("ref:unlock", d.common, d.refLock(), refNew, refOld)
+		err = d.unlock("ref:unlock", d.common, d.l.refLock(), refNew, refOld)
 	}
 	if err != nil {
 		return fmt.Errorf("unlock %s of %q: %w", d.l.Branch, d.Top, err)
@@ -140,7 +140,7 @@ func (d *desk) unlockRef() error {
 
 // renameRef makes the lock the branch. A folder that stands empty in the branch's place is git's to remove, and ours.
 func (d *desk) renameRef() error {
-	fd, name, err := d.common.parent(d.ref())
+	fd, name, err := d.common.parent(d.l.ref())
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (d *desk) renameRef() error {
 // logRef adds a line to the branch's reflog, and to HEAD's where the branch is checked out, if git would.
 func (d *desk) logRef(from, to git.OID, message string) error {
 	line := fmt.Sprintf("%s %s sallyport <sallyport@localhost> %d +0000\t%s\n", from, to, time.Now().Unix(), message)
-	if err := d.appendLog(d.common, "logs/"+d.ref(), line); err != nil || !d.l.WorkTree {
+	if err := d.appendLog(d.common, "logs/"+d.l.ref(), line); err != nil || !d.l.WorkTree {
 		return err
 	}
 	return d.appendLog(d.gitDir, "logs/HEAD", line)

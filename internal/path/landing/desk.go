@@ -128,6 +128,14 @@ func (d *desk) forget() {
 	d.done, d.out, d.seen = make([]bool, n), make([]found, n), make([]bool, n)
 }
 
+// stays notes that a path is left as a person has it.
+func (d *desk) stays(st *step) {
+	text := inert.Path(st.Path) + " was changed meanwhile, and stays as you have it"
+	if !slices.Contains(d.left, text) {
+		d.left = append(d.left, text)
+	}
+}
+
 func slot(i int) string { return strconv.Itoa(i) }
 
 // read takes a complete desk up again after a crash: which steps were done, the slots tell.

@@ -146,7 +146,7 @@ func (d *desk) setIndex(forward bool, only pick) error {
 			set[st.Path] = git.Staged{}
 			continue
 		}
-		stat := d.freshStat(st.Path, to)
+		stat := d.work.freshStat(st.Path, to)
 		d.seen[i] = forward && stat != git.Stat{}
 		set[st.Path] = git.Staged{Entry: to, AssumeValid: now.AssumeValid || now.Absent() && st.Staged.AssumeValid, Stat: stat}
 	}
@@ -159,34 +159,6 @@ func (d *desk) setIndex(forward bool, only pick) error {
 	}
 	d.fresh = nil
 	return d.writeIndex(raw, d.was)
-}
-
-// tick is longer than the clock of any file system takes to move on.
-const tick = 10 * time.Millisecond
-
-// freshStat is what git would remember of a file that holds exactly e: taken before and after its
-// bytes were compared, and not within a tick of its last write, where a second write would not show.
-// The zero Stat, which makes git compare for itself, if it holds something else.
-func (d *desk) freshStat(p string, e git.Entry) git.Stat {
-	f, err := d.work.look(p)
-	if err != nil || !f.is(e, d.work.fileMode) {
-		return git.Stat{}
-	}
-	if age := time.Since(time.Unix(f.Stat.Mtim.Unix())); age < tick {
-		if age < 0 {
-			return git.Stat{}
-		}
-		time.Sleep(tick - age)
-		if f, err = d.work.look(p); err != nil || !f.is(e, d.work.fileMode) {
-			return git.Stat{}
-		}
-	}
-	s := f.Stat
-	return git.Stat{
-		CtimeSec: uint32(s.Ctim.Sec), CtimeNsec: uint32(s.Ctim.Nsec),
-		MtimeSec: uint32(s.Mtim.Sec), MtimeNsec: uint32(s.Mtim.Nsec),
-		Dev: uint32(s.Dev), Ino: uint32(s.Ino), UID: s.Uid, GID: s.Gid, Size: uint32(s.Size),
-	}
 }
 
 // writeIndex puts a new index in place of the old one, with its owner and mode, by one rename.

@@ -106,7 +106,7 @@ func (l *Lander) begin(ctx context.Context, d *desk) error {
 	if err := d.sound(made.Edits); err != nil {
 		return err
 	}
-	if err := d.sweepAside(d.ops); err != nil {
+	if err := (objects{d.site}).sweepAside(d.ops); err != nil {
 		return err
 	}
 	if made.WorkTree && len(made.Edits) > 0 {
@@ -149,7 +149,7 @@ func (l *Lander) commit(ctx context.Context, d *desk) error {
 		return fmt.Errorf("make the commit of %s: %w", made.ID, err)
 	}
 	made.NewCommit, made.NewTree = c.OID, c.Tree
-	edits, err := d.bring(ctx, d.ops, "git:import", made, host)
+	edits, err := (objects{d.site}).bring(ctx, d.ops, "git:import", made, host)
 	if err != nil {
 		return fmt.Errorf("bring the commit of %s to %q: %w", made.ID, made.Project.Top, err)
 	}
@@ -252,7 +252,7 @@ func (r *run) there(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.bring(ctx, r.ops, "git:again", l, host); err != nil {
+	if _, err := (objects{r.site}).bring(ctx, r.ops, "git:again", l, host); err != nil {
 		return err
 	}
 
@@ -266,7 +266,7 @@ func (r *run) there(ctx context.Context) error {
 // finish makes the work tree and the index follow a branch that names the new commit, and verifies all three.
 func (r *run) finish(only pick) error {
 	if r.l.WorkTree {
-		if err := r.forward(only); err != nil {
+		if err := (live{r.desk}).forward(only); err != nil {
 			return err
 		}
 		if err := r.setIndex(true, only); err != nil {

@@ -23,10 +23,10 @@ func (d *desk) lay() error {
 	if _, err := d.open(".new"); err != nil {
 		return err
 	}
-	if err := d.layFiles(); err != nil {
+	if err := (layout{d}).layFiles(); err != nil {
 		return err
 	}
-	if err := d.layRooms(); err != nil {
+	if err := (layout{d}).layRooms(); err != nil {
 		return err
 	}
 	if err := d.ops.Do("desk:note", d.writeNote); err != nil {
@@ -63,8 +63,11 @@ func (d *desk) make() error {
 
 func slotsName(l *Landing) string { return "." + deskName(l.ID) }
 
+// layout fills the slots of a desk.
+type layout struct{ *desk }
+
 // layFiles writes each coming file or link into its slot, from the object store.
-func (d *desk) layFiles() error {
+func (d layout) layFiles() error {
 	var slots []int
 	var blobs []git.OID
 	for i := range d.note.Steps {
@@ -89,7 +92,7 @@ func (d *desk) layFiles() error {
 	})
 }
 
-func (d *desk) layLink(st *step, name string, size int64, r io.Reader) error {
+func (d layout) layLink(st *step, name string, size int64, r io.Reader) error {
 	if size == 0 || size > 4095 {
 		return fmt.Errorf("a link's target has 1 to 4095 bytes, not %d", size)
 	}
@@ -112,7 +115,7 @@ func (d *desk) layLink(st *step, name string, size int64, r io.Reader) error {
 
 // layFile writes a coming file. One that replaces a file has that one's owner, group, permission
 // bits (but for what git's own bit says) and extended attributes; never a set-uid bit or a capability.
-func (d *desk) layFile(st *step, name string, size int64, r io.Reader) error {
+func (d layout) layFile(st *step, name string, size int64, r io.Reader) error {
 	fd, err := beneath.Create(d.slots.fd(), name, unix.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -197,7 +200,7 @@ func copyAttributes(from, to int) error {
 }
 
 // layRooms makes the empty likeness of each folder that comes or may go.
-func (d *desk) layRooms() error {
+func (d layout) layRooms() error {
 	var coming, going []string
 	for i := range d.note.Steps {
 		if st := &d.note.Steps[i]; !st.Live {
@@ -210,12 +213,12 @@ func (d *desk) layRooms() error {
 	}
 	stays := folders(coming)
 	for _, p := range stays {
-		if !d.isRoom(p) {
+		if !d.work.isFolder(p) {
 			d.note.Made = append(d.note.Made, room{p, fmt.Sprintf("made-%d", len(d.note.Made))})
 		}
 	}
 	for _, p := range folders(going) {
-		if d.isRoom(p) && !slices.Contains(stays, p) {
+		if d.work.isFolder(p) && !slices.Contains(stays, p) {
 			d.note.Gone = append(d.note.Gone, room{p, fmt.Sprintf("gone-%d", len(d.note.Gone))})
 		}
 	}
@@ -232,17 +235,8 @@ func (d *desk) layRooms() error {
 	return nil
 }
 
-func (d *desk) isRoom(p string) bool {
-	fd, err := d.work.open(p, unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return false
-	}
-	unix.Close(fd)
-	return true
-}
-
 // layNew prepares a folder that comes: the owner's, or, below a set-gid folder, of that one's group.
-func (d *desk) layNew(r room) error {
+func (d layout) layNew(r room) error {
 	gid, perm := d.GID, uint32(0o755)
 	for up := r.Path; ; {
 		i := strings.LastIndexByte(up, '/')
@@ -283,7 +277,7 @@ func (d *desk) layNew(r room) error {
 }
 
 // layLikeness prepares an empty copy of a folder that may go, for the way back.
-func (d *desk) layLikeness(r room) error {
+func (d layout) layLikeness(r room) error {
 	from, err := d.work.open(r.Path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err

@@ -13,12 +13,15 @@ import (
 	"sallyport/internal/base/problem"
 )
 
+// live is the work tree while its files and a desk's slots change places.
+type live struct{ *desk }
+
 // pick says which steps a pass is about; nil is all of them.
 type pick func(i int) bool
 
 // order returns the indexes of the live steps for which is holds, in path order or, for what
 // lies deep, backwards.
-func (d *desk) order(only pick, backwards bool, is func(*step) bool) []int {
+func (d live) order(only pick, backwards bool, is func(*step) bool) []int {
 	var at []int
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
@@ -36,7 +39,7 @@ func (d *desk) order(only pick, backwards bool, is func(*step) bool) []int {
 // come, additions. At every instant each path is its old file or its new one.
 //
 // It stops at the first file that is not what was expected, and puts that one back: ErrDirty.
-func (d *desk) forward(only pick) error {
+func (d live) forward(only pick) error {
 	for _, i := range d.order(only, false, func(*step) bool { return true }) {
 		if err := d.checkSlot(i); err != nil {
 			return err
@@ -67,7 +70,7 @@ func (d *desk) forward(only pick) error {
 
 // checkSlot refuses to go on if what an earlier run took out was not the old file: a person
 // had changed it a moment before, and gets it back.
-func (d *desk) checkSlot(i int) error {
+func (d live) checkSlot(i int) error {
 	st := &d.note.Steps[i]
 	if !d.done[i] || st.adds() {
 		return nil
@@ -82,12 +85,12 @@ func (d *desk) checkSlot(i int) error {
 	return nil
 }
 
-func (d *desk) edited(st *step) error {
+func (d live) edited(st *step) error {
 	return d.dirty(d.command("diff -- "+inert.Path(st.Path)), "somebody changed %s while the landing was under way", inert.Path(st.Path))
 }
 
 // at runs do with the open folder of a step's path and its last name.
-func (d *desk) at(p string, do func(fd int, name string) error) error {
+func (d live) at(p string, do func(fd int, name string) error) error {
 	fd, name, err := d.work.parent(p)
 	if err != nil {
 		var way *inWay
@@ -101,7 +104,7 @@ func (d *desk) at(p string, do func(fd int, name string) error) error {
 }
 
 // takeOut moves a file that is to vanish into its slot.
-func (d *desk) takeOut(i int) error {
+func (d live) takeOut(i int) error {
 	st := &d.note.Steps[i]
 	if d.done[i] {
 		return nil
@@ -126,7 +129,7 @@ func (d *desk) takeOut(i int) error {
 }
 
 // exchange lets a live file and its slot change places.
-func (d *desk) exchange(i int) error {
+func (d live) exchange(i int) error {
 	st := &d.note.Steps[i]
 	if d.done[i] {
 		return nil
@@ -149,7 +152,7 @@ func (d *desk) exchange(i int) error {
 
 // expect compares what came out of the live tree with the old file. If it differs a person was
 // faster: it goes back.
-func (d *desk) expect(i int, back func() error) error {
+func (d live) expect(i int, back func() error) error {
 	st := &d.note.Steps[i]
 	f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
 	because := d.edited(st)
@@ -175,7 +178,7 @@ func (d *desk) expect(i int, back func() error) error {
 
 // held reports whether some process has the file in a slot open for writing: its next write
 // would go to the file that was taken away.
-func (d *desk) held(i int) bool {
+func (d live) held(i int) bool {
 	fd, err := beneath.Open(d.slots.fd(), slot(i), unix.O_RDONLY)
 	if err != nil {
 		return false // a link
@@ -186,7 +189,7 @@ func (d *desk) held(i int) bool {
 }
 
 // putIn moves a new file from its slot into the live tree, with the folders it needs.
-func (d *desk) putIn(i int) error {
+func (d live) putIn(i int) error {
 	st := &d.note.Steps[i]
 	if d.done[i] {
 		return nil
@@ -210,10 +213,10 @@ func (d *desk) putIn(i int) error {
 }
 
 // giveRooms moves the prepared folders above p that are missing into place.
-func (d *desk) giveRooms(rooms []room, p string) error {
+func (d live) giveRooms(rooms []room, p string) error {
 	for _, up := range folders([]string{p}) {
 		k := slices.IndexFunc(rooms, func(r room) bool { return r.Path == up })
-		if k < 0 || d.isRoom(up) {
+		if k < 0 || d.work.isFolder(up) {
 			continue
 		}
 		err := d.at(up, func(fd int, name string) error {
@@ -227,7 +230,7 @@ func (d *desk) giveRooms(rooms []room, p string) error {
 				return chown(fd, name, d.UID, d.GID)
 			})
 		})
-		if errors.Is(err, unix.EEXIST) && d.isRoom(up) {
+		if errors.Is(err, unix.EEXIST) && d.work.isFolder(up) {
 			continue
 		}
 		if errors.Is(err, unix.EEXIST) {
@@ -241,8 +244,8 @@ func (d *desk) giveRooms(rooms []room, p string) error {
 }
 
 // dropRoom deletes a folder if it is empty.
-func (d *desk) dropRoom(r room) error {
-	if !d.isRoom(r.Path) {
+func (d live) dropRoom(r room) error {
+	if !d.work.isFolder(r.Path) {
 		return nil
 	}
 	err := d.at(r.Path, func(fd int, name string) error {
@@ -255,7 +258,7 @@ func (d *desk) dropRoom(r room) error {
 }
 
 // refused explains a rename that the kernel would not do.
-func (d *desk) refused(verb, p string, err error) error {
+func (d live) refused(verb, p string, err error) error {
 	if errors.Is(err, unix.EINVAL) {
 		return problem.Errorf(problem.Refused, "findmnt -T "+inert.Path(d.Top),
 			"the file system of %q cannot exchange two files in one step (renameat2), so nothing can land there safely: %w", d.Top, err)
@@ -265,7 +268,7 @@ func (d *desk) refused(verb, p string, err error) error {
 
 // backward makes the live tree old again by the same renames. What a person has changed since is
 // theirs and stays: it is named in d.left. It goes on past that, and ends with the first real error.
-func (d *desk) backward(only pick) error {
+func (d live) backward(only pick) error {
 	for _, i := range d.order(only, true, (*step).adds) {
 		if err := d.takeBack(i); err != nil {
 			return err
@@ -289,15 +292,8 @@ func (d *desk) backward(only pick) error {
 	return nil
 }
 
-func (d *desk) stays(st *step) {
-	text := inert.Path(st.Path) + " was changed meanwhile, and stays as you have it"
-	if !slices.Contains(d.left, text) {
-		d.left = append(d.left, text)
-	}
-}
-
 // takeBack moves a file that was added back into its slot.
-func (d *desk) takeBack(i int) error {
+func (d live) takeBack(i int) error {
 	st := &d.note.Steps[i]
 	if !d.done[i] {
 		return nil
@@ -331,7 +327,7 @@ func (d *desk) takeBack(i int) error {
 }
 
 // exchangeBack lets a replaced file and its slot change places again.
-func (d *desk) exchangeBack(i int) error {
+func (d live) exchangeBack(i int) error {
 	st := &d.note.Steps[i]
 	if !d.done[i] {
 		return nil
@@ -359,7 +355,7 @@ func (d *desk) exchangeBack(i int) error {
 }
 
 // putBack moves a deleted file out of its slot, with the folders it lay in.
-func (d *desk) putBack(i int) error {
+func (d live) putBack(i int) error {
 	st := &d.note.Steps[i]
 	if !d.done[i] {
 		return nil
@@ -384,7 +380,7 @@ func (d *desk) putBack(i int) error {
 
 // dropMade takes back a folder that a landing made, unless something is in it. Its likeness is
 // gone from the slots exactly if it was moved into place.
-func (d *desk) dropMade(r room) error {
+func (d live) dropMade(r room) error {
 	if d.slots.has(r.Slot) {
 		return nil
 	}

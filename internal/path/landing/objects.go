@@ -22,11 +22,14 @@ const asidePrefix = "tmp_objdir-sallyport-"
 
 func asideName(l id.Landing) string { return path.Join("objects", asidePrefix+string(l)) }
 
+// objects are a person's, and a folder of ours beside them.
+type objects struct{ *site }
+
 // bring copies a commit, and what it needs beyond have, from the host's repository to the person's. Git writes
 // aside, and what is complete gets a second name among their objects, the index of a pack last: whatever is
 // killed meanwhile, what is left half lies in a folder that is known to be ours. Few objects come loose, so that
 // their own git counts and packs them as it does after commits of theirs; we never do. It returns what the commit changes.
-func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, host git.Dir) ([]git.Edit, error) {
+func (s objects) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, host git.Dir) ([]git.Edit, error) {
 	aside := asideName(l.ID)
 	theirs := s.Common(ops)
 	if fd, err := s.common.open("objects", unix.O_PATH|unix.O_DIRECTORY); err != nil { // they keep them elsewhere, through a link
@@ -59,7 +62,7 @@ func (s *site) bring(ctx context.Context, ops disk.Ops, op string, l *Landing, h
 
 // flush brings to disk what git wrote aside. An object that has its name among a person's and is torn would never be written again: their
 // git takes it for there.
-func (s *site) flush(aside string) error {
+func (s objects) flush(aside string) error {
 	fd, err := s.common.open(aside, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -70,7 +73,7 @@ func (s *site) flush(aside string) error {
 
 // linkLoose names the loose objects aside among the person's. Each is whole, whatever becomes of the others. Of their names that which is
 // known last is brought to disk: one that is lost with the power is given again, for all of them are looked for until the row is closed.
-func (s *site) linkLoose(aside string) error {
+func (s objects) linkLoose(aside string) error {
 	folders, err := s.common.names(aside)
 	if err != nil {
 		return err
@@ -102,7 +105,7 @@ func (s *site) linkLoose(aside string) error {
 }
 
 // linkPacks names the files of the packs aside among the person's, those that git looks for last.
-func (s *site) linkPacks(aside string) error {
+func (s objects) linkPacks(aside string) error {
 	names, err := s.packs(aside)
 	if err != nil || len(names) == 0 {
 		return err
@@ -115,7 +118,7 @@ func (s *site) linkPacks(aside string) error {
 
 // syncFolder brings the names in a folder of the common git directory to disk; "" is none, and one that their git has removed meanwhile
 // had nothing of ours any more.
-func (s *site) syncFolder(p string) error {
+func (s objects) syncFolder(p string) error {
 	if p == "" {
 		return nil
 	}
@@ -134,7 +137,7 @@ func (s *site) syncFolder(p string) error {
 const linkTries = 5
 
 // link gives files of one folder of the common git directory a second name in another one, in that order, unless they have it.
-func (s *site) link(in, among string, names []string) (err error) {
+func (s objects) link(in, among string, names []string) (err error) {
 	for range linkTries {
 		if err = s.linkOnce(in, among, names); !errors.Is(err, unix.ENOENT) {
 			return err
@@ -143,7 +146,7 @@ func (s *site) link(in, among string, names []string) (err error) {
 	return err
 }
 
-func (s *site) linkOnce(in, among string, names []string) error {
+func (s objects) linkOnce(in, among string, names []string) error {
 	from, err := s.common.open(in, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -166,7 +169,7 @@ func (s *site) linkOnce(in, among string, names []string) error {
 }
 
 // makeRoom makes a folder of the common git directory, unless it is there.
-func (s *site) makeRoom(p string, ours int) error {
+func (s objects) makeRoom(p string, ours int) error {
 	fd, _, err := s.common.makeWay(path.Join(p, "any"), s.UID, s.GID, ours)
 	if err == nil {
 		unix.Close(fd)
@@ -175,7 +178,7 @@ func (s *site) makeRoom(p string, ours int) error {
 }
 
 // packs lists the files of the packs aside, each pack before its index.
-func (s *site) packs(aside string) ([]string, error) {
+func (s objects) packs(aside string) ([]string, error) {
 	entries, err := s.common.names(path.Join(aside, "pack"))
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil
@@ -199,7 +202,7 @@ func (s *site) packs(aside string) ([]string, error) {
 }
 
 // dropAside removes a folder of ours, and first what it gave half: a pack without its index is of no use to anybody.
-func (s *site) dropAside(ops disk.Ops, aside string) error {
+func (s objects) dropAside(ops disk.Ops, aside string) error {
 	if !s.common.has(aside) {
 		return nil
 	}
@@ -232,14 +235,14 @@ func (s *site) dropAside(ops disk.Ops, aside string) error {
 }
 
 // twins reports whether two paths of the git directory name one file.
-func (s *site) twins(a, b string) bool {
+func (s objects) twins(a, b string) bool {
 	var x, y unix.Stat_t
 	return s.common.stat(a, &x) == nil && s.common.stat(b, &y) == nil && x.Ino == y.Ino && x.Dev == y.Dev
 }
 
 // sweepAside removes what landings that were killed have left among the objects. Whoever imports holds the
 // lock that we hold now, so nobody is at work in any of it.
-func (s *site) sweepAside(ops disk.Ops) error {
+func (s objects) sweepAside(ops disk.Ops) error {
 	entries, err := s.common.names("objects")
 	if err != nil {
 		return nil // they keep them elsewhere: nothing of ours is there
@@ -274,5 +277,5 @@ func (l *Lander) ClearAside(ctx context.Context, p git.Project) error {
 		return err
 	}
 	defer s.close()
-	return s.sweepAside(l.Ops)
+	return objects{s}.sweepAside(l.Ops)
 }

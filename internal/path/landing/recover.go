@@ -49,7 +49,7 @@ func (r *run) unwind(ctx context.Context, only pick) error {
 	if !r.laid {
 		return nil
 	}
-	if err := r.backward(only); err != nil {
+	if err := (live{r.desk}).backward(only); err != nil {
 		return err
 	}
 	if r.locked { // else the index was never written
@@ -141,7 +141,7 @@ func (r *run) resume(ctx context.Context) error {
 	if err := r.configure(); err != nil {
 		return err
 	}
-	if err := r.sweepAside(r.ops); err != nil {
+	if err := (objects{r.site}).sweepAside(r.ops); err != nil {
 		return err
 	}
 	if len(r.l.Edits) > 0 {

@@ -46,7 +46,7 @@ func (r *run) removeRef(ctx context.Context) error {
 	if err := r.lockPacked(ctx); err != nil {
 		return err
 	}
-	tip, err := r.objects.Resolve(r.ref())
+	tip, err := r.objects.Resolve(r.l.ref())
 	if err != nil {
 		return err
 	}
@@ -54,21 +54,21 @@ func (r *run) removeRef(ctx context.Context) error {
 		return r.stale()
 	}
 
-	if err := r.ops.Do("ref:unlog", func() error { return remove(r.common, "logs/"+r.ref()) }); err != nil {
+	if err := r.ops.Do("ref:unlog", func() error { return remove(r.common, "logs/"+r.l.ref()) }); err != nil {
 		return err
 	}
 	if err := r.dropPacked(); err != nil {
 		return fmt.Errorf("take it out of %s: %w", packedRefs, err)
 	}
-	if err := r.ops.Do("ref:remove", func() error { return remove(r.common, r.ref()) }); err != nil {
+	if err := r.ops.Do("ref:remove", func() error { return remove(r.common, r.l.ref()) }); err != nil {
 		return err
 	}
 
 	if err := r.unlockRef(); err != nil {
 		return err
 	}
-	r.dropEmpty(r.ref(), "refs/heads")
-	r.dropEmpty("logs/"+r.ref(), "logs/refs/heads")
+	r.dropEmpty(r.l.ref(), "refs/heads")
+	r.dropEmpty("logs/"+r.l.ref(), "logs/refs/heads")
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (d *desk) dropPacked() error {
 	if err != nil {
 		return err
 	}
-	rest, found := withoutRef(raw, d.ref())
+	rest, found := withoutRef(raw, d.l.ref())
 	if !found {
 		return nil
 	}
@@ -106,8 +106,8 @@ func (d *desk) dropPacked() error {
 }
 
 // packed reads the packed branches; nothing if there are none.
-func (d *desk) packed() (raw []byte, was unix.Stat_t, err error) {
-	fd, err := d.common.open(packedRefs, unix.O_RDONLY)
+func (s *site) packed() (raw []byte, was unix.Stat_t, err error) {
+	fd, err := s.common.open(packedRefs, unix.O_RDONLY)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, was, nil
 	}
@@ -120,7 +120,7 @@ func (d *desk) packed() (raw []byte, was unix.Stat_t, err error) {
 		return nil, was, err
 	}
 	if was.Mode&unix.S_IFMT != unix.S_IFREG || was.Size > packedMax {
-		return nil, was, d.oddState(d.command("pack-refs --all"), "%q is no regular file of at most %d bytes", path.Join(d.CommonDir, packedRefs), packedMax)
+		return nil, was, s.oddState(s.command("pack-refs --all"), "%q is no regular file of at most %d bytes", path.Join(s.CommonDir, packedRefs), packedMax)
 	}
 	raw, err = io.ReadAll(io.LimitReader(f, packedMax))
 	return raw, was, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -125,6 +126,34 @@ func (f *folder) look(p string) (found, error) {
 	return lookAt(fd, name, f.format)
 }
 
+// tick is longer than the clock of any file system takes to move on.
+const tick = 10 * time.Millisecond
+
+// freshStat is what git would remember of a file that holds exactly e: taken before and after its
+// bytes were compared, and not within a tick of its last write, where a second write would not show.
+// The zero Stat, which makes git compare for itself, if it holds something else.
+func (f *folder) freshStat(p string, e git.Entry) git.Stat {
+	is, err := f.look(p)
+	if err != nil || !is.is(e, f.fileMode) {
+		return git.Stat{}
+	}
+	if age := time.Since(time.Unix(is.Stat.Mtim.Unix())); age < tick {
+		if age < 0 {
+			return git.Stat{}
+		}
+		time.Sleep(tick - age)
+		if is, err = f.look(p); err != nil || !is.is(e, f.fileMode) {
+			return git.Stat{}
+		}
+	}
+	s := is.Stat
+	return git.Stat{
+		CtimeSec: uint32(s.Ctim.Sec), CtimeNsec: uint32(s.Ctim.Nsec),
+		MtimeSec: uint32(s.Mtim.Sec), MtimeNsec: uint32(s.Mtim.Nsec),
+		Dev: uint32(s.Dev), Ino: uint32(s.Ino), UID: s.Uid, GID: s.Gid, Size: uint32(s.Size),
+	}
+}
+
 // lookAt returns what name in an open folder holds, with the id of its bytes as they are.
 func lookAt(fd int, name, format string) (found, error) {
 	var f found
@@ -220,6 +249,16 @@ func (f *folder) small(p string) (string, error) {
 	}
 	raw, err := io.ReadAll(io.LimitReader(r, smallMax))
 	return string(raw), err
+}
+
+// isFolder reports whether p below f is a folder.
+func (f *folder) isFolder(p string) bool {
+	fd, err := f.open(p, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return false
+	}
+	unix.Close(fd)
+	return true
 }
 
 // has reports whether anything is at p below f.
