@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -156,6 +157,25 @@ func gzipped(t testing.TB, body string) string {
 	return out.String()
 }
 
+// commented is what gzip makes of nothing, with a comment in its head.
+func commented(t testing.TB, comment string) string {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Comment = comment
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func unhex(t testing.TB, digits string) string {
+	raw, err := hex.DecodeString(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
 func zipped(t testing.TB, namesAndContents ...string) string {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
@@ -188,6 +208,9 @@ func TestArchivesAreLookedInto(t *testing.T) {
 		{"deep.zip", zipped(t, "b.zip", zipped(t, "c.gz", gzipped(t, text))), "deep.zip!b.zip!c.gz!c:2:aws-access-key"},
 		{"paths.zip", zipped(t, "x/.env", "A=1", "../.ssh/id", "k"), "paths.zip!../.ssh/id:0:path .ssh/ paths.zip!x/.env:0:path .env"},
 		{"names.zip", zipped(t, ghKey+".txt", "k"), "names.zip!.txt:0:github-token"},
+		{"comment.gz", commented(t, awsKey), "comment.gz:1:aws-access-key comment.gz!comment:1:aws-access-key"},
+		{"packed.bz2", unhex(t, "425a6839314159265359406f7ec500000b4e8000101a0032a935f000402000314c269a034c4280033519a86e14d9319e2a3c833c18b91f177245385090406f7ec5"), "packed.bz2!packed:2:aws-access-key"}, // the text, by bzip2
+		{"words.txt", "BZh is how bzip2 begins", ""},
 		{"clean.zip", zipped(t, "a", "b"), ""},
 		{"pointer.zip", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", ""},
 		{"empty.zip", "", ""},
