@@ -15,7 +15,7 @@ import (
 	"sallyport/internal/port/agent"
 )
 
-func (a *app) agentList() *cobra.Command {
+func newAgentListCommand(a *app) *cobra.Command {
 	return a.remote("list", "list the agents that run takes, and what each of them lacks here",
 		`Lists the agents that "run --agent" takes by name. For each it says whether it is installed and in
 which version, whether the key of its model was found, what it can do, and how to get what is
@@ -27,7 +27,7 @@ agent is started outside of a sandbox, no model is asked, and nothing is used up
 Any other agent that speaks the Agent Client Protocol is named by its command:
 run --agent 'acp:my-agent --acp'. Next, "sallyport agent test NAME" tries one with its model.`,
 		"  sallyport agent list\n  sallyport agent list --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
-			at, err := a.place()
+			at, err := placeOf(a.Program)
 			if err != nil {
 				return err
 			}
@@ -36,28 +36,28 @@ run --agent 'acp:my-agent --acp'. Next, "sallyport agent test NAME" tries one wi
 				return err
 			}
 			for i := range all {
-				a.keyFound(&all[i])
+				findKey(a.Getenv, &all[i])
 			}
 			if !a.document(all) {
-				a.agents(a.sheet(a.Out), all)
+				printAgents(a, a.sheet(a.Out), all)
 			}
 			return nil
 		})
 }
 
-// place is where this person stands and finds programs.
-func (a *app) place() (api.Place, error) {
-	dir, err := a.Dir()
+// placeOf is where this person stands and finds programs.
+func placeOf(p Program) (api.Place, error) {
+	dir, err := p.Dir()
 	if err != nil {
 		return api.Place{}, fmt.Errorf("find where you stand: %w", err)
 	}
-	return api.Place{Dir: dir, Path: a.Getenv("PATH"), Home: a.Getenv("HOME")}, nil
+	return api.Place{Dir: dir, Path: p.Getenv("PATH"), Home: p.Getenv("HOME")}, nil
 }
 
-// keyFound looks into this environment for a key that the daemon does not have, and for where its model is.
-func (a *app) keyFound(one *api.Agent) {
+// findKey looks into this environment for a key that the daemon does not have, and for where its model is.
+func findKey(getenv func(string) string, one *api.Agent) {
 	for _, name := range one.Keys {
-		if one.KeyFrom == "" && a.Getenv(name) != "" {
+		if one.KeyFrom == "" && getenv(name) != "" {
 			one.KeyFrom = "$" + name
 		}
 	}
@@ -65,15 +65,15 @@ func (a *app) keyFound(one *api.Agent) {
 		one.Endpoint = at
 	}
 	for _, name := range one.Bases[one.Endpoint] {
-		if v := strings.TrimRight(a.Getenv(name), "/"); v != "" && !strings.Contains(v, "@") { // a password may stand before it, and run refuses that
+		if v := strings.TrimRight(getenv(name), "/"); v != "" && !strings.Contains(v, "@") { // a password may stand before it, and run refuses that
 			one.Endpoint = v
 			break
 		}
 	}
 }
 
-// agents shows each with what it has and lacks.
-func (a *app) agents(s sheet, all []api.Agent) {
+// printAgents shows each with what it has and lacks.
+func printAgents(a *app, s sheet, all []api.Agent) {
 	for _, one := range all {
 		mark, state := s.green("ready  "), ""
 		switch {
@@ -144,7 +144,7 @@ func can(c api.Capabilities) string {
 	return strings.Join(words, ", ")
 }
 
-func (a *app) agentTest() *cobra.Command {
+func newAgentTestCommand(a *app) *cobra.Command {
 	var model string
 	cmd := a.cmd("test NAME", "try one agent with its model, and say in one line what is wrong",
 		`Starts the agent NAME as run does, in a sandbox on an empty folder that is thrown away, and asks it
@@ -161,7 +161,7 @@ Exit status: 0 if it works, 1 if it does not.`,
 			if _, err := agent.Lookup(words[0]); err != nil {
 				return err
 			}
-			at, err := a.place()
+			at, err := placeOf(a.Program)
 			if err != nil {
 				return err
 			}
@@ -176,18 +176,18 @@ Exit status: 0 if it works, 1 if it does not.`,
 			if !a.json && onTerminal(a.Err) {
 				fmt.Fprintln(a.Err, "asking its model for one word; this may take a minute")
 			}
-			t, err := client.Call(ctx, c, api.AgentTry, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: a.keysFrom(w), Bases: a.basesFrom(w), Env: a.envFrom(w)})
+			t, err := client.Call(ctx, c, api.AgentTry, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: keysFrom(a.Getenv, w), Bases: basesFrom(a.Getenv, w), Env: envFrom(a.Getenv, w)})
 			if err != nil {
 				return err
 			}
-			return a.tested(t)
+			return reportAgentTest(a, t)
 		})
 	cmd.Flags().StringVar(&model, "model", "", "ask this model instead of the one that run would take: `NAME`")
 	return cmd
 }
 
-// tested says how a try went, in one line, the last.
-func (a *app) tested(t api.AgentTest) error {
+// reportAgentTest says how a try went, in one line, the last.
+func reportAgentTest(a *app, t api.AgentTest) error {
 	code := exitDone
 	if !t.OK {
 		code = exitError

@@ -196,7 +196,7 @@ func TestADifferenceShowsEveryLineThatGoesOrComesAndNoOther(t *testing.T) {
 		{strings.Repeat("x\n", 3000), "y\n", strings.Repeat("-x\n", 3000) + "+y\n"},
 	} {
 		var b strings.Builder
-		sheet{w: &b, width: 100}.difference(test.before, test.after)
+		printDifference(sheet{w: &b, width: 100}, test.before, test.after)
 		if b.String() != test.want {
 			t.Errorf("%.20q to %.20q: %.200q", test.before, test.after, b.String())
 		}

@@ -29,7 +29,7 @@ func oneQuestion(words []string) error {
 	return err
 }
 
-func (a *app) approvalList() *cobra.Command {
+func newApprovalListCommand(a *app) *cobra.Command {
 	var all bool
 	cmd := a.remote("list", "list the changes that wait for your yes or no", `Lists the approvals that wait for an answer, newest first. Each is about one change that has not
 landed. With --all those that were answered are listed too, with who answered and why.
@@ -61,7 +61,7 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 	return cmd
 }
 
-func (a *app) approvalShow() *cobra.Command {
+func newApprovalShowCommand(a *app) *cobra.Command {
 	return a.remote("show APPROVAL|CHANGE", "show exactly what an approval is about", `Shows the card of an approval: the files that would change, the checks and the tree that they ran
 on, what is marked, the commit's message and the digest. That is exactly what "sallyport approve"
 would approve. Here every path is named, also where the prompt joins those of a folder.
@@ -75,7 +75,7 @@ Looking decides nothing. While an answer is wanted, the last lines name the comm
 				return err
 			}
 			s := a.sheet(a.Out)
-			s.card(q.Approval.Change, q.Proposal)
+			printCard(s, q.Approval.Change, q.Proposal)
 			s.line("")
 			line := fmt.Sprintf("%s %s", q.Approval.ID, q.Approval.Decision)
 			if q.Approval.By != nil {
@@ -86,13 +86,13 @@ Looking decides nothing. While an answer is wanted, the last lines name the comm
 			}
 			s.line("%s", line)
 			if q.Approval.Decision == api.Pending {
-				a.waits(s, q.Approval.Change, &q.Proposal)
+				printWaiting(a, s, q.Approval.Change, &q.Proposal)
 			}
 			return nil
 		})
 }
 
-func (a *app) approveCommand() *cobra.Command {
+func newApproveCommand(a *app) *cobra.Command {
 	var yes bool
 	var digest string
 	with := api.Approve{Via: viaCommandLine}
@@ -124,7 +124,7 @@ yours ends the change. One because of its marks, of another digest, or of where 
 does not: the change still waits for you.`,
 		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
-			return a.approve(cmd.Context(), words[0], yes || with.Marked, digest, with)
+			return approve(cmd.Context(), a, words[0], yes || with.Marked, digest, with)
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is shown without asking")
 	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, without asking")
@@ -134,7 +134,7 @@ does not: the change still waits for you.`,
 	return cmd
 }
 
-func (a *app) approve(ctx context.Context, ref string, yes bool, digest string, with api.Approve) error {
+func approve(ctx context.Context, a *app, ref string, yes bool, digest string, with api.Approve) error {
 	if digest != "" && len(digest) < 8 {
 		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than 8 characters", digest)
 	}
@@ -153,26 +153,26 @@ func (a *app) approve(ctx context.Context, ref string, yes bool, digest string, 
 		return problem.Errorf(problem.Refused, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
 	}
 	if !yes && digest == "" && a.interactive() && !a.json {
-		again, err := a.ask(ctx, c, ref, with)
+		again, err := askApproval(ctx, a, c, ref, with)
 		if err != nil {
 			return err
 		}
 		if !again {
 			return ended(exitWaiting)
 		}
-		return a.see(ctx, c, q.Approval.Change, manner{trial: trialAsked})
+		return see(ctx, a, c, q.Approval.Change, manner{trial: trialAsked})
 	}
 	if !a.json {
-		a.sheet(a.Err).card(q.Approval.Change, q.Proposal)
+		printCard(a.sheet(a.Err), q.Approval.Change, q.Proposal)
 	}
 	with.Of, with.Digest = q.Approval.ID, q.Proposal.Digest
 	if err := client.Do(ctx, c, api.ApprovalApprove, with); err != nil {
 		return err
 	}
-	return a.see(ctx, c, q.Approval.Change, manner{})
+	return see(ctx, a, c, q.Approval.Change, manner{})
 }
 
-func (a *app) refuseCommand() *cobra.Command {
+func newRefuseCommand(a *app) *cobra.Command {
 	var reason string
 	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "refuse a change that waits, and say why", `Ends a change that waits for approval, with the reason that you give. Nothing lands, and no file of
 yours changes. The reason is in the audit, and whoever asked for the change reads it.

@@ -19,12 +19,12 @@ import (
 
 const viaCommandLine = "command line"
 
-// ask shows the card of a change that waits and takes the person's answer. It returns
+// askApproval shows the card of a change that waits and takes the person's answer. It returns
 // true when something was decided and the change goes on; false when it is left waiting.
 //
 // What is approved is exactly what the card shows: if it changed meanwhile, the new card
 // is shown and nothing was decided.
-func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Approve) (again bool, err error) {
+func askApproval(ctx context.Context, a *app, c *client.Client, ref string, with api.Approve) (again bool, err error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
@@ -38,9 +38,9 @@ func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Ap
 		}
 		sheet := a.sheet(a.Out)
 		sheet.folds = true
-		sheet.card(q.Approval.Change, q.Proposal)
-		a.showShort(ctx, c, sheet, q.Approval.Change)
-		decided, later, err := a.answer(ctx, c, q, with, signals)
+		printCard(sheet, q.Approval.Change, q.Proposal)
+		printShortDiff(ctx, c, sheet, q.Approval.Change)
+		decided, later, err := readDecision(ctx, a, c, q, with, signals)
 		switch {
 		case problem.KindOf(err) == problem.Conflict || problem.KindOf(err) == problem.Refused:
 			p := problem.Of(err) // it changed under the card, or cannot land as it stands: say so and show it as it is now
@@ -51,7 +51,7 @@ func (a *app) ask(ctx context.Context, c *client.Client, ref string, with api.Ap
 		case err != nil:
 			return false, err
 		case later:
-			a.waits(a.sheet(a.Out), q.Approval.Change, &q.Proposal)
+			printWaiting(a, a.sheet(a.Out), q.Approval.Change, &q.Proposal)
 			return false, nil
 		case decided:
 			return true, nil
@@ -71,8 +71,8 @@ func decidable(q api.Question) error {
 	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was answered already: %s%s", q.Approval.ID, q.Approval.Decision, who)
 }
 
-// answer asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
-func (a *app) answer(ctx context.Context, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
+// readDecision asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
+func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
 		question, marked := "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? ", q.Proposal.Card.MarksWord
 		if marked {

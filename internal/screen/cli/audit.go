@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) auditList() *cobra.Command {
+func newAuditListCommand(a *app) *cobra.Command {
 	var change string
 	var after int64
 	var limit int
@@ -34,7 +34,7 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 				return err
 			}
 			if verify {
-				return a.verified(cmd.Context(), c, "")
+				return reportVerification(cmd.Context(), a, c, "")
 			}
 			rows, err := client.Call(cmd.Context(), c, api.AuditList, api.Entries{Change: change, After: after, Limit: limit})
 			if err != nil || a.document(rows) {
@@ -42,7 +42,7 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 			}
 			s := a.sheet(a.Out)
 			for _, e := range rows {
-				s.entry(e)
+				printEntry(s, e)
 			}
 			if len(rows) == 0 {
 				s.line("nothing happened")
@@ -56,7 +56,7 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 	return cmd
 }
 
-func (s sheet) entry(e api.Entry) {
+func printEntry(s sheet, e api.Entry) {
 	text := fmt.Sprintf("%5d  %s  %-12s %s", e.Seq, e.At.Local().Format("2006-01-02 15:04:05"), clip(inert.Line(e.Actor.Name), 24), inert.Line(e.Verb))
 	if e.Subject != "" && e.Subject != e.Change {
 		text += " " + inert.Line(e.Subject)

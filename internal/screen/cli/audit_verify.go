@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) auditVerify() *cobra.Command {
+func newAuditVerifyCommand(a *app) *cobra.Command {
 	var expect string
 	cmd := a.remote("verify", "check that no entry of the audit was altered or removed",
 		`Reads the whole audit and names every entry that was altered, replaced, moved or removed, also at
@@ -32,7 +32,7 @@ Exit status: 0 if nothing is wrong, 1 if anything is.`,
 		`  sallyport audit verify
   sallyport audit verify | tail -n 1 > /mnt/elsewhere/audit.last
   sallyport audit verify --expect "$(cat /mnt/elsewhere/audit.last)"`, exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
-			return a.verified(ctx, c, expect)
+			return reportVerification(ctx, a, c, expect)
 		})
 	cmd.Flags().StringVar(&expect, "expect", "", "the audit must have this entry: `NUMBER:HASH`, as an earlier verify printed it")
 	return cmd
@@ -41,8 +41,8 @@ Exit status: 0 if nothing is wrong, 1 if anything is.`,
 // faultsShown bounds the faults that are printed; --json has them all.
 const faultsShown = 20
 
-// verified prints what the daemon found in its log; an error if anything is wrong with it.
-func (a *app) verified(ctx context.Context, c *client.Client, expect string) error {
+// reportVerification prints what the daemon found in its log; an error if anything is wrong with it.
+func reportVerification(ctx context.Context, a *app, c *client.Client, expect string) error {
 	r, err := client.Call(ctx, c, api.AuditVerify, api.Expected{Expect: expect})
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (a *app) verified(ctx context.Context, c *client.Client, expect string) err
 	return nil
 }
 
-func (a *app) auditExport() *cobra.Command {
+func newAuditExportCommand(a *app) *cobra.Command {
 	var after int64
 	var out string
 	cmd := a.remote("export", "write the audit as lines that anyone can check without sallyport",
@@ -93,29 +93,29 @@ overwritten.`,
 		"  sallyport audit export > audit.jsonl\n  sallyport audit export --after 1000 --out audit-1001.jsonl",
 		exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			if out == "" {
-				return a.lines(func(w io.Writer) error {
+				return writeEscaped(a.Out, func(w io.Writer) error {
 					_, err := export(ctx, c, after, w)
 					return err
 				})
 			}
-			return a.exportTo(ctx, c, after, out)
+			return exportTo(ctx, a, c, after, out)
 		})
 	cmd.Flags().Int64Var(&after, "after", 0, "only entries after number `N`")
 	cmd.Flags().StringVar(&out, "out", "", "write to a new `FILE`")
 	return cmd
 }
 
-// lines writes to standard output; at a terminal what could command it is escaped.
-func (a *app) lines(write func(io.Writer) error) error {
-	if _, ok := terminal(a.Out); !ok {
-		return write(a.Out)
+// writeEscaped writes to standard output; at a terminal what could command it is escaped.
+func writeEscaped(w io.Writer, write func(io.Writer) error) error {
+	if _, ok := terminal(w); !ok {
+		return write(w)
 	}
-	shown := inert.NewWriter(a.Out, false)
+	shown := inert.NewWriter(w, false)
 	return errors.Join(write(shown), shown.Close())
 }
 
 // exportTo writes a new file, whole or not at all.
-func (a *app) exportTo(ctx context.Context, c *client.Client, after int64, path string) error {
+func exportTo(ctx context.Context, a *app, c *client.Client, after int64, path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return problem.Errorf(problem.Refused, "ls -l "+inert.Path(path), "%q is there already, and an audit is never overwritten", path)

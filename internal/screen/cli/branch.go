@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) changeBranch() *cobra.Command {
+func newChangeBranchCommand(a *app) *cobra.Command {
 	return a.remote("branch CHANGE [NAME]", "make an ordinary branch of a change, to look at or to merge",
 		`Makes an ordinary branch in your repository, sallyport/CHANGE unless NAME says otherwise. It has one
 commit upon the change's base: what was offered last. Nothing lands by it: no other branch moves,

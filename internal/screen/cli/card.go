@@ -35,9 +35,9 @@ func (s sheet) line(format string, args ...any) {
 	fmt.Fprintln(s.w, text)
 }
 
-// card shows what a person is asked about. All of it was computed by the host from what
+// printCard shows what a person is asked about. All of it was computed by the host from what
 // would land; the agent's own words are quoted and labelled (SM-908).
-func (s sheet) card(change string, p api.Proposal) {
+func printCard(s sheet, change string, p api.Proposal) {
 	c := p.Card
 	s.line("%s  %s", s.bold(change), s.bold(inert.Line(c.Title)))
 	kind := ""
@@ -52,12 +52,12 @@ func (s sheet) card(change string, p api.Proposal) {
 		s.line("  %s %s", s.yellow("note:"), inert.Line(c.Note))
 	}
 	s.line("")
-	s.picture(c)
-	s.marks(c)
+	printPicture(s, c)
+	printMarks(s, c)
 	s.list("what it gains or loses", c.Reach, s.yellow("!"))
-	s.checks(c)
-	s.leftOver(c.LeftOver)
-	s.moved(c)
+	printChecks(s, c)
+	printLeftOver(s, c.LeftOver)
+	printMoved(s, c)
 	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
 	s.list("once it has landed", c.Then, s.yellow("!"))
 	s.list("on the network", c.Network, s.yellow("!"))
@@ -80,9 +80,9 @@ func (s sheet) card(change string, p api.Proposal) {
 	s.line("%s", s.dim("digest "+short(p.Digest)+"  rules "+short(p.Policy)))
 }
 
-// picture shows the change as a picture: each path with as many + and - as it has lines,
+// printPicture shows the change as a picture: each path with as many + and - as it has lines,
 // scaled to the width.
-func (s sheet) picture(c api.Card) {
+func printPicture(s sheet, c api.Card) {
 	if s.folds {
 		c.Files = foldFiles(c)
 	}
@@ -97,7 +97,7 @@ func (s sheet) picture(c api.Card) {
 	for _, f := range c.Files {
 		bar := "binary"
 		if !f.Binary {
-			bar = fmt.Sprintf("%5d %s", f.Added+f.Removed, s.bar(f.Added, f.Removed, most, room))
+			bar = fmt.Sprintf("%5d %s", f.Added+f.Removed, drawBar(s, f.Added, f.Removed, most, room))
 		}
 		note := ""
 		if f.Note != "" {
@@ -105,11 +105,11 @@ func (s sheet) picture(c api.Card) {
 		}
 		name := label(f)
 		if columns(name) > names { // never cut: what lands is named in full
-			s.name("  "+s.status(f.Status)+" ", strings.Repeat(" ", 11), name)
+			s.name("  "+statusWord(s, f.Status)+" ", strings.Repeat(" ", 11), name)
 			s.line("  %-8s %s%s", "", strings.TrimRight(bar, " "), note)
 			continue
 		}
-		s.line("  %s %s %s%s", s.status(f.Status), name+strings.Repeat(" ", names-columns(name)), strings.TrimRight(bar, " "), note)
+		s.line("  %s %s %s%s", statusWord(s, f.Status), name+strings.Repeat(" ", names-columns(name)), strings.TrimRight(bar, " "), note)
 	}
 	if more := c.FilesTotal - standFor(c.Files); more > 0 {
 		s.line("  … and %s more", count(more, "file"))
@@ -126,8 +126,8 @@ func label(f api.FileLine) string {
 	return inert.Path(f.Path)
 }
 
-// status is a path's fate in one column.
-func (s sheet) status(v string) string {
+// statusWord is a path's fate in one column.
+func statusWord(s sheet, v string) string {
 	if strings.HasPrefix(v, folded) {
 		v = strings.TrimSpace(folded)
 	}
@@ -141,9 +141,9 @@ func (s sheet) status(v string) string {
 	return s.cyan(word)
 }
 
-// bar draws added and removed in at most room columns, scaled so that most fills them;
+// drawBar draws added and removed in at most room columns, scaled so that most fills them;
 // what is there at all gets at least one.
-func (s sheet) bar(added, removed, most, room int) string {
+func drawBar(s sheet, added, removed, most, room int) string {
 	scale := func(n int) int {
 		if most <= room || n == 0 {
 			return n
@@ -164,7 +164,7 @@ func (s sheet) list(title string, lines []string, mark string) {
 	}
 }
 
-func (s sheet) checks(card api.Card) {
+func printChecks(s sheet, card api.Card) {
 	if len(card.Checks) == 0 {
 		return
 	}
@@ -188,9 +188,9 @@ func (s sheet) checks(card api.Card) {
 	}
 }
 
-// marks shows what needs a word of its own, path by path: what a tool runs by itself, what tells an agent, what is not
+// printMarks shows what needs a word of its own, path by path: what a tool runs by itself, what tells an agent, what is not
 // what it looks like.
-func (s sheet) marks(c api.Card) {
+func printMarks(s sheet, c api.Card) {
 	if len(c.Marks) == 0 {
 		return
 	}
@@ -209,7 +209,7 @@ func (s sheet) marks(c api.Card) {
 	}
 }
 
-func (s sheet) leftOver(left []api.LeftOver) {
+func printLeftOver(s sheet, left []api.LeftOver) {
 	if len(left) == 0 {
 		return
 	}
@@ -229,8 +229,8 @@ func (s sheet) leftOver(left []api.LeftOver) {
 	}
 }
 
-// violations shows at most so many of the rules that a checkpoint breaks, and what to do about each.
-func (s sheet) violations(c api.Checkpoint, shown int) {
+// printViolations shows at most so many of the rules that a checkpoint breaks, and what to do about each.
+func printViolations(s sheet, c api.Checkpoint, shown int) {
 	for i, v := range c.Violations {
 		if i == shown {
 			s.line("  … and %s more", count(len(c.Violations)-shown, "violation"))

@@ -30,7 +30,7 @@ func oneChange(words []string) error {
 	return err
 }
 
-func (a *app) changeList() *cobra.Command {
+func newChangeListCommand(a *app) *cobra.Command {
 	var repo string
 	var only []string
 	var limit int
@@ -58,7 +58,7 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 				return err
 			}
 			f := api.Filter{States: only, Limit: limit}
-			if err := a.within(cmd, repo, &f); err != nil {
+			if err := filterByRepo(a.Program, cmd, repo, &f); err != nil {
 				return err
 			}
 			c, err := a.connect(cmd.Context())
@@ -69,7 +69,7 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 			if err != nil || a.document(rows) {
 				return err
 			}
-			a.changes(a.Out, rows)
+			printChanges(a.Out, rows)
 			return nil
 		})
 	cmd.Flags().StringVar(&repo, "repo", "", "only changes of the repository that holds `DIR`")
@@ -78,12 +78,12 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 	return cmd
 }
 
-// within narrows a list to the repository that --repo names, if it is given.
-func (a *app) within(cmd *cobra.Command, repo string, f *api.Filter) error {
+// filterByRepo narrows a list to the repository that --repo names, if it is given.
+func filterByRepo(p Program, cmd *cobra.Command, repo string, f *api.Filter) error {
 	if !cmd.Flags().Changed("repo") {
 		return nil
 	}
-	dir, err := a.Dir()
+	dir, err := p.Dir()
 	if err != nil {
 		return fmt.Errorf("find where you stand: %w", err)
 	}
@@ -107,8 +107,8 @@ func top(dir string) (string, error) {
 	}
 }
 
-// changes writes rows as a table.
-func (a *app) changes(w io.Writer, rows []api.Change) {
+// printChanges writes rows as a table.
+func printChanges(w io.Writer, rows []api.Change) {
 	if len(rows) == 0 {
 		fmt.Fprintln(w, "no changes")
 		return
@@ -123,8 +123,8 @@ func (a *app) changes(w io.Writer, rows []api.Change) {
 	_ = t.Flush() // a reader who left has seen enough
 }
 
-// watching is how a person watches: to the end.
-func (a *app) watching(output bool) manner {
+// watchManner is how a person watches: to the end.
+func watchManner(a *app, output bool) manner {
 	how := manner{output: output, patient: true, trial: trialStay}
 	if a.interactive() && !a.json {
 		how.trial = trialAsked
@@ -132,7 +132,7 @@ func (a *app) watching(output bool) manner {
 	return how
 }
 
-func (a *app) changeWatch() *cobra.Command {
+func newChangeWatchCommand(a *app) *cobra.Command {
 	var output bool
 	cmd := a.remote("watch CHANGE", "follow a change until it has ended or waits for you", `Shows a change from where it stands now until nothing more happens by itself: it has ended, or it
 waits for you. At a terminal, o shows or hides the agent's output, and Ctrl-C asks whether to leave
@@ -147,16 +147,16 @@ trial is decided.
 Exit status: that of where the change came to rest; 130 if you left it running.`,
 		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",
 		oneChange, func(ctx context.Context, c *client.Client, words []string) error {
-			if err := a.hand(ctx, c, words[0]); err != nil {
+			if err := giveKeys(ctx, a.Getenv, c, words[0]); err != nil {
 				return err
 			}
-			return a.see(ctx, c, words[0], a.watching(output))
+			return see(ctx, a, c, words[0], watchManner(a, output))
 		})
 	cmd.Flags().BoolVar(&output, "output", false, "show what the program prints, too")
 	return cmd
 }
 
-func (a *app) changeDiff() *cobra.Command {
+func newChangeDiffCommand(a *app) *cobra.Command {
 	return a.remote("diff CHANGE", "show what a change does to the files, as a diff",
 		`Shows what a change does to the files, as a unified diff against the commit that it started from:
 what is proposed, or was landed. Before there is a proposal it shows the last checkpoint. Nothing is
@@ -183,7 +183,7 @@ func (a *app) text(ctx context.Context, field string, write func(io.Writer) erro
 	return nil
 }
 
-func (a *app) changeExport() *cobra.Command {
+func newChangeExportCommand(a *app) *cobra.Command {
 	return a.remote("export CHANGE", "write a change as a patch that git apply takes",
 		`Writes to standard output what a change does, as a patch that "git apply" takes: byte for byte, with
 binary data. Send it to a file; at a terminal control characters are escaped, and it would not
@@ -200,7 +200,7 @@ Use it to keep the work of a change that did not land, or to apply it by hand el
 		})
 }
 
-func (a *app) changeLog() *cobra.Command {
+func newChangeLogCommand(a *app) *cobra.Command {
 	var session string
 	cmd := a.remote("log CHANGE", "show what the agent or program printed while it worked", `Shows the transcript of a change: what its agent or program printed while it worked, without
 secrets. A row of the program's begins with |, one of sallyport's own with [sallyport]. At a
@@ -216,13 +216,13 @@ printed is shown. With --json each recorded line is one JSON object.`,
 			if a.json {
 				return transcript(ctx, c, words[0], session, func(l json.RawMessage) error { a.line(l); return nil })
 			}
-			return a.page(ctx, func(w io.Writer) error { return transcript(ctx, c, words[0], session, a.spoken(w)) })
+			return a.page(ctx, func(w io.Writer) error { return transcript(ctx, c, words[0], session, printRecorded(a, w)) })
 		})
 	cmd.Flags().StringVar(&session, "session", "", "show the session with this `ID` (default: the last)")
 	return cmd
 }
 
-func (a *app) changeCancel() *cobra.Command {
+func newChangeCancelCommand(a *app) *cobra.Command {
 	var reason string
 	cmd := a.remote("cancel CHANGE", "stop a change and end it; nothing more of it lands", `Stops the work on a change and ends it. Nothing of it lands, and no file of yours changes. A
 checkpoint keeps what the agent had done: "sallyport resume IDENTITY" lets it go on later.
@@ -236,16 +236,16 @@ Exit status: 0 when it has ended so. If the change came to rest first, the statu
 			if err := client.Do(ctx, c, api.ChangeCancel, api.Reason{Of: words[0], Reason: reason}); err != nil {
 				return err
 			}
-			d, err := a.follow(ctx, c, words[0], manner{})
+			d, err := follow(ctx, a, c, words[0], manner{})
 			if errors.Is(err, errLeft) {
-				return a.leave(words[0])
+				return leave(a, words[0])
 			}
 			if err != nil {
 				return err
 			}
 			given := d.Change.State == api.Failed && d.Change.Trial != nil
 			if d.Change.State != api.Cancelled && !given { // it came to rest before it was heard
-				return a.outcome(d, manner{})
+				return reportOutcome(a, d, manner{})
 			}
 			code := exitDone
 			if a.json {
@@ -257,7 +257,7 @@ Exit status: 0 when it has ended so. If the change came to rest first, the statu
 				return nil
 			}
 			a.sheet(a.Out).line("%s cancelled", words[0])
-			a.hint(d)
+			printWayToTakeUp(a, d)
 			return nil
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit: `TEXT`")

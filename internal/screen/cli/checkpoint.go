@@ -18,7 +18,7 @@ import (
 // violationsShown bounds what a command says of one checkpoint's violations.
 const violationsShown = 20
 
-func (a *app) checkpointList() *cobra.Command {
+func newCheckpointListCommand(a *app) *cobra.Command {
 	return a.remote("list CHANGE", "list the recorded states of a change's work, oldest first",
 		`Lists the checkpoints of a change, oldest first. A checkpoint is the agent's work as it was recorded
 and judged at one moment. For each it says when it was taken and why, whether it is valid, how many
@@ -35,13 +35,13 @@ change's work to one.`,
 				fmt.Fprintf(a.Out, "%s has no checkpoint yet\n", words[0])
 				return nil
 			}
-			a.sheet(a.Out).timeline(rows)
+			printTimeline(a.sheet(a.Out), rows)
 			return nil
 		})
 }
 
-// timeline shows checkpoints down a line of time, a day named once.
-func (s sheet) timeline(rows []api.Checkpoint) {
+// printTimeline shows checkpoints down a line of time, a day named once.
+func printTimeline(s sheet, rows []api.Checkpoint) {
 	day := ""
 	for _, r := range rows {
 		at := r.At.Local()
@@ -55,7 +55,7 @@ func (s sheet) timeline(rows []api.Checkpoint) {
 		}
 		s.line("%s  %s  %s%s, %s since the last, %d in all, %s", at.Format("15:04:05"), inert.Line(r.ID), s.mark(r.Status), severity,
 			count(r.SinceLast, "file"), max(r.Total, len(r.Files)), why(r.Trigger))
-		s.violations(r, violationsShown)
+		printViolations(s, r, violationsShown)
 	}
 }
 
@@ -84,7 +84,7 @@ func oneCheckpoint(words []string) error {
 	return err
 }
 
-func (a *app) checkpointShow() *cobra.Command {
+func newCheckpointShowCommand(a *app) *cobra.Command {
 	return a.remote("show CHECKPOINT", "show the files of one checkpoint, and the rules that it breaks", `Shows the files that a checkpoint changes, whether it is valid, the rules that it breaks and what to
 do about each, what was left out of it, and the commit that keeps it in the home's own copy of the
 repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change.`,
@@ -95,7 +95,7 @@ repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change
 				return err
 			}
 			s := a.sheet(a.Out)
-			s.files(r)
+			printCheckpoint(s, r)
 			s.line("")
 			s.line("of %s, %s, taken %s (%s)", r.Change, inert.Line(r.Session), ago(r.At, s.now), inert.Line(r.Trigger))
 			s.line("commit %s, tree %s, from %s", short(r.Commit), short(r.Tree), short(r.Base))
@@ -106,7 +106,7 @@ repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change
 		})
 }
 
-func (a *app) checkpointDiff() *cobra.Command {
+func newCheckpointDiffCommand(a *app) *cobra.Command {
 	return a.remote("diff [FROM] CHECKPOINT", "show what a checkpoint changes, as a diff",
 		`Shows a unified diff. With one checkpoint it shows all that differs from the change's base. With two
 it shows what differs between them: with the previous one as FROM, what the agent did since.
@@ -135,7 +135,7 @@ Control characters are shown escaped, and secrets by their kind. For a patch tha
 		})
 }
 
-func (a *app) checkpointExport() *cobra.Command {
+func newCheckpointExportCommand(a *app) *cobra.Command {
 	return a.remote("export CHECKPOINT", "keep a checkpoint as a patch in a file of the home",
 		`Writes all that a checkpoint changes as a patch that "git apply" takes, with binary data, and prints
 where: .state/changes/CHANGE/checkpoints/CHECKPOINT.diff in the home. Doing it again writes the

@@ -413,7 +413,7 @@ func TestExportToAFileIsByteForByte(t *testing.T) {
 func TestThePictureFitsAndNamesWhatIsThereInFull(t *testing.T) {
 	var b strings.Builder
 	s := sheet{w: &b, width: 80}
-	s.picture(api.Card{FilesTotal: 45, Added: 9001, Removed: 3, Files: []api.FileLine{
+	printPicture(s, api.Card{FilesTotal: 45, Added: 9001, Removed: 3, Files: []api.FileLine{
 		{Path: "big.go", Status: "changed", Added: 9000, Removed: 1},
 		{Path: "small.go", Status: "changed", Added: 1, Removed: 2},
 		{Path: strings.Repeat("long/", 40) + "x", Status: "added"},

@@ -114,8 +114,8 @@ func knownStates(given []string) error {
 	return nil
 }
 
-// chosen completes the flags that take one of a few words, or an id, wherever they are.
-func (a *app) chosen(cmd *cobra.Command) {
+// completeFlags completes the flags that take one of a few words, or an id, wherever they are.
+func completeFlags(a *app, cmd *cobra.Command) {
 	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "profile": {"go", "node", "python"},
 		"agent": agent.Names(), "egress": {config.Registries}, "strategy": strategies, "execution-mode": {api.Interactive, api.Deterministic}} {
 		if cmd.Flags().Lookup(name) != nil {
@@ -130,7 +130,7 @@ func (a *app) chosen(cmd *cobra.Command) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		a.chosen(sub)
+		completeFlags(a, sub)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/signal"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) daemonStart() *cobra.Command {
+func newDaemonStartCommand(a *app) *cobra.Command {
 	return a.remote("start", "start the home's daemon now, if none runs", `Starts the daemon of the home in the background, if none runs, and says its process and its socket.
 You hardly need it: any command that needs the daemon starts it.
 
@@ -25,11 +26,11 @@ anything. Nothing is lost by that, and what waits for you goes on waiting. A cha
 on, lands, is on trial or could not be rolled back yet keeps the daemon running; so do an open
 "change watch" and a scraper of its metrics.`,
 		"  sallyport daemon start", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
-			return a.tellDaemon(ctx, c)
+			return printDaemon(ctx, a, c)
 		})
 }
 
-func (a *app) tellDaemon(ctx context.Context, c *client.Client) error {
+func printDaemon(ctx context.Context, a *app, c *client.Client) error {
 	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
 	if err != nil || a.document(d) {
 		return err
@@ -41,7 +42,7 @@ func (a *app) tellDaemon(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-func (a *app) daemonStatus() *cobra.Command {
+func newDaemonStatusCommand(a *app) *cobra.Command {
 	return a.cmd("status", "say whether the home's daemon runs, and start none", `Says whether the home's daemon runs: its process, build and socket, how many changes are worked on,
 and how many wait for you. It starts none. That none runs is no fault: a daemon with nothing to do
 ends by itself after 15 minutes, and the next command starts another.
@@ -60,14 +61,14 @@ Exit status: 0 if one runs, 1 if none does.`,
 			if err != nil {
 				return err
 			}
-			return a.tellDaemon(cmd.Context(), c)
+			return printDaemon(cmd.Context(), a, c)
 		})
 }
 
 // stopTime is how long a daemon may take to end.
 const stopTime = 30 * time.Second
 
-func (a *app) daemonStop() *cobra.Command {
+func newDaemonStopCommand(a *app) *cobra.Command {
 	var wait bool
 	cmd := a.cmd("stop", "stop the home's daemon", `Stops the home's daemon and waits until it has ended. Nothing is lost: the next command starts a
 daemon that goes on from there. What waits for you goes on waiting.
@@ -91,7 +92,7 @@ end first. A change that waits for a person is not waited for.`,
 			if err != nil {
 				return err
 			}
-			d, err := a.rested(ctx, c, wait)
+			d, err := waitForRest(ctx, a.Err, c, wait)
 			if err != nil {
 				return err
 			}
@@ -113,9 +114,9 @@ end first. A change that waits for a person is not waited for.`,
 // restPoll is how often a daemon is asked whether it rests.
 const restPoll = 300 * time.Millisecond
 
-// rested returns what the daemon says of itself; if wait is set, once it does nothing. What is
+// waitForRest returns what the daemon says of itself; if wait is set, once it does nothing. What is
 // waited for is said when it changes.
-func (a *app) rested(ctx context.Context, c *client.Client, wait bool) (api.Daemon, error) {
+func waitForRest(ctx context.Context, w io.Writer, c *client.Client, wait bool) (api.Daemon, error) {
 	said, idle := "", 0
 	tick := time.NewTicker(restPoll)
 	defer tick.Stop()
@@ -131,7 +132,7 @@ func (a *app) rested(ctx context.Context, c *client.Client, wait bool) (api.Daem
 		}
 		if doing := client.Doing(d); doing != said && d.Working > 0 {
 			said = doing
-			fmt.Fprintf(a.Err, "waiting for %s\n", doing)
+			fmt.Fprintf(w, "waiting for %s\n", doing)
 		}
 		select {
 		case <-ctx.Done():
@@ -171,7 +172,7 @@ func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
 	}
 }
 
-func (a *app) daemonRun() *cobra.Command {
+func newDaemonRunCommand(a *app) *cobra.Command {
 	return a.cmd("run", "run the daemon in the foreground, for a service manager", `Serves the home in the foreground until it is stopped, by a signal or by "sallyport daemon stop". It
 is for a service manager, or to see what the daemon logs. You hardly need it: any command that
 needs the daemon starts one in the background.
@@ -191,14 +192,14 @@ Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon se
 		})
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func newVersionCommand(a *app) *cobra.Command {
 	return a.cmd("version", "show which build of sallyport this is", `Shows the build of this program and the version of the protocol that it speaks with the daemon. The
 daemon may be of another build, as after an upgrade: "sallyport daemon status" says which.`,
 		`  sallyport version
-  sallyport version --json`, exactly(), func(*cobra.Command, []string) error { return a.build() })
+  sallyport version --json`, exactly(), func(*cobra.Command, []string) error { return printBuild(a) })
 }
 
-func (a *app) build() error {
+func printBuild(a *app) error {
 	if !a.document(map[string]any{"build": api.Build(), "api": api.Version}) {
 		fmt.Fprintf(a.Out, "sallyport %s (api %d)\n", api.Build(), api.Version)
 	}

@@ -64,5 +64,5 @@ func TestEveryCommandHasHelpInSentencesWithAnExample(t *testing.T) {
 			look(sub)
 		}
 	}
-	look((&app{}).root())
+	look(newRootCommand(&app{}))
 }

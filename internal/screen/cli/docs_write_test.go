@@ -10,7 +10,7 @@ import (
 
 // Docs returns docs/cli.md, written from the commands themselves.
 func Docs() string {
-	root := (&app{}).root()
+	root := newRootCommand(&app{})
 	var b strings.Builder
 	b.WriteString("# The command line\n\nWritten from the program by `make docs`; do not edit.\n\n")
 	b.WriteString(rootLong + "\n\n")

@@ -23,7 +23,7 @@ const spaceWanted = 1 << 30
 // spaceNeeded is what the database of a home needs to be written at all.
 const spaceNeeded = 8 << 20
 
-func (a *app) doctorCommand() *cobra.Command {
+func newDoctorCommand(a *app) *cobra.Command {
 	var tries bool
 	var repo string
 	cmd := a.cmd("doctor", "say what works on this machine, and how to mend what does not",
@@ -43,11 +43,11 @@ worked. What it says of a repository does not change the status.`,
 			if err != nil {
 				return err
 			}
-			dir, err := a.repositoryHere(repo)
+			dir, err := repositoryHere(a, repo)
 			if err != nil {
 				return err
 			}
-			report := a.examine(cmd.Context(), home, dir)
+			report := examine(cmd.Context(), a.Program, home, dir)
 			unrepeated(report.Checks, tries)
 			code := exitDone
 			for _, c := range report.Checks {
@@ -56,9 +56,9 @@ worked. What it says of a repository does not change the status.`,
 				}
 			}
 			if !a.document(report) {
-				a.diagnosis(a.sheet(a.Out), home, report)
+				printDiagnosis(a, a.sheet(a.Out), home, report)
 				if tries {
-					a.sheet(a.Out).tries(report.Tries)
+					printTries(a.sheet(a.Out), report.Tries)
 				}
 			}
 			return ended(code)
@@ -78,8 +78,8 @@ func unrepeated(checks []api.Check, tries bool) {
 	}
 }
 
-// tries are what must not work in a sandbox, a line each.
-func (s sheet) tries(all []api.Try) {
+// printTries shows what must not work in a sandbox, a line each.
+func printTries(s sheet, all []api.Try) {
 	s.line("")
 	s.line("tried inside a sandbox:")
 	for _, t := range all {
@@ -96,13 +96,13 @@ func (s sheet) tries(all []api.Try) {
 }
 
 // examine looks at the home from here, and asks the daemon for the rest; dir is a folder in a repository, or "".
-func (a *app) examine(ctx context.Context, home, dir string) api.Doctor {
+func examine(ctx context.Context, p Program, home, dir string) api.Doctor {
 	checks := []api.Check{writable(home), space(home)}
 	_, err := config.LoadSallyport(home)
 	checks = append(checks, parsed(config.SallyportFile, err))
 	_, err = config.LoadPolicy(home)
 	checks = append(checks, parsed(config.PolicyFile, err))
-	c, err := a.Connect(ctx, home, true)
+	c, err := p.Connect(ctx, home, true)
 	if err != nil && c != nil { // it runs, and is of another build: what it says of the machine holds all the same
 		p := problem.Of(err)
 		checks = append(checks, api.Check{Name: "build", Detail: p.Text, Fix: p.Next})
@@ -113,7 +113,7 @@ func (a *app) examine(ctx context.Context, home, dir string) api.Doctor {
 		report, err = client.Call(ctx, c, api.DoctorShow, api.Nothing{})
 	}
 	if err == nil {
-		checks = append(checks, a.agentChecks(ctx, c)...)
+		checks = append(checks, checkAgents(ctx, p, c)...)
 	}
 	daemon := api.Check{Name: "daemon", OK: err == nil, Needed: true, Detail: "answers"}
 	if err != nil {
@@ -122,14 +122,14 @@ func (a *app) examine(ctx context.Context, home, dir string) api.Doctor {
 	}
 	report.Checks = merged(append(append(checks, daemon), report.Checks...))
 	if err == nil && dir != "" {
-		report.Checks = append(report.Checks, a.repositoryChecks(ctx, c, dir)...)
+		report.Checks = append(report.Checks, checkRepository(ctx, p.Getenv, c, dir)...)
 	}
 	return report
 }
 
-// agentChecks are a line for each agent that is installed here; what is not is no fault.
-func (a *app) agentChecks(ctx context.Context, c *client.Client) (checks []api.Check) {
-	at, err := a.place()
+// checkAgents makes a line for each agent that is installed here; what is not is no fault.
+func checkAgents(ctx context.Context, p Program, c *client.Client) (checks []api.Check) {
+	at, err := placeOf(p)
 	if err != nil {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (a *app) agentChecks(ctx context.Context, c *client.Client) (checks []api.C
 		if !one.Installed {
 			continue
 		}
-		a.keyFound(&one)
+		findKey(p.Getenv, &one)
 		check := api.Check{Name: "agent " + one.Name, OK: one.Problem == "" && (one.KeyFrom != "" || one.Keyless), Fix: "sallyport agent test " + one.Name}
 		switch {
 		case one.Problem != "":
@@ -228,9 +228,9 @@ func existing(path string) string {
 	}
 }
 
-func (a *app) diagnosis(s sheet, home string, r api.Doctor) {
+func printDiagnosis(a *app, s sheet, home string, r api.Doctor) {
 	s.line("home %s, build %s", inert.Path(home), api.Build())
-	a.checkLines(s, r.Checks)
+	printCheckLines(a, s, r.Checks)
 	if r.Driver == "" {
 		return
 	}
@@ -242,8 +242,8 @@ func (a *app) diagnosis(s sheet, home string, r api.Doctor) {
 	s.line("workspaces: %s", inert.Line(r.Strategy))
 }
 
-// checkLines are a line for each check, and one with the way out of what is not well.
-func (a *app) checkLines(s sheet, all []api.Check) {
+// printCheckLines writes a line for each check, and one with the way out of what is not well.
+func printCheckLines(a *app, s sheet, all []api.Check) {
 	for _, c := range all {
 		mark := s.green("ok     ")
 		switch {

@@ -97,9 +97,9 @@ func (b *brief) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// showShort shows a change's diff below its card if it is short enough to be read at once. One that
+// printShortDiff shows a change's diff below its card if it is short enough to be read at once. One that
 // cannot be had is what [d]iff is for, which says why.
-func (a *app) showShort(ctx context.Context, c *client.Client, s sheet, change string) {
+func printShortDiff(ctx context.Context, c *client.Client, s sheet, change string) {
 	var diff brief
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what is too long is not read to its end

@@ -20,7 +20,7 @@ func TestManyFilesAreFoldedByFolderAndNoneIsLost(t *testing.T) {
 
 	var shown strings.Builder
 	s := sheet{w: &shown, width: 100, folds: true}
-	s.picture(api.Card{Files: files, FilesTotal: 25, Added: 42, Removed: 3})
+	printPicture(s, api.Card{Files: files, FilesTotal: 25, Added: 42, Removed: 3})
 	for _, want := range []string{"src/gen/  20 files", "   40 +", "src/gen/run.sh", "new executable", "README.md", "a.md => docs/a.md", "… and 2 files more"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("%q is not in\n%s", want, shown.String())
@@ -36,7 +36,7 @@ func TestManyFilesAreFoldedByFolderAndNoneIsLost(t *testing.T) {
 		if s.folds {
 			files = files[10 : 24-3]
 		}
-		s.picture(api.Card{Files: files, FilesTotal: len(files)})
+		printPicture(s, api.Card{Files: files, FilesTotal: len(files)})
 		if !strings.Contains(shown.String(), "src/gen/f12.go") {
 			t.Errorf("folds %v:\n%s", s.folds, shown.String())
 		}
@@ -51,14 +51,14 @@ func TestAFileThatIsMarkedOrGoesAwayIsNeverFolded(t *testing.T) {
 	card.Files[9].Status, card.FilesTotal = "deleted", len(card.Files)
 	var shown strings.Builder
 	s := sheet{w: &shown, width: 100, folds: true}
-	s.picture(card)
+	printPicture(s, card)
 	if got := shown.String(); !strings.Contains(got, "src/f07.go") || !strings.Contains(got, "deleted  src/f09.go") || !strings.Contains(got, "src/  18 files") {
 		t.Errorf("shown:\n%s", got)
 	}
 
 	card.MarksTotal = 2 // one more than the card holds: it may be any file's
 	shown.Reset()
-	s.picture(card)
+	printPicture(s, card)
 	if got := shown.String(); !strings.Contains(got, "src/f12.go") {
 		t.Errorf("shown:\n%s", got)
 	}

@@ -58,7 +58,7 @@ const (
 
 // follow shows a change until it rests, and returns it. Ctrl-C asks at a terminal: leave
 // it running or cancel; a second one, or one where nobody can be asked, leaves it running (errLeft).
-func (a *app) follow(ctx context.Context, c *client.Client, change string, how manner) (api.Detail, error) {
+func follow(ctx context.Context, a *app, c *client.Client, change string, how manner) (api.Detail, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	signals := make(chan os.Signal, 4)
@@ -76,7 +76,7 @@ func (a *app) follow(ctx context.Context, c *client.Client, change string, how m
 			defer restore()
 		}
 	}
-	f := &following{app: a, client: c, change: change, manner: how, canAsk: canAsk, keys: keys, view: a.newView(change, how.output, canAsk)}
+	f := &following{app: a, client: c, change: change, manner: how, canAsk: canAsk, keys: keys, view: newView(a, change, how.output, canAsk)}
 	defer f.view.close()
 	err := f.loop(ctx, signals)
 	if err != nil && !errors.Is(err, errEnough) {
@@ -85,7 +85,7 @@ func (a *app) follow(ctx context.Context, c *client.Client, change string, how m
 	return client.Call(ctx, c, api.ChangeShow, change)
 }
 
-func (a *app) newView(change string, output, canAsk bool) view {
+func newView(a *app, change string, output, canAsk bool) view {
 	switch {
 	case a.json:
 		return &jsonView{app: a}
@@ -166,7 +166,7 @@ func (f *following) watch(ctx context.Context, q *queue) error {
 		if err := f.client.ComeBack(ctx, err); err != nil {
 			return err
 		}
-		if err := f.hand(ctx, f.client, f.change); err != nil { // it died with the key of the agent's model
+		if err := giveKeys(ctx, f.Getenv, f.client, f.change); err != nil { // it died with the key of the agent's model
 			return err
 		}
 		q.put(api.Notice{Change: f.change, At: time.Now(), Kind: "daemon", Text: "the daemon died and was started again"})

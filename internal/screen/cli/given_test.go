@@ -28,7 +28,7 @@ func TestAFlagOrAWordThatIsEmptyIsAWrongCommandLineEverywhere(t *testing.T) {
 		}
 	}
 	flags, words := 0, 0
-	every((&app{}).root(), func(c *cobra.Command) {
+	every(newRootCommand(&app{}), func(c *cobra.Command) {
 		if c.Parent().Name() == "completion" || c.Name() == "help" {
 			return // cobra's own
 		}

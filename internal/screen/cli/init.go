@@ -43,13 +43,13 @@ type initFlags struct {
 // strategies are how a working agent can be watched, the default first.
 var strategies = []string{"direct_worktree", "shadow_workspace"}
 
-func (a *app) initCommand() *cobra.Command {
+func newInitCommand(a *app) *cobra.Command {
 	var f initFlags
 	cmd := a.cmd("init [flags]", "write the .sallyport.yaml of a repository, the rules for its changes", initLong,
 		`  sallyport init
   sallyport init --yes
   sallyport init --agent codex --strategy shadow_workspace`,
-		exactly(), func(cmd *cobra.Command, _ []string) error { return a.init(cmd, f) })
+		exactly(), func(cmd *cobra.Command, _ []string) error { return writeRules(a, cmd, f) })
 	cmd.Flags().StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent for this repository: `NAME`, or none")
 	cmd.Flags().StringVar(&f.strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint)")
@@ -58,7 +58,7 @@ func (a *app) initCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) init(cmd *cobra.Command, f initFlags) error {
+func writeRules(a *app, cmd *cobra.Command, f initFlags) error {
 	const next = "sallyport init --help"
 	if f.agent != "" && f.agent != noAgent && !slices.Contains(agent.Names(), f.agent) {
 		return problem.Errorf(problem.Usage, "sallyport agent list", "--agent %q is not one of %s, or none; a repository cannot name a command", f.agent, strings.Join(agent.Names(), ", "))
@@ -82,21 +82,21 @@ func (a *app) init(cmd *cobra.Command, f initFlags) error {
 	if there && !f.force {
 		return problem.Errorf(problem.Conflict, "sallyport init --force", "there is a %s in %s already; --force shows the difference and replaces it", config.RepositoryFile, inert.Path(root))
 	}
-	choice, err := a.choose(f, a.survey(root))
+	choice, err := chooseRules(a, f, surveyAgents(a.Getenv, root))
 	if err != nil {
 		return err
 	}
 	text := config.RepositoryText(choice.agent, choice.strategy)
 	if there && string(before) == text {
-		return a.inited(cmd.Context(), root, choice, "says exactly this already")
+		return reportRules(cmd.Context(), a, root, choice, "says exactly this already")
 	}
 	if there && !a.json {
-		a.sheet(a.Err).difference(string(before), text)
+		printDifference(a.sheet(a.Err), string(before), text)
 	}
 	if err := writeFile(name, text, there); err != nil {
 		return err
 	}
-	return a.inited(cmd.Context(), root, choice, "written")
+	return reportRules(cmd.Context(), a, root, choice, "written")
 }
 
 // repositoryTop finds the work tree that a folder lies in.
@@ -139,9 +139,9 @@ type candidate struct {
 	key       string // variable in which its key is
 }
 
-// survey looks which agents are here; it starts none.
-func (a *app) survey(root string) []candidate {
-	person := sandbox.Person{Path: a.Getenv("PATH"), Home: a.Getenv("HOME"), Top: root}
+// surveyAgents looks which agents are here; it starts none.
+func surveyAgents(getenv func(string) string, root string) []candidate {
+	person := sandbox.Person{Path: getenv("PATH"), Home: getenv("HOME"), Top: root}
 	var all []candidate
 	for _, k := range agent.Table() {
 		c := candidate{Known: k, installed: len(k.Programs) == 0}
@@ -151,7 +151,7 @@ func (a *app) survey(root string) []candidate {
 			}
 		}
 		for _, name := range k.KeyNames() {
-			if c.key == "" && a.Getenv(name) != "" {
+			if c.key == "" && getenv(name) != "" {
 				c.key = name
 			}
 		}
@@ -178,19 +178,19 @@ func likely(all []candidate) string {
 // chosenFile is what goes into the file; "" is left to the default.
 type chosenFile struct{ agent, strategy string }
 
-// choose takes flags, asks a person for what they leave open, or takes the default.
-func (a *app) choose(f initFlags, all []candidate) (chosenFile, error) {
+// chooseRules takes flags, asks a person for what they leave open, or takes the default.
+func chooseRules(a *app, f initFlags, all []candidate) (chosenFile, error) {
 	ask := a.interactive() && !a.json && !f.yes
 	c := chosenFile{agent: f.agent, strategy: f.strategy}
 	var err error
 	if c.agent == "" {
 		c.agent = likely(all)
 		if ask {
-			c.agent, err = a.pick("which agent shall work on this repository?", c.agent, agentChoices(all))
+			c.agent, err = pickOption(a, "which agent shall work on this repository?", c.agent, agentChoices(all))
 		}
 	}
 	if err == nil && c.strategy == "" && ask {
-		c.strategy, err = a.pick("what shall become of files that break a rule while it works?", strategies[0], []option{
+		c.strategy, err = pickOption(a, "what shall become of files that break a rule while it works?", strategies[0], []option{
 			{strategies[0], "they stay, and the agent is told to correct them"},
 			{strategies[1], "everything returns to the last state that broke none, and the agent is told"},
 		})
@@ -219,8 +219,8 @@ func agentChoices(all []candidate) []option {
 // option is one answer of a few.
 type option struct{ word, meaning string }
 
-// pick asks until an answer is one of the options, by number or word; nothing is the usual one.
-func (a *app) pick(question, usual string, options []option) (string, error) {
+// pickOption asks until an answer is one of the options, by number or word; nothing is the usual one.
+func pickOption(a *app, question, usual string, options []option) (string, error) {
 	s := a.sheet(a.Err)
 	s.line("%s", s.bold(question))
 	for i, o := range options {
@@ -250,9 +250,9 @@ func (a *app) pick(question, usual string, options []option) (string, error) {
 	}
 }
 
-// inited says what the file says, what a first run would meet, and what to do now.
-func (a *app) inited(ctx context.Context, root string, c chosenFile, what string) error {
-	odd := a.foreseen(ctx, root)
+// reportRules says what the file says, what a first run would meet, and what to do now.
+func reportRules(ctx context.Context, a *app, root string, c chosenFile, what string) error {
+	odd := foresee(ctx, a, root)
 	if a.document(map[string]any{"path": filepath.Join(root, config.RepositoryFile), "agent": c.agent, "strategy": c.strategy, "checks": odd}) {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (a *app) inited(ctx context.Context, root string, c chosenFile, what string
 	if c.strategy != "" {
 		s.line("  strategy: %s", c.strategy)
 	}
-	a.checkLines(s, odd)
+	printCheckLines(a, s, odd)
 	s.line("next:")
 	git := "git -C " + inert.Path(root)
 	step := func(command, why string) { s.line("  %-60s %s", command, s.dim("# "+why)) }

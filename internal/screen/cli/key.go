@@ -10,10 +10,10 @@ import (
 )
 
 // keysFrom reads the keys that are wanted from the person's environment, and nothing else of it.
-func (a *app) keysFrom(w api.Wanted) api.Keys {
+func keysFrom(getenv func(string) string, w api.Wanted) api.Keys {
 	keys := api.Keys{}
 	for _, name := range w.Keys {
-		if v := a.Getenv(name); v != "" {
+		if v := getenv(name); v != "" {
 			keys[name] = api.Key(v)
 		}
 	}
@@ -21,10 +21,10 @@ func (a *app) keysFrom(w api.Wanted) api.Keys {
 }
 
 // basesFrom reads where the person's environment says that a model is. A slash at the end says nothing.
-func (a *app) basesFrom(w api.Wanted) map[string]string {
+func basesFrom(getenv func(string) string, w api.Wanted) map[string]string {
 	bases := map[string]string{}
 	for _, name := range w.Bases {
-		if v := strings.TrimRight(a.Getenv(name), "/"); v != "" {
+		if v := strings.TrimRight(getenv(name), "/"); v != "" {
 			bases[name] = v
 		}
 	}
@@ -32,24 +32,24 @@ func (a *app) basesFrom(w api.Wanted) map[string]string {
 }
 
 // envFrom reads what the home's env: for an agent refers to. What is not set is left out: nobody said that it is empty.
-func (a *app) envFrom(w api.Wanted) map[string]string {
+func envFrom(getenv func(string) string, w api.Wanted) map[string]string {
 	env := map[string]string{}
 	for _, name := range w.Env {
-		if v := a.Getenv(name); v != "" {
+		if v := getenv(name); v != "" {
 			env[name] = v
 		}
 	}
 	return env
 }
 
-// hand gives the keys of a change's agent again, if this environment has them: a daemon that died has forgotten them. A change that
+// giveKeys gives the keys of a change's agent again, if this environment has them: a daemon that died has forgotten them. A change that
 // needs none, or has ended, is left alone.
-func (a *app) hand(ctx context.Context, c *client.Client, ref string) error {
+func giveKeys(ctx context.Context, getenv func(string) string, c *client.Client, ref string) error {
 	w, err := client.Call(ctx, c, api.KeyWanted, api.WhoWants{Of: ref})
 	if err != nil {
 		return err
 	}
-	keys := a.keysFrom(w)
+	keys := keysFrom(getenv, w)
 	if len(keys) == 0 || w.Change == "" {
 		return nil
 	}

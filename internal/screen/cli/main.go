@@ -36,7 +36,7 @@ func Main(p Program, args []string) int {
 		p.Out = results
 	}
 	a := &app{Program: p, words: args}
-	root := a.root()
+	root := newRootCommand(a)
 	root.SetArgs(args)
 	root.SetIn(p.In)
 	root.SetOut(p.Out)

@@ -8,8 +8,8 @@ import (
 	"sallyport/internal/door/api"
 )
 
-// moved says by what the branch has moved since the change's base, and what that means for what lands.
-func (s sheet) moved(c api.Card) {
+// printMoved says by what the branch has moved since the change's base, and what that means for what lands.
+func printMoved(s sheet, c api.Card) {
 	m := c.Moved
 	if m == nil {
 		return

@@ -28,7 +28,7 @@ func TestACardNamesTheTreeThatItsChecksRanOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			test.card.Branch = "main"
-			sheet{w: &out, width: 100}.card("chg-00000001", api.Proposal{Card: test.card})
+			printCard(sheet{w: &out, width: 100}, "chg-00000001", api.Proposal{Card: test.card})
 			for _, want := range test.has {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("it does not say %q:\n%s", want, out.String())

@@ -16,8 +16,8 @@ func usual(n api.Notice) bool {
 	return n.Kind == api.NoticeEgress && n.Asked != nil && n.Asked.Verdict == api.AskedAllowed
 }
 
-// network lists what a change asked of the network, by what became of it.
-func (s sheet) network(asked []api.Asked) {
+// printNetwork lists what a change asked of the network, by what became of it.
+func printNetwork(s sheet, asked []api.Asked) {
 	for _, group := range []struct{ verdict, name, mark string }{
 		{api.AskedRefused, "refused on the network", s.red("!")},
 		{api.AskedFailed, "asked for on the network, which did not work", s.yellow("!")},
@@ -61,7 +61,7 @@ func request(a api.Asked) string {
 	return to
 }
 
-// reached says a notice of requests to the network.
-func (s sheet) reached(a api.Asked) {
+// printReached says a notice of requests to the network.
+func printReached(s sheet, a api.Asked) {
 	s.rows("network: ", "       > ", inert.Line(a.Verdict+" "+request(a)))
 }

@@ -17,7 +17,7 @@ func TestWhatWasAskedOfTheNetworkIsShownByVerdictHarmlesslyAndInBounds(t *testin
 		{Verdict: "refused", Count: 900},
 	}
 	var b strings.Builder
-	sheet{w: &b, width: 100}.network(asked)
+	printNetwork(sheet{w: &b, width: 100}, asked)
 	got := b.String()
 	want := []string{
 		"refused on the network:", `evil.example.org\x1b[31m\u202e:443 (CONNECT): no rule names it`, "other hosts, 900 times",
@@ -36,7 +36,7 @@ func TestWhatWasAskedOfTheNetworkIsShownByVerdictHarmlesslyAndInBounds(t *testin
 		t.Errorf("%q", got)
 	}
 	b.Reset()
-	sheet{w: &b, width: 100}.network(nil)
+	printNetwork(sheet{w: &b, width: 100}, nil)
 	if b.Len() > 0 {
 		t.Errorf("of nothing it says %q", b.String())
 	}
@@ -44,7 +44,7 @@ func TestWhatWasAskedOfTheNetworkIsShownByVerdictHarmlesslyAndInBounds(t *testin
 		asked = append(asked, api.Asked{Host: fmt.Sprintf("h%d", n), Verdict: "refused", Count: 1})
 	}
 	b.Reset()
-	sheet{w: &b, width: 100}.network(asked)
+	printNetwork(sheet{w: &b, width: 100}, asked)
 	if lines := strings.Count(b.String(), "\n"); lines > 50 || !strings.Contains(b.String(), "and 282 more lines") {
 		t.Errorf("%d lines: %s", lines, b.String())
 	}
@@ -73,8 +73,8 @@ func TestAHostNameBeginsNoRowOfTheTerminal(t *testing.T) {
 	for _, width := range []int{20, 40, 80} {
 		var b strings.Builder
 		s := sheet{w: &b, width: width, terminal: true}
-		s.network([]api.Asked{{Host: forged(width, 4), Verdict: "refused", Why: forged(width, 4), Count: 1}})
-		s.reached(api.Asked{Host: forged(width, 17) + "\x1b[2J\u202e", Verdict: "refused", Count: 1})
+		printNetwork(s, []api.Asked{{Host: forged(width, 4), Verdict: "refused", Why: forged(width, 4), Count: 1}})
+		printReached(s, api.Asked{Host: forged(width, 17) + "\x1b[2J\u202e", Verdict: "refused", Count: 1})
 		if strings.ContainsAny(b.String(), "\x1b\u202e") {
 			t.Errorf("%q", b.String())
 		}

@@ -20,7 +20,7 @@ import (
 func TestEveryCommandThatIsNamedInATextExists(t *testing.T) {
 	word := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	verb := regexp.MustCompile(`^(has|is|was|can|cannot|could|does|did|kept|stops|starts|refused|refuses)$`)
-	root := (&app{}).root()
+	root := newRootCommand(&app{})
 	sentence := func(w string) bool { // sallyport is who does it
 		return verb.MatchString(w) || (strings.HasSuffix(w, "s") || strings.HasSuffix(w, "ed")) && !isCommand(root, w) && len(near(root, w)) == 0
 	}

@@ -7,8 +7,8 @@ import (
 	"sallyport/internal/door/api"
 )
 
-// outcome tells where a change came to rest, and returns the exit status for it.
-func (a *app) outcome(d api.Detail, how manner) error {
+// reportOutcome tells where a change came to rest, and returns the exit status for it.
+func reportOutcome(a *app, d api.Detail, how manner) error {
 	code := exitOf(d.Change)
 	if d.Change.State == how.wanted {
 		code = exitDone
@@ -20,46 +20,46 @@ func (a *app) outcome(d api.Detail, how manner) error {
 	c, s := d.Change, a.sheet(a.Out)
 	switch c.State {
 	case api.Finalized:
-		a.landed(s, d)
+		printLanded(a, s, d)
 	case api.InTrial:
 		if c.Trial.Asks() {
-			a.tried(s, c)
+			printTrialQuestion(a, s, c)
 		} else {
-			a.ended(c)
+			reportEnd(a, c)
 		}
 	case api.RolledBack:
-		s.wentBack(c)
+		printRolledBack(s, c)
 	case api.AwaitingApproval:
 		if c.Problem != "" { // landing was refused; it waits again
 			if p := d.Proposal; p != nil && p.Card.ChecksOn != nil {
-				s.checks(p.Card)
+				printChecks(s, p.Card)
 			}
 			if p := d.Proposal; p != nil && p.Card.MarksOn != nil {
-				s.marks(p.Card)
+				printMarks(s, p.Card)
 			}
 			a.say(fmt.Sprintf("%s was not landed: %s", c.ID, c.Reason), c.Next)
 		} else if d.Proposal != nil {
-			s.card(c.ID, *d.Proposal)
+			printCard(s, c.ID, *d.Proposal)
 		}
-		a.waits(s, c.ID, d.Proposal)
+		printWaiting(a, s, c.ID, d.Proposal)
 		if how.silent != "" {
 			s.line("  you are not asked here: %s", how.silent)
 		}
 	default:
 		if d.Proposal != nil && c.State == api.Failed {
-			s.checks(d.Proposal.Card) // with the last words of the one that said no
+			printChecks(s, d.Proposal.Card) // with the last words of the one that said no
 		}
-		a.ended(c)
+		reportEnd(a, c)
 		if c.State == api.Blocked {
-			a.blocked(c.ID)
+			printBlocked(a, c.ID)
 		}
 	}
-	a.hint(d)
+	printWayToTakeUp(a, d)
 	return ended(code)
 }
 
-// wentBack says what took a change back.
-func (s sheet) wentBack(c api.Change) {
+// printRolledBack says what took a change back.
+func printRolledBack(s sheet, c api.Change) {
 	by := ""
 	if c.RevertedBy != "" {
 		by = " by " + c.RevertedBy
@@ -70,8 +70,8 @@ func (s sheet) wentBack(c api.Change) {
 	}
 }
 
-// landed names branch and commit, and the way back.
-func (a *app) landed(s sheet, d api.Detail) {
+// printLanded names branch and commit, and the way back.
+func printLanded(a *app, s sheet, d api.Detail) {
 	c := d.Change
 	if d.Landing == nil || d.Landing.Commit == "" {
 		reason := c.Reason
@@ -99,8 +99,8 @@ func (a *app) landed(s sheet, d api.Detail) {
 	s.line("  roll back: %s", a.command("sallyport rollback "+c.ID))
 }
 
-// waits says how to answer.
-func (a *app) waits(s sheet, change string, p *api.Proposal) {
+// printWaiting says how to answer.
+func printWaiting(a *app, s sheet, change string, p *api.Proposal) {
 	s.line("%s %s for a person", change, s.yellow("waits"))
 	approve := "sallyport approve " + change
 	if p != nil && p.Card.MarksWord {
@@ -118,16 +118,16 @@ func (a *app) waits(s sheet, change string, p *api.Proposal) {
 	}
 }
 
-// blocked says what a person can do for an agent that the host stopped (SV-091).
-func (a *app) blocked(change string) {
+// printBlocked says what a person can do for an agent that the host stopped (SV-091).
+func printBlocked(a *app, change string) {
 	s := a.sheet(a.Err)
 	s.line("  review state:     %s", a.command("sallyport checkpoint list "+change))
 	s.line("  force checkpoint: %s", a.command("sallyport checkpoint now "+change))
 	s.line("  terminate agent:  %s", a.command("sallyport change cancel "+change))
 }
 
-// ended says why a change came to nothing.
-func (a *app) ended(c api.Change) {
+// reportEnd says why a change came to nothing.
+func reportEnd(a *app, c api.Change) {
 	text := c.ID + " " + c.State
 	if c.Reason != "" {
 		text += ": " + c.Reason

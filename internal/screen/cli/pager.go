@@ -17,18 +17,18 @@ import (
 func (a *app) page(ctx context.Context, write func(io.Writer) error) error {
 	fd, ok := terminal(a.Out)
 	if !ok || !foreground(fd) {
-		return a.inert(a.Out, false, write)
+		return writeInert(a.Out, false, write)
 	}
 	colour := bool(a.colours(a.Out))
 	pager := a.Getenv("PAGER")
 	if pager == "" {
 		if _, err := exec.LookPath("less"); err != nil {
-			return a.inert(a.Out, colour, write)
+			return writeInert(a.Out, colour, write)
 		}
 		pager = "less -R"
 	}
 	if pager == "cat" {
-		return a.inert(a.Out, colour, write)
+		return writeInert(a.Out, colour, write)
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", pager)
 	cmd.Env = os.Environ()
@@ -41,17 +41,17 @@ func (a *app) page(ctx context.Context, write func(io.Writer) error) error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return a.inert(a.Out, colour, write) // a pager that is not there keeps nobody from reading
+		return writeInert(a.Out, colour, write) // a pager that is not there keeps nobody from reading
 	}
-	wrote := a.inert(in, colour, write)
+	wrote := writeInert(in, colour, write)
 	if left(wrote) {
 		wrote = nil
 	}
 	return errors.Join(wrote, closed(in.Close()), ignoreStatus(cmd.Wait()))
 }
 
-// inert writes through the escapes that make text harmless.
-func (a *app) inert(to io.Writer, colour bool, write func(io.Writer) error) error {
+// writeInert writes through the escapes that make text harmless.
+func writeInert(to io.Writer, colour bool, write func(io.Writer) error) error {
 	w := inert.NewWriter(to, colour)
 	err := write(w)
 	if cerr := w.Close(); err == nil && !left(cerr) {

@@ -10,7 +10,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) changePause() *cobra.Command {
+func newChangePauseCommand(a *app) *cobra.Command {
 	var reason string
 	cmd := a.remote("pause CHANGE", `let a working agent stand still until "change resume"`, `Stops every process of a change's agent where it stands, until "sallyport change resume CHANGE".
 Nothing is lost. The agent's time limit goes on while it stands still.
@@ -21,33 +21,33 @@ or take files back ("sallyport rollback CHANGE --file PATH").`,
 			if err := client.Do(ctx, c, api.ChangePause, api.Reason{Of: words[0], Reason: reason}); err != nil {
 				return err
 			}
-			return a.said(words[0], api.Paused, "paused; it goes on with: "+a.command("sallyport change resume "+words[0]))
+			return reportState(a, words[0], api.Paused, "paused; it goes on with: "+a.command("sallyport change resume "+words[0]))
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the audit: `TEXT`")
 	return cmd
 }
 
-func (a *app) changeResume() *cobra.Command {
+func newChangeResumeCommand(a *app) *cobra.Command {
 	return a.remote("resume CHANGE", "let the agent of a paused or blocked change go on", `Lets the agent of a paused or blocked change go on where it stands. If it was lost with its daemon,
 a new session begins. The key of its model is read from your environment again.
 
 It does not wait for the end; "sallyport change watch CHANGE" follows the change. A change that has
 ended goes on with "sallyport resume IDENTITY".`,
 		"  sallyport change resume chg-1a2b3c4d", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
-			if err := a.goOn(ctx, c, words[0]); err != nil {
+			if err := letGoOn(ctx, a.Getenv, c, words[0]); err != nil {
 				return err
 			}
-			return a.said(words[0], api.Working, "goes on; follow it with: "+a.command("sallyport change watch "+words[0]))
+			return reportState(a, words[0], api.Working, "goes on; follow it with: "+a.command("sallyport change watch "+words[0]))
 		})
 }
 
-// goOn lets a change go on, with its agent's key if this environment has it. One that waited for just that goes on as it is given.
-func (a *app) goOn(ctx context.Context, c *client.Client, change string) error {
+// letGoOn lets a change go on, with its agent's key if this environment has it. One that waited for just that goes on as it is given.
+func letGoOn(ctx context.Context, getenv func(string) string, c *client.Client, change string) error {
 	d, err := client.Call(ctx, c, api.ChangeShow, change)
 	if err != nil {
 		return err
 	}
-	if err := a.hand(ctx, c, change); err != nil {
+	if err := giveKeys(ctx, getenv, c, change); err != nil {
 		return err
 	}
 	if d.Change.BlockedReason == api.CredentialMissing {
@@ -58,8 +58,8 @@ func (a *app) goOn(ctx context.Context, c *client.Client, change string) error {
 	return client.Do(ctx, c, api.ChangeResume, change)
 }
 
-// said tells, in a line or a document, what became of a change.
-func (a *app) said(change, state, text string) error {
+// reportState tells, in a line or a document, what became of a change.
+func reportState(a *app, change, state, text string) error {
 	if a.document(map[string]string{"id": change, "state": state}) {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (a *app) said(change, state, text string) error {
 	return err
 }
 
-func (a *app) checkpointNow() *cobra.Command {
+func newCheckpointNowCommand(a *app) *cobra.Command {
 	return a.remote("now CHANGE", "record and judge an agent's work now", `Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
 go on. It prints the files, the verdict and the rules that are broken. No file of yours changes.
 
@@ -77,7 +77,7 @@ You need it only to look between two checkpoints: they come every half minute by
 			if err != nil || a.document(taken) {
 				return err
 			}
-			a.sheet(a.Out).files(taken)
+			printCheckpoint(a.sheet(a.Out), taken)
 			return nil
 		})
 }

@@ -32,10 +32,10 @@ const (
 	pointsLooked = 60
 )
 
-// points lists what has landed last and can be rolled back.
-func (a *app) points(cmd *cobra.Command, c *client.Client, repo string) error {
+// printPoints lists what has landed last and can be rolled back.
+func printPoints(a *app, cmd *cobra.Command, c *client.Client, repo string) error {
 	f := api.Filter{States: []string{api.Finalized, api.InTrial}, Limit: pointsLooked}
-	if err := a.within(cmd, repo, &f); err != nil {
+	if err := filterByRepo(a.Program, cmd, repo, &f); err != nil {
 		return err
 	}
 	all, err := pointsOf(cmd.Context(), c, f)

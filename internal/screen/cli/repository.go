@@ -11,9 +11,9 @@ import (
 	"sallyport/internal/door/client"
 )
 
-// repositoryChecks say whether changes can be made in the repository that a folder lies in, and what of its own words does
+// checkRepository says whether changes can be made in the repository that a folder lies in, and what of its own words does
 // not count.
-func (a *app) repositoryChecks(ctx context.Context, c *client.Client, dir string) []api.Check {
+func checkRepository(ctx context.Context, getenv func(string) string, c *client.Client, dir string) []api.Check {
 	const name = "repository"
 	r, err := client.Call(ctx, c, api.RepositoryShow, api.InFolder{Dir: dir})
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *app) repositoryChecks(ctx context.Context, c *client.Client, dir string
 		checks = append(checks, api.Check{Name: name, Limited: true, Detail: "git converts files here (" + shown +
 			"): the agent sees what git stores, and a change to such a file is refused"})
 	}
-	checks = append(checks, a.unseenSettings()...)
+	checks = append(checks, unseenSettings(getenv)...)
 	for _, text := range r.Ignored {
 		checks = append(checks, api.Check{Name: name, Ignored: true, Detail: text})
 	}
@@ -41,7 +41,7 @@ func (a *app) repositoryChecks(ctx context.Context, c *client.Client, dir string
 const convertsShown = 5
 
 // repositoryHere is the folder that a person names, or in which they stand if a repository is there; "" if there is none.
-func (a *app) repositoryHere(named string) (string, error) {
+func repositoryHere(a *app, named string) (string, error) {
 	dir, err := a.here(named)
 	if err != nil || named != "" {
 		return dir, err
@@ -52,15 +52,15 @@ func (a *app) repositoryHere(named string) (string, error) {
 	return dir, nil
 }
 
-// foreseen is what a first run in a repository would meet: nothing if all is well.
-func (a *app) foreseen(ctx context.Context, dir string) []api.Check {
+// foresee returns what a first run in a repository would meet: nothing if all is well.
+func foresee(ctx context.Context, a *app, dir string) []api.Check {
 	c, err := a.connect(ctx)
 	if err != nil {
 		p := problem.Of(err)
 		return []api.Check{{Name: "daemon", Detail: "whether changes can be made here is not known: " + p.Text, Fix: p.Next}}
 	}
 	odd := []api.Check{}
-	for _, check := range a.repositoryChecks(ctx, c, dir) {
+	for _, check := range checkRepository(ctx, a.Getenv, c, dir) {
 		if !check.OK {
 			odd = append(odd, check)
 		}

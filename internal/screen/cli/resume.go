@@ -36,7 +36,7 @@ func executionMode(mode, next string) error {
 	return problem.Errorf(problem.Usage, next, "--execution-mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
 }
 
-func (a *app) resumeCommand() *cobra.Command {
+func newResumeCommand(a *app) *cobra.Command {
 	var mode string
 	var output bool
 	cmd := a.cmd("resume IDENTITY", "let the agent of a change that has ended or stands still go on", `Lets the agent of a session go on, also when its change has failed, was cancelled or was refused. If
@@ -55,7 +55,7 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 			if err := executionMode(mode, "sallyport resume --help"); err != nil {
 				return err
 			}
-			return a.takenUp(cmd.Context(), words[0], "", output, func(c *client.Client, keys api.Keys) (api.Change, error) {
+			return takeUp(cmd.Context(), a, words[0], "", output, func(c *client.Client, keys api.Keys) (api.Change, error) {
 				return client.Call(cmd.Context(), c, api.SessionResume, api.Resume{Of: words[0], ExecutionMode: mode, Keys: keys})
 			})
 		})
@@ -64,7 +64,7 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 	return cmd
 }
 
-func (a *app) changeRedo() *cobra.Command {
+func newChangeRedoCommand(a *app) *cobra.Command {
 	var approve string
 	var output bool
 	cmd := a.cmd("redo CHANGE", "apply a change to its branch as it is now, and ask again",
@@ -87,11 +87,11 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 			if approve == "yes" {
 				return problem.Errorf(problem.Usage, "sallyport change redo --help", "what is done again is shown first: --approve yes is none of ask, later")
 			}
-			mode, err := a.approveMode(approve)
+			mode, err := approveMode(a, approve)
 			if err != nil {
 				return err
 			}
-			return a.takenUp(cmd.Context(), words[0], mode, output, func(c *client.Client, keys api.Keys) (api.Change, error) {
+			return takeUp(cmd.Context(), a, words[0], mode, output, func(c *client.Client, keys api.Keys) (api.Change, error) {
 				return client.Call(cmd.Context(), c, api.ChangeRedo, api.Redo{Of: words[0], Keys: keys})
 			})
 		})
@@ -100,9 +100,9 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 	return cmd
 }
 
-// takenUp has a change taken up again, with the key of its agent if this environment has it, and follows it. Without a mode what was
+// takeUp has a change taken up again, with the key of its agent if this environment has it, and follows it. Without a mode what was
 // approved beforehand stays so.
-func (a *app) takenUp(ctx context.Context, ref, mode string, output bool, take func(*client.Client, api.Keys) (api.Change, error)) error {
+func takeUp(ctx context.Context, a *app, ref, mode string, output bool, take func(*client.Client, api.Keys) (api.Change, error)) error {
 	c, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -111,22 +111,22 @@ func (a *app) takenUp(ctx context.Context, ref, mode string, output bool, take f
 	if err != nil {
 		return err
 	}
-	change, err := take(c, a.keysFrom(w))
+	change, err := take(c, keysFrom(a.Getenv, w))
 	if err != nil {
 		return err
 	}
-	a.accepted(change)
+	reportAccepted(a, change)
 	if mode == "" && change.Approve == "yes" {
 		mode = "yes"
 	}
-	if mode, err = a.approveMode(mode); err != nil {
+	if mode, err = approveMode(a, mode); err != nil {
 		return err
 	}
-	return a.see(ctx, c, change.ID, a.manner(mode, output))
+	return see(ctx, a, c, change.ID, mannerOf(a.Program, mode, output))
 }
 
-// again is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
-func (a *app) again(d api.Detail) (label, command string) {
+// wayToTakeUp is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
+func wayToTakeUp(a *app, d api.Detail) (label, command string) {
 	c := d.Change
 	if c.Kind == "revert" {
 		return "", ""
@@ -144,9 +144,9 @@ func (a *app) again(d api.Detail) (label, command string) {
 	return "", ""
 }
 
-// hint says how a change can go on, if it can.
-func (a *app) hint(d api.Detail) {
-	if label, command := a.again(d); command != "" && !a.json {
+// printWayToTakeUp says how a change can go on, if it can.
+func printWayToTakeUp(a *app, d api.Detail) {
+	if label, command := wayToTakeUp(a, d); command != "" && !a.json {
 		fmt.Fprintf(a.Err, "%s: %s\n", label, inert.Line(command))
 	}
 }

@@ -39,7 +39,7 @@ type rollbackFlags struct {
 	repo                     string
 }
 
-func (a *app) rollbackCommand() *cobra.Command {
+func newRollbackCommand(a *app) *cobra.Command {
 	var f rollbackFlags
 	var cmd *cobra.Command
 	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID | --list", "undo what has landed, or return files of a change to an earlier state", rollbackLong,
@@ -64,13 +64,13 @@ func (a *app) rollbackCommand() *cobra.Command {
 			}
 			switch {
 			case f.list:
-				return a.points(cmd, c, f.repo)
+				return printPoints(a, cmd, c, f.repo)
 			case f.checkpoint != "":
-				return a.restore(cmd.Context(), c, f.checkpoint)
+				return restore(cmd.Context(), a, c, f.checkpoint)
 			case f.smart || len(f.files) > 0:
-				return a.putBack(cmd.Context(), c, api.PutBack{Of: words[0], Paths: f.files, Violating: f.smart})
+				return putBack(cmd.Context(), a, c, api.PutBack{Of: words[0], Paths: f.files, Violating: f.smart})
 			}
-			return a.undo(cmd.Context(), c, words[0], f)
+			return undo(cmd.Context(), a, c, words[0], f)
 		})
 	cmd.Flags().StringVar(&f.mode, "approve", "", "ask (show the card and ask), yes (undo it without asking) or later (leave it waiting): `MODE`; for a change that has landed")
 	cmd.Flags().StringVar(&f.reason, "reason", "asked for on the command line", "why, for the commit and the audit: `TEXT`; for a change that has landed")
@@ -127,8 +127,8 @@ func (f *rollbackFlags) check(cmd *cobra.Command, words []string) error {
 }
 
 // undo asks for the undoing of a change that has landed, and follows that: of one that is on trial the change itself.
-func (a *app) undo(ctx context.Context, c *client.Client, change string, f rollbackFlags) error {
-	approve, err := a.approveMode(f.mode)
+func undo(ctx context.Context, a *app, c *client.Client, change string, f rollbackFlags) error {
+	approve, err := approveMode(a, f.mode)
 	if err != nil {
 		return err
 	}
@@ -136,29 +136,29 @@ func (a *app) undo(ctx context.Context, c *client.Client, change string, f rollb
 	if err != nil {
 		return err
 	}
-	a.accepted(row)
+	reportAccepted(a, row)
 	if row.ID == change { // it is on trial, and goes back itself
-		return a.see(ctx, c, change, manner{trial: trialStay, wanted: api.RolledBack})
+		return see(ctx, a, c, change, manner{trial: trialStay, wanted: api.RolledBack})
 	}
-	return a.see(ctx, c, row.ID, a.manner(approve, false))
+	return see(ctx, a, c, row.ID, mannerOf(a.Program, approve, false))
 }
 
 // restore makes a tree that of a checkpoint.
-func (a *app) restore(ctx context.Context, c *client.Client, checkpoint string) error {
+func restore(ctx context.Context, a *app, c *client.Client, checkpoint string) error {
 	taken, err := client.Call(ctx, c, api.CheckpointRestore, checkpoint)
 	if err != nil || a.document(taken) {
 		return err
 	}
 	s := a.sheet(a.Out)
 	s.line("the work of %s is again what it was at %s", taken.Change, checkpoint)
-	s.verdict(taken)
-	s.violations(taken, violationsShown)
+	printVerdict(s, taken)
+	printViolations(s, taken, violationsShown)
 	s.line("next: %s", a.command("sallyport change watch "+taken.Change))
 	return nil
 }
 
 // putBack returns files to the last valid checkpoint.
-func (a *app) putBack(ctx context.Context, c *client.Client, request api.PutBack) error {
+func putBack(ctx context.Context, a *app, c *client.Client, request api.PutBack) error {
 	done, err := client.Call(ctx, c, api.ChangePutBack, request)
 	if err != nil || a.document(done) {
 		return err
@@ -166,22 +166,22 @@ func (a *app) putBack(ctx context.Context, c *client.Client, request api.PutBack
 	s := a.sheet(a.Out)
 	if request.Violating {
 		s.line("Reverted %d files with violations", len(done.Reverted)) // SV-049 says these words
-		s.paths(done.Reverted, len(done.Reverted))
+		printPaths(s, done.Reverted, len(done.Reverted))
 		s.line("Kept %d valid changes", done.Kept)
 	} else {
 		s.line("Reverted %s", count(len(done.Reverted), "file"))
-		s.paths(done.Reverted, len(done.Reverted))
+		printPaths(s, done.Reverted, len(done.Reverted))
 		s.line("Kept %s", count(done.Kept, "other change"))
 	}
 	if done.Checkpoint.ID != "" {
-		s.verdict(done.Checkpoint)
-		s.violations(done.Checkpoint, violationsShown)
+		printVerdict(s, done.Checkpoint)
+		printViolations(s, done.Checkpoint, violationsShown)
 	}
 	return nil
 }
 
-// paths lists some of many paths.
-func (s sheet) paths(all []string, total int) {
+// printPaths lists some of many paths.
+func printPaths(s sheet, all []string, total int) {
 	const shown = 40
 	for _, path := range all[:min(len(all), shown)] {
 		s.line("  %s", inert.Path(path))

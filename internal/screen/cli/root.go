@@ -16,8 +16,8 @@ A daemon does the work, one for each home. A command that needs it starts it, an
 after 15 minutes with nothing to do. Closing the terminal or killing the daemon loses nothing:
 "sallyport change watch CHANGE" shows the change again.`
 
-// root builds the whole tree of commands.
-func (a *app) root() *cobra.Command {
+// newRootCommand builds the whole tree of commands.
+func newRootCommand(a *app) *cobra.Command {
 	var build bool
 	root := &cobra.Command{
 		Use: "sallyport", Short: "let a coding agent work on a copy, and land what you approve", Long: rootLong,
@@ -31,7 +31,7 @@ func (a *app) root() *cobra.Command {
 		Args: func(cmd *cobra.Command, words []string) error { return unknownCommand(cmd, words) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if build {
-				return a.build()
+				return printBuild(a)
 			}
 			return cmd.Help()
 		},
@@ -42,14 +42,14 @@ func (a *app) root() *cobra.Command {
 	root.Flags().BoolVar(&build, "version", false, "show which build of sallyport this is")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetUsageTemplate(usageTemplate(root))
-	a.commands(root)
+	addCommands(a, root)
 	strict(root)
-	a.chosen(root)
+	completeFlags(a, root)
 	return root
 }
 
-// commands adds every command to the root, by what a person wants of it.
-func (a *app) commands(root *cobra.Command) {
+// addCommands adds every command to the root, by what a person wants of it.
+func addCommands(a *app, root *cobra.Command) {
 	add := func(title string, all ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
 		for _, c := range all {
@@ -58,23 +58,23 @@ func (a *app) commands(root *cobra.Command) {
 		root.AddCommand(all...)
 	}
 	add("Let an agent work:",
-		a.initCommand(), follows(a.runCommand()), follows(a.resumeCommand()),
-		group("agent", "which agents there are, and whether one works", agentLong, a.agentList(), a.agentTest()),
+		newInitCommand(a), follows(newRunCommand(a)), follows(newResumeCommand(a)),
+		group("agent", "which agents there are, and whether one works", agentLong, newAgentListCommand(a), newAgentTestCommand(a)),
 		group("change", "look at a change, or act on it", changeLong,
-			a.changeList(), a.changeShow(), follows(a.changeWatch()), a.changeDiff(), a.changeLog(), a.changeTell(), a.changePause(), a.changeResume(),
-			follows(a.changeRedo()), follows(a.changeCancel()), a.changeShell(), a.changeExport(), a.changeBranch()),
+			newChangeListCommand(a), newChangeShowCommand(a), follows(newChangeWatchCommand(a)), newChangeDiffCommand(a), newChangeLogCommand(a), newChangeTellCommand(a), newChangePauseCommand(a), newChangeResumeCommand(a),
+			follows(newChangeRedoCommand(a)), follows(newChangeCancelCommand(a)), newChangeShellCommand(a), newChangeExportCommand(a), newChangeBranchCommand(a)),
 		group("checkpoint", "the recorded states of a change's work", checkpointLong,
-			a.checkpointList(), a.checkpointShow(), a.checkpointDiff(), a.checkpointExport(), a.checkpointNow()))
+			newCheckpointListCommand(a), newCheckpointShowCommand(a), newCheckpointDiffCommand(a), newCheckpointExportCommand(a), newCheckpointNowCommand(a)))
 	add("Decide what lands and what stays:",
-		a.statusCommand(), follows(a.approveCommand()), a.refuseCommand(), follows(a.confirmCommand()), follows(a.rollbackCommand()),
-		group("approval", "what waits for your yes or no", approvalLong, a.approvalList(), a.approvalShow()),
-		group("target", "how your code is restarted and probed once a change has landed", targetLong, a.targetShow(), a.targetTrust(), a.targetDistrust()))
+		newStatusCommand(a), follows(newApproveCommand(a)), newRefuseCommand(a), follows(newConfirmCommand(a)), follows(newRollbackCommand(a)),
+		group("approval", "what waits for your yes or no", approvalLong, newApprovalListCommand(a), newApprovalShowCommand(a)),
+		group("target", "how your code is restarted and probed once a change has landed", targetLong, newTargetShowCommand(a), newTargetTrustCommand(a), newTargetDistrustCommand(a)))
 	add("Look after it:",
-		a.doctorCommand(), a.statsCommand(), a.gcCommand(), a.uninstallCommand(),
-		group("audit", "who did what and when, and whether that record is whole", auditLong, a.auditList(), a.auditVerify(), a.auditExport()),
-		group("secret", "secrets in your own files", secretLong, a.secretScan()),
-		group("daemon", "the process that does the work of a home", daemonLong, a.daemonStart(), a.daemonStop(), a.daemonStatus(), a.daemonRun()))
-	root.AddCommand(a.versionCommand())
+		newDoctorCommand(a), newStatsCommand(a), newGCCommand(a), newUninstallCommand(a),
+		group("audit", "who did what and when, and whether that record is whole", auditLong, newAuditListCommand(a), newAuditVerifyCommand(a), newAuditExportCommand(a)),
+		group("secret", "secrets in your own files", secretLong, newSecretScanCommand(a)),
+		group("daemon", "the process that does the work of a home", daemonLong, newDaemonStartCommand(a), newDaemonStopCommand(a), newDaemonStatusCommand(a), newDaemonRunCommand(a)))
+	root.AddCommand(newVersionCommand(a))
 }
 
 // What the nouns are.

@@ -22,14 +22,14 @@ func TestWordsOfOthersBeginNoRowOfTheTerminal(t *testing.T) {
 		var b strings.Builder
 		s := sheet{w: &b, width: width, terminal: true}
 		long := strings.Repeat("x", 3*width)
-		s.card("chg-00000001", api.Proposal{Digest: "d", Card: api.Card{
+		printCard(s, "chg-00000001", api.Proposal{Digest: "d", Card: api.Card{
 			Title: "t", Repo: "/r", Branch: "b", AgentSays: forged(width, 4) + "\n\u4e2d\u6587" + strings.Repeat("\u4e2d", width), FilesTotal: 2,
 			Files: []api.FileLine{{Path: forged(width, 12), Status: "added", Added: 1}, {Path: strings.Repeat("\u4e2d", width), Status: "added"}},
 			Reach: []string{forged(width, 4)}, Drift: []string{long},
 			Checks:   []api.CheckResult{{Command: "true", Why: "no", Tail: forged(width, 6)}},
 			LeftOver: []api.LeftOver{{Folder: long}},
 		}})
-		s.violations(api.Checkpoint{}, 0)
+		printViolations(s, api.Checkpoint{}, 0)
 		for line := range strings.Lines(b.String()) {
 			line = strings.TrimRight(line, "\n")
 			ours := strings.HasPrefix(line, "checks, run") || strings.HasPrefix(line, "digest ")
@@ -48,7 +48,7 @@ func TestWordsOfOthersBeginNoRowOfTheTerminal(t *testing.T) {
 
 func TestOfWhatPrintedNothingThereIsNoRow(t *testing.T) {
 	var b strings.Builder
-	sheet{w: &b, width: 80}.card("chg-00000001", api.Proposal{Card: api.Card{Subject: "s", Checks: []api.CheckResult{{Command: "false", Why: "it ended with status 1", Tail: " \n"}}}})
+	printCard(sheet{w: &b, width: 80}, "chg-00000001", api.Proposal{Card: api.Card{Subject: "s", Checks: []api.CheckResult{{Command: "false", Why: "it ended with status 1", Tail: " \n"}}}})
 	for line := range strings.Lines(b.String()) {
 		if mark := strings.TrimSpace(line); mark == "|" || mark == "" && line != "\n" {
 			t.Errorf("a row with nothing in it: %q in\n%s", line, b.String())

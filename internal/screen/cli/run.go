@@ -63,7 +63,7 @@ type runFlags struct {
 	request               api.Run
 }
 
-func (a *app) runCommand() *cobra.Command {
+func newRunCommand(a *app) *cobra.Command {
 	var f runFlags
 	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]", "let an agent or a program work on a copy, and land what you approve", runLong,
 		`  sallyport run --agent codex "make the tests pass" --check "go test ./..."
@@ -75,7 +75,7 @@ func (a *app) runCommand() *cobra.Command {
   sallyport run --request "tidy src" --plan plan.yaml --strategy shadow_workspace --messages -- my-agent
   sallyport run --request "serve it faster" --trial 2m -- my-agent
   sallyport run --request "play a script" --replay script.yaml`,
-		nil, func(cmd *cobra.Command, args []string) error { return a.run(cmd, &f, args) })
+		nil, func(cmd *cobra.Command, args []string) error { return runChange(a, cmd, &f, args) })
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // COMMAND's own flags are not ours, also when -- was forgotten
 	flags.StringVar(&f.request.Agent, "agent", "", "who does it: `NAME` (see sallyport agent list), or 'acp:CMD' (default: as the repository says)")
@@ -106,8 +106,8 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
-	err := a.complete(cmd, f, args)
+func runChange(a *app, cmd *cobra.Command, f *runFlags, args []string) error {
+	err := completeRun(a, cmd, f, args)
 	if help := cmd.Flags().Lookup("help"); help != nil && help.Value.String() == "true" { // behind the request
 		return cmd.Help()
 	}
@@ -119,20 +119,20 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.named(ctx, c, f); err != nil {
+	if err := nameAgent(ctx, a.Getenv, c, f); err != nil {
 		return err
 	}
 	change, err := client.Call(ctx, c, api.ChangeRun, f.request)
 	if err != nil {
 		return err
 	}
-	a.accepted(change)
-	return a.see(ctx, c, change.ID, a.manner(f.request.Approve, f.output))
+	reportAccepted(a, change)
+	return see(ctx, a, c, change.ID, mannerOf(a.Program, f.request.Approve, f.output))
 }
 
-// complete checks the words and fills in what the person's surroundings say.
-func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
-	args, err := a.asked(cmd, f, args)
+// completeRun checks the words and fills in what the person's surroundings say.
+func completeRun(a *app, cmd *cobra.Command, f *runFlags, args []string) error {
+	args, err := takeRequest(a, cmd, f, args)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (a *app) complete(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.timeout < 0 || f.timeout == 0 && cmd.Flags().Changed("timeout") {
 		return problem.Errorf(problem.Usage, "sallyport run --help", "--timeout %s leaves no time to work in", f.timeout)
 	}
-	if f.request.Approve, err = a.approveMode(f.approve); err != nil {
+	if f.request.Approve, err = approveMode(a, f.approve); err != nil {
 		return err
 	}
 	if err := f.agent(args); err != nil {
@@ -179,15 +179,15 @@ func onTheWire(d time.Duration) int64 {
 	return 1
 }
 
-// asked takes the request that stands on the line as it is, with the flags behind it, and returns COMMAND: what stands behind --.
-func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []string, err error) {
+// takeRequest takes the request that stands on the line as it is, with the flags behind it, and returns COMMAND: what stands behind --.
+func takeRequest(a *app, cmd *cobra.Command, f *runFlags, args []string) (command []string, err error) {
 	flags := cmd.Flags()
 	if len(args) == 0 || flags.ArgsLenAtDash() == 0 {
 		return args, nil
 	}
 	if flags.Changed("request") {
 		if f.request.Agent == "" && f.replay == "" {
-			return nil, problem.Errorf(problem.Usage, a.corrected(args), "put -- before the command %q, so that its flags are its own", args[0])
+			return nil, problem.Errorf(problem.Usage, correctedLine(a, args), "put -- before the command %q, so that its flags are its own", args[0])
 		}
 		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "--request says what you want, and %q is on the line too; give one of the two", args[0])
 	}
@@ -212,8 +212,8 @@ func (a *app) asked(cmd *cobra.Command, f *runFlags, args []string) (command []s
 	return nil, nil
 }
 
-// named finds who does it, when no COMMAND and no script does, and takes the key of its model along.
-func (a *app) named(ctx context.Context, c *client.Client, f *runFlags) error {
+// nameAgent finds who does it, when no COMMAND and no script does, and takes the key of its model along.
+func nameAgent(ctx context.Context, getenv func(string) string, c *client.Client, f *runFlags) error {
 	if f.request.Agent == "command" || f.request.Agent == "replay" {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (a *app) named(ctx context.Context, c *client.Client, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	f.request.Agent, f.request.Keys, f.request.Bases, f.request.Env = w.Agent, a.keysFrom(w), a.basesFrom(w), a.envFrom(w)
+	f.request.Agent, f.request.Keys, f.request.Bases, f.request.Env = w.Agent, keysFrom(getenv, w), basesFrom(getenv, w), envFrom(getenv, w)
 	return nil
 }
 
@@ -307,8 +307,8 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// corrected is the command with -- in front of its first word that is no flag.
-func (a *app) corrected(args []string) string {
+// correctedLine is the command with -- in front of its first word that is no flag.
+func correctedLine(a *app, args []string) string {
 	words := a.words
 	at := len(words) - len(args)
 	if at < 0 || !slices.Equal(words[at:], args) {
@@ -325,7 +325,7 @@ func (a *app) corrected(args []string) string {
 }
 
 // approveMode reads --approve; without it a person who can be asked is.
-func (a *app) approveMode(flag string) (string, error) {
+func approveMode(a *app, flag string) (string, error) {
 	canAsk := a.interactive() && !a.json
 	switch flag {
 	case "":
@@ -344,20 +344,20 @@ func (a *app) approveMode(flag string) (string, error) {
 	return "", problem.Errorf(problem.Usage, "sallyport run --help", "--approve %q is none of ask, yes, later", flag)
 }
 
-// accepted tells what was taken on, and which of the person's work is not in the copy.
-func (a *app) accepted(c api.Change) {
+// reportAccepted tells what was taken on, and which of the person's work is not in the copy.
+func reportAccepted(a *app, c api.Change) {
 	if a.json {
 		a.line(event{Event: "accepted", Change: &c})
 		return
 	}
 	s := a.sheet(a.Err)
 	s.line("%s %s, on %s in %s", s.bold(c.ID), inert.Line(firstLine(c.Text)), inert.Path(c.Branch), inert.Path(c.Repo))
-	s.yours(c.Uncommitted, "not in the copy (--include-dirty would take them)")
-	s.yours(c.Included, "in the copy; what is changed in them lands once you have committed them")
+	printUncommitted(s, c.Uncommitted, "not in the copy (--include-dirty would take them)")
+	printUncommitted(s, c.Included, "in the copy; what is changed in them lands once you have committed them")
 }
 
-// yours names a person's uncommitted paths.
-func (s sheet) yours(paths []string, what string) {
+// printUncommitted names a person's uncommitted paths.
+func printUncommitted(s sheet, paths []string, what string) {
 	n := len(paths)
 	if n == 0 {
 		return
@@ -385,11 +385,11 @@ func firstLine(s string) string {
 	return clip(line, 72)
 }
 
-// manner is how a new piece of work is followed: who is asked to approve is asked to confirm.
-func (a *app) manner(approve string, output bool) manner {
+// mannerOf is how a new piece of work is followed: who is asked to approve is asked to confirm.
+func mannerOf(p Program, approve string, output bool) manner {
 	how := manner{approve: approve, output: output}
 	if approve == "later" {
-		how.silent = a.whyNotAsked()
+		how.silent = p.whyNotAsked()
 	}
 	if approve == "ask" {
 		how.trial = trialAsked
@@ -399,22 +399,22 @@ func (a *app) manner(approve string, output bool) manner {
 
 // see follows a change to where it rests, asks if mode says so, and tells the outcome. What was
 // approved beforehand is shown all the same.
-func (a *app) see(ctx context.Context, c *client.Client, change string, how manner) error {
+func see(ctx context.Context, a *app, c *client.Client, change string, how manner) error {
 	for {
-		d, err := a.follow(ctx, c, change, how)
+		d, err := follow(ctx, a, c, change, how)
 		if errors.Is(err, errLeft) {
-			return a.leave(change)
+			return leave(a, change)
 		}
 		if err != nil {
 			return err
 		}
 		if how.approve == "yes" && d.Landing != nil && d.Proposal != nil && !a.json {
-			a.sheet(a.Out).card(change, *d.Proposal)
+			printCard(a.sheet(a.Out), change, *d.Proposal)
 		}
 		if how.approve != "ask" || d.Change.State != api.AwaitingApproval {
-			return a.outcome(d, how)
+			return reportOutcome(a, d, how)
 		}
-		again, err := a.ask(ctx, c, change, api.Approve{Via: viaCommandLine})
+		again, err := askApproval(ctx, a, c, change, api.Approve{Via: viaCommandLine})
 		if err != nil {
 			return err
 		}
@@ -425,7 +425,7 @@ func (a *app) see(ctx context.Context, c *client.Client, change string, how mann
 }
 
 // leave says how to see a change again that goes on without this terminal.
-func (a *app) leave(change string) error {
+func leave(a *app, change string) error {
 	if a.json {
 		code := exitInterrupted
 		a.line(event{Event: "left", Exit: &code})

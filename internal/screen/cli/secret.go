@@ -20,7 +20,7 @@ import (
 // historyDefault is how many commits --history looks at unless it says another number.
 const historyDefault = "1000"
 
-func (a *app) secretScan() *cobra.Command {
+func newSecretScanCommand(a *app) *cobra.Command {
 	var history int
 	cmd := a.cmd("scan [PATH]", "look for secrets in your own files, and in what commits added",
 		`Looks for secrets (keys, tokens, passwords, logins in addresses) in every file below PATH, with the
@@ -68,15 +68,15 @@ Exit status: 0 if nothing was found, 4 if something was, 1 if something could no
 			if err != nil {
 				return err
 			}
-			return a.scanned(cmd.Context(), c, path, history)
+			return scan(cmd.Context(), a, c, path, history)
 		})
 	cmd.Flags().IntVar(&history, "history", 0, "also scan what the last `N` commits below HEAD added (--history alone: 1000)")
 	cmd.Flags().Lookup("history").NoOptDefVal = historyDefault
 	return cmd
 }
 
-// scanned shows a scan's lines as they come and says how it ended.
-func (a *app) scanned(ctx context.Context, c *client.Client, path string, commits int) error {
+// scan shows a scan's lines as they come and says how it ended.
+func scan(ctx context.Context, a *app, c *client.Client, path string, commits int) error {
 	in, out := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
@@ -102,7 +102,7 @@ func (a *app) scanned(ctx context.Context, c *client.Client, path string, commit
 			a.write(line, "")
 			return nil
 		}
-		return a.scanLine(line)
+		return printSecretLine(a.Program, line)
 	})
 	in.CloseWithError(errReader)
 	if err := <-read; err != nil && !errors.Is(err, errReader) {
@@ -122,8 +122,8 @@ func (a *app) scanned(ctx context.Context, c *client.Client, path string, commit
 	return nil
 }
 
-// scanLine shows one line. What is no finding goes to the other stream, so that findings can be piped on.
-func (a *app) scanLine(line api.SecretLine) error {
+// printSecretLine shows one line. What is no finding goes to the other stream, so that findings can be piped on.
+func printSecretLine(p Program, line api.SecretLine) error {
 	var err error
 	switch {
 	case line.Finding != nil:
@@ -135,19 +135,19 @@ func (a *app) scanLine(line api.SecretLine) error {
 		if f.Blob != "" {
 			place += fmt.Sprintf(" (git log --find-object=%.12s)", inert.Line(f.Blob))
 		}
-		_, err = fmt.Fprintf(a.Out, "%s %s\n", place, inert.Line(f.Kind))
+		_, err = fmt.Fprintf(p.Out, "%s %s\n", place, inert.Line(f.Kind))
 	case line.Failed != nil:
-		_, err = fmt.Fprintf(a.Err, "not scanned: %s: %s\n", inert.Line(line.Failed.File), inert.Line(line.Failed.Reason))
+		_, err = fmt.Fprintf(p.Err, "not scanned: %s: %s\n", inert.Line(line.Failed.File), inert.Line(line.Failed.Reason))
 	case line.Progress != nil:
-		_, err = fmt.Fprintf(a.Err, "… %s, %s\n", count(int(line.Progress.Files), "file"), size(line.Progress.Bytes))
+		_, err = fmt.Fprintf(p.Err, "… %s, %s\n", count(int(line.Progress.Files), "file"), size(line.Progress.Bytes))
 	case line.Done != nil:
 		by := "the built-in rules"
 		if len(line.Done.Rules) > 0 {
 			by += " and " + inert.Line(strings.Join(line.Done.Rules, ", ")) + " as it stands there"
 		}
-		_, err = fmt.Fprintf(a.Err, "scanned %s, %s, with %s\n", count(int(line.Done.Files), "file"), size(line.Done.Bytes), by)
+		_, err = fmt.Fprintf(p.Err, "scanned %s, %s, with %s\n", count(int(line.Done.Files), "file"), size(line.Done.Bytes), by)
 		if err == nil && line.Done.Note != "" {
-			_, err = fmt.Fprintln(a.Err, inert.Line(line.Done.Note))
+			_, err = fmt.Fprintln(p.Err, inert.Line(line.Done.Note))
 		}
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) changeShell() *cobra.Command {
+func newChangeShellCommand(a *app) *cobra.Command {
 	var rawOut bool
 	cmd := a.remote("shell CHANGE", "open a shell in a change's sandbox, to look around or to try something",
 		`Opens a shell in the sandbox of a change. While its agent works, the shell stands beside it, in the

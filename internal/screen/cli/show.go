@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) changeShow() *cobra.Command {
+func newChangeShowCommand(a *app) *cobra.Command {
 	return a.remote("show CHANGE", "tell the story of a change, from the request to where it stands", `Tells the story of a change: what was asked and by whom, what it does to the files, its checks, what
 happened when, what it asked of the network, what its models used, and where it stands. The last
 lines name the commands to run next, and the identity of its agent's session.
@@ -32,42 +32,42 @@ Without an id it shows the one change that is under way.`,
 			if err != nil {
 				return err
 			}
-			a.story(a.sheet(a.Out), d, entries)
+			printStory(a, a.sheet(a.Out), d, entries)
 			return nil
 		})
 }
 
-// story tells a change from its request to where it stands.
-func (a *app) story(s sheet, d api.Detail, entries []api.Entry) {
+// printStory tells a change from its request to where it stands.
+func printStory(a *app, s sheet, d api.Detail, entries []api.Entry) {
 	c := d.Change
 	s.line("%s  %s  %s", s.bold(c.ID), s.state(c.State), s.dim("moved "+ago(c.Moved, s.now)))
-	s.asked(c)
+	printRequest(s, c)
 	if p := d.Proposal; p != nil {
 		s.line("")
 		s.line("what it does:")
-		s.picture(p.Card)
-		s.marks(p.Card)
+		printPicture(s, p.Card)
+		printMarks(s, p.Card)
 		s.list("what it gains or loses", p.Card.Reach, s.yellow("!"))
-		s.checks(p.Card)
-		s.leftOver(p.Card.LeftOver)
+		printChecks(s, p.Card)
+		printLeftOver(s, p.Card.LeftOver)
 		if c.State == api.AwaitingApproval {
-			s.moved(p.Card)
+			printMoved(s, p.Card)
 			s.list("why it cannot land as it stands", p.Card.Drift, s.red("!"))
 		}
 	} else if n := len(d.Checkpoints); n > 0 {
 		s.line("")
 		s.line("what its last checkpoint holds:")
-		s.files(d.Checkpoints[n-1])
+		printCheckpoint(s, d.Checkpoints[n-1])
 	}
-	s.happened(d, entries)
-	s.network(d.Asked)
-	s.used(d.Usage)
-	s.trial(c)
-	s.stands(a, d)
+	printHistory(s, d, entries)
+	printNetwork(s, d.Asked)
+	printUsage(s, d.Usage)
+	printTrial(s, c)
+	printStanding(a, s, d)
 }
 
-// asked is the request.
-func (s sheet) asked(c api.Change) {
+// printRequest shows the request.
+func printRequest(s sheet, c api.Change) {
 	for line := range strings.Lines(inert.Block(strings.TrimSpace(c.Text), 2<<10)) {
 		s.line("  %s", strings.TrimRight(line, "\n"))
 	}
@@ -92,16 +92,16 @@ func (s sheet) asked(c api.Change) {
 	}
 }
 
-// files lists a checkpoint's paths and what is wrong with them.
-func (s sheet) files(c api.Checkpoint) {
-	s.verdict(c)
-	s.paths(c.Files, c.Total)
-	s.violations(c, violationsShown)
-	s.leftOver(c.LeftOver)
+// printCheckpoint lists a checkpoint's paths and what is wrong with them.
+func printCheckpoint(s sheet, c api.Checkpoint) {
+	printVerdict(s, c)
+	printPaths(s, c.Files, c.Total)
+	printViolations(s, c, violationsShown)
+	printLeftOver(s, c.LeftOver)
 }
 
-// happened is the change's audit with how each session ended, in the order it happened.
-func (s sheet) happened(d api.Detail, entries []api.Entry) {
+// printHistory shows the change's audit with how each session ended, in the order it happened.
+func printHistory(s sheet, d api.Detail, entries []api.Entry) {
 	type moment struct {
 		at   time.Time
 		text string
@@ -164,27 +164,27 @@ func exitText(run api.Session, state string, now time.Time) string {
 	}
 }
 
-// stands is where the change is now and what can be done about it.
-func (s sheet) stands(a *app, d api.Detail) {
+// printStanding says where the change is now and what can be done about it.
+func printStanding(a *app, s sheet, d api.Detail) {
 	c := d.Change
 	s.line("")
 	switch c.State {
 	case api.Finalized:
-		a.landed(s, d)
+		printLanded(a, s, d)
 		return
 	case api.AwaitingApproval:
 		if c.Problem != "" {
 			s.line("%s %s", s.red("not landed:"), inert.Line(c.Reason))
 		}
-		a.waits(s, c.ID, d.Proposal)
+		printWaiting(a, s, c.ID, d.Proposal)
 		return
 	case api.RolledBack:
-		s.wentBack(c)
+		printRolledBack(s, c)
 		return
 	case api.InTrial:
 		if c.Trial.Asks() {
 			s.line("%s", inert.Line(c.Trial.Say))
-			a.tried(s, c)
+			printTrialQuestion(a, s, c)
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (s sheet) stands(a *app, d api.Detail) {
 	case !api.Final(c.State):
 		s.line("next: %s", a.command("sallyport change watch "+c.ID))
 	}
-	if label, command := a.again(d); command != "" {
+	if label, command := wayToTakeUp(a, d); command != "" {
 		s.line("%s: %s", label, inert.Line(command))
 	}
 }

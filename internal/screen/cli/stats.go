@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) statsCommand() *cobra.Command {
+func newStatsCommand(a *app) *cobra.Command {
 	var prometheus bool
 	cmd := a.cmd("stats [CHANGE]", "show how long things take, what is over its limit, and what models used",
 		`Shows what the daemon has measured since it started. First come the alerts: what is over its limit.
@@ -53,15 +53,15 @@ reads them; docs/metrics.md explains each.`,
 			if err != nil || a.document(stats) {
 				return err
 			}
-			a.sheet(a.Out).stats(stats)
+			printStats(a.sheet(a.Out), stats)
 			return nil
 		})
 	cmd.Flags().BoolVar(&prometheus, "prometheus", false, "write the figures in Prometheus text form")
 	return cmd
 }
 
-// stats shows alerts first, then measures, counts and what is held.
-func (s sheet) stats(v api.Stats) {
+// printStats shows alerts first, then measures, counts and what is held.
+func printStats(s sheet, v api.Stats) {
 	for _, a := range v.Alerts {
 		s.line("%s %s: %s  %s", s.red("ALERT"), inert.Line(a.Name), inert.Line(a.Text), s.dim("for "+duration(time.Duration(a.LastedMS)*time.Millisecond)))
 	}
@@ -72,7 +72,7 @@ func (s sheet) stats(v api.Stats) {
 	s.line("%-12s %8s %9s %9s %9s %9s %9s %9s  %s", "measure", "count", "p50", "p95", "p99", "max", "target", "at most", "verdict")
 	for _, m := range v.Measures {
 		s.line("%-12s %8d %9s %9s %9s %9s %9s %9s  %s", inert.Line(m.Name), m.Count, took(m, m.P50MS), took(m, m.P95MS), took(m, m.P99MS), took(m, m.MaxMS),
-			promised(m.TargetMS), promised(m.MaximumMS), s.held(m.Verdict))
+			promised(m.TargetMS), promised(m.MaximumMS), verdictWord(s, m.Verdict))
 	}
 	s.line("")
 	for _, c := range v.Counts {
@@ -80,13 +80,13 @@ func (s sheet) stats(v api.Stats) {
 	}
 	s.line("sessions: %d running, %d waiting for a place", v.Running, v.Waiting)
 	s.line("held: %s on disk by all changes, %s of memory by the daemon, %s, %s", size(v.UpperBytes), size(v.ResidentBytes), count(v.Descriptors, "descriptor"), count(v.QueueDepth, "waiting event"))
-	s.spending(v.Spending)
+	printSpending(s, v.Spending)
 	if v.Change != nil {
-		s.figures(*v.Change)
+		printFigures(s, *v.Change)
 	}
 }
 
-func (s sheet) figures(f api.Figures) {
+func printFigures(s sheet, f api.Figures) {
 	s.line("")
 	s.line("%s", s.bold(inert.Line(f.Change)))
 	s.line("  checkpoints  %d valid, %d invalid, %d skipped, %d not taken; the last took %s, the longest %s", f.Valid, f.Invalid, f.Skipped, f.Failed, milliseconds(f.LastMS), milliseconds(f.LongestMS))
@@ -97,8 +97,8 @@ func (s sheet) figures(f api.Figures) {
 	s.line("  watching it  %s of memory", size(f.MemoryBytes))
 }
 
-// held colours the word for how a measure does.
-func (s sheet) held(word string) string {
+// verdictWord colours the word for how a measure does.
+func verdictWord(s sheet, word string) string {
 	switch word {
 	case "on target":
 		return s.green(word)

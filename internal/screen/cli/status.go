@@ -22,7 +22,7 @@ type overview struct {
 
 const recentMax = 10
 
-func (a *app) statusCommand() *cobra.Command {
+func newStatusCommand(a *app) *cobra.Command {
 	var disk bool
 	cmd := a.remote("status", "show what waits for you, what is being worked on, and what to do next",
 		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
@@ -35,7 +35,7 @@ free.`,
 			if disk {
 				s, err := client.Call(ctx, c, api.StorageShow, api.Nothing{})
 				if err == nil && !a.document(s) {
-					a.sheet(a.Out).stored(s)
+					printStored(a.sheet(a.Out), s)
 				}
 				return err
 			}
@@ -60,7 +60,7 @@ free.`,
 				}
 			}
 			if !a.document(o) {
-				a.overview(a.sheet(a.Out), o)
+				printOverview(a, a.sheet(a.Out), o)
 			}
 			return nil
 		})
@@ -68,7 +68,7 @@ free.`,
 	return cmd
 }
 
-func (a *app) overview(s sheet, o overview) {
+func printOverview(a *app, s sheet, o overview) {
 	d := o.Daemon
 	s.line("home    %s", inert.Path(d.Home))
 	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
@@ -94,7 +94,7 @@ func (a *app) overview(s sheet, o overview) {
 		s.line("")
 		s.line("%s:", part.title)
 		for _, c := range part.rows {
-			s.row(c)
+			printRow(s, c)
 		}
 	}
 	switch {
@@ -108,9 +108,9 @@ func (a *app) overview(s sheet, o overview) {
 	}
 }
 
-// row is a change in one line, and why it is where it is in a second.
-func (s sheet) row(c api.Change) {
-	s.line("  %s  %s  %s  %s", c.ID, s.padded(c.State), clip(inert.Line(firstLine(c.Text)), 60),
+// printRow shows a change in one line, and why it is where it is in a second.
+func printRow(s sheet, c api.Change) {
+	s.line("  %s  %s  %s  %s", c.ID, paddedState(s, c.State), clip(inert.Line(firstLine(c.Text)), 60),
 		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
 	if c.State == api.InTrial && c.Trial != nil {
 		s.line("    %s", clip(trialLine(c.Trial), max(s.width-4, 60)))
@@ -122,7 +122,7 @@ func (s sheet) row(c api.Change) {
 	}
 }
 
-// padded is a state in its colour, as wide as the longest.
-func (s sheet) padded(state string) string {
+// paddedState is a state in its colour, as wide as the longest.
+func paddedState(s sheet, state string) string {
 	return s.state(state) + fmt.Sprintf("%*s", max(len(api.AwaitingApproval)-len(state), 0), "")
 }

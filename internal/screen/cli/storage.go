@@ -11,7 +11,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) gcCommand() *cobra.Command {
+func newGCCommand(a *app) *cobra.Command {
 	var dry bool
 	cmd := a.remote("gc", "free disk space: remove what has been kept long enough",
 		`Removes from the home what has been kept long enough: the workspaces of changes that have ended,
@@ -31,7 +31,7 @@ takes.`,
 			if err != nil || a.document(s) {
 				return err
 			}
-			a.sheet(a.Out).collected(s)
+			printCollected(a.sheet(a.Out), s)
 			if dry && s.Freed > 0 {
 				a.sheet(a.Out).line("next: %s", a.command("sallyport gc"))
 			}
@@ -41,8 +41,8 @@ takes.`,
 	return cmd
 }
 
-// collected shows what there was, how long it stays, and what went.
-func (s sheet) collected(v api.Storage) {
+// printCollected shows what there was, how long it stays, and what went.
+func printCollected(s sheet, v api.Storage) {
 	went := "removed"
 	if v.DryRun {
 		went = "would go"
@@ -58,11 +58,11 @@ func (s sheet) collected(v api.Storage) {
 		verb = "would be freed"
 	}
 	s.line("%s on disk, about %s %s", size(v.Bytes), size(v.Freed), verb)
-	s.remarks(v.Notes)
+	printRemarks(s, v.Notes)
 }
 
-// stored shows what a home takes.
-func (s sheet) stored(v api.Storage) {
+// printStored shows what a home takes.
+func printStored(s sheet, v api.Storage) {
 	s.line("home    %s", inert.Path(v.Home))
 	s.line("")
 	s.line("%-13s %7s %10s  %13s", "kind", "count", "on disk", "gc would free")
@@ -72,13 +72,13 @@ func (s sheet) stored(v api.Storage) {
 		}
 	}
 	s.line("%-13s %7s %10s  %13s", "all", "", size(v.Bytes), size(v.Freed))
-	s.remarks(v.Notes)
+	printRemarks(s, v.Notes)
 }
 
 const remarksMax = 20
 
-// remarks shows what stays, and why.
-func (s sheet) remarks(notes []string) {
+// printRemarks shows what stays, and why.
+func printRemarks(s sheet, notes []string) {
 	for i, n := range notes {
 		if i == remarksMax {
 			s.line("  and %s more; --json has them all", fmt.Sprint(len(notes)-i))

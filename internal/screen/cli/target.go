@@ -27,8 +27,8 @@ func (a *app) here(repo string) (string, error) {
 	return within(dir, repo), nil
 }
 
-// ofRepo builds a verb of target: it is about one repository.
-func (a *app) ofRepo(use, brief, long, example string, run func(ctx context.Context, c *client.Client, dir string) error) *cobra.Command {
+// newRepositoryCommand builds a verb of target: it is about one repository.
+func newRepositoryCommand(a *app, use, brief, long, example string, run func(ctx context.Context, c *client.Client, dir string) error) *cobra.Command {
 	var repo string
 	cmd := a.cmd(use, brief, long, example, exactly(), func(cmd *cobra.Command, _ []string) error {
 		dir, err := a.here(repo)
@@ -45,8 +45,8 @@ func (a *app) ofRepo(use, brief, long, example string, run func(ctx context.Cont
 	return cmd
 }
 
-func (a *app) targetShow() *cobra.Command {
-	return a.ofRepo("show [--repo DIR]", "show how a repository's code is restarted and probed once a change has landed",
+func newTargetShowCommand(a *app) *cobra.Command {
+	return newRepositoryCommand(a, "show [--repo DIR]", "show how a repository's code is restarted and probed once a change has landed",
 		`Shows how the code of a repository is restarted, and how it is probed, when a change has landed. It
 shows what the home's sallyport.yaml says, what the repository's own .sallyport.yaml proposes at its
 HEAD, and which of the two counts. Nothing is run.
@@ -60,7 +60,7 @@ would read them: a line break as \n, a hidden character by its number.`,
 			if err != nil || a.document(t) {
 				return err
 			}
-			a.target(t)
+			printTarget(a, t)
 			if t.Home == nil && t.Proposed != nil && !t.Trusted {
 				s := a.sheet(a.Out)
 				s.line("") // in one piece, however narrow the terminal: it is to be pasted
@@ -70,9 +70,9 @@ would read them: a line break as \n, a hidden character by its number.`,
 		})
 }
 
-func (a *app) targetTrust() *cobra.Command {
+func newTargetTrustCommand(a *app) *cobra.Command {
 	digest := ""
-	cmd := a.ofRepo("trust [--repo DIR] [--digest HEX]", "let the commands that a repository proposes run on this machine",
+	cmd := newRepositoryCommand(a, "trust [--repo DIR] [--digest HEX]", "let the commands that a repository proposes run on this machine",
 		`Shows every word that the repository's .sallyport.yaml proposes at its HEAD and, at a terminal, asks
 whether to trust exactly these. Elsewhere --digest says which words you have read. Once trusted, the
 commands run on this machine when a change lands, outside of every sandbox. Nothing is run now.
@@ -83,14 +83,14 @@ the words from before it count.
 Exit status: 0 when they are trusted, 4 when you said no.`,
 		"  sallyport target trust\n  sallyport target trust --repo ~/app --digest 4f0c2a91be774f0c2a91be774f0c2a91",
 		func(ctx context.Context, c *client.Client, dir string) error {
-			return a.trust(ctx, c, dir, digest)
+			return trustTarget(ctx, a, c, dir, digest)
 		})
 	cmd.Flags().StringVar(&digest, "digest", "", "`HEX` of the words that you have read, as target show shows it; at least 32 digits")
 	return cmd
 }
 
-func (a *app) targetDistrust() *cobra.Command {
-	return a.ofRepo("distrust [--repo DIR]", "run nothing more that a repository proposes",
+func newTargetDistrustCommand(a *app) *cobra.Command {
+	return newRepositoryCommand(a, "distrust [--repo DIR]", "run nothing more that a repository proposes",
 		`Takes back the trust that "sallyport target trust" gave: from now on nothing that the repository
 proposes is run. A change that is on trial already keeps the target that it began with.`,
 		`  sallyport target distrust
@@ -106,8 +106,8 @@ proposes is run. A change that is on trial already keeps the target that it bega
 		})
 }
 
-// trust takes the owner's word on what is proposed: by digest, or by asking with every word on the screen.
-func (a *app) trust(ctx context.Context, c *client.Client, dir, digest string) error {
+// trustTarget takes the owner's word on what is proposed: by digest, or by asking with every word on the screen.
+func trustTarget(ctx context.Context, a *app, c *client.Client, dir, digest string) error {
 	t, err := client.Call(ctx, c, api.TargetShow, api.InRepo{Repo: dir})
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func (a *app) trust(ctx context.Context, c *client.Client, dir, digest string) e
 	if digest == "" {
 		digest = t.Proposed.Digest
 		if t.Home == nil && !t.Trusted {
-			a.target(t)
-			if yes, err := a.sure(); err != nil || !yes {
+			printTarget(a, t)
+			if yes, err := askTrust(a); err != nil || !yes {
 				return err
 			}
 		}
@@ -136,8 +136,8 @@ func (a *app) trust(ctx context.Context, c *client.Client, dir, digest string) e
 	return nil
 }
 
-// sure asks whether to trust what was shown; silence and any other word are a no.
-func (a *app) sure() (bool, error) {
+// askTrust asks whether to trust what was shown; silence and any other word are a no.
+func askTrust(a *app) (bool, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
@@ -154,14 +154,14 @@ func (a *app) sure() (bool, error) {
 	return false, exit(exitRefused)
 }
 
-// target shows all that is said of a repository's target.
-func (a *app) target(t api.Target) {
+// printTarget shows all that is said of a repository's target.
+func printTarget(a *app, t api.Target) {
 	s := a.sheet(a.Out)
 	s.name("", "", inert.Path(t.Repo))
 	if t.Home != nil {
 		s.line("")
 		s.line("%s, as the home's sallyport.yaml says:", s.green("counts"))
-		s.targetWords(*t.Home)
+		printTargetWords(s, *t.Home)
 	}
 	if p := t.Proposed; p != nil {
 		s.line("")
@@ -175,7 +175,7 @@ func (a *app) target(t api.Target) {
 			how = "does not count"
 		}
 		s.line("proposed by the repository at %s: %s", short(t.Commit), how)
-		s.targetWords(*p)
+		printTargetWords(s, *p)
 		s.line("  digest  %s", p.Digest)
 	}
 	if t.Home == nil && t.Proposed == nil {
@@ -192,8 +192,8 @@ func (a *app) target(t api.Target) {
 	}
 }
 
-// targetWords shows every word and number of a target, those that are left out with their defaults.
-func (s sheet) targetWords(w api.TargetWords) {
+// printTargetWords shows every word and number of a target, those that are left out with their defaults.
+func printTargetWords(s sheet, w api.TargetWords) {
 	word := func(label, text string) {
 		first := fmt.Sprintf("  %-9s ", label)
 		for part := range strings.SplitAfterSeq(text, "\n") { // exactly, as a shell reads it: words in a row are one

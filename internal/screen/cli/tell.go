@@ -14,7 +14,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) changeTell() *cobra.Command {
+func newChangeTellCommand(a *app) *cobra.Command {
 	cmd := a.remote("tell CHANGE TEXT…", "tell a working agent something, in the middle of its work",
 		`Sends TEXT to the agent of a change while it works. An agent with a name hears it in the middle of
 its work or when its turn ends; docs/agents.md says which. A command hears it only if it was
@@ -50,7 +50,7 @@ Exit status: 0 if TEXT arrived, 1 if it did not.`,
 					"the message did not reach the agent of %s: its program does not read its standard input", words[0])
 			}
 			if !a.document(d) {
-				a.delivered(words[0], d)
+				printDelivery(a, words[0], d)
 			}
 			return nil
 		})
@@ -58,7 +58,7 @@ Exit status: 0 if TEXT arrived, 1 if it did not.`,
 	return cmd
 }
 
-func (a *app) delivered(change string, d api.Delivery) {
+func printDelivery(a *app, change string, d api.Delivery) {
 	s := a.sheet(a.Out)
 	if d.Acknowledged {
 		s.line("%s delivered, %s", change, s.green("acknowledged"))

@@ -56,8 +56,8 @@ func eachLine(in io.Reader, each func(json.RawMessage) error) error {
 // ourMark stands before an event of the host's in a transcript.
 const ourMark = "[sallyport] "
 
-// spoken writes recorded lines: what the program wrote with a mark before every row, so that none can be taken for an event.
-func (a *app) spoken(w io.Writer) func(json.RawMessage) error {
+// printRecorded writes recorded lines: what the program wrote with a mark before every row, so that none can be taken for an event.
+func printRecorded(a *app, w io.Writer) func(json.RawMessage) error {
 	s := a.sheet(a.Out)
 	s.palette = false // a pager's text is escaped
 	to := &checked{Writer: w}

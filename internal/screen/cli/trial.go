@@ -13,7 +13,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) confirmCommand() *cobra.Command {
+func newConfirmCommand(a *app) *cobra.Command {
 	return a.remote("confirm CHANGE", "keep a change that has landed and is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial). No file
 changes. If nobody confirms in time, sallyport rolls the change back: the old files return, and the
 old version runs again. What was confirmed can still be rolled back, like any change that has
@@ -25,7 +25,7 @@ Exit status: 0 when it stays, 5 if it was rolled back before you confirmed.`,
 			if err := client.Do(ctx, c, api.ChangeConfirm, words[0]); err != nil {
 				return err
 			}
-			return a.see(ctx, c, words[0], manner{trial: trialStay, wanted: api.Finalized})
+			return see(ctx, a, c, words[0], manner{trial: trialStay, wanted: api.Finalized})
 		})
 }
 
@@ -121,8 +121,8 @@ func (f *following) answer(ctx context.Context, word string) (err error) {
 	return err
 }
 
-// tried says how to answer a trial that asks.
-func (a *app) tried(s sheet, c api.Change) {
+// printTrialQuestion says how to answer a trial that asks.
+func printTrialQuestion(a *app, s sheet, c api.Change) {
 	t := c.Trial
 	s.line("%s %s for a person: %s left, then sallyport rolls it back", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
 	s.line("  rollback: %s", a.command("sallyport rollback "+c.ID))
@@ -148,8 +148,8 @@ func trialLine(t *api.Trial) string {
 	return "is being rolled back: " + inert.Line(t.Reason)
 }
 
-// trial is what a change went through after it landed.
-func (s sheet) trial(c api.Change) {
+// printTrial shows what a change went through after it landed.
+func printTrial(s sheet, c api.Change) {
 	t := c.Trial
 	if t == nil {
 		return

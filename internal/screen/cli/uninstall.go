@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/door/client"
 )
 
-func (a *app) uninstallCommand() *cobra.Command {
+func newUninstallCommand(a *app) *cobra.Command {
 	var dry, yes, all bool
 	var repo string
 	cmd := a.cmd("uninstall", "remove all that sallyport left in repositories and on this machine",
@@ -57,7 +57,7 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 					repo = filepath.Join(dir, repo)
 				}
 			}
-			return a.uninstall(cmd.Context(), repo, dry, yes)
+			return uninstall(cmd.Context(), a, repo, dry, yes)
 		})
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing; list what would go, and what would stay")
 	cmd.Flags().BoolVar(&all, "all", false, "remove in every repository and on the machine; the same as without --repo")
@@ -66,7 +66,7 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 	return cmd
 }
 
-func (a *app) uninstall(ctx context.Context, repo string, dry, yes bool) error {
+func uninstall(ctx context.Context, a *app, repo string, dry, yes bool) error {
 	if !dry && !yes && (a.json || !a.interactive()) {
 		return problem.Errorf(problem.Usage, "sallyport uninstall --dry-run", "nobody can be asked here: say --yes, or --dry-run to see what would go")
 	}
@@ -74,18 +74,18 @@ func (a *app) uninstall(ctx context.Context, repo string, dry, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.retire(ctx, home); err != nil {
+	if err := retireDaemon(ctx, a.Program, home); err != nil {
 		return err
 	}
 	s := a.sheet(a.Out)
 	out, err := a.Uninstall(ctx, home, repo, func(found api.Uninstall) (bool, error) {
 		if !a.json {
-			a.leaving(s, found)
+			printLeftovers(a, s, found)
 		}
 		if dry || len(found.Pieces) == 0 || yes {
 			return !dry && len(found.Pieces) > 0, nil
 		}
-		return a.agreed(len(found.Pieces))
+		return askUninstall(a, len(found.Pieces))
 	})
 	if err != nil || a.document(out) {
 		return err
@@ -107,9 +107,9 @@ func (a *app) uninstall(ctx context.Context, repo string, dry, yes bool) error {
 	return nil
 }
 
-// retire stops the home's daemon, if one runs and no change is open.
-func (a *app) retire(ctx context.Context, home string) error {
-	c, err := a.Connect(ctx, home, false)
+// retireDaemon stops the home's daemon, if one runs and no change is open.
+func retireDaemon(ctx context.Context, p Program, home string) error {
+	c, err := p.Connect(ctx, home, false)
 	if errors.Is(err, client.ErrNoDaemon) {
 		return nil
 	}
@@ -151,8 +151,8 @@ func allEnded(rows []api.Change) error {
 	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
 }
 
-// agreed asks a person.
-func (a *app) agreed(pieces int) (bool, error) {
+// askUninstall asks a person.
+func askUninstall(a *app, pieces int) (bool, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT)
 	defer signal.Stop(signals)
@@ -164,8 +164,8 @@ func (a *app) agreed(pieces int) (bool, error) {
 	return strings.TrimSpace(word) == "yes", nil
 }
 
-// leaving shows what goes and what stays.
-func (a *app) leaving(s sheet, v api.Uninstall) {
+// printLeftovers shows what goes and what stays.
+func printLeftovers(a *app, s sheet, v api.Uninstall) {
 	refs := map[string]int{}
 	var order []string
 	for _, p := range v.Pieces {
@@ -199,7 +199,7 @@ func (a *app) leaving(s sheet, v api.Uninstall) {
 			s.line("  %s", a.command(keepWork(change)))
 		}
 	}
-	s.remarks(v.Stays)
+	printRemarks(s, v.Stays)
 }
 
 // keepWork is how work that has not landed is kept.

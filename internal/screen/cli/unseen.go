@@ -11,10 +11,10 @@ import (
 
 // unseenSettings names the files that git reads in this shell because a variable says where they are. The daemon's git does not know the
 // variable: it reads what lies in the person's home folder.
-func (a *app) unseenSettings() []api.Check {
-	home := a.Getenv("HOME")
-	files := []struct{ variable, path string }{{"GIT_CONFIG_GLOBAL", a.Getenv("GIT_CONFIG_GLOBAL")}}
-	if xdg := a.Getenv("XDG_CONFIG_HOME"); xdg != "" {
+func unseenSettings(getenv func(string) string) []api.Check {
+	home := getenv("HOME")
+	files := []struct{ variable, path string }{{"GIT_CONFIG_GLOBAL", getenv("GIT_CONFIG_GLOBAL")}}
+	if xdg := getenv("XDG_CONFIG_HOME"); xdg != "" {
 		for _, name := range []string{"git/config", "git/attributes"} {
 			files = append(files, struct{ variable, path string }{"XDG_CONFIG_HOME", filepath.Join(xdg, name)})
 		}

@@ -32,7 +32,7 @@ func TestSettingsOfGitThatOnlyAVariableLeadsToAreNamed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			env := map[string]string{"HOME": home, "XDG_CONFIG_HOME": c.xdg, "GIT_CONFIG_GLOBAL": c.global}
 			a := &app{Program: Program{Getenv: func(name string) string { return env[name] }}}
-			checks := a.unseenSettings()
+			checks := unseenSettings(a.Getenv)
 			if c.want == nil {
 				if len(checks) > 0 {
 					t.Errorf("%+v", checks)
@@ -45,7 +45,7 @@ func TestSettingsOfGitThatOnlyAVariableLeadsToAreNamed(t *testing.T) {
 			if out, err := exec.Command("sh", "-c", checks[0].Fix).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", checks[0].Fix, err, out)
 			}
-			if again := a.unseenSettings(); len(again) > 0 {
+			if again := unseenSettings(a.Getenv); len(again) > 0 {
 				t.Errorf("after %s: %+v", checks[0].Fix, again)
 			}
 		})

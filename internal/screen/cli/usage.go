@@ -5,8 +5,8 @@ import (
 	"sallyport/internal/door/api"
 )
 
-// used lists what models used for a change.
-func (s sheet) used(all []api.Usage) {
+// printUsage lists what models used for a change.
+func printUsage(s sheet, all []api.Usage) {
 	var lines []string
 	for _, u := range all {
 		model := u.Model
@@ -18,8 +18,8 @@ func (s sheet) used(all []api.Usage) {
 	s.list("what its models used", lines, "-")
 }
 
-// spending says what models used, and how much of the budgets that is.
-func (s sheet) spending(v api.Spending) {
+// printSpending says what models used, and how much of the budgets that is.
+func printSpending(s sheet, v api.Spending) {
 	s.line("models: %s in the last hour; %s in the last day", v.Hour.Line(), v.Day.Line())
 	if v.Change != nil {
 		s.line("        %s by this change", v.Change.Line())

@@ -9,7 +9,7 @@ import (
 
 func TestWhatModelsUsedIsShownByModelAndHarmlessly(t *testing.T) {
 	var b strings.Builder
-	sheet{w: &b, width: 200}.used([]api.Usage{
+	printUsage(sheet{w: &b, width: 200}, []api.Usage{
 		{Model: "m" + hostile, Requests: 7, Input: 10_000, Cached: 2_000, Output: 345, Cost: 120_000},
 		{Model: "", Requests: 1, Estimated: 1, Unpriced: 1, Input: 5, Output: 1},
 		{Model: "half", Requests: 2, Unpriced: 1, Input: 5, Output: 1, Cost: 1},
@@ -28,7 +28,7 @@ func TestWhatModelsUsedIsShownByModelAndHarmlessly(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
-	if (sheet{w: &b, width: 100}).used(nil); b.Len() > 0 {
+	if printUsage((sheet{w: &b, width: 100}), nil); b.Len() > 0 {
 		t.Errorf("of nothing it says %q", b.String())
 	}
 }
@@ -53,7 +53,7 @@ func TestStatsHoldsWhatModelsUsedAgainstTheBudgets(t *testing.T) {
 
 func TestTheCardSaysWhatModelsUsed(t *testing.T) {
 	var b strings.Builder
-	sheet{w: &b, width: 100}.card("chg-00000001", api.Proposal{Card: api.Card{Used: "used 12,345 tokens, 0.12" + hostile}})
+	printCard(sheet{w: &b, width: 100}, "chg-00000001", api.Proposal{Card: api.Card{Used: "used 12,345 tokens, 0.12" + hostile}})
 	if got := b.String(); !strings.Contains(got, "\n  used 12,345 tokens, 0.12") || strings.ContainsAny(got, "\x1b\u202e") {
 		t.Errorf("%q", got)
 	}

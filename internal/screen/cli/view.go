@@ -39,7 +39,7 @@ func (v *plainView) show(n api.Notice) {
 	if usual(n) && !v.output {
 		return
 	}
-	for _, l := range v.noticeLines(s, n) {
+	for _, l := range noticeLines(v.app, s, n) {
 		s.line("%s %s", v.change, l)
 	}
 }
@@ -61,7 +61,7 @@ func (v *plainView) trial(*trialQuestion) {}
 func (v *plainView) close() {}
 
 // noticeLines says a notice in lines that stay; progress says nothing.
-func (a *app) noticeLines(s sheet, n api.Notice) []string {
+func noticeLines(a *app, s sheet, n api.Notice) []string {
 	s.width -= len(n.Change) + 1 // which stands before each
 	switch n.Kind {
 	case api.NoticeState:
@@ -79,8 +79,8 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 		if n.Checkpoint != nil {
 			var b strings.Builder
 			s.w = &b
-			s.verdict(*n.Checkpoint)
-			s.violations(*n.Checkpoint, noticeViolations)
+			printVerdict(s, *n.Checkpoint)
+			printViolations(s, *n.Checkpoint, noticeViolations)
 			if n.Text != "" {
 				s.rows("  ", "  ", inert.Line(n.Text))
 			}
@@ -92,7 +92,7 @@ func (a *app) noticeLines(s sheet, n api.Notice) []string {
 		if n.Asked != nil {
 			var b strings.Builder
 			s.w = &b
-			s.reached(*n.Asked)
+			printReached(s, *n.Asked)
 			return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 		}
 	case api.NoticeRound, api.NoticeEvent:
@@ -117,8 +117,8 @@ func (s sheet) told(prefix string, wide int, text string) []string {
 // noticeViolations bounds what a live view says of one checkpoint's violations.
 const noticeViolations = 5
 
-// verdict is a checkpoint in one line; its number stands in its id.
-func (s sheet) verdict(c api.Checkpoint) {
+// printVerdict shows a checkpoint in one line; its number stands in its id.
+func printVerdict(s sheet, c api.Checkpoint) {
 	s.line("checkpoint %s %s, %s", inert.Line(c.ID), s.mark(c.Status), count(max(c.Total, len(c.Files)), "file")+" changed")
 }
 
@@ -196,7 +196,7 @@ func (v *liveView) show(n api.Notice) {
 		return
 	}
 	v.clear()
-	for _, l := range v.noticeLines(v.sheet, n) {
+	for _, l := range noticeLines(v.app, v.sheet, n) {
 		v.sheet.line("%s %s", v.change, l)
 	}
 	v.draw(time.Now())

@@ -57,8 +57,8 @@ func owned(f *os.File, folder string) error {
 // differenceMax is how many lines of either side are compared; longer ones are shown as replaced whole.
 const differenceMax = 2000
 
-// difference shows what becomes of a text, line by line.
-func (s sheet) difference(before, after string) {
+// printDifference shows what becomes of a text, line by line.
+func printDifference(s sheet, before, after string) {
 	old, next := strings.Split(strings.TrimSuffix(before, "\n"), "\n"), strings.Split(strings.TrimSuffix(after, "\n"), "\n")
 	kept := make([][]int, len(old)+1) // longest common rest from here on
 	if len(old) <= differenceMax && len(next) <= differenceMax {
