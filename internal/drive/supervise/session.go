@@ -23,6 +23,7 @@ func (ss *Supervisors) supervise(ctx context.Context, w *work.Work, ws workspace
 	defer ss.Runtime.Budget.Unsubscribe(change)
 	s.listen(ctx)
 	defer s.events.close()
+
 	started := make(chan sandbox.Process, 1)
 	run.Live = func(p sandbox.Process) { started <- p }
 	over := make(chan ended, 1)
@@ -30,6 +31,7 @@ func (ss *Supervisors) supervise(ctx context.Context, w *work.Work, ws workspace
 		exit, err := session.Run(ctx, *run)
 		over <- ended{exit, err}
 	}()
+
 	var end ended
 	select {
 	case end = <-over:
@@ -41,6 +43,7 @@ func (ss *Supervisors) supervise(ctx context.Context, w *work.Work, ws workspace
 		ss.setLive(change, nil)
 		close(s.over)
 	}
+
 	s.rounds.dropChecks()
 	s.beside.Wait()
 	s.messages.words.Wait()

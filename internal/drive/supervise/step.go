@@ -109,12 +109,7 @@ func (ss *Supervisors) runAgent(ctx context.Context, w *work.Work, ws workspace.
 	}
 	defer run.Way.Close()
 	s := run.Session
-	if err := ss.DB.InTx(ctx, func(tx store.Tx) error {
-		if err := tx.PutSession(ctx, s); err != nil {
-			return err
-		}
-		return ss.Append(ctx, tx, &w.Row, ledger.Move{By: audit.Host, Subject: string(s.ID)}, "started", s.Started)
-	}); err != nil {
+	if err := ss.recordStart(ctx, &w.Row, s); err != nil {
 		return err
 	}
 	if run.Program.Keeps {
@@ -122,6 +117,7 @@ func (ss *Supervisors) runAgent(ctx context.Context, w *work.Work, ws workspace.
 			return err
 		}
 	}
+
 	stop := ss.report(ctx, w.Row.ID, ws, &run)
 	told, err := ss.tellRedo(ctx, w.Row, last, &run)
 	if err != nil {
@@ -134,8 +130,8 @@ func (ss *Supervisors) runAgent(ctx context.Context, w *work.Work, ws workspace.
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ledger.ErrCancelled) {
 		return context.Cause(ctx) // killed by us, not ended: the next daemon salvages it
 	}
-	keep := ss.Lasting()
-	ended := ledger.Now()
+
+	keep, ended := ss.Lasting(), ledger.Now()
 	s.Ended = &ended
 	if again && ctx.Err() == nil {
 		s.Interrupted, s.Reason = session.NotRestored, notRestored
@@ -147,15 +143,29 @@ func (ss *Supervisors) runAgent(ctx context.Context, w *work.Work, ws workspace.
 		return fmt.Errorf("run the agent: %w", err)
 	}
 	s.Exit, s.Reason = &exit, run.Session.Reason
-	return ss.DB.InTx(keep, func(tx store.Tx) error {
-		if err := tx.PutSession(keep, s); err != nil {
+	return ss.recordEnd(keep, w.Row, s)
+}
+
+// recordStart writes down that a session begins.
+func (ss *Supervisors) recordStart(ctx context.Context, row *change.Row, s session.Session) error {
+	return ss.DB.InTx(ctx, func(tx store.Tx) error {
+		if err := tx.PutSession(ctx, s); err != nil {
 			return err
 		}
-		reason := w.Row
-		reason.Reason = session.Describe(exit)
-		if s.Reason != "" {
-			reason.Reason += ": " + s.Reason
+		return ss.Append(ctx, tx, row, ledger.Move{By: audit.Host, Subject: string(s.ID)}, "started", s.Started)
+	})
+}
+
+// recordEnd writes down how a session has ended.
+func (ss *Supervisors) recordEnd(ctx context.Context, row change.Row, s session.Session) error {
+	row.Reason = session.Describe(*s.Exit)
+	if s.Reason != "" {
+		row.Reason += ": " + s.Reason
+	}
+	return ss.DB.InTx(ctx, func(tx store.Tx) error {
+		if err := tx.PutSession(ctx, s); err != nil {
+			return err
 		}
-		return ss.Append(keep, tx, &reason, ledger.Move{By: audit.Actor{Kind: "agent", Name: string(s.ID), UID: -1}, Subject: string(s.ID)}, "ended", ended)
+		return ss.Append(ctx, tx, &row, ledger.Move{By: audit.Actor{Kind: "agent", Name: string(s.ID), UID: -1}, Subject: string(s.ID)}, "ended", *s.Ended)
 	})
 }
