@@ -222,3 +222,11 @@ func (t *tx) NextUID(ctx context.Context) (uint32, error) {
 	t.note("next-uid")
 	return next, nil
 }
+
+// ofChange adds the way out to an error about a row that hangs on a change.
+func ofChange(what string, change id.Change, err error) error {
+	if orphan(err) {
+		return fmt.Errorf("%s: %w", what, noChange(change))
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

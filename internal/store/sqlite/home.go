@@ -3,10 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
-	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/who/person"
 )
@@ -36,55 +33,4 @@ func (t *tx) SetOwner(ctx context.Context, o person.Owner) error {
 	}
 	return problem.Errorf(problem.Denied, "sallyport status", "this home belongs to %q (uid %d) already, not to %q (uid %d)",
 		now.Name, now.UID, o.Name, o.UID)
-}
-
-// TakeLease takes a free key, or renews what holder has. A lease that ran out is taken anew.
-func (t *tx) TakeLease(ctx context.Context, key, holder string, now time.Time, ttl time.Duration) (lock.Lease, bool, error) {
-	if holder == "" {
-		return lock.Lease{}, false, problem.Errorf(problem.Internal, "", "take lease %q: nobody is no holder", key)
-	}
-	n, err := t.write(ctx, "take-lease", `INSERT INTO lease (key, holder, fence, until_at) VALUES (?1, ?2, 1, ?3)
-		ON CONFLICT (key) DO UPDATE SET
-			fence = fence + CASE WHEN holder = excluded.holder AND until_at > ?4 THEN 0 ELSE 1 END,
-			holder = excluded.holder, until_at = excluded.until_at
-		WHERE holder = excluded.holder OR until_at <= ?4`, key, holder, now.Add(ttl).UnixMilli(), now.UnixMilli())
-	if err != nil {
-		return lock.Lease{}, false, fmt.Errorf("take lease %q: %w", key, err)
-	}
-	l := lock.Lease{Key: key}
-	var until int64
-	if _, err := t.one(ctx, `SELECT holder, fence, until_at FROM lease WHERE key = ?`, []any{key}, &l.Holder, &l.Fence, &until); err != nil {
-		return lock.Lease{}, false, fmt.Errorf("take lease %q: %w", key, err)
-	}
-	l.Until = time.UnixMilli(until).UTC()
-	return l, n == 1, nil
-}
-
-// HoldsLease returns lock.ErrLost unless l is the current lease and has not run out.
-func (t *tx) HoldsLease(ctx context.Context, l lock.Lease, now time.Time) error {
-	var one int
-	ok, err := t.one(ctx, `SELECT 1 FROM lease WHERE key = ? AND holder = ? AND fence = ? AND until_at > ?`,
-		[]any{l.Key, l.Holder, l.Fence, now.UnixMilli()}, &one)
-	if err != nil {
-		return fmt.Errorf("look at lease %q: %w", l.Key, err)
-	}
-	if !ok {
-		return fmt.Errorf("lease %q of %s: %w", l.Key, l.Holder, lock.ErrLost)
-	}
-	return nil
-}
-
-// DropLease gives a lease back. The row stays: its fence must go on growing.
-func (t *tx) DropLease(ctx context.Context, l lock.Lease) error {
-	_, err := t.write(ctx, "drop-lease", `UPDATE lease SET holder = '', until_at = 0 WHERE key = ? AND holder = ? AND fence = ?`,
-		l.Key, l.Holder, l.Fence)
-	if err != nil {
-		return fmt.Errorf("drop lease %q: %w", l.Key, err)
-	}
-	return nil
-}
-
-// plain is a text as it may stand in a column.
-func plain(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

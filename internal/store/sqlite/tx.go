@@ -3,10 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
@@ -131,30 +128,4 @@ func docs[T any](ctx context.Context, t *tx, query string, args ...any) ([]T, er
 		return err
 	}, query, args...)
 	return all, err
-}
-
-func encode(v any) (string, error) {
-	raw, err := json.Marshal(v)
-	return string(raw), err
-}
-
-func decode[T any](raw string) (T, error) {
-	var v T
-	if err := json.Unmarshal([]byte(raw), &v); err != nil {
-		return v, fmt.Errorf("read a stored %T: %w", v, err)
-	}
-	return v, nil
-}
-
-// ms is a time as it is stored: whole milliseconds UTC, the zero time as NULL.
-func ms(t time.Time) sql.NullInt64 {
-	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
-}
-
-// clock is the way back.
-func clock(n sql.NullInt64) time.Time {
-	if !n.Valid {
-		return time.Time{}
-	}
-	return time.UnixMilli(n.Int64).UTC()
 }

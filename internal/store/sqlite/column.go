@@ -1,0 +1,40 @@
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+func encode(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	return string(raw), err
+}
+
+func decode[T any](raw string) (T, error) {
+	var v T
+	if err := json.Unmarshal([]byte(raw), &v); err != nil {
+		return v, fmt.Errorf("read a stored %T: %w", v, err)
+	}
+	return v, nil
+}
+
+// ms is a time as it is stored: whole milliseconds UTC, the zero time as NULL.
+func ms(t time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
+}
+
+// clock is the way back.
+func clock(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(n.Int64).UTC()
+}
+
+// plain is a text as it may stand in a column.
+func plain(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
