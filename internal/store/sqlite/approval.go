@@ -12,6 +12,9 @@ import (
 	"sallyport/internal/path/proposal"
 )
 
+// approvals are what people are asked and what they answered.
+type approvals struct{ *queries }
+
 const approvalColumns = `id, change, kind, proposal, digest, asked_at, decision, actor, at, via, reason, message, unsigned`
 
 func scanApproval(row scanner) (approval.Approval, error) {
@@ -53,7 +56,7 @@ func said(a approval.Approval) (by sql.NullString, at sql.NullInt64, err error) 
 
 // AddApproval stores one. Errors: problem.Conflict if the change has one that is open;
 // problem.NotFound if there is no such proposal.
-func (t *tx) AddApproval(ctx context.Context, a approval.Approval) error {
+func (t approvals) AddApproval(ctx context.Context, a approval.Approval) error {
 	what := fmt.Sprintf("store approval %q", a.ID)
 	by, at, err := said(a)
 	if err != nil {
@@ -73,8 +76,8 @@ func (t *tx) AddApproval(ctx context.Context, a approval.Approval) error {
 }
 
 // Approval returns one.
-func (t *tx) Approval(ctx context.Context, id id.Approval) (approval.Approval, error) {
-	all, err := t.approvals(ctx, `SELECT `+approvalColumns+` FROM approval WHERE id = ?`, id)
+func (t approvals) Approval(ctx context.Context, id id.Approval) (approval.Approval, error) {
+	all, err := t.list(ctx, `SELECT `+approvalColumns+` FROM approval WHERE id = ?`, id)
 	if err != nil {
 		return approval.Approval{}, fmt.Errorf("read approval %q: %w", id, err)
 	}
@@ -89,8 +92,8 @@ func noApproval(id id.Approval) error {
 }
 
 // PendingApproval returns the change's open one.
-func (t *tx) PendingApproval(ctx context.Context, change id.Change) (approval.Approval, bool, error) {
-	all, err := t.approvals(ctx, `SELECT `+approvalColumns+` FROM approval WHERE change = ? AND decision = 'pending'`, change)
+func (t approvals) PendingApproval(ctx context.Context, change id.Change) (approval.Approval, bool, error) {
+	all, err := t.list(ctx, `SELECT `+approvalColumns+` FROM approval WHERE change = ? AND decision = 'pending'`, change)
 	if err != nil || len(all) == 0 {
 		if err != nil {
 			err = fmt.Errorf("read the open approval of %q: %w", change, err)
@@ -101,8 +104,8 @@ func (t *tx) PendingApproval(ctx context.Context, change id.Change) (approval.Ap
 }
 
 // LatestApproval returns the change's newest.
-func (t *tx) LatestApproval(ctx context.Context, change id.Change) (approval.Approval, error) {
-	all, err := t.approvals(ctx, `SELECT `+approvalColumns+` FROM approval WHERE change = ? ORDER BY seq DESC LIMIT 1`, change)
+func (t approvals) LatestApproval(ctx context.Context, change id.Change) (approval.Approval, error) {
+	all, err := t.list(ctx, `SELECT `+approvalColumns+` FROM approval WHERE change = ? ORDER BY seq DESC LIMIT 1`, change)
 	if err != nil {
 		return approval.Approval{}, fmt.Errorf("read the latest approval of %q: %w", change, err)
 	}
@@ -114,7 +117,7 @@ func (t *tx) LatestApproval(ctx context.Context, change id.Change) (approval.App
 }
 
 // Approvals returns newest first; limit 0 = 100.
-func (t *tx) Approvals(ctx context.Context, pendingOnly bool, limit int) ([]approval.Approval, error) {
+func (t approvals) Approvals(ctx context.Context, pendingOnly bool, limit int) ([]approval.Approval, error) {
 	query := `SELECT ` + approvalColumns + ` FROM approval`
 	if pendingOnly {
 		query += ` WHERE decision = 'pending'`
@@ -122,14 +125,14 @@ func (t *tx) Approvals(ctx context.Context, pendingOnly bool, limit int) ([]appr
 	if limit <= 0 {
 		limit = 100
 	}
-	all, err := t.approvals(ctx, query+` ORDER BY seq DESC LIMIT ?`, limit)
+	all, err := t.list(ctx, query+` ORDER BY seq DESC LIMIT ?`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list approvals: %w", err)
 	}
 	return all, nil
 }
 
-func (t *tx) approvals(ctx context.Context, query string, args ...any) ([]approval.Approval, error) {
+func (t approvals) list(ctx context.Context, query string, args ...any) ([]approval.Approval, error) {
 	var all []approval.Approval
 	err := t.each(ctx, func(row scanner) error {
 		a, err := scanApproval(row)
@@ -141,7 +144,7 @@ func (t *tx) approvals(ctx context.Context, query string, args ...any) ([]approv
 
 // Decide writes the answer once. What it answers stays as it was asked; an answer to
 // another digest is proposal.ErrSuperseded.
-func (t *tx) Decide(ctx context.Context, a approval.Approval) error {
+func (t approvals) Decide(ctx context.Context, a approval.Approval) error {
 	what := fmt.Sprintf("decide approval %q", a.ID)
 	if a.Decision == approval.Pending {
 		return problem.Errorf(problem.Internal, "", "%s: %q is no decision", what, a.Decision)

@@ -9,8 +9,11 @@ import (
 	"sallyport/internal/path/session"
 )
 
+// asked are the lines of what a change's programs asked of the network.
+type asked struct{ *queries }
+
 // AddAsked counts what a change's programs asked of their way out.
-func (t *tx) AddAsked(ctx context.Context, change id.Change, asked []session.Asked) error {
+func (t asked) AddAsked(ctx context.Context, change id.Change, asked []session.Asked) error {
 	what := fmt.Sprintf("count what %q asked of the network", change)
 	if err := exact(what, asked); err != nil {
 		return err
@@ -46,14 +49,14 @@ func (t *tx) AddAsked(ctx context.Context, change id.Change, asked []session.Ask
 }
 
 // countAsked adds to the line of a's kind; 0 if there is none.
-func (t *tx) countAsked(ctx context.Context, change id.Change, a session.Asked) (int64, error) {
+func (t asked) countAsked(ctx context.Context, change id.Change, a session.Asked) (int64, error) {
 	return t.write(ctx, "count-asked", `UPDATE asked SET count = count + ?, first_at = min(first_at, ?), last_at = max(last_at, ?)
 		WHERE change = ? AND host = ? AND port = ? AND method = ? AND route = ? AND verdict = ? AND why = ?`,
 		a.Count, ms(a.First), ms(a.Last), change, a.Host, a.Port, a.Method, a.Route, a.Verdict, a.Why)
 }
 
 // Asked returns a change's lines.
-func (t *tx) Asked(ctx context.Context, change id.Change) (all []session.Asked, err error) {
+func (t asked) Asked(ctx context.Context, change id.Change) (all []session.Asked, err error) {
 	err = t.each(ctx, func(row scanner) error {
 		var a session.Asked
 		var first, last sql.NullInt64

@@ -13,9 +13,12 @@ import (
 	"sallyport/internal/store"
 )
 
+// entries are the audit log.
+type entries struct{ *queries }
+
 // AppendEntry adds e behind the last entry. Its free text is made storable first: what is
 // not UTF-8 is replaced, for an audit entry is kept in any case.
-func (t *tx) AppendEntry(ctx context.Context, e audit.Entry) error {
+func (t entries) AppendEntry(ctx context.Context, e audit.Entry) error {
 	what := fmt.Sprintf("append audit entry %q", e.Verb)
 	for _, s := range []*string{&e.Actor.Name, &e.Subject, &e.Reason} {
 		*s = plain(*s)
@@ -52,7 +55,7 @@ func (t *tx) AppendEntry(ctx context.Context, e audit.Entry) error {
 const entryColumns = `seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, previous, hash`
 
 // Entries returns entries after a sequence number, oldest first.
-func (t *tx) Entries(ctx context.Context, change string, after int64, limit int) ([]audit.Entry, error) {
+func (t entries) Entries(ctx context.Context, change string, after int64, limit int) ([]audit.Entry, error) {
 	query, args := `SELECT `+entryColumns+` FROM audit WHERE seq > ?`, []any{after}
 	if change != "" {
 		query, args = query+` AND change = ?`, append(args, change)

@@ -15,6 +15,9 @@ import (
 	"sallyport/internal/path/request"
 )
 
+// changes are the rows that are the work.
+type changes struct{ *queries }
+
 const changeColumns = `id, state, request, base, uid, attempts, problem, reason, next, reverted_by, cancel,
 	chosen, start_from, identity, resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at, outcome, blocked`
 
@@ -34,7 +37,7 @@ func scanChange(row scanner) (change.Row, error) {
 
 // AddChange stores a new row; its state may be any. Errors: problem.Conflict if the id is taken,
 // problem.Refused for text that is not UTF-8.
-func (t *tx) AddChange(ctx context.Context, c change.Row) error {
+func (t changes) AddChange(ctx context.Context, c change.Row) error {
 	if err := exact("the request", c.Request); err != nil {
 		return err
 	}
@@ -56,8 +59,8 @@ func (t *tx) AddChange(ctx context.Context, c change.Row) error {
 }
 
 // Change returns one row.
-func (t *tx) Change(ctx context.Context, id id.Change) (change.Row, error) {
-	c, ok, err := t.change(ctx, `SELECT `+changeColumns+` FROM change WHERE id = ?`, id)
+func (t changes) Change(ctx context.Context, id id.Change) (change.Row, error) {
+	c, ok, err := t.first(ctx, `SELECT `+changeColumns+` FROM change WHERE id = ?`, id)
 	if err != nil {
 		return change.Row{}, fmt.Errorf("read change %q: %w", id, err)
 	}
@@ -71,8 +74,8 @@ func noChange(id id.Change) error {
 	return problem.Errorf(problem.NotFound, "sallyport change list", "there is no change %q in this home", id)
 }
 
-// change reads the first row of a query for changes; false if there is none.
-func (t *tx) change(ctx context.Context, query string, args ...any) (c change.Row, found bool, err error) {
+// first reads the first row of a query for changes; false if there is none.
+func (t changes) first(ctx context.Context, query string, args ...any) (c change.Row, found bool, err error) {
 	if err := t.usable(); err != nil {
 		return c, false, err
 	}
@@ -84,7 +87,7 @@ func (t *tx) change(ctx context.Context, query string, args ...any) (c change.Ro
 }
 
 // Changes returns newest first.
-func (t *tx) Changes(ctx context.Context, f change.Filter) ([]change.Row, error) {
+func (t changes) Changes(ctx context.Context, f change.Filter) ([]change.Row, error) {
 	query, args := `SELECT `+changeColumns+` FROM change WHERE 1`, []any{}
 	if f.Top != "" {
 		query, args = query+` AND top = ?`, append(args, f.Top)
@@ -113,7 +116,7 @@ func (t *tx) Changes(ctx context.Context, f change.Filter) ([]change.Row, error)
 // MoveChange writes what may change of c, if the row is as the caller believes. A wish to
 // cancel that came meanwhile stays: it is never taken back, and ends with what it asked for. So does a lease
 // that was renewed meanwhile: the caller's row may be as old as its step.
-func (t *tx) MoveChange(ctx context.Context, from change.State, c change.Row) error {
+func (t changes) MoveChange(ctx context.Context, from change.State, c change.Row) error {
 	n, err := t.write(ctx, "move-"+string(c.State), `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
 		reason = ?, next = ?, reverted_by = ?, cancel = CASE WHEN state IN ('cancelled', 'failed', 'rejected') THEN 0 ELSE max(cancel, ?) END,
 		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, outcome = ?, blocked = ?, holder = ?,
@@ -149,11 +152,11 @@ const (
 )
 
 // ClaimDue takes the lease on the change that is due longest.
-func (t *tx) ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (change.Row, bool, error) {
+func (t changes) ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (change.Row, bool, error) {
 	if err := t.writable("a claim"); err != nil {
 		return change.Row{}, false, err
 	}
-	c, ok, err := t.change(ctx, `UPDATE change SET holder = ?, fence = fence + 1, until_at = ?
+	c, ok, err := t.first(ctx, `UPDATE change SET holder = ?, fence = fence + 1, until_at = ?
 		WHERE seq = (`+claimable+`) RETURNING `+changeColumns, holder, ms(now.Add(ttl)), ms(now), ms(now))
 	if err != nil {
 		return change.Row{}, false, fmt.Errorf("claim a due change: %w", err)
@@ -165,7 +168,7 @@ func (t *tx) ClaimDue(ctx context.Context, holder string, now time.Time, ttl tim
 }
 
 // RenewClaim extends the lease of a claimed change.
-func (t *tx) RenewClaim(ctx context.Context, c change.Row, now time.Time, ttl time.Duration) error {
+func (t changes) RenewClaim(ctx context.Context, c change.Row, now time.Time, ttl time.Duration) error {
 	n, err := t.write(ctx, "renew-claim", `UPDATE change SET until_at = ? WHERE id = ? AND holder = ? AND holder <> '' AND fence = ?`,
 		ms(now.Add(ttl)), c.ID, c.Holder, c.Fence)
 	if err != nil {
@@ -178,7 +181,7 @@ func (t *tx) RenewClaim(ctx context.Context, c change.Row, now time.Time, ttl ti
 }
 
 // ReleaseClaims frees what others held. The fence rises, so that nothing they still do is taken.
-func (t *tx) ReleaseClaims(ctx context.Context, holder string) error {
+func (t changes) ReleaseClaims(ctx context.Context, holder string) error {
 	_, err := t.write(ctx, "release-claims",
 		`UPDATE change SET holder = '', until_at = NULL, fence = fence + 1 WHERE holder <> '' AND holder <> ?`, holder)
 	if err != nil {
@@ -188,7 +191,7 @@ func (t *tx) ReleaseClaims(ctx context.Context, holder string) error {
 }
 
 // NextDue returns the first time at which ClaimDue can find something.
-func (t *tx) NextDue(ctx context.Context) (time.Time, bool, error) {
+func (t changes) NextDue(ctx context.Context) (time.Time, bool, error) {
 	var at sql.NullInt64
 	_, err := t.one(ctx, nextDue, nil, &at)
 	if err != nil {
@@ -198,7 +201,7 @@ func (t *tx) NextDue(ctx context.Context) (time.Time, bool, error) {
 }
 
 // RequestCancel marks a change.
-func (t *tx) RequestCancel(ctx context.Context, id id.Change) error {
+func (t changes) RequestCancel(ctx context.Context, id id.Change) error {
 	n, err := t.write(ctx, "request-cancel", `UPDATE change SET cancel = 1 WHERE id = ?`, id)
 	if err != nil {
 		return fmt.Errorf("cancel change %q: %w", id, err)
@@ -210,7 +213,7 @@ func (t *tx) RequestCancel(ctx context.Context, id id.Change) error {
 }
 
 // NextUID counts up from 0.
-func (t *tx) NextUID(ctx context.Context) (uint32, error) {
+func (t changes) NextUID(ctx context.Context) (uint32, error) {
 	if err := t.writable("a new uid"); err != nil {
 		return 0, err
 	}

@@ -9,8 +9,11 @@ import (
 	"sallyport/internal/path/checkpoint"
 )
 
+// checkpoints are what was recorded of workspaces.
+type checkpoints struct{ *queries }
+
 // AddCheckpoint stores c once.
-func (t *tx) AddCheckpoint(ctx context.Context, c checkpoint.Checkpoint) error {
+func (t checkpoints) AddCheckpoint(ctx context.Context, c checkpoint.Checkpoint) error {
 	what := fmt.Sprintf("store checkpoint %q", c.ID)
 	raw, err := encode(c)
 	if err != nil {
@@ -37,8 +40,8 @@ func (t *tx) AddCheckpoint(ctx context.Context, c checkpoint.Checkpoint) error {
 }
 
 // Checkpoints returns a change's, by number.
-func (t *tx) Checkpoints(ctx context.Context, change id.Change) ([]checkpoint.Checkpoint, error) {
-	all, err := docs[checkpoint.Checkpoint](ctx, t, `SELECT doc FROM checkpoint WHERE change = ? ORDER BY number`, change)
+func (t checkpoints) Checkpoints(ctx context.Context, change id.Change) ([]checkpoint.Checkpoint, error) {
+	all, err := docs[checkpoint.Checkpoint](ctx, t.queries, `SELECT doc FROM checkpoint WHERE change = ? ORDER BY number`, change)
 	if err != nil {
 		return nil, fmt.Errorf("list checkpoints of %q: %w", change, err)
 	}
@@ -47,8 +50,8 @@ func (t *tx) Checkpoints(ctx context.Context, change id.Change) ([]checkpoint.Ch
 
 // Checkpoint returns one. The name holds only a few digits of the commit; where two
 // changes have the same, neither is taken for the other.
-func (t *tx) Checkpoint(ctx context.Context, id id.Checkpoint) (checkpoint.Checkpoint, error) {
-	all, err := docs[checkpoint.Checkpoint](ctx, t, `SELECT doc FROM checkpoint WHERE id = ? LIMIT 2`, id)
+func (t checkpoints) Checkpoint(ctx context.Context, id id.Checkpoint) (checkpoint.Checkpoint, error) {
+	all, err := docs[checkpoint.Checkpoint](ctx, t.queries, `SELECT doc FROM checkpoint WHERE id = ? LIMIT 2`, id)
 	switch {
 	case err != nil:
 		return checkpoint.Checkpoint{}, fmt.Errorf("read checkpoint %q: %w", id, err)

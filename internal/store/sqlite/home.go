@@ -8,8 +8,11 @@ import (
 	"sallyport/internal/who/person"
 )
 
+// owners is the one row that says whose the home is.
+type owners struct{ *queries }
+
 // Owner returns the home's owner.
-func (t *tx) Owner(ctx context.Context) (person.Owner, bool, error) {
+func (t owners) Owner(ctx context.Context) (person.Owner, bool, error) {
 	var o person.Owner
 	ok, err := t.one(ctx, `SELECT uid, name FROM owner`, nil, &o.UID, &o.Name)
 	if err != nil {
@@ -19,7 +22,7 @@ func (t *tx) Owner(ctx context.Context) (person.Owner, bool, error) {
 }
 
 // SetOwner stores the owner; once. The same again does nothing, another is problem.Denied.
-func (t *tx) SetOwner(ctx context.Context, o person.Owner) error {
+func (t owners) SetOwner(ctx context.Context, o person.Owner) error {
 	n, err := t.write(ctx, "set-owner", `INSERT INTO owner (one, uid, name) VALUES (1, ?, ?) ON CONFLICT DO NOTHING`, o.UID, o.Name)
 	if err != nil {
 		return fmt.Errorf("store the home's owner: %w", err)

@@ -11,9 +11,12 @@ import (
 	"sallyport/internal/path/landing"
 )
 
+// landings are the journal of landings.
+type landings struct{ *queries }
+
 // AddLanding stores a journal row. Errors: landing.ErrBusy if another landing of the
 // same repository is open; problem.Refused for a path that is not UTF-8.
-func (t *tx) AddLanding(ctx context.Context, l landing.Landing) error {
+func (t landings) AddLanding(ctx context.Context, l landing.Landing) error {
 	what := fmt.Sprintf("store landing %q", l.ID)
 	if l.State != landing.Journaled {
 		return problem.Errorf(problem.Internal, "", "%s: it begins as %q", what, l.State)
@@ -39,7 +42,7 @@ func (t *tx) AddLanding(ctx context.Context, l landing.Landing) error {
 
 // CloseLanding moves an open row; what the journal says was to be done stays. Errors:
 // change.ErrMoved if the row is not open.
-func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
+func (t landings) CloseLanding(ctx context.Context, l landing.Landing) error {
 	what := fmt.Sprintf("close landing %q as %s", l.ID, l.State)
 	if l.State == landing.Journaled {
 		return problem.Errorf(problem.Internal, "", "%s: a landing does not end in that state", what)
@@ -60,8 +63,8 @@ func (t *tx) CloseLanding(ctx context.Context, l landing.Landing) error {
 }
 
 // OpenLandings returns the rows that are not at an end, oldest first.
-func (t *tx) OpenLandings(ctx context.Context) ([]landing.Landing, error) {
-	all, err := t.landings(ctx, `WHERE state IN ('journaled', 'stranded') AND ended_at IS NULL ORDER BY seq`)
+func (t landings) OpenLandings(ctx context.Context) ([]landing.Landing, error) {
+	all, err := t.list(ctx, `WHERE state IN ('journaled', 'stranded') AND ended_at IS NULL ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("list open landings: %w", err)
 	}
@@ -69,8 +72,8 @@ func (t *tx) OpenLandings(ctx context.Context) ([]landing.Landing, error) {
 }
 
 // LandingOf returns the change's latest row.
-func (t *tx) LandingOf(ctx context.Context, change id.Change) (landing.Landing, bool, error) {
-	all, err := t.landings(ctx, `WHERE change = ? ORDER BY seq DESC LIMIT 1`, change)
+func (t landings) LandingOf(ctx context.Context, change id.Change) (landing.Landing, bool, error) {
+	all, err := t.list(ctx, `WHERE change = ? ORDER BY seq DESC LIMIT 1`, change)
 	if err != nil || len(all) == 0 {
 		if err != nil {
 			err = fmt.Errorf("read the landing of %q: %w", change, err)
@@ -81,8 +84,8 @@ func (t *tx) LandingOf(ctx context.Context, change id.Change) (landing.Landing, 
 }
 
 // Landing returns one row by its id.
-func (t *tx) Landing(ctx context.Context, l id.Landing) (landing.Landing, bool, error) {
-	all, err := t.landings(ctx, `WHERE id = ?`, l)
+func (t landings) Landing(ctx context.Context, l id.Landing) (landing.Landing, bool, error) {
+	all, err := t.list(ctx, `WHERE id = ?`, l)
 	if err != nil {
 		return landing.Landing{}, false, fmt.Errorf("read landing %q: %w", l, err)
 	}
@@ -92,7 +95,7 @@ func (t *tx) Landing(ctx context.Context, l id.Landing) (landing.Landing, bool, 
 	return all[0], true, nil
 }
 
-func (t *tx) landings(ctx context.Context, where string, args ...any) ([]landing.Landing, error) {
+func (t landings) list(ctx context.Context, where string, args ...any) ([]landing.Landing, error) {
 	var all []landing.Landing
 	err := t.each(ctx, func(row scanner) error {
 		var raw, reason string

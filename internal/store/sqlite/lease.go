@@ -9,8 +9,11 @@ import (
 	"sallyport/internal/base/problem"
 )
 
+// leases say who may do what only one may.
+type leases struct{ *queries }
+
 // TakeLease takes a free key, or renews what holder has. A lease that ran out is taken anew.
-func (t *tx) TakeLease(ctx context.Context, key, holder string, now time.Time, ttl time.Duration) (lock.Lease, bool, error) {
+func (t leases) TakeLease(ctx context.Context, key, holder string, now time.Time, ttl time.Duration) (lock.Lease, bool, error) {
 	if holder == "" {
 		return lock.Lease{}, false, problem.Errorf(problem.Internal, "", "take lease %q: nobody is no holder", key)
 	}
@@ -32,7 +35,7 @@ func (t *tx) TakeLease(ctx context.Context, key, holder string, now time.Time, t
 }
 
 // HoldsLease returns lock.ErrLost unless l is the current lease and has not run out.
-func (t *tx) HoldsLease(ctx context.Context, l lock.Lease, now time.Time) error {
+func (t leases) HoldsLease(ctx context.Context, l lock.Lease, now time.Time) error {
 	var one int
 	ok, err := t.one(ctx, `SELECT 1 FROM lease WHERE key = ? AND holder = ? AND fence = ? AND until_at > ?`,
 		[]any{l.Key, l.Holder, l.Fence, now.UnixMilli()}, &one)
@@ -46,7 +49,7 @@ func (t *tx) HoldsLease(ctx context.Context, l lock.Lease, now time.Time) error 
 }
 
 // DropLease gives a lease back. The row stays: its fence must go on growing.
-func (t *tx) DropLease(ctx context.Context, l lock.Lease) error {
+func (t leases) DropLease(ctx context.Context, l lock.Lease) error {
 	_, err := t.write(ctx, "drop-lease", `UPDATE lease SET holder = '', until_at = 0 WHERE key = ? AND holder = ? AND fence = ?`,
 		l.Key, l.Holder, l.Fence)
 	if err != nil {

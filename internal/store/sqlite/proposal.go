@@ -8,9 +8,12 @@ import (
 	"sallyport/internal/path/proposal"
 )
 
+// proposals are what changes offered.
+type proposals struct{ *queries }
+
 // AddProposal stores p as the change's current one. Errors: proposal.ErrSuperseded if its
 // number is not the next.
-func (t *tx) AddProposal(ctx context.Context, p proposal.Proposal) error {
+func (t proposals) AddProposal(ctx context.Context, p proposal.Proposal) error {
 	what := fmt.Sprintf("store proposal %d of %q", p.Number, p.Change)
 	if err := exact(what, p.Edits); err != nil {
 		return err
@@ -32,8 +35,8 @@ func (t *tx) AddProposal(ctx context.Context, p proposal.Proposal) error {
 }
 
 // Proposal returns a change's current one.
-func (t *tx) Proposal(ctx context.Context, change id.Change) (proposal.Proposal, bool, error) {
-	all, err := docs[proposal.Proposal](ctx, t, `SELECT doc FROM proposal WHERE change = ? ORDER BY number DESC LIMIT 1`, change)
+func (t proposals) Proposal(ctx context.Context, change id.Change) (proposal.Proposal, bool, error) {
+	all, err := docs[proposal.Proposal](ctx, t.queries, `SELECT doc FROM proposal WHERE change = ? ORDER BY number DESC LIMIT 1`, change)
 	if err != nil {
 		return proposal.Proposal{}, false, fmt.Errorf("read the proposal of %q: %w", change, err)
 	}

@@ -9,8 +9,11 @@ import (
 	"sallyport/internal/path/session"
 )
 
+// sessions are the runs of agents.
+type sessions struct{ *queries }
+
 // PutSession stores or replaces a session.
-func (t *tx) PutSession(ctx context.Context, s session.Session) error {
+func (t sessions) PutSession(ctx context.Context, s session.Session) error {
 	what := fmt.Sprintf("store session %q", s.ID)
 	raw, err := encode(s)
 	if err != nil {
@@ -29,8 +32,8 @@ func (t *tx) PutSession(ctx context.Context, s session.Session) error {
 }
 
 // Session returns one.
-func (t *tx) Session(ctx context.Context, id id.Session) (session.Session, error) {
-	all, err := docs[session.Session](ctx, t, `SELECT doc FROM session WHERE id = ?`, id)
+func (t sessions) Session(ctx context.Context, id id.Session) (session.Session, error) {
+	all, err := docs[session.Session](ctx, t.queries, `SELECT doc FROM session WHERE id = ?`, id)
 	if err != nil {
 		return session.Session{}, fmt.Errorf("read session %q: %w", id, err)
 	}
@@ -41,8 +44,8 @@ func (t *tx) Session(ctx context.Context, id id.Session) (session.Session, error
 }
 
 // Sessions returns a change's, oldest first.
-func (t *tx) Sessions(ctx context.Context, change id.Change) ([]session.Session, error) {
-	all, err := docs[session.Session](ctx, t, `SELECT doc FROM session WHERE change = ? ORDER BY attempt, started_at, rowid`, change)
+func (t sessions) Sessions(ctx context.Context, change id.Change) ([]session.Session, error) {
+	all, err := docs[session.Session](ctx, t.queries, `SELECT doc FROM session WHERE change = ? ORDER BY attempt, started_at, rowid`, change)
 	if err != nil {
 		return nil, fmt.Errorf("list sessions of %q: %w", change, err)
 	}

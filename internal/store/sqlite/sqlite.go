@@ -222,5 +222,5 @@ func (db *DB) Read(ctx context.Context, do func(store.Tx) error) error {
 		return fmt.Errorf("read database: %w", explain(db.path, err))
 	}
 	defer snapshot.Rollback() //nolint:errcheck // nothing was written
-	return do(&tx{run: snapshot, path: db.path, readOnly: true})
+	return do(newTx(&queries{run: snapshot, path: db.path, readOnly: true}))
 }

@@ -12,9 +12,12 @@ import (
 	"sallyport/internal/path/trial"
 )
 
+// trials are what landed and is not decided yet, or was.
+type trials struct{ *queries }
+
 // AddTrial stores a new row, undecided. Errors: problem.Conflict if the change, or the landing, has one;
 // problem.NotFound without a landing.
-func (t *tx) AddTrial(ctx context.Context, r trial.Trial) error {
+func (t trials) AddTrial(ctx context.Context, r trial.Trial) error {
 	what := fmt.Sprintf("store the trial of %q", r.Change)
 	if r.Handshake.Decided() {
 		return problem.Errorf(problem.Internal, "", "%s: it begins as %q", what, r.Handshake)
@@ -48,8 +51,8 @@ func expires(r trial.Trial) sql.NullInt64 {
 }
 
 // Trial returns the change's.
-func (t *tx) Trial(ctx context.Context, change id.Change) (trial.Trial, bool, error) {
-	all, err := t.trials(ctx, `WHERE change = ?`, change)
+func (t trials) Trial(ctx context.Context, change id.Change) (trial.Trial, bool, error) {
+	all, err := t.list(ctx, `WHERE change = ?`, change)
 	if err != nil || len(all) == 0 {
 		if err != nil {
 			err = fmt.Errorf("read the trial of %q: %w", change, err)
@@ -60,8 +63,8 @@ func (t *tx) Trial(ctx context.Context, change id.Change) (trial.Trial, bool, er
 }
 
 // OpenTrials returns those that hold something up still, oldest first.
-func (t *tx) OpenTrials(ctx context.Context) ([]trial.Trial, error) {
-	all, err := t.trials(ctx, openTrials)
+func (t trials) OpenTrials(ctx context.Context) ([]trial.Trial, error) {
+	all, err := t.list(ctx, openTrials)
 	if err != nil {
 		return nil, fmt.Errorf("list open trials: %w", err)
 	}
@@ -70,7 +73,7 @@ func (t *tx) OpenTrials(ctx context.Context) ([]trial.Trial, error) {
 
 const openTrials = `WHERE change IN (SELECT id FROM change WHERE state IN ('in_trial', 'rollback_failed')) ORDER BY +seq`
 
-func (t *tx) trials(ctx context.Context, where string, args ...any) ([]trial.Trial, error) {
+func (t trials) list(ctx context.Context, where string, args ...any) ([]trial.Trial, error) {
 	var all []trial.Trial
 	err := t.each(ctx, func(row scanner) error {
 		var raw, reason string
@@ -104,7 +107,7 @@ func (t *tx) trials(ctx context.Context, where string, args ...any) ([]trial.Tri
 }
 
 // MoveTrial writes what the step of the change knows; who decided and why stay as they are.
-func (t *tx) MoveTrial(ctx context.Context, from trial.Handshake, r trial.Trial) error {
+func (t trials) MoveTrial(ctx context.Context, from trial.Handshake, r trial.Trial) error {
 	what := fmt.Sprintf("move the trial of %q from %s to %s", r.Change, from, r.Handshake)
 	if r.Handshake.Decided() && from != r.Handshake {
 		return problem.Errorf(problem.Internal, "", "%s: this state needs a decision", what)
@@ -119,7 +122,7 @@ func (t *tx) MoveTrial(ctx context.Context, from trial.Handshake, r trial.Trial)
 }
 
 // DecideTrial writes the winner, once.
-func (t *tx) DecideTrial(ctx context.Context, change id.Change, d trial.Decision) error {
+func (t trials) DecideTrial(ctx context.Context, change id.Change, d trial.Decision) error {
 	what := fmt.Sprintf("decide the trial of %q: %s", change, d.To)
 	if !d.To.Decided() {
 		return problem.Errorf(problem.Internal, "", "%s: this state is no decision", what)

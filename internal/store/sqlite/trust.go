@@ -9,8 +9,11 @@ import (
 	"sallyport/internal/rule/trust"
 )
 
+// trusts are the words of repositories that the owner has said yes to.
+type trusts struct{ *queries }
+
 // PutTrust stores the trust in a repository's words, in the place of any earlier one.
-func (t *tx) PutTrust(ctx context.Context, tr trust.Trust) error {
+func (t trusts) PutTrust(ctx context.Context, tr trust.Trust) error {
 	what := fmt.Sprintf("store the trust in the target of %q", tr.Repository)
 	if tr.Digest != tr.Words.Digest() {
 		return problem.Errorf(problem.Internal, "", "%s: the digest is not that of the words", what)
@@ -32,7 +35,7 @@ func (t *tx) PutTrust(ctx context.Context, tr trust.Trust) error {
 }
 
 // Trust returns a repository's; false if nothing of it is trusted.
-func (t *tx) Trust(ctx context.Context, repository string) (trust.Trust, bool, error) {
+func (t trusts) Trust(ctx context.Context, repository string) (trust.Trust, bool, error) {
 	tr := trust.Trust{Repository: repository}
 	what := fmt.Sprintf("read the trust in the target of %q", repository)
 	var words string
@@ -52,7 +55,7 @@ func (t *tx) Trust(ctx context.Context, repository string) (trust.Trust, bool, e
 }
 
 // DropTrust takes a repository's trust back; false if there was none.
-func (t *tx) DropTrust(ctx context.Context, repository string) (bool, error) {
+func (t trusts) DropTrust(ctx context.Context, repository string) (bool, error) {
 	n, err := t.write(ctx, "drop-trust", `DELETE FROM trust WHERE repository = ?`, repository)
 	if err != nil {
 		return false, fmt.Errorf("take back the trust in the target of %q: %w", repository, err)

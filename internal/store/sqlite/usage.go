@@ -10,13 +10,16 @@ import (
 	"sallyport/internal/rule/budget"
 )
 
+// usage counts what models used.
+type usage struct{ *queries }
+
 // spentSince is asked before each request to a model.
 const spentSince = `SELECT coalesce(sum(input + cached + output), 0), coalesce(sum(cost), 0) FROM usage WHERE minute >= ?`
 
 const spentOf = `SELECT coalesce(sum(input + cached + output), 0), coalesce(sum(cost), 0) FROM usage WHERE change = ?`
 
 // AddUse counts a use in its row.
-func (t *tx) AddUse(ctx context.Context, u budget.Use) error {
+func (t usage) AddUse(ctx context.Context, u budget.Use) error {
 	what := fmt.Sprintf("count what the model of %q used", u.Change)
 	if err := exact(what, u); err != nil {
 		return err
@@ -43,7 +46,7 @@ func (t *tx) AddUse(ctx context.Context, u budget.Use) error {
 }
 
 // Uses returns what a change used, by model.
-func (t *tx) Uses(ctx context.Context, change id.Change) (all []budget.Use, err error) {
+func (t usage) Uses(ctx context.Context, change id.Change) (all []budget.Use, err error) {
 	err = t.each(ctx, func(row scanner) error {
 		u := budget.Use{Change: change}
 		err := row.Scan(&u.Model, &u.Requests, &u.Estimated, &u.Unpriced, &u.Input, &u.Cached, &u.Output, &u.Cost)
@@ -58,7 +61,7 @@ func (t *tx) Uses(ctx context.Context, change id.Change) (all []budget.Use, err 
 }
 
 // SpentOf sums what a change used.
-func (t *tx) SpentOf(ctx context.Context, change id.Change) (budget.Spent, error) {
+func (t usage) SpentOf(ctx context.Context, change id.Change) (budget.Spent, error) {
 	var s budget.Spent
 	if _, err := t.one(ctx, spentOf, []any{change}, &s.Tokens, &s.Cost); err != nil {
 		return budget.Spent{}, fmt.Errorf("sum what the models of %q used: %w", change, err)
@@ -67,7 +70,7 @@ func (t *tx) SpentOf(ctx context.Context, change id.Change) (budget.Spent, error
 }
 
 // SpentSince sums what all used from a minute on.
-func (t *tx) SpentSince(ctx context.Context, minute time.Time) (budget.Spent, error) {
+func (t usage) SpentSince(ctx context.Context, minute time.Time) (budget.Spent, error) {
 	var s budget.Spent
 	if _, err := t.one(ctx, spentSince, []any{ms(minute)}, &s.Tokens, &s.Cost); err != nil {
 		return budget.Spent{}, fmt.Errorf("sum what models used: %w", err)

@@ -22,9 +22,9 @@ var (
 // call is one caller of InTx on its way through the writer.
 type call struct {
 	ctx    context.Context
-	turn   chan error  // from the writer: nil = run, in a fresh savepoint; else why not
-	ran    chan *tx    // to the writer: what it did, or nil = undo it
-	answer chan answer // from the writer, after the commit; holds one
+	turn   chan error    // from the writer: nil = run, in a fresh savepoint; else why not
+	ran    chan *queries // to the writer: what it did, or nil = undo it
+	answer chan answer   // from the writer, after the commit; holds one
 }
 
 type answer struct {
@@ -38,7 +38,7 @@ type answer struct {
 // If ctx ends before the turn, do does not run. After do has run, the outcome is
 // waited for whatever ctx says: a caller always learns what became of its work.
 func (db *DB) InTx(ctx context.Context, do func(store.Tx) error) error {
-	c := &call{ctx: ctx, turn: make(chan error), ran: make(chan *tx), answer: make(chan answer, 1)}
+	c := &call{ctx: ctx, turn: make(chan error), ran: make(chan *queries), answer: make(chan answer, 1)}
 	select {
 	case <-db.closing: // also when the queue would take it
 		return errClosed
@@ -83,17 +83,17 @@ func (db *DB) await(c *call) answer {
 
 // take runs do and tells the writer what became of it, also when do panics or ends its goroutine.
 func (db *DB) take(c *call, do func(store.Tx) error) (err error) {
-	t := &tx{run: db.writer, path: db.path}
-	var done *tx
+	q := &queries{run: db.writer, path: db.path}
+	var done *queries
 	defer func() {
-		t.over = true
+		q.over = true
 		c.ran <- done
 	}()
-	if err = do(t); err == nil {
-		err = t.broken // do may have ignored it, but its work is lost
+	if err = do(newTx(q)); err == nil {
+		err = q.broken // do may have ignored it, but its work is lost
 	}
 	if err == nil {
-		done = t
+		done = q
 	}
 	return err
 }
@@ -125,13 +125,13 @@ func (db *DB) group(first *call) bool {
 	var ops []string
 	var mark audit.Mark
 	for c, more := first, true; more; {
-		t, err := db.serve(c)
-		if t != nil {
+		q, err := db.serve(c)
+		if q != nil {
 			waiting = append(waiting, c)
-			if t.mark.Seq > 0 {
-				mark = t.mark
+			if q.mark.Seq > 0 {
+				mark = q.mark
 			}
-			if op := t.op(); op != "" {
+			if op := q.op(); op != "" {
 				ops = append(ops, op)
 			}
 		}
@@ -152,7 +152,7 @@ func (db *DB) group(first *call) bool {
 
 // serve gives one caller its turn in a savepoint. It returns what the caller did, nil if that
 // is undone and the caller knows. An error means that the whole transaction is lost.
-func (db *DB) serve(c *call) (*tx, error) {
+func (db *DB) serve(c *call) (*queries, error) {
 	if c.ctx.Err() != nil {
 		c.turn <- context.Cause(c.ctx)
 		return nil, nil
@@ -162,13 +162,13 @@ func (db *DB) serve(c *call) (*tx, error) {
 		return nil, err
 	}
 	c.turn <- nil
-	t := <-c.ran
-	if t == nil {
+	q := <-c.ran
+	if q == nil {
 		if err := db.writer.plain(`ROLLBACK TO caller`); err != nil {
 			return nil, err
 		}
 	}
-	return t, db.writer.plain(`RELEASE caller`)
+	return q, db.writer.plain(`RELEASE caller`)
 }
 
 // finish commits, or rolls back if failed says why, and answers everybody. A
