@@ -53,6 +53,12 @@ func (w *walker) upperEntry(dir int, below *layer.Base, at place, name string, s
 
 // replaced records what vanished because something that is no folder took its place.
 func (w *walker) replaced(below *layer.Base, at place, name string) error {
+	var st unix.Stat_t
+	if err := below.Stat(name, &st); errors.Is(err, unix.ENOENT) || err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil // no folder of the base is opened for what it does not have
+	} else if err != nil {
+		return err
+	}
 	return w.allGone(below, at, name)
 }
 
