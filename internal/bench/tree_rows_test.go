@@ -96,7 +96,7 @@ func (s *scene) delta(b *testing.B) {
 		n++
 		in := git.Import{Ref: "refs/heads/main", From: head, Parents: []git.OID{head}, Message: "next\n"}
 		for _, path := range paths {
-			in.Writes = append(in.Writes, git.Write{Path: path, Mode: git.File, Data: workspace.Text(fmt.Sprintf("package changed%d\n", n))})
+			in.Writes = append(in.Writes, git.Write{Path: path, Mode: git.File, Data: git.Text(fmt.Sprintf("package changed%d\n", n))})
 		}
 		made, err := s.project.Common(disk.Ops{}).Import(b.Context(), "bench:commit", in)
 		must(b, err)
@@ -267,7 +267,7 @@ func (s *scene) diffs(b *testing.B, n int) {
 	in := git.Import{Ref: "refs/heads/diffed", From: s.head, Parents: []git.OID{s.head}, Message: "diffed\n"}
 	for i, path := range spreadOver(b, s.project.Top, min(n, s.files/4)) {
 		text := wt.Git(b, s.project.Top, "show", string(s.head)+":"+path)
-		in.Writes = append(in.Writes, git.Write{Path: path, Mode: git.File, Data: workspace.Text(fmt.Sprintf("// %d\n%s\n// the end\n", i, text))})
+		in.Writes = append(in.Writes, git.Write{Path: path, Mode: git.File, Data: git.Text(fmt.Sprintf("// %d\n%s\n// the end\n", i, text))})
 	}
 	host := s.project.Common(disk.Ops{})
 	made, err := host.Import(b.Context(), "bench:commit", in)

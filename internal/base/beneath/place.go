@@ -140,3 +140,21 @@ func Find(top string, is func(name string) bool) ([]Place, error) {
 	}
 	return found, look(fd, top, 0)
 }
+
+// Special names the kind of what is no file, link or folder, by its mode.
+func Special(mode uint32) string {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFIFO:
+		return "fifo"
+	case unix.S_IFSOCK:
+		return "socket"
+	case unix.S_IFCHR:
+		return "character device"
+	case unix.S_IFBLK:
+		return "block device"
+	}
+	return "file of an unknown kind"
+}
+
+// PathMax is the length of the longest path, in bytes, that is opened below a workspace.
+const PathMax = unix.PathMax - 1

@@ -274,3 +274,10 @@ func Bytes(b []byte) func() (io.ReadCloser, int64, error) {
 		return io.NopCloser(bytes.NewReader(b)), int64(len(b)), nil
 	}
 }
+
+// Text is the data of a git.Write whose bytes are known.
+func Text(s string) func() (io.ReadCloser, int64, error) {
+	return func() (io.ReadCloser, int64, error) {
+		return io.NopCloser(strings.NewReader(s)), int64(len(s)), nil
+	}
+}

@@ -19,7 +19,7 @@ func (g Reader) Fit(ctx context.Context, row change.Row, head git.OID) ([]string
 	if err != nil {
 		return nil, err
 	}
-	converts, err := g.Workspaces.Fit(ctx, project.Common(g.Ops), project, head)
+	converts, err := g.Workspaces.Projects.Fit(ctx, project.Common(g.Ops), project, head)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (g Reader) Dirty(ctx context.Context, r request.Request) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	return g.Workspaces.Dirty(ctx, r.Project, r.Head, converts)
+	return g.Workspaces.Projects.Dirty(ctx, r.Project, r.Head, converts)
 }
 
 // Loading looks at what an offer upon base would be once it has landed: the rules in it load, and each path that it changes is in a

@@ -35,7 +35,7 @@ func (p *Preparer) startsFrom(ctx context.Context, row change.Row) (git.OID, err
 	if err != nil {
 		return "", err
 	}
-	base, err := p.Workspaces.IncludeDirty(ctx, r.Project, row.ID, head, r.At, converts, p.withoutSecrets(ctx, r, head))
+	base, err := p.Workspaces.Projects.IncludeDirty(ctx, r.Project, row.ID, head, r.At, converts, p.withoutSecrets(ctx, r, head))
 	if err != nil {
 		return "", fmt.Errorf("take the uncommitted changes along: %w", err)
 	}

@@ -50,7 +50,7 @@ func tree(t *rapid.T) []git.Write {
 		if mode == git.Symlink {
 			body = rapid.SampledFrom([]string{"a", "../b", "/nonexistent/passwd", "nowhere"}).Draw(t, "target")
 		}
-		files[p] = git.Write{Path: p, Mode: mode, Data: workspace.Text(body)}
+		files[p] = git.Write{Path: p, Mode: mode, Data: git.Text(body)}
 	}
 	var out []git.Write
 	for _, p := range slices.Sorted(maps.Keys(files)) {

@@ -195,7 +195,7 @@ func write(f workspace.Found, reader *workspace.Reader) git.Write {
 	switch f.Mode {
 	case "": // deleted, or something is there that no tree holds: what the base had is gone
 	case git.Symlink:
-		w.Data = workspace.Text(f.Fact.LinkTarget)
+		w.Data = git.Text(f.Fact.LinkTarget)
 	default:
 		w.Data = func() (io.ReadCloser, int64, error) { return reader.Open(f.Path) }
 	}

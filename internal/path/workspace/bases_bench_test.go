@@ -66,7 +66,7 @@ func taken(b *testing.B, m *workspace.Manager, p git.Project, commit git.OID) ti
 func oneMore(b *testing.B, p git.Project, head git.OID, n, files int) git.OID {
 	b.Helper()
 	in := git.Import{Ref: "refs/heads/main", From: head, Parents: []git.OID{head}, Message: "commit " + strconv.Itoa(n) + "\n",
-		Writes: []git.Write{{Path: manyName((n + files) % files), Mode: git.File, Data: workspace.Text(fmt.Sprintf("package changed%d\n", n))}}}
+		Writes: []git.Write{{Path: manyName((n + files) % files), Mode: git.File, Data: git.Text(fmt.Sprintf("package changed%d\n", n))}}}
 	made, err := p.Common(disk.Ops{}).Import(b.Context(), "bench:commit", in)
 	if err != nil {
 		b.Fatal(err)
@@ -104,7 +104,7 @@ func manyFiles(b *testing.B, n int) (git.Project, git.OID) {
 	p, _ := wt.Project(b, nil)
 	in := git.Import{Ref: "refs/heads/main", Message: "many\n"}
 	for i := range n {
-		in.Writes = append(in.Writes, git.Write{Path: manyName(i), Mode: git.File, Data: workspace.Text(fmt.Sprintf("package f%d\n", i))})
+		in.Writes = append(in.Writes, git.Write{Path: manyName(i), Mode: git.File, Data: git.Text(fmt.Sprintf("package f%d\n", i))})
 	}
 	made, err := p.Common(disk.Ops{}).Import(b.Context(), "bench:base", in)
 	if err != nil {

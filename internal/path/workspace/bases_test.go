@@ -90,7 +90,7 @@ func TestAnAgentSeesWhatItsBaseReachesAndNothingElse(t *testing.T) {
 		}
 		checkpoint, err := host.Import(t.Context(), "test:import", git.Import{
 			Ref: repository.RefRoot("chg-00000002") + "checkpoints/1", From: gone, Parents: []git.OID{gone},
-			Writes: []git.Write{{Path: "secret", Mode: git.File, Data: workspace.Text("of another change")}},
+			Writes: []git.Write{{Path: "secret", Mode: git.File, Data: git.Text("of another change")}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -333,7 +333,7 @@ func TestCheckpointsOfAnOlderSallyportAreNotLostWithWhatTheyBorrowed(t *testing.
 		t.Fatal(err)
 	}
 	made, err := host.Import(t.Context(), "test:import", git.Import{
-		Ref: repository.RefRoot(change) + "checkpoints/1", From: head, Parents: []git.OID{head}, Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
+		Ref: repository.RefRoot(change) + "checkpoints/1", From: head, Parents: []git.OID{head}, Writes: []git.Write{{Path: "new", Mode: git.File, Data: git.Text("1")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +386,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 	}
 	made, err := host.Import(t.Context(), "test:import", git.Import{ // git finds this blob among what bases reach
 		Ref: repository.RefRoot(change) + "checkpoints/1", From: first, Parents: []git.OID{first},
-		Writes: []git.Write{{Path: "own", Mode: git.File, Data: workspace.Text("in the checkpoint too")}},
+		Writes: []git.Write{{Path: "own", Mode: git.File, Data: git.Text("in the checkpoint too")}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -30,8 +30,8 @@ const IncludeDirtyMax = 50_000
 // Dirty returns the person's uncommitted paths against head: staged, unstaged, untracked
 // and not ignored; in path order. A file that differs only as git's conversions make it differ is none of them. Nothing of theirs is written, and nothing that their
 // repository configures runs.
-func (m *Manager) Dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) ([]string, error) {
-	d, err := m.dirty(ctx, project, head, converts)
+func (o *Projects) Dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) ([]string, error) {
+	d, err := o.dirty(ctx, project, head, converts)
 	if err != nil {
 		return nil, fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
 	}
@@ -44,9 +44,9 @@ func (m *Manager) Dirty(ctx context.Context, project git.Project, head git.OID, 
 // copied before look has seen what it would be.
 //
 // Errors: problem.Refused naming a path that cannot be taken along; look's own.
-func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time, converts conversion.Settings,
+func (o *Projects) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time, converts conversion.Settings,
 	look func(host git.Dir, writes []git.Write) error) (git.OID, error) {
-	d, err := m.dirty(ctx, project, head, converts)
+	d, err := o.dirty(ctx, project, head, converts)
 	if err != nil {
 		return "", fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
 	}
@@ -70,7 +70,7 @@ func (m *Manager) IncludeDirty(ctx context.Context, project git.Project, change 
 		return "", err
 	}
 	defer unix.Close(top)
-	host, err := m.Repository(ctx, project, head)
+	host, err := o.Repositories.Open(ctx, project, head)
 	if err != nil {
 		return "", err
 	}
@@ -140,19 +140,12 @@ func theirFile(name string, top int, path string) (git.Write, error) {
 		if err != nil {
 			return w, err
 		}
-		w.Mode, w.Data = git.Symlink, Text(target)
+		w.Mode, w.Data = git.Symlink, git.Text(target)
 	case unix.S_IFDIR: // a folder in the place of a file: what is in it is listed by itself
 	default:
-		return refuse("that is a " + special(st.Mode))
+		return refuse("that is a " + beneath.Special(st.Mode))
 	}
 	return w, nil
-}
-
-// Text is the data of a git.Write whose bytes are known.
-func Text(s string) func() (io.ReadCloser, int64, error) {
-	return func() (io.ReadCloser, int64, error) {
-		return io.NopCloser(strings.NewReader(s)), int64(len(s)), nil
-	}
 }
 
 // uncommitted is what differs from a commit in a person's index and work tree.
@@ -175,23 +168,23 @@ func (u uncommitted) paths() []string {
 }
 
 // dirty compares with a private copy of the index, in our own git directory.
-func (m *Manager) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
+func (o *Projects) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
 	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{}, untold: map[string]string{}}
-	host, err := m.Repository(ctx, project, head)
+	host, err := o.Repositories.Open(ctx, project, head)
 	if err != nil {
 		return u, err
 	}
-	folder := filepath.Join(m.root, "dirty")
-	if err := whole.MakeFolder(m.ops, folder); err != nil {
+	folder := o.Folder
+	if err := whole.MakeFolder(o.Ops, folder); err != nil {
 		return u, err
 	}
 	private := ""
-	err = m.ops.Do("dirty:index", func() error {
+	err = o.Ops.Do("dirty:index", func() error {
 		private, err = copyIndex(filepath.Join(project.GitDir, "index"), folder)
 		return err
 	})
 	if private != "" {
-		defer func() { _ = m.ops.Do("dirty:clear", func() error { return os.Remove(private) }) }()
+		defer func() { _ = o.Ops.Do("dirty:clear", func() error { return os.Remove(private) }) }()
 	}
 	if err != nil {
 		return u, err

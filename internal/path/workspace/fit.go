@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
@@ -17,33 +18,33 @@ import (
 
 // Fit refuses by name, before any work starts, a base that cannot be worked on: objects are missing, it is too large, or what
 // git converts in it cannot be told. It returns what its attributes convert files by.
-func (m *Manager) Fit(ctx context.Context, host git.Dir, project git.Project, base git.OID) (converts []string, err error) {
+func (o *Projects) Fit(ctx context.Context, host git.Dir, project git.Project, base git.OID) (converts []string, err error) {
 	tree, err := host.Tree(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	known, near := m.fitKnown(project, tree)
+	known, near := o.fitKnown(project, tree)
 	if known.tree == tree {
 		return known.converts, nil
 	}
 	if err := fitObjects(ctx, host, project, base); err != nil {
 		return nil, err
 	}
-	f, ok, err := m.fitFrom(ctx, host, near, base)
+	f, ok, err := o.fitFrom(ctx, host, near, base)
 	if err == nil && !ok {
-		f, err = m.fitTree(ctx, host, project.Top, base)
+		f, err = o.fitTree(ctx, host, project.Top, base)
 	}
 	if err != nil {
 		return nil, err
 	}
 	f.tree = tree
-	m.fitMu.Lock()
-	defer m.fitMu.Unlock()
-	if len(m.fit) >= fitsMax {
-		clear(m.fit)
-		clear(m.fitLast)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.fit) >= fitsMax {
+		clear(o.fit)
+		clear(o.last)
 	}
-	m.fit[tree], m.fitLast[project.CommonDir] = f, tree
+	o.fit[tree], o.last[project.CommonDir] = f, tree
 	return f.converts, nil
 }
 
@@ -61,14 +62,14 @@ type fitness struct {
 }
 
 // fitKnown returns what is known of a tree, and of the last one of the project that was looked at.
-func (m *Manager) fitKnown(project git.Project, tree git.OID) (known, near fitness) {
-	m.fitMu.Lock()
-	defer m.fitMu.Unlock()
-	return m.fit[tree], m.fit[m.fitLast[project.CommonDir]]
+func (o *Projects) fitKnown(project git.Project, tree git.OID) (known, near fitness) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.fit[tree], o.fit[o.last[project.CommonDir]]
 }
 
 // fitFrom looks only at what differs from a tree that is known; false where that does not tell, or may be refused.
-func (m *Manager) fitFrom(ctx context.Context, host git.Dir, near fitness, base git.OID) (f fitness, ok bool, err error) {
+func (o *Projects) fitFrom(ctx context.Context, host git.Dir, near fitness, base git.OID) (f fitness, ok bool, err error) {
 	if near.tree == "" {
 		return f, false, nil
 	}
@@ -78,7 +79,7 @@ func (m *Manager) fitFrom(ctx context.Context, host git.Dir, near fitness, base 
 	}
 	f = near
 	for _, e := range edits {
-		if path.Base(e.Path) == conversion.FileName || len(e.Path) > pathMax {
+		if path.Base(e.Path) == conversion.FileName || len(e.Path) > beneath.PathMax {
 			return f, false, nil
 		}
 		if e.Old.Absent() {
@@ -88,7 +89,7 @@ func (m *Manager) fitFrom(ctx context.Context, host git.Dir, near fitness, base 
 			f.entries, f.bytes = f.entries-1, f.bytes-int64(len(e.Path))
 		}
 	}
-	return f, f.entries <= m.limits.Entries && f.bytes <= m.limits.PathBytes, nil
+	return f, f.entries <= o.Entries && f.bytes <= o.PathBytes, nil
 }
 
 // fitObjects looks for what a partial or shallow clone left out. A shallow history is
@@ -121,7 +122,7 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 
 // fitTree looks at every entry of the base once. A few objects can stand for any number of files:
 // what is more than a workspace may hold is refused before anything is made of it.
-func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (f fitness, err error) {
+func (o *Projects) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (f fitness, err error) {
 	var paths []string
 	var blobs []git.OID
 	attributes := int64(0)
@@ -129,12 +130,12 @@ func (m *Manager) fitTree(ctx context.Context, host git.Dir, top string, base gi
 	err = host.List(ctx, base, func(p string, e git.Entry, size int64) error {
 		f.entries, f.bytes = f.entries+1, f.bytes+int64(len(p))
 		switch {
-		case f.entries > m.limits.Entries:
-			return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files (limit entries)", base, m.limits.Entries)
-		case f.bytes > m.limits.PathBytes:
-			return problem.Errorf(problem.Refused, count, "the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, m.limits.PathBytes)
-		case len(p) > pathMax:
-			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, pathMax, p)
+		case f.entries > o.Entries:
+			return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files (limit entries)", base, o.Entries)
+		case f.bytes > o.PathBytes:
+			return problem.Errorf(problem.Refused, count, "the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, o.PathBytes)
+		case len(p) > beneath.PathMax:
+			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, beneath.PathMax, p)
 		case e.Mode == git.Symlink && path.Base(p) == conversion.FileName:
 			return problem.Errorf(problem.Refused, "ls -l "+inert.Path(top+"/"+p), "%q is a link, and git takes the text of the link for attributes", p)
 		case path.Base(p) == conversion.FileName:

@@ -47,7 +47,7 @@ func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 			host := p.Common(disk.Ops{})
 			head := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 			for range 2 { // what is remembered of a tree that is fit is not remembered of another
-				_, err := m.Fit(t.Context(), host, p, head)
+				_, err := m.Projects.Fit(t.Context(), host, p, head)
 				if c.names == nil {
 					if err != nil {
 						t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAShallowCloneWorks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, head); err != nil {
+		if _, err := m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, head); err != nil {
 			t.Fatal(err)
 		}
 		w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
@@ -86,7 +86,7 @@ func TestAShallowCloneWorks(t *testing.T) {
 		}
 		made, err := host.Import(t.Context(), "test:import", git.Import{
 			Ref: repository.RefRoot(w.Spec.Change) + "checkpoints/1", From: head, Parents: []git.OID{head},
-			Writes: []git.Write{{Path: "new", Mode: git.File, Data: workspace.Text("1")}},
+			Writes: []git.Write{{Path: "new", Mode: git.File, Data: git.Text("1")}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestAPartialCloneIsRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
-	_, err = m.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
+	_, err = m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "partial") {
 		t.Errorf("error is %v", err)
 	}
@@ -149,11 +149,11 @@ func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
 		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: limits})
 		for _, near := range []bool{false, true} {
 			if near { // one that is fit stands beside it
-				if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))); err != nil {
+				if _, err := m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))); err != nil {
 					t.Error(err)
 				}
 			}
-			if _, err := m.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
+			if _, err := m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
 				t.Errorf("%s: %v", limit, err)
 			}
 		}
@@ -180,7 +180,9 @@ func TestABaseNearAFitOneIsJudgedByWhatDiffers(t *testing.T) {
 		wt.Git(t, p.Top, "commit", "-qm", "more")
 		return git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 	}
-	fit := func(base git.OID) ([]string, error) { return m.Fit(t.Context(), p.Common(disk.Ops{}), p, base) }
+	fit := func(base git.OID) ([]string, error) {
+		return m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, base)
+	}
 
 	said, err := fit(git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD")))
 	if err != nil {

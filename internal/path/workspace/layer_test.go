@@ -54,7 +54,7 @@ func (h *history) commit(files map[string]string) git.OID {
 		} else if body, ok := strings.CutPrefix(text, "x+"); ok {
 			w.Mode, text = git.Executable, body
 		}
-		w.Data = workspace.Text(text)
+		w.Data = git.Text(text)
 		in.Writes = append(in.Writes, w)
 	}
 	made, err := h.host.Import(h.t.Context(), "test:import", in)

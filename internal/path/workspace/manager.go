@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -71,6 +70,7 @@ type Manager struct {
 	Repositories *repository.Store // the host's own
 	Layers       *layer.Store      // immutable trees of bases
 	Stocks       *layer.Stocks     // what commands left on a base
+	Projects     *Projects         // what is a person's
 
 	root     string
 	ops      disk.Ops
@@ -78,10 +78,6 @@ type Manager struct {
 	limits   Limits
 
 	busy lock.Keyed[string] // names that are being made
-
-	fitMu   sync.Mutex
-	fit     map[git.OID]fitness
-	fitLast map[string]git.OID // by the project's git directory: the tree that was looked at last
 
 	worn chan struct{} // of Worn
 }
@@ -92,7 +88,7 @@ func New(c Config) *Manager {
 		c.Strategy = Copy
 	}
 	cache := c.Cache.filled()
-	return &Manager{
+	m := &Manager{
 		Repositories: repository.New(repository.Config{
 			Root: filepath.Join(c.Root, "repos"), Ops: c.Ops, History: c.History, Keeps: cache.Keep,
 			Shown: func(each func(string)) error {
@@ -119,8 +115,12 @@ func New(c Config) *Manager {
 			Showing: func(each func(string)) error { return records(c.Root, func(r record) { each(r.Setup) }) },
 		}),
 		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(),
-		fit: map[git.OID]fitness{}, fitLast: map[string]git.OID{}, worn: make(chan struct{}, 1),
+		worn: make(chan struct{}, 1),
 	}
+	m.Projects = NewProjects(ProjectsConfig{
+		Repositories: m.Repositories, Folder: filepath.Join(c.Root, "dirty"), Ops: c.Ops, Entries: m.limits.Entries, PathBytes: m.limits.PathBytes,
+	})
+	return m
 }
 
 // Repository returns the host's own bare repository for a project, with what each of the commits reaches: see repository.Store.

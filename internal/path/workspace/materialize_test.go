@@ -86,7 +86,7 @@ func TestManyEditsAreShownAsALayerOfTheirOwn(t *testing.T) {
 	}
 	in := git.Import{Ref: "refs/sallyport/test/many", From: head, Parents: []git.OID{head}}
 	for i := range 6000 {
-		in.Writes = append(in.Writes, git.Write{Path: fmt.Sprintf("many/%d/%d", i%50, i), Mode: git.File, Data: workspace.Text("x")})
+		in.Writes = append(in.Writes, git.Write{Path: fmt.Sprintf("many/%d/%d", i%50, i), Mode: git.File, Data: git.Text("x")})
 	}
 	made, err := host.Import(t.Context(), "test:import", in)
 	if err != nil {

@@ -74,7 +74,7 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	plantTraps(t, top)
 	before := photo(t, top)
 	want := []string{"a", "b", "c", "d", "deep/er/u", "e", "new\nline", "staged", "x.o"}
-	got, err := m.Dirty(t.Context(), p, head, conversion.Settings{})
+	got, err := m.Projects.Dirty(t.Context(), p, head, conversion.Settings{})
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("dirty %q, %v; want %q", got, err, want)
 	}
@@ -85,7 +85,7 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := errors.New("not this")
-	_, err = m.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, func(_ git.Dir, writes []git.Write) error {
+	_, err = m.Projects.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, func(_ git.Dir, writes []git.Write) error {
 		if len(writes) != len(want) {
 			t.Errorf("looked at %d paths", len(writes))
 		}
@@ -94,11 +94,11 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	if refs, rerr := host.Refs(t.Context(), repository.BaseRef(change)); !errors.Is(err, refused) || rerr != nil || len(refs) != 0 {
 		t.Errorf("what was refused is kept: %v, %v, %v", refs, err, rerr)
 	}
-	made, err := m.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
+	made, err := m.Projects.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := m.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
+	again, err := m.Projects.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
 	if err != nil || again != made {
 		t.Errorf("made again: %s and %s, %v", made, again, err)
 	}
@@ -156,7 +156,7 @@ func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
 	wt.Git(t, filepath.Join(p.Top, "inner"), "init", "-q")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "add", ".")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "commit", "-qm", "x")
-	_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
+	_, err := m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "inner") {
 		t.Errorf("error is %v", err)
 	}
@@ -165,7 +165,7 @@ func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
 func TestNothingUncommittedIsTheHeadItself(t *testing.T) {
 	m := manager(t)
 	p, head := wt.Project(t, base)
-	got, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
+	got, err := m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
 	if err != nil || got != head {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -217,11 +217,11 @@ func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
 		{map[string]string{"e.bin": "mine\n"}, []string{"b.bat", "e.bin", "g"}, "b.bat"},
 	} {
 		wt.Files(t, top, c.write)
-		got, err := m.Dirty(t.Context(), p, head, s)
+		got, err := m.Projects.Dirty(t.Context(), p, head, s)
 		if err != nil || !slices.Equal(got, c.dirty) {
 			t.Errorf("dirty %q, %v; want %q", got, err, c.dirty)
 		}
-		_, err = m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+		_, err = m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
 		if c.refused == "" && err != nil || c.refused != "" && (problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("error is %v", err)
 		}
@@ -240,7 +240,7 @@ func TestAttributesThatAreNotCommittedCountBesideOnesThatAreDeleted(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+	_, err = m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "z/one.txt") {
 		t.Errorf("error is %v", err)
 	}
@@ -272,11 +272,11 @@ func TestAFilteredFileAsNewAsTheIndexIsToldByTheNamedCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	take := func() error {
-		_, err := m.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+		_, err := m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
 		return err
 	}
 
-	if got, err := m.Dirty(t.Context(), p, head, s); err != nil || !slices.Equal(got, []string{"g"}) {
+	if got, err := m.Projects.Dirty(t.Context(), p, head, s); err != nil || !slices.Equal(got, []string{"g"}) {
 		t.Errorf("dirty %q, %v", got, err)
 	}
 	refused := problem.Of(take())

@@ -76,7 +76,7 @@ func (s *studio) keep(t *testing.T) git.OID {
 		case strings.Contains("/"+strings.ToLower(f.Path)+"/", "/.git/") || f.Fact.Unreadable != "":
 			continue
 		case f.Mode == git.Symlink:
-			w.Data = workspace.Text(f.Fact.LinkTarget)
+			w.Data = git.Text(f.Fact.LinkTarget)
 		case f.Mode != "":
 			w.Data = func() (io.ReadCloser, int64, error) { return reader.Open(f.Path) }
 		}

@@ -23,7 +23,7 @@ func put(t *testing.T, host git.Dir, n int, on git.OID) git.OID {
 	t.Helper()
 	made, err := host.Import(t.Context(), "test:import", git.Import{
 		Ref: fmt.Sprintf("refs/sallyport/chg-%08d/checkpoints/1", n), From: on, Parents: []git.OID{on},
-		Writes: []git.Write{{Path: "own", Mode: git.File, Data: workspace.Text(fmt.Sprint("written by ", n))}},
+		Writes: []git.Write{{Path: "own", Mode: git.File, Data: git.Text(fmt.Sprint("written by ", n))}},
 	})
 	if err != nil {
 		t.Fatal(err)

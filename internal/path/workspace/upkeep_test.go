@@ -60,10 +60,10 @@ func TestAPersonWhoCommitsAndPacksMeanwhileHasEveryBaseCopied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Fit(t.Context(), host, p, head); err != nil {
+		if _, err := m.Projects.Fit(t.Context(), host, p, head); err != nil {
 			t.Error(err)
 		}
-		if _, err := m.Dirty(t.Context(), p, head, conversion.Settings{}); err != nil {
+		if _, err := m.Projects.Dirty(t.Context(), p, head, conversion.Settings{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -16,9 +16,6 @@ import (
 	"sallyport/internal/rule/policy"
 )
 
-// pathMax is the length of the longest path, in bytes, that is opened below a workspace.
-const pathMax = unix.PathMax - 1
-
 // Walk returns every path that differs from the base, and counts what is left over.
 // An entry of a folder that cannot be read is returned as Unreadable, never skipped.
 //
@@ -161,8 +158,8 @@ func (w *walker) enter(dir int, below *layer.Base, at place, name string, do fun
 		w.unreadable(below, at, name, fmt.Sprintf("folders nested more than %d deep", w.limits.Depth))
 		return nil
 	}
-	if len(inner.path) > pathMax {
-		w.unreadable(below, at, name, fmt.Sprintf("a path of more than %d bytes", pathMax))
+	if len(inner.path) > beneath.PathMax {
+		w.unreadable(below, at, name, fmt.Sprintf("a path of more than %d bytes", beneath.PathMax))
 		return nil
 	}
 	fd, err := beneath.Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -218,26 +215,12 @@ func (w *walker) put(dir int, below *layer.Base, at place, name string, st *unix
 		}
 		f.Fact.LinkTarget = target
 	default:
-		f.Fact.Special = special(st.Mode)
+		f.Fact.Special = beneath.Special(st.Mode)
 	}
-	if len(f.Path) > pathMax {
-		f.Mode, f.Fact.Unreadable = "", fmt.Sprintf("a path of more than %d bytes", pathMax)
+	if len(f.Path) > beneath.PathMax {
+		f.Mode, f.Fact.Unreadable = "", fmt.Sprintf("a path of more than %d bytes", beneath.PathMax)
 	}
 	w.add(below, name, f)
-}
-
-func special(mode uint32) string {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFIFO:
-		return "fifo"
-	case unix.S_IFSOCK:
-		return "socket"
-	case unix.S_IFCHR:
-		return "character device"
-	case unix.S_IFBLK:
-		return "block device"
-	}
-	return "file of an unknown kind"
 }
 
 // gone records that a path of the base, or all that lies below it, is not there any more.
