@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/path/project"
 	"sallyport/internal/path/repository"
 )
 
@@ -99,7 +100,7 @@ func agentsGit(dir string) LeftOver {
 
 // ours reports whether the attributes of an agent's git are those that it was given.
 func ours(top int) bool {
-	f, _, err := theirBytes(top, "info/attributes")
+	f, _, err := project.TheirBytes(top, "info/attributes")
 	if f == nil || err != nil {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/path/layer"
+	"sallyport/internal/path/project"
 	"sallyport/internal/path/repository"
 )
 
@@ -70,7 +71,7 @@ type Manager struct {
 	Repositories *repository.Store // the host's own
 	Layers       *layer.Store      // immutable trees of bases
 	Stocks       *layer.Stocks     // what commands left on a base
-	Projects     *Projects         // what is a person's
+	Projects     *project.Reader   // what is a person's
 
 	root     string
 	ops      disk.Ops
@@ -117,7 +118,7 @@ func New(c Config) *Manager {
 		root: c.Root, ops: c.Ops, strategy: c.Strategy, limits: c.Limits.filled(),
 		worn: make(chan struct{}, 1),
 	}
-	m.Projects = NewProjects(ProjectsConfig{
+	m.Projects = project.New(project.Config{
 		Repositories: m.Repositories, Folder: filepath.Join(c.Root, "dirty"), Ops: c.Ops, Entries: m.limits.Entries, PathBytes: m.limits.PathBytes,
 	})
 	return m

@@ -1,4 +1,4 @@
-package workspace
+package project
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func (u uncommitted) convert(ctx context.Context, host git.Dir, project git.Proj
 		if does[i].Why == "" || u.unstaged[p] {
 			continue
 		}
-		f, st, err := theirBytes(top, p)
+		f, st, err := TheirBytes(top, p)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (u uncommitted) attributes(top int, paths []string) (map[string]string, err
 		if path.Base(p) != conversion.FileName || u.unstaged[p] {
 			continue
 		}
-		f, st, err := theirBytes(top, p)
+		f, st, err := TheirBytes(top, p)
 		if err != nil {
 			return nil, err
 		}
@@ -133,8 +133,8 @@ func (u uncommitted) attributes(top int, paths []string) (map[string]string, err
 	return live, nil
 }
 
-// theirBytes opens a regular file of a person's work tree; nil for what is none.
-func theirBytes(top int, p string) (*os.File, unix.Stat_t, error) {
+// TheirBytes opens a regular file of a person's work tree; nil for what is none.
+func TheirBytes(top int, p string) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	fd, err := beneath.Open(top, p, unix.O_RDONLY)
 	if err != nil {

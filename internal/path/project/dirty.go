@@ -1,4 +1,4 @@
-package workspace
+package project
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const IncludeDirtyMax = 50_000
 // Dirty returns the person's uncommitted paths against head: staged, unstaged, untracked
 // and not ignored; in path order. A file that differs only as git's conversions make it differ is none of them. Nothing of theirs is written, and nothing that their
 // repository configures runs.
-func (o *Projects) Dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) ([]string, error) {
+func (o *Reader) Dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) ([]string, error) {
 	d, err := o.dirty(ctx, project, head, converts)
 	if err != nil {
 		return nil, fmt.Errorf("find the uncommitted changes in %s: %w", project.Top, err)
@@ -44,7 +44,7 @@ func (o *Projects) Dirty(ctx context.Context, project git.Project, head git.OID,
 // copied before look has seen what it would be.
 //
 // Errors: problem.Refused naming a path that cannot be taken along; look's own.
-func (o *Projects) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time, converts conversion.Settings,
+func (o *Reader) IncludeDirty(ctx context.Context, project git.Project, change id.Change, head git.OID, at time.Time, converts conversion.Settings,
 	look func(host git.Dir, writes []git.Write) error) (git.OID, error) {
 	d, err := o.dirty(ctx, project, head, converts)
 	if err != nil {
@@ -168,7 +168,7 @@ func (u uncommitted) paths() []string {
 }
 
 // dirty compares with a private copy of the index, in our own git directory.
-func (o *Projects) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
+func (o *Reader) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
 	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{}, untold: map[string]string{}}
 	host, err := o.Repositories.Open(ctx, project, head)
 	if err != nil {

@@ -1,4 +1,4 @@
-package workspace
+package project
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // Fit refuses by name, before any work starts, a base that cannot be worked on: objects are missing, it is too large, or what
 // git converts in it cannot be told. It returns what its attributes convert files by.
-func (o *Projects) Fit(ctx context.Context, host git.Dir, project git.Project, base git.OID) (converts []string, err error) {
+func (o *Reader) Fit(ctx context.Context, host git.Dir, project git.Project, base git.OID) (converts []string, err error) {
 	tree, err := host.Tree(ctx, base)
 	if err != nil {
 		return nil, err
@@ -62,14 +62,14 @@ type fitness struct {
 }
 
 // fitKnown returns what is known of a tree, and of the last one of the project that was looked at.
-func (o *Projects) fitKnown(project git.Project, tree git.OID) (known, near fitness) {
+func (o *Reader) fitKnown(project git.Project, tree git.OID) (known, near fitness) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.fit[tree], o.fit[o.last[project.CommonDir]]
 }
 
 // fitFrom looks only at what differs from a tree that is known; false where that does not tell, or may be refused.
-func (o *Projects) fitFrom(ctx context.Context, host git.Dir, near fitness, base git.OID) (f fitness, ok bool, err error) {
+func (o *Reader) fitFrom(ctx context.Context, host git.Dir, near fitness, base git.OID) (f fitness, ok bool, err error) {
 	if near.tree == "" {
 		return f, false, nil
 	}
@@ -122,7 +122,7 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 
 // fitTree looks at every entry of the base once. A few objects can stand for any number of files:
 // what is more than a workspace may hold is refused before anything is made of it.
-func (o *Projects) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (f fitness, err error) {
+func (o *Reader) fitTree(ctx context.Context, host git.Dir, top string, base git.OID) (f fitness, err error) {
 	var paths []string
 	var blobs []git.OID
 	attributes := int64(0)
