@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -90,127 +88,4 @@ Looking decides nothing. While an answer is wanted, the last lines name the comm
 			}
 			return nil
 		})
-}
-
-func newApproveCommand(a *app) *cobra.Command {
-	var yes bool
-	var digest string
-	with := api.Approve{Via: viaCommandLine}
-	cmd := a.cmd("approve APPROVAL|CHANGE", "approve exactly what is shown, and see it land",
-		`Shows the card and, at a terminal, asks. Your yes lands the change: one more commit on its branch.
-If that branch is checked out, exactly the approved files change in your work tree. A file of yours
-that you have not committed is never overwritten: the landing is refused and names it. Then it
-follows the change to its end.
-
-Where nobody can be asked, or with --yes, it approves the card that it has just fetched. With
---digest it approves, without asking, only if the card still has the digest that you have read.
-
-If the branch has moved, the checks first run on the tree that would land there.
-
-A card is marked if something in it makes a tool run by itself, tells an agent what to do, or is not
-what it looks like. A marked card needs a word of its own: "approve marked" at the prompt, --marked
-elsewhere. An approval given beforehand (run --approve yes) does not cover it.
-
---message is the commit's message, as with git commit -m, instead of the one on the card. Its first
-line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
-approved it are added.
-
-Where git's own configuration wants commits signed (commit.gpgsign), the commit is signed as the
-repository's owner, by their program. What cannot be signed does not land, unless --unsigned says
-so.
-
-Exit status: 0 when it has landed, 3 when you left it waiting, 4 when it was refused. A refusal of
-yours ends the change. One because of its marks, of another digest, or of where its branch stands
-does not: the change still waits for you.`,
-		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
-		oneQuestion, func(cmd *cobra.Command, words []string) error {
-			return approve(cmd.Context(), a, words[0], yes || with.Marked, digest, with)
-		})
-	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is shown without asking")
-	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, without asking")
-	cmd.Flags().StringVar(&digest, "digest", "", "approve only if the card still has this `DIGEST`; its first 8 characters are enough")
-	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject")
-	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "land without a signature where commit.gpgsign wants one")
-	return cmd
-}
-
-func approve(ctx context.Context, a *app, ref string, yes bool, digest string, with api.Approve) error {
-	if digest != "" && len(digest) < 8 {
-		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than 8 characters", digest)
-	}
-	c, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	q, err := client.Call(ctx, c, api.ApprovalShow, ref)
-	if err != nil {
-		return err
-	}
-	if err := decidable(q); err != nil {
-		return err
-	}
-	if !strings.HasPrefix(q.Proposal.Digest, digest) {
-		return problem.Errorf(problem.Refused, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
-	}
-	if !yes && digest == "" && a.interactive() && !a.json {
-		again, err := askApproval(ctx, a, c, ref, with)
-		if err != nil {
-			return err
-		}
-		if !again {
-			return ended(exitWaiting)
-		}
-		return see(ctx, a, c, q.Approval.Change, manner{trial: trialAsked})
-	}
-	if !a.json {
-		printCard(a.sheet(a.Err), q.Approval.Change, q.Proposal)
-	}
-	with.Of, with.Digest = q.Approval.ID, q.Proposal.Digest
-	if err := client.Do(ctx, c, api.ApprovalApprove, with); err != nil {
-		return err
-	}
-	return see(ctx, a, c, q.Approval.Change, manner{})
-}
-
-func newRefuseCommand(a *app) *cobra.Command {
-	var reason string
-	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "refuse a change that waits, and say why", `Ends a change that waits for approval, with the reason that you give. Nothing lands, and no file of
-yours changes. The reason is in the audit, and whoever asked for the change reads it.
-
-The work is kept in the home's own copy of the repository. "sallyport resume IDENTITY" lets its
-agent go on with it; "sallyport change show CHANGE" names the identity. "sallyport change redo
-CHANGE" applies it to the branch as it is now.`,
-		`  sallyport refuse chg-1a2b3c4d --reason "wrong file"
-  sallyport refuse --reason "not the generated files"`, oneQuestion, func(cmd *cobra.Command, words []string) error {
-			ctx := cmd.Context()
-			if strings.TrimSpace(reason) == "" {
-				return problem.Errorf(problem.Usage, "sallyport refuse "+words[0]+` --reason "…"`, "a refusal of %s needs a reason", words[0])
-			}
-			c, err := a.connect(ctx)
-			if err != nil {
-				return err
-			}
-			q, err := client.Call(ctx, c, api.ApprovalShow, words[0])
-			if err != nil {
-				return err
-			}
-			if err := decidable(q); err != nil {
-				return err
-			}
-			if err := client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: q.Approval.ID, Reason: reason}); err != nil {
-				return err
-			}
-			if a.json {
-				d, err := client.Call(ctx, c, api.ChangeShow, q.Approval.Change)
-				if err != nil {
-					return err
-				}
-				a.line(d)
-				return nil
-			}
-			a.sheet(a.Out).line("%s refused: %s", q.Approval.Change, inert.Line(reason))
-			return nil
-		})
-	cmd.Flags().StringVar(&reason, "reason", "", "why you refuse: `TEXT`; whoever asked reads it")
-	return cmd
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,30 +9,6 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
 )
-
-// sheet writes what a person reads: lines with an indent, colours for our own words.
-type sheet struct {
-	palette
-	w        io.Writer
-	width    int
-	terminal bool // who reads sees rows of width columns
-	folds    bool // many files of a folder are one line
-	now      time.Time
-}
-
-func (a *app) sheet(w io.Writer) sheet {
-	return sheet{palette: a.colours(w), w: w, width: width(w), terminal: onTerminal(w), now: time.Now()}
-}
-
-// line writes one line. On a terminal too short for it, a mark stands before what goes on in the next row: words of others in it
-// could else be made to begin there as a line of ours.
-func (s sheet) line(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if s.terminal {
-		text = marked(text, s.width)
-	}
-	fmt.Fprintln(s.w, text)
-}
 
 // printCard shows what a person is asked about. All of it was computed by the host from what
 // would land; the agent's own words are quoted and labelled (SM-908).
@@ -153,17 +128,6 @@ func drawBar(s sheet, added, removed, most, room int) string {
 	return s.green(strings.Repeat("+", scale(added))) + s.red(strings.Repeat("-", scale(removed)))
 }
 
-func (s sheet) list(title string, lines []string, mark string) {
-	if len(lines) == 0 {
-		return
-	}
-	s.line("")
-	s.line("%s:", title)
-	for _, l := range lines {
-		s.rows("  "+mark+" ", "    ", inert.Line(l))
-	}
-}
-
 func printChecks(s sheet, card api.Card) {
 	if len(card.Checks) == 0 {
 		return
@@ -226,23 +190,5 @@ func printLeftOver(s sheet, left []api.LeftOver) {
 			folder = "."
 		}
 		s.rows("  ", "  ", fmt.Sprintf("%s: %s, %s", inert.Path(folder), count(l.Files, "file"), size(l.Bytes)))
-	}
-}
-
-// printViolations shows at most so many of the rules that a checkpoint breaks, and what to do about each.
-func printViolations(s sheet, c api.Checkpoint, shown int) {
-	for i, v := range c.Violations {
-		if i == shown {
-			s.line("  … and %s more", count(len(c.Violations)-shown, "violation"))
-			return
-		}
-		file := "the whole change"
-		if v.File != "" {
-			file = inert.Path(v.File)
-		}
-		s.rows("  "+s.red("!")+" ", "    ", fmt.Sprintf("%s: %s: %s", file, inert.Line(v.Constraint), inert.Line(v.Message)))
-		if v.Suggestion != "" {
-			s.rows("    ", "    ", inert.Line(v.Suggestion))
-		}
 	}
 }

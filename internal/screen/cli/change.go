@@ -6,29 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
-
-// oneChange takes the id of a change as the only word.
-func oneChange(words []string) error {
-	if err := exactly("CHANGE")(words); err != nil {
-		return err
-	}
-	_, err := id.ParseChange(words[0])
-	return err
-}
 
 func newChangeListCommand(a *app) *cobra.Command {
 	var repo string
@@ -76,35 +62,6 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 	cmd.Flags().StringArrayVar(&only, "state", nil, "only changes in this `STATE`; repeatable")
 	cmd.Flags().IntVar(&limit, "limit", 0, "list at most `N` (default 100)")
 	return cmd
-}
-
-// filterByRepo narrows a list to the repository that --repo names, if it is given.
-func filterByRepo(p Program, cmd *cobra.Command, repo string, f *api.Filter) error {
-	if !cmd.Flags().Changed("repo") {
-		return nil
-	}
-	dir, err := p.Dir()
-	if err != nil {
-		return fmt.Errorf("find where you stand: %w", err)
-	}
-	f.Repo, err = top(within(dir, repo))
-	return err
-}
-
-// top finds the work tree that a folder lies in, as the daemon names it.
-func top(dir string) (string, error) {
-	resolved, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return "", problem.Errorf(problem.NotFound, "sallyport change list", "--repo %q: %w", dir, err)
-	}
-	for at := resolved; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return at, nil
-		}
-		if at == filepath.Dir(at) {
-			return "", problem.Errorf(problem.NotFound, "sallyport change list", "%q lies in no git repository", resolved)
-		}
-	}
 }
 
 // printChanges writes rows as a table.
@@ -168,19 +125,6 @@ secrets by their kind. For a patch that applies, use "sallyport change export".`
   sallyport change diff chg-1a2b3c4d`, oneChange, func(ctx context.Context, c *client.Client, words []string) error {
 			return a.text(ctx, "diff", func(w io.Writer) error { return client.Copy(ctx, c, api.ChangeDiff, words[0], w) })
 		})
-}
-
-// text pages what is written; with --json it is one document with the text in a field.
-func (a *app) text(ctx context.Context, field string, write func(io.Writer) error) error {
-	if !a.json {
-		return a.page(ctx, write)
-	}
-	var b strings.Builder
-	if err := write(&b); err != nil {
-		return err
-	}
-	a.document(map[string]string{field: b.String()})
-	return nil
 }
 
 func newChangeExportCommand(a *app) *cobra.Command {

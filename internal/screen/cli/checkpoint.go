@@ -15,9 +15,6 @@ import (
 	"sallyport/internal/door/client"
 )
 
-// violationsShown bounds what a command says of one checkpoint's violations.
-const violationsShown = 20
-
 func newCheckpointListCommand(a *app) *cobra.Command {
 	return a.remote("list CHANGE", "list the recorded states of a change's work, oldest first",
 		`Lists the checkpoints of a change, oldest first. A checkpoint is the agent's work as it was recorded
@@ -151,5 +148,20 @@ in the home's sallyport.yaml says otherwise.`,
 			}
 			_, err = fmt.Fprintln(a.Out, strings.TrimSpace(inert.Path(out.Path)))
 			return err
+		})
+}
+
+func newCheckpointNowCommand(a *app) *cobra.Command {
+	return a.remote("now CHANGE", "record and judge an agent's work now", `Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
+go on. It prints the files, the verdict and the rules that are broken. No file of yours changes.
+
+You need it only to look between two checkpoints: they come every half minute by themselves.`,
+		"  sallyport checkpoint now chg-1a2b3c4d", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+			taken, err := client.Call(ctx, c, api.CheckpointTake, words[0])
+			if err != nil || a.document(taken) {
+				return err
+			}
+			printCheckpoint(a.sheet(a.Out), taken)
+			return nil
 		})
 }

@@ -134,24 +134,5 @@ func completeFlags(a *app, cmd *cobra.Command) {
 	}
 }
 
-// strict makes what cobra brings along refuse words that it does not know, as every other command does.
-func strict(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	root.InitDefaultHelpCmd()
-	for _, c := range root.Commands() {
-		switch c.Name() {
-		case "completion":
-			verbs := c.Commands()
-			c.Args, c.RunE = nil, func(_ *cobra.Command, args []string) error { return noVerb(c, "completion", verbs, args) }
-		case "help":
-			c.Run, c.RunE = nil, func(c *cobra.Command, args []string) error {
-				topic, rest, err := root.Find(args)
-				if err != nil || topic == nil || len(rest) > 0 {
-					return problem.Errorf(problem.Usage, "sallyport --help", "there is no help for %q", strings.Join(args, " "))
-				}
-				topic.InitDefaultHelpFlag()
-				return topic.Help()
-			}
-		}
-	}
-}
+// strategies are how a working agent can be watched, the default first.
+var strategies = []string{"direct_worktree", "shadow_workspace"}

@@ -191,17 +191,3 @@ Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon se
 			return a.Daemon(ctx, home)
 		})
 }
-
-func newVersionCommand(a *app) *cobra.Command {
-	return a.cmd("version", "show which build of sallyport this is", `Shows the build of this program and the version of the protocol that it speaks with the daemon. The
-daemon may be of another build, as after an upgrade: "sallyport daemon status" says which.`,
-		`  sallyport version
-  sallyport version --json`, exactly(), func(*cobra.Command, []string) error { return printBuild(a) })
-}
-
-func printBuild(a *app) error {
-	if !a.document(map[string]any{"build": api.Build(), "api": api.Version}) {
-		fmt.Fprintf(a.Out, "sallyport %s (api %d)\n", api.Build(), api.Version)
-	}
-	return nil
-}

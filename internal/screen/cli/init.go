@@ -40,9 +40,6 @@ type initFlags struct {
 	yes, force            bool
 }
 
-// strategies are how a working agent can be watched, the default first.
-var strategies = []string{"direct_worktree", "shadow_workspace"}
-
 func newInitCommand(a *app) *cobra.Command {
 	var f initFlags
 	cmd := a.cmd("init [flags]", "write the .sallyport.yaml of a repository, the rules for its changes", initLong,

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
 )
@@ -137,4 +138,30 @@ func reportEnd(a *app, c api.Change) {
 		next = "sallyport change show " + c.ID
 	}
 	a.say(text, next)
+}
+
+// wayToTakeUp is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
+func wayToTakeUp(a *app, d api.Detail) (label, command string) {
+	c := d.Change
+	if c.Kind == "revert" {
+		return "", ""
+	}
+	switch c.State {
+	case api.Failed, api.Cancelled, api.Rejected, api.Paused, api.Blocked:
+		if n := len(d.Sessions); n > 0 {
+			if _, err := id.ParseSession(d.Sessions[n-1].ID); err == nil {
+				return "resume", a.command("sallyport resume " + d.Sessions[n-1].ID)
+			}
+		} else if redo := "sallyport change redo " + c.ID; api.Final(c.State) && c.Next != redo { // its agent has not begun
+			return "begin again", a.command(redo)
+		}
+	}
+	return "", ""
+}
+
+// printWayToTakeUp says how a change can go on, if it can.
+func printWayToTakeUp(a *app, d api.Detail) {
+	if label, command := wayToTakeUp(a, d); command != "" && !a.json {
+		fmt.Fprintf(a.Err, "%s: %s\n", label, inert.Line(command))
+	}
 }

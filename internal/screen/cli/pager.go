@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -77,4 +78,17 @@ func ignoreStatus(err error) error {
 		return nil
 	}
 	return err
+}
+
+// text pages what is written; with --json it is one document with the text in a field.
+func (a *app) text(ctx context.Context, field string, write func(io.Writer) error) error {
+	if !a.json {
+		return a.page(ctx, write)
+	}
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		return err
+	}
+	a.document(map[string]string{field: b.String()})
+	return nil
 }

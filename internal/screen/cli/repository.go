@@ -40,18 +40,6 @@ func checkRepository(ctx context.Context, getenv func(string) string, c *client.
 // convertsShown is how much of what converts files is named.
 const convertsShown = 5
 
-// repositoryHere is the folder that a person names, or in which they stand if a repository is there; "" if there is none.
-func repositoryHere(a *app, named string) (string, error) {
-	dir, err := a.here(named)
-	if err != nil || named != "" {
-		return dir, err
-	}
-	if _, err := top(dir); err != nil {
-		return "", nil
-	}
-	return dir, nil
-}
-
 // foresee returns what a first run in a repository would meet: nothing if all is well.
 func foresee(ctx context.Context, a *app, dir string) []api.Check {
 	c, err := a.connect(ctx)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -64,42 +63,6 @@ Exit status: 0 when it has landed, 3 when it waits for you; else that of where i
 	return cmd
 }
 
-func newChangeRedoCommand(a *app) *cobra.Command {
-	var approve string
-	var output bool
-	cmd := a.cmd("redo CHANGE", "apply a change to its branch as it is now, and ask again",
-		`Applies the edits of a change to the branch as it is now. Use it when the branch has moved or a
-check failed, for a change that waits for approval, or that had a card and ended without landing.
-If a rule stopped it before it had a card, "sallyport resume IDENTITY" lets its agent go on instead.
-
-If all edits fit, the checks run and a new card follows. If not, or if a check has failed, the agent
-goes on there and is told why. A program that reads no messages runs again from the beginning.
-
-If its agent had not begun, because the setup failed or something else stood in its way, it begins
-now, the setup included.
-
-Nothing lands without your yes to the new card, and the old card is void. What was there before is
-kept: "sallyport checkpoint list CHANGE" shows it. It follows the change, as run does.
-
-Exit status: 0 when it has landed, 3 when it waits for you; else that of where it came to rest.`,
-		"  sallyport change redo chg-1a2b3c4d\n  sallyport change redo chg-1a2b3c4d --approve later", oneChange,
-		func(cmd *cobra.Command, words []string) error {
-			if approve == "yes" {
-				return problem.Errorf(problem.Usage, "sallyport change redo --help", "what is done again is shown first: --approve yes is none of ask, later")
-			}
-			mode, err := approveMode(a, approve)
-			if err != nil {
-				return err
-			}
-			return takeUp(cmd.Context(), a, words[0], mode, output, func(c *client.Client, keys api.Keys) (api.Change, error) {
-				return client.Call(cmd.Context(), c, api.ChangeRedo, api.Redo{Of: words[0], Keys: keys})
-			})
-		})
-	cmd.Flags().StringVar(&approve, "approve", "", "`MODE`: ask (the default at a terminal) or later")
-	cmd.Flags().BoolVar(&output, "output", false, "show the program's output while it works")
-	return cmd
-}
-
 // takeUp has a change taken up again, with the key of its agent if this environment has it, and follows it. Without a mode what was
 // approved beforehand stays so.
 func takeUp(ctx context.Context, a *app, ref, mode string, output bool, take func(*client.Client, api.Keys) (api.Change, error)) error {
@@ -123,30 +86,4 @@ func takeUp(ctx context.Context, a *app, ref, mode string, output bool, take fun
 		return err
 	}
 	return see(ctx, a, c, change.ID, mannerOf(a.Program, mode, output))
-}
-
-// wayToTakeUp is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
-func wayToTakeUp(a *app, d api.Detail) (label, command string) {
-	c := d.Change
-	if c.Kind == "revert" {
-		return "", ""
-	}
-	switch c.State {
-	case api.Failed, api.Cancelled, api.Rejected, api.Paused, api.Blocked:
-		if n := len(d.Sessions); n > 0 {
-			if _, err := id.ParseSession(d.Sessions[n-1].ID); err == nil {
-				return "resume", a.command("sallyport resume " + d.Sessions[n-1].ID)
-			}
-		} else if redo := "sallyport change redo " + c.ID; api.Final(c.State) && c.Next != redo { // its agent has not begun
-			return "begin again", a.command(redo)
-		}
-	}
-	return "", ""
-}
-
-// printWayToTakeUp says how a change can go on, if it can.
-func printWayToTakeUp(a *app, d api.Detail) {
-	if label, command := wayToTakeUp(a, d); command != "" && !a.json {
-		fmt.Fprintf(a.Err, "%s: %s\n", label, inert.Line(command))
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -178,15 +177,4 @@ func putBack(ctx context.Context, a *app, c *client.Client, request api.PutBack)
 		printViolations(s, done.Checkpoint, violationsShown)
 	}
 	return nil
-}
-
-// printPaths lists some of many paths.
-func printPaths(s sheet, all []string, total int) {
-	const shown = 40
-	for _, path := range all[:min(len(all), shown)] {
-		s.line("  %s", inert.Path(path))
-	}
-	if more := max(total, len(all)) - min(len(all), shown); more > 0 {
-		s.line("  … and %s more", count(more, "path"))
-	}
 }

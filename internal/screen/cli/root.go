@@ -134,15 +134,6 @@ func verbsNamed(root *cobra.Command, word string) (all []string) {
 	return all
 }
 
-// near returns the commands below cmd that a mistyped word may mean.
-func near(cmd *cobra.Command, word string) []string {
-	cmd.SuggestionsMinimumDistance = 2 // letters that may differ
-	if len(word) < 5 {
-		cmd.SuggestionsMinimumDistance = 1
-	}
-	return cmd.SuggestionsFor(word)
-}
-
 // meant asks whether one of several commands was meant; "" for none, and for one, which is the next step.
 func meant(near []string) string {
 	if len(near) < 2 {
@@ -169,4 +160,26 @@ func usageTemplate(c *cobra.Command) string {
 		".InheritedFlags.FlagUsages ", ".InheritedFlags.FlagUsagesWrapped "+helpColumns+" ")
 	all := `{{if or (not .HasParent) .Annotations.` + followsNote + `}}`
 	return flags.Replace(c.UsageTemplate()) + "\n" + all + "Exit status:\n" + exitTable() + "{{else}}" + exitLine + "{{end}}"
+}
+
+// strict makes what cobra brings along refuse words that it does not know, as every other command does.
+func strict(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			verbs := c.Commands()
+			c.Args, c.RunE = nil, func(_ *cobra.Command, args []string) error { return noVerb(c, "completion", verbs, args) }
+		case "help":
+			c.Run, c.RunE = nil, func(c *cobra.Command, args []string) error {
+				topic, rest, err := root.Find(args)
+				if err != nil || topic == nil || len(rest) > 0 {
+					return problem.Errorf(problem.Usage, "sallyport --help", "there is no help for %q", strings.Join(args, " "))
+				}
+				topic.InitDefaultHelpFlag()
+				return topic.Help()
+			}
+		}
+	}
 }

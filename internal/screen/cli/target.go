@@ -18,15 +18,6 @@ import (
 	"sallyport/internal/door/client"
 )
 
-// here returns the folder that --repo names, or where the person stands.
-func (a *app) here(repo string) (string, error) {
-	dir, err := a.Dir()
-	if err != nil {
-		return "", problem.Errorf(problem.Unavailable, "cd", "find out where you stand: %w", err)
-	}
-	return within(dir, repo), nil
-}
-
 // newRepositoryCommand builds a verb of target: it is about one repository.
 func newRepositoryCommand(a *app, use, brief, long, example string, run func(ctx context.Context, c *client.Client, dir string) error) *cobra.Command {
 	var repo string

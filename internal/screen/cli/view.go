@@ -117,35 +117,6 @@ func (s sheet) told(prefix string, wide int, text string) []string {
 // noticeViolations bounds what a live view says of one checkpoint's violations.
 const noticeViolations = 5
 
-// printVerdict shows a checkpoint in one line; its number stands in its id.
-func printVerdict(s sheet, c api.Checkpoint) {
-	s.line("checkpoint %s %s, %s", inert.Line(c.ID), s.mark(c.Status), count(max(c.Total, len(c.Files)), "file")+" changed")
-}
-
-// mark is a verdict in its colour.
-func (s sheet) mark(status string) string {
-	switch status {
-	case "valid":
-		return s.green(status)
-	case "invalid":
-		return s.red(status)
-	}
-	return s.yellow(inert.Line(status))
-}
-
-// state is a state's name in its colour.
-func (s sheet) state(v string) string {
-	switch v {
-	case api.Finalized:
-		return s.green(v)
-	case api.Failed, api.RollbackFailed, api.Rejected:
-		return s.red(v)
-	case api.AwaitingApproval, api.RolledBack, api.Cancelled, api.Paused, api.Blocked:
-		return s.yellow(v)
-	}
-	return s.cyan(v)
-}
-
 const (
 	clearLine   = "\r\x1b[K"
 	keptBytes   = 8 << 10 // of the agent's output, shown when it is asked for

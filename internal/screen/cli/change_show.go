@@ -92,14 +92,6 @@ func printRequest(s sheet, c api.Change) {
 	}
 }
 
-// printCheckpoint lists a checkpoint's paths and what is wrong with them.
-func printCheckpoint(s sheet, c api.Checkpoint) {
-	printVerdict(s, c)
-	printPaths(s, c.Files, c.Total)
-	printViolations(s, c, violationsShown)
-	printLeftOver(s, c.LeftOver)
-}
-
 // printHistory shows the change's audit with how each session ended, in the order it happened.
 func printHistory(s sheet, d api.Detail, entries []api.Entry) {
 	type moment struct {

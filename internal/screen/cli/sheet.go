@@ -1,10 +1,69 @@
 package cli
 
 import (
+	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/door/api"
 )
+
+// sheet writes what a person reads: lines with an indent, colours for our own words.
+type sheet struct {
+	palette
+	w        io.Writer
+	width    int
+	terminal bool // who reads sees rows of width columns
+	folds    bool // many files of a folder are one line
+	now      time.Time
+}
+
+// line writes one line. On a terminal too short for it, a mark stands before what goes on in the next row: words of others in it
+// could else be made to begin there as a line of ours.
+func (s sheet) line(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.terminal {
+		text = marked(text, s.width)
+	}
+	fmt.Fprintln(s.w, text)
+}
+
+func (s sheet) list(title string, lines []string, mark string) {
+	if len(lines) == 0 {
+		return
+	}
+	s.line("")
+	s.line("%s:", title)
+	for _, l := range lines {
+		s.rows("  "+mark+" ", "    ", inert.Line(l))
+	}
+}
+
+// mark is a verdict in its colour.
+func (s sheet) mark(status string) string {
+	switch status {
+	case "valid":
+		return s.green(status)
+	case "invalid":
+		return s.red(status)
+	}
+	return s.yellow(inert.Line(status))
+}
+
+// state is a state's name in its colour.
+func (s sheet) state(v string) string {
+	switch v {
+	case api.Finalized:
+		return s.green(v)
+	case api.Failed, api.RollbackFailed, api.Rejected:
+		return s.red(v)
+	case api.AwaitingApproval, api.RolledBack, api.Cancelled, api.Paused, api.Blocked:
+		return s.yellow(v)
+	}
+	return s.cyan(v)
+}
 
 // agentMark stands before every row that an agent wrote, and before none of ours.
 const agentMark = "| "

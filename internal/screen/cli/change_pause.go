@@ -66,18 +66,3 @@ func reportState(a *app, change, state, text string) error {
 	_, err := fmt.Fprintf(a.Out, "%s %s\n", change, text)
 	return err
 }
-
-func newCheckpointNowCommand(a *app) *cobra.Command {
-	return a.remote("now CHANGE", "record and judge an agent's work now", `Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
-go on. It prints the files, the verdict and the rules that are broken. No file of yours changes.
-
-You need it only to look between two checkpoints: they come every half minute by themselves.`,
-		"  sallyport checkpoint now chg-1a2b3c4d", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
-			taken, err := client.Call(ctx, c, api.CheckpointTake, words[0])
-			if err != nil || a.document(taken) {
-				return err
-			}
-			printCheckpoint(a.sheet(a.Out), taken)
-			return nil
-		})
-}

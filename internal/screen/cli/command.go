@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/client"
+)
+
+// cmd builds one command: its RunE marks that words are over and work begins.
+func (a *app) cmd(use, brief, long, example string, args func([]string) error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: brief, Long: long, Example: example, ValidArgsFunction: a.completes(use),
+		Args: func(cmd *cobra.Command, words []string) error {
+			if err := given(cmd, words); err != nil {
+				return err
+			}
+			if args == nil || unnamed(use, words) {
+				return nil
+			}
+			return args(words)
+		},
+		RunE: func(cmd *cobra.Command, words []string) error {
+			a.began = true
+			named, err := a.wholeWords(cmd.Context(), use, words)
+			if err != nil {
+				return err
+			}
+			if args != nil {
+				if err := args(named); err != nil { // what was left out or cut short could not be found
+					return usage(cmd, err)
+				}
+			}
+			return run(cmd, named)
+		},
+	}
+}
+
+// remote builds one command whose work is all the daemon's: it is given a client of it.
+func (a *app) remote(use, brief, long, example string, args func([]string) error, run func(ctx context.Context, c *client.Client, words []string) error) *cobra.Command {
+	return a.cmd(use, brief, long, example, args, func(cmd *cobra.Command, words []string) error {
+		c, err := a.connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), c, words)
+	})
+}
+
+// group builds a noun: it only has verbs.
+func group(use, brief, long string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: brief + ": " + named(verbs), Long: long}
+	c.RunE = func(cmd *cobra.Command, args []string) error { return noVerb(cmd, use, verbs, args) }
+	c.AddCommand(verbs...)
+	return c
+}
+
+func named(verbs []*cobra.Command) string {
+	names := make([]string, 0, len(verbs))
+	for _, v := range verbs {
+		names = append(names, v.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+// noVerb says which verbs a noun has.
+func noVerb(cmd *cobra.Command, noun string, verbs []*cobra.Command, args []string) error {
+	if len(args) > 0 {
+		next := cmd.CommandPath() + " --help"
+		if near := near(cmd, args[0]); len(near) == 1 {
+			next = cmd.CommandPath() + " " + near[0]
+		}
+		return problem.Errorf(problem.Usage, next, "%[2]s has no command %[1]q; it has %[3]s", args[0], noun, named(verbs))
+	}
+	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s needs one of its commands: %s", noun, named(verbs))
+}
+
+// near returns the commands below cmd that a mistyped word may mean.
+func near(cmd *cobra.Command, word string) []string {
+	cmd.SuggestionsMinimumDistance = 2 // letters that may differ
+	if len(word) < 5 {
+		cmd.SuggestionsMinimumDistance = 1
+	}
+	return cmd.SuggestionsFor(word)
+}
+
+// exactly refuses another number of words than the names given.
+func exactly(names ...string) func([]string) error {
+	return func(words []string) error {
+		if len(words) == len(names) {
+			return nil
+		}
+		if len(words) > len(names) {
+			return fmt.Errorf("%q is one word too many", words[len(names)])
+		}
+		return fmt.Errorf("%s is missing", names[len(words)])
+	}
+}
+
+// oneChange takes the id of a change as the only word.
+func oneChange(words []string) error {
+	if err := exactly("CHANGE")(words); err != nil {
+		return err
+	}
+	_, err := id.ParseChange(words[0])
+	return err
+}
+
+// usage makes what is wrong with the words of a command a problem that names its help.
+func usage(cmd *cobra.Command, err error) error {
+	var known *problem.Problem
+	if errors.As(err, &known) {
+		return err
+	}
+	return problem.Errorf(problem.Usage, cmd.CommandPath()+" --help", "%s", plain(err))
+}
