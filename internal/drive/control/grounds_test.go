@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
@@ -15,32 +16,32 @@ import (
 
 // counted are rules that say how often they were read.
 type counted struct {
-	rules
+	drivetest.Rules
 	read atomic.Int64
 }
 
 func (c *counted) At(ctx context.Context, project git.Project, dir git.Dir, commit git.OID) (grounds.Judging, error) {
 	c.read.Add(1)
-	return c.rules.At(ctx, project, dir, commit)
+	return c.Rules.At(ctx, project, dir, commit)
 }
 
 func TestAStepReadsTheRulesOnceAndOnceMoreForEachCheckpoint(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		book := &counted{}
-		h.parts.Rules = book
+		h.Parts.Rules = book
 		var begun, working atomic.Int64
-		h.acts(func(s *scene, after func(time.Duration) bool) {
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
 			begun.Store(book.read.Load())
-			s.write("page.txt", "one, and more\n")
+			s.Write("page.txt", "one, and more\n")
 			after(40 * time.Second) // one checkpoint
 			working.Store(book.read.Load())
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(2 * time.Minute)
-		d := h.is(c, chg, change.AwaitingApproval)
-		if want := []string{"interval valid", "end valid"}; !slices.Equal(statuses(d), want) {
-			t.Fatalf("%q, want %q", statuses(d), want)
+		d := h.Is(c, chg, change.AwaitingApproval)
+		if want := []string{"interval valid", "end valid"}; !slices.Equal(drivetest.Statuses(d), want) {
+			t.Fatalf("%q, want %q", drivetest.Statuses(d), want)
 		}
 		got := []int64{begun.Load(), working.Load() - begun.Load(), book.read.Load() - working.Load()}
 		// The request, its workspace and its session; a checkpoint; the session's end and the card.
@@ -51,21 +52,21 @@ func TestAStepReadsTheRulesOnceAndOnceMoreForEachCheckpoint(t *testing.T) {
 }
 
 func TestRulesThatAPersonMakesStricterWhileAnAgentWorksJudgeWhatItLeaves(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		now := &laws{}
-		now.rules.Store(&rules{})
-		h.parts.Rules = now
-		h.acts(func(s *scene, _ func(time.Duration) bool) {
-			s.write("docs/new.md", "bad by then\n")
-			strict := forbidding(session.Supervision{})
-			now.rules.Store(&strict)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		now := &drivetest.Laws{}
+		now.Rules.Store(&drivetest.Rules{})
+		h.Parts.Rules = now
+		h.Acts(func(s *drivetest.Scene, _ func(time.Duration) bool) {
+			s.Write("docs/new.md", "bad by then\n")
+			strict := drivetest.Forbidding(session.Supervision{})
+			now.Rules.Store(&strict)
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(time.Minute)
-		d := h.is(c, chg, change.Failed)
-		if want := []string{"end invalid"}; !slices.Equal(statuses(d), want) {
-			t.Errorf("%q, want %q", statuses(d), want)
+		d := h.Is(c, chg, change.Failed)
+		if want := []string{"end invalid"}; !slices.Equal(drivetest.Statuses(d), want) {
+			t.Errorf("%q, want %q", drivetest.Statuses(d), want)
 		}
 	})
 }

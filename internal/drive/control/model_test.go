@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
@@ -44,8 +45,8 @@ var beside = []string{"approve", "refuse", "cancel", "pause", "resume", "confirm
 
 // world is what a sequence works on.
 type world struct {
-	*odd
-	repos  [2]*home
+	*drivetest.Odd
+	repos  [2]*drivetest.Home
 	c      *control.Controller
 	end    func()
 	broken atomic.Bool // every operation of a landing fails
@@ -57,22 +58,22 @@ type world struct {
 	wrong []string
 }
 
-func newWorld(h *home) *world {
-	w := &world{odd: h.odd(), mends: map[int]func(){}}
-	w.service.boot, h.parts.Clock = "first", w.clock
+func newWorld(h *drivetest.Home) *world {
+	w := &world{Odd: h.Odd(), mends: map[int]func(){}}
+	w.Service.Boot, h.Parts.Clock = "first", w.Clock
 	other := *h
-	other.repo = h.repo + "2"
-	if err := os.CopyFS(other.repo, os.DirFS(h.repo)); err != nil {
-		h.t.Fatal(err)
+	other.Repo = h.Repo + "2"
+	if err := os.CopyFS(other.Repo, os.DirFS(h.Repo)); err != nil {
+		h.T.Fatal(err)
 	}
-	w.repos = [2]*home{h, &other}
-	h.parts.Lander.Ops = disk.Ops{Around: func(op string, do func() error) error {
+	w.repos = [2]*drivetest.Home{h, &other}
+	h.Parts.Lander.Ops = disk.Ops{Around: func(op string, do func() error) error {
 		if w.broken.Load() {
 			return fmt.Errorf("%s: input/output error", op)
 		}
 		return do()
 	}}
-	h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+	h.Cage.Play = func(n int, tree string, killed <-chan struct{}) int {
 		name := []string{"page.txt", "other.txt", fmt.Sprintf("own-%d.txt", n)}[n%3]
 		if w.fresh.Load() {
 			name = fmt.Sprintf("fresh-%d.txt", n)
@@ -87,7 +88,7 @@ func newWorld(h *home) *world {
 		}
 		return 0
 	}
-	w.c, w.end = h.daemon()
+	w.c, w.end = h.Daemon()
 	return w
 }
 
@@ -117,7 +118,7 @@ func (w *world) add(of int, chg id.Change) {
 
 func (w *world) request(of int, mode request.Approve, trial *time.Duration) error {
 	h := w.repos[of%2]
-	r, err := w.c.Request(h.t.Context(), request.Request{By: h.by(), Text: "Change it", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Approve: mode, Trial: trial}, nil)
+	r, err := w.c.Request(h.T.Context(), request.Request{By: h.By(), Text: "Change it", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: mode, Trial: trial}, nil)
 	if err == nil {
 		w.add(of, r.Change.ID)
 	}
@@ -145,29 +146,29 @@ func (w *world) person(ctx context.Context, d act) error {
 			return nil
 		}
 		if d.Verb == "refuse" {
-			return c.Refuse(ctx, seen.Approval.ID, h.by(), "no")
+			return c.Refuse(ctx, seen.Approval.ID, h.By(), "no")
 		}
-		return c.Approve(ctx, seen.Approval.ID, seen.Proposal.Digest, h.by(), approve.Words{Via: "command line"})
+		return c.Approve(ctx, seen.Approval.ID, seen.Proposal.Digest, h.By(), approve.Words{Via: "command line"})
 	case "cancel":
-		return c.Cancel(ctx, chg, h.by(), "enough")
+		return c.Cancel(ctx, chg, h.By(), "enough")
 	case "pause":
-		return c.Pause(ctx, chg, h.by(), "wait")
+		return c.Pause(ctx, chg, h.By(), "wait")
 	case "resume":
-		return c.Resume(ctx, chg, h.by())
+		return c.Resume(ctx, chg, h.By())
 	case "redo":
-		_, err = c.Redo(ctx, chg, h.by(), nil)
+		_, err = c.Redo(ctx, chg, h.By(), nil)
 		return err
 	case "confirm":
-		return c.Confirm(ctx, chg, h.by())
+		return c.Confirm(ctx, chg, h.By())
 	case "rollback":
-		row, err := c.Rollback(ctx, chg, h.by(), "", []request.Approve{request.Later, request.Yes}[d.Arg%2])
+		row, err := c.Rollback(ctx, chg, h.By(), "", []request.Approve{request.Later, request.Yes}[d.Arg%2])
 		if err == nil {
 			w.add(d.Of, row.ID)
 		}
 		return err
 	case "restore":
 		if n := len(seen.Checkpoints); n > 0 {
-			_, err = c.RestoreTo(ctx, seen.Checkpoints[d.Arg%n].ID, h.by())
+			_, err = c.RestoreTo(ctx, seen.Checkpoints[d.Arg%n].ID, h.By())
 		}
 		return err
 	}
@@ -178,14 +179,14 @@ func (w *world) person(ctx context.Context, d act) error {
 func (w *world) happens(d act) {
 	at := d.Of % 2
 	h := w.repos[at]
-	set := func(what string) func() { w.fault.Store(&what); return func() { w.fault.Store(nil) } }
+	set := func(what string) func() { w.Fault.Store(&what); return func() { w.Fault.Store(nil) } }
 	switch d.Verb {
 	case "commit":
 		if w.mends[at] == nil {
 			path := []string{"page.txt", "other.txt", "theirs.txt"}[d.Arg%3]
-			h.spoil(path, fmt.Sprintf("theirs %d\n", d.Arg))
-			h.git("add", "-A")
-			h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "theirs", "--allow-empty")
+			h.Spoil(path, fmt.Sprintf("theirs %d\n", d.Arg))
+			h.Git("add", "-A")
+			h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "theirs", "--allow-empty")
 		}
 	case "fault":
 		if w.mends[at] != nil {
@@ -194,20 +195,20 @@ func (w *world) happens(d act) {
 		w.mends[at] = []func() func(){
 			func() func() { return set("rules") }, func() func() { return set("home") }, func() func() { return set("target") }, func() func() { return set("keeper") },
 			func() func() { w.broken.Store(true); return func() { w.broken.Store(false) } },
-			func() func() { return h.aside("") }, func() func() { return h.aside(".git/objects") },
-			func() func() { return h.spoil(".git/config", "[core\n") }, func() func() { return h.spoil(".git/objects/stray", "x") },
-			func() func() { return h.spoil(".git/index", "none\n") },
+			func() func() { return h.Aside("") }, func() func() { return h.Aside(".git/objects") },
+			func() func() { return h.Spoil(".git/config", "[core\n") }, func() func() { return h.Spoil(".git/objects/stray", "x") },
+			func() func() { return h.Spoil(".git/index", "none\n") },
 		}[d.Arg%10]()
 	case "mend":
 		w.mend(at)
 	case "restart":
 		w.end()
-		w.c, w.end = h.daemon()
+		w.c, w.end = h.Daemon()
 	case "pass":
 		time.Sleep([]time.Duration{time.Second, 20 * time.Second, 3 * time.Minute, 11 * time.Minute}[d.Arg%4])
 	case "jump": // the wall clock is set, forth or back; the machine goes on
-		w.service.set(func(s *service) {
-			s.moved += []time.Duration{time.Hour, -time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour}[d.Arg%4]
+		w.Service.Set(func(s *drivetest.Service) {
+			s.Moved += []time.Duration{time.Hour, -time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour}[d.Arg%4]
 		})
 	}
 }
@@ -227,7 +228,7 @@ func (w *world) does(d act) {
 		w.happens(d)
 		return
 	}
-	ctx, cancel := context.WithTimeout(w.repos[0].t.Context(), time.Hour)
+	ctx, cancel := context.WithTimeout(w.repos[0].T.Context(), time.Hour)
 	defer cancel()
 	err := w.person(ctx, d)
 	if ctx.Err() != nil {
@@ -241,7 +242,7 @@ func (w *world) does(d act) {
 // rows are all changes there are.
 func (w *world) rows() []change.Row {
 	synctest.Wait()
-	rows, err := w.c.List(w.repos[0].t.Context(), change.Filter{Limit: 1000})
+	rows, err := w.c.List(w.repos[0].T.Context(), change.Filter{Limit: 1000})
 	if err != nil {
 		w.fail("list: %v", err)
 	}
@@ -274,8 +275,8 @@ func (w *world) quiet(approves bool) {
 		w.mend(0)
 		w.mend(1)
 		for _, row := range open {
-			if d, err := w.c.Show(h.t.Context(), row.ID); err == nil && row.State == change.AwaitingApproval {
-				if err := w.c.Approve(h.t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: ""}); err != nil && problem.KindOf(err) != problem.Conflict {
+			if d, err := w.c.Show(h.T.Context(), row.ID); err == nil && row.State == change.AwaitingApproval {
+				if err := w.c.Approve(h.T.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: ""}); err != nil && problem.KindOf(err) != problem.Conflict {
 					w.fail("approve %s: %v", row.ID, err)
 				}
 			}
@@ -283,7 +284,7 @@ func (w *world) quiet(approves bool) {
 		open = w.rests("once approved")
 	}
 	for _, row := range open {
-		if err := w.c.Cancel(h.t.Context(), row.ID, h.by(), "enough"); err != nil {
+		if err := w.c.Cancel(h.T.Context(), row.ID, h.By(), "enough"); err != nil {
 			w.fail("%s is %s (%s) and cannot be cancelled: %v", row.ID, row.State, row.Reason, err)
 		}
 	}
@@ -296,8 +297,8 @@ func (w *world) quiet(approves bool) {
 	w.mend(1)
 	w.fresh.Store(true)
 	for _, row := range w.rows() { // as gc does
-		if d, err := w.c.Show(h.t.Context(), row.ID); err == nil && d.Landing != nil && d.Landing.State == landing.Stranded {
-			_, err := h.parts.Lander.Clear(h.t.Context(), *d.Landing)
+		if d, err := w.c.Show(h.T.Context(), row.ID); err == nil && d.Landing != nil && d.Landing.State == landing.Stranded {
+			_, err := h.Parts.Lander.Clear(h.T.Context(), *d.Landing)
 			if err != nil {
 				w.fail("clear up after %s: %v", row.ID, err)
 			}
@@ -310,7 +311,7 @@ func (w *world) quiet(approves bool) {
 		}
 		time.Sleep(time.Minute)
 		last := w.ids[of][len(w.ids[of])-1]
-		if d, err := w.c.Show(h.t.Context(), last); err != nil || d.Change.State != change.Finalized {
+		if d, err := w.c.Show(h.T.Context(), last); err != nil || d.Change.State != change.Finalized {
 			w.fail("nothing lands any more: %s is %s (%s), %v", last, d.Change.State, d.Change.Reason, err)
 		}
 	}
@@ -334,7 +335,7 @@ func TestNoSequenceOfVerbsAndFaultsEndsInADeadEnd(t *testing.T) {
 		ran++
 		sequence, approves := rapid.SliceOfN(one, 5, 14).Draw(r, "sequence"), rapid.Bool().Draw(r, "approves")
 		var wrong []string
-		bubble(t, func(t *testing.T, h *home) {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 			w := newWorld(h)
 			var client sync.WaitGroup
 			for i, d := range sequence {

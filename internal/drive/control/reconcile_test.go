@@ -16,38 +16,33 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
 
-// bubble runs a test in which time passes only when everybody waits for it.
-func bubble(t *testing.T, test func(t *testing.T, h *home)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newHome(t)) })
-}
-
 func TestAChangeWalksToItsEndByItself(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		d := h.is(c, chg, change.AwaitingApproval)
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		d := h.Is(c, chg, change.AwaitingApproval)
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
-		d = h.is(c, chg, change.Finalized)
-		if raw, err := os.ReadFile(filepath.Join(h.repo, "page.txt")); err != nil || string(raw) != "two\n" {
+		d = h.Is(c, chg, change.Finalized)
+		if raw, err := os.ReadFile(filepath.Join(h.Repo, "page.txt")); err != nil || string(raw) != "two\n" {
 			t.Errorf("the page is %q, %v", raw, err)
 		}
-		if h.hasWorkspace(chg) {
+		if h.HasWorkspace(chg) {
 			t.Error("its workspace is left")
 		}
-		if armed, disarmed := h.keeper.told(); armed != 1 || disarmed != 1 {
+		if armed, disarmed := h.Keeper.Told(); armed != 1 || disarmed != 1 {
 			t.Errorf("the keeper was armed %d times and disarmed %d times", armed, disarmed)
 		}
 		want := []string{"requested", "accepted", "prepared", "started", "ended", "checkpointed: valid", "checked", "proposed", "approved", "began landing", "landed"}
-		if got := h.verbs(c, chg); !slices.Equal(got, want) {
+		if got := h.Verbs(c, chg); !slices.Equal(got, want) {
 			t.Errorf("the audit log says %q, want %q", got, want)
 		}
 		if d.Change.Attempts != 0 || !d.Change.Due.IsZero() || d.Change.Holder != "" {
@@ -57,14 +52,14 @@ func TestAChangeWalksToItsEndByItself(t *testing.T) {
 }
 
 func TestAWorkerThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = hangs("half\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.Working)
-		before := h.verbs(c, chg)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.Working)
+		before := h.Verbs(c, chg)
 		var stolen change.Row
-		h.tx(func(ctx context.Context, tx store.Tx) error {
+		h.Tx(func(ctx context.Context, tx store.Tx) error {
 			err := tx.ReleaseClaims(ctx, "another")
 			if err != nil {
 				return err
@@ -76,110 +71,110 @@ func TestAWorkerThatLostItsLeaseStopsAndWritesNothing(t *testing.T) {
 			stolen = row
 			return nil
 		})
-		if h.cage.alive() != 1 {
+		if h.Cage.Alive() != 1 {
 			t.Fatal("it stopped before it could know")
 		}
 		time.Sleep(10 * time.Second) // a third of the lease: when it is renewed
-		if h.cage.alive() != 0 {
+		if h.Cage.Alive() != 0 {
 			t.Error("its agent still runs")
 		}
-		d := h.is(c, chg, change.Working)
+		d := h.Is(c, chg, change.Working)
 		if d.Change.Holder != "another" || d.Change.Fence != stolen.Fence || d.Change.Attempts != stolen.Attempts || !d.Change.Until.Equal(stolen.Until) {
 			t.Errorf("the row is %+v, the new holder has %+v", d.Change, stolen)
 		}
-		if got := h.verbs(c, chg); !slices.Equal(got, before) {
+		if got := h.Verbs(c, chg); !slices.Equal(got, before) {
 			t.Errorf("it still wrote %q", got[len(before):])
 		}
 	})
 }
 
 func TestALeaseIsRenewedForAsLongAsAnAgentWorks(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = func(n int, tree string, killed <-chan struct{}) int {
 			select {
 			case <-killed:
 			case <-time.After(10 * time.Minute):
 			}
-			return writes("late\n")(n, tree, killed)
+			return drivetest.Writes("late\n")(n, tree, killed)
 		}
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		for range 19 {
 			time.Sleep(30 * time.Second)
-			if d := h.is(c, chg, change.Working); !d.Change.Until.After(time.Now()) {
+			if d := h.Is(c, chg, change.Working); !d.Change.Until.After(time.Now()) {
 				t.Fatalf("its lease ran out at %s", d.Change.Until)
 			}
 		}
 		time.Sleep(31 * time.Second)
-		h.is(c, chg, change.AwaitingApproval)
-		if n := len(h.cage.starts()); n != 1 {
+		h.Is(c, chg, change.AwaitingApproval)
+		if n := len(h.Cage.Starts()); n != 1 {
 			t.Errorf("the agent was started %d times", n)
 		}
 	})
 }
 
 func TestACancelledAgentIsStoppedAndItsWorkKept(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = hangs("half\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.Working)
-		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.Working)
+		if err := c.Cancel(t.Context(), chg, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
-		d := h.is(c, chg, change.Cancelled)
-		if h.cage.alive() != 0 {
+		d := h.Is(c, chg, change.Cancelled)
+		if h.Cage.Alive() != 0 {
 			t.Error("its agent still runs")
 		}
-		if got := h.kept(c, len(d.Checkpoints), chg, "page.txt"); got != "half\n" {
+		if got := h.Kept(c, len(d.Checkpoints), chg, "page.txt"); got != "half\n" {
 			t.Errorf("kept is %q", got)
 		}
-		if h.hasWorkspace(chg) {
+		if h.HasWorkspace(chg) {
 			t.Error("its workspace is left")
 		}
-		if v := h.verbs(c, chg); count(v, "asked to cancel") != 1 || count(v, "cancelled") != 1 {
+		if v := h.Verbs(c, chg); drivetest.Count(v, "asked to cancel") != 1 || drivetest.Count(v, "cancelled") != 1 {
 			t.Errorf("the audit log says %q", v)
 		}
-		if err := c.Cancel(t.Context(), chg, h.by(), "again"); problem.KindOf(err) != problem.Conflict {
+		if err := c.Cancel(t.Context(), chg, h.By(), "again"); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("cancelled twice: %v", err)
 		}
 	})
 }
 
 func TestAChangeCancelledAfterItsDaemonDiedKeepsWhatTheAgentDid(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = hangs("half\n")
-		c, end := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.Working)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, end := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.Working)
 		end()
-		waiting := control.New(h.parts) // it answers before it has taken over
-		if err := waiting.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
+		waiting := control.New(h.Parts) // it answers before it has taken over
+		if err := waiting.Cancel(t.Context(), chg, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
-		c, _ = h.daemon()
-		d := h.is(c, chg, change.Cancelled)
-		if n := len(h.cage.starts()); n != 1 {
+		c, _ = h.Daemon()
+		d := h.Is(c, chg, change.Cancelled)
+		if n := len(h.Cage.Starts()); n != 1 {
 			t.Errorf("the agent was started %d times", n)
 		}
-		if got := h.kept(c, len(d.Checkpoints), chg, "page.txt"); got != "half\n" {
+		if got := h.Kept(c, len(d.Checkpoints), chg, "page.txt"); got != "half\n" {
 			t.Errorf("kept is %q", got)
 		}
-		if h.hasWorkspace(chg) {
+		if h.HasWorkspace(chg) {
 			t.Error("its workspace is left")
 		}
 	})
 }
 
 func TestASessionThatDiedWithItsDaemonHasAnEndAndAReason(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = hangs("half\n")
-		c, end := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.Working)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, end := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.Working)
 		end()
-		c, _ = h.daemon()
-		d := h.is(c, chg, change.Working)
+		c, _ = h.Daemon()
+		d := h.Is(c, chg, change.Working)
 		if len(d.Sessions) != 2 || d.Sessions[1].Ended != nil {
 			t.Fatalf("the sessions are %+v", d.Sessions)
 		}
@@ -189,26 +184,26 @@ func TestASessionThatDiedWithItsDaemonHasAnEndAndAReason(t *testing.T) {
 		if !strings.Contains(d.Change.Reason, string(d.Sessions[0].ID)+" was interrupted") {
 			t.Errorf("the change does not say so: %q", d.Change.Reason)
 		}
-		if v := h.verbs(c, chg); count(v, "interrupted") != 1 {
+		if v := h.Verbs(c, chg); drivetest.Count(v, "interrupted") != 1 {
 			t.Errorf("the audit log says %q", v)
 		}
 	})
 }
 
 func TestWhyAChangeIsPausedIsNotWhyItsCheckpointIsTaken(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = hangs("half\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.Working)
-		if err := c.Pause(t.Context(), chg, h.by(), "let me look"); err != nil {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.Working)
+		if err := c.Pause(t.Context(), chg, h.By(), "let me look"); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil {
+		if err := c.Cancel(t.Context(), chg, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
-		d := h.is(c, chg, change.Cancelled)
-		if p := problem.Of(c.Resume(t.Context(), chg, h.by())); p.Next != "sallyport resume "+string(d.Sessions[0].ID) {
+		d := h.Is(c, chg, change.Cancelled)
+		if p := problem.Of(c.Resume(t.Context(), chg, h.By())); p.Next != "sallyport resume "+string(d.Sessions[0].ID) {
 			t.Errorf("it is resumed with %q", p.Next)
 		}
 		all, err := c.Audit(t.Context(), "", 0, 0)
@@ -231,17 +226,17 @@ func TestWhyAChangeIsPausedIsNotWhyItsCheckpointIsTaken(t *testing.T) {
 }
 
 func TestAPausedSessionThatDiedWithItsDaemonIsNotSaidToWork(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = hangs("half\n")
-		c, end := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.Working)
-		if err := c.Pause(t.Context(), chg, h.by(), "let me look"); err != nil {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, end := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.Working)
+		if err := c.Pause(t.Context(), chg, h.By(), "let me look"); err != nil {
 			t.Fatal(err)
 		}
 		end()
-		c, _ = h.daemon()
-		d := h.is(c, chg, change.Paused)
+		c, _ = h.Daemon()
+		d := h.Is(c, chg, change.Paused)
 		if s := d.Sessions[0]; s.Ended == nil || s.Reason == "" || d.Change.Reason != "let me look" {
 			t.Errorf("the session is %+v, the change says %q", s, d.Change.Reason)
 		}
@@ -249,14 +244,14 @@ func TestAPausedSessionThatDiedWithItsDaemonIsNotSaidToWork(t *testing.T) {
 }
 
 func TestWhatTheMachineIsToBlameForIsTriedAgainWithLongerAndLongerWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.refuse = func(int) error {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Refuse = func(int) error {
 			return problem.Errorf(problem.Unavailable, "sallyport doctor", "no sandbox can be had")
 		}
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		for attempt := 1; attempt < 3; attempt++ {
-			d := h.is(c, chg, change.Working)
+			d := h.Is(c, chg, change.Working)
 			if d.Change.Attempts != attempt || d.Change.Reason == "" {
 				t.Errorf("after attempt %d the row says %d: %q", attempt, d.Change.Attempts, d.Change.Reason)
 			}
@@ -265,42 +260,42 @@ func TestWhatTheMachineIsToBlameForIsTriedAgainWithLongerAndLongerWaits(t *testi
 			}
 			time.Sleep(time.Until(d.Change.Due))
 		}
-		d := h.is(c, chg, change.Failed)
+		d := h.Is(c, chg, change.Failed)
 		if d.Change.Problem != string(problem.Unavailable) || d.Change.Next != "sallyport doctor" {
 			t.Errorf("it says %q: %q, next %q", d.Change.Problem, d.Change.Reason, d.Change.Next)
 		}
 		time.Sleep(time.Hour)
-		if synctest.Wait(); len(h.cage.starts()) != 3 {
-			t.Errorf("started %d times, want 3", len(h.cage.starts()))
+		if synctest.Wait(); len(h.Cage.Starts()) != 3 {
+			t.Errorf("started %d times, want 3", len(h.Cage.Starts()))
 		}
-		if h.hasWorkspace(chg) {
+		if h.HasWorkspace(chg) {
 			t.Error("its workspace is left")
 		}
 	})
 }
 
 func TestAfterAPassingFaultTheAgentWorksOnACleanCopy(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.fault = func(n int) error {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Fault = func(n int) error {
 			if n == 1 {
 				return problem.Errorf(problem.Unavailable, "sallyport doctor", "its end could not be shown")
 			}
 			return nil
 		}
-		h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+		h.Cage.Play = func(n int, tree string, killed <-chan struct{}) int {
 			if raw, err := os.ReadFile(filepath.Join(tree, "page.txt")); err != nil || string(raw) != "one\n" {
 				t.Errorf("start %d finds %q, %v", n, raw, err)
 			}
-			return writes(fmt.Sprintf("start %d\n", n))(n, tree, killed)
+			return drivetest.Writes(fmt.Sprintf("start %d\n", n))(n, tree, killed)
 		}
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(2 * time.Second)
-		if d := h.is(c, chg, change.AwaitingApproval); d.Change.Attempts != 0 || d.Change.Reason != "" || len(d.Checkpoints) != 2 {
+		if d := h.Is(c, chg, change.AwaitingApproval); d.Change.Attempts != 0 || d.Change.Reason != "" || len(d.Checkpoints) != 2 {
 			t.Errorf("it says %q after %d attempts, with %d checkpoints", d.Change.Reason, d.Change.Attempts, len(d.Checkpoints))
 		}
 		for n := 1; n <= 2; n++ {
-			if got, want := h.kept(c, n, chg, "page.txt"), fmt.Sprintf("start %d\n", n); got != want {
+			if got, want := h.Kept(c, n, chg, "page.txt"), fmt.Sprintf("start %d\n", n); got != want {
 				t.Errorf("checkpoint %d keeps %q, want %q", n, got, want)
 			}
 		}
@@ -308,20 +303,20 @@ func TestAfterAPassingFaultTheAgentWorksOnACleanCopy(t *testing.T) {
 }
 
 func TestARefusalIsAnAnswerAndNotTriedAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = func(int, string, <-chan struct{}) int { return 7 }
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		d := h.is(c, chg, change.Failed)
-		if d.Change.Problem != string(problem.AgentFailed) || len(h.cage.starts()) != 1 {
-			t.Errorf("it says %q after %d starts", d.Change.Problem, len(h.cage.starts()))
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = func(int, string, <-chan struct{}) int { return 7 }
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		d := h.Is(c, chg, change.Failed)
+		if d.Change.Problem != string(problem.AgentFailed) || len(h.Cage.Starts()) != 1 {
+			t.Errorf("it says %q after %d starts", d.Change.Problem, len(h.Cage.Starts()))
 		}
 	})
 }
 
 func TestAnAgentThatIsInterruptedThreeTimesIsNotStartedAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = func(n int, tree string, killed <-chan struct{}) int {
 			if _, err := os.Stat(filepath.Join(tree, "half.txt")); err == nil {
 				t.Errorf("start %d finds what an earlier one left", n)
 			}
@@ -331,18 +326,18 @@ func TestAnAgentThatIsInterruptedThreeTimesIsNotStartedAgain(t *testing.T) {
 			<-killed
 			return 0
 		}
-		c, end := h.daemon()
-		chg := h.ask(c)
+		c, end := h.Daemon()
+		chg := h.Ask(c)
 		for range 3 {
-			if d := h.is(c, chg, change.Working); d.Change.Attempts != 0 {
+			if d := h.Is(c, chg, change.Working); d.Change.Attempts != 0 {
 				t.Errorf("a daemon's end counts as a failed attempt: %d, %q", d.Change.Attempts, d.Change.Reason)
 			}
 			end()
-			c, end = h.daemon()
+			c, end = h.Daemon()
 			synctest.Wait()
 		}
-		d := h.is(c, chg, change.Failed)
-		if n := len(h.cage.starts()); n != 3 {
+		d := h.Is(c, chg, change.Failed)
+		if n := len(h.Cage.Starts()); n != 3 {
 			t.Errorf("the agent was started %d times, want 3", n)
 		}
 		if d.Change.Problem != string(problem.AgentFailed) {
@@ -352,28 +347,28 @@ func TestAnAgentThatIsInterruptedThreeTimesIsNotStartedAgain(t *testing.T) {
 			t.Fatalf("%d sessions and %d checkpoints, want 3 of each", len(d.Sessions), len(d.Checkpoints))
 		}
 		for i := range d.Sessions {
-			if got, want := h.kept(c, i+1, chg, "half.txt"), fmt.Sprintf("start %d\n", i+1); got != want || d.Checkpoints[i].Session != d.Sessions[i].ID {
+			if got, want := h.Kept(c, i+1, chg, "half.txt"), fmt.Sprintf("start %d\n", i+1); got != want || d.Checkpoints[i].Session != d.Sessions[i].ID {
 				t.Errorf("checkpoint %d of %s keeps %q, want %q", i+1, d.Checkpoints[i].Session, got, want)
 			}
 		}
-		if h.hasWorkspace(chg) {
+		if h.HasWorkspace(chg) {
 			t.Error("its workspace is left")
 		}
 	})
 }
 
 func TestNoMoreAgentsWorkAtOnceThanTheHomeSays(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = func(n int, tree string, killed <-chan struct{}) int {
 			select {
 			case <-killed:
 			case <-time.After(time.Minute):
 			}
-			return writes(fmt.Sprint(n, "\n"))(n, tree, killed)
+			return drivetest.Writes(fmt.Sprint(n, "\n"))(n, tree, killed)
 		}
-		c, _ := h.daemon()
+		c, _ := h.Daemon()
 		for range 5 {
-			h.ask(c)
+			h.Ask(c)
 		}
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
@@ -381,40 +376,40 @@ func TestNoMoreAgentsWorkAtOnceThanTheHomeSays(t *testing.T) {
 		if err != nil || len(rows) != 5 {
 			t.Errorf("%d of 5 changes wait for a person, %v", len(rows), err)
 		}
-		if _, most := h.cage.now(); most != 2 {
+		if _, most := h.Cage.Now(); most != 2 {
 			t.Errorf("%d agents worked at once, want 2", most)
 		}
 	})
 }
 
 func TestADeadDaemonsLeaseOnTheRepositoryIsNotWaitedFor(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, _ := h.daemon()
-		first := h.ask(c)
-		if err := c.Cancel(t.Context(), first, h.by(), ""); err != nil {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		first := h.Ask(c)
+		if err := c.Cancel(t.Context(), first, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
-		d := h.is(c, first, change.Cancelled)
-		h.tx(func(ctx context.Context, tx store.Tx) error { // as if it had died before it gave it back
+		d := h.Is(c, first, change.Cancelled)
+		h.Tx(func(ctx context.Context, tx store.Tx) error { // as if it had died before it gave it back
 			_, _, err := tx.TakeLease(ctx, "repo:"+d.Change.Request.Project.CommonDir, string(first), time.Now(), time.Hour)
 			return err
 		})
-		r, err := c.Request(t.Context(), request.Request{By: h.by(), Text: "Change the page", Project: d.Change.Request.Project, Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
+		r, err := c.Request(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: d.Change.Request.Project, Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, r.Change.ID, change.Finalized)
+		h.Is(c, r.Change.ID, change.Finalized)
 	})
 }
 
 func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		d := h.is(c, chg, change.AwaitingApproval)
-		folder, err := os.Open(filepath.Join(h.repo, ".git"))
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		d := h.Is(c, chg, change.AwaitingApproval)
+		folder, err := os.Open(filepath.Join(h.Repo, ".git"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -422,29 +417,29 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 		if err := unix.Flock(int(folder.Fd()), unix.LOCK_SH); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		d = h.is(c, chg, change.AwaitingApproval)
+		d = h.Is(c, chg, change.AwaitingApproval)
 		if want := fmt.Sprintf("process %d (", os.Getpid()); !strings.Contains(d.Change.Reason, want) || d.Change.Next == "" {
 			t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 		}
 		folder.Close()
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, change.Finalized)
+		h.Is(c, chg, change.Finalized)
 	})
 }
 
 // A command that is slow to come back and watch what it asked for sees the checkpoint, and all before it.
 func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.AwaitingApproval)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.AwaitingApproval)
 		told := func() (words []string) {
 			notices, err := c.Watch(t.Context(), chg)
 			if err != nil {
@@ -466,12 +461,12 @@ func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
 			t.Errorf("the second was told %q, want %q", got, want)
 		}
 		// What went on from where it rested is told from where it is.
-		chg = h.ask(c)
-		d := h.is(c, chg, change.AwaitingApproval)
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
+		chg = h.Ask(c)
+		d := h.Is(c, chg, change.AwaitingApproval)
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, change.Finalized)
+		h.Is(c, chg, change.Finalized)
 		if got, want := told(), []string{"finalized"}; !slices.Equal(got, want) {
 			t.Errorf("after a rest: %q, want %q", got, want)
 		}

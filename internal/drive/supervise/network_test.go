@@ -1,7 +1,6 @@
-package control_test
+package supervise_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,8 +12,8 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
-	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
@@ -22,71 +21,33 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// ways are a network of doors that lead nowhere, and remember what they were opened for.
-type ways struct {
-	mu     sync.Mutex
-	opened []live.Outgoing
-	closed int
-	refuse error
-	none   bool // nothing may be reached
-}
-
-func (w *ways) Open(_ context.Context, o live.Outgoing) (live.Way, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.opened = append(w.opened, o)
-	if w.refuse != nil || w.none {
-		return live.Way{}, w.refuse
-	}
-	return session.Way{Socket: "/run/x/" + string(o.Session), End: func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.closed++
-	}}, nil
-}
-
-func (w *ways) counts() (opened, closed int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.opened), w.closed
-}
-
-// decide tells the way that was opened last what became of a request.
-func (w *ways) decide(d egress.Decision) {
-	w.mu.Lock()
-	decided := w.opened[len(w.opened)-1].Decided
-	w.mu.Unlock()
-	d.At = time.Now()
-	decided(d)
-}
-
 var refused = egress.Decision{Host: "evil.example.org", Port: 443, Method: "CONNECT", Verdict: egress.Refused, Why: "no rule names it"}
 
 func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		w := &ways{}
-		h.parts.Network = w
-		h.parts.Rules = rules{judging: grounds.Judging{Checks: []string{"true", "test -e page.txt"}}}
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		w := &drivetest.Ways{}
+		h.Parts.Network = w
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Checks: []string{"true", "test -e page.txt"}}}
 		var sockets []string
-		h.cage.program = func(spec sandbox.Spec, _ <-chan struct{}) int {
-			opened, closed := w.counts()
+		h.Cage.Program = func(spec sandbox.Spec, _ <-chan struct{}) int {
+			opened, closed := w.Counts()
 			if opened != closed+1 {
 				t.Errorf("%d were opened and %d closed while one runs", opened, closed)
 			}
 			sockets = append(sockets, filepath.Base(spec.Egress)+" "+spec.ID)
-			return writes("two\n")(0, spec.Tree.Dir, nil)
+			return drivetest.Writes("two\n")(0, spec.Tree.Dir, nil)
 		}
-		c, _ := h.daemon()
-		r, err := c.Request(t.Context(), request.Request{By: h.by(), Text: "x", Project: git.Project{Top: h.repo}, Agent: "played",
+		c, _ := h.Daemon()
+		r, err := c.Request(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played",
 			Argv: []string{"true"}, Approve: request.Later, Egress: []string{"a.example.org"}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, r.Change.ID, change.AwaitingApproval)
-		if opened, closed := w.counts(); opened != 3 || closed != 3 {
+		h.Is(c, r.Change.ID, change.AwaitingApproval)
+		if opened, closed := w.Counts(); opened != 3 || closed != 3 {
 			t.Errorf("%d were opened, %d closed", opened, closed)
 		}
-		for i, o := range w.opened {
+		for i, o := range w.Opened {
 			if o.Change != r.Change.ID || o.Check != (i > 0) || o.Model != nil || fmt.Sprint(o.Asked) != "[a.example.org]" {
 				t.Errorf("%d: %+v", i, o)
 			}
@@ -98,12 +59,12 @@ func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T)
 }
 
 func TestWhatIsAskedOfTheNetworkIsToldAtOnceCountedAndKept(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		w := &ways{}
-		h.parts.Network = w
-		h.cage.play = hangs("half\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		w := &drivetest.Ways{}
+		h.Parts.Network = w
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		notices, err := c.Watch(t.Context(), chg)
 		if err != nil {
 			t.Fatal(err)
@@ -121,15 +82,15 @@ func TestWhatIsAskedOfTheNetworkIsToldAtOnceCountedAndKept(t *testing.T) {
 		}()
 		all := func() []session.Asked { mu.Lock(); defer mu.Unlock(); return told }
 		began := time.Now()
-		w.decide(refused)
+		w.Decide(refused)
 		synctest.Wait()
 		if got := all(); len(got) != 1 || got[0].Host != refused.Host || got[0].Verdict != "refused" || got[0].Why != refused.Why || time.Since(began) != 0 {
 			t.Fatalf("after %s it was told %+v", time.Since(began), got)
 		}
 		for range 1000 { // without end: no more than once in a while
-			w.decide(refused)
+			w.Decide(refused)
 		}
-		w.decide(egress.Decision{Host: "a.example.org", Port: 443, Method: "CONNECT", Verdict: egress.Allowed})
+		w.Decide(egress.Decision{Host: "a.example.org", Port: 443, Method: "CONNECT", Verdict: egress.Allowed})
 		synctest.Wait()
 		if got := all(); len(got) != 1 {
 			t.Errorf("at once it was told %+v", got)
@@ -139,39 +100,39 @@ func TestWhatIsAskedOfTheNetworkIsToldAtOnceCountedAndKept(t *testing.T) {
 		if got := all(); len(got) != 3 || got[1].Count != 1000 || got[2].Host != "a.example.org" {
 			t.Errorf("it was told %+v", got)
 		}
-		if d := h.show(c, chg); len(d.Asked) != 2 || d.Asked[0].Count != 1001 || d.Asked[1].Count != 1 {
+		if d := h.Show(c, chg); len(d.Asked) != 2 || d.Asked[0].Count != 1001 || d.Asked[1].Count != 1 {
 			t.Errorf("kept: %+v", d.Asked)
 		}
-		w.decide(refused)
+		w.Decide(refused)
 		synctest.Wait()
-		w.decide(refused)
-		if err := c.Cancel(t.Context(), chg, h.by(), "enough"); err != nil { // what came last is kept too
+		w.Decide(refused)
+		if err := c.Cancel(t.Context(), chg, h.By(), "enough"); err != nil { // what came last is kept too
 			t.Fatal(err)
 		}
-		if d := h.is(c, chg, change.Cancelled); d.Asked[0].Count != 1003 {
+		if d := h.Is(c, chg, change.Cancelled); d.Asked[0].Count != 1003 {
 			t.Errorf("kept at the end: %+v", d.Asked)
 		}
-		if opened, closed := w.counts(); opened != 1 || closed != 1 {
+		if opened, closed := w.Counts(); opened != 1 || closed != 1 {
 			t.Errorf("%d were opened, %d closed", opened, closed)
 		}
 	})
 }
 
 func TestWhatIsAskedIsBoundedAndHoldsNoSecret(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		w := &ways{}
-		h.parts.Network = w
-		h.cage.play = hangs("half\n")
-		c, end := h.daemon()
-		chg := h.ask(c)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		w := &drivetest.Ways{}
+		h.Parts.Network = w
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, end := h.Daemon()
+		chg := h.Ask(c)
 		const key = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
-		w.decide(egress.Decision{Host: key + ".example.org", Method: strings.Repeat("M", 5000), Verdict: egress.Refused, Why: strings.Repeat("ä", 5000) + "\xff"})
+		w.Decide(egress.Decision{Host: key + ".example.org", Method: strings.Repeat("M", 5000), Verdict: egress.Refused, Why: strings.Repeat("ä", 5000) + "\xff"})
 		for n := range 3 * session.AskedMax {
-			w.decide(egress.Decision{Host: fmt.Sprintf("h%d.example.org", n), Verdict: egress.Refused})
+			w.Decide(egress.Decision{Host: fmt.Sprintf("h%d.example.org", n), Verdict: egress.Refused})
 		}
 		end()
-		c, _ = h.daemon()
-		d := h.show(c, chg)
+		c, _ = h.Daemon()
+		d := h.Show(c, chg)
 		total := int64(0)
 		for _, a := range d.Asked {
 			total += a.Count
@@ -186,37 +147,37 @@ func TestWhatIsAskedIsBoundedAndHoldsNoSecret(t *testing.T) {
 }
 
 func TestWithoutAWayOutNothingIsWrittenAndAWayThatCannotBeOpenedRunsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		w := &ways{none: true}
-		h.parts.Network = w
-		h.cage.program = func(spec sandbox.Spec, _ <-chan struct{}) int {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		w := &drivetest.Ways{None: true}
+		h.Parts.Network = w
+		h.Cage.Program = func(spec sandbox.Spec, _ <-chan struct{}) int {
 			if spec.Egress != "" {
 				t.Errorf("it has %q", spec.Egress)
 			}
-			return writes("two\n")(0, spec.Tree.Dir, nil)
+			return drivetest.Writes("two\n")(0, spec.Tree.Dir, nil)
 		}
-		c, _ := h.daemon()
-		if d := h.is(c, h.ask(c), change.AwaitingApproval); len(d.Asked) != 0 {
+		c, _ := h.Daemon()
+		if d := h.Is(c, h.Ask(c), change.AwaitingApproval); len(d.Asked) != 0 {
 			t.Errorf("%+v", d.Asked)
 		}
-		w.refuse = problem.New(problem.Usage, "that is no host")
-		before := len(h.cage.starts())
-		if d := h.is(c, h.ask(c), change.Failed); !strings.Contains(d.Change.Reason, "that is no host") || len(h.cage.starts()) != before {
+		w.Refuse = problem.New(problem.Usage, "that is no host")
+		before := len(h.Cage.Starts())
+		if d := h.Is(c, h.Ask(c), change.Failed); !strings.Contains(d.Change.Reason, "that is no host") || len(h.Cage.Starts()) != before {
 			t.Errorf("%s", d.Change.Reason)
 		}
 	})
 }
 
 func TestAWayOutIsClosedWhenTheSandboxCannotBeStarted(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		w := &ways{}
-		h.parts.Network = w
-		h.cage.refuse = func(int) error { return errors.New("no sandbox today") }
-		c, _ := h.daemon()
-		chg := h.ask(c)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		w := &drivetest.Ways{}
+		h.Parts.Network = w
+		h.Cage.Refuse = func(int) error { return errors.New("no sandbox today") }
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(time.Hour)
-		h.show(c, chg)
-		if opened, closed := w.counts(); opened == 0 || opened != closed {
+		h.Show(c, chg)
+		if opened, closed := w.Counts(); opened == 0 || opened != closed {
 			t.Errorf("%d were opened, %d closed", opened, closed)
 		}
 	})
@@ -232,23 +193,23 @@ func TestTheCardSaysWhatWasRefusedOnTheNetwork(t *testing.T) {
 		"behind much else": {session.AskedMax + 10, "requests to other hosts, or to its model"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				w := &ways{}
-				h.parts.Network = w
-				h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				w := &drivetest.Ways{}
+				h.Parts.Network = w
+				h.Cage.Play = func(n int, tree string, killed <-chan struct{}) int {
 					for i := range test.noise {
-						w.decide(egress.Decision{Route: "model", Method: "GET", Path: fmt.Sprintf("/x%d", i), Verdict: egress.Refused, Why: "no"})
+						w.Decide(egress.Decision{Route: "model", Method: "GET", Path: fmt.Sprintf("/x%d", i), Verdict: egress.Refused, Why: "no"})
 					}
 					for _, host := range []string{"evil.example.org", "other.example.org", "evil.example.org"} {
-						w.decide(egress.Decision{Host: host, Port: 443, Method: "CONNECT", Verdict: egress.Refused, Why: "no rule"})
+						w.Decide(egress.Decision{Host: host, Port: 443, Method: "CONNECT", Verdict: egress.Refused, Why: "no rule"})
 					}
 					time.Sleep(10 * time.Second)
-					return writes("two\n")(n, tree, killed)
+					return drivetest.Writes("two\n")(n, tree, killed)
 				}
-				c, _ := h.daemon()
-				chg := h.ask(c)
+				c, _ := h.Daemon()
+				chg := h.Ask(c)
 				time.Sleep(time.Minute)
-				if d := h.is(c, chg, change.AwaitingApproval); d.Proposal == nil || !strings.Contains(strings.Join(d.Proposal.Card.Network, "; "), test.want) {
+				if d := h.Is(c, chg, change.AwaitingApproval); d.Proposal == nil || !strings.Contains(strings.Join(d.Proposal.Card.Network, "; "), test.want) {
 					t.Errorf("%+v", d.Proposal)
 				}
 			})

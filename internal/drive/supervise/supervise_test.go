@@ -1,4 +1,4 @@
-package control_test
+package supervise_test
 
 import (
 	"context"
@@ -16,66 +16,15 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
-	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/rule/policy"
 )
-
-// forbidding are rules under which docs may not change, watched as mode says.
-func forbidding(mode session.Supervision) rules {
-	return rules{judging: grounds.Judging{Rules: policy.Rules{ForbiddenAreas: []string{"docs"}}, Supervision: mode}}
-}
-
-// scene is what a played agent does: at times after its start it writes files, and it ends when told.
-type scene struct {
-	t    *testing.T
-	tree string
-}
-
-func (s *scene) write(path, text string) {
-	path = filepath.Join(s.tree, path)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		s.t.Error(err)
-	}
-}
-
-func (s *scene) read(path string) string {
-	raw, err := os.ReadFile(filepath.Join(s.tree, path))
-	if err != nil {
-		return err.Error()
-	}
-	return string(raw)
-}
-
-// acts is a program that does a scene and ends with status 0; it stops where it stands when it is killed.
-func (h *home) acts(scenes ...func(s *scene, after func(time.Duration) bool)) {
-	h.cage.play = func(n int, tree string, killed <-chan struct{}) int {
-		after := func(d time.Duration) bool {
-			select {
-			case <-killed:
-				return false
-			case <-time.After(d):
-				return true
-			}
-		}
-		scenes[min(n, len(scenes))-1](&scene{t: h.t, tree: tree}, after)
-		return 0
-	}
-}
-
-// statuses are the verdicts of a change's checkpoints with their triggers, in order.
-func statuses(d view.Detail) (out []string) {
-	for _, cp := range d.Checkpoints {
-		out = append(out, string(cp.Trigger)+" "+string(cp.Status))
-	}
-	return out
-}
 
 func TestACheckpointIsDueAfterHalfAMinuteOrFiftyChanges(t *testing.T) {
 	for _, c := range []struct {
@@ -91,17 +40,17 @@ func TestACheckpointIsDueAfterHalfAMinuteOrFiftyChanges(t *testing.T) {
 		{"nothing", 0, 90 * time.Second, []string{"end valid"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				h.acts(func(s *scene, after func(time.Duration) bool) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
 					for i := range c.files {
-						s.write(filepath.Join("new", strings.Repeat("x", i+1)), "new\n")
+						s.Write(filepath.Join("new", strings.Repeat("x", i+1)), "new\n")
 					}
 					after(c.wait)
 				})
-				d, _ := h.daemon()
-				chg := h.ask(d)
+				d, _ := h.Daemon()
+				chg := h.Ask(d)
 				time.Sleep(c.wait + time.Minute)
-				if got := statuses(h.show(d, chg)); !slices.Equal(got, c.want) {
+				if got := drivetest.Statuses(h.Show(d, chg)); !slices.Equal(got, c.want) {
 					t.Errorf("%q, want %q", got, c.want)
 				}
 			})
@@ -110,23 +59,23 @@ func TestACheckpointIsDueAfterHalfAMinuteOrFiftyChanges(t *testing.T) {
 }
 
 func TestAFileThatBreaksARuleIsPutBackUnderTheAgentsFeet(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{RevertOnViolated: true})
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{RevertOnViolated: true})
 		saw := make(chan string, 2)
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("page.txt", "good\n")
-			s.write("docs/new.md", "bad\n")
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("page.txt", "good\n")
+			s.Write("docs/new.md", "bad\n")
 			if after(40 * time.Second) {
-				saw <- s.read("docs/new.md")
-				saw <- s.read("page.txt")
-				s.write("page.txt", "good, and more\n")
+				saw <- s.Read("docs/new.md")
+				saw <- s.Read("page.txt")
+				s.Write("page.txt", "good, and more\n")
 				after(40 * time.Second)
 			}
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(3 * time.Minute)
-		d := h.is(c, chg, change.AwaitingApproval)
+		d := h.Is(c, chg, change.AwaitingApproval)
 		if got := <-saw; !strings.Contains(got, "no such file") {
 			t.Errorf("the agent still reads %q in the forbidden file", got)
 		}
@@ -134,34 +83,34 @@ func TestAFileThatBreaksARuleIsPutBackUnderTheAgentsFeet(t *testing.T) {
 			t.Errorf("its good work is %q", got)
 		}
 		want := []string{"interval invalid", "restored valid", "interval valid", "end valid"}
-		if got := statuses(d); !slices.Equal(got, want) {
+		if got := drivetest.Statuses(d); !slices.Equal(got, want) {
 			t.Fatalf("%q, want %q", got, want)
 		}
-		if got := h.kept(c, 3, chg, "page.txt"); got != "good, and more\n" {
+		if got := h.Kept(c, 3, chg, "page.txt"); got != "good, and more\n" {
 			t.Errorf("what it wrote after that is %q in the next checkpoint", got)
 		}
-		if n := len(h.cage.starts()); n != 1 {
+		if n := len(h.Cage.Starts()); n != 1 {
 			t.Errorf("it was started %d times", n)
 		}
 	})
 }
 
 func TestALinkIsRemovedWhateverElseIsAskedFor(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{})
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{})
 		saw := make(chan string, 2)
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("docs/new.md", "bad\n")
-			if err := os.Symlink("/etc/hostname", filepath.Join(s.tree, "link")); err != nil {
-				s.t.Error(err)
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("docs/new.md", "bad\n")
+			if err := os.Symlink("/etc/hostname", filepath.Join(s.Tree, "link")); err != nil {
+				s.T.Error(err)
 			}
 			after(40 * time.Second)
-			_, err := os.Lstat(filepath.Join(s.tree, "link"))
+			_, err := os.Lstat(filepath.Join(s.Tree, "link"))
 			saw <- fmt.Sprint(err)
-			saw <- s.read("docs/new.md")
+			saw <- s.Read("docs/new.md")
 		})
-		c, _ := h.daemon()
-		h.ask(c)
+		c, _ := h.Daemon()
+		h.Ask(c)
 		time.Sleep(3 * time.Minute)
 		if link, doc := <-saw, <-saw; !strings.Contains(link, "no such file") || doc != "bad\n" {
 			t.Errorf("after the checkpoint the link is %q and the other file %q", link, doc)
@@ -176,21 +125,21 @@ func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) 
 		said      string // to who watches
 	}{{session.Atomic, "no such file", "sallyport restored all files"}, {session.Incremental, "harmless\n", "what broke a rule in ckpt-"}} {
 		t.Run(string(c.promotion), func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow, Promotion: c.promotion})
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				h.Parts.Rules = drivetest.Forbidding(session.Supervision{Strategy: session.Shadow, Promotion: c.promotion})
 				saw := make(chan string, 2)
-				h.acts(func(s *scene, after func(time.Duration) bool) {
-					s.write("page.txt", "first\n")
+				h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+					s.Write("page.txt", "first\n")
 					after(35 * time.Second)
-					s.write("docs/new.md", "bad\n")
-					s.write("other.txt", "harmless\n")
+					s.Write("docs/new.md", "bad\n")
+					s.Write("other.txt", "harmless\n")
 					after(35 * time.Second)
-					saw <- s.read("page.txt")
-					saw <- s.read("other.txt")
-					s.write("docs/new.md", "bad to the end\n")
+					saw <- s.Read("page.txt")
+					saw <- s.Read("other.txt")
+					s.Write("docs/new.md", "bad to the end\n")
 				})
-				d, _ := h.daemon()
-				chg := h.ask(d)
+				d, _ := h.Daemon()
+				chg := h.Ask(d)
 				notices, err := d.Watch(t.Context(), chg)
 				if err != nil {
 					t.Fatal(err)
@@ -208,7 +157,7 @@ func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) 
 					}
 				})
 				time.Sleep(3 * time.Minute)
-				detail := h.is(d, chg, change.AwaitingApproval)
+				detail := h.Is(d, chg, change.AwaitingApproval)
 				if page, other := <-saw, <-saw; page != "first\n" || !strings.Contains(other, c.other) {
 					t.Errorf("after it went back the agent reads %q and %q", page, other)
 				}
@@ -230,17 +179,17 @@ func TestAnInvalidShadowGoesBackAsAWholeAndOnlyValidWorkIsOffered(t *testing.T) 
 }
 
 func TestWhatOthersRelyOnIsAlwaysAShadow(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{})
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{})
 		saw := make(chan string, 1)
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("api/openapi.yaml", "openapi: 3.1.0\n")
-			s.write("docs/new.md", "bad\n")
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("api/openapi.yaml", "openapi: 3.1.0\n")
+			s.Write("docs/new.md", "bad\n")
 			after(35 * time.Second)
-			saw <- s.read("api/openapi.yaml")
+			saw <- s.Read("api/openapi.yaml")
 		})
-		c, _ := h.daemon()
-		h.ask(c)
+		c, _ := h.Daemon()
+		h.Ask(c)
 		time.Sleep(2 * time.Minute)
 		if got := <-saw; !strings.Contains(got, "no such file") {
 			t.Errorf("the contract still reads %q", got)
@@ -249,59 +198,59 @@ func TestWhatOthersRelyOnIsAlwaysAShadow(t *testing.T) {
 }
 
 func TestAnAgentThatGoesOnBreakingRulesIsStoppedAndAPersonIsAsked(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{})
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("page.txt", "good\n")
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{})
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("page.txt", "good\n")
 			for i := 1; after(20*time.Second) && i < 30; i++ {
-				s.write("docs/new.md", strings.Repeat("bad\n", i))
+				s.Write("docs/new.md", strings.Repeat("bad\n", i))
 			}
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(3 * time.Minute)
-		d := h.is(c, chg, change.Blocked)
+		d := h.Is(c, chg, change.Blocked)
 		if !strings.Contains(d.Change.Reason, "Interactive mode failure: "+string(chg)) || len(d.Checkpoints) != 3 {
 			t.Errorf("%d checkpoints, %q", len(d.Checkpoints), d.Change.Reason)
 		}
-		if h.cage.frozen() != 1 {
+		if h.Cage.Frozen() != 1 {
 			t.Error("its agent is not stopped")
 		}
-		done, err := c.PutBack(t.Context(), chg, h.by(), nil, true)
+		done, err := c.PutBack(t.Context(), chg, h.By(), nil, true)
 		if err != nil || !slices.Equal(done.Reverted, []string{"docs/new.md"}) || done.Kept != 1 || done.Checkpoint.Status != checkpoint.Valid {
 			t.Errorf("put back: %+v, %v", done, err)
 		}
-		if err := c.Resume(t.Context(), chg, h.by()); err != nil {
+		if err := c.Resume(t.Context(), chg, h.By()); err != nil {
 			t.Fatal(err)
 		}
-		if h.cage.frozen() != 0 {
+		if h.Cage.Frozen() != 0 {
 			t.Error("its agent still stands")
 		}
-		h.is(c, chg, change.Working)
+		h.Is(c, chg, change.Working)
 	})
 }
 
 func TestANamedFileGoesBackAlsoWhenAllThatStandsIsValid(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{})
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{})
 		saw := make(chan string, 1)
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("page.txt", "good\n")
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("page.txt", "good\n")
 			after(45 * time.Second)
-			s.write("page.txt", "not what was asked for\n")
-			s.write("other.txt", "stays\n")
+			s.Write("page.txt", "not what was asked for\n")
+			s.Write("other.txt", "stays\n")
 			after(10 * time.Second)
-			saw <- s.read("page.txt")
+			saw <- s.Read("page.txt")
 			after(time.Hour)
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(50 * time.Second)
 		notices, err := c.Watch(t.Context(), chg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		done, err := c.PutBack(t.Context(), chg, h.by(), []string{"page.txt"}, false)
+		done, err := c.PutBack(t.Context(), chg, h.By(), []string{"page.txt"}, false)
 		told := ""
 		for n := range notices {
 			if n.Kind == "event" {
@@ -322,64 +271,64 @@ func TestANamedFileGoesBackAlsoWhenAllThatStandsIsValid(t *testing.T) {
 }
 
 func TestACheckpointThatCannotBeTakenCountsAsFailed(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.stubborn = errors.New("it does not stand still")
-		h.acts(func(s *scene, after func(time.Duration) bool) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Stubborn = errors.New("it does not stand still")
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
 			for i := 1; after(10*time.Second) && i < 60; i++ {
-				s.write("page.txt", strings.Repeat("x", i))
+				s.Write("page.txt", strings.Repeat("x", i))
 			}
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(5 * time.Minute)
-		d := h.is(c, chg, change.Failed) // it cannot even be stopped, so it is ended
+		d := h.Is(c, chg, change.Failed) // it cannot even be stopped, so it is ended
 		if len(d.Checkpoints) != 1 || d.Checkpoints[0].Trigger != checkpoint.AtEnd {
-			t.Errorf("checkpoints: %q", statuses(d))
+			t.Errorf("checkpoints: %q", drivetest.Statuses(d))
 		}
 	})
 }
 
 func TestWhenATreeCannotBePutBackTheAgentStartsAgainOnAValidCopy(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{RevertOnViolated: true})
-		h.cage.blind = errors.New("no view")
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{RevertOnViolated: true})
+		h.Cage.Blind = errors.New("no view")
 		saw := make(chan string, 2)
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("page.txt", "first\n")
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("page.txt", "first\n")
 			after(35 * time.Second)
-			s.write("docs/new.md", "bad\n")
+			s.Write("docs/new.md", "bad\n")
 			after(time.Hour)
-		}, func(s *scene, after func(time.Duration) bool) {
-			saw <- s.read("page.txt")
-			saw <- s.read("docs/new.md")
+		}, func(s *drivetest.Scene, after func(time.Duration) bool) {
+			saw <- s.Read("page.txt")
+			saw <- s.Read("docs/new.md")
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(3 * time.Minute)
-		d := h.is(c, chg, change.AwaitingApproval)
+		d := h.Is(c, chg, change.AwaitingApproval)
 		if page, doc := <-saw, <-saw; page != "first\n" || !strings.Contains(doc, "no such file") {
 			t.Errorf("the second run began with %q and %q", page, doc)
 		}
 		if len(d.Sessions) != 2 || d.Sessions[0].Reason == "" || d.Sessions[0].Exit != nil {
 			t.Errorf("the sessions are %+v", d.Sessions)
 		}
-		if got := statuses(d); !slices.Contains(got, "interrupted invalid") {
+		if got := drivetest.Statuses(d); !slices.Contains(got, "interrupted invalid") {
 			t.Errorf("what the first run left is not kept: %q", got)
 		}
 	})
 }
 
 func TestAWorkspaceThatGrowsBeyondItsLimitEndsItsAgentByName(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{UpperBytesMax: 1 << 20})
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("big", strings.Repeat("x", 2<<20))
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{UpperBytesMax: 1 << 20})
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("big", strings.Repeat("x", 2<<20))
 			after(time.Hour)
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(time.Minute)
-		d := h.is(c, chg, change.Failed)
+		d := h.Is(c, chg, change.Failed)
 		if !strings.Contains(d.Change.Reason, "its limit of disk: 1 MiB (observed: 2 MiB)") {
 			t.Errorf("it says %q", d.Change.Reason)
 		}
@@ -387,58 +336,58 @@ func TestAWorkspaceThatGrowsBeyondItsLimitEndsItsAgentByName(t *testing.T) {
 }
 
 func TestARunningChangeGoesBackToAnyOfItsCheckpoints(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("page.txt", "one\n")
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("page.txt", "one\n")
 			after(40 * time.Second)
-			s.write("page.txt", "two\n")
-			s.write("more.txt", "two\n")
+			s.Write("page.txt", "two\n")
+			s.Write("more.txt", "two\n")
 			after(time.Hour)
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(time.Minute)
-		first := h.show(c, chg).Checkpoints[0]
-		taken, err := c.RestoreTo(t.Context(), first.ID, h.by())
+		first := h.Show(c, chg).Checkpoints[0]
+		taken, err := c.RestoreTo(t.Context(), first.ID, h.By())
 		if err != nil || taken.Tree != first.Tree || taken.Trigger != checkpoint.Restored {
 			t.Fatalf("%+v, %v", taken, err)
 		}
-		d := h.is(c, chg, change.Working)
+		d := h.Is(c, chg, change.Working)
 		if d.Change.Rollbacks != 1 || d.Change.Chosen != first.ID {
 			t.Errorf("the row counts %d rollbacks, to %q", d.Change.Rollbacks, d.Change.Chosen)
 		}
-		if got := h.kept(c, len(d.Checkpoints)-1, chg, "more.txt"); got != "two\n" {
+		if got := h.Kept(c, len(d.Checkpoints)-1, chg, "more.txt"); got != "two\n" {
 			t.Errorf("what stood there is not kept: %q", got)
 		}
-		if n := count(h.verbs(c, chg), "restored"); n != 1 {
+		if n := drivetest.Count(h.Verbs(c, chg), "restored"); n != 1 {
 			t.Errorf("the audit log says so %d times", n)
 		}
 	})
 }
 
 func TestAnIgnoredFileThatIsPartOfAChangeGoesBackWithIt(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		if err := os.WriteFile(filepath.Join(h.repo, ".gitignore"), []byte("*.log\n"), 0o644); err != nil {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		if err := os.WriteFile(filepath.Join(h.Repo, ".gitignore"), []byte("*.log\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		h.git("add", "-A")
-		h.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "ignore")
-		h.parts.Rules = rules{judging: grounds.Judging{IncludeIgnored: []string{"kept.log"}}}
+		h.Git("add", "-A")
+		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "ignore")
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{IncludeIgnored: []string{"kept.log"}}}
 		saw := make(chan string, 2)
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("kept.log", "one\n")
-			s.write("other.log", "one\n")
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("kept.log", "one\n")
+			s.Write("other.log", "one\n")
 			after(40 * time.Second)
-			s.write("kept.log", "two\n")
-			s.write("other.log", "two\n")
+			s.Write("kept.log", "two\n")
+			s.Write("other.log", "two\n")
 			after(40 * time.Second)
-			saw <- s.read("kept.log")
-			saw <- s.read("other.log")
+			saw <- s.Read("kept.log")
+			saw <- s.Read("other.log")
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(time.Minute)
-		if _, err := c.RestoreTo(t.Context(), h.show(c, chg).Checkpoints[0].ID, h.by()); err != nil {
+		if _, err := c.RestoreTo(t.Context(), h.Show(c, chg).Checkpoints[0].ID, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -449,68 +398,68 @@ func TestAnIgnoredFileThatIsPartOfAChangeGoesBackWithIt(t *testing.T) {
 }
 
 func TestGoingBackWhileAPersonIsAskedVoidsWhatTheyWereAsked(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("page.txt", "half\n")
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("page.txt", "half\n")
 			after(40 * time.Second)
-			s.write("page.txt", "two\n")
+			s.Write("page.txt", "two\n")
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(2 * time.Minute)
-		before := h.is(c, chg, change.AwaitingApproval)
-		if cp, err := c.RestoreTo(t.Context(), before.Checkpoints[0].ID, h.by()); err != nil || cp.Tree != before.Checkpoints[0].Tree {
+		before := h.Is(c, chg, change.AwaitingApproval)
+		if cp, err := c.RestoreTo(t.Context(), before.Checkpoints[0].ID, h.By()); err != nil || cp.Tree != before.Checkpoints[0].Tree {
 			t.Fatal(cp, err)
 		}
-		after := h.is(c, chg, change.AwaitingApproval)
+		after := h.Is(c, chg, change.AwaitingApproval)
 		if after.Proposal.Digest == before.Proposal.Digest || after.Proposal.Tree != before.Checkpoints[0].Tree {
-			t.Errorf("still offered: %.12s of tree %.12s; %q", after.Proposal.Digest, after.Proposal.Tree, statuses(after))
+			t.Errorf("still offered: %.12s of tree %.12s; %q", after.Proposal.Digest, after.Proposal.Tree, drivetest.Statuses(after))
 		}
-		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err == nil {
+		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err == nil {
 			t.Error("the old proposal can still be approved")
 		}
-		if err := c.Approve(t.Context(), after.Approval.ID, after.Proposal.Digest, h.by(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(t.Context(), after.Approval.ID, after.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, change.Finalized)
-		if raw, err := os.ReadFile(filepath.Join(h.repo, "page.txt")); err != nil || string(raw) != "half\n" {
+		h.Is(c, chg, change.Finalized)
+		if raw, err := os.ReadFile(filepath.Join(h.Repo, "page.txt")); err != nil || string(raw) != "half\n" {
 			t.Errorf("landed %q, %v", raw, err)
 		}
 	})
 }
 
 func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		saw := make(chan string, 1)
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("page.txt", "half\n")
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("page.txt", "half\n")
 			after(time.Hour)
-		}, func(s *scene, _ func(time.Duration) bool) {
-			saw <- s.read("page.txt")
-			s.write("page.txt", "whole\n")
+		}, func(s *drivetest.Scene, _ func(time.Duration) bool) {
+			saw <- s.Read("page.txt")
+			s.Write("page.txt", "whole\n")
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(time.Second)
-		if err := c.Cancel(t.Context(), chg, h.by(), "lunch"); err != nil {
+		if err := c.Cancel(t.Context(), chg, h.By(), "lunch"); err != nil {
 			t.Fatal(err)
 		}
-		identity := h.is(c, chg, change.Cancelled).Sessions[0].ID
-		if _, err := c.ResumeSession(t.Context(), "sh-nobod", h.by(), nil); problem.KindOf(err) != problem.NotFound {
+		identity := h.Is(c, chg, change.Cancelled).Sessions[0].ID
+		if _, err := c.ResumeSession(t.Context(), "sh-nobod", h.By(), nil); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("a session that never was: %v", err)
 		}
-		if _, err := c.ResumeSession(t.Context(), identity, h.by(), nil); err != nil {
+		if _, err := c.ResumeSession(t.Context(), identity, h.By(), nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		d := h.is(c, chg, change.AwaitingApproval)
+		d := h.Is(c, chg, change.AwaitingApproval)
 		if got := <-saw; got != "half\n" {
 			t.Errorf("it went on with %q", got)
 		}
 		if len(d.Sessions) != 1 || d.Sessions[0].ID != identity {
 			t.Errorf("the sessions are %+v", d.Sessions)
 		}
-		if _, err := c.ResumeSession(t.Context(), identity, h.by(), nil); problem.KindOf(err) != problem.Conflict {
+		if _, err := c.ResumeSession(t.Context(), identity, h.By(), nil); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("resumed while a person is asked: %v", err)
 		}
 	})
@@ -519,19 +468,19 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 func TestAnAgentThatWantsToBeAskedIsAskedAndStoppedWhateverItSays(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprintf("it answers: %v", answers), func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				h.parts.Agents["played"] = played{messages: true}
-				h.parts.Rules = forbidding(session.Supervision{Pause: agent.PauseMessage})
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				h.Parts.Agents["played"] = drivetest.Played{Messages: true}
+				h.Parts.Rules = drivetest.Forbidding(session.Supervision{Pause: agent.PauseMessage})
 				heard := make(chan string, 10)
-				h.cage.hear = func(line string, stdout io.Writer) {
+				h.Cage.Hear = func(line string, stdout io.Writer) {
 					heard <- line
 					if answers && strings.Contains(line, "pause_request") {
 						fmt.Fprintln(stdout, `{"type":"pause_ack","checkpoint_id":"ckpt-001","status":"paused","pending_operations":[]}`)
 					}
 				}
-				h.cage.play = hangs("half\n")
-				c, _ := h.daemon()
-				chg := h.ask(c)
+				h.Cage.Play = drivetest.Hangs("half\n")
+				c, _ := h.Daemon()
+				chg := h.Ask(c)
 				notices, err := c.Watch(t.Context(), chg)
 				if err != nil {
 					t.Fatal(err)
@@ -545,7 +494,7 @@ func TestAnAgentThatWantsToBeAskedIsAskedAndStoppedWhateverItSays(t *testing.T) 
 					}
 				}()
 				began := time.Now()
-				cp, err := c.CheckpointNow(t.Context(), chg, h.by())
+				cp, err := c.CheckpointNow(t.Context(), chg, h.By())
 				if err != nil || cp.Status != checkpoint.Valid {
 					t.Fatalf("%+v, %v", cp, err)
 				}
@@ -575,13 +524,13 @@ func TestAnAgentThatWantsToBeAskedIsAskedAndStoppedWhateverItSays(t *testing.T) 
 }
 
 func TestAnAgentWhoseTimeIsOverLeavesACheckpoint(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("half\n")
-		h.cage.limit = &sandbox.Limit{Name: "time", Value: "1h", Observed: "1h"}
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		d := h.is(c, chg, change.Failed)
-		if got := statuses(d); !slices.Equal(got, []string{"end valid"}) || h.kept(c, 1, chg, "page.txt") != "half\n" {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("half\n")
+		h.Cage.Limit = &sandbox.Limit{Name: "time", Value: "1h", Observed: "1h"}
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		d := h.Is(c, chg, change.Failed)
+		if got := drivetest.Statuses(d); !slices.Equal(got, []string{"end valid"}) || h.Kept(c, 1, chg, "page.txt") != "half\n" {
 			t.Errorf("%q", got)
 		}
 		if !strings.Contains(d.Change.Reason, "its limit of time: 1h") {
@@ -591,20 +540,20 @@ func TestAnAgentWhoseTimeIsOverLeavesACheckpoint(t *testing.T) {
 }
 
 func TestACheckpointThatNobodyJudgedIsSkippedAndTheLastOneIsJudged(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.parts.Rules = forbidding(session.Supervision{Unvalidated: true})
-		h.acts(func(s *scene, after func(time.Duration) bool) {
-			s.write("docs/new.md", "bad\n")
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Forbidding(session.Supervision{Unvalidated: true})
+		h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+			s.Write("docs/new.md", "bad\n")
 			after(40 * time.Second)
 		})
-		c, _ := h.daemon()
-		chg := h.ask(c)
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
 		time.Sleep(2 * time.Minute)
-		d := h.is(c, chg, change.Failed)
-		if got := statuses(d); !slices.Equal(got, []string{"interval skipped", "end invalid"}) {
+		d := h.Is(c, chg, change.Failed)
+		if got := drivetest.Statuses(d); !slices.Equal(got, []string{"interval skipped", "end invalid"}) {
 			t.Errorf("%q", got)
 		}
-		if out := h.refs(c, chg); strings.Contains(out, "/valid") {
+		if out := h.Refs(c, chg); strings.Contains(out, "/valid") {
 			t.Errorf("something counts as valid: %s", out)
 		}
 	})
@@ -614,27 +563,27 @@ func TestACheckpointThatNobodyJudgedIsSkippedAndTheLastOneIsJudged(t *testing.T)
 func TestAnAgentThatIsResumedGoesOnHoweverOldItsSessionIs(t *testing.T) {
 	for _, old := range []time.Duration{5 * time.Second, 45 * time.Second, 10 * time.Minute} {
 		t.Run(old.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				h.acts(func(s *scene, after func(time.Duration) bool) {
-					s.write("page.txt", "begun\n")
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+					s.Write("page.txt", "begun\n")
 					after(old + 5*time.Minute)
-					s.write("page.txt", "ended\n")
+					s.Write("page.txt", "ended\n")
 				})
-				c, _ := h.daemon()
-				chg := h.ask(c)
+				c, _ := h.Daemon()
+				chg := h.Ask(c)
 				time.Sleep(old)
-				if err := c.Pause(t.Context(), chg, h.by(), "a look"); err != nil {
+				if err := c.Pause(t.Context(), chg, h.By(), "a look"); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
-				h.is(c, chg, change.Paused)
-				if err := c.Resume(t.Context(), chg, h.by()); err != nil {
+				h.Is(c, chg, change.Paused)
+				if err := c.Resume(t.Context(), chg, h.By()); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Hour)
-				d := h.is(c, chg, change.AwaitingApproval)
-				if len(d.Sessions) != 1 || h.kept(c, len(d.Checkpoints), chg, "page.txt") != "ended\n" {
-					t.Errorf("%d sessions: %+v", len(d.Sessions), statuses(d))
+				d := h.Is(c, chg, change.AwaitingApproval)
+				if len(d.Sessions) != 1 || h.Kept(c, len(d.Checkpoints), chg, "page.txt") != "ended\n" {
+					t.Errorf("%d sessions: %+v", len(d.Sessions), drivetest.Statuses(d))
 				}
 			})
 		})
@@ -644,16 +593,16 @@ func TestAnAgentThatIsResumedGoesOnHoweverOldItsSessionIs(t *testing.T) {
 func TestTheTreeOfAFailedShadowIsRemovedUnlessItIsToStay(t *testing.T) {
 	for _, stays := range []bool{true, false} {
 		t.Run(fmt.Sprintf("it is to stay: %v", stays), func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				h.parts.Rules = forbidding(session.Supervision{Strategy: session.Shadow, KeepOnFailure: stays})
-				h.cage.play = func(int, string, <-chan struct{}) int { return 3 }
-				c, end := h.daemon()
-				chg := h.ask(c)
-				h.is(c, chg, change.Failed)
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				h.Parts.Rules = drivetest.Forbidding(session.Supervision{Strategy: session.Shadow, KeepOnFailure: stays})
+				h.Cage.Play = func(int, string, <-chan struct{}) int { return 3 }
+				c, end := h.Daemon()
+				chg := h.Ask(c)
+				h.Is(c, chg, change.Failed)
 				end()
-				c, _ = h.daemon() // the sweep of the next one leaves it too
-				h.is(c, chg, change.Failed)
-				if h.hasWorkspace(chg) != stays {
+				c, _ = h.Daemon() // the sweep of the next one leaves it too
+				h.Is(c, chg, change.Failed)
+				if h.HasWorkspace(chg) != stays {
 					t.Errorf("it is there: %v", !stays)
 				}
 			})
@@ -671,18 +620,18 @@ func TestACheckpointWaitsUntilTheTreeIsStableButNotForEver(t *testing.T) {
 		{"it never does", 1000, 950 * time.Millisecond, 1200 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				h.acts(func(s *scene, after func(time.Duration) bool) {
-					s.write("begun", "x")
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				h.Acts(func(s *drivetest.Scene, after func(time.Duration) bool) {
+					s.Write("begun", "x")
 					for i := 1; i <= c.writes && after(40*time.Millisecond); i++ {
-						s.write("page.txt", strings.Repeat("x", i))
+						s.Write("page.txt", strings.Repeat("x", i))
 					}
 					after(time.Hour)
 				})
-				d, _ := h.daemon()
-				chg := h.ask(d)
+				d, _ := h.Daemon()
+				chg := h.Ask(d)
 				began := time.Now()
-				cp, err := d.CheckpointNow(t.Context(), chg, h.by())
+				cp, err := d.CheckpointNow(t.Context(), chg, h.By())
 				if took := cp.At.Sub(began); err != nil || took < c.earliest || took > c.latest {
 					t.Errorf("taken after %s, %v", took, err)
 				}
@@ -692,18 +641,18 @@ func TestACheckpointWaitsUntilTheTreeIsStableButNotForEver(t *testing.T) {
 }
 
 func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = hangs("half\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		h.is(c, chg, change.Working)
-		stranger := h.by()
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.Working)
+		stranger := h.By()
 		stranger.UID++
-		taken, err := c.CheckpointNow(t.Context(), chg, h.by())
+		taken, err := c.CheckpointNow(t.Context(), chg, h.By())
 		if err != nil {
 			t.Fatal(err)
 		}
-		identity := h.show(c, chg).Sessions[0].ID
+		identity := h.Show(c, chg).Sessions[0].ID
 		for name, try := range map[string]func(ctx context.Context) error{
 			"pause":      func(ctx context.Context) error { return c.Pause(ctx, chg, stranger, "") },
 			"resume":     func(ctx context.Context) error { return c.Resume(ctx, chg, stranger) },

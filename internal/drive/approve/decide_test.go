@@ -1,4 +1,4 @@
-package control_test
+package approve_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
@@ -31,24 +32,24 @@ func atOnce(all ...func() error) []error {
 }
 
 func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		d := h.is(c, chg, change.AwaitingApproval)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		d := h.Is(c, chg, change.AwaitingApproval)
 		yes := func() error {
-			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"})
+			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"})
 		}
 		for i, err := range atOnce(yes, yes, yes, yes) {
 			if err != nil { // to say the same again is no error
 				t.Errorf("approval %d: %v", i, err)
 			}
 		}
-		h.is(c, chg, change.Finalized)
-		if v := h.verbs(c, chg); count(v, "approved") != 1 || count(v, "began landing") != 1 || count(v, "landed") != 1 {
+		h.Is(c, chg, change.Finalized)
+		if v := h.Verbs(c, chg); drivetest.Count(v, "approved") != 1 || drivetest.Count(v, "began landing") != 1 || drivetest.Count(v, "landed") != 1 {
 			t.Errorf("the audit log says %q", v)
 		}
-		if n := h.git("rev-list", "--count", "main"); n != "2" {
+		if n := h.Git("rev-list", "--count", "main"); n != "2" {
 			t.Errorf("main has %s commits, want 2", n)
 		}
 	})
@@ -57,19 +58,19 @@ func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
 func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 	wins := map[change.State]int{}
 	for range 6 {
-		bubble(t, func(t *testing.T, h *home) {
-			h.cage.play = writes("two\n")
-			c, _ := h.daemon()
-			chg := h.ask(c)
-			d := h.is(c, chg, change.AwaitingApproval)
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			h.Cage.Play = drivetest.Writes("two\n")
+			c, _ := h.Daemon()
+			chg := h.Ask(c)
+			d := h.Is(c, chg, change.AwaitingApproval)
 			said := atOnce(
 				func() error {
-					return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: "command line"})
+					return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"})
 				},
-				func() error { return c.Refuse(t.Context(), d.Approval.ID, h.by(), "no") },
-				func() error { return c.Cancel(t.Context(), chg, h.by(), "enough") },
+				func() error { return c.Refuse(t.Context(), d.Approval.ID, h.By(), "no") },
+				func() error { return c.Cancel(t.Context(), chg, h.By(), "enough") },
 			)
-			end := h.show(c, chg).Change.State
+			end := h.Show(c, chg).Change.State
 			wins[end]++
 			won := map[change.State]int{change.Finalized: 0, change.Rejected: 1, change.Cancelled: 2}
 			winner, ok := won[end]
@@ -85,11 +86,11 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 					t.Errorf("it is %s, and loser %d heard: %v", end, i, err)
 				}
 			}
-			v := h.verbs(c, chg)
-			if n := count(v, "approved") + count(v, "refused") + count(v, "cancelled"); n != 1 && (!late || n != 2) {
+			v := h.Verbs(c, chg)
+			if n := drivetest.Count(v, "approved") + drivetest.Count(v, "refused") + drivetest.Count(v, "cancelled"); n != 1 && (!late || n != 2) {
 				t.Errorf("the audit log says %q", v)
 			}
-			if n := h.git("rev-list", "--count", "main"); (n == "2") != (end == change.Finalized) {
+			if n := h.Git("rev-list", "--count", "main"); (n == "2") != (end == change.Finalized) {
 				t.Errorf("it is %s and main has %s commits", end, n)
 			}
 		})
@@ -98,31 +99,31 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 }
 
 func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, _ := h.daemon()
-		chg := h.ask(c)
-		d := h.is(c, chg, change.AwaitingApproval)
-		ctx, mallory := t.Context(), audit.Actor{Kind: "person", Name: "mallory", UID: h.owner.UID + 1}
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		d := h.Is(c, chg, change.AwaitingApproval)
+		ctx, mallory := t.Context(), audit.Actor{Kind: "person", Name: "mallory", UID: h.Owner.UID + 1}
 		for what, err := range map[string]error{
 			"approve":  c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, mallory, approve.Words{Via: ""}),
 			"refuse":   c.Refuse(ctx, d.Approval.ID, mallory, "no"),
 			"cancel":   c.Cancel(ctx, chg, mallory, "no"),
-			"an agent": c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, audit.Actor{Kind: "agent", Name: "ann", UID: h.owner.UID}, approve.Words{Via: ""}),
+			"an agent": c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, audit.Actor{Kind: "agent", Name: "ann", UID: h.Owner.UID}, approve.Words{Via: ""}),
 		} {
 			if !errors.Is(err, person.ErrNotOwner) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest[1:]+"0", h.by(), approve.Words{Via: ""}); !errors.Is(err, proposal.ErrSuperseded) {
+		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest[1:]+"0", h.By(), approve.Words{Via: ""}); !errors.Is(err, proposal.ErrSuperseded) {
 			t.Errorf("another digest: %v", err)
 		}
-		h.is(c, chg, change.AwaitingApproval)
-		if err := c.Refuse(ctx, d.Approval.ID, h.by(), "no"); err != nil {
+		h.Is(c, chg, change.AwaitingApproval)
+		if err := c.Refuse(ctx, d.Approval.ID, h.By(), "no"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, chg, change.Rejected)
-		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.by(), approve.Words{Via: ""}); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, change.ErrMoved) {
+		h.Is(c, chg, change.Rejected)
+		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: ""}); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, change.ErrMoved) {
 			t.Errorf("approved after it was refused: %v", err)
 		}
 	})

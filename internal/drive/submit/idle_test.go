@@ -1,4 +1,4 @@
-package control_test
+package submit_test
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 )
@@ -26,24 +27,24 @@ func TestAnAgentThatChangedNothingIsNotGreen(t *testing.T) {
 		"on a base that is broken": {true, 1, change.Failed, change.BaseFailsChecks, `the base fails its own checks: the check "make test" failed`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
-				ran := h.checkedBy(func(string) int { return 0 }, func(string) int { return test.check })
-				c, _ := h.daemon()
-				ask := h.ask
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				ran := h.CheckedBy(func(string) int { return 0 }, func(string) int { return test.check })
+				c, _ := h.Daemon()
+				ask := h.Ask
 				if test.checked {
-					ask = func(c *control.Controller) id.Change { return h.askWithCheck(c, request.Yes) }
+					ask = func(c *control.Controller) id.Change { return h.AskWithCheck(c, request.Yes) }
 				}
-				d := h.is(c, ask(c), test.state)
+				d := h.Is(c, ask(c), test.state)
 				if d.Change.Outcome != test.outcome || !strings.Contains(d.Change.Reason, test.reason) || ran.Load() != test.ran {
 					t.Errorf("after %d checks it is %q: %s", ran.Load(), d.Change.Outcome, d.Change.Reason)
 				}
 				if d.Landing != nil || d.Approval != nil {
 					t.Errorf("somebody was asked, or it landed: %+v %+v", d.Approval, d.Landing)
 				}
-				if all, err := c.Checkpoints(t.Context(), d.Change.ID); err != nil || len(all) != 1 || h.hasWorkspace(d.Change.ID) {
+				if all, err := c.Checkpoints(t.Context(), d.Change.ID); err != nil || len(all) != 1 || h.HasWorkspace(d.Change.ID) {
 					t.Errorf("its checkpoints are %v, %v", all, err)
 				}
-				if verbs := h.verbs(c, d.Change.ID); slices.Contains(verbs, "proposed") || slices.Contains(verbs, "passed a check") {
+				if verbs := h.Verbs(c, d.Change.ID); slices.Contains(verbs, "proposed") || slices.Contains(verbs, "passed a check") {
 					t.Errorf("the audit log says %q", verbs)
 				}
 			})
@@ -53,22 +54,22 @@ func TestAnAgentThatChangedNothingIsNotGreen(t *testing.T) {
 
 // A session that goes on after that is not called idle any more.
 func TestAnIdleChangeThatIsTakenUpAgainForgetsIt(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		runs := 0
-		h.checkedBy(func(tree string) int {
+		h.CheckedBy(func(tree string) int {
 			if runs++; runs == 1 {
 				return 0
 			}
-			return put(tree, "mended", "x\n")
-		}, func(tree string) int { return 1 - both("mended")(tree) })
-		c, _ := h.daemon()
-		chg := h.askWithCheck(c, request.Later)
-		d := h.is(c, chg, change.Failed)
+			return drivetest.Put(tree, "mended", "x\n")
+		}, func(tree string) int { return 1 - drivetest.Both("mended")(tree) })
+		c, _ := h.Daemon()
+		chg := h.AskWithCheck(c, request.Later)
+		d := h.Is(c, chg, change.Failed)
 		time.Sleep(time.Second) // the next session begins later
-		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.by(), nil); err != nil {
+		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.By(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if d := h.is(c, chg, change.AwaitingApproval); d.Change.Outcome != "" {
+		if d := h.Is(c, chg, change.AwaitingApproval); d.Change.Outcome != "" {
 			t.Errorf("it is still %q", d.Change.Outcome)
 		}
 	})

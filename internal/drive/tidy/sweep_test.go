@@ -1,4 +1,4 @@
-package control_test
+package tidy_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
@@ -18,26 +19,26 @@ import (
 
 // What an ended change left behind may take long to look at and to remove.
 func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, end := h.daemon()
-		old := h.ask(c)
-		d := h.is(c, old, change.AwaitingApproval)
-		if err := c.Refuse(t.Context(), d.Approval.ID, h.by(), "no"); err != nil {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, end := h.Daemon()
+		old := h.Ask(c)
+		d := h.Is(c, old, change.AwaitingApproval)
+		if err := c.Refuse(t.Context(), d.Approval.ID, h.By(), "no"); err != nil {
 			t.Fatal(err)
 		}
-		h.is(c, old, change.Rejected)
+		h.Is(c, old, change.Rejected)
 		end()
-		if _, err := h.parts.Workspaces.Prepare(t.Context(), workspace.Spec{
-			Change: old, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Branch: d.Change.Request.Branch, Owner: sandbox.Owner(h.parts.Settings.Self),
+		if _, err := h.Parts.Workspaces.Prepare(t.Context(), workspace.Spec{
+			Change: old, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Branch: d.Change.Request.Branch, Owner: sandbox.Owner(h.Parts.Settings.Self),
 		}); err != nil {
 			t.Fatal(err)
 		}
 		free := make(chan struct{})
 		release := sync.OnceFunc(func() { close(free) })
 		t.Cleanup(release)
-		h.parts.Workspaces = workspace.New(workspace.Config{
-			Root: filepath.Join(h.parts.Home, "state"), Strategy: workspace.Copy,
+		h.Parts.Workspaces = workspace.New(workspace.Config{
+			Root: filepath.Join(h.Parts.Home, "state"), Strategy: workspace.Copy,
 			Ops: disk.Ops{Around: func(name string, do func() error) error {
 				if name == "workspace:retire" {
 					<-free
@@ -45,14 +46,14 @@ func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
 				return do()
 			}},
 		})
-		c, _ = h.daemon()
-		h.is(c, h.ask(c), change.AwaitingApproval)
-		if !h.hasWorkspace(old) {
+		c, _ = h.Daemon()
+		h.Is(c, h.Ask(c), change.AwaitingApproval)
+		if !h.HasWorkspace(old) {
 			t.Error("it was not in the way at all")
 		}
 		release()
-		h.is(c, old, change.Rejected)
-		if h.hasWorkspace(old) {
+		h.Is(c, old, change.Rejected)
+		if h.HasWorkspace(old) {
 			t.Error("it was never removed")
 		}
 	})
@@ -60,20 +61,20 @@ func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
 
 // A power cut while a ref was moved must not fail the change whose ref it was.
 func TestADaemonThatBeginsFreesTheRefsOfOpenChanges(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		h.cage.play = writes("two\n")
-		c, end := h.daemon()
-		asked := h.ask(c)
-		d := h.is(c, asked, change.AwaitingApproval)
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, end := h.Daemon()
+		asked := h.Ask(c)
+		d := h.Is(c, asked, change.AwaitingApproval)
 		end()
-		lock := filepath.Join(h.parts.Workspaces.Host(d.Change.Request.Project).Path, repository.RefRoot(asked), "valid.lock")
+		lock := filepath.Join(h.Parts.Workspaces.Host(d.Change.Request.Project).Path, repository.RefRoot(asked), "valid.lock")
 		if err := os.WriteFile(lock, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, _ = h.daemon()
-		next := h.ask(c)
+		c, _ = h.Daemon()
+		next := h.Ask(c)
 		time.Sleep(time.Minute) // a git that outlived the last daemon had its time
-		h.is(c, next, change.AwaitingApproval)
+		h.Is(c, next, change.AwaitingApproval)
 		if _, err := os.Lstat(lock); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the ref of %s is locked: %v", asked, err)
 		}

@@ -1,4 +1,4 @@
-package control_test
+package accept_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/credential"
@@ -22,8 +23,10 @@ type spy struct {
 	task *agent.Task
 }
 
-func (s spy) Name() string                   { return s.name }
+func (s spy) Name() string { return s.name }
+
 func (spy) Capabilities() agent.Capabilities { return agent.Capabilities{} }
+
 func (s spy) Program(t agent.Task) (agent.Program, error) {
 	*s.task = t
 	return agent.Program{}, errSeen
@@ -31,10 +34,10 @@ func (s spy) Program(t agent.Task) (agent.Program, error) {
 
 // What is not installed is said before its key is missed.
 func TestAMissingKeyIsSaidWithTheVariableAndTheCommand(t *testing.T) {
-	h := newHome(t)
-	h.parts.Agents["pi"], h.parts.Agents["codex"] = played{}, spy{"codex", &agent.Task{}}
-	c := control.New(h.parts)
-	r := request.Request{By: h.by(), Text: "x", Agent: "pi", Project: git.Project{Top: h.repo}, Approve: request.Later}
+	h := drivetest.NewHome(t)
+	h.Parts.Agents["pi"], h.Parts.Agents["codex"] = drivetest.Played{}, spy{"codex", &agent.Task{}}
+	c := control.New(h.Parts)
+	r := request.Request{By: h.By(), Text: "x", Agent: "pi", Project: git.Project{Top: h.Repo}, Approve: request.Later}
 	_, err := c.Request(t.Context(), r, nil)
 	if !errors.Is(err, credential.ErrMissing) || !strings.Contains(err.Error(), "$ANTHROPIC_API_KEY or $OPENAI_API_KEY is set neither in your shell nor where the daemon was started") || problem.Of(err).Next != "ANTHROPIC_API_KEY=… sallyport run --agent pi …" {
 		t.Errorf("%v (next %q)", err, problem.Of(err).Next)
@@ -46,9 +49,9 @@ func TestAMissingKeyIsSaidWithTheVariableAndTheCommand(t *testing.T) {
 }
 
 func TestWhatGoesIntoAnAgentsEnvironmentHoldsNoSecret(t *testing.T) {
-	h := newHome(t)
-	c := control.New(h.parts)
-	r := request.Request{By: h.by(), Text: "x", Agent: "played", Argv: []string{"true"}, Project: git.Project{Top: h.repo}, Approve: request.Later,
+	h := drivetest.NewHome(t)
+	c := control.New(h.Parts)
+	r := request.Request{By: h.By(), Text: "x", Agent: "played", Argv: []string{"true"}, Project: git.Project{Top: h.Repo}, Approve: request.Later,
 		Env: map[string]string{"TEAM": "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"}}
 	_, err := c.Request(t.Context(), r, nil)
 	if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "what env: refers to holds a secret") || strings.Contains(err.Error(), "16C7e42F") {

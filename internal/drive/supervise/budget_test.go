@@ -1,4 +1,4 @@
-package control_test
+package supervise_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -52,42 +53,42 @@ func (o *owner) says(l budget.Limits) {
 
 // asking is a driver of an adapter whose agent has a model.
 type asking struct {
-	turning
+	drivetest.Turning
 	wire agent.Wire
 }
 
 func (d asking) Program(t agent.Task) (agent.Program, error) {
-	p, err := d.turning.Program(t)
+	p, err := d.Turning.Program(t)
 	p.Model = &agent.Endpoint{Wire: d.wire, Base: "https://model.example"}
 	return p, err
 }
 
 // bank is a home with budgets, and with a model behind ways out.
 type bank struct {
-	*home
+	*drivetest.Home
 	owner *owner
-	ways  *ways
+	ways  *drivetest.Ways
 }
 
-func newBank(h *home) *bank {
-	b := &bank{h, &owner{}, &ways{}}
-	h.parts.Network, h.parts.Agency = b.ways, b.owner
-	h.parts.Meter = metric.New(metric.Options{})
+func newBank(h *drivetest.Home) *bank {
+	b := &bank{h, &owner{}, &drivetest.Ways{}}
+	h.Parts.Network, h.Parts.Agency = b.ways, b.owner
+	h.Parts.Meter = metric.New(metric.Options{})
 	return b
 }
 
 // employs has every agent work in these turns, at a model.
-func (b *bank) employs(turns ...deed) *troupe {
-	p := b.converses(turns...)
-	b.parts.Agents["played"] = asking{wire: agent.Responses}
+func (b *bank) employs(turns ...drivetest.Deed) *drivetest.Troupe {
+	p := b.Converses(turns...)
+	b.Parts.Agents["played"] = asking{wire: agent.Responses}
 	return p
 }
 
 // last is the way out that was opened last.
 func (b *bank) last() live.Outgoing {
-	b.ways.mu.Lock()
-	defer b.ways.mu.Unlock()
-	return b.ways.opened[len(b.ways.opened)-1]
+	b.ways.Mu.Lock()
+	defer b.ways.Mu.Unlock()
+	return b.ways.Opened[len(b.ways.Opened)-1]
 }
 
 // spend asks the model as the door would: the answer comes after a while, and uses so much.
@@ -104,25 +105,25 @@ func (b *bank) spend(ctx context.Context, tokens int64) error {
 }
 
 func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
 		b.owner.says(budget.Limits{TokensPerChange: 1000})
 		p := b.employs(
-			func(ctx context.Context, s *scene, _ string) (string, error) {
-				s.write("page.txt", "half\n")
+			func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+				s.Write("page.txt", "half\n")
 				if err := b.spend(ctx, 1200); err != nil {
 					t.Errorf("the first request is refused: %v", err)
 				}
 				return "", b.spend(ctx, 1)
 			},
-			func(ctx context.Context, s *scene, _ string) (string, error) {
-				s.write("page.txt", "whole\n")
+			func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+				s.Write("page.txt", "whole\n")
 				return "done", b.spend(ctx, 500)
 			})
-		d, _ := h.daemon()
-		chg := h.ask(d)
+		d, _ := h.Daemon()
+		chg := h.Ask(d)
 		time.Sleep(10 * time.Second)
-		at := h.is(d, chg, change.Blocked)
+		at := h.Is(d, chg, change.Blocked)
 		resume := "sallyport change resume " + string(chg)
 		for _, want := range []string{"1,000 tokens for this change", "1,200 were used", "tokens_per_change below budgets: in sallyport.yaml", resume} {
 			if !strings.Contains(at.Change.Reason, want) {
@@ -132,26 +133,26 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 		if at.Change.Next != resume || at.Change.Blocked != change.BudgetUsedUp {
 			t.Errorf("%s, next %q", at.Change.Blocked, at.Change.Next)
 		}
-		if err := d.Resume(t.Context(), chg, h.by()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1,200 were used") {
+		if err := d.Resume(t.Context(), chg, h.By()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1,200 were used") {
 			t.Errorf("it goes on though nothing was raised: %v", err)
 		}
 		b.owner.says(budget.Limits{TokensPerChange: 2000})
-		if err := d.Resume(t.Context(), chg, h.by()); err != nil {
+		if err := d.Resume(t.Context(), chg, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		at = h.is(d, chg, change.AwaitingApproval)
-		if told := p.told(); len(told) != 2 || !strings.Contains(told[1], "Go on where you stopped") {
+		at = h.Is(d, chg, change.AwaitingApproval)
+		if told := p.Told(); len(told) != 2 || !strings.Contains(told[1], "Go on where you stopped") {
 			t.Errorf("it was told %q", told)
 		}
-		if rounds := h.reasons(d, chg, "round"); len(rounds) != 0 {
+		if rounds := h.Reasons(d, chg, "round"); len(rounds) != 0 {
 			t.Errorf("what was no fault of the agent's is a round: %q", rounds)
 		}
 		want := []budget.Use{{Change: chg, Model: "m", Requests: 2, Unpriced: 2, Tokens: budget.Tokens{Input: 1680, Output: 20}}}
 		if !slices.Equal(at.Uses, want) {
 			t.Errorf("used %+v", at.Uses)
 		}
-		if verbs := h.verbs(d, chg); count(verbs, "blocked: "+change.BudgetUsedUp) != 1 {
+		if verbs := h.Verbs(d, chg); drivetest.Count(verbs, "blocked: "+change.BudgetUsedUp) != 1 {
 			t.Errorf("%q", verbs)
 		}
 	})
@@ -159,55 +160,55 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 
 // TestABudgetOutlivesTheDaemonAndIsLookedAtBeforeAnAgentStarts: what was used stands in rows, and a blocked change goes on in another life.
 func TestABudgetOutlivesTheDaemonAndIsLookedAtBeforeAnAgentStarts(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
 		b.owner.says(budget.Limits{TokensPerHour: 1000})
-		p := b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
-			s.write("page.txt", "two\n")
+		p := b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("page.txt", "two\n")
 			return "done", errors.Join(b.spend(ctx, 1000), b.spend(ctx, 1000))
 		}, page("three\n"))
-		d, end := h.daemon()
-		chg := h.ask(d)
+		d, end := h.Daemon()
+		chg := h.Ask(d)
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, change.Blocked)
+		h.Is(d, chg, change.Blocked)
 		end()
-		d, _ = h.daemon()
-		h.is(d, chg, change.Blocked)
-		other := h.ask(d)
+		d, _ = h.Daemon()
+		h.Is(d, chg, change.Blocked)
+		other := h.Ask(d)
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, other, change.Blocked); !strings.Contains(at.Change.Reason, "1,000 tokens for all agents in an hour, and 1,000 were used") || len(at.Sessions) != 0 {
+		if at := h.Is(d, other, change.Blocked); !strings.Contains(at.Change.Reason, "1,000 tokens for all agents in an hour, and 1,000 were used") || len(at.Sessions) != 0 {
 			t.Errorf("%d sessions, %q", len(at.Sessions), at.Change.Reason)
 		}
 		time.Sleep(59 * time.Minute)
-		if err := d.Resume(t.Context(), chg, h.by()); problem.KindOf(err) != problem.Refused {
+		if err := d.Resume(t.Context(), chg, h.By()); problem.KindOf(err) != problem.Refused {
 			t.Errorf("the hour is over too early: %v", err)
 		}
 		time.Sleep(2 * time.Minute)
 		for _, c := range []id.Change{chg, other} {
-			if err := d.Resume(t.Context(), c, h.by()); err != nil {
+			if err := d.Resume(t.Context(), c, h.By()); err != nil {
 				t.Fatalf("the hour is not over: %v", err)
 			}
 			time.Sleep(20 * time.Second)
-			h.is(d, c, change.AwaitingApproval)
+			h.Is(d, c, change.AwaitingApproval)
 		}
-		if told := p.told(); len(told) != 3 {
+		if told := p.Told(); len(told) != 3 {
 			t.Errorf("it was told %q", told)
 		}
 	})
 }
 
 func TestADayForgetsWhatAnHourHasForgottenLongAgo(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
-		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
-			s.write("page.txt", "two\n")
+		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("page.txt", "two\n")
 			return "done", b.spend(ctx, 500)
 		})
-		d, _ := h.daemon()
+		d, _ := h.Daemon()
 		began := time.Now()
-		chg := h.ask(d)
+		chg := h.Ask(d)
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, change.AwaitingApproval)
+		h.Is(d, chg, change.AwaitingApproval)
 		for _, step := range []struct {
 			after     time.Duration
 			hour, day int64
@@ -239,17 +240,17 @@ func TestManyRequestsAtOnceDoNotRunFarPastABudget(t *testing.T) {
 		"all of them":                   {budget.Limits{TokensPerChange: 1 << 30}, 30_000, 50 * 30_000, 50, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 				b := newBank(h)
 				b.owner.price = budget.Price{Input: 1_000_000, Output: 1_000_000}
 				b.owner.says(test.limits)
 				met, began := 0, time.Now()
 				took := time.Duration(0)
-				b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
+				b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
 					if took != 0 {
 						return "done", nil
 					}
-					s.write("page.txt", "two\n")
+					s.Write("page.txt", "two\n")
 					var mu sync.Mutex
 					var all sync.WaitGroup
 					for range test.before {
@@ -271,15 +272,15 @@ func TestManyRequestsAtOnceDoNotRunFarPastABudget(t *testing.T) {
 					took = time.Since(began)
 					return "", errors.New("429")
 				})
-				d, _ := h.daemon()
-				chg := h.ask(d)
+				d, _ := h.Daemon()
+				chg := h.Ask(d)
 				time.Sleep(5 * time.Minute)
 				s, err := d.Spending(t.Context(), chg)
 				if err != nil || s.Change.Tokens > test.most || met < test.least || int64(met)*test.each != s.Change.Tokens {
 					t.Errorf("%d were met and used %d tokens, %v", met, s.Change.Tokens, err)
 				}
 				if want := change.Blocked; met < 50 {
-					h.is(d, chg, want)
+					h.Is(d, chg, want)
 				}
 				if met == 50 && took > 3*time.Second { // nothing has to wait where there is room
 					t.Errorf("it took %s", took)
@@ -290,11 +291,11 @@ func TestManyRequestsAtOnceDoNotRunFarPastABudget(t *testing.T) {
 }
 
 func TestARequestThatWaitsForOthersEndsWithItsDoor(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
 		b.owner.says(budget.Limits{TokensPerChange: 100})
-		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
-			s.write("page.txt", "two\n")
+		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("page.txt", "two\n")
 			way := b.last()
 			over, err := way.Admit(ctx)
 			if err != nil {
@@ -321,20 +322,20 @@ func TestARequestThatWaitsForOthersEndsWithItsDoor(t *testing.T) {
 			over()
 			return "done", b.spend(t.Context(), 50)
 		})
-		d, _ := h.daemon()
-		chg := h.ask(d)
+		d, _ := h.Daemon()
+		chg := h.Ask(d)
 		time.Sleep(2 * time.Minute)
-		h.is(d, chg, change.AwaitingApproval) // who waited in vain was not refused for a budget
+		h.Is(d, chg, change.AwaitingApproval) // who waited in vain was not refused for a budget
 	})
 }
 
 // TestARequestThatIsHeldOpenStopsNoOtherChange: a program that never sends the end of what it asks would else hold what is left for all.
 func TestARequestThatIsHeldOpenStopsNoOtherChange(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
 		b.owner.says(budget.Limits{TokensPerHour: 40_000})
 		var first id.Change
-		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
+		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
 			way, began := b.last(), time.Now()
 			over, err := way.Admit(ctx)
 			if err != nil {
@@ -349,15 +350,15 @@ func TestARequestThatIsHeldOpenStopsNoOtherChange(t *testing.T) {
 			if took := time.Since(began); took < time.Minute || took > 3*time.Minute {
 				t.Errorf("it waited for %s", took)
 			}
-			s.write("page.txt", "two\n")
+			s.Write("page.txt", "two\n")
 			return "done", nil
 		})
-		d, _ := h.daemon()
-		h.ask(d)
+		d, _ := h.Daemon()
+		h.Ask(d)
 		time.Sleep(time.Second)
-		second := h.ask(d)
+		second := h.Ask(d)
 		time.Sleep(15 * time.Minute)
-		h.is(d, second, change.AwaitingApproval)
+		h.Is(d, second, change.AwaitingApproval)
 	})
 }
 
@@ -379,13 +380,13 @@ func TestWhatCannotBeCountedIsNotAsked(t *testing.T) {
 		"money and a price, no known wire": {limits: budget.Limits{CostPerHour: 100}, price: price, want: "say which API its endpoint speaks"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 				b := newBank(h)
 				b.employs(page("two\n"))
-				h.parts.Agents["played"] = asking{wire: test.wire}
+				h.Parts.Agents["played"] = asking{wire: test.wire}
 				b.owner.limits, b.owner.price = test.limits, test.price
-				d, _ := h.daemon()
-				_, err := d.Request(t.Context(), request.Request{By: h.by(), Text: "x", Project: git.Project{Top: h.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+				d, _ := h.Daemon()
+				_, err := d.Request(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 				if test.want == "" && err == nil {
 					synctest.Wait()
 					return
@@ -403,61 +404,61 @@ func TestWhatCannotBeCountedIsNotAsked(t *testing.T) {
 
 // TestBudgetsThatCannotBeReadRefuseAndBlock: the file breaks while an agent works.
 func TestBudgetsThatCannotBeReadRefuseAndBlock(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
-		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
-			s.write("page.txt", "two\n")
+		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("page.txt", "two\n")
 			b.owner.mu.Lock()
 			b.owner.fails = errors.New(`sallyport.yaml: budgets: "x" is no number`)
 			b.owner.mu.Unlock()
 			return "", b.spend(ctx, 1)
 		}, page("three\n"))
-		d, _ := h.daemon()
-		chg := h.ask(d)
+		d, _ := h.Daemon()
+		chg := h.Ask(d)
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, `budgets: "x" is no number`) {
+		if at := h.Is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, `budgets: "x" is no number`) {
 			t.Errorf("%q", at.Change.Reason)
 		}
 		b.owner.mu.Lock()
 		b.owner.fails = nil
 		b.owner.mu.Unlock()
-		if err := d.Resume(t.Context(), chg, h.by()); err != nil {
+		if err := d.Resume(t.Context(), chg, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		h.is(d, chg, change.AwaitingApproval)
+		h.Is(d, chg, change.AwaitingApproval)
 	})
 }
 
 func TestAnAlertIsRaisedAtFourFifthsOfABudgetAndIsOverWithItsChange(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
 		b.owner.says(budget.Limits{TokensPerChange: 1000, TokensPerDay: 2000})
 		var before, after string
 		alerts := func() (out string) {
-			for _, a := range h.parts.Meter.Alerts() {
+			for _, a := range h.Parts.Meter.Alerts() {
 				if strings.HasPrefix(a.Name, "budget_") {
 					out += a.Name + " " + a.Text + "\n"
 				}
 			}
 			return out
 		}
-		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
-			s.write("page.txt", "two\n")
+		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("page.txt", "two\n")
 			err := b.spend(ctx, 799)
 			before = alerts()
 			err = errors.Join(err, b.spend(ctx, 11))
 			after = alerts()
 			return "done", err
 		})
-		d, _ := h.daemon()
-		chg := h.ask(d)
+		d, _ := h.Daemon()
+		chg := h.Ask(d)
 		time.Sleep(10 * time.Second)
-		h.is(d, chg, change.AwaitingApproval)
+		h.Is(d, chg, change.AwaitingApproval)
 		if before != "" || !strings.Contains(after, "budget_tokens_per_change 81% of the budget tokens_per_change are used; the alert is at 80% ("+string(chg)+")") {
 			t.Errorf("before %q, after %q", before, after)
 		}
-		if err := d.Cancel(t.Context(), chg, h.by(), ""); err != nil {
+		if err := d.Cancel(t.Context(), chg, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -499,12 +500,12 @@ func (t fullTx) AddUse(ctx context.Context, u budget.Use) error {
 }
 
 func TestWhatCouldNotBeWrittenDownIsOwedBeforeAnythingIsAsked(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
-		db := &full{DB: h.parts.DB}
-		h.parts.DB = db
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		db := &full{DB: h.Parts.DB}
+		h.Parts.DB = db
 		b := newBank(h)
-		b.employs(func(ctx context.Context, s *scene, _ string) (string, error) {
-			s.write("page.txt", "two\n")
+		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("page.txt", "two\n")
 			db.set(true)
 			var all sync.WaitGroup
 			for range 2 {
@@ -516,21 +517,21 @@ func TestWhatCouldNotBeWrittenDownIsOwedBeforeAnythingIsAsked(t *testing.T) {
 			}
 			all.Wait()
 			return "", b.spend(ctx, 200)
-		}, func(ctx context.Context, s *scene, _ string) (string, error) {
+		}, func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
 			return "done", b.spend(ctx, 300)
 		})
-		d, _ := h.daemon()
-		chg := h.ask(d)
+		d, _ := h.Daemon()
+		chg := h.Ask(d)
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, "the disk is full") || len(at.Uses) != 0 {
+		if at := h.Is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, "the disk is full") || len(at.Uses) != 0 {
 			t.Errorf("%q, used %+v", at.Change.Reason, at.Uses)
 		}
 		db.set(false)
-		if err := d.Resume(t.Context(), chg, h.by()); err != nil {
+		if err := d.Resume(t.Context(), chg, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		if at := h.is(d, chg, change.AwaitingApproval); len(at.Uses) != 1 || at.Uses[0].Sum() != 500 || at.Uses[0].Requests != 3 {
+		if at := h.Is(d, chg, change.AwaitingApproval); len(at.Uses) != 1 || at.Uses[0].Sum() != 500 || at.Uses[0].Requests != 3 {
 			t.Errorf("used %+v", at.Uses)
 		}
 	})

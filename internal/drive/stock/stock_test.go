@@ -1,4 +1,4 @@
-package control_test
+package stock_test
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -25,32 +26,32 @@ import (
 
 // kitchen is a home whose sandboxes can be shown overlays, and notes what each of them found and was for.
 type kitchen struct {
-	*home
+	*drivetest.Home
 	mu   sync.Mutex
 	runs []string // "<what> <files in its caches> <files over its base>"
 	fail string   // part of a command that fails
 	says string   // what it says then
 }
 
-func newKitchen(h *home) *kitchen {
-	k := &kitchen{home: h, says: "404 not found"}
+func newKitchen(h *drivetest.Home) *kitchen {
+	k := &kitchen{Home: h, says: "404 not found"}
 	for name, text := range map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1\n"} {
 		k.write(name, text)
 	}
-	state := filepath.Join(h.parts.Home, "state")
-	h.parts.Workspaces = workspace.New(workspace.Config{Root: state, Strategy: workspace.Overlay})
-	h.cage.program = func(spec sandbox.Spec, _ <-chan struct{}) int { return k.cook(spec) }
+	state := filepath.Join(h.Parts.Home, "state")
+	h.Parts.Workspaces = workspace.New(workspace.Config{Root: state, Strategy: workspace.Overlay})
+	h.Cage.Program = func(spec sandbox.Spec, _ <-chan struct{}) int { return k.cook(spec) }
 	return k
 }
 
 // write commits a file of the person's.
 func (k *kitchen) write(name, text string) {
-	k.t.Helper()
-	if err := os.WriteFile(filepath.Join(k.repo, name), []byte(text), 0o644); err != nil {
-		k.t.Fatal(err)
+	k.T.Helper()
+	if err := os.WriteFile(filepath.Join(k.Repo, name), []byte(text), 0o644); err != nil {
+		k.T.Fatal(err)
 	}
-	k.git("add", "-A")
-	k.git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", name)
+	k.Git("add", "-A")
+	k.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", name)
 }
 
 // cook is every program: it notes what it finds, and leaves its mark in the caches and in node_modules. An agent changes the page too.
@@ -60,18 +61,18 @@ func (k *kitchen) cook(spec sandbox.Spec) int {
 	what, _, _ := strings.Cut(spec.ID, "-")
 	if spec.Argv[0] == "true" {
 		what = "agent"
-		putIn(k.t, filepath.Join(spec.Tree.Upper, "page.txt"), spec.ID)
+		putIn(k.T, filepath.Join(spec.Tree.Upper, "page.txt"), spec.ID)
 		if k.fail == "lock" {
-			putIn(k.t, filepath.Join(spec.Tree.Upper, "package-lock.json"), spec.ID)
+			putIn(k.T, filepath.Join(spec.Tree.Upper, "package-lock.json"), spec.ID)
 		}
 	}
-	k.runs = append(k.runs, what+" "+files(k.t, spec.Cache.Layers...)+" "+files(k.t, over(spec.Tree.Layers, "node_modules")...))
+	k.runs = append(k.runs, what+" "+files(k.T, spec.Cache.Layers...)+" "+files(k.T, over(spec.Tree.Layers, "node_modules")...))
 	if spec.Cache.Upper != "" {
-		putIn(k.t, filepath.Join(spec.Cache.Upper, "by-"+what), "")
+		putIn(k.T, filepath.Join(spec.Cache.Upper, "by-"+what), "")
 	}
-	putIn(k.t, filepath.Join(spec.Tree.Upper, "node_modules", "by-"+what), "")
+	putIn(k.T, filepath.Join(spec.Tree.Upper, "node_modules", "by-"+what), "")
 	if what == "setup" && k.fail == "stray" {
-		putIn(k.t, filepath.Join(spec.Tree.Upper, "stray.txt"), "")
+		putIn(k.T, filepath.Join(spec.Tree.Upper, "stray.txt"), "")
 	}
 	if k.fail != "" && strings.Contains(strings.Join(spec.Argv, " "), k.fail) {
 		_, _ = spec.Stdout.Write([]byte("first\n" + k.says + "\n"))
@@ -114,42 +115,42 @@ func files(t *testing.T, folders ...string) string {
 
 // order requests a change with a check, waits until it rests, and returns what ran meanwhile.
 func (k *kitchen) order(c *control.Controller, setup ...string) (id.Change, []string) {
-	k.t.Helper()
+	k.T.Helper()
 	k.mu.Lock()
 	k.runs = nil
 	k.mu.Unlock()
-	r, err := c.Request(k.t.Context(), request.Request{
-		By: k.by(), Text: "x", Project: git.Project{Top: k.repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
+	r, err := c.Request(k.T.Context(), request.Request{
+		By: k.By(), Text: "x", Project: git.Project{Top: k.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
 		Profiles: []string{"go"}, Checks: []string{"vet"}, Setup: setup,
 	}, nil)
 	if err != nil {
-		k.t.Fatal(err)
+		k.T.Fatal(err)
 	}
-	k.show(c, r.Change.ID) // rests
+	k.Show(c, r.Change.ID) // rests
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return r.Change.ID, slices.Sorted(slices.Values(k.runs))
 }
 
 func (k *kitchen) wantRuns(what string, got []string, want ...string) {
-	k.t.Helper()
+	k.T.Helper()
 	if !slices.Equal(got, want) {
-		k.t.Errorf("%s ran\n%q, want\n%q", what, got, want)
+		k.T.Errorf("%s ran\n%q, want\n%q", what, got, want)
 	}
 }
 
 // What checks begin with is what checks of the base left: no check of a proposal and no agent adds to it.
 func TestOnlyChecksOfABaseWriteWhatLaterChecksBeginWith(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		k := newKitchen(h)
-		c, _ := h.daemon()
+		c, _ := h.Daemon()
 		_, runs := k.order(c)
 		warm := slices.DeleteFunc(slices.Clone(runs), func(r string) bool { return !strings.HasPrefix(r, "warm") })
 		k.wantRuns("the first change's base", warm, "warm [] []")
 		for range 2 {
 			chg, runs := k.order(c)
 			k.wantRuns("a later change", runs, "agent [by-warm] []", "check [by-warm] []")
-			if with := h.show(c, chg).Proposal.Card.Checks[0].With; !strings.Contains(with, "the caches of ") {
+			if with := h.Show(c, chg).Proposal.Card.Checks[0].With; !strings.Contains(with, "the caches of ") {
 				t.Errorf("its card says %q", with)
 			}
 		}
@@ -157,20 +158,20 @@ func TestOnlyChecksOfABaseWriteWhatLaterChecksBeginWith(t *testing.T) {
 }
 
 func TestASetupRunsOnceForWhatTheBaseDependsOnAndAgentAndCheckSeeIt(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		k := newKitchen(h)
-		w := &ways{}
-		h.parts.Network = w
-		c, _ := h.daemon()
+		w := &drivetest.Ways{}
+		h.Parts.Network = w
+		c, _ := h.Daemon()
 		k.order(c, "npm ci") // and the caches are there
-		asked := w.opened[0]
+		asked := w.Opened[0]
 		if !asked.Setup || !asked.Fetch || asked.Check {
 			t.Errorf("the setup's way out was opened for %+v", asked)
 		}
 		seen := "[by-setup by-warm] [by-setup]"
 		chg, runs := k.order(c, "npm ci")
 		k.wantRuns("the second change", runs, "agent "+seen, "check "+seen)
-		d := h.show(c, chg)
+		d := h.Show(c, chg)
 		if with := d.Proposal.Card.Checks[0].With; !strings.Contains(with, `the setup ["npm ci"] of `) {
 			t.Errorf("its card says %q", with)
 		}
@@ -192,9 +193,9 @@ func TestASetupRunsOnceForWhatTheBaseDependsOnAndAgentAndCheckSeeIt(t *testing.T
 
 // A change that depends on something else has it in its own checks, made from its own tree; nobody else's begin with that.
 func TestWhatAProposalDependsOnIsSetUpForItsOwnChecksAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		k := newKitchen(h)
-		c, _ := h.daemon()
+		c, _ := h.Daemon()
 		k.order(c, "npm ci")
 		k.fail = "lock" // the agent changes the lock file
 		_, runs := k.order(c, "npm ci")
@@ -207,17 +208,17 @@ func TestWhatAProposalDependsOnIsSetUpForItsOwnChecksAlone(t *testing.T) {
 
 // What a setup writes where git does not ignore it reaches nobody, and whoever follows the change or reads its card is told.
 func TestWhatASetupWroteInVainStandsOnTheCard(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		k := newKitchen(h)
 		k.fail = "stray"
-		c, _ := h.daemon()
+		c, _ := h.Daemon()
 		for range 2 { // made, and found
 			chg, _ := k.order(c, "npm ci")
 			const want = `the setup ["npm ci"] wrote 1 path not ignored by git; agent and checks do not find what it wrote there: stray.txt`
-			if got := h.is(c, chg, change.AwaitingApproval).Proposal.Card.Setup; !slices.Equal(got, []string{want}) {
+			if got := h.Is(c, chg, change.AwaitingApproval).Proposal.Card.Setup; !slices.Equal(got, []string{want}) {
 				t.Errorf("its card says %q", got)
 			}
-			if got := h.reasons(c, chg, "prepared"); !slices.Equal(got, []string{"prepared: " + want}) {
+			if got := h.Reasons(c, chg, "prepared"); !slices.Equal(got, []string{"prepared: " + want}) {
 				t.Errorf("prepared: %q", got)
 			}
 		}
@@ -225,17 +226,17 @@ func TestWhatASetupWroteInVainStandsOnTheCard(t *testing.T) {
 }
 
 func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		k := newKitchen(h)
 		k.fail = "npm"
-		c, _ := h.daemon()
+		c, _ := h.Daemon()
 		chg, runs := k.order(c, "npm ci")
 		k.wantRuns("it", runs, "setup [] []")
-		d := h.is(c, chg, change.Failed)
+		d := h.Is(c, chg, change.Failed)
 		if r := d.Change.Reason; !strings.Contains(r, `the setup "npm ci" failed: it ended with status 1; its last lines: first | 404 not found`) {
 			t.Errorf("it says %q", r)
 		}
-		if left, err := h.parts.Workspaces.Stocks.All(); err != nil || len(left) > 0 {
+		if left, err := h.Parts.Workspaces.Stocks.All(); err != nil || len(left) > 0 {
 			t.Errorf("it left %v, %v", left, err)
 		}
 	})
@@ -257,23 +258,23 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 		"that finds no registry":     {request.Request{}, "Write `egress: [registries]` into ", "", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *home) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 				k := newKitchen(h)
 				if test.offline {
 					k.says = "npm error code EAI_AGAIN"
 				}
 				if k.fail = "npm"; test.request.Setup == nil {
-					h.parts.Rules = rules{judging: grounds.Judging{Setup: []string{"npm ci"}}}
+					h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Setup: []string{"npm ci"}}}
 				}
-				c, _ := h.daemon()
+				c, _ := h.Daemon()
 				r := test.request
-				r.By, r.Text, r.Project, r.Agent, r.Argv, r.Approve = k.by(), "x", git.Project{Top: k.repo}, "played", []string{"true"}, request.Later
+				r.By, r.Text, r.Project, r.Agent, r.Argv, r.Approve = k.By(), "x", git.Project{Top: k.Repo}, "played", []string{"true"}, request.Later
 				got, err := c.Request(t.Context(), r, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				chg := got.Change.ID
-				d := h.is(c, chg, change.Failed)
+				d := h.Is(c, chg, change.Failed)
 				redo := "sallyport change redo " + string(chg)
 				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
 					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
@@ -286,22 +287,22 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				if err := errors.Join(err, log.Close()); err != nil || !strings.Contains(string(text), `"stdout","text":"`+k.says+`"`) {
 					t.Errorf("its log is %q, %v", text, err)
 				}
-				if err := os.Remove(filepath.Join(h.parts.Settings.Changes, string(chg), "setup", "transcript.jsonl")); err != nil {
+				if err := os.Remove(filepath.Join(h.Parts.Settings.Changes, string(chg), "setup", "transcript.jsonl")); err != nil {
 					t.Error(err)
 				}
 				if _, err := c.Transcript(t.Context(), chg, ""); problem.KindOf(err) != problem.NotFound || !strings.HasSuffix(err.Error(), "has no transcript: its agent has not begun") {
 					t.Errorf("without one: %v", err)
 				}
-				if err := c.Resume(t.Context(), chg, h.by()); problem.Of(err).Next != redo {
+				if err := c.Resume(t.Context(), chg, h.By()); problem.Of(err).Next != redo {
 					t.Errorf("resume: %v, next %q", err, problem.Of(err).Next)
 				}
 
 				k.fail = ""
 				k.write("lock", "1\n")
-				putIn(t, filepath.Join(k.repo, "dirty"), "mine")
-				h.redo(c, chg)
-				d = h.is(c, chg, change.AwaitingApproval)
-				host, err := h.parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
+				putIn(t, filepath.Join(k.Repo, "dirty"), "mine")
+				h.Redo(c, chg)
+				d = h.Is(c, chg, change.AwaitingApproval)
+				host, err := h.Parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -315,14 +316,14 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 }
 
 func TestAChangeThatIsMadeAnewHasTheSetupOfItsNewBase(t *testing.T) {
-	bubble(t, func(t *testing.T, h *home) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		k := newKitchen(h)
-		c, _ := h.daemon()
+		c, _ := h.Daemon()
 		chg, _ := k.order(c, "npm ci")
 		shown := func() (setup string) {
 			t.Helper()
-			d := h.is(c, chg, change.AwaitingApproval)
-			w, err := h.parts.Workspaces.Open(t.Context(), workspace.Spec{Change: chg, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Owner: h.parts.Settings.Self})
+			d := h.Is(c, chg, change.AwaitingApproval)
+			w, err := h.Parts.Workspaces.Open(t.Context(), workspace.Spec{Change: chg, Project: d.Change.Request.Project, Base: git.OID(d.Change.Base), Owner: h.Parts.Settings.Self})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -330,7 +331,7 @@ func TestAChangeThatIsMadeAnewHasTheSetupOfItsNewBase(t *testing.T) {
 		}
 		before := shown()
 		k.write("package-lock.json", "2\n")
-		if _, err := c.Redo(t.Context(), chg, h.by(), nil); err != nil {
+		if _, err := c.Redo(t.Context(), chg, h.By(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if after := shown(); before == "" || after == "" || after == before {

@@ -1,0 +1,63 @@
+package drivetest
+
+import (
+	"context"
+	"testing/synctest"
+	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+)
+
+// Yes approves what a change waits with.
+func (h *Home) Yes(c *control.Controller, chg id.Change) {
+	h.T.Helper()
+	d := h.Is(c, chg, change.AwaitingApproval)
+	if err := c.Approve(h.T.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
+		h.T.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// Landed is a daemon that has landed one change.
+func (h *Home) Landed() (c *control.Controller, end func(), chg id.Change) {
+	h.T.Helper()
+	h.Cage.Play = Writes("two\n")
+	c, end = h.Daemon()
+	chg = h.Ask(c)
+	h.Yes(c, chg)
+	return c, end, chg
+}
+
+// Undo asks for the rollback of a change.
+func (h *Home) Undo(c *control.Controller, chg id.Change, mode request.Approve) id.Change {
+	h.T.Helper()
+	row, err := c.Rollback(h.T.Context(), chg, h.By(), "", mode)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	synctest.Wait()
+	return row.ID
+}
+
+// Twin stores the request of a rollback once more, as an earlier sallyport let a person do, and starts another daemon.
+func (h *Home) Twin(end func(), of id.Change) (twin id.Change, c *control.Controller, ended func()) {
+	h.T.Helper()
+	end()
+	twin = id.NewChange()
+	h.Tx(func(ctx context.Context, tx store.Tx) error {
+		row, err := tx.Change(ctx, of)
+		if err != nil {
+			return err
+		}
+		row.ID, row.State, row.Base, row.Fence, row.Due = twin, change.Requested, "", 0, time.Now()
+		return tx.AddChange(ctx, row)
+	})
+	c, ended = h.Daemon()
+	synctest.Wait()
+	return twin, c, ended
+}
