@@ -79,7 +79,7 @@ func approve(ctx context.Context, a *app, ref string, yes bool, digest string, w
 		if !again {
 			return ended(exitWaiting)
 		}
-		return see(ctx, a, c, q.Approval.Change, manner{trial: trialAsked})
+		return followThrough(ctx, a, c, q.Approval.Change, manner{trial: trialAsked})
 	}
 	if !a.json {
 		printCard(a.sheet(a.Err), q.Approval.Change, q.Proposal)
@@ -88,5 +88,5 @@ func approve(ctx context.Context, a *app, ref string, yes bool, digest string, w
 	if err := client.Do(ctx, c, api.ApprovalApprove, with); err != nil {
 		return err
 	}
-	return see(ctx, a, c, q.Approval.Change, manner{})
+	return followThrough(ctx, a, c, q.Approval.Change, manner{})
 }

@@ -107,7 +107,7 @@ Exit status: that of where the change came to rest; 130 if you left it running.`
 			if err := giveKeys(ctx, a.Getenv, c, words[0]); err != nil {
 				return err
 			}
-			return see(ctx, a, c, words[0], watchManner(a, output))
+			return followThrough(ctx, a, c, words[0], watchManner(a, output))
 		})
 	cmd.Flags().BoolVar(&output, "output", false, "show what the program prints, too")
 	return cmd
@@ -182,7 +182,7 @@ Exit status: 0 when it has ended so. If the change came to rest first, the statu
 			}
 			d, err := follow(ctx, a, c, words[0], manner{})
 			if errors.Is(err, errLeft) {
-				return leave(a, words[0])
+				return reportLeft(a, words[0])
 			}
 			if err != nil {
 				return err

@@ -21,6 +21,6 @@ Exit status: 0 when it stays, 5 if it was rolled back before you confirmed.`,
 			if err := client.Do(ctx, c, api.ChangeConfirm, words[0]); err != nil {
 				return err
 			}
-			return see(ctx, a, c, words[0], manner{trial: trialStay, wanted: api.Finalized})
+			return followThrough(ctx, a, c, words[0], manner{trial: trialStay, wanted: api.Finalized})
 		})
 }

@@ -85,5 +85,5 @@ func takeUp(ctx context.Context, a *app, ref, mode string, output bool, take fun
 	if mode, err = approveMode(a, mode); err != nil {
 		return err
 	}
-	return see(ctx, a, c, change.ID, mannerOf(a.Program, mode, output))
+	return followThrough(ctx, a, c, change.ID, mannerOf(a.Program, mode, output))
 }

@@ -137,9 +137,9 @@ func undo(ctx context.Context, a *app, c *client.Client, change string, f rollba
 	}
 	reportAccepted(a, row)
 	if row.ID == change { // it is on trial, and goes back itself
-		return see(ctx, a, c, change, manner{trial: trialStay, wanted: api.RolledBack})
+		return followThrough(ctx, a, c, change, manner{trial: trialStay, wanted: api.RolledBack})
 	}
-	return see(ctx, a, c, row.ID, mannerOf(a.Program, approve, false))
+	return followThrough(ctx, a, c, row.ID, mannerOf(a.Program, approve, false))
 }
 
 // restore makes a tree that of a checkpoint.

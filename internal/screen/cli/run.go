@@ -106,7 +106,7 @@ func newRunCommand(a *app) *cobra.Command {
 }
 
 func runChange(a *app, cmd *cobra.Command, f *runFlags, args []string) error {
-	err := completeRun(a, cmd, f, args)
+	err := f.complete(a, cmd, args)
 	if help := cmd.Flags().Lookup("help"); help != nil && help.Value.String() == "true" { // behind the request
 		return cmd.Help()
 	}
@@ -118,7 +118,7 @@ func runChange(a *app, cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := nameAgent(ctx, a.Getenv, c, f); err != nil {
+	if err := f.nameAgent(ctx, a.Getenv, c); err != nil {
 		return err
 	}
 	change, err := client.Call(ctx, c, api.ChangeRun, f.request)
@@ -126,12 +126,12 @@ func runChange(a *app, cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	reportAccepted(a, change)
-	return see(ctx, a, c, change.ID, mannerOf(a.Program, f.request.Approve, f.output))
+	return followThrough(ctx, a, c, change.ID, mannerOf(a.Program, f.request.Approve, f.output))
 }
 
-// completeRun checks the words and fills in what the person's surroundings say.
-func completeRun(a *app, cmd *cobra.Command, f *runFlags, args []string) error {
-	args, err := takeRequest(a, cmd, f, args)
+// complete checks the words and fills in what the person's surroundings say.
+func (f *runFlags) complete(a *app, cmd *cobra.Command, args []string) error {
+	args, err := f.takeRequest(a, cmd, args)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func onTheWire(d time.Duration) int64 {
 }
 
 // takeRequest takes the request that stands on the line as it is, with the flags behind it, and returns COMMAND: what stands behind --.
-func takeRequest(a *app, cmd *cobra.Command, f *runFlags, args []string) (command []string, err error) {
+func (f *runFlags) takeRequest(a *app, cmd *cobra.Command, args []string) (command []string, err error) {
 	flags := cmd.Flags()
 	if len(args) == 0 || flags.ArgsLenAtDash() == 0 {
 		return args, nil
@@ -212,7 +212,7 @@ func takeRequest(a *app, cmd *cobra.Command, f *runFlags, args []string) (comman
 }
 
 // nameAgent finds who does it, when no COMMAND and no script does, and takes the key of its model along.
-func nameAgent(ctx context.Context, getenv func(string) string, c *client.Client, f *runFlags) error {
+func (f *runFlags) nameAgent(ctx context.Context, getenv func(string) string, c *client.Client) error {
 	if f.request.Agent == "command" || f.request.Agent == "replay" {
 		return nil
 	}

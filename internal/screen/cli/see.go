@@ -11,13 +11,13 @@ import (
 	"sallyport/internal/door/client"
 )
 
-// see follows a change to where it rests, asks if mode says so, and tells the outcome. What was
+// followThrough follows a change to where it rests, asks if mode says so, and tells the outcome. What was
 // approved beforehand is shown all the same.
-func see(ctx context.Context, a *app, c *client.Client, change string, how manner) error {
+func followThrough(ctx context.Context, a *app, c *client.Client, change string, how manner) error {
 	for {
 		d, err := follow(ctx, a, c, change, how)
 		if errors.Is(err, errLeft) {
-			return leave(a, change)
+			return reportLeft(a, change)
 		}
 		if err != nil {
 			return err
@@ -38,8 +38,8 @@ func see(ctx context.Context, a *app, c *client.Client, change string, how manne
 	}
 }
 
-// leave says how to see a change again that goes on without this terminal.
-func leave(a *app, change string) error {
+// reportLeft says how to see a change again that goes on without this terminal.
+func reportLeft(a *app, change string) error {
 	if a.json {
 		code := exitInterrupted
 		a.line(event{Event: "left", Exit: &code})
