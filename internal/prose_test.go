@@ -47,7 +47,7 @@ func TestNoLineOfTheDocsIsTooWideToRead(t *testing.T) {
 }
 
 // told are the packages whose texts a person reads of a change: its errors, notices, reasons and audit.
-var told = []string{"base/lock", "path/approval", "path/checkpoint", "path/landing", "path/proposal", "path/request", "path/session", "path/trial", "port/target", "rule/trust", "drive/control", "drive/tidy", "drive/accept", "drive/redo", "drive/prepare", "drive/approve", "drive/revert", "drive/submit", "drive/land", "drive/ledger", "drive/live", "drive/confirm", "drive/view", "path/change"}
+var told = []string{"base/lock", "path/approval", "path/checkpoint", "path/landing", "path/proposal", "path/request", "path/session", "path/trial", "port/target", "rule/trust", "drive/authorship", "drive/check", "drive/control", "drive/grounds", "drive/stock", "drive/supervise", "drive/tidy", "drive/accept", "drive/redo", "drive/prepare", "drive/approve", "drive/revert", "drive/submit", "drive/land", "drive/ledger", "drive/live", "drive/confirm", "drive/view", "path/change"}
 
 // riddles are words that do not say who does what, or that name only a state.
 var riddles = []struct {
