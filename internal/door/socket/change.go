@@ -10,8 +10,6 @@ import (
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/request"
-	"sallyport/internal/rule/credential"
 )
 
 // listMax bounds the rows of one answer.
@@ -27,27 +25,6 @@ type Changes interface {
 	Diff(ctx context.Context, change id.Change, w io.Writer) error
 	// Export writes the same as a patch with binary data that `git apply` takes.
 	Export(ctx context.Context, change id.Change, w io.Writer) error
-}
-
-// Courses is what a person has become of a change that has not landed.
-type Courses interface {
-	Cancel(ctx context.Context, change id.Change, by audit.Actor, reason string) error
-	// Redo has an unlanded change made anew on its branch as it is now: what was offered last is applied there where it fits,
-	// the agent is told where not, and a new card follows. Errors: conflict if there is nothing to do again.
-	Redo(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) (change.Row, error)
-	// Branch writes what was offered last as a branch of the project, whose name is "" for sallyport/<change>. Errors: conflict if
-	// nothing was offered, or if there is such a branch.
-	Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (view.Branched, error)
-}
-
-// Trials is what a person says of what has landed.
-type Trials interface {
-	// Confirm keeps what is on trial (SM-122). Errors: conflict if nobody was asked yet, or if rollback or the end of the
-	// time was first; confirming what is confirmed changes nothing and is no error.
-	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
-	// Rollback asks for the undoing of a finalized change: a new change of kind revert, which it returns. What is on
-	// trial goes back at once (SM-123), and its own row is returned.
-	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error)
 }
 
 func (s *Server) list(ctx context.Context, _ audit.Actor, in api.Filter) ([]api.Change, error) {
@@ -96,31 +73,4 @@ func (s *Server) diff(ctx context.Context, of string, out io.Writer) error {
 
 func (s *Server) export(ctx context.Context, of string, out io.Writer) error {
 	return s.Changes.Export(ctx, id.Change(of), out)
-}
-
-func (s *Server) cancel(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
-	return out, s.Courses.Cancel(ctx, id.Change(in.Of), by, in.Reason)
-}
-
-func (s *Server) redo(ctx context.Context, by audit.Actor, in api.Redo) (api.Change, error) {
-	row, err := s.Courses.Redo(ctx, id.Change(in.Of), by, keysOf(in.Keys))
-	return changeOf(row), err
-}
-
-func (s *Server) branch(ctx context.Context, by audit.Actor, in api.Branch) (api.Branched, error) {
-	b, err := s.Courses.Branch(ctx, id.Change(in.Of), in.Name, by)
-	return api.Branched{Name: text(b.Name), Commit: string(b.Commit)}, err
-}
-
-func (s *Server) confirm(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
-	return out, s.Trials.Confirm(ctx, id.Change(of), by)
-}
-
-func (s *Server) rollback(ctx context.Context, by audit.Actor, in api.Rollback) (out api.Change, err error) {
-	mode, err := approveMode(in.Approve)
-	if err != nil {
-		return out, err
-	}
-	row, err := s.Trials.Rollback(ctx, id.Change(in.Of), by, in.Reason, mode)
-	return changeOf(row), err
 }

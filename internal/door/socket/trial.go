@@ -1,13 +1,40 @@
 package socket
 
 import (
+	"context"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 )
+
+// Trials is what a person says of what has landed.
+type Trials interface {
+	// Confirm keeps what is on trial (SM-122). Errors: conflict if nobody was asked yet, or if rollback or the end of the
+	// time was first; confirming what is confirmed changes nothing and is no error.
+	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
+	// Rollback asks for the undoing of a finalized change: a new change of kind revert, which it returns. What is on
+	// trial goes back at once (SM-123), and its own row is returned.
+	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error)
+}
+
+func (s *Server) confirm(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
+	return out, s.Trials.Confirm(ctx, id.Change(of), by)
+}
+
+func (s *Server) rollback(ctx context.Context, by audit.Actor, in api.Rollback) (out api.Change, err error) {
+	mode, err := approveMode(in.Approve)
+	if err != nil {
+		return out, err
+	}
+	row, err := s.Trials.Rollback(ctx, id.Change(in.Of), by, in.Reason, mode)
+	return changeOf(row), err
+}
 
 // lengthOf reads --trial as it crosses the socket; how long is right is the controller's to say.
 func lengthOf(ms *int64) *time.Duration {
