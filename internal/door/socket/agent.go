@@ -29,25 +29,28 @@ type AgentTry struct {
 	Env          map[string]string
 }
 
-func (s *Server) agents(ctx context.Context, _ audit.Actor, in api.Place) ([]api.Agent, error) {
+// agents answers what is asked of the agents of this machine.
+type agents struct{ part Agents }
+
+func (n agents) list(ctx context.Context, _ audit.Actor, in api.Place) ([]api.Agent, error) {
 	if err := checkPlace(in); err != nil {
 		return nil, err
 	}
-	all, err := s.Agents.ListAgents(ctx, in)
+	all, err := n.part.ListAgents(ctx, in)
 	return each(all, func(a api.Agent) api.Agent {
 		a.Path, a.Version, a.Problem = text(a.Path), text(a.Version), text(a.Problem)
 		return a
 	}), err
 }
 
-func (s *Server) testAgent(ctx context.Context, by audit.Actor, in api.TestAgent) (out api.AgentTest, err error) {
+func (n agents) try(ctx context.Context, by audit.Actor, in api.TestAgent) (out api.AgentTest, err error) {
 	if err := checkPlace(in.Place); err != nil {
 		return out, err
 	}
 	if err := modelWords(in.Model, in.Bases, in.Env); err != nil {
 		return out, err
 	}
-	out, err = s.Agents.TestAgent(ctx, AgentTry{Place: in.Place, Agent: in.Agent, Model: in.Model, Keys: keysOf(in.Keys), Bases: in.Bases, Env: in.Env}, by)
+	out, err = n.part.TestAgent(ctx, AgentTry{Place: in.Place, Agent: in.Agent, Model: in.Model, Keys: keysOf(in.Keys), Bases: in.Bases, Env: in.Env}, by)
 	out.Says, out.Text = text(out.Says), text(out.Text)
 	return out, err
 }

@@ -11,7 +11,15 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/rule/secret"
 )
+
+// door is what every verb is answered through: as a document, as bytes, or with a problem.
+type door struct {
+	log      *slog.Logger
+	secrets  *secret.Scanner
+	bodyTime time.Duration
+}
 
 // served is a verb of the table with what answers it.
 type served struct {
@@ -20,8 +28,8 @@ type served struct {
 }
 
 // mount serves a verb that is answered with a document: do is given who asks and what they say.
-func mount[In, Out any](s *Server, v api.Verb[In, Out], do func(ctx context.Context, by audit.Actor, in In) (Out, error)) served {
-	return served{v.Spec, s.answer(func(r *http.Request) (any, error) {
+func mount[In, Out any](d *door, v api.Verb[In, Out], do func(ctx context.Context, by audit.Actor, in In) (Out, error)) served {
+	return served{v.Spec, d.answer(func(r *http.Request) (any, error) {
 		var in In
 		if err := v.Read(r, &in); err != nil {
 			return nil, err
@@ -31,31 +39,31 @@ func mount[In, Out any](s *Server, v api.Verb[In, Out], do func(ctx context.Cont
 }
 
 // mountBytes serves one that is answered with bytes as they are made.
-func mountBytes[In any](s *Server, v api.Stream[In], write func(ctx context.Context, in In, out io.Writer) error) served {
-	return mountRaw(s, v, func(w http.ResponseWriter, r *http.Request, in In) {
-		s.stream(w, r, v.Kind, func(out io.Writer) error { return write(r.Context(), in, out) })
+func mountBytes[In any](d *door, v api.Stream[In], write func(ctx context.Context, in In, out io.Writer) error) served {
+	return mountRaw(d, v, func(d *door, w http.ResponseWriter, r *http.Request, in In) {
+		d.stream(w, r, v.Kind, func(out io.Writer) error { return write(r.Context(), in, out) })
 	})
 }
 
 // mountRaw serves one that is answered in a way of its own.
-func mountRaw[In any](s *Server, v api.Stream[In], answer func(w http.ResponseWriter, r *http.Request, in In)) served {
+func mountRaw[In any](d *door, v api.Stream[In], answer func(d *door, w http.ResponseWriter, r *http.Request, in In)) served {
 	return served{v.Spec, func(w http.ResponseWriter, r *http.Request) {
 		var in In
 		if err := v.Read(r, &in); err != nil {
-			s.refuseWith(w, r, err)
+			d.refuseWith(w, r, err)
 			return
 		}
-		answer(w, r, in)
+		answer(d, w, r, in)
 	}}
 }
 
 // answer turns what does a verb into a handler: one JSON document, or the problem.
-func (s *Server) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
+func (d *door) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		// The time holds until the body is read: one that runs on would end a verb that takes longer.
 		whole := func() { _ = control.SetReadDeadline(time.Time{}) }
-		_ = control.SetReadDeadline(time.Now().Add(s.bodyTime))
+		_ = control.SetReadDeadline(time.Now().Add(d.bodyTime))
 		if r.ContentLength == 0 {
 			whole()
 		}
@@ -66,17 +74,17 @@ func (s *Server) answer(do func(r *http.Request) (any, error)) http.HandlerFunc 
 
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		if err != nil {
-			s.refuseWith(w, r, err)
+			d.refuseWith(w, r, err)
 			return
 		}
 		raw, err := json.Marshal(out)
 		if err != nil {
-			s.refuseWith(w, r, err)
+			d.refuseWith(w, r, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if _, err := w.Write(append(raw, '\n')); err != nil {
-			s.Log.Debug("answer was not read", slog.Any("error", err))
+			d.log.Debug("answer was not read", slog.Any("error", err))
 		}
 	}
 }
@@ -96,10 +104,10 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // refuseWith answers with a problem. A fault of ours is logged too: the person sees it once, the log keeps it.
-func (s *Server) refuseWith(w http.ResponseWriter, r *http.Request, err error) {
-	body, status := s.problemOf(err)
+func (d *door) refuseWith(w http.ResponseWriter, r *http.Request, err error) {
+	body, status := d.problemOf(err)
 	if body.Kind == string(problem.Internal) {
-		s.Log.Error("verb went wrong", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err))
+		d.log.Error("verb went wrong", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err))
 	}
 	raw, _ := json.Marshal(body) // three strings
 	w.Header().Set("Content-Type", "application/json")
@@ -108,9 +116,9 @@ func (s *Server) refuseWith(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // problemOf returns an error as it crosses the socket. It may carry words of an agent or a tool: no secret in them goes out.
-func (s *Server) problemOf(err error) (api.Problem, int) {
+func (d *door) problemOf(err error) (api.Problem, int) {
 	body, status := api.ProblemOf(err)
-	body.Text, body.Next = s.Secrets.Redact(body.Text), s.Secrets.Redact(body.Next)
+	body.Text, body.Next = d.secrets.Redact(body.Text), d.secrets.Redact(body.Next)
 	return body, status
 }
 

@@ -22,24 +22,27 @@ type Approvals interface {
 	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
 }
 
-func (s *Server) approvals(ctx context.Context, _ audit.Actor, in api.Waiting) ([]api.Approval, error) {
-	rows, err := s.Approvals.Approvals(ctx, in.Pending)
+// approvals answers what a person is asked, and takes what they say.
+type approvals struct{ part Approvals }
+
+func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]api.Approval, error) {
+	rows, err := n.part.Approvals(ctx, in.Pending)
 	return each(rows, approvalOf), err
 }
 
-func (s *Server) approval(ctx context.Context, _ audit.Actor, ref string) (api.Question, error) {
-	a, p, err := s.Approvals.Approval(ctx, ref)
+func (n approvals) show(ctx context.Context, _ audit.Actor, ref string) (api.Question, error) {
+	a, p, err := n.part.Approval(ctx, ref)
 	return api.Question{Approval: approvalOf(a), Proposal: proposalOf(p)}, err
 }
 
-func (s *Server) approve(ctx context.Context, by audit.Actor, in api.Approve) (out api.Nothing, err error) {
+func (n approvals) approve(ctx context.Context, by audit.Actor, in api.Approve) (out api.Nothing, err error) {
 	if in.Digest == "" {
 		return out, problem.Errorf(problem.Usage, "sallyport approval show "+in.Of, "approving %s needs the digest that was read", in.Of)
 	}
-	return out, s.Approvals.Approve(ctx, id.Approval(in.Of), proposal.Digest(in.Digest), by,
+	return out, n.part.Approve(ctx, id.Approval(in.Of), proposal.Digest(in.Digest), by,
 		approve.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked})
 }
 
-func (s *Server) refuse(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
-	return out, s.Approvals.Refuse(ctx, id.Approval(in.Of), by, in.Reason)
+func (n approvals) refuse(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
+	return out, n.part.Refuse(ctx, id.Approval(in.Of), by, in.Reason)
 }

@@ -15,12 +15,15 @@ type Audit interface {
 	AuditVerify(ctx context.Context, expected *audit.Mark) (audit.Report, error)
 }
 
-func (s *Server) audit(ctx context.Context, _ audit.Actor, in api.Entries) ([]api.Entry, error) {
-	rows, err := s.Audit.Audit(ctx, id.Change(in.Change), in.After, min(in.Limit, listMax))
+// entries answers from the home's log of who did what.
+type entries struct{ part Audit }
+
+func (n entries) list(ctx context.Context, _ audit.Actor, in api.Entries) ([]api.Entry, error) {
+	rows, err := n.part.Audit(ctx, id.Change(in.Change), in.After, min(in.Limit, listMax))
 	return each(rows, func(e api.Entry) api.Entry { return e }), err
 }
 
-func (s *Server) auditVerify(ctx context.Context, _ audit.Actor, in api.Expected) (out api.AuditReport, err error) {
+func (n entries) verify(ctx context.Context, _ audit.Actor, in api.Expected) (out api.AuditReport, err error) {
 	var expected *audit.Mark
 	if in.Expect != "" {
 		m, err := audit.ParseMark(in.Expect)
@@ -29,5 +32,5 @@ func (s *Server) auditVerify(ctx context.Context, _ audit.Actor, in api.Expected
 		}
 		expected = &m
 	}
-	return s.Audit.AuditVerify(ctx, expected)
+	return n.part.AuditVerify(ctx, expected)
 }

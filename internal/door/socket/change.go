@@ -27,12 +27,15 @@ type Changes interface {
 	Export(ctx context.Context, change id.Change, w io.Writer) error
 }
 
-func (s *Server) list(ctx context.Context, _ audit.Actor, in api.Filter) ([]api.Change, error) {
-	rows, err := s.Changes.List(ctx, change.Filter{Top: in.Repo, States: statesOf(in.States), Limit: min(in.Limit, listMax)})
+// changes answers what is asked of changes.
+type changes struct{ part Changes }
+
+func (n changes) list(ctx context.Context, _ audit.Actor, in api.Filter) ([]api.Change, error) {
+	rows, err := n.part.List(ctx, change.Filter{Top: in.Repo, States: statesOf(in.States), Limit: min(in.Limit, listMax)})
 	if err != nil {
 		return nil, err
 	}
-	return s.rowsOf(ctx, rows)
+	return n.rows(ctx, rows)
 }
 
 // statesOf are the states that a list is narrowed to; nil = all.
@@ -43,14 +46,14 @@ func statesOf(given []string) []change.State {
 	return each(given, func(s string) change.State { return change.State(s) })
 }
 
-// rowsOf are changes as a list shows them: those on trial with how that stands.
-func (s *Server) rowsOf(ctx context.Context, rows []change.Row) ([]api.Change, error) {
+// rows are changes as a list shows them: those on trial with how that stands.
+func (n changes) rows(ctx context.Context, rows []change.Row) ([]api.Change, error) {
 	out := each(rows, changeOf)
 	for i, row := range rows {
 		if row.State != change.InTrial {
 			continue
 		}
-		d, err := s.Changes.Show(ctx, row.ID)
+		d, err := n.part.Show(ctx, row.ID)
 		if problem.KindOf(err) == problem.NotFound {
 			continue
 		}
@@ -62,15 +65,15 @@ func (s *Server) rowsOf(ctx context.Context, rows []change.Row) ([]api.Change, e
 	return out, nil
 }
 
-func (s *Server) show(ctx context.Context, _ audit.Actor, of string) (api.Detail, error) {
-	d, err := s.Changes.Show(ctx, id.Change(of))
+func (n changes) show(ctx context.Context, _ audit.Actor, of string) (api.Detail, error) {
+	d, err := n.part.Show(ctx, id.Change(of))
 	return detailOf(d), err
 }
 
-func (s *Server) diff(ctx context.Context, of string, out io.Writer) error {
-	return s.Changes.Diff(ctx, id.Change(of), out)
+func (n changes) diff(ctx context.Context, of string, out io.Writer) error {
+	return n.part.Diff(ctx, id.Change(of), out)
 }
 
-func (s *Server) export(ctx context.Context, of string, out io.Writer) error {
-	return s.Changes.Export(ctx, id.Change(of), out)
+func (n changes) export(ctx context.Context, of string, out io.Writer) error {
+	return n.part.Export(ctx, id.Change(of), out)
 }

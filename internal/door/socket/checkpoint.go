@@ -23,32 +23,38 @@ type Checkpoints interface {
 	RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.Actor) (checkpoint.Checkpoint, error)
 }
 
-func (s *Server) checkpoints(ctx context.Context, _ audit.Actor, of string) ([]api.Checkpoint, error) {
-	rows, err := s.Checkpoints.Checkpoints(ctx, id.Change(of))
+// checkpoints answers what was recorded of changes.
+type checkpoints struct {
+	part Checkpoints
+	host Host // keeps what is exported
+}
+
+func (n checkpoints) list(ctx context.Context, _ audit.Actor, of string) ([]api.Checkpoint, error) {
+	rows, err := n.part.Checkpoints(ctx, id.Change(of))
 	return each(rows, checkpointOf), err
 }
 
-func (s *Server) checkpoint(ctx context.Context, _ audit.Actor, ref string) (api.Checkpoint, error) {
-	c, err := s.Checkpoints.Checkpoint(ctx, id.Checkpoint(ref))
+func (n checkpoints) show(ctx context.Context, _ audit.Actor, ref string) (api.Checkpoint, error) {
+	c, err := n.part.Checkpoint(ctx, id.Checkpoint(ref))
 	return checkpointOf(c), err
 }
 
-func (s *Server) checkpointDiff(ctx context.Context, in api.Between, out io.Writer) error {
-	return s.Checkpoints.CheckpointDiff(ctx, id.Checkpoint(in.From), id.Checkpoint(in.Of), out)
+func (n checkpoints) diff(ctx context.Context, in api.Between, out io.Writer) error {
+	return n.part.CheckpointDiff(ctx, id.Checkpoint(in.From), id.Checkpoint(in.Of), out)
 }
 
-func (s *Server) checkpointExport(ctx context.Context, _ audit.Actor, ref string) (out api.Exported, err error) {
-	c, err := s.Checkpoints.Checkpoint(ctx, id.Checkpoint(ref))
+func (n checkpoints) export(ctx context.Context, _ audit.Actor, ref string) (out api.Exported, err error) {
+	c, err := n.part.Checkpoint(ctx, id.Checkpoint(ref))
 	if err != nil {
 		return out, err
 	}
-	file, err := s.Host.Keep(ctx, c.Change, c.ID, func(w io.Writer) error {
-		return s.Checkpoints.CheckpointExport(ctx, c.ID, w)
+	file, err := n.host.Keep(ctx, c.Change, c.ID, func(w io.Writer) error {
+		return n.part.CheckpointExport(ctx, c.ID, w)
 	})
 	return api.Exported{Path: text(file)}, err
 }
 
-func (s *Server) restore(ctx context.Context, by audit.Actor, ref string) (api.Checkpoint, error) {
-	c, err := s.Checkpoints.RestoreTo(ctx, id.Checkpoint(ref), by)
+func (n checkpoints) restore(ctx context.Context, by audit.Actor, ref string) (api.Checkpoint, error) {
+	c, err := n.part.RestoreTo(ctx, id.Checkpoint(ref), by)
 	return checkpointOf(c), err
 }

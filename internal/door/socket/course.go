@@ -22,16 +22,19 @@ type Courses interface {
 	Branch(ctx context.Context, change id.Change, name string, by audit.Actor) (view.Branched, error)
 }
 
-func (s *Server) cancel(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
-	return out, s.Courses.Cancel(ctx, id.Change(in.Of), by, in.Reason)
+// courses answers what becomes of a change that has not landed.
+type courses struct{ part Courses }
+
+func (n courses) cancel(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
+	return out, n.part.Cancel(ctx, id.Change(in.Of), by, in.Reason)
 }
 
-func (s *Server) redo(ctx context.Context, by audit.Actor, in api.Redo) (api.Change, error) {
-	row, err := s.Courses.Redo(ctx, id.Change(in.Of), by, keysOf(in.Keys))
+func (n courses) redo(ctx context.Context, by audit.Actor, in api.Redo) (api.Change, error) {
+	row, err := n.part.Redo(ctx, id.Change(in.Of), by, keysOf(in.Keys))
 	return changeOf(row), err
 }
 
-func (s *Server) branch(ctx context.Context, by audit.Actor, in api.Branch) (api.Branched, error) {
-	b, err := s.Courses.Branch(ctx, id.Change(in.Of), in.Name, by)
+func (n courses) branch(ctx context.Context, by audit.Actor, in api.Branch) (api.Branched, error) {
+	b, err := n.part.Branch(ctx, id.Change(in.Of), in.Name, by)
 	return api.Branched{Name: text(b.Name), Commit: string(b.Commit)}, err
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/door/api"
 	"sallyport/internal/path/change"
+	"sallyport/internal/rule/metric"
 )
 
 // Host is what the daemon tells of itself.
@@ -30,30 +32,39 @@ var busy = []change.State{change.Requested, change.Preparing, change.Working,
 // doingMax bounds the changes that a daemon names when it says what it is doing.
 const doingMax = 5
 
-func (s *Server) daemon(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Daemon, error) {
-	d := api.Daemon{PID: os.Getpid(), Build: api.Build(), API: api.Version, Home: s.Home, Started: s.started}
+// daemon answers what is asked of the daemon itself.
+type daemon struct {
+	part    Host
+	changes Changes
+	meter   *metric.Set
+	home    string
+	started time.Time
+}
 
-	working, err := s.Changes.List(ctx, change.Filter{States: busy})
+func (n daemon) show(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Daemon, error) {
+	d := api.Daemon{PID: os.Getpid(), Build: api.Build(), API: api.Version, Home: n.home, Started: n.started}
+
+	working, err := n.changes.List(ctx, change.Filter{States: busy})
 	if err != nil {
 		return d, err
 	}
-	waiting, err := s.Changes.List(ctx, change.Filter{States: []change.State{change.AwaitingApproval}})
+	waiting, err := n.changes.List(ctx, change.Filter{States: []change.State{change.AwaitingApproval}})
 	if err != nil {
 		return d, err
 	}
 
 	d.Working, d.Waiting = len(working), len(waiting)
 	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + string(c.State) })
-	d.Alerts = each(s.Meter.Alerts(), alertOf)
-	d.Sandbox = s.Host.Sandbox()
+	d.Alerts = each(n.meter.Alerts(), alertOf)
+	d.Sandbox = n.part.Sandbox()
 	return d, nil
 }
 
-func (s *Server) stop(context.Context, audit.Actor, api.Nothing) (out api.Nothing, err error) {
-	s.Host.Stop()
+func (n daemon) stop(context.Context, audit.Actor, api.Nothing) (out api.Nothing, err error) {
+	n.part.Stop()
 	return out, nil
 }
 
-func (s *Server) doctor(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Doctor, error) {
-	return s.Host.Doctor(ctx)
+func (n daemon) doctor(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Doctor, error) {
+	return n.part.Doctor(ctx)
 }

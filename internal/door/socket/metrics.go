@@ -19,12 +19,18 @@ import (
 // scrapesMax is how many scrapes are answered at once; more are told to come again.
 const scrapesMax = 4
 
+// figures answers what was measured and spent.
+type figures struct {
+	part  Spending
+	meter *metric.Set
+}
+
 // metrics answers in Prometheus text form. A scraper is no client of ours: it names no version.
-func (s *Server) metrics() func(http.ResponseWriter, *http.Request, api.Nothing) {
-	h := promhttp.HandlerFor(s.Meter, promhttp.HandlerOpts{
+func (n figures) metrics() func(*door, http.ResponseWriter, *http.Request, api.Nothing) {
+	h := promhttp.HandlerFor(n.meter, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.HTTPErrorOnError, DisableCompression: true, MaxRequestsInFlight: scrapesMax,
 	})
-	return func(w http.ResponseWriter, r *http.Request, _ api.Nothing) {
+	return func(_ *door, w http.ResponseWriter, r *http.Request, _ api.Nothing) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 		h.ServeHTTP(w, r)
 	}
@@ -36,20 +42,20 @@ type Spending interface {
 }
 
 // stats answers with all figures, and those of one change if it is named.
-func (s *Server) stats(ctx context.Context, _ audit.Actor, in api.OfChange) (out api.Stats, err error) {
+func (n figures) stats(ctx context.Context, _ audit.Actor, in api.OfChange) (out api.Stats, err error) {
 	var of *api.Figures
 	if in.Change != "" {
-		f, ok := s.Meter.Of(id.Change(in.Change))
+		f, ok := n.meter.Of(id.Change(in.Change))
 		if !ok {
 			return out, problem.Errorf(problem.NotFound, "sallyport change show "+in.Change, "no figures of %s are kept: nothing was measured since this daemon began", in.Change)
 		}
 		of = figuresOf(f)
 	}
-	spent, err := s.Spending.Spending(ctx, id.Change(in.Change))
+	spent, err := n.part.Spending(ctx, id.Change(in.Change))
 	if err != nil {
 		return out, err
 	}
-	out = statsOf(s.Meter.Report())
+	out = statsOf(n.meter.Report())
 	out.Change, out.Spending = of, spendingOf(spent, id.Change(in.Change))
 	return out, nil
 }

@@ -36,13 +36,16 @@ type Requests interface {
 	Give(ctx context.Context, change id.Change, by audit.Actor, keys credential.Keys) error
 }
 
-func (s *Server) run(ctx context.Context, by audit.Actor, in api.Run) (out api.Change, err error) {
+// requests answers wishes, and what stands before one.
+type requests struct{ part Requests }
+
+func (n requests) run(ctx context.Context, by audit.Actor, in api.Run) (out api.Change, err error) {
 	req, err := requestOf(in)
 	if err != nil {
 		return out, err
 	}
 	req.By, req.At = by, time.Now()
-	receipt, err := s.Requests.Request(ctx, req, keysOf(in.Keys))
+	receipt, err := n.part.Request(ctx, req, keysOf(in.Keys))
 	if err != nil {
 		return out, err
 	}
@@ -51,33 +54,33 @@ func (s *Server) run(ctx context.Context, by audit.Actor, in api.Run) (out api.C
 	return out, nil
 }
 
-func (s *Server) examine(ctx context.Context, _ audit.Actor, in api.InFolder) (out api.Repository, err error) {
+func (n requests) examine(ctx context.Context, _ audit.Actor, in api.InFolder) (out api.Repository, err error) {
 	dir, err := folderOf(in.Dir, "sallyport doctor --help")
 	if err != nil {
 		return out, err
 	}
-	x, err := s.Requests.Examine(ctx, dir)
+	x, err := n.part.Examine(ctx, dir)
 	return api.Repository{Top: x.Top, Branch: x.Branch, Converts: texts(x.Converts), Ignored: texts(x.Ignored)}, err
 }
 
-func (s *Server) wanted(ctx context.Context, _ audit.Actor, in api.WhoWants) (api.Wanted, error) {
-	w, err := s.wants(ctx, in)
+func (n requests) wanted(ctx context.Context, _ audit.Actor, in api.WhoWants) (api.Wanted, error) {
+	w, err := n.wants(ctx, in)
 	return api.Wanted{Change: string(w.Change), Agent: w.Agent, Keys: texts(w.Keys), Bases: texts(w.Bases), Env: texts(w.Env), Held: w.Held}, err
 }
 
-func (s *Server) wants(ctx context.Context, in api.WhoWants) (live.Wanted, error) {
+func (n requests) wants(ctx context.Context, in api.WhoWants) (live.Wanted, error) {
 	if in.Of != "" {
-		return s.Requests.WantedBy(ctx, in.Of)
+		return n.part.WantedBy(ctx, in.Of)
 	}
 	dir, err := folderOf(in.Dir, "sallyport run --help")
 	if err != nil {
 		return live.Wanted{}, err
 	}
-	return s.Requests.Wanting(ctx, request.Request{Kind: request.Edit, Agent: in.Agent, Project: git.Project{Top: dir}, Branch: in.Branch})
+	return n.part.Wanting(ctx, request.Request{Kind: request.Edit, Agent: in.Agent, Project: git.Project{Top: dir}, Branch: in.Branch})
 }
 
-func (s *Server) giveKeys(ctx context.Context, by audit.Actor, in api.GiveKeys) (out api.Nothing, err error) {
-	return out, s.Requests.Give(ctx, id.Change(in.Of), by, keysOf(in.Keys))
+func (n requests) give(ctx context.Context, by audit.Actor, in api.GiveKeys) (out api.Nothing, err error) {
+	return out, n.part.Give(ctx, id.Change(in.Of), by, keysOf(in.Keys))
 }
 
 // folderOf takes the absolute path of a folder; next is what to run for one that is none.

@@ -20,7 +20,10 @@ type SecretScan interface {
 // historyMax is how many commits one scan may look at.
 const historyMax = 1_000_000
 
-func (s *Server) scan(ctx context.Context, in api.Scan, out io.Writer) error {
+// scans answers who looks for secrets.
+type scans struct{ part SecretScan }
+
+func (n scans) scan(ctx context.Context, in api.Scan, out io.Writer) error {
 	const next = "sallyport secret scan --help"
 	if !filepath.IsAbs(in.Path) {
 		return problem.Errorf(problem.Usage, next, "the path %q is not absolute", in.Path)
@@ -29,5 +32,5 @@ func (s *Server) scan(ctx context.Context, in api.Scan, out io.Writer) error {
 		return problem.Errorf(problem.Usage, next, "--history %d is not between 1 and %d", in.History, historyMax)
 	}
 	lines := json.NewEncoder(out)
-	return s.Scan.Scan(ctx, in.Path, in.History, func(line api.SecretLine) error { return lines.Encode(line) })
+	return n.part.Scan(ctx, in.Path, in.History, func(line api.SecretLine) error { return lines.Encode(line) })
 }

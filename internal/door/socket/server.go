@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sallyport/internal/door/api"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/rule/secret"
 )
@@ -45,11 +44,11 @@ type Options struct {
 // Server answers on one home's socket.
 type Server struct {
 	Options
-	started  time.Time
-	bodyTime time.Duration
-	shells   sync.WaitGroup // connections that http.Server has let go of
-	active   atomic.Int64   // requests under way
-	came     atomic.Int64   // requests that came since Busy was last asked
+	*door
+	started time.Time
+	shells  sync.WaitGroup // connections that http.Server has let go of
+	active  atomic.Int64   // requests under way
+	came    atomic.Int64   // requests that came since Busy was last asked
 }
 
 // Times that hold a connection; a stream's write deadline moves with each write.
@@ -67,7 +66,7 @@ func New(o Options) *Server {
 	if o.Secrets == nil {
 		o.Secrets = secret.Default()
 	}
-	return &Server{Options: o, started: time.Now(), bodyTime: bodyTime}
+	return &Server{Options: o, door: &door{o.Log, o.Secrets, bodyTime}, started: time.Now()}
 }
 
 // Busy reports how many requests (a watch and a shell too) are under way or came since it was last asked.
@@ -121,63 +120,6 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux.HandleFunc("/", s.answer(nowhere))
 	return s.onlyOwner(s.counted(mux))
-}
-
-// verbs are those of the table, each with what answers it.
-func (s *Server) verbs() []served {
-	return []served{
-		mount(s, api.DaemonShow, s.daemon),
-		mount(s, api.DaemonStop, s.stop),
-		mountRaw(s, api.DaemonMetrics, s.metrics()),
-		mount(s, api.DoctorShow, s.doctor),
-		mount(s, api.StatsShow, s.stats),
-		mount(s, api.StorageShow, s.stored),
-		mount(s, api.StorageCollect, s.gc),
-		mountBytes(s, api.SecretScan, s.scan),
-
-		mount(s, api.RepositoryShow, s.examine),
-		mount(s, api.TargetShow, s.target),
-		mount(s, api.TargetTrust, s.trustTarget),
-		mount(s, api.TargetDistrust, s.distrustTarget),
-		mount(s, api.AgentList, s.agents),
-		mount(s, api.AgentTry, s.testAgent),
-		mount(s, api.KeyWanted, s.wanted),
-		mount(s, api.KeyGive, s.giveKeys),
-
-		mount(s, api.ChangeRun, s.run),
-		mount(s, api.ChangeList, s.list),
-		mount(s, api.ChangeShow, s.show),
-		mountRaw(s, api.ChangeWatch, s.watch),
-		mountBytes(s, api.ChangeDiff, s.diff),
-		mountBytes(s, api.ChangeExport, s.export),
-		mount(s, api.ChangeCancel, s.cancel),
-		mount(s, api.ChangeRedo, s.redo),
-		mount(s, api.ChangeBranch, s.branch),
-		mount(s, api.ChangeConfirm, s.confirm),
-		mount(s, api.ChangeRollback, s.rollback),
-
-		mount(s, api.ChangePause, s.pause),
-		mount(s, api.ChangeResume, s.resume),
-		mount(s, api.ChangeTell, s.tell),
-		mount(s, api.ChangePutBack, s.putBack),
-		mountRaw(s, api.ChangeShell, s.shell),
-		mountBytes(s, api.ChangeTranscript, s.transcript),
-		mount(s, api.SessionResume, s.resumeSession),
-
-		mount(s, api.CheckpointTake, s.checkpointNow),
-		mount(s, api.CheckpointList, s.checkpoints),
-		mount(s, api.CheckpointShow, s.checkpoint),
-		mountBytes(s, api.CheckpointDiff, s.checkpointDiff),
-		mount(s, api.CheckpointExport, s.checkpointExport),
-		mount(s, api.CheckpointRestore, s.restore),
-
-		mount(s, api.ApprovalList, s.approvals),
-		mount(s, api.ApprovalShow, s.approval),
-		mount(s, api.ApprovalApprove, s.approve),
-		mount(s, api.ApprovalRefuse, s.refuse),
-		mount(s, api.AuditList, s.audit),
-		mount(s, api.AuditVerify, s.auditVerify),
-	}
 }
 
 func (s *Server) counted(next http.Handler) http.Handler {

@@ -23,16 +23,19 @@ type Sessions interface {
 	Shell(ctx context.Context, change id.Change, by audit.Actor, t supervise.Terminal) (int, error)
 }
 
-func (s *Server) resumeSession(ctx context.Context, by audit.Actor, in api.Resume) (out api.Change, err error) {
+// sessions answers what is asked of runs of agents.
+type sessions struct{ part Sessions }
+
+func (n sessions) resume(ctx context.Context, by audit.Actor, in api.Resume) (out api.Change, err error) {
 	if err := interactive(in.ExecutionMode, "sallyport resume --help"); err != nil {
 		return out, err
 	}
-	row, err := s.Sessions.ResumeSession(ctx, id.Session(in.Of), by, keysOf(in.Keys))
+	row, err := n.part.ResumeSession(ctx, id.Session(in.Of), by, keysOf(in.Keys))
 	return changeOf(row), err
 }
 
-func (s *Server) transcript(ctx context.Context, in api.Transcript, out io.Writer) error {
-	log, err := s.Sessions.Transcript(ctx, id.Change(in.Of), id.Session(in.Session))
+func (n sessions) transcript(ctx context.Context, in api.Transcript, out io.Writer) error {
+	log, err := n.part.Transcript(ctx, id.Change(in.Of), id.Session(in.Session))
 	if err != nil {
 		return err
 	}

@@ -28,26 +28,32 @@ const drainTime = 5 * time.Second
 
 var errReaderGone = errors.New("the terminal went away")
 
+// shells answers who wants a shell in the sandbox of a change.
+type shells struct {
+	part Sessions
+	open *sync.WaitGroup // the server waits for them at its end
+}
+
 // shell upgrades the connection to frames and runs a shell on a pty whose master stays here.
-func (s *Server) shell(w http.ResponseWriter, r *http.Request, in api.Shell) {
+func (n shells) shell(d *door, w http.ResponseWriter, r *http.Request, in api.Shell) {
 	if r.Header.Get("Upgrade") != api.ShellProtocol {
-		s.refuseWith(w, r, problem.Errorf(problem.Usage, "sallyport change shell "+in.Of, "a shell needs the upgrade to %s", api.ShellProtocol))
+		d.refuseWith(w, r, problem.Errorf(problem.Usage, "sallyport change shell "+in.Of, "a shell needs the upgrade to %s", api.ShellProtocol))
 		return
 	}
 	master, slave, err := pty.Open()
 	if err != nil {
-		s.refuseWith(w, r, fmt.Errorf("open a pty: %w", err))
+		d.refuseWith(w, r, fmt.Errorf("open a pty: %w", err))
 		return
 	}
 	defer master.Close() // a pty holds no data that could be lost
 	defer slave.Close()
 	setSize(master, uint16(min(in.Rows, 1000)), uint16(min(in.Cols, 1000)))
 
-	s.shells.Add(1)
-	defer s.shells.Done()
+	n.open.Add(1)
+	defer n.open.Done()
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		s.refuseWith(w, r, fmt.Errorf("take over the connection: %w", err))
+		d.refuseWith(w, r, fmt.Errorf("take over the connection: %w", err))
 		return
 	}
 	defer conn.Close()
@@ -60,7 +66,7 @@ func (s *Server) shell(w http.ResponseWriter, r *http.Request, in api.Shell) {
 	if err := buffered.Flush(); err != nil {
 		return
 	}
-	s.runShell(r.Context(), id.Change(in.Of), by(r), &frames{conn: conn}, buffered.Reader, master, supervise.Terminal{Slave: slave, Raw: in.Raw})
+	n.run(r.Context(), id.Change(in.Of), by(r), &frames{door: d, conn: conn}, buffered.Reader, master, supervise.Terminal{Slave: slave, Raw: in.Raw})
 }
 
 // setSize tells the terminal its size; a size of nothing is left as it is.
@@ -72,6 +78,7 @@ func setSize(master *os.File, rows, cols uint16) {
 
 // frames serializes writers of one connection.
 type frames struct {
+	*door
 	mu   sync.Mutex
 	conn net.Conn
 }
@@ -85,8 +92,22 @@ func (f *frames) send(t api.FrameType, payload []byte) error {
 	return api.WriteFrame(f.conn, t, payload)
 }
 
-// runShell blocks until the shell has ended and its output was sent, or the reader is gone.
-func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, out *frames, in *bufio.Reader, master *os.File, t supervise.Terminal) {
+// end says how the shell has ended: with its exit status, or with a problem.
+func (f *frames) end(code int, err error) {
+	if err != nil {
+		body, _ := f.problemOf(err)
+		raw, _ := json.Marshal(body)
+		err = f.send(api.FrameProblem, raw)
+	} else {
+		err = f.send(api.FrameExit, api.ExitStatus(code))
+	}
+	if err != nil {
+		f.log.Debug("shell's end was not read", slog.Any("error", err))
+	}
+}
+
+// run blocks until the shell has ended and its output was sent, or the reader is gone.
+func (n shells) run(ctx context.Context, ref id.Change, who audit.Actor, out *frames, in *bufio.Reader, master *os.File, t supervise.Terminal) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var pumps sync.WaitGroup
@@ -99,7 +120,7 @@ func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, o
 		}
 	})
 
-	code, err := s.Sessions.Shell(ctx, ref, who, t)
+	code, err := n.part.Shell(ctx, ref, who, t)
 	t.Slave.Close() // now the master reads to its end
 	drain := time.NewTimer(drainTime)
 	defer drain.Stop()
@@ -107,16 +128,7 @@ func (s *Server) runShell(ctx context.Context, ref id.Change, who audit.Actor, o
 	case <-outputSent:
 	case <-drain.C: // something that was left behind still holds the terminal
 	}
-	if err != nil {
-		body, _ := s.problemOf(err)
-		raw, _ := json.Marshal(body)
-		err = out.send(api.FrameProblem, raw)
-	} else {
-		err = out.send(api.FrameExit, api.ExitStatus(code))
-	}
-	if err != nil {
-		s.Log.Debug("shell's end was not read", slog.Any("error", err))
-	}
+	out.end(code, err)
 	master.Close()
 	out.conn.Close() // ends the reading pump
 	pumps.Wait()

@@ -16,21 +16,27 @@ type Storage interface {
 	Collect(ctx context.Context, by audit.Actor) (storage.Report, error)
 }
 
-func (s *Server) stored(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Storage, error) {
-	report, err := s.Storage.Look(ctx)
-	return s.storageOf(report, true), err
+// stored answers what the home has on disk.
+type stored struct {
+	part Storage
+	home string
 }
 
-func (s *Server) gc(ctx context.Context, by audit.Actor, in api.GC) (api.Storage, error) {
+func (n stored) show(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Storage, error) {
+	report, err := n.part.Look(ctx)
+	return n.report(report, true), err
+}
+
+func (n stored) collect(ctx context.Context, by audit.Actor, in api.GC) (api.Storage, error) {
 	if in.DryRun {
-		return s.stored(ctx, by, api.Nothing{})
+		return n.show(ctx, by, api.Nothing{})
 	}
-	report, err := s.Storage.Collect(ctx, by)
-	return s.storageOf(report, false), err
+	report, err := n.part.Collect(ctx, by)
+	return n.report(report, false), err
 }
 
-func (s *Server) storageOf(r storage.Report, dry bool) api.Storage {
-	out := api.Storage{Home: s.Home, DryRun: dry, Notes: texts(r.Notes)}
+func (n stored) report(r storage.Report, dry bool) api.Storage {
+	out := api.Storage{Home: n.home, DryRun: dry, Notes: texts(r.Notes)}
 	for _, row := range r.Rows {
 		out.Kinds = append(out.Kinds, api.Stored{Kind: string(row.Kind), Keeps: row.Keeps, Count: row.Count, Bytes: row.Bytes, Gone: row.Gone, Freed: row.Freed})
 		if row.Kind != storage.Refs { // their bytes are in the repositories

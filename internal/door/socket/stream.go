@@ -12,7 +12,7 @@ import (
 
 // stream answers with bytes as they are made. A problem before the first byte is an
 // ordinary answer; after it, a trailer, and a client that reads it knows the stream is not whole.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, kind string, write func(io.Writer) error) {
+func (d *door) stream(w http.ResponseWriter, r *http.Request, kind string, write func(io.Writer) error) {
 	out := &streamWriter{w: w, control: http.NewResponseController(w), kind: kind}
 	err := write(out)
 	if err == nil {
@@ -20,11 +20,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, kind string, wri
 		return
 	}
 	if !out.begun {
-		s.refuseWith(w, r, err)
+		d.refuseWith(w, r, err)
 		return
 	}
-	s.Log.Warn("stream broke", slog.String("path", r.URL.Path), slog.Any("error", err))
-	body, _ := s.problemOf(err)
+	d.log.Warn("stream broke", slog.String("path", r.URL.Path), slog.Any("error", err))
+	body, _ := d.problemOf(err)
 	raw, _ := json.Marshal(body) // three strings; json escapes newlines, so it is one header line
 	w.Header().Set(api.TrailerProblem, string(raw))
 }

@@ -19,30 +19,33 @@ type Targets interface {
 	Distrust(ctx context.Context, folder string, by audit.Actor) error
 }
 
-func (s *Server) target(ctx context.Context, _ audit.Actor, in api.InRepo) (out api.Target, err error) {
+// targets answers what restarts and probes a repository's code.
+type targets struct{ part Targets }
+
+func (n targets) show(ctx context.Context, _ audit.Actor, in api.InRepo) (out api.Target, err error) {
 	folder, err := folderOf(in.Repo, targetHelp)
 	if err != nil {
 		return out, err
 	}
-	w, err := s.Targets.Target(ctx, folder)
+	w, err := n.part.Target(ctx, folder)
 	return targetOf(w), err
 }
 
-func (s *Server) trustTarget(ctx context.Context, by audit.Actor, in api.TrustTarget) (out api.Target, err error) {
+func (n targets) trust(ctx context.Context, by audit.Actor, in api.TrustTarget) (out api.Target, err error) {
 	folder, err := folderOf(in.Repo, targetHelp)
 	if err != nil {
 		return out, err
 	}
-	w, err := s.Targets.Trust(ctx, folder, in.Digest, by)
+	w, err := n.part.Trust(ctx, folder, in.Digest, by)
 	return targetOf(w), err
 }
 
-func (s *Server) distrustTarget(ctx context.Context, by audit.Actor, in api.InRepo) (out api.Nothing, err error) {
+func (n targets) distrust(ctx context.Context, by audit.Actor, in api.InRepo) (out api.Nothing, err error) {
 	folder, err := folderOf(in.Repo, targetHelp)
 	if err != nil {
 		return out, err
 	}
-	return out, s.Targets.Distrust(ctx, folder, by)
+	return out, n.part.Distrust(ctx, folder, by)
 }
 
 const targetHelp = "sallyport target show --help"

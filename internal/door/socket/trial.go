@@ -23,16 +23,19 @@ type Trials interface {
 	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error)
 }
 
-func (s *Server) confirm(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
-	return out, s.Trials.Confirm(ctx, id.Change(of), by)
+// trials answers a person who says what is to become of what has landed.
+type trials struct{ part Trials }
+
+func (n trials) confirm(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
+	return out, n.part.Confirm(ctx, id.Change(of), by)
 }
 
-func (s *Server) rollback(ctx context.Context, by audit.Actor, in api.Rollback) (out api.Change, err error) {
+func (n trials) rollback(ctx context.Context, by audit.Actor, in api.Rollback) (out api.Change, err error) {
 	mode, err := approveMode(in.Approve)
 	if err != nil {
 		return out, err
 	}
-	row, err := s.Trials.Rollback(ctx, id.Change(in.Of), by, in.Reason, mode)
+	row, err := n.part.Rollback(ctx, id.Change(in.Of), by, in.Reason, mode)
 	return changeOf(row), err
 }
 

@@ -16,19 +16,19 @@ import (
 
 // watch sends a change's notices as server-sent events: id, event, data. The last
 // event of a stream that ended by itself is `end`; a stream without it was cut.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, of string) {
+func (n changes) watch(d *door, w http.ResponseWriter, r *http.Request, of string) {
 	// The reader going away ends the controller's side too.
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	notices, err := s.Changes.Watch(ctx, id.Change(of))
+	notices, err := n.part.Watch(ctx, id.Change(of))
 	if err != nil {
-		s.refuseWith(w, r, err)
+		d.refuseWith(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", api.EventsKind)
 	w.WriteHeader(http.StatusOK)
 	if err := sendEvents(ctx, w, notices); err != nil {
-		s.Log.Debug("watch ended early", slog.String("change", of), slog.Any("error", err))
+		d.log.Debug("watch ended early", slog.String("change", of), slog.Any("error", err))
 	}
 }
 

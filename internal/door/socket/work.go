@@ -32,15 +32,18 @@ type Work interface {
 	CheckpointNow(ctx context.Context, change id.Change, by audit.Actor) (checkpoint.Checkpoint, error)
 }
 
-func (s *Server) pause(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
-	return out, s.Work.Pause(ctx, id.Change(in.Of), by, in.Reason)
+// work answers what a person wants of an agent that works.
+type work struct{ part Work }
+
+func (n work) pause(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
+	return out, n.part.Pause(ctx, id.Change(in.Of), by, in.Reason)
 }
 
-func (s *Server) resume(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
-	return out, s.Work.Resume(ctx, id.Change(of), by)
+func (n work) resume(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
+	return out, n.part.Resume(ctx, id.Change(of), by)
 }
 
-func (s *Server) tell(ctx context.Context, by audit.Actor, in api.Tell) (out api.Delivery, err error) {
+func (n work) tell(ctx context.Context, by audit.Actor, in api.Tell) (out api.Delivery, err error) {
 	const next = "sallyport change tell --help"
 	switch {
 	case strings.TrimSpace(in.Text) == "":
@@ -51,16 +54,16 @@ func (s *Server) tell(ctx context.Context, by audit.Actor, in api.Tell) (out api
 		return out, problem.Errorf(problem.Usage, next, "the message to %s is not valid UTF-8", in.Of)
 	}
 
-	d, err := s.Work.Tell(ctx, id.Change(in.Of), by, in.Text)
+	d, err := n.part.Tell(ctx, id.Change(in.Of), by, in.Text)
 	return api.Delivery{Delivered: d.Delivered, Acknowledged: d.Acknowledged, AgentResponse: text(d.AgentResponse)}, err
 }
 
-func (s *Server) putBack(ctx context.Context, by audit.Actor, in api.PutBack) (out api.Returned, err error) {
+func (n work) putBack(ctx context.Context, by audit.Actor, in api.PutBack) (out api.Returned, err error) {
 	paths, err := named(in)
 	if err != nil {
 		return out, err
 	}
-	done, err := s.Work.PutBack(ctx, id.Change(in.Of), by, paths, in.Violating)
+	done, err := n.part.PutBack(ctx, id.Change(in.Of), by, paths, in.Violating)
 	return api.Returned{Checkpoint: checkpointOf(done.Checkpoint), Reverted: texts(done.Reverted), Kept: done.Kept}, err
 }
 
@@ -86,7 +89,7 @@ func named(in api.PutBack) ([]string, error) {
 	return out, nil
 }
 
-func (s *Server) checkpointNow(ctx context.Context, by audit.Actor, of string) (api.Checkpoint, error) {
-	c, err := s.Work.CheckpointNow(ctx, id.Change(of), by)
+func (n work) checkpoint(ctx context.Context, by audit.Actor, of string) (api.Checkpoint, error) {
+	c, err := n.part.CheckpointNow(ctx, id.Change(of), by)
 	return checkpointOf(c), err
 }
