@@ -1,4 +1,5 @@
-// Package view shows what there is of a change: its rows, its differences, its transcripts, and what happens to it. It moves nothing.
+// Package view shows what there is of a change: its rows, its differences, its transcripts, and what happens to it. It moves no
+// change, and writes only what a person asks for: a branch in the project.
 package view
 
 import (
