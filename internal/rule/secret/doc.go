@@ -14,5 +14,5 @@
 // is put together from several strings, and what is encrypted but does not say so. In a file with zero bytes, which is
 // a binary, only runs of readable bytes are searched.
 //
-// docs: docs/ARCHITECTURE.md
+// docs: docs/decisions.md
 package secret
