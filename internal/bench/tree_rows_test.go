@@ -148,7 +148,7 @@ func (s *scene) changes(b *testing.B) {
 
 // checkpoints compares a whole checkpoint with the commands that do its parts. Each round changes every file anew, so that nothing is known.
 func (s *scene) checkpoints(b *testing.B, w workspace.Workspace, paths []string) {
-	host, err := s.manager.Repository(b.Context(), s.project, s.head)
+	host, err := s.manager.EnsureRepository(b.Context(), s.project, s.head)
 	must(b, err)
 	scanner, err := secret.New(secret.Config{Cache: secret.NewMemory(10_000)})
 	must(b, err)

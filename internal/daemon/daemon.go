@@ -242,7 +242,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 	}
 	return control.Parts{
 		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
-		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.Repository},
+		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Sandbox: d.sandbox,
 		Agents:  d.drivers, Agency: agency{d.Home}, Keys: d.keys,
 		Rules: rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.keeper(state), Targets: d.targets, Teller: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,

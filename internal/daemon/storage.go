@@ -17,7 +17,7 @@ import (
 func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
 	keep := d.settings.Sallyport.Retention
 	parts := storage.Parts{
-		DB: d.db, Owner: owner, State: state, Workspaces: d.spaces, Changes: d.control, Lander: &landing.Lander{Ops: d.Ops, Host: d.spaces.Repository},
+		DB: d.db, Owner: owner, State: state, Workspaces: d.spaces, Changes: d.control, Lander: &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Retention: storage.Retention{
 			Refs: time.Duration(keep.Refs), Transcripts: time.Duration(keep.Transcripts), Exports: time.Duration(keep.Exports), Grace: time.Duration(keep.Grace),
 		},

@@ -147,7 +147,7 @@ func (t targets) at(ctx context.Context, folder string) (git.Project, trust.Word
 	if err != nil {
 		return git.Project{}, trust.Words{}, err
 	}
-	host, err := t.spaces.Repository(ctx, p, head)
+	host, err := t.spaces.EnsureRepository(ctx, p, head)
 	if err != nil {
 		return git.Project{}, trust.Words{}, err
 	}

@@ -87,7 +87,7 @@ func (g *ground) of(commit git.OID) (restart, unproven string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	host, err := g.spaces.Repository(g.t.Context(), p, commit)
+	host, err := g.spaces.EnsureRepository(g.t.Context(), p, commit)
 	if err != nil {
 		g.t.Fatal(err)
 	}

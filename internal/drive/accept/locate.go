@@ -74,7 +74,7 @@ func (rs *Requests) usual(ctx context.Context, r *request.Request) error {
 	if err := r.Project.Plain(); err != nil {
 		return err
 	}
-	host, err := rs.Workspaces.Repository(ctx, r.Project, r.Head)
+	host, err := rs.Workspaces.EnsureRepository(ctx, r.Project, r.Head)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (rs *Requests) possible(ctx context.Context, r request.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := rs.Workspaces.Repository(ctx, r.Project, r.Head); err != nil {
+	if _, err := rs.Workspaces.EnsureRepository(ctx, r.Project, r.Head); err != nil {
 		return err
 	}
 	_, err = rs.Defaults.Environment(ctx, rs.Opener.With(change.Row{Request: r}, git.Dir{}, judging).Subject(), live.Way{}, false)

@@ -168,7 +168,7 @@ func subjectIn(text string) string {
 // TakeBack is the commit that takes back what is on trial.
 func (w Writer) TakeBack(ctx context.Context, row change.Row, t trial.Trial, tried landing.Landing) (Commit, error) {
 	who, _ := w.person(ctx, row)
-	host, err := w.Workspaces.Repository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
+	host, err := w.Workspaces.EnsureRepository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
 	if err != nil {
 		return Commit{}, err
 	}

@@ -57,7 +57,7 @@ func (c *Confirmer) Terms(ctx context.Context, row change.Row, l landing.Landing
 	if len(l.Edits) == 0 {
 		return p, nil // nothing moves, and nothing could go back
 	}
-	host, err := c.Workspaces.Repository(ctx, row.Request.Project, l.Head)
+	host, err := c.Workspaces.EnsureRepository(ctx, row.Request.Project, l.Head)
 	if err != nil {
 		return p, err
 	}

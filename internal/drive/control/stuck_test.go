@@ -65,7 +65,7 @@ func TestAnErrorBeforeALandingBeginsGoesBackToThePersonWithItsReason(t *testing.
 			mend()
 			time.Sleep(time.Hour)
 			d = h.Is(c, chg, change.AwaitingApproval)
-			host, err := h.Parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
+			host, err := h.Parts.Workspaces.EnsureRepository(t.Context(), d.Change.Request.Project)
 			if err != nil {
 				t.Fatal(err)
 			}

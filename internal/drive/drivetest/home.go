@@ -82,7 +82,7 @@ func NewHome(t *testing.T) *Home {
 	h.Parts = control.Parts{
 		DB: db, Owner: h.Owner, Home: dir,
 		Workspaces: spaces,
-		Lander:     &landing.Lander{Host: spaces.Repository}, Sandbox: h.Cage, Agents: map[string]agent.Driver{"played": Played{}},
+		Lander:     &landing.Lander{Host: spaces.EnsureRepository}, Sandbox: h.Cage, Agents: map[string]agent.Driver{"played": Played{}},
 		Rules: Rules{}, Keeper: h.Keeper, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Settings: control.Settings{
 			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
@@ -193,7 +193,7 @@ func (h *Home) Kept(c *control.Controller, number int, id id.Change, path string
 	if d = h.Show(c, id); len(d.Checkpoints) < number {
 		h.T.Fatalf("%s has %d checkpoints", id, len(d.Checkpoints))
 	}
-	host, err := h.Parts.Workspaces.Repository(h.T.Context(), d.Change.Request.Project)
+	host, err := h.Parts.Workspaces.EnsureRepository(h.T.Context(), d.Change.Request.Project)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func (h *Home) Kept(c *control.Controller, number int, id id.Change, path string
 // Refs are those of a change in the host's repository.
 func (h *Home) Refs(c *control.Controller, id id.Change) string {
 	h.T.Helper()
-	host, err := h.Parts.Workspaces.Repository(h.T.Context(), h.Show(c, id).Change.Request.Project)
+	host, err := h.Parts.Workspaces.EnsureRepository(h.T.Context(), h.Show(c, id).Change.Request.Project)
 	if err != nil {
 		h.T.Fatal(err)
 	}

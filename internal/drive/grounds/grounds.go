@@ -21,7 +21,7 @@ type Reader struct {
 
 // AtBase returns the host's repository of a row's project and what judges the row, as it stands at its base.
 func (g Reader) AtBase(ctx context.Context, row change.Row) (git.Dir, Judging, error) {
-	host, err := g.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
+	host, err := g.Workspaces.EnsureRepository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return git.Dir{}, Judging{}, err
 	}

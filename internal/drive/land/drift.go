@@ -41,7 +41,7 @@ func (ls *Landings) wayOn(ctx context.Context, row change.Row, because error) er
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
 func (ls *Landings) ownWork(ctx context.Context, row change.Row, paths []string) ([]string, error) {
-	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
+	host, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
 	if err != nil {
 		return nil, err
 	}

@@ -403,7 +403,7 @@ func (ls *Landings) sameRules(ctx context.Context, row change.Row, p proposal.Pr
 	if err != nil || head == "" {
 		return "", err == nil, err // a branch that is gone is Compute's to name
 	}
-	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, head)
+	host, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project, head)
 	if err != nil {
 		return "", false, err
 	}
@@ -420,7 +420,7 @@ func (ls *Landings) loadable(ctx context.Context, row change.Row, p proposal.Pro
 	if row.Request.Kind == request.Revert {
 		return nil
 	}
-	host, err := ls.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (ls *Landings) assured(ctx context.Context, row change.Row, p proposal.Prop
 	if row.Request.Kind == request.Revert || len(l.Edits) == 0 {
 		return nil // what goes back has been there before; where nothing moves there is nothing to check
 	}
-	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, l.Head)
+	host, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project, l.Head)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.
 	if err := row.Request.Project.Plain(); err != nil {
 		return nil, nil, err
 	}
-	host, err := ls.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base))
+	host, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project, git.OID(row.Base))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -222,7 +222,7 @@ func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.
 	if err != nil || head == "" || head == from {
 		return nil, nil, err // a branch that is gone is the landing's to name
 	}
-	if _, err := ls.Workspaces.Repository(ctx, row.Request.Project, head, from); err != nil {
+	if _, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project, head, from); err != nil {
 		return nil, nil, err
 	}
 	m := &proposal.Moved{Head: head}

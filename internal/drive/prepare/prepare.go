@@ -49,7 +49,7 @@ func (p *Preparer) Prepare(ctx context.Context, row change.Row) error {
 		return p.prepareAgain(ctx, row)
 	}
 	r := row.Request
-	host, err := p.Workspaces.Repository(ctx, r.Project, cmp.Or(git.OID(row.Base), r.Head))
+	host, err := p.Workspaces.EnsureRepository(ctx, r.Project, cmp.Or(git.OID(row.Base), r.Head))
 	if err != nil {
 		return err
 	}

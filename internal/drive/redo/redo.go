@@ -136,7 +136,7 @@ func (rs *Redos) fitOnto(ctx context.Context, row change.Row, head git.OID) erro
 	if _, err := rs.Opener.Grounds.Fit(ctx, row, head); err != nil {
 		return err
 	}
-	host, err := rs.Workspaces.Repository(ctx, row.Request.Project, head)
+	host, err := rs.Workspaces.EnsureRepository(ctx, row.Request.Project, head)
 	if err != nil {
 		return err
 	}

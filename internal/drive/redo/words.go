@@ -11,7 +11,7 @@ import (
 
 // reapply puts the edits of a proposal on another commit, in the host's repository.
 func (rs *Redos) reapply(ctx context.Context, row change.Row, p proposal.Proposal, onto git.OID) (proposal.Reapplied, error) {
-	host, err := rs.Workspaces.Repository(ctx, row.Request.Project, onto)
+	host, err := rs.Workspaces.EnsureRepository(ctx, row.Request.Project, onto)
 	if err != nil {
 		return proposal.Reapplied{}, err
 	}

@@ -107,7 +107,7 @@ func (rs *Reverts) Compute(ctx context.Context, row change.Row) error {
 	if err := rs.Workspaces.Repositories.Keep(ctx, r.Project, row.ID, r.Head); err != nil {
 		return err
 	}
-	host, err := rs.Workspaces.Repository(ctx, r.Project, landed.Head) // it holds what goes back
+	host, err := rs.Workspaces.EnsureRepository(ctx, r.Project, landed.Head) // it holds what goes back
 	if err != nil && problem.KindOf(err) != problem.NotFound {
 		return err
 	}

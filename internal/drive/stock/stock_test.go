@@ -302,7 +302,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				putIn(t, filepath.Join(k.Repo, "dirty"), "mine")
 				h.Redo(c, chg)
 				d = h.Is(c, chg, change.AwaitingApproval)
-				host, err := h.Parts.Workspaces.Repository(t.Context(), d.Change.Request.Project)
+				host, err := h.Parts.Workspaces.EnsureRepository(t.Context(), d.Change.Request.Project)
 				if err != nil {
 					t.Fatal(err)
 				}

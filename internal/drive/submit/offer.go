@@ -19,7 +19,7 @@ import (
 // Offer finds what a change has to offer: its last valid checkpoint, or a revert's computed
 // tree. The rules are those that stand at the commit rules.
 func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) (grounds.Offer, error) {
-	host, err := s.Workspaces.Repository(ctx, row.Request.Project, git.OID(row.Base), rules)
+	host, err := s.Workspaces.EnsureRepository(ctx, row.Request.Project, git.OID(row.Base), rules)
 	if err != nil {
 		return grounds.Offer{}, err
 	}

@@ -28,7 +28,7 @@ func TestNothingOfAChangeIsInTheProjectBeforeItLands(t *testing.T) {
 			h.Git("gc", "-q", "--prune=now")
 		}
 		collected := 0
-		h.Parts.Lander = &landing.Lander{Host: h.Parts.Workspaces.Repository, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		h.Parts.Lander = &landing.Lander{Host: h.Parts.Workspaces.EnsureRepository, Ops: disk.Ops{Around: func(op string, do func() error) error {
 			err := do()
 			if op == "desk:commit" {
 				collected++

@@ -49,7 +49,7 @@ func (v *Views) patch(ctx context.Context, change id.Change, w io.Writer, binary
 
 // Holding returns the host's repository, once a commit of the change is in it. Errors: problem.NotFound if it has been removed.
 func (v *Views) Holding(ctx context.Context, row change.Row, commit git.OID) (git.Dir, error) {
-	host, err := v.Workspaces.Repository(ctx, row.Request.Project)
+	host, err := v.Workspaces.EnsureRepository(ctx, row.Request.Project)
 	if err != nil {
 		return host, err
 	}

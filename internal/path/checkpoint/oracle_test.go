@@ -108,7 +108,7 @@ func TestACheckpointIsWhatGitWouldAdd(t *testing.T) {
 			root := t.TempDir()
 			m := workspace.New(workspace.Config{Root: filepath.Join(root, "state"), Strategy: strategy})
 			project, _ := wt.Project(t, map[string]string{"unrelated": "x"})
-			host, err := m.Repository(t.Context(), project)
+			host, err := m.EnsureRepository(t.Context(), project)
 			if err != nil {
 				t.Fatal(err)
 			}

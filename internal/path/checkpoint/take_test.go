@@ -42,7 +42,7 @@ func readyOn(t testing.TB, files map[string]string) checkpoint.Taking {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := m.Repository(t.Context(), p)
+	host, err := m.EnsureRepository(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func BenchmarkHostRepository(b *testing.B) {
 func taken(b *testing.B, m *workspace.Manager, p git.Project, commit git.OID) time.Duration {
 	b.Helper()
 	began := time.Now()
-	if _, err := m.Repository(b.Context(), p, commit); err != nil {
+	if _, err := m.EnsureRepository(b.Context(), p, commit); err != nil {
 		b.Fatal(err)
 	}
 	return time.Since(began)

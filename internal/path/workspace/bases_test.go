@@ -84,7 +84,7 @@ func TestAnAgentSeesWhatItsBaseReachesAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		host, err := m.Repository(t.Context(), p)
+		host, err := m.EnsureRepository(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestAnAmendedOrRebasedBaseIsNotCopiedAsAWhole(t *testing.T) {
 	p, _ := wt.Project(t, map[string]string{"large": strings.Repeat("x", 100)})
 	m := manager(t)
 	head := commits(t, p, 60)
-	host, err := m.Repository(t.Context(), p, head)
+	host, err := m.EnsureRepository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestAnAmendedOrRebasedBaseIsNotCopiedAsAWhole(t *testing.T) {
 	for _, c := range []struct{ back, shared string }{{"HEAD~1", wt.Git(t, p.Top, "rev-parse", "HEAD~1")}, {"HEAD~30", first}} {
 		wt.Git(t, p.Top, "reset", "-q", "--hard", c.back)
 		next := commits(t, p, 1)
-		if _, err := m.Repository(t.Context(), p, next); err != nil {
+		if _, err := m.EnsureRepository(t.Context(), p, next); err != nil {
 			t.Fatal(err)
 		}
 		copies := 0
@@ -195,7 +195,7 @@ func TestABaseIsSeenThroughFewPacksHoweverManyGrewBeforeIt(t *testing.T) {
 	m := manager(t)
 	commits(t, p, 40)
 	for i, head := range strings.Fields(wt.Git(t, p.Top, "rev-list", "--reverse", "HEAD")) {
-		host, err := m.Repository(t.Context(), p, git.OID(head))
+		host, err := m.EnsureRepository(t.Context(), p, git.OID(head))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestAPartialCloneIsCopiedAsFarAsItIsThere(t *testing.T) {
 			t.Errorf("git says %q", got)
 		}
 	}
-	_, err = m.Repository(t.Context(), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD~4")))
+	_, err = m.EnsureRepository(t.Context(), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD~4")))
 	if problem.KindOf(err) != problem.Refused {
 		t.Errorf("a commit that is not there whole: %v", err)
 	}
@@ -280,7 +280,7 @@ func TestAPartialCloneIsCopiedAsFarAsItIsThere(t *testing.T) {
 
 func TestACommitThatIsGoneIsNamed(t *testing.T) {
 	p, _ := wt.Project(t, base)
-	_, err := manager(t).Repository(t.Context(), p, git.OID(strings.Repeat("1", 40)))
+	_, err := manager(t).EnsureRepository(t.Context(), p, git.OID(strings.Repeat("1", 40)))
 	if problem.KindOf(err) != problem.NotFound || !strings.Contains(err.Error(), "111111111111") {
 		t.Errorf("error is %v", err)
 	}
@@ -293,7 +293,7 @@ func TestPowerLostWhileABaseIsCopiedLeavesItWholeOrAbsent(t *testing.T) {
 		root := filepath.Join(t.TempDir(), "state")
 		weak := workspace.New(workspace.Config{Root: root, Ops: c.Ops()})
 		_, err := disktest.Run(func() error {
-			if _, err := weak.Repository(t.Context(), p, first); err != nil {
+			if _, err := weak.EnsureRepository(t.Context(), p, first); err != nil {
 				return err
 			}
 			return weak.Repositories.Keep(t.Context(), p, change, second)
@@ -322,7 +322,7 @@ func TestPowerLostWhileABaseIsCopiedLeavesItWholeOrAbsent(t *testing.T) {
 func TestCheckpointsOfAnOlderSallyportAreNotLostWithWhatTheyBorrowed(t *testing.T) {
 	m := manager(t)
 	p, head := wt.Project(t, base)
-	host, err := m.Repository(t.Context(), p)
+	host, err := m.EnsureRepository(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestCheckpointsOfAnOlderSallyportAreNotLostWithWhatTheyBorrowed(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Repository(t.Context(), p); err != nil {
+	if _, err := m.EnsureRepository(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(p.Top); err != nil {
@@ -365,7 +365,7 @@ func TestOnlyWhatAProjectsOwnerReadsIsCopied(t *testing.T) {
 	wt.Files(t, p.Top, map[string]string{".git/objects/info/alternates": filepath.Join(secret.CommonDir, "objects") + "\n"})
 	p.UID, p.GID = 65534, 65534
 	wt.Git(t, p.Top, "update-ref", "refs/heads/theirs", string(hidden))
-	if _, err := manager(t).Repository(t.Context(), p, hidden); problem.KindOf(err) != problem.NotFound {
+	if _, err := manager(t).EnsureRepository(t.Context(), p, hidden); problem.KindOf(err) != problem.NotFound {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -380,7 +380,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 	wt.Git(t, p.Top, "checkout", "-q", "-b", "side")
 	wt.Files(t, p.Top, map[string]string{"shared": "in the checkpoint too"})
 	_, side := wt.Commit(t, p.Top)
-	host, err := m.Repository(t.Context(), p, side)
+	host, err := m.EnsureRepository(t.Context(), p, side)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestBasesThatNothingStandsOnGoAndNothingIsLostWithThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := commits(t, p, 3)
-	if _, err := m.Repository(t.Context(), p, last); err != nil {
+	if _, err := m.EnsureRepository(t.Context(), p, last); err != nil {
 		t.Fatal(err)
 	}
 	wt.Git(t, host.Path, "update-ref", "-d", repository.BaseRef(change)) // the checkpoint alone begins at its base now

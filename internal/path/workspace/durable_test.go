@@ -23,7 +23,7 @@ func TestTheHostsRepositoryIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := workspace.New(workspace.Config{Root: filepath.Join(dir, "state"), Strategy: workspace.Copy})
-		host, err := m.Repository(t.Context(), p)
+		host, err := m.EnsureRepository(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestTheHostsRepositoryIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 		if err := os.WriteFile(exclude, []byte("other\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Repository(t.Context(), p); err != nil {
+		if _, err := m.EnsureRepository(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 		disktest.Say("again")

@@ -70,7 +70,7 @@ func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 func TestAShallowCloneWorks(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		p, head := shallow(t)
-		host, err := m.Repository(t.Context(), p, head)
+		host, err := m.EnsureRepository(t.Context(), p, head)
 		if err != nil {
 			t.Fatal(err)
 		}

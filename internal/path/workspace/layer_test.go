@@ -582,7 +582,7 @@ func TestATreeThatReachesOutIsNotLaidOverAnything(t *testing.T) {
 	inner := mktree(t, h.p.Top, strings.ReplaceAll(entry, "\ta", "\tconfig"))
 	for _, name := range []string{".git", "..", ".GIT"} {
 		tree := mktree(t, h.p.Top, entry+"\n040000 tree "+inner+"\t"+name)
-		host, err := m.Repository(t.Context(), h.p, git.OID(wt.Git(t, h.p.Top, "commit-tree", "-m", "out", tree)))
+		host, err := m.EnsureRepository(t.Context(), h.p, git.OID(wt.Git(t, h.p.Top, "commit-tree", "-m", "out", tree)))
 		if err != nil {
 			t.Fatal(err)
 		}

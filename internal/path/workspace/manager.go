@@ -124,8 +124,8 @@ func New(c Config) *Manager {
 	return m
 }
 
-// Repository returns the host's own bare repository for a project, with what each of the commits reaches: see repository.Store.
-func (m *Manager) Repository(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
+// EnsureRepository returns the host's own bare repository for a project, with what each of the commits reaches: see repository.Store.
+func (m *Manager) EnsureRepository(ctx context.Context, project git.Project, commits ...git.OID) (git.Dir, error) {
 	return m.Repositories.Open(ctx, project, commits...)
 }
 

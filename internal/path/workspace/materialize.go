@@ -36,7 +36,7 @@ func (m *Manager) Discard(ctx context.Context, w Workspace) error {
 
 func (m *Manager) materialize(ctx context.Context, spec Spec, commit git.OID) (Workspace, error) {
 	defer m.Repositories.Hold(spec.Base)() // until its record names it
-	host, err := m.Repository(ctx, spec.Project, spec.Base)
+	host, err := m.EnsureRepository(ctx, spec.Project, spec.Base)
 	if err != nil {
 		return Workspace{}, err
 	}

@@ -33,7 +33,7 @@ func TestAMaterializedTreeIsExactlyTheCommits(t *testing.T) {
 				wt.Git(t, p.Top, "rm", "-rqf", "--ignore-unmatch", ".")
 				wt.Files(t, p.Top, files)
 				_, commit := wt.Commit(t, p.Top)
-				if _, err := m.Repository(t.Context(), p, commit); err != nil {
+				if _, err := m.EnsureRepository(t.Context(), p, commit); err != nil {
 					t.Fatal(err)
 				}
 				w, err := m.Materialize(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}, commit)
@@ -80,7 +80,7 @@ func TestManyEditsAreShownAsALayerOfTheirOwn(t *testing.T) {
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, base)
-	host, err := m.Repository(t.Context(), p, head)
+	host, err := m.EnsureRepository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}

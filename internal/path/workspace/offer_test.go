@@ -80,7 +80,7 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	}
 
 	at := time.Unix(1_700_000_000, 0)
-	host, err := m.Repository(t.Context(), p)
+	host, err := m.EnsureRepository(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

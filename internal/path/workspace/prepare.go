@@ -302,7 +302,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 			leave()
 		}
 	}()
-	host, err := m.Repository(ctx, spec.Project, spec.Base)
+	host, err := m.EnsureRepository(ctx, spec.Project, spec.Base)
 	if err != nil {
 		return nil, err
 	}

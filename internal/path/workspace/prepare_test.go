@@ -155,7 +155,7 @@ func TestTwoCallersMakeALayerOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			host, err := m.Repository(t.Context(), p, head)
+			host, err := m.EnsureRepository(t.Context(), p, head)
 			if err != nil {
 				t.Error(err)
 				return
@@ -191,7 +191,7 @@ func TestALayerHoldsTheBytesOfItsTreeWhateverAttributesSay(t *testing.T) {
 	if after == head {
 		t.Fatal("nothing committed")
 	}
-	host, err := m.Repository(t.Context(), p, after)
+	host, err := m.EnsureRepository(t.Context(), p, after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
 			made := filepath.Join(t.TempDir(), "state")
-			if _, err := workspace.New(workspace.Config{Root: made}).Repository(t.Context(), p, head); err != nil {
+			if _, err := workspace.New(workspace.Config{Root: made}).EnsureRepository(t.Context(), p, head); err != nil {
 				t.Fatal(err)
 			}
 			disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {

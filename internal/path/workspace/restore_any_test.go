@@ -58,7 +58,7 @@ func TestAnyEditsGoBackToAnyState(t *testing.T) {
 			}
 			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: strategy})
 			p, head := wt.Project(t, base)
-			host, err := m.Repository(t.Context(), p, head)
+			host, err := m.EnsureRepository(t.Context(), p, head)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -100,7 +100,7 @@ func settleOn(t *testing.T, m *workspace.Manager, root string, p git.Project, he
 			t.Error(err)
 		}
 	})
-	if s.host, err = m.Repository(t.Context(), p); err != nil {
+	if s.host, err = m.EnsureRepository(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	orders, tell := io.Pipe()

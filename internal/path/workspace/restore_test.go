@@ -50,7 +50,7 @@ func openOn(t *testing.T, m *workspace.Manager, spec workspace.Spec) *studio {
 			t.Error(err)
 		}
 	})
-	if s.host, err = m.Repository(t.Context(), spec.Project); err != nil {
+	if s.host, err = m.EnsureRepository(t.Context(), spec.Project); err != nil {
 		t.Fatal(err)
 	}
 	s.live = wt.Show(t, s.w)

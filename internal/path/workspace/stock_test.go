@@ -32,7 +32,7 @@ func stockID(family, generation string) layer.StockID {
 // leave makes a stock whose commands did ops on the base and put files into the folder of caches.
 func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id layer.StockID, kind layer.StockKind, cache map[string]string, ops ...wt.Op) (layer.Stock, error) {
 	t.Helper()
-	host, err := m.Repository(t.Context(), spec.Project, spec.Base)
+	host, err := m.EnsureRepository(t.Context(), spec.Project, spec.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := m.Repository(t.Context(), p, head)
+	host, err := m.EnsureRepository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 		}
 		wt.Git(t, p.Top, "add", "--force", "--all")
 		tree := git.OID(strings.TrimSpace(wt.Git(t, p.Top, "write-tree")))
-		if _, err := m.Repository(t.Context(), p, git.OID(strings.TrimSpace(wt.Git(t, p.Top, "commit-tree", "-m", name, string(tree))))); err != nil {
+		if _, err := m.EnsureRepository(t.Context(), p, git.OID(strings.TrimSpace(wt.Git(t, p.Top, "commit-tree", "-m", name, string(tree))))); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := layer.Fits(t.Context(), host, s, tree); err != nil || got != c.want {
@@ -151,7 +151,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, kitchen)
-	host, err := m.Repository(t.Context(), p, head)
+	host, err := m.EnsureRepository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestPacksOfTheHostBecomeFewAndHoldWhatTheyHeld(t *testing.T) {
 	p, first := wt.Project(t, base)
 	m := manager(t)
 	m.Bound(4)
-	host, err := m.Repository(t.Context(), p, first)
+	host, err := m.EnsureRepository(t.Context(), p, first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestPowerLostWhilePacksBecomeFewLosesNoObject(t *testing.T) {
 	p, first := wt.Project(t, base)
 	seen := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
 		root := filepath.Join(t.TempDir(), "state")
-		host, err := workspace.New(workspace.Config{Root: root}).Repository(t.Context(), p, first)
+		host, err := workspace.New(workspace.Config{Root: root}).EnsureRepository(t.Context(), p, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,12 +130,12 @@ func TestBasesThatAnotherReachesAreLetGoOnceThereAreMany(t *testing.T) {
 	}
 	wt.Git(t, p.Top, "checkout", "-q", "-b", "side", string(first))
 	side := commits(t, p, 1)
-	host, err := m.Repository(t.Context(), p, side)
+	host, err := m.EnsureRepository(t.Context(), p, side)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, head := range all {
-		if _, err := m.Repository(t.Context(), p, git.OID(head)); err != nil {
+		if _, err := m.EnsureRepository(t.Context(), p, git.OID(head)); err != nil {
 			t.Fatal(err)
 		}
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)

@@ -56,7 +56,7 @@ func TestAPersonWhoCommitsAndPacksMeanwhileHasEveryBaseCopied(t *testing.T) {
 		if err := p.Plain(); err != nil {
 			t.Error(err)
 		}
-		host, err := m.Repository(t.Context(), p, head)
+		host, err := m.EnsureRepository(t.Context(), p, head)
 		if err != nil {
 			t.Fatal(err)
 		}

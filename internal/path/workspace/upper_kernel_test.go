@@ -58,7 +58,7 @@ func TestAnUpperFolderIsReadAsTheKernelReadsIt(t *testing.T) {
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, base)
-	host, err := m.Repository(t.Context(), p, head)
+	host, err := m.EnsureRepository(t.Context(), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}
