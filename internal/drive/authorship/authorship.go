@@ -30,8 +30,8 @@ type Commit struct {
 	Signing           *git.Signing // nil = it is not signed
 }
 
-// Writer writes what commits say.
-type Writer struct {
+// Composer says who a commit is by, what it says and how it is signed; it makes none.
+type Composer struct {
 	DB         store.DB
 	Workspaces *workspace.Manager
 	Home       string        // a home of groups, if its own repository is one
@@ -42,14 +42,14 @@ type Writer struct {
 
 // Foretell says on a card how the commit upon base will read and who it will be by. What its subject is made of is template: words
 // with {request} in them; "" = the request's first line.
-func (w Writer) Foretell(ctx context.Context, row change.Row, host git.Dir, base git.OID, template string, card *proposal.Card) error {
-	subject, err := w.subject(ctx, row, host, base, template)
+func (c Composer) Foretell(ctx context.Context, row change.Row, host git.Dir, base git.OID, template string, card *proposal.Card) error {
+	subject, err := c.subject(ctx, row, host, base, template)
 	if err != nil {
 		return err
 	}
-	who, note := w.person(ctx, row)
-	signed := w.signable(ctx, row, who)
-	card.Subject = w.Secrets.Redact(subject)
+	who, note := c.person(ctx, row)
+	signed := c.signable(ctx, row, who)
+	card.Subject = c.Secrets.Redact(subject)
 	card.CommitBy = "by " + who.Author.Address()
 	if who.Committer.Address() != who.Author.Address() {
 		card.CommitBy += ", committed by " + who.Committer.Address()
@@ -57,15 +57,15 @@ func (w Writer) Foretell(ctx context.Context, row change.Row, host git.Dir, base
 	if note != "" {
 		card.CommitBy += ", " + note
 	}
-	card.CommitBy = w.Secrets.Redact(card.CommitBy + signed)
+	card.CommitBy = c.Secrets.Redact(card.CommitBy + signed)
 	return nil
 }
 
 // subject is a commit's first line: of what the person had it say with their request, or what the template makes of the request's, or Revert and what is undone. In a home of groups it is
 // what SM-103 and SM-139 say.
-func (w Writer) subject(ctx context.Context, row change.Row, host git.Dir, base git.OID, template string) (string, error) {
+func (c Composer) subject(ctx context.Context, row change.Row, host git.Dir, base git.OID, template string) (string, error) {
 	r := row.Request
-	grouped, err := w.grouped(ctx, row, host, base)
+	grouped, err := c.grouped(ctx, row, host, base)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +77,7 @@ func (w Writer) subject(ctx context.Context, row change.Row, host git.Dir, base 
 	case grouped:
 		return landing.Swap(row.ID, landing.Subject(r.Text)), nil
 	case r.Kind == request.Revert:
-		undone, ok, err := w.landing(ctx, r.Reverts)
+		undone, ok, err := c.landing(ctx, r.Reverts)
 		if err == nil && !ok {
 			err = fmt.Errorf("%s has not landed, so there is nothing to roll back", r.Reverts)
 		}
@@ -90,8 +90,8 @@ func (w Writer) subject(ctx context.Context, row change.Row, host git.Dir, base 
 }
 
 // grouped reports whether a repository is a home of groups, whose commits have words of their own: a folder groups is tracked there.
-func (w Writer) grouped(ctx context.Context, row change.Row, host git.Dir, base git.OID) (bool, error) {
-	if row.Request.Project.Top != w.Home {
+func (c Composer) grouped(ctx context.Context, row change.Row, host git.Dir, base git.OID) (bool, error) {
+	if row.Request.Project.Top != c.Home {
 		return false, nil
 	}
 	found, err := host.Lookup(ctx, base, []string{"groups"})
@@ -103,42 +103,42 @@ func subjectOf(l landing.Landing) string {
 	return subject
 }
 
-// Land is the commit of an approved proposal. What was typed at the card stands in place of what the card shows.
-func (w Writer) Land(ctx context.Context, row change.Row, p proposal.Proposal, yes approval.Approval) (Commit, error) {
-	who, _ := w.person(ctx, row)
+// ForLanding is the commit of an approved proposal. What was typed at the card stands in place of what the card shows.
+func (c Composer) ForLanding(ctx context.Context, row change.Row, p proposal.Proposal, yes approval.Approval) (Commit, error) {
+	who, _ := c.person(ctx, row)
 	m := landing.Message{
 		Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text,
 		Approver: approver(row, who, *yes.By), Unasked: yes.Via == approval.ViaFlag,
 	}
 	if row.Request.Kind == request.Revert {
-		undone, _, err := w.landing(ctx, row.Request.Reverts)
+		undone, _, err := c.landing(ctx, row.Request.Reverts)
 		if err != nil {
 			return Commit{}, err
 		}
 		m.Body = goingBack(undone, row.Request.Reason)
 	} else {
 		var err error
-		if m.CoAuthor, err = w.coAuthor(ctx, row); err != nil {
+		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
 			return Commit{}, err
 		}
 	}
-	sealed := w.seal(who, worded(m, row.Request.Kind, cmp.Or(yes.Message, row.Request.Message)), *yes.At)
+	sealed := c.seal(who, worded(m, row.Request.Kind, cmp.Or(yes.Message, row.Request.Message)), *yes.At)
 	var err error
-	sealed.Signing, err = w.signing(ctx, row, yes)
+	sealed.Signing, err = c.signing(ctx, row, yes)
 	return sealed, err
 }
 
-// Branch is the commit of a branch that a person asked for, of what was offered last.
-func (w Writer) Branch(ctx context.Context, row change.Row, p proposal.Proposal) (Commit, error) {
-	who, _ := w.person(ctx, row)
+// ForBranch is the commit of a branch that a person asked for, of what was offered last.
+func (c Composer) ForBranch(ctx context.Context, row change.Row, p proposal.Proposal) (Commit, error) {
+	who, _ := c.person(ctx, row)
 	m := landing.Message{Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text}
 	if row.Request.Kind == request.Edit {
 		var err error
-		if m.CoAuthor, err = w.coAuthor(ctx, row); err != nil {
+		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
 			return Commit{}, err
 		}
 	}
-	return w.seal(who, worded(m, row.Request.Kind, row.Request.Message), p.At), nil
+	return c.seal(who, worded(m, row.Request.Kind, row.Request.Message), p.At), nil
 }
 
 // worded is a message with what a person has it say, "" = what it says.
@@ -165,14 +165,14 @@ func subjectIn(text string) string {
 	return strings.Join(strings.Fields(first), " ")
 }
 
-// TakeBack is the commit that takes back what is on trial.
-func (w Writer) TakeBack(ctx context.Context, row change.Row, t trial.Trial, tried landing.Landing) (Commit, error) {
-	who, _ := w.person(ctx, row)
-	host, err := w.Workspaces.EnsureRepository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
+// ForTakeBack is the commit that takes back what is on trial.
+func (c Composer) ForTakeBack(ctx context.Context, row change.Row, t trial.Trial, tried landing.Landing) (Commit, error) {
+	who, _ := c.person(ctx, row)
+	host, err := c.Workspaces.EnsureRepository(ctx, row.Request.Project, tried.Head, tried.NewCommit) // what goes back is in the former
 	if err != nil {
 		return Commit{}, err
 	}
-	grouped, err := w.grouped(ctx, row, host, tried.NewCommit)
+	grouped, err := c.grouped(ctx, row, host, tried.NewCommit)
 	if err != nil {
 		return Commit{}, err
 	}
@@ -186,7 +186,7 @@ func (w Writer) TakeBack(ctx context.Context, row change.Row, t trial.Trial, tri
 	if t.By.Kind != audit.Host.Kind {
 		m.Approver = approver(row, who, *t.By)
 	}
-	return w.seal(who, m, *t.At), nil
+	return c.seal(who, m, *t.At), nil
 }
 
 // goingBack is the body of a commit that takes back another, and why.
@@ -195,14 +195,14 @@ func goingBack(undone landing.Landing, reason string) string {
 }
 
 // seal dates a commit and takes secrets out of what it says.
-func (w Writer) seal(who git.Person, m landing.Message, at time.Time) Commit {
+func (c Composer) seal(who git.Person, m landing.Message, at time.Time) Commit {
 	who.Author.At, who.Committer.At = at, at
-	return Commit{Author: who.Author, Committer: who.Committer, Message: w.Secrets.Redact(m.String())}
+	return Commit{Author: who.Author, Committer: who.Committer, Message: c.Secrets.Redact(m.String())}
 }
 
 // landing returns a change's latest journal row.
-func (w Writer) landing(ctx context.Context, change id.Change) (l landing.Landing, ok bool, err error) {
-	err = w.DB.Read(ctx, func(tx store.Tx) error {
+func (c Composer) landing(ctx context.Context, change id.Change) (l landing.Landing, ok bool, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
 		l, ok, err = tx.LandingOf(ctx, change)
 		return err
 	})

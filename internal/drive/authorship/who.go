@@ -18,14 +18,14 @@ import (
 
 // signable says for a card how the commit will be signed, or what stands in the way: it is tried now, so that nobody finds out after
 // their yes. Nothing is said where commits are not signed.
-func (w Writer) signable(ctx context.Context, row change.Row, who git.Person) string {
+func (c Composer) signable(ctx context.Context, row change.Row, who git.Person) string {
 	r := row.Request
 	s, err := r.Project.Signing(ctx, row.Request.ConfigHome())
 	if err == nil && s == nil {
 		return ""
 	}
 	if err == nil {
-		err = r.Project.TrySigning(ctx, w.Ops, *s, who)
+		err = r.Project.TrySigning(ctx, c.Ops, *s, who)
 	}
 	if err != nil {
 		return fmt.Sprintf("; IT CANNOT BE SIGNED, though commit.gpgsign wants it: %v. To land it unsigned: sallyport approve %s --unsigned",
@@ -35,7 +35,7 @@ func (w Writer) signable(ctx context.Context, row change.Row, who git.Person) st
 }
 
 // signing is how an approved commit is signed: nil if commits are not, or if who approved it lets it land unsigned.
-func (w Writer) signing(ctx context.Context, row change.Row, yes approval.Approval) (*git.Signing, error) {
+func (c Composer) signing(ctx context.Context, row change.Row, yes approval.Approval) (*git.Signing, error) {
 	if yes.Unsigned {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (w Writer) signing(ctx context.Context, row change.Row, yes approval.Approv
 
 // person is who commits in a row's repository; note says why that is not what its configuration says. A configuration that cannot be
 // read holds nothing up: the home's own name stands in, as it does where nobody is named.
-func (w Writer) person(ctx context.Context, row change.Row) (who git.Person, note string) {
+func (c Composer) person(ctx context.Context, row change.Row) (who git.Person, note string) {
 	who, err := row.Request.Project.Person(ctx, row.Request.ConfigHome())
 	switch {
 	case err != nil:
@@ -58,7 +58,7 @@ func (w Writer) person(ctx context.Context, row change.Row) (who git.Person, not
 	}
 	for _, s := range []*git.Signature{&who.Author, &who.Committer} {
 		if s.Name == "" {
-			*s = w.Author
+			*s = c.Author
 		}
 	}
 	return who, note
@@ -76,7 +76,7 @@ func approver(row change.Row, who git.Person, by audit.Actor) string {
 const agentAddress = "@agents.invalid"
 
 // coAuthor names the agent that made a change, and the models that it used.
-func (w Writer) coAuthor(ctx context.Context, row change.Row) (string, error) {
+func (c Composer) coAuthor(ctx context.Context, row change.Row) (string, error) {
 	r := row.Request
 	name, _, _ := strings.Cut(r.Agent, ":") // acp:COMMAND
 	shown := name
@@ -86,7 +86,7 @@ func (w Writer) coAuthor(ctx context.Context, row change.Row) (string, error) {
 	case !agent.Named(r.Agent) && len(r.Argv) > 0:
 		shown = path.Base(r.Argv[0])
 	}
-	models, err := w.models(ctx, row)
+	models, err := c.models(ctx, row)
 	if err != nil {
 		return "", err
 	}
@@ -97,9 +97,9 @@ func (w Writer) coAuthor(ctx context.Context, row change.Row) (string, error) {
 }
 
 // models are those that a change has asked, as their endpoints call them, or else the one that was wished for.
-func (w Writer) models(ctx context.Context, row change.Row) (string, error) {
+func (c Composer) models(ctx context.Context, row change.Row) (string, error) {
 	var names []string
-	err := w.DB.Read(ctx, func(tx store.Tx) error {
+	err := c.DB.Read(ctx, func(tx store.Tx) error {
 		uses, err := tx.Uses(ctx, row.ID)
 		for _, u := range uses {
 			if u.Model != "" && !slices.Contains(names, u.Model) {

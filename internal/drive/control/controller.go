@@ -95,7 +95,7 @@ type Controller struct {
 	*supervise.Supervisors
 	guard       guard.Guard
 	grounds     grounds.Reader
-	commits     authorship.Writer
+	commits     authorship.Composer
 	preparer    *prepare.Preparer
 	submissions *submit.Submissions
 	land        *land.Landings
@@ -121,7 +121,7 @@ func New(p Parts) *Controller {
 		Parts:   p,
 		guard:   guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
 		grounds: grounds.Reader{Rules: p.Rules, Workspaces: p.Workspaces, Ops: p.Ops},
-		commits: authorship.Writer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
+		commits: authorship.Composer{DB: p.DB, Workspaces: p.Workspaces, Home: p.Home, Author: p.Settings.Author, Ops: p.Ops, Secrets: p.Secrets},
 		cancels: map[id.Change]context.CancelCauseFunc{},
 	}
 	c.Ledger = ledger.New(ledger.Parts{DB: p.DB, Secrets: p.Secrets, Meter: p.Meter, Log: p.Log, Tell: p.Teller, Ended: c.forget})

@@ -445,7 +445,7 @@ func (ls *Landings) order(ctx context.Context, row change.Row, p proposal.Propos
 		return landing.Order{}, fmt.Errorf("%s is to be landed without an approval of %.12s", row.ID, p.Digest)
 	}
 	r := row.Request
-	made, err := ls.Commits.Land(ctx, row, p, yes)
+	made, err := ls.Commits.ForLanding(ctx, row, p, yes)
 	if err != nil {
 		return landing.Order{}, err
 	}

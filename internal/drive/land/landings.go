@@ -30,7 +30,7 @@ type Parts struct {
 	*ledger.Ledger
 	Guard       guard.Guard
 	Grounds     grounds.Reader
-	Commits     authorship.Writer
+	Commits     authorship.Composer
 	Clock       func() (deadman.Moment, error)
 	Lander      *landing.Lander
 	Workspaces  *workspace.Manager

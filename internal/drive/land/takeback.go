@@ -76,7 +76,7 @@ func (ls *Landings) inverse(ctx context.Context, row change.Row, t trial.Trial, 
 	if err != nil {
 		return landing.Landing{}, err
 	}
-	made, err := ls.Commits.TakeBack(ctx, row, t, tried)
+	made, err := ls.Commits.ForTakeBack(ctx, row, t, tried)
 	if err != nil {
 		return landing.Landing{}, err
 	}

@@ -29,7 +29,7 @@ type Parts struct {
 	Workspaces  *workspace.Manager
 	Stocks      *stock.Stocks
 	Checks      *check.Checker
-	Commits     authorship.Writer
+	Commits     authorship.Composer
 	Reverts     *revert.Reverts
 	Answers     *approve.Answers
 	Trials      Trials

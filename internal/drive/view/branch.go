@@ -46,7 +46,7 @@ func (v *Views) Branch(ctx context.Context, change id.Change, name string, by au
 		return Branched{}, err
 	}
 
-	says, err := v.Commits.Branch(ctx, row, *p)
+	says, err := v.Commits.ForBranch(ctx, row, *p)
 	if err != nil {
 		return Branched{}, err
 	}

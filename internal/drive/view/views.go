@@ -25,7 +25,7 @@ type Parts struct {
 	Owner       person.Owner
 	Workspaces  *workspace.Manager
 	Spec        func(change.Row) workspace.Spec
-	Commits     authorship.Writer
+	Commits     authorship.Composer
 	Land        *land.Landings
 	Confirm     *confirm.Confirmer
 	SessionsDir string // folder of sessions
