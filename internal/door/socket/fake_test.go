@@ -64,7 +64,7 @@ func (v *verbs) last() string {
 	return v.calls[len(v.calls)-1]
 }
 
-func (v *verbs) Request(_ context.Context, r request.Request, keys credential.Keys) (accept.Receipt, error) {
+func (v *verbs) TakeRequest(_ context.Context, r request.Request, keys credential.Keys) (accept.Receipt, error) {
 	v.mu.Lock()
 	v.asked, v.keys = r, keys
 	v.mu.Unlock()

@@ -22,10 +22,10 @@ import (
 
 // Requests takes wishes, and says what stands before one.
 type Requests interface {
-	// Request accepts a wish: on return it has a row and will end in a visible outcome.
+	// TakeRequest accepts a wish: on return it has a row and will end in a visible outcome.
 	// Of r.Project only Top need be set, to any folder in the repository; of the rest the controller
 	// sets what the repository says.
-	Request(ctx context.Context, r request.Request, keys credential.Keys) (accept.Receipt, error)
+	TakeRequest(ctx context.Context, r request.Request, keys credential.Keys) (accept.Receipt, error)
 	// Examine looks at the repository that a folder lies in as a request there would, and writes nothing.
 	Examine(ctx context.Context, folder string) (accept.Examined, error)
 	// Wanting says which keys the agent of a new change wants: of the one that is named, or that the repository names.
@@ -45,7 +45,7 @@ func (n requests) run(ctx context.Context, by audit.Actor, in api.Run) (out api.
 		return out, err
 	}
 	req.By, req.At = by, time.Now()
-	receipt, err := n.part.Request(ctx, req, keysOf(in.Keys))
+	receipt, err := n.part.TakeRequest(ctx, req, keysOf(in.Keys))
 	if err != nil {
 		return out, err
 	}

@@ -46,7 +46,7 @@ func TestARepositoryIsExaminedAsARequestThereWouldBe(t *testing.T) {
 			if after := h.Everything(); !slices.Equal(after, before) {
 				t.Errorf("it wrote: %q, before %q", after, before)
 			}
-			_, asked := c.Request(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+			_, asked := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 			if (err == nil) != (test.says == "") || (asked == nil) != (test.says == "") {
 				t.Fatalf("examined: %v; asked: %v", err, asked)
 			}

@@ -18,7 +18,7 @@ import (
 	"sallyport/internal/store"
 )
 
-// Request accepts a wish: on return it has a row and will end in a visible outcome.
+// TakeRequest accepts a wish: on return it has a row and will end in a visible outcome.
 //
 // What makes it impossible is said now, before anything is written: a folder that is no
 // repository, one in the middle of a merge, a branch that is not
@@ -26,7 +26,7 @@ import (
 // cannot be read. Errors name the thing; their kinds are usage, not_found, refused, unavailable.
 //
 // Keys are those of the agent's model; they are held in memory until the change ends.
-func (rs *Requests) Request(ctx context.Context, r request.Request, keys credential.Keys) (receipt Receipt, err error) {
+func (rs *Requests) TakeRequest(ctx context.Context, r request.Request, keys credential.Keys) (receipt Receipt, err error) {
 	if err := rs.Owner.MayDecide(r.By); err != nil {
 		return Receipt{}, err
 	}
@@ -133,9 +133,9 @@ func (rs *Requests) possible(ctx context.Context, r request.Request) error {
 	return err
 }
 
-// Accept looks at the base as a whole before anything is kept or copied: what cannot
+// ExamineBase looks at the base as a whole before anything is kept or copied: what cannot
 // be worked on is refused by name (a partial clone, one that is too large).
-func (rs *Requests) Accept(ctx context.Context, row change.Row) error {
+func (rs *Requests) ExamineBase(ctx context.Context, row change.Row) error {
 	if row.Request.Kind == request.Edit {
 		if _, err := rs.Opener.Grounds.Fit(ctx, row, row.Request.Head); err != nil {
 			return err

@@ -619,7 +619,7 @@ func TestABranchThatIsNotCheckedOutRestartsNothingAndSaysSo(t *testing.T) {
 		s := h.Serve()
 		h.Git("branch", "aside")
 		c, _ := h.Daemon()
-		r, err := c.Request(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Branch: "aside", Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
+		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Branch: "aside", Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,7 +118,7 @@ func (w *world) add(of int, chg id.Change) {
 
 func (w *world) request(of int, mode request.Approve, trial *time.Duration) error {
 	h := w.repos[of%2]
-	r, err := w.c.Request(h.T.Context(), request.Request{By: h.By(), Text: "Change it", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: mode, Trial: trial}, nil)
+	r, err := w.c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Change it", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: mode, Trial: trial}, nil)
 	if err == nil {
 		w.add(of, r.Change.ID)
 	}

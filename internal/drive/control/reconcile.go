@@ -106,7 +106,7 @@ func (c *Controller) run(ctx context.Context, row change.Row) error {
 	}
 	switch row.State {
 	case change.Requested:
-		return c.Requests.Accept(ctx, row)
+		return c.Requests.ExamineBase(ctx, row)
 	case change.Preparing:
 		return c.preparer.Prepare(ctx, row)
 	case change.Working:

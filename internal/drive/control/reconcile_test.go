@@ -395,7 +395,7 @@ func TestADeadDaemonsLeaseOnTheRepositoryIsNotWaitedFor(t *testing.T) {
 			_, _, err := tx.TakeLease(ctx, "repo:"+d.Change.Request.Project.CommonDir, string(first), time.Now(), time.Hour)
 			return err
 		})
-		r, err := c.Request(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: d.Change.Request.Project, Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
+		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: d.Change.Request.Project, Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,7 +130,7 @@ func (h *Home) By() audit.Actor {
 // Ask requests a change and waits until it can go no further by itself without time passing.
 func (h *Home) Ask(c *control.Controller) id.Change {
 	h.T.Helper()
-	r, err := c.Request(h.T.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 	if err != nil {
 		h.T.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestWhatIsToLandOnANewBranchIsDoneAgainWhereItWasBegun(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		h.Cage.Play = drivetest.Writes("two\n")
 		c, _ := h.Daemon()
-		r, err := c.Request(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Onto: "new", Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Onto: "new", Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

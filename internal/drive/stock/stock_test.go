@@ -119,7 +119,7 @@ func (k *kitchen) order(c *control.Controller, setup ...string) (id.Change, []st
 	k.mu.Lock()
 	k.runs = nil
 	k.mu.Unlock()
-	r, err := c.Request(k.T.Context(), request.Request{
+	r, err := c.TakeRequest(k.T.Context(), request.Request{
 		By: k.By(), Text: "x", Project: git.Project{Top: k.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
 		Profiles: []string{"go"}, Checks: []string{"vet"}, Setup: setup,
 	}, nil)
@@ -269,7 +269,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				c, _ := h.Daemon()
 				r := test.request
 				r.By, r.Text, r.Project, r.Agent, r.Argv, r.Approve = k.By(), "x", git.Project{Top: k.Repo}, "played", []string{"true"}, request.Later
-				got, err := c.Request(t.Context(), r, nil)
+				got, err := c.TakeRequest(t.Context(), r, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -386,7 +386,7 @@ func TestWhatCannotBeCountedIsNotAsked(t *testing.T) {
 				h.Parts.Agents["played"] = asking{wire: test.wire}
 				b.owner.limits, b.owner.price = test.limits, test.price
 				d, _ := h.Daemon()
-				_, err := d.Request(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+				_, err := d.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 				if test.want == "" && err == nil {
 					synctest.Wait()
 					return

@@ -38,7 +38,7 @@ func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T)
 			return drivetest.Writes("two\n")(0, spec.Tree.Dir, nil)
 		}
 		c, _ := h.Daemon()
-		r, err := c.Request(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played",
+		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played",
 			Argv: []string{"true"}, Approve: request.Later, Egress: []string{"a.example.org"}}, nil)
 		if err != nil {
 			t.Fatal(err)
