@@ -28,7 +28,7 @@ type Parts struct {
 	Opener work.Opener
 	Stocks *stock.Stocks
 	Ways   live.Ways
-	Runner live.Runner
+	Runner live.CommandRunner
 }
 
 // Checker runs checks.

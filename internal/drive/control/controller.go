@@ -138,7 +138,7 @@ func (c *Controller) makeLive() {
 	ways := live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
 	c.defaults = live.Defaults{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
 	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys}
-	runner := live.Runner{Defaults: c.defaults, Sandbox: p.Sandbox, Secrets: p.Secrets}
+	runner := live.CommandRunner{Defaults: c.defaults, Sandbox: p.Sandbox, Secrets: p.Secrets}
 	c.stocks = stock.New(stock.Parts{
 		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Runner: runner, Ways: ways, Ops: p.Ops,
 		Changes: p.Settings.Changes, Working: c.working,

@@ -18,8 +18,8 @@ import (
 // tailBytes is how much of a command's output is kept unless somebody wants more: its end, where the reason stands.
 const tailBytes = 4 << 10
 
-// Runner runs single commands, each in a sandbox of its own.
-type Runner struct {
+// CommandRunner runs single commands, each in a sandbox of its own.
+type CommandRunner struct {
 	Defaults
 	Sandbox sandbox.Driver
 	Secrets *secret.Scanner
@@ -50,7 +50,7 @@ func (r Ran) OK() bool { return r.Exit.Code == 0 && r.Exit.Limit == nil }
 func (r Ran) Why() string { return session.Describe(r.Exit) }
 
 // Run runs a command for a subject and waits for its end; an error is the machine's fault, or ctx has ended.
-func (r Runner) Run(ctx context.Context, s Subject, c Command) (Ran, error) {
+func (r CommandRunner) Run(ctx context.Context, s Subject, c Command) (Ran, error) {
 	spec, err := r.Environment(ctx, s, c.Way, c.Cache.Upper != "")
 	if err != nil {
 		return Ran{}, err

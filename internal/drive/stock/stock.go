@@ -25,7 +25,7 @@ type Parts struct {
 	*ledger.Ledger
 	Workspaces *workspace.Manager
 	Opener     work.Opener
-	Runner     live.Runner
+	Runner     live.CommandRunner
 	Ways       live.Ways
 	Ops        disk.Ops
 	Changes    string               // folder of what is kept of each change for people to read
