@@ -170,7 +170,7 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *change.Row, b
 	}
 	switch row.State {
 	case change.InTrial: // nothing but its end ends it
-		return c.Again(ctx, tx, row, because)
+		return c.Postpone(ctx, tx, row, because)
 	case change.RollbackFailed: // nor this, but a person's word, which whatever stands in the way is told with
 		_, tried, err := tx.Trial(ctx, row.ID)
 		if err != nil {
@@ -179,12 +179,12 @@ func (c *Controller) answer(ctx context.Context, tx store.Tx, row *change.Row, b
 		if !tried && !ledger.Waits(because) {
 			because = land.Stranded(row.ID, problem.Of(because).Text)
 		}
-		return c.Again(ctx, tx, row, because)
+		return c.Postpone(ctx, tx, row, because)
 	case change.Landing:
 		return c.land.Settle(ctx, tx, row, because)
 	}
 	if ledger.Transient(because) && row.Attempts+1 < ledger.AttemptsMax {
-		return c.Again(ctx, tx, row, because)
+		return c.Postpone(ctx, tx, row, because)
 	}
 	if _, err := row.State.Next(change.Fail); err != nil { // a person's turn: what failed came after the move
 		c.Log.Warn("a step failed after its change had moved on", "change", row.ID, "state", row.State, "error", because)

@@ -296,7 +296,7 @@ func (ls *Landings) Settle(ctx context.Context, tx store.Tx, row *change.Row, be
 	}
 	begun := ok && l.Unfinished()
 	if ledger.Waits(because) || (begun || ledger.Transient(because)) && row.Attempts+1 < triesMax(because) {
-		return ls.Again(ctx, tx, row, because)
+		return ls.Postpone(ctx, tx, row, because)
 	}
 	if begun {
 		return ls.strand(ctx, tx, row, l, because)

@@ -102,8 +102,8 @@ func (l *Ledger) Renew(ctx context.Context, cancel context.CancelCauseFunc, row 
 	}
 }
 
-// Again leaves a row where it is and makes it due later.
-func (l *Ledger) Again(ctx context.Context, tx store.Tx, row *change.Row, because error) error {
+// Postpone leaves a row where it is and makes it due later.
+func (l *Ledger) Postpone(ctx context.Context, tx store.Tx, row *change.Row, because error) error {
 	wait := RetryWait << min(row.Attempts, 6)
 	switch {
 	case Waits(because): // that is no attempt
