@@ -216,7 +216,7 @@ func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Pr
 					return err
 				}
 				if l.State == landing.Landed && !ahead.None() {
-					return ls.onTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.Target, ahead.Length, begins), l, ahead.Unproven)
+					return ls.beginTrial(ctx, tx, &at, trial.Begin(row.ID, l.ID, ahead.Target, ahead.Length, begins), l, ahead.Unproven)
 				}
 				return ls.moveToOutcome(ctx, tx, &at, p, l, ahead.Unproven)
 			})
@@ -228,9 +228,9 @@ func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Pr
 	}
 }
 
-// onTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
+// beginTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
 // If nothing will be restarted, it says so, and why: what asks to confirm speaks of a new version that is back.
-func (ls *Landings) onTrial(ctx context.Context, tx store.Tx, row *change.Row, t trial.Trial, l landing.Landing, unproven string) error {
+func (ls *Landings) beginTrial(ctx context.Context, tx store.Tx, row *change.Row, t trial.Trial, l landing.Landing, unproven string) error {
 	if err := tx.AddTrial(ctx, t); err != nil {
 		return err
 	}
