@@ -54,7 +54,7 @@ func (c *Checker) Check(ctx context.Context, row change.Row, o grounds.Offer) (r
 	if len(commands) == 0 {
 		return nil, nil, nil
 	}
-	with, err := c.Stocks.For(ctx, w, o.Commit)
+	with, err := c.Stocks.SetUpFor(ctx, w, o.Commit)
 	var failed *stock.SetupFailed
 	if errors.As(err, &failed) { // what it proposes to depend on is not to be had
 		r := proposal.CheckResult{Command: failed.Command, Took: failed.Run.Took, Why: failed.Run.Why(), Tail: failed.Run.Tail}

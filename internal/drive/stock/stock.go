@@ -71,10 +71,10 @@ func (f Found) Words() string {
 	return said
 }
 
-// For finds what is there for a sandbox that shows commit. What its setup left is made if it is not there.
+// SetUpFor finds what is there for a sandbox that shows commit. What its setup left is made if it is not there.
 //
 // Errors: *SetupFailed.
-func (s *Stocks) For(ctx context.Context, w work.Work, commit git.OID) (Found, error) {
+func (s *Stocks) SetUpFor(ctx context.Context, w work.Work, commit git.OID) (Found, error) {
 	setup, free, err := s.SetUp(ctx, w, commit)
 	if err != nil {
 		return Found{}, err
