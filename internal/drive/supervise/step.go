@@ -89,7 +89,7 @@ func (ss *Supervisors) startOver(ctx context.Context, w work.Work, ws workspace.
 		}
 	}
 	if row.From == "" {
-		return ss.Workspaces.Fresh(ctx, ws.Spec)
+		return ss.Workspaces.MakeAnew(ctx, ws.Spec)
 	}
 	return ss.Workspaces.Renew(ctx, ws.Spec, w.Host, git.OID(row.From))
 }

@@ -104,7 +104,7 @@ func TestAnAgentSeesWhatItsBaseReachesAndNothingElse(t *testing.T) {
 			base git.OID
 			want string
 		}{{head, "first head old old-file"}, {old, "first old old-file"}} {
-			w, err := m.Fresh(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: at.base, Branch: "main", Owner: wt.Self()})
+			w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: at.base, Branch: "main", Owner: wt.Self()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestALongHistoryIsCutAndGrowsOverMerges(t *testing.T) {
 	head := commits(t, p, 20)
 	look := func(base git.OID, least, most int) {
 		t.Helper()
-		w, err := m.Fresh(t.Context(), workspace.Spec{Change: change, Project: p, Base: base, Branch: "main", Owner: wt.Self()})
+		w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: change, Project: p, Base: base, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestAPartialCloneIsCopiedAsFarAsItIsThere(t *testing.T) {
 	m := manager(t)
 	for range 2 {
 		head := commits(t, p, 1)
-		w, err := m.Fresh(t.Context(), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+		w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}

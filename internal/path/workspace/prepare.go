@@ -70,9 +70,9 @@ func (m *Manager) Open(_ context.Context, spec Spec) (Workspace, error) {
 	return w, err
 }
 
-// Fresh throws away what was done in a workspace and returns it as it was at first.
+// MakeAnew throws away what was done in a workspace and returns it as it was at first.
 // No sandbox may be running on it. A crash leaves the old one or the new one.
-func (m *Manager) Fresh(ctx context.Context, spec Spec) (Workspace, error) {
+func (m *Manager) MakeAnew(ctx context.Context, spec Spec) (Workspace, error) {
 	return m.replace(ctx, spec, func(string) error { return nil })
 }
 

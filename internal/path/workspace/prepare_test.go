@@ -47,7 +47,7 @@ func TestFreshThrowsAwayAndRemoveLeavesNothing(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		w := prepare(t, m, base)
 		wt.Edit(t, w, wt.Write("x", "1"), wt.Remove("src"), wt.Write("closed/x", "1"), wt.Chmod("closed", 0))
-		fresh, err := m.Fresh(t.Context(), w.Spec)
+		fresh, err := m.MakeAnew(t.Context(), w.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestBranchNamesAreNoPaths(t *testing.T) {
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
 	p, head := wt.Project(t, base)
 	for _, branch := range []string{"../../../../escape", "a\nb", "", "-x", "a..b", "refs/../x"} {
-		w, err := m.Fresh(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: branch, Owner: wt.Self()})
+		w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: branch, Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
 					if _, err := weak.Prepare(t.Context(), spec); err != nil {
 						return err
 					}
-					if _, err := weak.Fresh(t.Context(), spec); err != nil {
+					if _, err := weak.MakeAnew(t.Context(), spec); err != nil {
 						return err
 					}
 					if _, err := weak.Materialize(t.Context(), spec, head); err != nil {

@@ -96,7 +96,7 @@ func TestASetupIsSeenWhereTheBaseIgnoresItAndNothingElseOfItIs(t *testing.T) {
 		if got := show(walk(t, m, w)); !slices.Equal(got, []string{"src/a.js 100644"}) {
 			t.Errorf("its change is %q", got)
 		}
-		fresh, err := m.Fresh(t.Context(), workspace.Spec{Change: spec.Change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+		fresh, err := m.MakeAnew(t.Context(), workspace.Spec{Change: spec.Change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -116,7 +116,7 @@ func TestWalkFindsWhatChangedAndNothingElse(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(edits)) {
 			t.Run(name, func(t *testing.T) {
 				spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
-				w, err := m.Fresh(t.Context(), spec)
+				w, err := m.MakeAnew(t.Context(), spec)
 				if err != nil {
 					t.Fatal(err)
 				}
