@@ -32,12 +32,12 @@ func (l *Lander) Land(ctx context.Context, made Landing, steps Steps) (Landing, 
 	d := &desk{site: s, ops: l.Ops, l: &made}
 	defer d.end()
 	if err := l.begin(ctx, d); err != nil {
-		l.unmade(ctx, made)
+		l.forgetMade(ctx, made)
 		return made, err
 	}
 	made.State = Journaled
 	if err := steps.Journal(made); err != nil {
-		l.unmade(ctx, made)
+		l.forgetMade(ctx, made)
 		made.State = ""
 		return made, fmt.Errorf("journal %s: %w", made.ID, err)
 	}
@@ -62,14 +62,14 @@ func (r *run) withdraw(ctx context.Context, steps Steps, cause error) (Landing, 
 	if err := steps.Again(end); err != nil {
 		return *r.l, fmt.Errorf("close %s: %w", end.ID, err)
 	}
-	r.unmade(ctx, *r.l)
+	r.forgetMade(ctx, *r.l)
 	end = *r.l
 	end.State = ""
 	return end, cause
 }
 
-// unmade removes the host's ref of a commit that nothing will name: the next try makes its own. If it cannot, the ref goes with its change's.
-func (l *Lander) unmade(ctx context.Context, made Landing) {
+// forgetMade removes the host's ref of a commit that nothing will name: the next try makes its own. If it cannot, the ref goes with its change's.
+func (l *Lander) forgetMade(ctx context.Context, made Landing) {
 	if made.NewCommit == "" || len(made.Edits) == 0 {
 		return
 	}
