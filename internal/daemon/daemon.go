@@ -150,7 +150,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if d.db, err = sqlite.Open(ctx, filepath.Join(state, "sallyport.db"), d.Ops); err != nil {
 		return fmt.Errorf("open the database of %q: %w", d.Home, err)
 	}
-	owner, err := d.owner(ctx)
+	owner, err := d.ensureOwner(ctx)
 	if err != nil {
 		return errors.Join(err, d.db.Close())
 	}
@@ -312,8 +312,8 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 // Stop ends the daemon; it returns at once.
 func (d *Daemon) Stop() { d.stop() }
 
-// owner is the user who made the home; the first daemon of a home writes it down.
-func (d *Daemon) owner(ctx context.Context) (owner person.Owner, err error) {
+// ensureOwner returns the user who made the home; the first daemon of a home writes it down.
+func (d *Daemon) ensureOwner(ctx context.Context) (owner person.Owner, err error) {
 	err = d.db.InTx(ctx, func(tx store.Tx) error {
 		found := false
 		if owner, found, err = tx.Owner(ctx); err != nil || found {

@@ -109,7 +109,7 @@ func (n *network) Open(_ context.Context, o live.Outgoing) (live.Way, error) {
 	}
 	way := session.Way{Registries: registries}
 	if slices.ContainsFunc(rules, egress.Rule.Inspected) {
-		if conf.CA, way.Bundle, err = n.authority(); err != nil {
+		if conf.CA, way.Bundle, err = n.ensureAuthority(); err != nil {
 			return live.Way{}, err
 		}
 	}
@@ -217,8 +217,8 @@ func (n *network) serve(door *egress.Door) (path string, end func(), err error) 
 	}), nil
 }
 
-// authority returns the daemon's own authority, and the file with what is trusted inside: the system's and it.
-func (n *network) authority() (*egress.Authority, string, error) {
+// ensureAuthority makes the daemon's own authority once, and returns it with the file of what is trusted inside: the system's and it.
+func (n *network) ensureAuthority() (*egress.Authority, string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ca != nil {

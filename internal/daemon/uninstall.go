@@ -117,7 +117,7 @@ func (o Options) leaving(ctx context.Context, state, repo string) (left storage.
 	d := &Daemon{Options: o, log: slog.New(slog.DiscardHandler), db: db}
 	d.spaces = workspace.New(workspace.Config{Root: state, Ops: o.Ops})
 	d.sandbox = bwrap.New(bwrap.Config{Root: state, Ops: o.Ops})
-	owner, err := d.owner(ctx)
+	owner, err := d.ensureOwner(ctx)
 	if err != nil {
 		return left, nil, err
 	}
