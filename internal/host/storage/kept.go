@@ -38,7 +38,7 @@ func (r *round) workspaces(ctx context.Context) error {
 		switch {
 		case !known:
 			t.goes = r.abandoned(at.At)
-			t.remove = func() (bool, error) { return r.unknown(ctx, c, at) }
+			t.remove = func() (bool, error) { return r.removeUnknown(ctx, c, at) }
 		case row.State.Final():
 			t.goes = true
 			t.remove = func() (bool, error) { return r.Changes.ClearWorkspace(ctx, c, r.over(c, r.Retention.Refs)) }
@@ -50,8 +50,8 @@ func (r *round) workspaces(ctx context.Context) error {
 	return nil
 }
 
-// unknown removes a workspace that no row tells of, after its work has a ref in the host's repository.
-func (r *round) unknown(ctx context.Context, c id.Change, at beneath.Place) (bool, error) {
+// removeUnknown removes a workspace that no row tells of, after its work has a ref in the host's repository.
+func (r *round) removeUnknown(ctx context.Context, c id.Change, at beneath.Place) (bool, error) {
 	w, host, err := r.Workspaces.Found(ctx, c)
 	if problem.KindOf(err) == problem.NotFound {
 		return false, fmt.Errorf("%q stays: its work cannot be given a ref: %w", at.Path, err)
@@ -75,15 +75,15 @@ func (r *round) unknown(ctx context.Context, c id.Change, at beneath.Place) (boo
 		return false, fmt.Errorf("%q stays: keep its work: %w", at.Path, err)
 	}
 	ref := checkpoint.Ref(c, taken.Checkpoint.Number)
-	if err := r.told(ctx, c, "kept", "the work of a workspace whose change is not known, as "+ref, map[string]string{"commit": string(taken.Checkpoint.Commit)}); err != nil {
+	if err := r.recordDone(ctx, c, "kept", "the work of a workspace whose change is not known, as "+ref, map[string]string{"commit": string(taken.Checkpoint.Commit)}); err != nil {
 		return false, err
 	}
 	r.Log.Info("the work of a workspace whose change is not known was kept as a ref", "change", c, "ref", ref, "repository", host.Path)
 	return true, r.Ops.Do("sweep:workspace", at.Remove)
 }
 
-// told writes what was done about a change into the audit log.
-func (r *round) told(ctx context.Context, c id.Change, verb, reason string, digests map[string]string) error {
+// recordDone writes what was done about a change into the audit log.
+func (r *round) recordDone(ctx context.Context, c id.Change, verb, reason string, digests map[string]string) error {
 	return r.DB.InTx(ctx, func(tx store.Tx) error {
 		return tx.AppendEntry(ctx, audit.Entry{At: r.now, Actor: r.by, Change: string(c), Subject: string(c), Verb: verb, Reason: reason, Digests: digests})
 	})

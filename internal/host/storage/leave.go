@@ -142,7 +142,7 @@ func (r *round) leaveRefs(ctx context.Context, p git.Project, out *Leaving) erro
 		}
 		oid := refs[ref]
 		out.Pieces = append(out.Pieces, Piece{What: "ref", Path: p.CommonDir + " " + ref, Remove: func(ctx context.Context) error {
-			if err := r.told(ctx, c, "forgotten", "uninstalled: "+ref+" in "+p.CommonDir, map[string]string{"commit": string(oid)}); err != nil {
+			if err := r.recordDone(ctx, c, "forgotten", "uninstalled: "+ref+" in "+p.CommonDir, map[string]string{"commit": string(oid)}); err != nil {
 				return err
 			}
 			return repository.DropRefs(ctx, dir, map[string]git.OID{ref: oid})
