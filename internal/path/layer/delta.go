@@ -66,7 +66,7 @@ func (k *Store) layOver(ctx context.Context, a ask, temp string) (note, error) {
 	n := note{Parents: p.chain, Ignore: p.ignore, Files: p.note.Files + growth(p.edits), Edits: len(p.edits)}
 	if slices.ContainsFunc(p.edits, func(e git.Edit) bool { return path.Base(e.Path) == ".gitignore" }) {
 		n.Ignore = ""
-		n.Files, err = k.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
+		n.Files, err = k.writeIgnoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
 	}
 	return n, err
 }

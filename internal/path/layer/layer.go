@@ -172,7 +172,7 @@ func (k *Store) makeFull(ctx context.Context, a ask, temp string) (note, error) 
 	if err := k.checkout(ctx, a.host, a.tree, filepath.Join(temp, "tree"), filepath.Join(temp, "index")); err != nil {
 		return note{}, err
 	}
-	files, err := k.ignoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
+	files, err := k.writeIgnoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
 	return note{Files: files}, err
 }
 
@@ -228,8 +228,8 @@ func openModes(folder string) error {
 	})
 }
 
-// ignoreFiles writes the .gitignore files of a tree alone into a new folder, and returns how many files the tree has.
-func (k *Store) ignoreFiles(ctx context.Context, host git.Dir, tree git.OID, folder string) (files int, err error) {
+// writeIgnoreFiles writes the .gitignore files of a tree alone into a new folder, and returns how many files the tree has.
+func (k *Store) writeIgnoreFiles(ctx context.Context, host git.Dir, tree git.OID, folder string) (files int, err error) {
 	var paths []string
 	var blobs []git.OID
 	err = host.List(ctx, tree, func(p string, e git.Entry, _ int64) error {
