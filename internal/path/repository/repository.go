@@ -48,7 +48,7 @@ func (r *Store) Open(ctx context.Context, project git.Project, commits ...git.OI
 				return fmt.Errorf("make the host's repository for %s: %w", project.Top, err)
 			}
 		}
-		if err := r.ownObjects(ctx, project, host); err != nil {
+		if err := r.borrowOnlyBases(ctx, project, host); err != nil {
 			return fmt.Errorf("bring the host's repository for %s up to date: %w", project.Top, err)
 		}
 		for _, commit := range commits {
@@ -107,9 +107,9 @@ func (r *Store) makeBare(ctx context.Context, project git.Project, dir string) e
 	})
 }
 
-// ownObjects sees to it that the host's repository borrows what bases reach and nothing else, and leaves out what the project leaves
+// borrowOnlyBases sees to it that the host's repository borrows what bases reach and nothing else, and leaves out what the project leaves
 // out by info/exclude. One that an older sallyport made borrowed the project's objects: what its refs reach becomes its own first.
-func (r *Store) ownObjects(ctx context.Context, project git.Project, host git.Dir) error {
+func (r *Store) borrowOnlyBases(ctx context.Context, project git.Project, host git.Dir) error {
 	exclude, err := ReadPlain(filepath.Join(project.CommonDir, "info", "exclude"))
 	if err != nil {
 		return err

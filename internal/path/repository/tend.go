@@ -42,7 +42,7 @@ func (r *Store) shed(ctx context.Context, host git.Dir) error {
 		return err
 	}
 	return r.busy.Alone(ctx, host.Path, func() error {
-		views, err := r.heldBases(host)
+		views, err := r.sweepBases(host)
 		if err != nil || len(views) < 2*r.Most {
 			return err
 		}

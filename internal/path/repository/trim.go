@@ -20,7 +20,7 @@ import (
 // a ref of the host's that begins at it. A record that cannot be read stops it.
 func (r *Store) Trim(ctx context.Context, host git.Dir) error {
 	return r.busy.Alone(ctx, host.Path, func() error {
-		views, err := r.heldBases(host)
+		views, err := r.sweepBases(host)
 		if err != nil {
 			return err
 		}
@@ -84,8 +84,8 @@ func (r *Store) dropView(ctx context.Context, host git.Dir, base git.OID) error 
 	return r.busy.Alone(ctx, at, func() error { return whole.Retire(r.ops, "bases", at) })
 }
 
-// heldBases are the bases that the host's repository holds, the last used first. What a crash left half made goes.
-func (r *Store) heldBases(host git.Dir) ([]git.OID, error) {
+// sweepBases removes what a crash left half made of bases, and returns those that the host's repository holds, the last used first.
+func (r *Store) sweepBases(host git.Dir) ([]git.OID, error) {
 	entries, err := os.ReadDir(filepath.Join(host.Path, viewsFolder))
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
