@@ -126,8 +126,8 @@ func EmptyFolder(ops disk.Ops, clear, path string) error {
 	return MakeFolder(ops, path)
 }
 
-// Used notes by a path's time of change that it is of use now, to the minute.
-func Used(ops disk.Ops, op, path string) error {
+// NoteUse notes by a path's time of change that it is of use now, to the minute.
+func NoteUse(ops disk.Ops, op, path string) error {
 	st, err := os.Lstat(path)
 	if err != nil || time.Since(st.ModTime()).Abs() < time.Minute {
 		return err

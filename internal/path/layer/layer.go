@@ -120,7 +120,7 @@ func (k *Store) Open(ctx context.Context, host git.Dir, tree, commit git.OID) (l
 		})
 	}
 	if err == nil {
-		err = k.Used(tree)
+		err = k.NoteUse(tree)
 	}
 	if err != nil {
 		release()
@@ -129,8 +129,8 @@ func (k *Store) Open(ctx context.Context, host git.Dir, tree, commit git.OID) (l
 	return l, release, nil
 }
 
-// Used notes that a layer is of use now, to the minute.
-func (k *Store) Used(tree git.OID) error { return whole.Used(k.ops, "layer:use", k.path(tree)) }
+// NoteUse notes that a layer is of use now, to the minute.
+func (k *Store) NoteUse(tree git.OID) error { return whole.NoteUse(k.ops, "layer:use", k.path(tree)) }
 
 // make makes a layer that is not there, or that stands on one which is not there.
 func (k *Store) make(ctx context.Context, a ask) error {

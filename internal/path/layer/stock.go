@@ -112,7 +112,7 @@ func (k *Stocks) open(id StockID) (Stock, error) {
 func (k *Stocks) Open(id StockID) (s Stock, release func(), err error) {
 	release = k.pins.Hold(id.String())
 	if s, err = k.open(id); err == nil {
-		err = whole.Used(k.ops, "layer:use", s.path)
+		err = whole.NoteUse(k.ops, "layer:use", s.path)
 	}
 	if err == nil {
 		return s, release, nil

@@ -128,7 +128,7 @@ func (m *Manager) discard(ctx context.Context, path string) error {
 			return nil
 		}
 		if r, err := readRecord(path); err == nil {
-			if err := m.Layers.Used(r.Tree); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := m.Layers.NoteUse(r.Tree); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
