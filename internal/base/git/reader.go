@@ -142,6 +142,9 @@ func (r *reader) many(verb string, oids []OID, take func(oid OID, h header) erro
 				r.proc.asked = i < len(chunk)-1
 			}
 			if err != nil {
+				if r.proc != nil && r.proc.asked { // what is still to come would be taken for the answer to the next question
+					_ = r.drop(true)
+				}
 				return err
 			}
 		}

@@ -175,6 +175,41 @@ func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	}
 }
 
+// A daemon that is killed can still be dialled for a moment: by what it was starting, which has its socket until it is another program.
+func TestADaemonThatEndsWhileItIsDialledIsStartedAgain(t *testing.T) {
+	s, home := place(t, "")
+	path, err := s.Socket(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dying, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dying.(*net.UnixListener).SetUnlinkOnClose(false)
+	dialled := make(chan error, 1)
+	go func() {
+		conn, err := dying.Accept()
+		if err == nil {
+			err = errors.Join(dying.Close(), conn.Close())
+		}
+		dialled <- err
+	}()
+	c, err := s.Ensure(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-dialled; err != nil {
+		t.Error(err)
+	}
+	if is, err := Call(t.Context(), c, api.DaemonShow, api.Nothing{}); err != nil || is.PID == os.Getpid() {
+		t.Errorf("%+v, %v", is, err)
+	}
+}
+
 func TestManyCommandsAtOnceStartOneDaemon(t *testing.T) {
 	s, home := place(t, "")
 	pids := make(chan int)

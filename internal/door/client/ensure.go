@@ -54,7 +54,7 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 		c := New(path)
 		d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 		c.home, c.pid = home, d.PID
-		if errors.Is(err, ErrNoDaemon) {
+		if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) { // whose end came between the dial and the answer answers no more
 			continue
 		}
 		if err != nil {

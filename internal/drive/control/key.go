@@ -38,7 +38,11 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 	if _, err := c.Equip(changeID, row.Request); err != nil {
 		return err
 	}
-	return c.Resume(ctx, changeID, by)
+	err = c.Resume(ctx, changeID, by)
+	if now, e := c.Row(ctx, changeID); err != nil && e == nil && !c.waitsForKey(now) {
+		return nil // its own step saw the key first
+	}
+	return err
 }
 
 // waitsForKey reports whether a row is blocked because its agent's key is not there: then no agent of it stands anywhere.

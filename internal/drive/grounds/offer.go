@@ -25,12 +25,16 @@ type Offer struct {
 	Judging  Judging
 	Policy   string // digest
 	Marks    []policy.Mark
+	Breaks   []policy.Violation // of the rules in Judging, which may be stricter than those of its checkpoint
 	Note     string
 	LastWord string
 }
 
-// Refused returns why nobody is asked about what an offer holds, if the home's policy says so. What goes back was there before.
+// Refused returns why nobody is asked about what an offer holds, if a rule or the home's policy says so. What goes back was there before.
 func (o Offer) Refused(row change.Row) error {
+	if len(o.Breaks) > 0 {
+		return Refusal(row, o.Breaks)
+	}
 	if len(o.Marks) == 0 || o.Judging.Rules.Marks != policy.MarksRefuse || row.Request.Kind == request.Revert {
 		return nil
 	}

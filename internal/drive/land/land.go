@@ -14,7 +14,6 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
@@ -370,15 +369,6 @@ func (ls *Landings) askAgain(ctx context.Context, row change.Row, head git.OID) 
 		return err
 	}
 	o.Note = "the rules have changed since this was approved"
-	if row.Request.Kind == request.Edit {
-		violations, err := checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, ls.Grounds.Loading(row, o.Base))
-		if err != nil {
-			return err
-		}
-		if len(violations) > 0 {
-			return grounds.Refusal(row, violations)
-		}
-	}
 	if why := o.Refused(row); why != nil {
 		return why
 	}

@@ -30,15 +30,22 @@ type Runtime struct {
 // Dir is where a session's metadata and transcript lie.
 func (r Runtime) Dir(s id.Session) string { return filepath.Join(r.Folder, string(s)) }
 
-// Place waits until one more agent may work (SV-095); leave gives the place to the next.
-func (r Runtime) Place(ctx context.Context) (leave func(), err error) {
+// Place waits until one more agent may work (SV-095); leave gives the place to the next. What was read before it waited may be old.
+func (r Runtime) Place(ctx context.Context) (leave func(), waited bool, err error) {
+	leave = func() { <-r.Places }
+	select {
+	case r.Places <- struct{}{}:
+		return leave, false, nil
+	default:
+	}
+
 	here := r.Meter.SessionWaits()
 	defer here()
 	select {
 	case r.Places <- struct{}{}:
-		return func() { <-r.Places }, nil
+		return leave, true, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, true, context.Cause(ctx)
 	}
 }
 

@@ -81,18 +81,18 @@ func TestWhatCannotBeMadeReadyLetsGoWhatItHad(t *testing.T) {
 
 func TestAPlaceIsWaitedForUntilWhoHasItLeaves(t *testing.T) {
 	r := runtimeOn(&road{})
-	leave, err := r.Place(t.Context())
+	leave, _, err := r.Place(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	why := errors.New("not wanted any more")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := r.Place(ctx); !errors.Is(err, why) {
+	if _, _, err := r.Place(ctx); !errors.Is(err, why) {
 		t.Errorf("a second one got %v", err)
 	}
 	leave()
-	if _, err := r.Place(t.Context()); err != nil {
+	if _, _, err := r.Place(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := r.Dir(id.Session("played-1")); got != "/state/sessions/played-1" {

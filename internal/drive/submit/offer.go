@@ -17,7 +17,7 @@ import (
 )
 
 // Offer finds what a change has to offer: its last valid checkpoint, or a revert's computed
-// tree. The rules are those that stand at the commit rules.
+// tree. The rules are those that stand at the commit rules. That a checkpoint was valid says nothing by them: it is judged again.
 func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) (grounds.Offer, error) {
 	host, err := s.Workspaces.EnsureRepository(ctx, row.Request.Project, git.OID(row.Base), rules)
 	if err != nil {
@@ -63,6 +63,10 @@ func (s *Submissions) offerCheckpoint(ctx context.Context, row change.Row, o *gr
 	}
 	o.From = &all[i]
 	if o.Commit, err = repository.Propose(ctx, o.Host, row.ID, o.From.Commit, o.Base); err != nil {
+		return err
+	}
+	o.Breaks, err = checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, s.Opener.Grounds.Loading(row, o.Base))
+	if err != nil {
 		return err
 	}
 	if last := all[len(all)-1]; last.ID != o.From.ID {

@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -667,5 +669,44 @@ func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	})
+}
+
+// laws give every repository a limit that may change.
+type laws struct {
+	drivetest.Rules
+	bytes atomic.Int64
+}
+
+func (l *laws) At(context.Context, git.Project, git.Dir, git.OID) (grounds.Judging, error) {
+	return grounds.Judging{Supervision: session.Supervision{UpperBytesMax: l.bytes.Load()}}, nil
+}
+
+func TestASessionThatWaitedForItsPlaceBeginsByTheRulesAsTheyAreThen(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Settings.WorkersMax = 1
+		law := &laws{}
+		law.bytes.Store(1 << 30)
+		h.Parts.Rules = law
+		var seen []int64
+		h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
+			seen = append(seen, spec.Limits.DiskBytes)
+			select {
+			case <-time.After(time.Hour):
+			case <-killed:
+			}
+			return 0
+		}
+		c, _ := h.Daemon()
+		h.Ask(c)
+		time.Sleep(time.Minute)
+		h.Ask(c)
+		time.Sleep(time.Minute)
+		law.bytes.Store(1 << 20)
+		time.Sleep(90 * time.Minute)
+		if !slices.Equal(seen, []int64{1 << 30, 1 << 20}) {
+			t.Errorf("limits of the sessions: %v", seen)
+		}
+		time.Sleep(2 * time.Hour)
 	})
 }

@@ -58,7 +58,7 @@ func (ss *Supervisors) Work(ctx context.Context, row change.Row) error {
 		}
 		err = ss.runAgent(ctx, &w, ws, last, sessions)
 		if errors.Is(err, credential.ErrMissing) {
-			return ss.waitForKey(ctx, w.Row, err)
+			return ss.waitForKey(ctx, w, err)
 		}
 		if live.Unaffordable(err) {
 			return ss.waitForBudget(ctx, w.Row, err)
@@ -97,11 +97,16 @@ func (ss *Supervisors) startOver(ctx context.Context, w work.Work, ws workspace.
 // runAgent starts one session and waits for its end, which is written before anything is judged.
 // One that is to be started again is left without an exit.
 func (ss *Supervisors) runAgent(ctx context.Context, w *work.Work, ws workspace.Workspace, last session.Session, all []session.Session) error {
-	leave, err := ss.Runtime.Place(ctx)
+	leave, waited, err := ss.Runtime.Place(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
+	if waited { // for hours, maybe
+		if *w, err = ss.Opener.Anew(ctx, *w); err != nil {
+			return err
+		}
+	}
 	defer ss.Meter.SessionRuns()()
 	run, err := ss.ready(ctx, *w, ws, last, all)
 	if err != nil {
