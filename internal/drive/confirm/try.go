@@ -279,9 +279,6 @@ type vigil struct {
 	first  deadman.Moment // of the misses in a row
 }
 
-// missesMax is how many tries in a row a target may miss.
-const missesMax = 3
-
 // miss counts a try that missed, and reports whether the target is to be taken for gone.
 func (v *vigil) miss(at deadman.Moment, p trust.Probe) bool {
 	if v.misses == 0 {
@@ -289,7 +286,7 @@ func (v *vigil) miss(at deadman.Moment, p trust.Probe) bool {
 	}
 	v.misses++
 	p = p.Filled()
-	return v.misses >= missesMax || v.misses > 1 && at.Since(v.first) > p.Timeout+2*p.Every
+	return v.misses >= trust.MissesMax || v.misses > 1 && at.Since(v.first) > p.Timeout+2*p.Every
 }
 
 // await waits for a person, or for the end of the time, and asks the target all the while. It returns when the row

@@ -273,9 +273,6 @@ func Said(f *os.File) string {
 	return strings.TrimRight(string(raw), "\x00")
 }
 
-// missesMax is how many tries in a row may miss of a target that has answered: then it has stopped, and nothing is waited for.
-const missesMax = 3
-
 // Wait asks until t has answered for Healthy without a miss. It gives up when nothing that lasts has begun by the end
 // of Within, and at once when a target that has answered misses three times in a row. Errors as of Ask.
 func (h Host) Wait(ctx context.Context, t trust.Target, at Place) error {
@@ -310,7 +307,7 @@ func (h Host) Wait(ctx context.Context, t trust.Target, at Place) error {
 			since = time.Time{}
 			misses++
 			late := now.Sub(began) >= t.Probe.Within
-			if answered && (misses >= missesMax || late) {
+			if answered && (misses >= trust.MissesMax || late) {
 				return fmt.Errorf("the target answered at first, then stopped answering: %w", err)
 			}
 			if late {

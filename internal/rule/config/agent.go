@@ -17,9 +17,6 @@ var Agents = []string{"codex", "codex-acp", "gemini", "opencode", "qwen", "pi", 
 // ToolKinds are the kinds of tool calls that the Agent Client Protocol knows.
 var ToolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 
-// Rounds that an agent's work is checked and given back to it, unless a home says otherwise (CW-052, CW-053).
-const RoundsDefault = 5
-
 // The kinds of value that only agents have.
 type (
 	AgentName     string // of Agents, or acp:COMMAND

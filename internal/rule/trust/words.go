@@ -36,15 +36,12 @@ type Probe struct {
 // Defaults and bounds.
 const (
 	WithinDefault  = time.Minute
-	WithinMax      = 10 * time.Minute
 	HealthyDefault = 3 * time.Second
-	HealthyMax     = 5 * time.Minute
 	AnswerDefault  = 30 * time.Second
-	AnswerMax      = 10 * time.Minute
 	EveryDefault   = time.Second
-	EveryMax       = 5 * time.Second
 	TimeoutDefault = 5 * time.Second
 	TimeoutMax     = 30 * time.Second
+	MissesMax      = 3               // tries in a row that a target which has answered may miss: then it has stopped
 	TrialDefault   = 2 * time.Minute // SM-108
 	TrialMin       = 10 * time.Second
 	TrialMax       = 10 * time.Minute // SM-126
