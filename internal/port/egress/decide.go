@@ -41,12 +41,8 @@ func (a Answer) refuse(status int, why string) Answer {
 	return a
 }
 
-// Decide judges the head of a request as it comes to the door. It depends on nothing but the configuration.
-func (c Config) Decide(raw []byte) Answer { return c.decide(raw, nil) }
-
-// DecideInside judges the head of a request in a tunnel that is looked into.
-func (c Config) DecideInside(tunnel Answer, raw []byte) Answer { return c.decide(raw, &tunnel) }
-
+// decide judges the head of a request as it comes to the door, or in a tunnel that is looked into. It depends on nothing but the
+// configuration.
 func (c Config) decide(raw []byte, tunnel *Answer) Answer {
 	h, why := parseHead(raw)
 	a := Answer{Method: h.method, head: h}

@@ -192,7 +192,7 @@ func headOf(said string) []byte {
 
 // pure is the answer of the functions alone.
 func (y try) pure(c Config) Answer {
-	a := c.Decide(headOf(y.raw))
+	a := c.decide(headOf(y.raw), nil)
 	if a.Status == 0 && a.Way != Through {
 		a = a.Addresses(y.addresses())
 	}
@@ -202,7 +202,7 @@ func (y try) pure(c Config) Answer {
 		h, _ := ReadHello([]byte(y.later))
 		a = a.Hello(h)
 	case a.Way == Inspect:
-		if in := c.DecideInside(a, headOf(y.later)); in.Status != 0 {
+		if in := c.decide(headOf(y.later), &a); in.Status != 0 {
 			return in
 		}
 	}

@@ -8,7 +8,7 @@
 // A name is asked of the resolver once and pinned for the life of the Door; every address that it has must be a public one. Only the
 // base of a Route, which the owner wrote, may be an address or a name of this machine; it is asked for anew with each connection.
 //
-// What is decided is decided by pure functions: Config.Decide and DecideInside for a head, Answer.Addresses for what a name leads to,
+// What is decided is decided by pure functions: Config.decide for a head, Answer.Addresses for what a name leads to,
 // Answer.Hello for the first bytes of a tunnel. A tunnel carries TLS to exactly the host that it was asked for, and nobody looks into
 // it; a host whose rule has methods or paths is looked into with an Authority that only this daemon's sandboxes trust.
 //

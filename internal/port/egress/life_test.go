@@ -169,7 +169,7 @@ func FuzzAHeadIsReadInOneWay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said string) {
 		head := headOf(said)
 		h, why := parseHead(head)
-		a := c.Decide(head)
+		a := c.decide(head, nil)
 		if why != "" {
 			if a.Status == 0 {
 				t.Fatalf("%q is no head (%s), and goes %s", said, why, a.Way)

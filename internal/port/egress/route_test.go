@@ -92,7 +92,7 @@ func TestOfAnEndpointOnlyTheModelsWorkIsAskedFor(t *testing.T) {
 		}
 		for request, want := range requests {
 			method, target, _ := strings.Cut(request, " ")
-			a := c.Decide([]byte(method + " /model" + target + " HTTP/1.1\r\nHost: " + Inside + "\r\n\r\n"))
+			a := c.decide([]byte(method+" /model"+target+" HTTP/1.1\r\nHost: "+Inside+"\r\n\r\n"), nil)
 			if (a.Status == 0) != want {
 				t.Errorf("%s %s: %d %s", wire, request, a.Status, a.Why)
 			}
@@ -317,7 +317,7 @@ func TestADecisionNamesHostAndRuleAndWhyNot(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: x\r\nA: \x7f\r\n\r\n":        "400 : one of its headers has a control character",
 		"GET /x HTTP/1.1\r\nHost: x\r\nA: a\tb\r\n\r\n":       "404 : this address serves nothing by itself",
 	} {
-		a := c.Decide([]byte(raw))
+		a := c.decide([]byte(raw), nil)
 		got := fmt.Sprintf("%s %s:%d %s %s/%s", a.Way, a.Host, a.Port, a.Path, a.Rule, a.From)
 		if a.Status != 0 {
 			got = fmt.Sprintf("%d %s: %s", a.Status, a.Host, a.Why)
