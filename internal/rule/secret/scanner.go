@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/zricethezav/gitleaks/v8/config"
-	"golang.org/x/sync/errgroup"
 )
 
 // Config says how to scan. Its zero value is good.
@@ -32,7 +30,6 @@ type Config struct {
 	BytesMax int64         // of one blob; 32 MiB if 0
 	TimeMax  time.Duration // for one blob; a minute if 0
 	Unpack   Unpack        // limits of archives
-	Workers  int           // blobs scanned at once by ScanAll; as many as there are processors if 0
 	Known    []Value       // secrets that the host knows: each is found and redacted wherever it stands, whatever it looks like
 	Held     *Held         // secrets that come and go; nil: none
 	Cache    Cache         // nil: nothing is kept
@@ -79,7 +76,6 @@ func New(cfg Config) (*Scanner, error) {
 	}
 	cfg.BytesMax = cmp.Or(cfg.BytesMax, 32<<20)
 	cfg.TimeMax = cmp.Or(cfg.TimeMax, time.Minute)
-	cfg.Workers = cmp.Or(cfg.Workers, runtime.GOMAXPROCS(0))
 	cfg.Unpack = cfg.Unpack.orDefault()
 	s := &Scanner{sieve: newSieve(rules), cfg: cfg, digest: digest(cfg)}
 	ignore := readIgnore(cfg.Ignore)
@@ -134,27 +130,6 @@ func (s *Scanner) Loose() bool { return s.loose }
 // Errors: a *NotScanned, which wraps ErrNotScanned, whenever the scan could not be finished. The findings with it are true but not all.
 func (s *Scanner) Scan(ctx context.Context, name string, r io.Reader, size int64) ([]Finding, error) {
 	return s.ScanBlob(ctx, Blob{Path: name, Size: size, Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(r), nil }})
-}
-
-// ScanAll scans blobs, some at once. One that cannot be scanned does not keep the others from it: the
-// error joins all that went wrong, and the findings are those of the rest.
-func (s *Scanner) ScanAll(ctx context.Context, blobs []Blob) ([]Finding, error) {
-	found := make([][]Finding, len(blobs))
-	errs := make([]error, len(blobs))
-	var group errgroup.Group
-	group.SetLimit(s.cfg.Workers)
-	for i, b := range blobs {
-		group.Go(func() error {
-			found[i], errs[i] = s.ScanBlob(ctx, b)
-			return nil
-		})
-	}
-	_ = group.Wait() // no function returns one
-	var all []Finding
-	for _, fs := range found {
-		all = append(all, fs...)
-	}
-	return tidy(all), errors.Join(errs...)
 }
 
 // ScanBlob is Scan for a file of a tree. Its findings are kept if the blob has an ID.
