@@ -145,7 +145,10 @@ func (ls *Landings) lookAtResult(ctx context.Context, row change.Row, u *uncheck
 		}
 	}
 	if v.why == nil {
-		if err := ls.DB.InTx(ctx, func(tx store.Tx) error { return ls.auditPassedChecks(ctx, tx, row, u, v) }); err != nil {
+		err := ls.DB.InTx(ctx, func(tx store.Tx) error {
+			return ls.RecordPassedChecks(ctx, tx, row, v.results, "passed a check on what lands", resultDigests(u), ledger.Now())
+		})
+		if err != nil {
 			return v, err
 		}
 	}
@@ -168,17 +171,6 @@ func (ls *Landings) sayChecking(ctx context.Context, row change.Row, reason, ver
 		ls.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "event", Text: row.Reason})
 	}
 	return err
-}
-
-// auditPassedChecks writes an audit entry for every check that passed on what lands.
-func (ls *Landings) auditPassedChecks(ctx context.Context, tx store.Tx, row change.Row, u *unchecked, v verdict) error {
-	for _, r := range v.results {
-		row.Reason = r.Command
-		if err := ls.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: resultDigests(u)}, "passed a check on what lands", ledger.Now()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func resultDigests(u *unchecked) map[string]string {

@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
@@ -77,6 +78,20 @@ func (l *Ledger) Append(ctx context.Context, tx store.Tx, row *change.Row, m Mov
 		At: at, Actor: m.By, Change: string(row.ID), Subject: subject,
 		Verb: verb, Reason: l.Secrets.Redact(row.Reason), Digests: m.Digests,
 	})
+}
+
+// RecordPassedChecks writes an audit entry for every check that succeeded; one that did not is what refuses the change.
+func (l *Ledger) RecordPassedChecks(ctx context.Context, tx store.Tx, row change.Row, results []proposal.CheckResult, verb string, digests map[string]string, at time.Time) error {
+	for _, r := range results {
+		if !r.OK {
+			continue
+		}
+		row.Reason = r.Command
+		if err := l.Append(ctx, tx, &row, Move{By: audit.Host, Digests: digests}, verb, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Moved tells who watches, and the reconciler, that a row has moved. Call it after the commit.

@@ -34,7 +34,7 @@ func (s *Submissions) open(ctx context.Context, tx store.Tx, row *change.Row, p 
 	if err := tx.AddProposal(ctx, p); err != nil {
 		return err
 	}
-	if err := s.recordPassedChecks(ctx, tx, *row, p); err != nil {
+	if err := s.RecordPassedChecks(ctx, tx, *row, p.Card.Checks, "passed a check", p.Digests(), p.At); err != nil {
 		return err
 	}
 	asked, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)

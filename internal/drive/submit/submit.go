@@ -84,7 +84,7 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 		if err := tx.AddProposal(ctx, p); err != nil {
 			return err
 		}
-		if err := s.recordPassedChecks(ctx, tx, *row, p); err != nil {
+		if err := s.RecordPassedChecks(ctx, tx, *row, p.Card.Checks, "passed a check", p.Digests(), p.At); err != nil {
 			return err
 		}
 		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: p.Digests()}
@@ -97,19 +97,4 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 		s.Tidy(s.Lasting(), row)
 	}
 	return err
-}
-
-// recordPassedChecks writes an audit entry for every check of a proposal that succeeded; the one that did not
-// is what refuses the change.
-func (s *Submissions) recordPassedChecks(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) error {
-	for _, r := range p.Card.Checks {
-		if !r.OK {
-			continue
-		}
-		row.Reason = r.Command
-		if err := s.Append(ctx, tx, &row, ledger.Move{By: audit.Host, Digests: p.Digests()}, "passed a check", p.At); err != nil {
-			return err
-		}
-	}
-	return nil
 }
