@@ -24,8 +24,6 @@ type Lease struct {
 type Tx interface {
 	// TakeLease takes or renews key for holder; false, with the present lease, if another holds it.
 	TakeLease(ctx context.Context, key, holder string, now time.Time, ttl time.Duration) (Lease, bool, error)
-	// HoldsLease returns ErrLost unless l is still the current lease.
-	HoldsLease(ctx context.Context, l Lease, now time.Time) error
 	// DropLease gives it back; giving back a lost one does nothing.
 	DropLease(ctx context.Context, l Lease) error
 }

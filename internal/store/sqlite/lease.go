@@ -34,20 +34,6 @@ func (t leases) TakeLease(ctx context.Context, key, holder string, now time.Time
 	return l, n == 1, nil
 }
 
-// HoldsLease returns lock.ErrLost unless l is the current lease and has not run out.
-func (t leases) HoldsLease(ctx context.Context, l lock.Lease, now time.Time) error {
-	var one int
-	ok, err := t.one(ctx, `SELECT 1 FROM lease WHERE key = ? AND holder = ? AND fence = ? AND until_at > ?`,
-		[]any{l.Key, l.Holder, l.Fence, now.UnixMilli()}, &one)
-	if err != nil {
-		return fmt.Errorf("look at lease %q: %w", l.Key, err)
-	}
-	if !ok {
-		return fmt.Errorf("lease %q of %s: %w", l.Key, l.Holder, lock.ErrLost)
-	}
-	return nil
-}
-
 // DropLease gives a lease back. The row stays: its fence must go on growing.
 func (t leases) DropLease(ctx context.Context, l lock.Lease) error {
 	_, err := t.write(ctx, "drop-lease", `UPDATE lease SET holder = '', until_at = 0 WHERE key = ? AND holder = ? AND fence = ?`,

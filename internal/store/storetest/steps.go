@@ -356,13 +356,18 @@ func testLeases(t *testing.T, s *suite) {
 		})
 		return l, ok
 	}
-	holds := func(l lock.Lease, now int) bool {
-		ctx := context.Background()
-		err := s.db.InTx(ctx, func(tx store.Tx) error { return tx.HoldsLease(ctx, l, at(now)) })
-		if err != nil && !errors.Is(err, lock.ErrLost) {
+	rolledBack := errors.New("what was tried is rolled back")
+	holds := func(l lock.Lease, now int) (held bool) { // another is told so
+		ctx := t.Context()
+		err := s.db.InTx(ctx, func(tx store.Tx) error {
+			there, taken, err := tx.TakeLease(ctx, l.Key, "another", at(now), ttl)
+			held = !taken && there.Holder == l.Holder && there.Fence == l.Fence
+			return errors.Join(err, rolledBack)
+		})
+		if err.Error() != rolledBack.Error() {
 			t.Error(err)
 		}
-		return err == nil
+		return held
 	}
 	one, ok := take("one", 0)
 	if !ok || one.Fence != 1 || !one.Until.Equal(at(10)) || !holds(one, 9) || holds(one, 10) {
