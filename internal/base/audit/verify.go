@@ -3,12 +3,7 @@ package audit
 import (
 	"fmt"
 	"unicode/utf8"
-
-	"sallyport/internal/base/problem"
 )
-
-// ErrBroken says that audit entries are not what was appended.
-var ErrBroken = problem.New(problem.Internal, "the audit log is not as it was written")
 
 // Fault is one thing that is wrong with the log.
 type Fault struct {
@@ -162,24 +157,3 @@ func (e Entry) intact() bool {
 	}
 	return e.Hash == e.Sum()
 }
-
-// Verify checks that entries are a gapless run, oldest first, each bound to the one
-// before. previous is the hash of the entry before the first; "" if the run begins at 1.
-// The error names the first entry that does not fit. A run that was cut off at its end
-// fits: see Verifier.
-func Verify(previous string, entries []Entry) error {
-	v := NewVerifier(nil, nil)
-	if previous != "" && len(entries) > 0 {
-		v.next, v.report.Last = entries[0].Seq, Mark{Hash: previous}
-	}
-	for _, e := range entries {
-		v.Add(e)
-	}
-	if len(v.report.Faults) > 0 {
-		return v.report.Faults[0].Err()
-	}
-	return nil
-}
-
-// Err is the fault as an error.
-func (f Fault) Err() error { return fmt.Errorf("%s: %w", f.Text, ErrBroken) }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/audit/audittest"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -165,7 +166,7 @@ func (h *Home) Verbs(c *control.Controller, id id.Change) (verbs []string) {
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	if err := audit.Verify("", all); err != nil {
+	if err := audittest.Verify(all); err != nil {
 		h.T.Error(err)
 	}
 	for _, e := range all {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/audit/audittest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
@@ -36,7 +37,7 @@ func (s *suite) entries(change string, after int64, limit int) (all []audit.Entr
 }
 
 func testAudit(t *testing.T, s *suite) {
-	if err := audit.Verify("", s.entries("", 0, 0)); err != nil {
+	if err := audittest.Verify(s.entries("", 0, 0)); err != nil {
 		t.Error(err)
 	}
 	for n := range 5 {
@@ -51,7 +52,7 @@ func testAudit(t *testing.T, s *suite) {
 		})
 	}
 	all := s.entries("", 0, 0)
-	if err := audit.Verify("", all); err != nil || len(all) != 10 {
+	if err := audittest.Verify(all); err != nil || len(all) != 10 {
 		t.Fatalf("%d entries: %v", len(all), err)
 	}
 	if e := all[0]; !e.At.Equal(at(0)) || e.At.Location() != time.UTC || e.Reason != "as \uFFFD read\uFFFD" || e.Digests["tree"] != "b" || e.Actor != alice {
@@ -69,7 +70,7 @@ func testAudit(t *testing.T, s *suite) {
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		return tx.AppendEntry(ctx, audit.Entry{At: at(9), Actor: audit.Host, Verb: "woken"})
 	})
-	if err := audit.Verify("", s.entries("", 0, 0)); err != nil {
+	if err := audittest.Verify(s.entries("", 0, 0)); err != nil {
 		t.Error(err)
 	}
 }
