@@ -3,10 +3,13 @@ package accept
 import (
 	"context"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
+	"sallyport/internal/store"
 )
 
 // Examined is a repository in which changes can be made.
@@ -45,6 +48,20 @@ func (rs *Requests) Examine(ctx context.Context, folder string) (Examined, error
 		x.Ignored = append(x.Ignored, unproven)
 	}
 	return x, err
+}
+
+// ExamineBase looks at the base as a whole before anything is kept or copied: what cannot
+// be worked on is refused by name (a partial clone, one that is too large).
+func (rs *Requests) ExamineBase(ctx context.Context, row change.Row) error {
+	if row.Request.Kind == request.Edit {
+		if _, err := rs.Opener.Grounds.Fit(ctx, row, row.Request.Head); err != nil {
+			return err
+		}
+	}
+	_, err := rs.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
+		return rs.Move(ctx, tx, row, ledger.Move{Event: change.Accepted, By: audit.Host})
+	})
+	return err
 }
 
 // fits looks at the base as a whole, and at the rules in it. It reads the person's repository, and writes nothing.

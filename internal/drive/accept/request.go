@@ -132,17 +132,3 @@ func (rs *Requests) possible(ctx context.Context, r request.Request) error {
 	}
 	return err
 }
-
-// ExamineBase looks at the base as a whole before anything is kept or copied: what cannot
-// be worked on is refused by name (a partial clone, one that is too large).
-func (rs *Requests) ExamineBase(ctx context.Context, row change.Row) error {
-	if row.Request.Kind == request.Edit {
-		if _, err := rs.Opener.Grounds.Fit(ctx, row, row.Request.Head); err != nil {
-			return err
-		}
-	}
-	_, err := rs.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return rs.Move(ctx, tx, row, ledger.Move{Event: change.Accepted, By: audit.Host})
-	})
-	return err
-}
