@@ -39,36 +39,36 @@ type parent struct {
 }
 
 // layOver makes a layer at temp from a cached one that is near, writing only what differs; errNoParent
-// if there is none, or if this disk does not hold what differs.
-func (k *Store) layOver(ctx context.Context, a ask, temp string) (note, error) {
+// if there is none, or if this disk does not hold what differs. What it stands on stays until release, which is never nil.
+func (k *Store) layOver(ctx context.Context, a ask, temp string) (n note, release func(), err error) {
 	p, release, err := k.nearest(ctx, a)
 	if err != nil {
-		return note{}, err
+		return note{}, func() {}, err
 	}
-	defer release()
 	if Showable(a.host, p.edits, a.tree) != nil {
-		return note{}, errNoParent // git says what is wrong with it
+		return note{}, release, errNoParent // git says what is wrong with it
 	}
 	if err := whole.EmptyFolder(k.ops, "layer:clear", temp); err != nil {
-		return note{}, err
+		return note{}, release, err
 	}
 	tree := filepath.Join(temp, "tree")
 	if err := k.ops.Do("layer:folder", func() error { return OwnFolder(tree, ourselves()) }); err != nil {
-		return note{}, err
+		return note{}, release, err
 	}
 	err = k.advance(ctx, a, p, temp)
 	if errors.Is(err, ErrNoWhiteouts) {
-		return note{}, errNoParent
+		return note{}, release, errNoParent
 	}
 	if err != nil {
-		return note{}, err
+		return note{}, release, err
 	}
-	n := note{Parents: p.chain, Ignore: p.ignore, Files: p.note.Files + growth(p.edits), Edits: len(p.edits)}
+
+	n = note{Parents: p.chain, Ignore: p.ignore, Files: p.note.Files + growth(p.edits), Edits: len(p.edits)}
 	if slices.ContainsFunc(p.edits, func(e git.Edit) bool { return path.Base(e.Path) == ".gitignore" }) {
 		n.Ignore = ""
 		n.Files, err = k.writeIgnoreFiles(ctx, a.host, a.tree, filepath.Join(temp, "ignore"))
 	}
-	return n, err
+	return n, release, err
 }
 
 // advance writes what differs from the parent below temp, over it, and an index of the new tree with the stat data of all files: the parent's, with what was written in its place. Git would read every folder for that.

@@ -142,7 +142,8 @@ func (k *Store) make(ctx context.Context, a ask) error {
 	if err := whole.Remove(k.ops, "layer:clear", path); err != nil {
 		return err
 	}
-	n, err := k.layOver(ctx, a, temp)
+	n, release, err := k.layOver(ctx, a, temp)
+	defer release() // once the note names what it stands on, that stays by itself
 	if errors.Is(err, errNoParent) {
 		n, err = k.makeFull(ctx, a, temp)
 	}
