@@ -23,8 +23,9 @@ var (
 
 const preface = `# Benchmarks
 
-Each row is ours and what one would do without it, measured in turn in the same run. The figures are least / median / most, in
-milliseconds. The ratio is ours divided by the rival's, by the medians: below 1 ours is faster. A goal that is missed says no.
+Each row is ours and what one would do without it, measured in turn in the same run. The figures are least / median /
+most, in milliseconds. The ratio is ours divided by the rival's, by the medians: below 1 ours is faster. A goal that is
+missed says no.
 
 ` + "`make bench`" + ` writes this page. It takes about an hour. ` + "`make bench-quick`" + ` prints a small run in a minute or two.
 `
@@ -111,12 +112,13 @@ func machine() string {
 	}
 	var uts unix.Utsname
 	_ = unix.Uname(&uts) // then it is told as nothing
+	kernel := strings.SplitN(unix.ByteSliceToString(uts.Release[:]), ".", 3)
 	version := ""
 	if out, err := exec.Command("git", "version").Output(); err == nil {
 		version = strings.TrimSpace(string(out))
 	}
 	return wrapped(fmt.Sprintf("Measured on %d cores of %s, Linux %s, %s, %s on %s, in %d rounds.", runtime.NumCPU(), processor,
-		unix.ByteSliceToString(uts.Release[:]), runtime.Version(), version, fileSystem(os.TempDir()), *rounds), "")
+		strings.Join(kernel[:min(2, len(kernel))], "."), runtime.Version(), version, fileSystem(os.TempDir()), *rounds), "")
 }
 
 // fileSystem names what a folder lies on.

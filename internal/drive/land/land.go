@@ -162,7 +162,7 @@ func (ls *Landings) carryOut(ctx context.Context, row change.Row, p proposal.Pro
 	if watched() == nil {
 		release()
 	}
-	if change.State(row.State) != change.InTrial { // the journal has moved it
+	if row.State != change.InTrial { // the journal has moved it
 		ls.Guard.Disarm(l.ID)
 	}
 	if err != nil {
