@@ -688,9 +688,9 @@ func TestASessionThatWaitedForItsPlaceBeginsByTheRulesAsTheyAreThen(t *testing.T
 		law := &laws{}
 		law.bytes.Store(1 << 30)
 		h.Parts.Rules = law
-		var seen []int64
+		seen := make(chan int64, 2) // each session runs in a goroutine of its own
 		h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
-			seen = append(seen, spec.Limits.DiskBytes)
+			seen <- spec.Limits.DiskBytes
 			select {
 			case <-time.After(time.Hour):
 			case <-killed:
@@ -704,8 +704,9 @@ func TestASessionThatWaitedForItsPlaceBeginsByTheRulesAsTheyAreThen(t *testing.T
 		time.Sleep(time.Minute)
 		law.bytes.Store(1 << 20)
 		time.Sleep(90 * time.Minute)
-		if !slices.Equal(seen, []int64{1 << 30, 1 << 20}) {
-			t.Errorf("limits of the sessions: %v", seen)
+		synctest.Wait()
+		if first, second := <-seen, <-seen; first != 1<<30 || second != 1<<20 {
+			t.Errorf("limits of the sessions: %d, %d", first, second)
 		}
 		time.Sleep(2 * time.Hour)
 	})
