@@ -27,7 +27,8 @@ Each row is ours and what one would do without it, measured in turn in the same 
 most, in milliseconds. The ratio is ours divided by the rival's, by the medians: below 1 ours is faster. A goal that is
 missed says no.
 
-` + "`make bench`" + ` writes this page. It takes about an hour. ` + "`make bench-quick`" + ` prints a small run in a minute or two.
+` + "`make bench`" + ` writes this page. It takes about an hour. ` + "`make bench-quick`" + ` prints a small run in a minute or two. A run
+that is ended early has the rows that it came to.
 `
 
 // write writes the page and the picture, if a page was asked for.

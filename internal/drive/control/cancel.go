@@ -11,11 +11,6 @@ import (
 	"sallyport/internal/store"
 )
 
-// Confirm keeps what is on trial.
-func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
-	return c.confirm.Confirm(ctx, change, by)
-}
-
 // Cancel withdraws a change. A step that is under way is stopped; what it had is kept.
 // What is in the journal of landings is not stopped in the middle, and what has ended stays as it is (conflict).
 func (c *Controller) Cancel(ctx context.Context, changeID id.Change, by audit.Actor, reason string) error {

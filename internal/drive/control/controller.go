@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
@@ -194,6 +195,11 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Views: c.Views, Requests: c.Requests, Opener: c.opener, Lander: p.Lander, Workspaces: p.Workspaces,
 		Ops: p.Ops, Author: p.Settings.Author, MayResume: c.mayResume,
 	})
+}
+
+// Confirm keeps what is on trial.
+func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
+	return c.confirm.Confirm(ctx, change, by)
 }
 
 // forget lets go what is held in memory for a change that has come to its end.

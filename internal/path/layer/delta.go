@@ -71,7 +71,8 @@ func (k *Store) layOver(ctx context.Context, a ask, temp string) (n note, releas
 	return n, release, err
 }
 
-// advance writes what differs from the parent below temp, over it, and an index of the new tree with the stat data of all files: the parent's, with what was written in its place. Git would read every folder for that.
+// advance writes what differs from the parent below temp, over it. It writes an index of the new tree as well, with the stat data of
+// all files: the parent's, with what was written in its place. Git would read every folder for that.
 func (k *Store) advance(ctx context.Context, a ask, p parent, temp string) error {
 	tree := filepath.Join(temp, "tree")
 	s := Showing{Host: a.host, Op: "layer:lay", Tree: a.tree, Edits: p.edits}
