@@ -1,0 +1,318 @@
+// Package decide says what a person's words do to the cards of a conversation. It is pure: words and cards in, one verdict out.
+//
+// Nothing but a whole message decides: an option of a card by its number or its words, or a word of the table for that kind of card, in any
+// case. It may carry the card's two digits, before or behind. Without them it counts for a card that was delivered in this conversation before the
+// message was received; and if the same words would have fitted another one too that is open, or that has ended or opened within a minute,
+// it is asked back and never guessed: who wrote it may not have seen yet which of them still stood. From somebody who is not entitled, and
+// in a quote, forwarded, edited or from a bot, the same words are talk.
+package decide
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/id"
+)
+
+const (
+	// Beside is how long another card that has ended or opened makes bare words ambiguous.
+	Beside = time.Minute
+	// Told is how long words that the host alone understands are answered with how their card ended.
+	Told = 10 * time.Minute
+)
+
+// Word is what somebody said, and how it came.
+type Word struct {
+	Text      string
+	Received  time.Time // by our clock
+	Quoted    bool      // it stands in a quote
+	Forwarded bool
+	Edited    bool // it is another text than when it came
+	Bot       bool // a program said it
+}
+
+// Asks is what a card wants to know.
+type Asks string
+
+const (
+	Approval Asks = "approval" // may a proposal land
+	Trial    Asks = "trial"    // does what landed stay
+	Promote  Asks = "promote"  // is the template to have it too
+	Mount    Asks = "mount"    // may an agent write in a folder
+
+	Admission Asks = "admission" // may a stranger talk, or which group is a place for
+	Question  Asks = "question"  // what an agent wants to know
+)
+
+// Card is one that stands in the conversation.
+type Card struct {
+	ID        id.Out
+	Digits    int  // two of them, its name in this conversation
+	Entitled  bool // who speaks may decide about it, now
+	Asks      Asks
+	Options   []Option   // of a promotion, a folder or a question; the others have their own
+	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084)
+	Elsewhere bool       // of an approval: it cannot be approved in a conversation (SM-909)
+	Opened    time.Time  // it was written
+	Delivered *time.Time // nil = nobody has been shown it here
+	Ended     *time.Time // nil = it waits
+}
+
+// Option is an answer to choose, by its number from 1, its key or its label.
+type Option struct{ Key, Label string }
+
+// Does is what words do to a card.
+type Does string
+
+const (
+	Approve  Does = "approve"
+	Refuse   Does = "refuse"
+	Confirm  Does = "confirm"
+	RollBack Does = "rollback"
+	Choose   Does = "choose" // Answer.Option
+)
+
+// Kind is what becomes of words.
+type Kind string
+
+const (
+	Talk      Kind = "talk"      // they decide nothing
+	Decided   Kind = "decided"   // Answer does it to Card
+	Which     Kind = "which"     // one of Fits is meant: it is asked back
+	Unseen    Kind = "unseen"    // the only ones that fit were not shown here before: they are asked about again
+	Typed     Kind = "typed"     // a yes to Card takes CONFIRM HOST, and this is none
+	Elsewhere Kind = "elsewhere" // Card cannot be approved here
+	Over      Kind = "over"      // Card has its outcome
+)
+
+// Answer is what words would do to one card.
+type Answer struct {
+	Card   Card
+	Does   Does
+	Option string // key
+	typed  bool   // they are not the words that this card takes for it
+}
+
+// Verdict is what becomes of words.
+type Verdict struct {
+	Kind   Kind
+	Answer Answer
+	Fits   []Answer // of Which and Unseen, oldest card first
+}
+
+// Decide says what w does to cards, which come oldest first. One that who speaks may not decide about is not there for them.
+func Decide(w Word, cards []Card) Verdict {
+	if w.Quoted || w.Forwarded || w.Edited || w.Bot {
+		return Verdict{Kind: Talk}
+	}
+	cards = slices.DeleteFunc(slices.Clone(cards), func(c Card) bool { return !c.Entitled })
+	text := strings.TrimSpace(w.Text)
+	if v, named := byName(w, text, cards); named {
+		return v
+	}
+
+	var open, unseen, over []Answer
+	for _, c := range cards {
+		a, ok := c.read(text)
+		switch {
+		case !ok || c.Opened.After(w.Received):
+		case c.Ended != nil && !c.Ended.After(w.Received):
+			over = append(over, a)
+		case c.shown(w.Received):
+			open = append(open, a)
+		default:
+			unseen = append(unseen, a)
+		}
+	}
+	switch {
+	case len(open) == 0 && len(unseen) > 0:
+		return Verdict{Kind: Unseen, Fits: unseen}
+	case len(open) == 0:
+		return ended(w, text, over)
+	case len(open) > 1 || beside(w, open[0], unseen, over):
+		return Verdict{Kind: Which, Fits: inOrder(cards, open, unseen)}
+	}
+	return open[0].verdict()
+}
+
+// Press says what the button of a card does that has w as its words. Who presses it has been shown the card. Words that no button of it has
+// are none, also if they would be an answer were they typed.
+func Press(w Word, of id.Out, cards []Card) Verdict {
+	for _, c := range cards {
+		a, ok := c.read(w.Text)
+		switch {
+		case c.ID != of:
+		case !ok || !c.Entitled || w.Bot:
+			return Verdict{Kind: Talk}
+		case c.Ended != nil && !c.Ended.After(w.Received):
+			return Verdict{Kind: Over, Answer: a}
+		case !slices.ContainsFunc(c.Buttons(), func(o Option) bool { return o.Key == w.Text }):
+			return Verdict{Kind: Talk}
+		default:
+			return a.verdict()
+		}
+	}
+	return Verdict{Kind: Talk}
+}
+
+// Buttons are what a card can be answered by without typing: none that takes words of its own.
+func (c Card) Buttons() (all []Option) {
+	switch c.Asks {
+	case Approval:
+		if !c.Host && !c.Elsewhere {
+			all = append(all, Option{string(Approve), string(Approve)})
+		}
+		all = append(all, Option{string(Refuse), string(Refuse)})
+	case Trial:
+		all = []Option{{string(Confirm), string(Confirm)}, {string(RollBack), string(RollBack)}}
+	default:
+		all = c.Options
+	}
+	return all
+}
+
+// byName reads words that carry the digits of a card; false if they name none, or do not fit the one that they name.
+func byName(w Word, text string, cards []Card) (Verdict, bool) {
+	for _, c := range slices.Backward(cards) { // digits come again after long: the newest has them
+		rest, named := c.unnamed(text)
+		if !named {
+			continue
+		}
+		a, ok := c.read(rest)
+		switch {
+		case !ok || c.Opened.After(w.Received):
+			return Verdict{}, false
+		case c.Ended != nil && !c.Ended.After(w.Received):
+			return Verdict{Kind: Over, Answer: a}, true
+		case !c.shown(w.Received):
+			return Verdict{Kind: Unseen, Fits: []Answer{a}}, true
+		}
+		return a.verdict(), true
+	}
+	return Verdict{}, false
+}
+
+// unnamed returns words without the card's digits, which stand before them, or behind words that are no number.
+func (c Card) unnamed(text string) (string, bool) {
+	if c.Digits < 10 || c.Digits > 99 {
+		return "", false
+	}
+	name := string([]byte{byte('0' + c.Digits/10), byte('0' + c.Digits%10)})
+	if rest, ok := strings.CutPrefix(text, name+" "); ok {
+		return strings.TrimSpace(rest), true
+	}
+	rest, ok := strings.CutSuffix(text, " "+name)
+	rest = strings.TrimSpace(rest)
+	return rest, ok && strings.Trim(rest, "0123456789 ") != ""
+}
+
+// read says what whole words do to a card, whatever its state; false if they do nothing to it. Words that fit two of its options do
+// nothing.
+func (c Card) read(text string) (a Answer, ok bool) {
+	a.Card = c
+	for _, row := range table {
+		if row.asks != c.Asks || row.host && !c.Host || !slices.Contains(row.words, lower(text)) {
+			continue
+		}
+		a.Does, a.typed = row.does, row.does == Approve && c.Host && !row.host
+		return a, true
+	}
+	for i, o := range c.Options {
+		if text != number(i+1) && !strings.EqualFold(text, o.Key) && !strings.EqualFold(text, strings.TrimSpace(o.Label)) {
+			continue
+		}
+		if a.Does != "" && a.Option != o.Key {
+			return a, false
+		}
+		a.Does, a.Option = Choose, o.Key
+	}
+	return a, a.Does != ""
+}
+
+// lower is a text with the letters of ASCII in lower case: no other letter stands for one of them.
+func lower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, text)
+}
+
+// number is how an option is numbered.
+func number(n int) string {
+	if n < 10 {
+		return string(byte('0' + n))
+	}
+	return number(n/10) + string(byte('0'+n%10))
+}
+
+// shown reports whether a card was delivered before words were received.
+func (c Card) shown(received time.Time) bool {
+	return c.Delivered != nil && !c.Delivered.After(received)
+}
+
+// verdict is that of words which fit this card alone.
+func (a Answer) verdict() Verdict {
+	switch {
+	case a.Does == Approve && a.Card.Elsewhere:
+		return Verdict{Kind: Elsewhere, Answer: a}
+	case a.typed:
+		return Verdict{Kind: Typed, Answer: a}
+	}
+	return Verdict{Kind: Decided, Answer: a}
+}
+
+// beside reports whether words that fit one card may have been meant for another: one that opened a moment before, or that was shown and then ended. Of questions
+// of an agent who answers sees for themselves which was answered.
+func beside(w Word, one Answer, unseen, over []Answer) bool {
+	for _, a := range unseen {
+		if w.Received.Sub(a.Card.Opened) < Beside {
+			return true
+		}
+	}
+	for _, a := range over {
+		if a.Card.Delivered != nil && a.Card.Delivered.Before(*a.Card.Ended) && w.Received.Sub(*a.Card.Ended) < Beside && (one.Card.Asks != Question || a.Card.Asks != Question) {
+			return true
+		}
+	}
+	return false
+}
+
+// ended says how the newest card that words fit has ended, if it has just now, or if only the host understands them. What fits an agent's
+// question that was answered is talk.
+func ended(w Word, text string, over []Answer) Verdict {
+	for _, a := range slices.Backward(over) {
+		since := w.Received.Sub(*a.Card.Ended)
+		if a.Card.Asks != Question && (since < Beside || since < Told && strings.Trim(text, "0123456789") != "") {
+			return Verdict{Kind: Over, Answer: a}
+		}
+	}
+	return Verdict{Kind: Talk}
+}
+
+// inOrder are answers in the order of their cards.
+func inOrder(cards []Card, some ...[]Answer) (all []Answer) {
+	for _, c := range cards {
+		for _, as := range some {
+			for _, a := range as {
+				if a.Card.ID == c.ID {
+					all = append(all, a)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Words are what whoever means this answer says for it: with the card's digits, it fits no other.
+func (a Answer) Words() string {
+	word := Say(a.Does, a.Card.Host)
+	for i, o := range a.Card.Options {
+		if a.Does == Choose && o.Key == a.Option {
+			word = number(i + 1)
+		}
+	}
+	return number(a.Card.Digits) + " " + word
+}

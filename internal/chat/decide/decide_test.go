@@ -1,0 +1,355 @@
+package decide_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/chat/decide"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// card is one that was opened and delivered a while before noon; how it differs is said.
+func card(digits int, asks decide.Asks, change ...func(*decide.Card)) decide.Card {
+	shown := noon.Add(-5 * time.Minute)
+	c := decide.Card{ID: id.Out(fmt.Sprintf("out-%08d", digits)), Digits: digits, Asks: asks, Entitled: true, Opened: shown, Delivered: &shown}
+	switch asks {
+	case decide.Promote:
+		c.Options = []decide.Option{{Key: "apply", Label: "Apply to template"}, {Key: "keep", Label: "Keep local to echo"}}
+	case decide.Question:
+		c.Options = []decide.Option{{Key: "1", Label: "red"}, {Key: "2", Label: "Light Green"}, {Key: "3", Label: "approve"}}
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func ended(ago time.Duration) func(*decide.Card) {
+	return func(c *decide.Card) { at := noon.Add(-ago); c.Ended = &at }
+}
+
+func opened(ago time.Duration) func(*decide.Card) {
+	return func(c *decide.Card) { c.Opened = noon.Add(-ago); at := c.Opened; c.Delivered = &at }
+}
+
+func delivered(ago time.Duration) func(*decide.Card) {
+	return func(c *decide.Card) { at := noon.Add(-ago); c.Delivered = &at }
+}
+
+func unseen(c *decide.Card) { c.Delivered = nil }
+func host(c *decide.Card)   { c.Host = true }
+func long(c *decide.Card)   { c.Elsewhere = true }
+
+// say is a verdict in a line.
+func say(v decide.Verdict) string {
+	switch v.Kind {
+	case decide.Talk:
+		return "talk"
+	case decide.Which, decide.Unseen:
+		var words []string
+		for _, a := range v.Fits {
+			words = append(words, a.Words())
+		}
+		return string(v.Kind) + " " + strings.Join(words, " or ")
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %d %s %s", v.Kind, v.Answer.Card.Digits, v.Answer.Does, v.Answer.Option))
+}
+
+func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T) {
+	approval, trial, promote, asked := card(10, decide.Approval), card(20, decide.Trial), card(30, decide.Promote), card(40, decide.Question)
+	for _, c := range []struct {
+		text  string
+		want  string
+		cards []decide.Card
+	}{
+		// What each kind of card takes, in any case, as a whole message.
+		{"approve", "decided 10 approve", []decide.Card{approval}},
+		{" Approve\n", "decided 10 approve", []decide.Card{approval}},
+		{"1", "decided 10 approve", []decide.Card{approval}},
+		{"2", "decided 10 refuse", []decide.Card{approval}},
+		{"REFUSE", "decided 10 refuse", []decide.Card{approval}},
+		{"confirm", "decided 20 confirm", []decide.Card{trial}},
+		{"Rollback", "decided 20 rollback", []decide.Card{trial}},
+		{"1", "decided 20 confirm", []decide.Card{trial}},
+		{"2", "decided 20 rollback", []decide.Card{trial}},
+		{"Reject", "decided 10 refuse", []decide.Card{approval}}, // a no, in other words
+		{"roll back", "decided 20 rollback", []decide.Card{trial}},
+		{"REVERT", "decided 20 rollback", []decide.Card{trial}},
+		{"revert 20", "decided 20 rollback", []decide.Card{trial, card(21, decide.Trial)}},
+		{"apply to template", "decided 30 choose apply", []decide.Card{promote}},
+		{"Keep local to echo", "decided 30 choose keep", []decide.Card{promote}},
+		{"2", "decided 30 choose keep", []decide.Card{promote}},
+		{"light green", "decided 40 choose 2", []decide.Card{asked}},
+		{"1", "decided 40 choose 1", []decide.Card{asked}},
+
+		// A host's card takes the words that it asks to be typed, and says so.
+		{"confirm host", "decided 10 approve", []decide.Card{card(10, decide.Approval, host)}},
+		{"CONFIRM HOST", "decided 10 approve", []decide.Card{card(10, decide.Approval, host)}},
+		{"approve", "typed 10 approve", []decide.Card{card(10, decide.Approval, host)}},
+		{"1", "typed 10 approve", []decide.Card{card(10, decide.Approval, host)}},
+		{"refuse", "decided 10 refuse", []decide.Card{card(10, decide.Approval, host)}},
+		{"reject", "decided 10 refuse", []decide.Card{card(10, decide.Approval, host)}},
+		{"CONFIRM HOST", "talk", []decide.Card{approval}},
+		{"CONFIRM HOST", "talk", []decide.Card{trial}},
+
+		// What the conversation cannot show whole is refused there, and not approved.
+		{"approve", "elsewhere 10 approve", []decide.Card{card(10, decide.Approval, long)}},
+		{"CONFIRM HOST", "elsewhere 10 approve", []decide.Card{card(10, decide.Approval, long, host)}},
+		{"refuse", "decided 10 refuse", []decide.Card{card(10, decide.Approval, long)}},
+
+		// Anything else is talk.
+		{"confirm", "talk", nil},
+		{"confirm", "talk", []decide.Card{approval}},
+		{"approve", "talk", []decide.Card{trial}},
+		{"confirm!", "talk", []decide.Card{trial}},
+		{"please confirm", "talk", []decide.Card{trial}},
+		{"confirm it", "talk", []decide.Card{trial}},
+		{"> confirm", "talk", []decide.Card{trial}},
+		{"`confirm`", "talk", []decide.Card{trial}},
+		{"confirm\nrollback", "talk", []decide.Card{trial}},
+		{"rollbac\u212a", "talk", []decide.Card{trial}},
+		{"no", "talk", []decide.Card{approval, trial}},
+		{"ok", "talk", []decide.Card{approval, trial}},
+		{"approved", "talk", []decide.Card{approval, trial}},
+		{"reject", "talk", []decide.Card{trial}},
+		{"revert", "talk", []decide.Card{approval}},
+		{"reject it", "talk", []decide.Card{approval}},
+		{"yes", "talk", []decide.Card{approval, trial}},
+		{"3", "talk", []decide.Card{approval, trial}},
+		{"01", "talk", []decide.Card{approval}},
+		{"", "talk", []decide.Card{approval}},
+
+		// Two that fit are asked back, with names that fit one alone.
+		{"1", "which 10 approve or 20 confirm", []decide.Card{approval, trial}},
+		{"confirm", "decided 20 confirm", []decide.Card{approval, trial}},
+		{"confirm", "which 20 confirm or 21 confirm", []decide.Card{trial, card(21, decide.Trial)}},
+		{"approve", "which 10 approve or 40 3", []decide.Card{approval, asked}},
+		{"20 confirm", "decided 20 confirm", []decide.Card{trial, card(21, decide.Trial)}},
+		{"confirm 21", "decided 21 confirm", []decide.Card{trial, card(21, decide.Trial)}},
+		{"21   ROLLBACK", "decided 21 rollback", []decide.Card{trial, card(21, decide.Trial)}},
+		{"40 2", "decided 40 choose 2", []decide.Card{asked, card(41, decide.Question)}},
+		{"2 40", "talk", []decide.Card{asked, card(41, decide.Question)}},
+		{"22 confirm", "talk", []decide.Card{trial, card(21, decide.Trial)}},
+		{"20 approve", "talk", []decide.Card{trial}},
+		{"20", "talk", []decide.Card{trial}},
+		{"20confirm", "talk", []decide.Card{trial}},
+		{"confirm 20 20", "talk", []decide.Card{trial}},
+		{"20 confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, ended(time.Hour)), trial}}, // the digits came again
+
+		// It counts for what was delivered here before it was received.
+		{"confirm", "unseen 20 confirm", []decide.Card{card(20, decide.Trial, unseen)}},
+		{"confirm", "unseen 20 confirm", []decide.Card{card(20, decide.Trial, delivered(-time.Millisecond))}},
+		{"confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, delivered(0))}},
+		{"20 confirm", "unseen 20 confirm", []decide.Card{card(20, decide.Trial, unseen)}},
+		{"confirm", "talk", []decide.Card{card(20, decide.Trial, opened(-time.Second))}},
+		{"20 confirm", "talk", []decide.Card{card(20, decide.Trial, opened(-time.Second))}},
+		{"approve", "unseen 10 approve", []decide.Card{card(10, decide.Approval, unseen, long)}},
+
+		// Another that has opened or ended within a minute may have been meant.
+		{"confirm", "which 20 confirm or 21 confirm", []decide.Card{trial, card(21, decide.Trial, opened(59*time.Second), unseen)}},
+		{"confirm", "decided 20 confirm", []decide.Card{trial, card(21, decide.Trial, opened(time.Minute), unseen)}},
+		{"confirm", "which 21 confirm", []decide.Card{card(20, decide.Trial, ended(59*time.Second)), card(21, decide.Trial)}},
+		{"21 confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(time.Second)), card(21, decide.Trial)}},
+		{"confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(time.Second), unseen), card(21, decide.Trial)}},
+		{"confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(time.Minute)), card(21, decide.Trial)}},
+		{"confirm", "decided 21 confirm", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(21, decide.Trial)}},
+		{"1", "which 21 confirm", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(21, decide.Trial)}},
+		{"1", "which 10 approve", []decide.Card{card(40, decide.Question, ended(time.Second)), approval}},
+		{"1", "decided 41 choose 1", []decide.Card{card(40, decide.Question, ended(time.Second)), card(41, decide.Question)}},
+		{"confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, opened(time.Second))}}, // it alone: nothing else can be meant
+
+		// An old card says how it has ended.
+		{"confirm", "over 20 confirm", []decide.Card{card(20, decide.Trial, ended(0))}},
+		{"confirm", "over 20 confirm", []decide.Card{card(20, decide.Trial, ended(9*time.Minute))}},
+		{"confirm", "talk", []decide.Card{card(20, decide.Trial, ended(10*time.Minute))}},
+		{"20 confirm", "over 20 confirm", []decide.Card{card(20, decide.Trial, ended(time.Hour))}},
+		{"1", "over 20 confirm", []decide.Card{card(20, decide.Trial, ended(59*time.Second))}},
+		{"1", "talk", []decide.Card{card(20, decide.Trial, ended(time.Minute))}},
+		{"approve", "over 11 approve", []decide.Card{card(10, decide.Approval, ended(2*time.Minute)), card(11, decide.Approval, ended(time.Minute))}},
+		{"red", "talk", []decide.Card{card(40, decide.Question, ended(time.Second))}},
+		{"confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, ended(-time.Second))}}, // it stood when it was received
+	} {
+		w := decide.Word{Text: c.text, Received: noon}
+		if got := say(decide.Decide(w, c.cards)); got != c.want {
+			t.Errorf("%q to %d cards, the first of %s: %s, not %s", c.text, len(c.cards), first(c.cards), got, c.want)
+		}
+	}
+}
+
+func first(cards []decide.Card) string {
+	if len(cards) == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s %d", cards[0].Asks, cards[0].Digits)
+}
+
+func TestWordsOfOthersAndWordsThatWereNotSaidHereAreTalk(t *testing.T) {
+	cards := []decide.Card{card(10, decide.Approval), card(20, decide.Trial), card(30, decide.Trial, ended(time.Second))}
+	for name, change := range map[string]func(*decide.Word){
+		"in a quote": func(w *decide.Word) { w.Quoted = true },
+		"forwarded":  func(w *decide.Word) { w.Forwarded = true },
+		"edited":     func(w *decide.Word) { w.Edited = true },
+		"from a bot": func(w *decide.Word) { w.Bot = true },
+	} {
+		for _, text := range []string{"confirm", "approve", "1", "20 confirm", "30 confirm", "CONFIRM HOST"} {
+			w := decide.Word{Text: text, Received: noon}
+			change(&w)
+			if v := decide.Decide(w, cards); v.Kind != decide.Talk {
+				t.Errorf("%s, %q: %s", name, text, say(v))
+			}
+		}
+	}
+}
+
+// Who may decide about one card alone, such as the trial of what they asked for, decides about no other by their words.
+func TestWordsReachOnlyTheCardsThatWhoSpeaksMayDecideAbout(t *testing.T) {
+	not := func(c *decide.Card) { c.Entitled = false }
+	approval, trial, promote := card(10, decide.Approval, not), card(20, decide.Trial), card(30, decide.Promote, not)
+	for text, want := range map[string]string{
+		"approve": "talk", "CONFIRM HOST": "talk", "10 approve": "talk", "apply to template": "talk", "30 1": "talk",
+		"confirm": "decided 20 confirm", "rollback": "decided 20 rollback", "1": "decided 20 confirm", "20 2": "decided 20 rollback",
+	} {
+		if got := say(decide.Decide(decide.Word{Text: text, Received: noon}, []decide.Card{approval, trial, promote})); got != want {
+			t.Errorf("%q: %s, not %s", text, got, want)
+		}
+	}
+	for _, text := range []string{"confirm", "1", "20 confirm", "rollback"} {
+		if got := say(decide.Decide(decide.Word{Text: text, Received: noon}, []decide.Card{card(20, decide.Trial, not), card(21, decide.Trial, not, ended(time.Second))})); got != "talk" {
+			t.Errorf("%q from nobody who may: %s", text, got)
+		}
+	}
+}
+
+// A label that fits two options of one question is none of them.
+func TestWordsThatFitTwoOptionsOfACardDoNothing(t *testing.T) {
+	two := card(40, decide.Question, func(c *decide.Card) {
+		c.Options = []decide.Option{{Key: "1", Label: "2"}, {Key: "2", Label: "3"}}
+	})
+	for text, want := range map[string]string{"1": "decided 40 choose 1", "2": "talk", "3": "decided 40 choose 2"} {
+		if got := say(decide.Decide(decide.Word{Text: text, Received: noon}, []decide.Card{two})); got != want {
+			t.Errorf("%q: %s, not %s", text, got, want)
+		}
+	}
+}
+
+// FuzzNothingButAListedMessageDecides holds that whatever is said, only the whole messages that are listed here decide anything.
+func FuzzNothingButAListedMessageDecides(f *testing.F) {
+	for _, seed := range []string{"confirm", "rollback", "approve", "CONFIRM HOST", "1", "20 confirm", "confirm 20", "Apply to template", "confirm\x00", "10 1", "ｃonfirm", "con\u200bfirm"} {
+		f.Add(seed, uint8(0))
+	}
+	f.Fuzz(func(t *testing.T, text string, open uint8) {
+		all := []decide.Card{card(10, decide.Approval), card(11, decide.Approval, host), card(20, decide.Trial), card(30, decide.Promote)}
+		var cards []decide.Card
+		for i, c := range all {
+			if open&(1<<i) == 0 {
+				cards = append(cards, c)
+			}
+		}
+		v := decide.Decide(decide.Word{Text: text, Received: noon}, cards)
+		if v.Kind == decide.Talk {
+			return
+		}
+		listed := strings.ToUpper(strings.TrimSpace(text))
+		for _, name := range []string{"10", "11", "20", "30"} {
+			if rest, ok := strings.CutPrefix(listed, name+" "); ok {
+				listed = strings.TrimSpace(rest)
+				break
+			}
+			if rest, ok := strings.CutSuffix(listed, " "+name); ok {
+				listed = strings.TrimSpace(rest)
+				break
+			}
+		}
+		if !slices.Contains([]string{"1", "2", "APPROVE", "REFUSE", "REJECT", "CONFIRM", "ROLLBACK", "ROLL BACK", "REVERT", "CONFIRM HOST", "APPLY", "APPLY TO TEMPLATE", "KEEP", "KEEP LOCAL TO ECHO"}, listed) {
+			t.Errorf("%q is %s", text, say(v))
+		}
+	})
+}
+
+// What a person is told to say for something is what does it.
+func TestTheWordThatAPersonIsToldIsOneThatDecides(t *testing.T) {
+	for _, test := range []struct {
+		does decide.Does
+		host bool
+		word string
+		card decide.Card
+	}{
+		{decide.Approve, false, "approve", card(10, decide.Approval)},
+		{decide.Approve, true, "CONFIRM HOST", card(10, decide.Approval, host)},
+		{decide.Refuse, false, "refuse", card(10, decide.Approval)},
+		{decide.Refuse, true, "refuse", card(10, decide.Approval, host)},
+		{decide.Confirm, false, "confirm", card(10, decide.Trial)},
+		{decide.RollBack, false, "rollback", card(10, decide.Trial)},
+	} {
+		word := decide.Say(test.does, test.host)
+		if got := say(decide.Decide(decide.Word{Text: word, Received: noon}, []decide.Card{test.card})); word != test.word || got != "decided 10 "+string(test.does) {
+			t.Errorf("%s: %q is %s", test.does, word, got)
+		}
+	}
+}
+
+// TestAPressDoesWhatAButtonOfItsCardShowsAndNothingElse holds CH-904 and CH-905.
+func TestAPressDoesWhatAButtonOfItsCardShowsAndNothingElse(t *testing.T) {
+	stranger := func(c *decide.Card) { c.Entitled = false }
+	for _, test := range []struct {
+		name, key string
+		of        int
+		bot       bool
+		card      decide.Card
+		want      string
+	}{
+		{"approve", "approve", 11, false, card(11, decide.Approval), "decided 11 approve"},
+		{"refuse", "refuse", 11, false, card(11, decide.Approval), "decided 11 refuse"},
+		{"nobody needs to have been shown it: it was pressed", "approve", 11, false, card(11, decide.Approval, unseen), "decided 11 approve"},
+		{"confirm", "confirm", 11, false, card(11, decide.Trial), "decided 11 confirm"},
+		{"roll back", "rollback", 11, false, card(11, decide.Trial), "decided 11 rollback"},
+		{"an option", "keep", 11, false, card(11, decide.Promote), "decided 11 choose keep"},
+		{"an answer", "2", 11, false, card(11, decide.Question), "decided 11 choose 2"},
+
+		{"one who may not", "approve", 11, false, card(11, decide.Approval, stranger), "talk"},
+		{"a bot", "approve", 11, true, card(11, decide.Approval), "talk"},
+		{"another card", "approve", 12, false, card(11, decide.Approval), "talk"},
+		{"no button of it", "confirm", 11, false, card(11, decide.Approval), "talk"},
+		{"words that are typed", "1", 11, false, card(11, decide.Approval), "talk"},
+		{"the host's yes, which is typed", "CONFIRM HOST", 11, false, card(11, decide.Approval, host), "talk"},
+		{"a plain yes to the host", "approve", 11, false, card(11, decide.Approval, host), "talk"},
+		{"a no to the host", "refuse", 11, false, card(11, decide.Approval, host), "decided 11 refuse"},
+		{"a yes to what is not shown whole", "approve", 11, false, card(11, decide.Approval, long), "talk"},
+		{"an old card", "approve", 11, false, card(11, decide.Approval, ended(time.Hour)), "over 11 approve"},
+		{"an old card, by one who may not", "approve", 11, false, card(11, decide.Approval, ended(time.Hour), stranger), "talk"},
+	} {
+		w := decide.Word{Text: test.key, Received: noon, Bot: test.bot}
+		if got := say(decide.Press(w, id.Out(fmt.Sprintf("out-%08d", test.of)), []decide.Card{test.card})); got != test.want {
+			t.Errorf("%s: %s, not %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestACardHasAButtonForEachAnswerThatIsNotTyped holds SM-084 and SM-909: no button gives a yes that is typed, or given elsewhere.
+func TestACardHasAButtonForEachAnswerThatIsNotTyped(t *testing.T) {
+	for name, test := range map[string]struct {
+		card decide.Card
+		want string
+	}{
+		"an approval":               {card(11, decide.Approval), "approve refuse"},
+		"of the host":               {card(11, decide.Approval, host), "refuse"},
+		"that is not shown whole":   {card(11, decide.Approval, long), "refuse"},
+		"a trial":                   {card(11, decide.Trial), "confirm rollback"},
+		"a promotion":               {card(11, decide.Promote), "apply keep"},
+		"an agent's question":       {card(11, decide.Question), "1 2 3"},
+		"a question in words alone": {decide.Card{Asks: decide.Question}, ""},
+	} {
+		var keys []string
+		for _, o := range test.card.Buttons() {
+			keys = append(keys, o.Key)
+		}
+		if got := strings.Join(keys, " "); got != test.want {
+			t.Errorf("%s has %q, not %q", name, got, test.want)
+		}
+	}
+}
