@@ -1,0 +1,15 @@
+package channeltest_test
+
+import (
+	"testing"
+
+	"sallyport/internal/port/channel/channeltest"
+)
+
+func TestAScriptedPlatformKeepsWhatChannelsPromise(t *testing.T) {
+	channeltest.Run(t, func(*testing.T) channeltest.Platform { return channeltest.NewScripted() })
+}
+
+func TestAForgetfulPlatformSaysWhatIsLost(t *testing.T) {
+	channeltest.Run(t, func(*testing.T) channeltest.Platform { return channeltest.NewScripted().Forgetful() })
+}

@@ -1,0 +1,412 @@
+package discord_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/port/channel"
+	"sallyport/internal/port/channel/channeltest"
+	"sallyport/internal/port/channel/discord"
+)
+
+func TestDiscordKeepsWhatChannelsPromise(t *testing.T) {
+	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return open(t) })
+}
+
+// heard is what a host hears.
+type heard struct {
+	driver channel.Driver
+	ready  chan channel.Self
+	events chan channel.Event
+	lost   chan string
+	moved  chan string
+	done   chan error
+	cancel context.CancelFunc
+}
+
+// run listens until the test ends; take may refuse.
+func run(t *testing.T, d channel.Driver, cursor string, take func() error) *heard {
+	t.Helper()
+	h := &heard{
+		driver: d, ready: make(chan channel.Self, 10), events: make(chan channel.Event, 100), lost: make(chan string, 10), moved: make(chan string, 10), done: make(chan error, 1),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.cancel = cancel
+	go func() {
+		h.done <- d.Run(ctx, channel.Listener{
+			Cursor: cursor,
+			Ready:  func(s channel.Self) { h.ready <- s },
+			Take: func(_ context.Context, e channel.Event) error {
+				if take != nil {
+					if err := take(); err != nil {
+						return err
+					}
+				}
+				h.events <- e
+				return nil
+			},
+			Move: func(_ context.Context, cursor string) error { h.moved <- cursor; return nil },
+			Lost: func(_ context.Context, place string) { h.lost <- place },
+		})
+	}()
+	t.Cleanup(cancel)
+	return h
+}
+
+func TestASessionGoesOnBehindWhatWasTaken(t *testing.T) {
+	f := open(t)
+	tried := make(chan bool, 100)
+	first := run(t, f.Driver(t), "", func() error {
+		if len(tried) > 0 {
+			tried <- true
+			return errors.New("the host dies")
+		}
+		tried <- true
+		return nil
+	})
+	<-first.ready
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "one"})
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "two"})
+	one := <-first.events
+	<-tried
+	<-tried
+	first.cancel()
+	if err := <-first.done; err != nil {
+		t.Fatal(err)
+	}
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "three"})
+	second := run(t, f.Driver(t), one.Cursor, nil)
+	for _, want := range []string{"two", "three"} {
+		if e := <-second.events; e.Text != want {
+			t.Errorf("%q came, not %q", e.Text, want)
+		}
+	}
+	<-second.ready
+	if len(second.lost) != 0 {
+		t.Error("it is said that something is lost")
+	}
+}
+
+func TestWhatAnotherSessionDoesNotTellIsLost(t *testing.T) {
+	f := open(t)
+	first := run(t, f.Driver(t), "", nil)
+	<-first.ready
+	cursor := <-first.moved
+	first.cancel()
+	<-first.done
+	if len(first.lost) != 0 {
+		t.Error("something was lost before anybody listened")
+	}
+	f.forget()
+	second := run(t, f.Driver(t), cursor, nil)
+	if err := <-second.done; err == nil {
+		t.Error("nothing says why the session has ended")
+	}
+	if cursor = <-second.moved; cursor == "" {
+		t.Error("the host would go on where nothing goes on")
+	}
+	third := run(t, f.Driver(t), cursor, nil)
+	if place := <-third.lost; place != "" {
+		t.Errorf("lost in %q", place)
+	}
+	<-third.ready
+}
+
+func TestAWishForAnotherConnectionLosesNothing(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "one"})
+	<-h.events
+	f.mu.Lock()
+	for _, s := range f.sessions {
+		s.conn.WriteJSON(object{"op": 7})
+		s.conn = nil
+	}
+	f.mu.Unlock()
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "two"})
+	if e := <-h.events; e.Text != "two" {
+		t.Errorf("%+v", e)
+	}
+	if len(h.lost) != 0 || len(h.done) != 0 {
+		t.Errorf("%d lost, %d ended", len(h.lost), len(h.done))
+	}
+}
+
+func TestWhereASessionWasToBeResumedMayBeGone(t *testing.T) {
+	f := open(t)
+	first := run(t, f.Driver(t), "", nil)
+	<-first.ready
+	words := strings.Fields(<-first.moved)
+	first.cancel()
+	<-first.done
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "meanwhile"})
+	second := run(t, f.Driver(t), words[0]+" "+words[1]+" ws://127.0.0.1:1", nil)
+	if e := <-second.events; e.Text != "meanwhile" || len(strings.Fields(e.Cursor)) != 3 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestTheGatewayHearsThatSomebodyListens(t *testing.T) {
+	t.Parallel() // it waits, and does little
+	f := open(t)
+	f.beat = 500 // time for an answer, also on a machine that is slow
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	f.until(t, "a second beat, which comes when the first one was answered", func() bool { return f.beats > 1 })
+}
+
+func TestAGatewayThatAnswersNoBeatIsLeft(t *testing.T) {
+	f := open(t)
+	f.beat = 1
+	f.greeting = func(conn *websocket.Conn) bool {
+		for {
+			if _, _, err := conn.ReadMessage(); err != nil {
+				return true
+			}
+		}
+	}
+	if err := <-run(t, f.Driver(t), "", nil).done; err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Error(err)
+	}
+}
+
+func TestAnEndSaysWhatToDo(t *testing.T) {
+	for code, kind := range map[int]problem.Kind{4004: problem.Denied, 4014: problem.Refused, 4013: problem.Refused, 4011: problem.Refused, 4000: problem.Internal, 1001: problem.Internal} {
+		f := open(t)
+		f.greeting = func(conn *websocket.Conn) bool { closeWith(conn, code); return true }
+		if err := <-run(t, f.Driver(t), "", nil).done; err == nil || problem.KindOf(err) != kind || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%d: %v is %s", code, err, problem.KindOf(err))
+		}
+	}
+	for status, kind := range map[int]problem.Kind{401: problem.Denied, 500: problem.Internal, 429: problem.Internal} {
+		f := open(t)
+		f.tell = func(string) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, status, object{"message": token}) })
+		}
+		if err := f.Driver(t).Run(t.Context(), channel.Listener{}); problem.KindOf(err) != kind || strings.Contains(fmt.Sprint(err), token) {
+			t.Errorf("%d: %v is %s", status, err, problem.KindOf(err))
+		}
+	}
+}
+
+func TestAPressIsAnsweredAlsoWhileItIsNotTaken(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", func() error { return errors.New("not now") })
+	<-h.ready
+	m := channel.Message{Place: "600", Text: "?", Card: &channel.Card{Question: "q1"}}
+	for i := range 12 {
+		m.Card.Options = append(m.Card.Options, channel.Option{Key: fmt.Sprintf("o%d", i), Label: "label"})
+	}
+	id, err := h.driver.Deliver(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Press(t, "600", id, f.People()[0], "o7")
+	f.until(t, "the answer", func() bool {
+		for _, done := range f.presses {
+			return done
+		}
+		return false
+	})
+}
+
+func TestAMessageThatWasSentIsNotSentAgain(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	for _, nonce := range []string{"short", strings.Repeat("long", 20)} {
+		first, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Nonce: nonce, Text: "once", ReplyTo: "12"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Nonce: nonce, Text: "once", ReplyTo: "press 5"}); err != nil || again != first {
+			t.Errorf("%q, then %q, %v", first, again, err)
+		}
+	}
+	if all := f.Arrived(t, "500"); len(all) != 2 {
+		t.Errorf("%d arrived", len(all))
+	}
+}
+
+func TestWhoWritesByAWebHookHasNoAccount(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	f.mu.Lock()
+	f.event("MESSAGE_CREATE", object{"id": "5", "channel_id": "500", "type": 0, "content": "confirm", "webhook_id": "99", "author": f.user("11", false), "timestamp": "2026-01-02T03:04:05+00:00"})
+	f.mu.Unlock()
+	if e := <-h.events; e.Sender.Account != "" || !e.Sender.Bot || e.Sender.Handle != "webhook 99" {
+		t.Errorf("%+v", e.Sender)
+	}
+}
+
+func TestAThreadBelongsToItsRoom(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	for range 5 {
+		f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Thread: "1", Text: "x"})
+		if e := <-h.events; e.Thread != "71" || e.Place != (channel.Place{Address: "500", Kind: channel.Threaded, Name: "team"}) {
+			t.Errorf("%+v", e)
+		}
+	}
+	f.mu.Lock()
+	asked := f.asked["/channels/71"]
+	f.rooms["500"]["name"] = "renamed"
+	f.event("CHANNEL_UPDATE", f.rooms["500"])
+	f.mu.Unlock()
+	if asked != 1 {
+		t.Errorf("it was asked for %d times what the thread is", asked)
+	}
+	if _, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Thread: "71", Text: "there"}); err != nil {
+		t.Fatal(err)
+	}
+	if all := f.Arrived(t, "71"); len(all) != 1 {
+		t.Errorf("%+v", all)
+	}
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "x"})
+	if e := <-h.events; e.Place != (channel.Place{Address: "500", Kind: channel.Group, Name: "renamed"}) {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestWhatCannotBeReadIsToldAndHoldsUpNothing(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	f.mu.Lock()
+	f.event("MESSAGE_CREATE", object{"id": 5})
+	f.event("MESSAGE_CREATE", object{"id": "5", "channel_id": "../users", "type": 0, "content": "x", "author": f.user("11", false), "timestamp": "2026-01-02T03:04:05+00:00"})
+	f.event("SOMETHING_NEW", object{"id": 5})
+	f.event("MESSAGE_CREATE", object{"id": "6", "channel_id": "500", "type": 7, "content": "", "author": f.user("11", false), "timestamp": "2026-01-02T03:04:05+00:00"})
+	f.mu.Unlock()
+	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Direct(), Text: "after"})
+	if e := <-h.events; e.Text != "after" {
+		t.Errorf("%+v", e)
+	}
+	if len(h.lost) != 2 {
+		t.Errorf("%d times lost", len(h.lost))
+	}
+}
+
+func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	for _, m := range []channel.Message{
+		{Place: "999", Text: "x"}, {Place: "../x", Text: "x"}, {Place: "500", Thread: "a/b", Text: "x"}, {Place: "500", Text: ""},
+		{Place: "500", Account: "11", Text: "for ann alone"}, {Place: "500", Text: strings.Repeat("*", 1001)},
+	} {
+		if _, err := h.driver.Deliver(t.Context(), m); !errors.Is(err, channel.ErrDead) {
+			t.Errorf("%.60v: %v", m, err)
+		}
+	}
+	for _, id := range []string{"5", "../5"} {
+		if err := h.driver.Update(t.Context(), id, channel.Message{Place: "500", Text: "x"}); !errors.Is(err, channel.ErrDead) {
+			t.Error(err)
+		}
+	}
+	f.mu.Lock()
+	f.tell = func(string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>blocked", http.StatusForbidden) })
+	}
+	f.mu.Unlock()
+	if _, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Text: "x"}); err == nil || errors.Is(err, channel.ErrDead) {
+		t.Errorf("a no of something before Discord: %v", err)
+	}
+}
+
+func TestALimitOfAllIsOneOfAll(t *testing.T) {
+	f := open(t)
+	h := run(t, f.Driver(t), "", nil)
+	<-h.ready
+	f.mu.Lock()
+	f.tell = func(string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, 429, object{"retry_after": 2.5, "global": true}) })
+	}
+	f.mu.Unlock()
+	_, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Text: "x"})
+	var later *channel.Later
+	if !errors.As(err, &later) || !later.All {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWithoutASessionNothingIsSent(t *testing.T) {
+	d := open(t).Driver(t)
+	if _, err := d.Deliver(t.Context(), channel.Message{Place: "500", Text: "x"}); !errors.Is(err, channel.ErrAway) {
+		t.Error(err)
+	}
+	if err := d.Update(t.Context(), "1", channel.Message{Place: "500", Text: "x"}); !errors.Is(err, channel.ErrAway) {
+		t.Error(err)
+	}
+	if _, err := d.Direct(t.Context(), "11"); !errors.Is(err, channel.ErrAway) {
+		t.Error(err)
+	}
+}
+
+func TestMarkupIsReadLetterByLetter(t *testing.T) {
+	for _, text := range []string{
+		"# a", "  ## b", "-# c", "- d\n* e\n+ f", "1. g\n23. h", "> i\n>>> j", "**k** __l__ ~~m~~ ||n||", "`o` ```p```", "[q](https://r.example)", "<@11> <#500> <:s:1> <t:0>",
+		":smile: a:b c::d", "https://x.example/a_b_c*d?e=f|g~h", "see https://x.example/_, ok", `\* \\ \`, "http://x.example/*_*", "snake_case_name 2*3*4", "- https://x.example/- # x",
+		"@everyone @here", "a | b\n--|--\n", "1.5 and 2) three", "http://", "",
+	} {
+		if got := shown(discord.Escape(text)); got != text {
+			t.Errorf("%q is sent as %q, and reads %q", text, discord.Escape(text), got)
+		}
+	}
+}
+
+func FuzzEscape(f *testing.F) {
+	f.Add("# a *b* https://x_y.example/_z_ :smile: <@1> \\")
+	f.Fuzz(func(t *testing.T, text string) {
+		text = strings.ToValidUTF8(text, "")
+		if strings.Contains(text, "://") || strings.ContainsAny(text, "\r\v\f") {
+			return // where a link ends, programs do not agree about
+		}
+		if got := shown(discord.Escape(text)); got != text {
+			t.Errorf("%q is sent as %q, and reads %q", text, discord.Escape(text), got)
+		}
+	})
+}
+
+func TestATextIsWhatPeopleRead(t *testing.T) {
+	for text, want := range map[string]string{
+		"hi <@11> <@!11> <@12>": "hi @ann @ann <@12>", "<:party:123> <a:dance:5>": ":party: :dance:", "<#500> <@&7> <b>": "<#500> <@&7> <b>",
+	} {
+		if got := discord.Plain(text, "11", "ann"); got != want {
+			t.Errorf("%q reads %q, not %q", text, got, want)
+		}
+	}
+}
+
+func TestAWrongSettingIsRefusedByName(t *testing.T) {
+	for name, settings := range map[string]map[string]string{"guild": {"guild": "x"}, "api": {"api": "http://example.org"}} {
+		if _, err := discord.Open(settings, nil); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: %v", settings, err)
+		}
+	}
+}
+
+func FuzzCursor(f *testing.F) {
+	f.Add("s1 5 wss://x")
+	f.Fuzz(func(t *testing.T, cursor string) {
+		if again := discord.Cursor(cursor); again != "" && discord.Cursor(again) != again {
+			t.Errorf("%q is %q, which is %q", cursor, again, discord.Cursor(again))
+		}
+	})
+}
+
+func FuzzMessage(f *testing.F) {
+	f.Add(`{"id":"1","author":{"id":"1"},"type":19,"message_reference":{"message_id":"5"},"referenced_message":{"content":"<@1>"}}`)
+	f.Fuzz(func(t *testing.T, text string) { discord.Read(json.RawMessage(text)) })
+}
