@@ -11,16 +11,18 @@ import (
 )
 
 func TestOnlyTheOwnerDecides(t *testing.T) {
-	owner := person.Owner{UID: 1000, Name: "alice"}
+	owner := person.Owner{ID: "psn-alice000", UID: 1000, Name: "alice"}
 	for name, c := range map[string]struct {
 		who audit.Actor
 		may bool
 	}{
-		"the owner":                        {audit.Actor{Kind: "person", Name: "alice", UID: 1000}, true},
-		"the owner under another name":     {audit.Actor{Kind: "person", Name: "al", UID: 1000}, true},
-		"another who takes the name":       {audit.Actor{Kind: "person", Name: "alice", UID: 1001}, false},
-		"root, who is not the owner":       {audit.Actor{Kind: "person", Name: "root", UID: 0}, false},
-		"an agent that has the owner's id": {audit.Actor{Kind: "agent", Name: "alice", UID: 1000}, false},
+		"the owner":                        {audit.Actor{Kind: "person", Name: "alice", UID: 1000, Person: "psn-alice000", Identity: "terminal:1000"}, true},
+		"the owner under another name":     {audit.Actor{Kind: "person", Name: "al", UID: 1000, Person: "psn-alice000"}, true},
+		"the owner on another platform":    {audit.Actor{Kind: "person", Name: "@al", UID: -1, Person: "psn-alice000", Identity: "elsewhere:7"}, true},
+		"another who takes the name":       {audit.Actor{Kind: "person", Name: "alice", UID: 1001, Person: "psn-mallory0"}, false},
+		"a uid that came with a message":   {audit.Actor{Kind: "person", Name: "alice", UID: 1000}, false},
+		"root, who is not the owner":       {audit.Actor{Kind: "person", Name: "root", UID: 0, Identity: "terminal:0"}, false},
+		"an agent that has the owner's id": {audit.Actor{Kind: "agent", Name: "alice", UID: 1000, Person: "psn-alice000"}, false},
 		"the host":                         {audit.Host, false},
 		"nobody":                           {audit.Actor{}, false},
 	} {
@@ -32,7 +34,7 @@ func TestOnlyTheOwnerDecides(t *testing.T) {
 			t.Errorf("%s: %v does not say who may", name, err)
 		}
 	}
-	if (person.Owner{}).MayDecide(audit.Actor{Kind: "person", Name: "root", UID: 0}) == nil {
-		t.Error("in a home without an owner root may decide")
+	if (person.Owner{Name: "root"}).MayDecide(audit.Actor{Kind: "person", Name: "root", UID: 0}) == nil {
+		t.Error("in a home without an owner a stranger may decide")
 	}
 }

@@ -1,0 +1,54 @@
+package right_test
+
+import (
+	"testing"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/right"
+)
+
+// TestWhoMayAskForAVerbIsSaidByRoleAndGroup holds the one table of rights: each role in its reach, and closed for everything else.
+func TestWhoMayAskForAVerbIsSaidByRoleAndGroup(t *testing.T) {
+	const (
+		say    = "POST /v1/groups/{group}/say"
+		mine   = "GET /v1/messages"
+		change = "POST /v1/changes/{change}/confirm"
+		add    = "POST /v1/people"
+	)
+	held := func(r right.Role, group string) right.Asker {
+		return right.Asker{Held: []right.Held{{Role: r, Group: group}}}
+	}
+	for _, test := range []struct {
+		name, verb, group string
+		who               right.Asker
+		may               bool
+	}{
+		{"the owner says", say, "ada", held(right.Owner, ""), true},
+		{"the owner changes", change, "", held(right.Owner, ""), true},
+		{"the owner adds", add, "", held(right.Owner, ""), true},
+		{"a global admin says", say, "ada", held(right.GlobalAdmin, ""), true},
+		{"a global admin changes", change, "", held(right.GlobalAdmin, ""), false},
+		{"a global admin adds", add, "", held(right.GlobalAdmin, ""), false},
+		{"an admin says in their group", say, "ada", held(right.GroupAdmin, "ada"), true},
+		{"an admin says in another", say, "bob", held(right.GroupAdmin, "ada"), false},
+		{"a member says in their group", say, "ada", held(right.Member, "ada"), true},
+		{"a member says in another", say, "bob", held(right.Member, "ada"), false},
+		{"a member reads their own", mine, "", held(right.Member, "ada"), true},
+		{"a member changes", change, "", held(right.Member, "ada"), false},
+		{"a member adds", add, "", held(right.Member, "ada"), false},
+		{"root changes", change, "", right.Asker{Root: true}, true},
+		{"root adds, who is no person", add, "", right.Asker{Root: true}, false},
+		{"a stranger says", say, "ada", right.Asker{}, false},
+		{"a stranger says in no group", say, "", right.Asker{}, false},
+		{"a stranger reads", mine, "", right.Asker{}, false},
+		{"a role that there is not", say, "ada", held("king", "ada"), false},
+		{"a member of no group", say, "", held(right.Member, ""), false},
+		{"the owner, a verb that there is not", "POST /v1/nothing", "", held(right.Owner, ""), false},
+		{"root, a verb that there is not", "POST /v1/nothing", "", right.Asker{Root: true}, false},
+	} {
+		err := right.May(test.who, test.verb, test.group)
+		if (err == nil) != test.may || err != nil && problem.KindOf(err) != problem.Denied {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}

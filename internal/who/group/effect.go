@@ -1,0 +1,299 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/config"
+)
+
+// Turn is which way an effect goes.
+type Turn string
+
+const (
+	Gained  Turn = "gained"
+	Lost    Turn = "lost"
+	Altered Turn = "altered"
+)
+
+// EffectLine is one thing that a group, or the home, has otherwise after a change. All of its text is harmless to show, and short.
+type EffectLine struct {
+	Whose  string `json:"whose"` // "the home", or "the group NAME"
+	Turn   Turn   `json:"turn"`
+	What   string `json:"what"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// String is a line for a card.
+func (l EffectLine) String() string {
+	s := l.Whose + map[Turn]string{Gained: " gains ", Lost: " loses ", Altered: " changes "}[l.Turn] + l.What
+	if l.Before != "" || l.After != "" {
+		s += ": " + l.Before + " → " + l.After
+	}
+	return s
+}
+
+// Effect is what a change comes to, from the two trees and from nobody's words (SM-908).
+type Effect struct {
+	Lines  []EffectLine `json:"lines"`            // the weightiest first; at most effectMax
+	More   int          `json:"more,omitempty"`   // lines that are left out
+	Broken string       `json:"broken,omitempty"` // why the group could not run with it
+}
+
+const (
+	effectMax     = 100 // lines
+	effectTextMax = 120 // bytes of a name or a value
+)
+
+// Compare tells what a change of the home comes to for a group: what its agent gains and loses, what it is told, and what of others it
+// touches. That the rules change is policy.Reach's to tell, of every change. Before and after are commits or trees of the home. A group that cannot run after the change is told as broken, and is no
+// error here: Check refuses it.
+func Compare(ctx context.Context, host git.Dir, folder Folder, before, after git.OID) (Effect, error) {
+	c := comparison{host: host, folder: folder}
+	old, err := sideOf(ctx, host, folder, before)
+	if err != nil {
+		return Effect{}, err
+	}
+	now, err := sideOf(ctx, host, folder, after)
+	if err != nil {
+		return Effect{}, err
+	}
+
+	c.runs(old, now)
+	c.files(old.files, now.files)
+	if err := c.others(ctx, before, after); err != nil {
+		return Effect{}, err
+	}
+	e := Effect{Lines: c.lines, Broken: now.broken}
+	if len(e.Lines) > effectMax {
+		e.Lines, e.More = e.Lines[:effectMax], len(e.Lines)-effectMax
+	}
+	return e, nil
+}
+
+// side is a group as one tree has it.
+type side struct {
+	there  bool
+	files  map[string]git.Entry
+	runner config.Runner
+	broken string // why it cannot run; the runner is not known then
+}
+
+func sideOf(ctx context.Context, host git.Dir, folder Folder, treeish git.OID) (side, error) {
+	tree, err := FindTree(ctx, host, treeish, folder)
+	if problem.KindOf(err) == problem.NotFound {
+		return side{broken: "the group is not there"}, nil
+	}
+	if err != nil {
+		return side{}, err
+	}
+	s := side{there: true}
+	if s.files, err = list(ctx, host, folder, tree); err != nil {
+		return side{}, err
+	}
+	g, err := Read(ctx, host, folder, tree)
+	if problem.KindOf(err) == problem.Refused {
+		s.broken = inert.Short(problem.Of(err).Text, 4*effectTextMax)
+		return s, nil
+	}
+	s.runner = g.Runner
+	return s, err
+}
+
+// comparison is a Compare under way.
+type comparison struct {
+	host   git.Dir
+	folder Folder
+	lines  []EffectLine
+}
+
+// add tells something of the group.
+func (c *comparison) add(turn Turn, what, before, after string) {
+	c.lines = append(c.lines, EffectLine{"the group " + string(c.folder), turn, inert.Short(what, effectTextMax), inert.Short(before, effectTextMax), inert.Short(after, effectTextMax)})
+}
+
+// home tells something that is no group's own.
+func (c *comparison) home(turn Turn, what string) {
+	c.lines = append(c.lines, EffectLine{Whose: "the home", Turn: turn, What: inert.Short(what, effectTextMax)})
+}
+
+// runs tells how the agent runs otherwise.
+func (c *comparison) runs(old, now side) {
+	if old.there != now.there {
+		turn := Gained
+		if old.there {
+			turn = Lost
+		}
+		c.home(turn, "the group "+string(c.folder))
+	}
+	switch {
+	case !old.there || !now.there:
+	case old.broken == "" && now.broken == "":
+		c.runner(old.runner, now.runner)
+	case old.files[runnerFile] != now.files[runnerFile]:
+		c.add(Altered, "how its agent runs, in a way that cannot be told: "+runnerFile+" cannot be read on both sides", "", "")
+	}
+}
+
+// files tells which files of a group are others: hooks, what the agent is told, skills, and the rest by folder.
+func (c *comparison) files(old, now map[string]git.Entry) {
+	parts := map[string]*part{}
+	for p := range maps.Keys(old) {
+		partIn(parts, p).count(old[p], now[p])
+	}
+	for p := range maps.Keys(now) {
+		if _, both := old[p]; !both {
+			partIn(parts, p).count(git.Entry{}, now[p])
+		}
+	}
+	for _, weight := range []int{hookPart, toldPart, skillPart, restPart} {
+		for _, what := range slices.Sorted(maps.Keys(parts)) {
+			if p := parts[what]; p.weight == weight && p.differs > 0 {
+				c.add(p.turn(), what, "", "")
+			}
+		}
+	}
+}
+
+// part is what of a group is told in one line.
+type part struct {
+	weight                 int
+	before, after, differs int // files
+}
+
+// Parts in the order in which they are told.
+const (
+	hookPart = iota
+	toldPart
+	skillPart
+	restPart
+)
+
+// partIn finds the part of a group that a file belongs to, by its whole name; runner.yaml is told by its keys.
+func partIn(all map[string]*part, p string) *part {
+	in, name := path.Split(p)
+	what, weight := "other files", restPart
+	switch {
+	case p == runnerFile:
+		what, weight = "", -1
+	case in == hooksFolder+"/" && slices.Contains(Hooks, name):
+		what, weight = "the hook "+name+", a program that runs in its sandbox", hookPart
+	case p == instructionsFile:
+		what, weight = "what its agent is told in "+name, toldPart
+	case in == promptsFolder+"/":
+		what, weight = "what its agent is told in prompts/"+name, toldPart
+	case strings.HasPrefix(p, skillsFolder+"/"):
+		skill, _, below := strings.Cut(p[len(skillsFolder)+1:], "/")
+		what, weight = "files beside the skills", restPart
+		if below {
+			what, weight = "the skill "+skill, skillPart
+		}
+	case strings.HasPrefix(p, runnerFolder+"/"):
+		what = "other files of the runner, which hooks may use"
+	}
+	if all[what] == nil {
+		all[what] = &part{weight: weight}
+	}
+	return all[what]
+}
+
+func (p *part) count(old, now git.Entry) {
+	if !old.Absent() {
+		p.before++
+	}
+	if !now.Absent() {
+		p.after++
+	}
+	if old != now {
+		p.differs++
+	}
+}
+
+func (p *part) turn() Turn {
+	switch {
+	case p.before == 0:
+		return Gained
+	case p.after == 0:
+		return Lost
+	}
+	return Altered
+}
+
+// others tells what of a change reaches beyond the group: other groups, and what new ones begin with.
+func (c *comparison) others(ctx context.Context, before, after git.OID) error {
+	old, err := c.host.Names(ctx, before, groupsFolder)
+	if err != nil {
+		return fmt.Errorf("list the groups at %.12s: %w", before, err)
+	}
+	now, err := c.host.Names(ctx, after, groupsFolder)
+	if err != nil {
+		return fmt.Errorf("list the groups at %.12s: %w", after, err)
+	}
+	names := maps.Clone(old)
+	maps.Copy(names, now)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if name == string(c.folder) || old[name] == now[name] {
+			continue
+		}
+		p := part{}
+		p.count(old[name], now[name])
+		c.home(p.turn(), "files of another group: "+inert.Path(groupsFolder+"/"+name))
+	}
+
+	begins := []string{templateFolder}
+	was, err := c.host.Lookup(ctx, before, begins)
+	if err != nil {
+		return fmt.Errorf("read the template at %.12s: %w", before, err)
+	}
+	is, err := c.host.Lookup(ctx, after, begins)
+	if err != nil {
+		return fmt.Errorf("read the template at %.12s: %w", after, err)
+	}
+	if was[0] != is[0] {
+		c.home(Altered, "what new groups begin with")
+	}
+	return nil
+}
+
+// Check refuses what is offered if a group that it touches could not run afterwards, with the place of what is wrong: its own group, and
+// any other that stays. Errors: problem.Refused, for a runner.yaml with line and key.
+func Check(ctx context.Context, host git.Dir, folder Folder, m Mapping) error {
+	for _, f := range m.touched() {
+		tree, err := FindTree(ctx, host, m.Commit, f)
+		switch {
+		case problem.KindOf(err) == problem.NotFound && f != folder:
+			continue // it goes, and the card says so
+		case problem.KindOf(err) == problem.NotFound:
+			return folder.refuse("", "the change would remove it")
+		case err == nil:
+			_, err = Read(ctx, host, f, tree)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// touched are the groups that a mapping has files of, in order.
+func (m Mapping) touched() (all []Folder) {
+	for _, e := range m.Edits {
+		parts := strings.SplitN(e.Path, "/", 3)
+		if parts[0] != groupsFolder || len(parts) < 2 {
+			continue
+		}
+		if f, err := ParseFolder(parts[1]); err == nil && !slices.Contains(all, f) {
+			all = append(all, f)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,148 @@
+package group_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/who/group"
+)
+
+// effect tells what a home's files came to for ada, after what was edited in them.
+func (h home) effect(t *testing.T, before, after git.OID) (e group.Effect, lines []string) {
+	t.Helper()
+	e, err := group.Compare(t.Context(), h.Dir, "ada", before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range e.Lines {
+		lines = append(lines, l.String())
+	}
+	return e, lines
+}
+
+func TestWhatAGroupGainsAndLosesIsComputedFromTheTrees(t *testing.T) {
+	const runner, own = "groups/ada/runner/runner.yaml", "groups/ada/"
+	yaml := func(text string) []git.Write { return []git.Write{put(runner, text)} }
+	write := func(name, text string) []git.Write { return []git.Write{put(name, text)} }
+	hook := func(text string) []git.Write {
+		return []git.Write{{Path: own + "runner/hooks/on-start", Mode: git.Executable, Data: git.Text(text)}}
+	}
+	w := newWorked(t)
+	for name, test := range map[string]struct {
+		before, after []git.Write
+		want          []string // and the other way round, with gains and losses swapped
+	}{
+		"nothing": {},
+		"the agent and its model": {yaml("agent: echo\n"), yaml("agent: codex\nmodel: gpt-5\n"),
+			[]string{"the group ada changes the agent that answers: echo → codex", "the group ada changes the model that it asks: as the home says → gpt-5"}},
+		"tools": {yaml("agent: echo\ntools_off: [shell, web]\n"), yaml("agent: echo\ntools_off: [web]\n"), []string{"the group ada gains the tool shell"}},
+		"a limit that is raised": {yaml("agent: echo\nbudgets: {tokens_per_hour: 1000}\n"), yaml("agent: echo\nbudgets: {tokens_per_hour: 2000}\n"),
+			[]string{"the group ada gains more tokens an hour: 1000 → 2000"}},
+		"limits that go": {yaml("agent: echo\nbudgets: {tokens_per_day: 1000, cost_per_hour: 1.5, cost_per_day: 3}\n"), yaml("agent: echo\nbudgets: {cost_per_day: 3}\n"),
+			[]string{"the group ada gains more tokens a day: 1000 → no limit", "the group ada gains more cost an hour: 1.5 → no limit"}},
+		"the rounds": {yaml("agent: echo\n"), yaml("agent: echo\nrounds: 9\n"),
+			[]string{"the group ada changes how often a change of its own files may be tried: the default → 9"}},
+		"only a comment":      {yaml("agent: echo\n"), yaml("# x\nagent: echo\n"), nil},
+		"a hook":              {nil, hook("#!/bin/sh\n"), []string{"the group ada gains the hook on-start, a program that runs in its sandbox"}},
+		"another hook":        {hook("#!/bin/sh\n"), hook("#!/bin/sh\nx\n"), []string{"the group ada changes the hook on-start, a program that runs in its sandbox"}},
+		"what a hook may use": {write(own+"runner/lib.py", "x\n"), write(own+"runner/lib.py", "y\n"), []string{"the group ada changes other files of the runner, which hooks may use"}},
+		"a folder to read":    {nil, yaml("agent: echo\nmounts: [{path: /srv/n}]\n"), []string{"the group ada gains the right to read, if the home allows it, as /extra/n: /srv/n"}},
+		"a folder to write": {yaml("agent: echo\nmounts: [{path: /srv/n}]\n"), yaml("agent: echo\nmounts: [{path: /srv/n, readonly: false}]\n"),
+			[]string{"the group ada gains the right to write, if the home allows it, in /extra/n: /srv/n"}},
+		"a folder less":                     {yaml("agent: echo\nmounts: [{path: /srv/n, readonly: false}]\n"), yaml("agent: echo\n"), []string{"the group ada loses the right to read, as /extra/n: /srv/n"}},
+		"what it is told":                   {nil, write(own+"AGENTS.md", "be rude\n"), []string{"the group ada changes what its agent is told in AGENTS.md"}},
+		"a prompt":                          {nil, write(own+"runner/prompts/x.md", "be rude\n"), []string{"the group ada gains what its agent is told in prompts/x.md"}},
+		"a skill":                           {nil, write(own+"skills/swim/SKILL.md", "x\n"), []string{"the group ada gains the skill swim"}},
+		"another skill":                     {nil, write(own+"skills/cook/more.md", "x\n"), []string{"the group ada changes the skill cook"}},
+		"beside the skills":                 {nil, write(own+"skills/x", "x\n"), []string{"the group ada gains files beside the skills"}},
+		"something else":                    {nil, write(own+"data/x", "x\n"), []string{"the group ada gains other files"}},
+		"the rules, which every card names": {nil, []git.Write{put("policy.yaml", "# x\n"), put("sallyport.yaml", "# x\n")}, nil},
+		"another group":                     {nil, write("groups/cody/AGENTS.md", "x\n"), []string{"the home changes files of another group: groups/cody"}},
+		"a new group":                       {nil, write("groups/eve/AGENTS.md", "x\n"), []string{"the home gains files of another group: groups/eve"}},
+		"what new groups are":               {nil, write("template/AGENTS.md", "x\n"), []string{"the home changes what new groups begin with"}},
+		"the group":                         {[]git.Write{gone("groups/ada")}, yaml("agent: echo\n"), []string{"the home gains the group ada"}},
+		"the loudest is first": {nil, []git.Write{put(own+"data/x", "x\n"), put("policy.yaml", "# x\n"), put(runner, "agent: pi\n")},
+			[]string{"the group ada changes the agent that answers: echo → pi", "the group ada gains other files"}},
+	} {
+		before := w.head
+		if test.before != nil {
+			before = w.commitUpon(t, w.head, test.before)
+		}
+		after := before
+		if test.after != nil {
+			after = w.commitUpon(t, before, test.after)
+		}
+		_, got := w.effect(t, before, after)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s:\n%s\nwanted\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+
+		e, back := w.effect(t, after, before)
+		swapped := map[group.Turn]string{group.Gained: "loses", group.Lost: "gains", group.Altered: "changes"}
+		for i, l := range e.Lines {
+			if len(back) != len(test.want) || !strings.Contains(test.want[i], " "+swapped[l.Turn]+" ") {
+				t.Errorf("%s, undone: %q", name, back)
+			}
+		}
+	}
+}
+
+func TestAGroupThatCouldNotRunAfterwardsIsToldAndRefusedByItsPlace(t *testing.T) {
+	w := newWorked(t)
+	for name, test := range map[string]struct {
+		writes []git.Write
+		want   string
+	}{
+		"a key that is none":         {[]git.Write{put("template/runner/runner.yaml", "agent: echo\nhosts: [x]\n")}, "groups/ada/runner/runner.yaml:2:1: hosts: there is no such key"},
+		"no runner":                  {[]git.Write{gone("template/runner/runner.yaml")}, "groups/ada/runner/runner.yaml: it is missing"},
+		"a hook that cannot be run":  {[]git.Write{put("template/runner/hooks/on-start", "#!/bin/sh\n")}, "groups/ada/runner/hooks/on-start: a hook is"},
+		"a link where a prompt is":   {[]git.Write{link("template/runner/prompts/x.md", "system.md")}, "groups/ada/runner/prompts/x.md: a prompt is"},
+		"an escape sequence in it":   {[]git.Write{put("template/runner/runner.yaml", "agent: \"\\e[31m\"\n")}, "groups/ada/runner/runner.yaml:1:8"},
+		"the whole group goes":       {[]git.Write{gone("template/runner"), gone("template/skills"), gone("groups/ada/AGENTS.md")}, "the change would remove it"},
+		"another group is spoilt":    {[]git.Write{put("groups/cody/runner/runner.yaml", "agent: x\n")}, "groups/cody/runner/runner.yaml:1:8"},
+		"another group goes":         {[]git.Write{gone("groups/cody")}, ""},
+		"what is no group and stays": {[]git.Write{put("groups/README.md", "x\n")}, ""},
+		"nothing is wrong":           {[]git.Write{put("template/runner/prompts/x.md", "x\n")}, ""},
+	} {
+		m, err := w.mapped(t, w.work(t, test.writes...))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		err = group.Check(t.Context(), w.Dir, "ada", m)
+		if k := problem.KindOf(err); (err == nil) != (test.want == "") || err != nil && (k != problem.Refused && k != problem.Usage || !strings.Contains(err.Error(), test.want) || problem.Of(err).Next == "") {
+			t.Errorf("%s: %v; must say %q", name, err, test.want)
+		}
+		e, _ := w.effect(t, w.head, m.Commit)
+		if broken := strings.Contains(test.want, "groups/ada/") || strings.Contains(test.want, "remove it"); broken != (e.Broken != "") || strings.ContainsAny(e.Broken, "\x1b\n") {
+			t.Errorf("%s: told as %q", name, e.Broken)
+		}
+	}
+}
+
+func TestWhatACardIsToldOfAGroupIsBoundedAndHarmless(t *testing.T) {
+	w := newWorked(t)
+	var writes []git.Write
+	for i := range 150 {
+		writes = append(writes, put("template/skills/"+strings.Repeat("\x1b[31m", 20)+strings.Repeat("x", i)+"/SKILL.md", "x\n"))
+	}
+	_, lines := w.effect(t, w.head, w.work(t, writes...))
+	if len(lines) != 1 || lines[0] != "the home changes what new groups begin with" {
+		t.Errorf("the workspace is not the home: %q", lines)
+	}
+	m, err := w.mapped(t, w.work(t, writes...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, told := w.effect(t, w.head, m.Commit)
+	if len(told) != 100 || e.More != 50 {
+		t.Errorf("%d lines, and %d more", len(told), e.More)
+	}
+	for _, l := range told {
+		if len(l) > 700 || strings.ContainsAny(l, "\x1b\n") {
+			t.Errorf("it shows %q", l)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/mount"
+)
+
+// NewWishes are the folders of this machine that edits in the workspace of a group's change newly ask for, or newly ask to write in. A
+// runner.yaml that cannot be read asks for none: Check refuses it.
+func NewWishes(ctx context.Context, host git.Dir, folder Folder, edits []git.Edit) (all []mount.Wish, err error) {
+	for _, e := range edits {
+		m, err := Target(folder, e.Path)
+		if err != nil {
+			continue // nothing that has such a path is offered
+		}
+		if runs, _ := path.Match(path.Join(groupsFolder, "*", runnerFile), m.Target); !runs {
+			continue
+		}
+		old, err := wishesOf(ctx, host, e.Old)
+		if err != nil {
+			return nil, err
+		}
+		now, err := wishesOf(ctx, host, e.New)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range now {
+			had := slices.ContainsFunc(old, func(o mount.Wish) bool { return o.Path == w.Path && (o.Write || !w.Write) })
+			asked := slices.ContainsFunc(all, func(o mount.Wish) bool { return o.Path == w.Path && o.Write == w.Write })
+			if !had && !asked {
+				all = append(all, w)
+			}
+		}
+	}
+	return all, nil
+}
+
+// wishesOf reads what a runner.yaml asks for.
+func wishesOf(ctx context.Context, host git.Dir, e git.Entry) ([]mount.Wish, error) {
+	if !isFile(e) {
+		return nil, nil
+	}
+	blob, err := host.Blob(ctx, e.OID)
+	if err != nil {
+		return nil, fmt.Errorf("read a %s: %w", config.RunnerFile, err)
+	}
+	defer blob.Close()
+	text, err := io.ReadAll(io.LimitReader(blob, textMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("read a %s: %w", config.RunnerFile, err)
+	}
+	r, err := config.ParseRunner(config.RunnerFile, "", text)
+	if err != nil || len(text) > textMax {
+		return nil, nil
+	}
+	return r.Wishes(), nil
+}
