@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/json"
 	"fmt"
 	"unicode/utf8"
 )
@@ -148,12 +149,20 @@ func span(first, last int64) string {
 }
 
 // intact reports whether an entry is what its hash was made of. Text that is not UTF-8 was never
-// stored, and JSON would show it as something else.
+// stored, and JSON would show it as something else. Where the JSON of that hash is stored, the hash is that of what is
+// stored, whatever this program would write, and the columns must say the same.
 func (e Entry) intact() bool {
-	for _, s := range []string{e.Actor.Kind, e.Actor.Name, e.Change, e.Subject, e.Verb, e.Reason, e.Previous} {
+	for _, s := range []string{e.Actor.Kind, e.Actor.Name, string(e.Actor.Person), e.Actor.Identity, e.Change, e.Subject, e.Verb, e.Reason, e.Previous} {
 		if !utf8.ValidString(s) {
 			return false
 		}
 	}
-	return e.Hash == e.Sum()
+	if e.Stored == "" {
+		return e.Hash == e.Sum()
+	}
+	var said Entry
+	if err := json.Unmarshal([]byte(e.Stored), &said); err != nil {
+		return false
+	}
+	return e.Hash == sum(e.Stored) && said.form() == e.form()
 }

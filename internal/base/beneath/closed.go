@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,27 @@ func Folder(dir int, name string) (fd int, restore func(), err error) {
 	return fd, restore, nil
 }
 
-// unlock adds bits to the mode of name in dir by its descriptor, and returns what takes them away again.
+// TopFolder is Top for reading. A folder that its owner closed is opened as Folder opens it.
+func TopFolder(path string) (fd int, restore func(), err error) {
+	fd, err = Top(path, unix.O_RDONLY)
+	if err == nil {
+		if unix.Faccessat(fd, ".", unix.X_OK, 0) == nil {
+			return fd, func() {}, nil
+		}
+		unix.Close(fd)
+	} else if !errors.Is(err, unix.EACCES) {
+		return -1, nil, err
+	}
+	parent, err := Top(filepath.Dir(path), unix.O_PATH)
+	if err != nil {
+		return -1, nil, err
+	}
+	defer unix.Close(parent)
+	return Folder(parent, filepath.Base(path))
+}
+
+// unlock adds bits to the mode of name in dir by its descriptor, and returns what takes them away again, unless its owner has given it
+// another mode meanwhile.
 func unlock(dir int, name string, bits uint32) (restore func(), err error) {
 	fd, err := Look(dir, name)
 	if err != nil {
@@ -47,13 +68,16 @@ func unlock(dir int, name string, bits uint32) (restore func(), err error) {
 		return nil, err
 	}
 	proc := "/proc/self/fd/" + strconv.Itoa(fd)
-	if err := unix.Chmod(proc, st.Mode&0o7777|bits); err != nil {
+	was := st.Mode & 0o7777
+	if err := unix.Chmod(proc, was|bits); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	return func() {
-		_ = unix.Chmod(proc, st.Mode&0o7777) // the owner may have changed it meanwhile, which is theirs to do
-		unix.Close(fd)
+		defer unix.Close(fd)
+		if err := unix.Fstat(fd, &st); err == nil && st.Mode&0o7777 == was|bits {
+			_ = unix.Chmod(proc, was)
+		}
 	}, nil
 }
 

@@ -13,8 +13,8 @@ import (
 // ErrTooMany says that a folder holds more entries than are counted.
 var ErrTooMany = errors.New("too many entries")
 
-// Allocated returns what the file system has given to a folder and all below it, in bytes. What cannot be
-// opened counts by itself alone; no link is followed, no mount entered.
+// Allocated returns what the file system has given to a folder and all below it, in bytes. A folder that its owner closed is looked into
+// if that is who looks; what else cannot be opened counts by itself alone. No link is followed, no mount entered.
 func Allocated(ctx context.Context, path string) (int64, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
@@ -48,6 +48,29 @@ func AllocatedBelow(ctx context.Context, path string) (int64, error) {
 	return AllocatedIn(ctx, parent, filepath.Base(path), 0, 1<<20)
 }
 
+// Extent is what lies below a folder.
+type Extent struct {
+	Bytes   int64 // that the file system has given
+	Entries int
+	Deep    bool // there are folders that lie deeper in each other than was looked
+}
+
+// ExtentOf measures all below a folder of the host's own, without that folder itself; folders in each other no deeper than depth.
+// A folder that is not there holds nothing.
+func ExtentOf(ctx context.Context, path string, depth int) (Extent, error) {
+	parent, err := Top(filepath.Dir(path), unix.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) {
+		return Extent{}, nil
+	}
+	if err != nil {
+		return Extent{}, err
+	}
+	defer unix.Close(parent)
+	sum := &blocks{ctx: ctx, depth: depth}
+	err = sum.folder(parent, filepath.Base(path), 0)
+	return Extent{sum.bytes, sum.seen, sum.deep}, err
+}
+
 // AllocatedIn is Allocated for all below the folder name in an open one, without that folder itself; it counts at most so many
 // entries, 0 being any number, and folders in each other no deeper than depth.
 //
@@ -65,6 +88,7 @@ type blocks struct {
 	depth   int // of folders in each other, at most
 	seen    int
 	bytes   int64
+	deep    bool               // there are folders below depth
 	linked  map[[2]uint64]bool // files with several names, which count once
 }
 
@@ -84,14 +108,16 @@ func (b *blocks) once(st unix.Stat_t) bool {
 
 // folder adds one folder and all below; what cannot be opened, or is gone again, counts by itself alone.
 func (b *blocks) folder(dir int, name string, depth int) error {
-	fd, err := Open(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil || depth > b.depth {
-		if err == nil {
-			unix.Close(fd)
-		}
+	fd, restore, err := Folder(dir, name)
+	if err != nil {
 		return nil
 	}
+	defer restore()
 	defer unix.Close(fd)
+	if depth > b.depth {
+		b.deep = true
+		return nil
+	}
 	err = Names(fd, func(name string) error {
 		if b.seen++; b.entries > 0 && b.seen > b.entries {
 			return ErrTooMany

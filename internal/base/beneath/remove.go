@@ -101,9 +101,6 @@ func unlink(dir int, name string) (bool, error) {
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return true, nil
 	}
-	if errors.Is(err, unix.ENOTDIR) {
-		return false, unix.EPERM // no folder, and it may not be removed
-	}
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return false, nil
 	}

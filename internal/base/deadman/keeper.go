@@ -109,7 +109,6 @@ func closeInherited() {
 func stand(record string) error {
 	cmd := exec.Command("/proc/self/exe", "watch", record)
 	cmd.Args[0] = os.Args[0]
-	cmd.Dir, cmd.Env = "/", os.Environ()
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	said, err := cmd.StdoutPipe()

@@ -17,7 +17,6 @@ type Event struct {
 	State   string    `json:"state"` // watching, fired, failed, ended, disarmed, gave_up
 	Attempt int       `json:"attempt,omitempty"`
 	Why     string    `json:"why,omitempty"`
-	PID     int       `json:"pid"` // of the keeper
 }
 
 func logPath(record string) string    { return strings.TrimSuffix(record, ".json") + ".log" }
@@ -58,7 +57,7 @@ func openLog(record string) (*log, error) {
 // tell appends one line. A log that cannot be written stops nothing.
 func (l *log) tell(state string, attempt int, why string) {
 	l.fired = l.fired || state == "fired"
-	raw, err := json.Marshal(Event{At: time.Now().UTC().Truncate(time.Millisecond), State: state, Attempt: attempt, Why: why, PID: os.Getpid()})
+	raw, err := json.Marshal(Event{At: time.Now().UTC().Truncate(time.Millisecond), State: state, Attempt: attempt, Why: why})
 	if err == nil {
 		_, _ = fmt.Fprintf(l.file, "%s\n", raw)
 	}

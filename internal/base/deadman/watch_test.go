@@ -19,6 +19,7 @@ type scene struct {
 	broken error
 	fired  []time.Time
 	ended  []Process
+	told   []string
 	onFire func(*scene) error
 }
 
@@ -71,7 +72,7 @@ func (s *scene) watcher() Watcher {
 			}
 			return nil
 		},
-		Tell: func(string, int, string) {},
+		Tell: func(state string, _ int, _ string) { s.mu.Lock(); defer s.mu.Unlock(); s.told = append(s.told, state) },
 	}
 }
 

@@ -21,3 +21,11 @@ func (d Dir) Contains(ctx context.Context, tip, commit OID) (bool, error) {
 	}
 	return err == nil, err
 }
+
+// LastAdded returns the newest commit, from tip along first parents, in which a path came to be; "" if it did in none.
+func LastAdded(ctx context.Context, d Dir, tip OID, path string) (OID, error) {
+	out, err := d.Run(ctx, Cmd{Args: []string{
+		"log", "--first-parent", "--no-renames", "--diff-filter=A", "--no-show-signature", "--max-count=1", "--format=%H", string(tip), "--", path,
+	}})
+	return OID(strings.TrimSpace(string(out))), err
+}

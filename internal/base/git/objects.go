@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -87,6 +89,19 @@ func (d Dir) Resolve(ctx context.Context, rev string) (OID, error) {
 	r := d.reader(ctx)
 	defer r.close()
 	return r.resolve(rev)
+}
+
+// Head returns the commit that HEAD names; "" if there is none. Where the branch is a file of its own, as it is once it has moved, no
+// process is started.
+func (d Dir) Head(ctx context.Context) (OID, error) {
+	head, err := os.ReadFile(filepath.Join(d.Path, "HEAD"))
+	if branch, ok := strings.CutPrefix(strings.TrimSuffix(string(head), "\n"), "ref: refs/heads/"); err == nil && ok && filepath.IsLocal(branch) {
+		text, err := os.ReadFile(filepath.Join(d.Path, "refs", "heads", branch))
+		if oid := OID(strings.TrimSuffix(string(text), "\n")); err == nil && oid.Valid() {
+			return oid, nil
+		}
+	}
+	return d.Resolve(ctx, "HEAD")
 }
 
 // Tree returns the tree of a commit.

@@ -99,6 +99,34 @@ func TestContainsTellsAnAncestorFromAnotherAndFromOneThatIsMissing(t *testing.T)
 	}
 }
 
+// A path that was merged in came to be with the merge, where who reads the branch first saw it.
+func TestLastAddedFindsWhereAPathCameToBeTheLastTime(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	first := commit(t, top)
+	run(t, top, "checkout", "-q", "-b", "side")
+	write(t, filepath.Join(top, "in/b"), "B")
+	commit(t, top)
+	run(t, top, "checkout", "-q", "main")
+	run(t, top, "merge", "-q", "--no-ff", "-m", "merge", "side")
+	merged := git.OID(run(t, top, "rev-parse", "HEAD"))
+	write(t, filepath.Join(top, "in/b"), "B2")
+	commit(t, top)
+	run(t, top, "mv", "a", "c")
+	moved := commit(t, top)
+	run(t, top, "mv", "c", "a")
+	back := commit(t, top)
+	d := open(t, top)
+	for path, want := range map[string]git.OID{"in/b": merged, "c": moved, "a": back, "in": merged, "d": ""} {
+		if got, err := git.LastAdded(t.Context(), d, back, path); err != nil || got != want {
+			t.Errorf("%s came to be in %q, not in %q: %v", path, got, want, err)
+		}
+	}
+	if got, err := git.LastAdded(t.Context(), d, moved, "a"); err != nil || got != first {
+		t.Errorf("before it came back, it came to be in %q: %v", got, err)
+	}
+}
+
 // Many questions are put before the first is answered. Whatever comes between, the answers stay with their questions.
 func TestManyObjectsAreReadInOrderWhateverIsMissing(t *testing.T) {
 	top := person(t)

@@ -6,6 +6,8 @@ package id
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"strings"
 
@@ -19,7 +21,18 @@ type (
 	Landing    string // lnd-<8 base36>
 	Checkpoint string // ckpt-<3 or more digits>-<first 8 hex of its commit> (SV-041)
 	Session    string // <slug>-<5 base36>
+	Person     string // psn-<8 base36>
+	Question   string // qst-<8 base36>
+
+	Conversation string // cnv-<8 base36>
+	Chat         string // cht-<8 base36>: a group in a conversation
+	Message      string // msg-<8 base36>: one that reaches a group
+	Out          string // out-<8 base36>: one that leaves it
+	Task         string // tsk-<8 base36>: what a schedule wakes a group with
 )
+
+// Subject is what a session, a question or a cost belongs to: the id of a change or of a chat session.
+type Subject string
 
 const base36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -44,9 +57,41 @@ func random(n int) string {
 	return string(out)
 }
 
+// Change returns the change that a subject is; false if it is a chat.
+func (s Subject) Change() (Change, bool) { return Change(s), strings.HasPrefix(string(s), "chg-") }
+
+// Subject is what sessions of a change run for.
+func (c Change) Subject() Subject { return Subject(c) }
+
+// Subject is what sessions of a chat run for.
+func (c Chat) Subject() Subject { return Subject(c) }
+
+func NewConversation() Conversation { return Conversation("cnv-" + random(8)) }
+func NewChat() Chat                 { return Chat("cht-" + random(8)) }
+func NewMessage() Message           { return Message("msg-" + random(8)) }
+func NewOut() Out                   { return Out("out-" + random(8)) }
+func NewTask() Task                 { return Task("tsk-" + random(8)) }
+
+// TaskOf is the same for the same call of a tool, by its key.
+func TaskOf(key string) Task { return Task("tsk-" + same(key)) }
+
+// QuestionOf is the same for the same matter, by its key.
+func QuestionOf(key string) Question { return Question("qst-" + same(key)) }
+
+// ChangeOf is the same for the same call of a tool, by its key.
+func ChangeOf(key string) Change { return Change("chg-" + same(key)) }
+
+// same is as long as what random makes, and the same for the same key.
+func same(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:8])
+}
+
 func NewChange() Change     { return Change("chg-" + random(8)) }
 func NewApproval() Approval { return Approval("apr-" + random(8)) }
 func NewLanding() Landing   { return Landing("lnd-" + random(8)) }
+func NewPerson() Person     { return Person("psn-" + random(8)) }
+func NewQuestion() Question { return Question("qst-" + random(8)) }
 
 // NewCheckpoint names the nth checkpoint of a change after its commit.
 func NewCheckpoint(n int, commit string) Checkpoint {
@@ -88,6 +133,12 @@ var kinds = []struct{ prefix, noun, list string }{
 	{"apr-", "approval", "sallyport approval list"},
 	{"ckpt-", "checkpoint", "sallyport checkpoint list CHANGE"},
 	{"lnd-", "landing", "sallyport change list"},
+	{"cht-", "chat", "sallyport session list"},
+	{"msg-", "message", "sallyport message list"},
+	{"tsk-", "task", "sallyport schedule list"},
+	{"cnv-", "conversation", "sallyport wiring list"},
+	{"psn-", "person", "sallyport person list"},
+	{"qst-", "question", "sallyport approval list"},
 }
 
 func ParseChange(s string) (Change, error) {
@@ -108,6 +159,36 @@ func ParseLanding(s string) (Landing, error) {
 func ParseCheckpoint(s string) (Checkpoint, error) {
 	t, err := parse("ckpt-", s)
 	return Checkpoint(t), err
+}
+
+// ParseQuestion returns s if it is the id of a question.
+func ParseQuestion(s string) (Question, error) {
+	t, err := parse("qst-", s)
+	return Question(t), err
+}
+
+// ParseMessage returns s if it is the id of a message.
+func ParseMessage(s string) (Message, error) {
+	t, err := parse("msg-", s)
+	return Message(t), err
+}
+
+// ParseTask returns s if it is the id of a task.
+func ParseTask(s string) (Task, error) {
+	t, err := parse("tsk-", s)
+	return Task(t), err
+}
+
+// ParseConversation returns s if it is the id of a conversation.
+func ParseConversation(s string) (Conversation, error) {
+	t, err := parse("cnv-", s)
+	return Conversation(t), err
+}
+
+// ParseChat returns s if it is the id of a chat.
+func ParseChat(s string) (Chat, error) {
+	t, err := parse("cht-", s)
+	return Chat(t), err
 }
 
 // ParseSession returns s if it is a session's identity; a usage error otherwise, which says what it is if it is the id of something else.
@@ -151,9 +232,9 @@ func parse(prefix, s string) (string, error) {
 				next = strings.Replace(next, "CHANGE", string(change), 1)
 			}
 		}
-		return "", problem.Errorf(problem.Usage, next, "%q is the id of %s; %s was wanted (%s…)", s, article(got), article(want.noun), prefix)
+		return "", problem.Errorf(problem.Usage, next, "%.80q is the id of %s; %s was wanted (%s…)", s, article(got), article(want.noun), prefix)
 	}
-	return "", problem.Errorf(problem.Usage, want.list, "%q is not the id of %s (%s…)", s, article(want.noun), prefix)
+	return "", problem.Errorf(problem.Usage, want.list, "%.80q is not the id of %s (%s…)", s, article(want.noun), prefix)
 }
 
 // article returns a noun with its article.

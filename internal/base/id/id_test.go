@@ -21,6 +21,8 @@ func TestNewIDsAreOfTheirKindAndDiffer(t *testing.T) {
 			{string(id.NewChange()), "chg-", "change"},
 			{string(id.NewApproval()), "apr-", "approval"},
 			{string(id.NewLanding()), "lnd-", "landing"},
+			{string(id.NewPerson()), "psn-", "person"},
+			{string(id.NewQuestion()), "qst-", "question"},
 		} {
 			body, ok := strings.CutPrefix(c.id, c.prefix)
 			if !ok || len(body) != 8 || strings.Trim(body, base36) != "" || id.KindOf(c.id) != c.noun {

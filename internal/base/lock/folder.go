@@ -107,17 +107,25 @@ func listed(want string) (pid int, name string) {
 		return 0, ""
 	}
 	defer file.Close()
+
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
-		f := strings.Fields(lines.Text())
-		if len(f) < 6 || f[1] != "FLOCK" || f[5] != want {
-			continue
-		}
-		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+		if pid := lockedBy(lines.Text(), want); pid != 0 {
 			return pid, command(pid)
 		}
 	}
 	return 0, ""
+}
+
+// lockedBy returns who holds the flock on a file that a line of /proc/locks tells of; 0 if it tells of none, or not by whom.
+func lockedBy(line, want string) (pid int) {
+	// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
+	// 1: -> FLOCK  ADVISORY  WRITE 1235 fe:00:5678 0 EOF: one that waits
+	f := strings.Fields(line)
+	if len(f) < 6 || f[1] != "FLOCK" || f[5] != want {
+		return 0
+	}
+	pid, _ = strconv.Atoi(f[4])
+	return max(pid, 0) // -1 is one of another pid namespace
 }
 
 // command returns a process's name, quoted: it is whatever the process called itself.

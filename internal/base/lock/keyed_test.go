@@ -52,3 +52,23 @@ func TestOneAtATimeWorksOnAThingAndNobodyWaitsForAnother(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoWorksAloneGivesTheThingBack(t *testing.T) {
+	var k Keyed[string]
+	failed := errors.New("failed")
+	for _, want := range []error{nil, failed, nil} {
+		if err := k.Alone(t.Context(), "a", func() error { return want }); err != want {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	release, err := k.Take(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	gone, cancel := context.WithCancelCause(t.Context())
+	cancel(failed)
+	if err := k.Alone(gone, "a", func() error { t.Error("two work on one thing"); return nil }); err != failed {
+		t.Errorf("%v, want %v", err, failed)
+	}
+}

@@ -3,6 +3,8 @@ package approval_test
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,26 +18,45 @@ import (
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/who/person"
+	"sallyport/internal/who/question"
+	"sallyport/internal/who/question/questiontest"
 )
 
 var (
 	at       = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	owner    = person.Owner{UID: 1000, Name: "ada"}
-	ada      = audit.Actor{Kind: "person", Name: "ada", UID: 1000}
-	stranger = audit.Actor{Kind: "person", Name: "bob", UID: 1001}
-	agent    = audit.Actor{Kind: "agent", Name: "sh-abcde", UID: 1000}
+	owner    = person.Owner{ID: "psn-0000ada0", UID: 1000, Name: "ada"}
+	ada      = audit.Actor{Kind: "person", Name: "ada", UID: 1000, Person: "psn-0000ada0", Identity: "terminal:1000"}
+	stranger = audit.Actor{Kind: "person", Name: "bob", UID: 1000, Person: "psn-0000bob0"}
+	agent    = audit.Actor{Kind: "agent", Name: "sh-abcde", UID: 1000, Person: "psn-0000ada0"}
 )
 
 // table is a transaction over a table in memory.
-type table struct{ rows []approval.Approval }
+type table struct {
+	questiontest.Table
+	bound []approval.Approval
+}
+
+// rows are the approvals as they stand.
+func (t *table) rows() (all []approval.Approval) {
+	for i, a := range t.bound {
+		all = append(all, a.Of(t.Asked[i]))
+	}
+	return all
+}
+
+// force has the first one decided, by whom and how else it could never be.
+func (t *table) force(o question.Outcome, by audit.Actor) {
+	t.Asked[0].Outcome, t.Asked[0].Ended = o, &at
+	t.Asked[0].Answer = &question.Answer{Question: t.Asked[0].ID, By: by, Option: string(o), At: at}
+}
 
 func (t *table) AddApproval(_ context.Context, a approval.Approval) error {
-	t.rows = append(t.rows, a)
+	t.bound = append(t.bound, a)
 	return nil
 }
 
 func (t *table) Approval(_ context.Context, ref id.Approval) (approval.Approval, error) {
-	for _, a := range t.rows {
+	for _, a := range t.rows() {
 		if a.ID == ref {
 			return a, nil
 		}
@@ -44,7 +65,7 @@ func (t *table) Approval(_ context.Context, ref id.Approval) (approval.Approval,
 }
 
 func (t *table) PendingApproval(_ context.Context, change id.Change) (approval.Approval, bool, error) {
-	for _, a := range t.rows {
+	for _, a := range t.rows() {
 		if a.Change == change && a.Decision == approval.Pending {
 			return a, true, nil
 		}
@@ -53,29 +74,25 @@ func (t *table) PendingApproval(_ context.Context, change id.Change) (approval.A
 }
 
 func (t *table) LatestApproval(_ context.Context, change id.Change) (approval.Approval, error) {
-	for i := len(t.rows) - 1; i >= 0; i-- {
-		if t.rows[i].Change == change {
-			return t.rows[i], nil
+	for _, a := range slices.Backward(t.rows()) {
+		if a.Change == change {
+			return a, nil
 		}
 	}
 	return approval.Approval{}, problem.New(problem.NotFound, "none")
 }
 
-func (t *table) Decide(_ context.Context, a approval.Approval) error {
-	for i, old := range t.rows {
-		if old.ID == a.ID {
-			if old.Decision != approval.Pending {
-				return approval.ErrDecided
-			}
-			t.rows[i] = a
-			return nil
+func (t *table) NoteYes(_ context.Context, ref id.Approval, message string, unsigned bool) error {
+	for i := range t.bound {
+		if t.bound[i].ID == ref {
+			t.bound[i].Message, t.bound[i].Unsigned = message, unsigned
 		}
 	}
-	return problem.New(problem.NotFound, "none")
+	return nil
 }
 
 func (t *table) pending() (n int) {
-	for _, a := range t.rows {
+	for _, a := range t.rows() {
 		if a.Decision == approval.Pending {
 			n++
 		}
@@ -99,7 +116,7 @@ func asked(t *testing.T, p proposal.Proposal) (*table, approval.Approval) {
 }
 
 func yes(p proposal.Proposal) approval.Saying {
-	return approval.Saying{ID: "apr-1", Read: p.Digest, Current: p, Owner: owner, By: ada, Via: approval.ViaCommandLine, At: at}
+	return approval.Saying{ID: "apr-1", Read: p.Digest, Current: p, Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}
 }
 
 func TestTheOwnerSaysYesToWhatTheyRead(t *testing.T) {
@@ -108,8 +125,8 @@ func TestTheOwnerSaysYesToWhatTheyRead(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, yes(p)); err != nil {
 		t.Fatal(err)
 	}
-	a := tx.rows[0]
-	if a.Decision != approval.Approved || *a.By != ada || a.Via != approval.ViaCommandLine || !a.At.Equal(at) || a.Digest != p.Digest || a.Kind != approval.Swap {
+	a := tx.rows()[0]
+	if a.Decision != approval.Approved || *a.By != ada || a.Via != approval.ViaCommandLine || !a.At.Equal(at) || a.Digest != p.Digest || a.Kind != question.Swap {
 		t.Errorf("recorded %+v", a)
 	}
 }
@@ -140,7 +157,7 @@ func TestAYesThatIsNotEntitledChangesNothing(t *testing.T) {
 				t.Errorf("Record = %v, want %v", err, test.want)
 			}
 			if tx.pending() != 1 {
-				t.Errorf("it was decided: %+v", tx.rows)
+				t.Errorf("it was decided: %+v", tx.rows())
 			}
 		})
 	}
@@ -152,13 +169,13 @@ func TestADecisionIsMadeOnce(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, yes(p)); err != nil {
 		t.Fatal(err)
 	}
-	before := tx.rows[0]
+	before := tx.rows()[0]
 	again := yes(p)
 	again.At = at.Add(time.Hour)
 	if err := approval.Record(t.Context(), tx, again); !errors.Is(err, approval.ErrSaid) || !strings.Contains(err.Error(), "apr-1 was approved by ada") {
 		t.Errorf("the same again: %v", err)
 	}
-	err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, "changed my mind", at)
+	err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, "changed my mind", at)
 	if !errors.Is(err, approval.ErrDecided) || problem.Of(err).Next == "" || problem.KindOf(err) != problem.Conflict {
 		t.Errorf("a no after a yes: %v", err)
 	}
@@ -166,27 +183,27 @@ func TestADecisionIsMadeOnce(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, again); !errors.Is(err, approval.ErrDecided) {
 		t.Errorf("a yes to something else afterwards: %v", err)
 	}
-	if tx.rows[0] != before {
-		t.Errorf("the record changed: %+v", tx.rows[0])
+	if !reflect.DeepEqual(tx.rows()[0], before) {
+		t.Errorf("the record changed: %+v", tx.rows()[0])
 	}
 }
 
 func TestANoIsRecordedOnceWithItsReason(t *testing.T) {
 	p := offer("chg-1", 1, "t")
 	tx, a := asked(t, p)
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner, stranger, "", at); !errors.Is(err, person.ErrNotOwner) {
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), stranger, "", at); !errors.Is(err, person.ErrNotOwner) {
 		t.Errorf("a stranger: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, strings.Repeat("x", approval.ReasonBytesMax+1), at); problem.KindOf(err) != problem.Usage {
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, strings.Repeat("x", approval.ReasonBytesMax+1), at); problem.KindOf(err) != problem.Usage {
 		t.Errorf("an endless reason: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, "not like this", at); err != nil {
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, "not like this", at); err != nil {
 		t.Fatal(err)
 	}
-	if got := tx.rows[0]; got.Decision != approval.Refused || got.Reason != "not like this" {
+	if got := tx.rows()[0]; got.Decision != approval.Refused || got.Reason != "not like this" {
 		t.Errorf("recorded %+v", got)
 	}
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner, ada, "", at); !errors.Is(err, approval.ErrSaid) {
+	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, "", at); !errors.Is(err, approval.ErrSaid) {
 		t.Errorf("the same again: %v", err)
 	}
 	if err := approval.Record(t.Context(), tx, yes(p)); !errors.Is(err, approval.ErrDecided) {
@@ -197,14 +214,14 @@ func TestANoIsRecordedOnceWithItsReason(t *testing.T) {
 func TestANewProposalVoidsWhatWasAskedBefore(t *testing.T) {
 	p, next := offer("chg-1", 1, "t"), offer("chg-1", 2, "t2")
 	tx, _ := asked(t, p)
-	if again, err := approval.Open(t.Context(), tx, "apr-x", p, at); err != nil || again.ID != "apr-1" || len(tx.rows) != 1 {
+	if again, err := approval.Open(t.Context(), tx, "apr-x", p, at); err != nil || again.ID != "apr-1" || len(tx.rows()) != 1 {
 		t.Fatalf("asking the same twice: %+v, %v", again, err)
 	}
 	fresh, err := approval.Open(t.Context(), tx, "apr-2", next, at)
 	if err != nil || fresh.Decision != approval.Pending || fresh.Digest != next.Digest || fresh.Proposal != 2 {
 		t.Fatalf("asked %+v, %v", fresh, err)
 	}
-	if old := tx.rows[0]; old.Decision != approval.Void || !strings.Contains(old.Reason, "apr-2") {
+	if old := tx.rows()[0]; old.Decision != approval.Void || !strings.Contains(old.Reason, "apr-2") {
 		t.Errorf("the old one is %+v", old)
 	}
 	s := yes(p)
@@ -212,7 +229,7 @@ func TestANewProposalVoidsWhatWasAskedBefore(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, s); !errors.Is(err, proposal.ErrSuperseded) {
 		t.Errorf("a yes to the old card: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, "apr-1", owner, ada, "", at); !errors.Is(err, proposal.ErrSuperseded) {
+	if err := approval.Refuse(t.Context(), tx, "apr-1", owner.Need(), ada, "", at); !errors.Is(err, proposal.ErrSuperseded) {
 		t.Errorf("a no to the old card: %v", err)
 	}
 	altered := next
@@ -229,7 +246,7 @@ func TestWhatEndsOtherwiseWaitsForNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := tx.rows[0]; got.Decision != approval.Void || *got.By != audit.Host {
+	if got := tx.rows()[0]; got.Decision != approval.Void || *got.By != audit.Host {
 		t.Errorf("recorded %+v", got)
 	}
 }
@@ -251,16 +268,16 @@ func TestApprovalsHoldTheirRulesInAnyOrder(t *testing.T) {
 				}
 			},
 			"say": func(t *rapid.T) {
-				if len(tx.rows) == 0 {
+				if len(tx.rows()) == 0 {
 					t.Skip("nothing asked")
 				}
-				row := rapid.SampledFrom(tx.rows).Draw(t, "row")
+				row := rapid.SampledFrom(tx.rows()).Draw(t, "row")
 				by := rapid.SampledFrom([]audit.Actor{ada, stranger, agent}).Draw(t, "by")
 				read := rapid.SampledFrom([]proposal.Digest{row.Digest, current.Digest, ""}).Draw(t, "read")
 				if rapid.Bool().Draw(t, "yes") {
-					_ = approval.Record(ctx, tx, approval.Saying{ID: row.ID, Read: read, Current: current, Owner: owner, By: by, At: at})
+					_ = approval.Record(ctx, tx, approval.Saying{ID: row.ID, Read: read, Current: current, Need: owner.Need(), By: by, At: at})
 				} else {
-					_ = approval.Refuse(ctx, tx, row.ID, owner, by, "", at)
+					_ = approval.Refuse(ctx, tx, row.ID, owner.Need(), by, "", at)
 				}
 			},
 			"withdraw": func(*rapid.T) { _ = approval.Withdraw(ctx, tx, "chg-1", at) },
@@ -268,8 +285,8 @@ func TestApprovalsHoldTheirRulesInAnyOrder(t *testing.T) {
 				if tx.pending() > 1 {
 					t.Fatalf("%d are open", tx.pending())
 				}
-				for _, a := range tx.rows {
-					if was, ok := decided[a.ID]; ok && was != a {
+				for _, a := range tx.rows() {
+					if was, ok := decided[a.ID]; ok && !reflect.DeepEqual(was, a) {
 						t.Fatalf("%+v became %+v", was, a)
 					}
 					if a.Decision == approval.Pending {

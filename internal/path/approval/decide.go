@@ -2,7 +2,9 @@ package approval
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -11,13 +13,16 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/who/person"
+	"sallyport/internal/who/question"
 )
 
 // How a decision reached us.
 const (
 	ViaCommandLine = "command line"
 	ViaFlag        = "pre-approved by flag"
+	ViaChat        = "in the conversation"
 )
 
 // ReasonBytesMax bounds what a person may give as a reason.
@@ -28,7 +33,7 @@ type Saying struct {
 	ID      id.Approval
 	Read    proposal.Digest   // of the card they read
 	Current proposal.Proposal // of the change, read in the same transaction
-	Owner   person.Owner      // read at the moment of use
+	Need    right.Need        // who may, and how many it takes, at the moment of use
 	By      audit.Actor
 	Via     string
 	At      time.Time
@@ -37,14 +42,17 @@ type Saying struct {
 	Unsigned bool   // it may land unsigned where the repository would have it signed
 }
 
-// Record notes a yes to exactly the digest that was read, once.
+// Record notes a yes to exactly the digest that was read, once. Where several are needed it waits for the others.
 //
-// Errors, with nothing changed: person.ErrNotOwner; proposal.ErrSuperseded if the card was
+// Errors, with nothing changed: person.ErrNotOwner; ErrOwn; proposal.ErrSuperseded if the card was
 // another one, or is no longer the current one; ErrSaid if the same person said the same to
 // the same digest before, which a door may report as success; ErrDecided otherwise.
 func Record(ctx context.Context, tx Tx, s Saying) error {
-	if err := s.Owner.MayDecide(s.By); err != nil {
-		return fmt.Errorf("approve %s: %w", s.ID, err)
+	switch {
+	case !isOf(s.Need.No, s.By):
+		return fmt.Errorf("approve %s: %w", s.ID, notEntitled(s.ID, s.By))
+	case !isOf(s.Need.May, s.By):
+		return problem.Case(ErrOwn, "sallyport approval show "+string(s.ID), "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and %q asked for this", s.By.Name)
 	}
 	if len(s.Message) > request.MessageBytesMax || !utf8.ValidString(s.Message) {
 		return problem.Errorf(problem.Usage, "sallyport approve --help", "approve %s: the message has more than %d bytes, or is not UTF-8", s.ID, request.MessageBytesMax)
@@ -53,7 +61,11 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 	if err != nil {
 		return fmt.Errorf("approve %s: %w", s.ID, err)
 	}
-	if a.Decision == Approved && a.Digest == s.Read && a.said(s.By) {
+	said, err := a.saidBy(ctx, tx, Approved, s.By)
+	if err != nil {
+		return err
+	}
+	if said && a.Digest == s.Read {
 		return fmt.Errorf("%s was approved by %s at %s: %w", a.ID, a.By.Name, a.when(), ErrSaid)
 	}
 	if err := a.undecided(); err != nil {
@@ -70,15 +82,23 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 	case current.Digest != a.Digest || current.Number != a.Proposal:
 		return superseded(a, a.Digest)
 	}
-	a.Message, a.Unsigned = s.Message, s.Unsigned
-	return a.decide(ctx, tx, Approved, s.By, s.Via, "", s.At)
+	if err := tx.NoteYes(ctx, a.ID, s.Message, s.Unsigned); err != nil {
+		return fmt.Errorf("approve %s: %w", s.ID, err)
+	}
+	return a.decide(ctx, tx, Approved, question.Saying{Need: s.Need, By: s.By, Via: s.Via, At: s.At})
 }
 
 // Refuse notes a no, once. A no needs no digest: whatever the card said, it does not land.
 // Errors are those of Record.
-func Refuse(ctx context.Context, tx Tx, ref id.Approval, owner person.Owner, by audit.Actor, reason string, at time.Time) error {
-	if err := owner.MayDecide(by); err != nil {
-		return fmt.Errorf("refuse %s: %w", ref, err)
+func Refuse(ctx context.Context, tx Tx, ref id.Approval, need right.Need, by audit.Actor, reason string, at time.Time) error {
+	return RefuseVia(ctx, tx, ref, Saying{Need: need, By: by, Via: ViaCommandLine, At: at}, reason)
+}
+
+// RefuseVia is Refuse by another way than the command line.
+func RefuseVia(ctx context.Context, tx Tx, ref id.Approval, s Saying, reason string) error {
+	by := s.By
+	if !isOf(s.Need.No, by) {
+		return fmt.Errorf("refuse %s: %w", ref, notEntitled(ref, by))
 	}
 	if len(reason) > ReasonBytesMax {
 		return problem.Errorf(problem.Usage, "sallyport refuse --help", "refuse %s: the reason has %d bytes; %d is the limit", ref, len(reason), ReasonBytesMax)
@@ -87,19 +107,30 @@ func Refuse(ctx context.Context, tx Tx, ref id.Approval, owner person.Owner, by 
 	if err != nil {
 		return fmt.Errorf("refuse %s: %w", ref, err)
 	}
-	if a.Decision == Refused && a.said(by) {
+	said, err := a.saidBy(ctx, tx, Refused, by)
+	if err != nil {
+		return err
+	}
+	if said {
 		return fmt.Errorf("%s was refused by %s at %s: %w", a.ID, a.By.Name, a.when(), ErrSaid)
 	}
 	if err := a.undecided(); err != nil {
 		return fmt.Errorf("refuse %s: %w", ref, err)
 	}
-	return a.decide(ctx, tx, Refused, by, ViaCommandLine, reason, at)
+	return a.decide(ctx, tx, Refused, question.Saying{Need: right.Only(s.Need.No...), By: by, Via: s.Via, Text: reason, At: s.At})
 }
 
-// decide writes the decision, compare and set.
-func (a Approval) decide(ctx context.Context, tx Tx, d Decision, by audit.Actor, via, reason string, at time.Time) error {
-	a.Decision, a.By, a.At, a.Via, a.Reason = d, &by, &at, via, reason
-	if err := tx.Decide(ctx, a); err != nil {
+// decide answers the question.
+func (a Approval) decide(ctx context.Context, tx Tx, d Decision, s question.Saying) error {
+	s.ID, s.Option = a.Question, keys[d]
+	_, err := question.Say(ctx, tx, s)
+	switch {
+	case errors.Is(err, question.ErrEnded):
+		err = errors.Join(err, ErrDecided)
+	case errors.Is(err, question.ErrSaid):
+		err = errors.Join(err, ErrSaid)
+	}
+	if err != nil {
 		return fmt.Errorf("record that %s is %s: %w", a.ID, d, err)
 	}
 	return nil
@@ -122,9 +153,23 @@ func (a Approval) undecided() error {
 	return fmt.Errorf("%s has the unknown decision %q: %w", a.ID, a.Decision, ErrDecided)
 }
 
-// said reports whether it was by who decided a.
-func (a Approval) said(by audit.Actor) bool {
-	return a.By != nil && a.By.Kind == by.Kind && a.By.UID == by.UID
+// saidBy reports whether somebody is of those whose answers decided a so.
+func (a Approval) saidBy(ctx context.Context, tx Tx, d Decision, by audit.Actor) (bool, error) {
+	same := func(other audit.Actor) bool { return other.Kind == by.Kind && other.Person == by.Person }
+	if a.Decision != d || a.By == nil || same(*a.By) {
+		return a.Decision == d && a.By != nil, nil
+	}
+	all, err := tx.Answers(ctx, a.Question)
+	return slices.ContainsFunc(all, func(one question.Answer) bool { return one.Option == keys[d] && same(one.By) }), err
+}
+
+// isOf reports whether somebody is one of these persons.
+func isOf(all []id.Person, by audit.Actor) bool {
+	return by.Kind == "person" && by.Person != "" && slices.Contains(all, by.Person)
+}
+
+func notEntitled(ref id.Approval, by audit.Actor) error {
+	return problem.Case(person.ErrNotOwner, "sallyport approval show "+string(ref), "%q may not decide about it", by.Name)
 }
 
 func (a Approval) when() string {

@@ -3,15 +3,13 @@ package approval
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/who/question"
 )
-
-// Swap is the kind of an approval to land a change.
-const Swap = "swap"
 
 // Open asks for a decision on exactly p. What was asked about the change before and is
 // still open becomes void: nobody can answer a card that is no longer true. Asking about
@@ -32,11 +30,23 @@ func Open(ctx context.Context, tx Tx, fresh id.Approval, p proposal.Proposal, at
 			return Approval{}, err
 		}
 	}
-	a := Approval{ID: fresh, Change: p.Change, Kind: Swap, Proposal: p.Number, Digest: p.Digest, Asked: at, Decision: Pending}
+	q := asking(fresh, p, at)
+	a := Approval{ID: fresh, Question: q.ID, Change: p.Change, Kind: q.Kind, Proposal: p.Number, Digest: p.Digest, Asked: at, Decision: Pending}
+	if err := question.Put(ctx, tx, q); err != nil {
+		return Approval{}, fmt.Errorf("ask about %s: %w", p.Change, err)
+	}
 	if err := tx.AddApproval(ctx, a); err != nil {
 		return Approval{}, fmt.Errorf("ask about %s: %w", p.Change, err)
 	}
 	return a, nil
+}
+
+// asking is the question whether p may land. The card is the proposal's, which the digest names.
+func asking(fresh id.Approval, p proposal.Proposal, at time.Time) question.Question {
+	return question.Question{
+		ID: id.Question("qst-" + strings.TrimPrefix(string(fresh), "apr-")), Kind: question.Swap, Subject: id.Subject(p.Change),
+		Card: question.Card{Title: strings.ToValidUTF8(p.Card.Title, "\uFFFD")}, Digest: string(p.Digest), Options: options, Need: max(1, p.Card.People), Asked: at,
+	}
 }
 
 // Withdraw makes what is open about a change void, because the change ended otherwise;
@@ -53,9 +63,7 @@ func Withdraw(ctx context.Context, tx Tx, change id.Change, at time.Time) error 
 }
 
 func void(ctx context.Context, tx Tx, a Approval, why string, at time.Time) error {
-	host := audit.Host
-	a.Decision, a.By, a.At, a.Reason = Void, &host, &at, why
-	if err := tx.Decide(ctx, a); err != nil {
+	if err := question.Withdraw(ctx, tx, a.Question, why, at); err != nil {
 		return fmt.Errorf("void %s: %w", a.ID, err)
 	}
 	return nil

@@ -4,10 +4,13 @@ import (
 	"context"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/who/question"
 )
 
 // Tx is what approval asks of a transaction.
 type Tx interface {
+	question.Tx
+	// AddApproval binds a question that waits to a proposal. What is decided stands in the question.
 	AddApproval(ctx context.Context, a Approval) error
 	// Approval returns one; a problem.NotFound error naming it if there is none.
 	Approval(ctx context.Context, id id.Approval) (Approval, error)
@@ -15,6 +18,6 @@ type Tx interface {
 	PendingApproval(ctx context.Context, change id.Change) (Approval, bool, error)
 	// LatestApproval returns the change's newest, whatever was decided; problem.NotFound if it has none.
 	LatestApproval(ctx context.Context, change id.Change) (Approval, error)
-	// Decide moves one from pending to a's decision, compare and set; ErrDecided if it was not pending.
-	Decide(ctx context.Context, a Approval) error
+	// NoteYes keeps what a yes says of the commit; ErrDecided if the question has its outcome.
+	NoteYes(ctx context.Context, id id.Approval, message string, unsigned bool) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/request"
@@ -32,12 +33,30 @@ type Row struct {
 	Identity   id.Session      `json:"identity,omitempty"`           // of the session that is resumed (RM-025)
 	Resumes    int             `json:"resumes,omitempty"`            // how often a person had it resumed
 	Rollbacks  int             `json:"rollback_count"`               // to a checkpoint of its own (SV-048)
+	Swap       *Swap           `json:"swap,omitempty"`               // of a swap: what its agent has proposed; nil while it works
 	Created    time.Time       `json:"created"`
 	Moved      time.Time       `json:"moved"` // last change of state
 	Due        time.Time       `json:"due"`   // zero = nothing to do by itself
 	Holder     string          `json:"holder,omitempty"`
 	Fence      int64           `json:"fence"`
 	Until      time.Time       `json:"until"` // of the lease on the next step
+}
+
+// Swap is what the agent of a swap has proposed. Its words are its own; what lands is the tree of the checkpoint.
+type Swap struct {
+	Checkpoint id.Checkpoint     `json:"checkpoint_id"`
+	Commit     string            `json:"commit_sha"` // of the agent's own branch, as it said
+	Summary    string            `json:"overall_summary"`
+	Files      map[string]string `json:"per_file_summaries"` // by workspace path
+}
+
+// Onto is the commit that what the change offers stands upon; "" while it is not known. A swap's workspace stands on another: what its
+// group runs lies there where an agent expects it.
+func (c Row) Onto() git.OID {
+	if c.Request.Kind == request.Swap && c.Base != "" {
+		return c.Request.Head
+	}
+	return git.OID(c.Base)
 }
 
 // Filter narrows a list of changes.

@@ -53,6 +53,7 @@ const (
 	Pause     Event = "paused"     // a person stopped the agent where it stands
 	Block     Event = "blocked"    // the host stopped it: it needs a person (SV-091)
 	Resume    Event = "resumed"    // a person lets it go on
+	Returned  Event = "returned"   // a check refused what an agent has proposed: it goes on, and proposes again
 	Again     Event = "again"      // a person has an ended session resumed (RM-025), or a change made anew on its branch as it is now
 	Fail      Event = "fail"       // agent, rule, check or machine; the reason says which
 )
@@ -64,7 +65,7 @@ var moves = map[State]map[Event]State{
 	Working:          {Pause: Paused, Block: Blocked, Ended: Submitted, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
 	Paused:           {Resume: Working, Block: Blocked, Cancel: Cancelled, Fail: Failed},
 	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
-	Submitted:        {Proposed: AwaitingApproval, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
+	Submitted:        {Proposed: AwaitingApproval, Returned: Working, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Again: Preparing, Refused: Rejected, Cancel: Cancelled},
 	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
 	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},

@@ -16,7 +16,7 @@ var all = []State{Requested, Preparing, Working, Paused, Blocked, Submitted, Awa
 
 func TestAMoveThatIsNotInTheTableCannotHappen(t *testing.T) {
 	for _, from := range all {
-		for _, e := range []Event{Accepted, Prepared, Computed, Pause, Block, Resume, Ended, Unchanged, Proposed, Approved, Asked, Held, Landed, Undone, Stuck, Tried, Kept, TakenBack, Reverted, Refused, Cancel, Fail, "made up"} {
+		for _, e := range []Event{Accepted, Prepared, Computed, Pause, Block, Resume, Ended, Unchanged, Proposed, Approved, Asked, Held, Landed, Undone, Stuck, Tried, Kept, TakenBack, Reverted, Refused, Cancel, Returned, Fail, "made up"} {
 			to, err := from.Next(e)
 			want, listed := moves[from][e]
 			switch {

@@ -121,6 +121,7 @@ func TestACrashAnywhereLeavesOldOrNewExactly(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for the disk most of the time
 			w := makeWorld(t, order)
 			ends, locked := map[landing.State]int{}, 0
 			seen := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -123,7 +124,7 @@ func (r repo) approve(t tb, base git.OID, files map[string]blob) git.OID {
 	return git.OID(run("", args...))
 }
 
-var landings = 0
+var landings atomic.Int64
 
 // order is an approved change from the branch's commit to files.
 func (r repo) order(t tb, files map[string]blob) landing.Order {
@@ -138,11 +139,10 @@ func (r repo) orderFrom(t tb, base, source git.OID) landing.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	landings++
 	who := git.Signature{Name: "A", Email: "a@example.org", At: time.Unix(1700000000, 0)}
 	m := landing.Message{Change: "chg-test0001", Subject: "a summary", Approver: "P <p@example.org>", CoAuthor: "replay <replay@agents.invalid>"}
 	return landing.Order{
-		Landing: id.Landing(fmt.Sprintf("lnd-%08d", landings)), Change: "chg-test0001", Project: r.Project, Branch: "main",
+		Landing: id.Landing(fmt.Sprintf("lnd-%08d", landings.Add(1))), Change: "chg-test0001", Project: r.Project, Branch: "main",
 		WorkTree: true, Base: base, Edits: edits, Source: source, Message: m.String(), Author: who, Committer: who,
 	}
 }

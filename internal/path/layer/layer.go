@@ -142,7 +142,10 @@ func (k *Store) make(ctx context.Context, a ask) error {
 	if err := whole.Remove(k.ops, "layer:clear", path); err != nil {
 		return err
 	}
-	n, release, err := k.layOver(ctx, a, temp)
+	n, release, err := note{}, func() {}, errNoParent
+	if !k.Whole {
+		n, release, err = k.layOver(ctx, a, temp)
+	}
 	defer release() // once the note names what it stands on, that stays by itself
 	if errors.Is(err, errNoParent) {
 		n, err = k.makeFull(ctx, a, temp)

@@ -18,6 +18,7 @@ type Config struct {
 	Ops        disk.Ops
 	Keep       time.Duration // after the last use
 	QuotaBytes int64         // of disk, all layers together
+	Whole      bool          // no layer stands on another: who shows one shows a single folder
 	Spares     int           // layers of one project that nothing needs to stand on; 0 = 16
 
 	// Standing calls each with the tree of every layer that a workspace stands on. One without a record is of a crash, or is being

@@ -65,10 +65,15 @@ type Card struct {
 	Branch     string               `json:"branch"`
 	Files      []FileLine           `json:"files"` // at most FilesShown; FilesTotal says how many there are
 	FilesTotal int                  `json:"files_total"`
-	Added      int                  `json:"added"`   // lines
-	Removed    int                  `json:"removed"` // lines
-	Reach      []string             `json:"reach"`   // authority gained or lost, computed: new executable, rules changed, agent instructions …
-	Marks      []policy.Mark        `json:"marks"`   // what a tool runs by itself, tells an agent, or is not what it looks like; at most MarksShown
+	Added      int                  `json:"added"`            // lines
+	Removed    int                  `json:"removed"`          // lines
+	Class      string               `json:"class,omitempty"`  // of what a group changes in itself: group, host or combined (SM-076)
+	Typed      string               `json:"typed,omitempty"`  // words that a yes is typed with (SM-084); "" = none
+	Think      time.Duration        `json:"think,omitempty"`  // from when it is asked until a yes counts (SM-912)
+	People     int                  `json:"people,omitempty"` // how many have to approve it, where that is more than one (SM-912)
+	Banner     []string             `json:"banner,omitempty"` // what has to be read before all else, in fixed words
+	Reach      []string             `json:"reach"`            // authority gained or lost, computed: new executable, rules changed, agent instructions …
+	Marks      []policy.Mark        `json:"marks"`            // what a tool runs by itself, tells an agent, or is not what it looks like; at most MarksShown
 	MarksTotal int                  `json:"marks_total,omitempty"`
 	MarksWord  bool                 `json:"marks_word,omitempty"` // a yes must say that it covers them
 	MarksOn    *Ground              `json:"marks_on,omitempty"`   // what results elsewhere, whose marks are among them; nil = they are the proposed tree's alone
@@ -86,6 +91,7 @@ type Card struct {
 	Subject    string               `json:"subject,omitempty"`    // of the commit, unless who approves says another
 	CommitBy   string               `json:"commit_by,omitempty"`  // who commits, whether it is signed, and why not
 	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
+	Spoken     *Spoken              `json:"spoken,omitempty"`     // the diff for a conversation; nil = it is asked in none
 }
 
 // Ground is a tree that a change would result in on a head of its branch.

@@ -2,6 +2,7 @@ package proposal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,24 @@ type Reapplied struct {
 
 // Unapplied is an edit that does not fit: its path is as Onto has it.
 type Unapplied struct {
-	Path, Why string
-	Hunks     string // both sides where they meet, of a text; an agent's and the branch's words
+	Path  string
+	Why   Misfit
+	Hunks string // both sides where they meet, of a text; an agent's and the branch's words
 }
+
+// Misfit is why an edit does not fit, as it is told to the agent that made it.
+type Misfit string
+
+const (
+	Blocked   Misfit = "a file is there now where its folder was"
+	Covered   Misfit = "a folder is there now"
+	GoneThere Misfit = "you changed it, and it was deleted there"
+	GoneHere  Misfit = "you deleted it, and it was changed there"
+	NoFile    Misfit = "both sides changed it, and it is no ordinary file"
+	TooLarge  Misfit = "both sides changed it, and it is too large to merge"
+	SameLines Misfit = "both sides changed the same lines"
+	NoLines   Misfit = "both sides changed it, and it cannot be merged line by line"
+)
 
 const (
 	mergeBytesMax = 1 << 20  // of a file that both sides changed; a larger one does not apply
@@ -44,6 +60,7 @@ type Reapplying struct {
 	Edits  []git.Edit
 	Onto   git.OID
 	Author git.Signature // of the host's own commits; its At counts
+	Keep   string        // name below the change's refs that keeps the outcome; "" = redo
 }
 
 // Reapply puts the edits of a proposal on another commit, path by path: as they are where the branch did not move, merged line by
@@ -60,7 +77,7 @@ func Reapply(ctx context.Context, r Reapplying) (Reapplied, error) {
 	m.Writes, m.Commit = len(m.put), r.Onto
 	var err error
 	if len(m.put) > 0 {
-		m.Commit, err = m.commitOf(ctx, "redo", r.Onto, []git.OID{r.Onto}, m.put)
+		m.Commit, err = m.commitOf(ctx, cmp.Or(r.Keep, "redo"), r.Onto, []git.OID{r.Onto}, m.put)
 	}
 	return m.Reapplied, err
 }
@@ -105,18 +122,18 @@ func (m *merging) sort(ctx context.Context) error {
 		switch {
 		case at == e.New:
 		case !e.New.Absent() && blocked(e.Path, is, gone):
-			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "a file is there now where its folder was"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: Blocked})
 		case at == e.Old:
 			m.put = append(m.put, git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID})
 		case at.Mode == git.Folder && e.New.Absent():
 		case at.Mode == git.Folder:
-			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "a folder is there now"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: Covered})
 		case at.Absent():
-			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "you changed it, and it was deleted there"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: GoneThere})
 		case e.New.Absent():
-			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "you deleted it, and it was changed there"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: GoneHere})
 		case !plain(at) || !plain(e.New) || !e.Old.Absent() && !plain(e.Old):
-			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: "both sides changed it, and it is no ordinary file"})
+			m.Not = append(m.Not, Unapplied{Path: e.Path, Why: NoFile})
 		default:
 			m.both = append(m.both, collision{e, at})
 		}
@@ -211,7 +228,7 @@ func (m *merging) bound(ctx context.Context) error {
 			return err
 		}
 		if large {
-			m.Not = append(m.Not, Unapplied{Path: b.Path, Why: "both sides changed it, and it is too large to merge"})
+			m.Not = append(m.Not, Unapplied{Path: b.Path, Why: TooLarge})
 		} else {
 			small = append(small, b)
 		}
@@ -238,12 +255,12 @@ func (m *merging) collect(ctx context.Context, tree git.OID, conflicts map[strin
 				m.put = append(m.put, git.Write{Path: b.Path, Mode: e.Mode, OID: e.OID})
 			}
 		default:
-			u := Unapplied{Path: b.Path, Why: "both sides changed the same lines"}
+			u := Unapplied{Path: b.Path, Why: SameLines}
 			if u.Hunks, err = m.hunks(ctx, e, min(hunkBytesMax, hunksBytesMax-told)); err != nil {
 				return err
 			}
 			if u.Hunks = names.Replace(u.Hunks); u.Hunks == "" {
-				u.Why = "both sides changed it, and it cannot be merged line by line"
+				u.Why = NoLines
 			}
 			told += len(u.Hunks)
 			m.Not = append(m.Not, u)

@@ -22,7 +22,7 @@ func TestAChangeIsDoneAgainPathByPath(t *testing.T) {
 	type way struct {
 		base, here, there content
 		want              content
-		why               string // "" = it applies, or is there
+		why               proposal.Misfit // "" = it applies, or is there
 	}
 	ways := map[string]way{
 		"came":            {none, file("1"), none, file("1"), ""},

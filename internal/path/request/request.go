@@ -9,12 +9,14 @@ import (
 	"sallyport/internal/base/id"
 )
 
-// Kind tells an edit from its undoing.
+// Kind tells by whom files are changed, and to what end.
 type Kind string
 
 const (
 	Edit   Kind = "edit"   // an agent edits a copy
 	Revert Kind = "revert" // deterministic: brings the touched paths of a landed change back
+	Group  Kind = "group"  // deterministic: a new group of the home, or what a person has edited in one by hand
+	Swap   Kind = "swap"   // an agent edits what a group runs, on a copy: the group asked for it, in one of its conversations; or the host refreshes it
 )
 
 // Approve is what happens when the change waits for a person.
@@ -68,7 +70,20 @@ type Request struct {
 	Trial   *time.Duration `json:"trial,omitempty"`
 	Reverts id.Change      `json:"reverts,omitempty"` // of a revert
 	Reason  string         `json:"reason,omitempty"`  // of a revert
+	Group   string         `json:"group,omitempty"`   // of kind group or swap: its folder; "" = it is about the home
+	Chat    id.Chat        `json:"chat,omitempty"`    // of kind swap: where it was asked for, and where its outcome is told
+	Wish    id.Message     `json:"wish,omitempty"`    // of kind swap: the message whose sender wishes it; "" = nobody does
+	Dev     string         `json:"dev,omitempty"`     // of kind swap: what its agent is called
+	// Refresh is said of a swap that no agent makes: the host brings to the group what has moved in the template up to Head (SM-918).
+	Refresh  bool      `json:"refresh,omitempty"`
+	Promotes id.Change `json:"promotes,omitempty"` // of kind group: the swap whose files the template is to have
 }
+
+// Worked reports whether an agent works for a request.
+func (r Request) Worked() bool { return r.Kind == Edit || r.Kind == Swap && !r.Refresh }
+
+// Drafted reports whether the files of a request are there since it was made, as a commit of the host's.
+func (r Request) Drafted() bool { return r.Kind == Group || r.Kind == Swap && r.Refresh }
 
 // Limits of what a request may carry.
 const (

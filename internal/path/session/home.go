@@ -30,8 +30,9 @@ func makeHome(ops disk.Ops, dir string, owner sandbox.Owner) error {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		if os.Geteuid() != 0 {
-			return nil
+		// The agent may have closed it, and no program of its own could begin there again. Nobody else can put another in its place.
+		if err := os.Chmod(path, 0o700); err != nil || os.Geteuid() != 0 {
+			return err
 		}
 		return os.Lchown(path, int(owner.UID), int(owner.GID)) // of itself alone; a crash before it is made good here
 	})

@@ -34,6 +34,14 @@ func TestAnAgentThatKeepsWhatItKnowsHasAHomeOfItsOwnAndNoOtherHasOne(t *testing.
 			if _, err := session.Run(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
+			if err := os.Chmod(session.HomeDir(r.Session.Dir), 0); keeps && err != nil {
+				t.Fatal(err)
+			}
+		}
+		if keeps {
+			if _, err := session.Run(t.Context(), r); err != nil { // an agent that closed its home is not kept out of it
+				t.Fatal(err)
+			}
 		}
 		if !keeps {
 			if shown != "" || session.HasHome(r.Session.Dir) {

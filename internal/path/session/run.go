@@ -27,6 +27,8 @@ type Running struct {
 	Talk    *Talk                 // of this session alone, for a Program with Messages; else, and when nil, nothing is said
 	Cwd     string                // the person's folder, for the metadata
 	Output  func(Line)            // called with every line once it is complete, one at a time; must not block; may be nil
+	Said    func(agent.Text)      // of a Program with Chat: called with every piece of what its agent says, one at a time with Tool and before the turn's end; must not block; may be nil
+	Tool    func(agent.ToolCall)  // and with every tool that begins or is over
 	Live    func(sandbox.Process) // called once when the program runs; may be nil
 	Secrets *secret.Scanner       // takes secrets out of all that is written down or given to Output; nil = by the built-in rules
 	Ops     disk.Ops
@@ -88,18 +90,10 @@ func (r Running) play(ctx context.Context, spec sandbox.Spec, t *transcript) (sa
 	stdout, stderr := t.streams[0], t.streams[1]
 	spec.Stdout, spec.Stderr = stdout, stderr
 	defer r.Talk.close()
+	h := &hearing{secrets: t.secrets, said: r.Said, tool: r.Tool}
 	if r.Program.Messages && r.Talk != nil {
 		r.Talk.open(r.Program.Stdin, t.event)
-		spec.Stdin, stdout.hear = r.Talk, func(line []byte) {
-			if _, ok := parseAnswer(line); ok { // an answer's words are shown
-				r.Talk.hear(t.secrets.RedactJSON(line))
-			}
-			if _, ok := parseTurnEnd(line); ok && r.Program.Turns {
-				if e, ok := parseTurnEnd(t.secrets.RedactJSON(line)); ok {
-					r.Talk.turnOver(e)
-				}
-			}
-		}
+		spec.Stdin, stdout.hear = r.Talk, func(line []byte) { r.heed(line, h) }
 	} else {
 		r.Talk.close() // an open stdin would hang a program that reads to its end
 		if len(r.Program.Stdin) > 0 {
@@ -117,7 +111,27 @@ func (r Running) play(ctx context.Context, spec sandbox.Spec, t *transcript) (sa
 	exit, err := process.Wait()
 	stdout.end()
 	stderr.end()
+	h.over() // of a turn that has no end
 	return exit, err
+}
+
+// heed hears what a whole line of the program's stdout says to the host.
+func (r Running) heed(line []byte, h *hearing) {
+	if _, ok := parseAnswer(line); ok { // an answer's words are shown
+		r.Talk.hear(h.secrets.RedactJSON(line))
+	}
+	if !r.Program.Turns {
+		return
+	}
+	if r.Program.Chat {
+		h.hear(line)
+	}
+	if end, ok := parseTurnEnd(line); ok {
+		h.ended(end.Turn)
+		if e, ok := parseTurnEnd(h.secrets.RedactJSON(line)); ok {
+			r.Talk.turnOver(e)
+		}
+	}
 }
 
 // makeFolder makes the session's folder with its metadata; doing it twice is as good as once.

@@ -11,9 +11,10 @@ import (
 // Session is one launch.
 type Session struct {
 	ID      id.Session    `json:"id"`
-	Change  id.Change     `json:"change"`
-	Attempt int           `json:"attempt"` // from 1; a killed daemon starts the next one
-	Agent   string        `json:"agent"`   // driver
+	Change  id.Change     `json:"change,omitempty"`
+	Chat    id.Chat       `json:"chat,omitempty"` // that it works for, instead of a change
+	Attempt int           `json:"attempt"`        // from 1; a killed daemon starts the next one
+	Agent   string        `json:"agent"`          // driver
 	Started time.Time     `json:"started"`
 	Ended   *time.Time    `json:"ended,omitempty"`
 	Exit    *sandbox.Exit `json:"exit,omitempty"`
@@ -22,6 +23,14 @@ type Session struct {
 	Interrupted Interruption `json:"interrupted,omitempty"`
 	From        string       `json:"from,omitempty"` // commit that its tree was made from anew; "" = the base, or what the last one left
 	Dir         string       `json:"dir"`            // .state/sessions/<identity>
+}
+
+// Subject is what it runs for.
+func (s Session) Subject() id.Subject {
+	if s.Chat != "" {
+		return s.Chat.Subject()
+	}
+	return s.Change.Subject()
 }
 
 // Interruption is why a session stands without an exit. The strings are stored.

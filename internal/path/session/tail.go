@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sallyport/internal/base/disk"
 )
 
 // Tail returns the end of what was said in the session whose folder is dir, at most limit bytes of whole lines: what the
@@ -52,4 +54,24 @@ func Tail(dir string, limit int) (string, error) {
 		return "", fmt.Errorf("read transcript: %w", err)
 	}
 	return strings.Join(lines, "\n"), nil
+}
+
+// transcriptOld is where a transcript goes that grew long.
+const transcriptOld = "transcript.old.jsonl"
+
+// TurnOver puts the transcript of the session whose folder is dir aside once it is longer than limit bytes, in the place of the one that was
+// put aside before, so that a session which goes on for years has two of them at the most. No sandbox may be alive on it.
+func TurnOver(ops disk.Ops, dir string, limit int64) error {
+	path := filepath.Join(dir, transcriptName)
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() <= limit {
+		return nil
+	}
+	if err == nil {
+		err = ops.Do("session:turn-over", func() error { return os.Rename(path, filepath.Join(dir, transcriptOld)) })
+	}
+	if err != nil {
+		return fmt.Errorf("put a long transcript aside: %w", err)
+	}
+	return nil
 }

@@ -13,6 +13,8 @@ import (
 const (
 	queueMax      = 64
 	queueBytesMax = 1 << 20
+	chatBytesMax  = 8 << 20 // in a conversation, where words are longer
+	chatTurnsMax  = 64      // ends of turns that nobody has taken
 )
 
 // Talk is the host's side of a conversation with a program: messages go to its
@@ -45,6 +47,7 @@ type Talk struct {
 	words   int             // numbers of what was told
 	note    func(string)    // into the transcript; nil unless the session runs
 	closed  bool
+	chat    bool // the program serves a conversation
 	// Of a program with turns.
 	turn     int  // number of the last that has ended
 	turning  bool // words were given since
@@ -52,6 +55,22 @@ type Talk struct {
 	turns    chan agent.TurnEnd
 	wake     chan struct{} // holds one token when there may be something to read
 	over     chan struct{} // closed with the session
+}
+
+// NewChatTalk returns one for a program that serves a conversation (Program.Chat): no turn is under way before words are given, they
+// may be longer, and no end of a turn is lost.
+func NewChatTalk() *Talk {
+	t := NewTalk()
+	t.chat, t.turning, t.turns = true, false, make(chan agent.TurnEnd, chatTurnsMax)
+	return t
+}
+
+// room is how many bytes may wait for the program to read them.
+func (t *Talk) room() int {
+	if t.chat {
+		return chatBytesMax
+	}
+	return queueBytesMax
 }
 
 // NewTalk returns a conversation for Running.Talk.
@@ -187,7 +206,7 @@ func (t *Talk) WriteTo(w io.Writer) (int64, error) {
 func (t *Talk) send(p *parcel) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || t.finished || len(t.queue) >= queueMax || t.bytes+len(p.line) > queueBytesMax {
+	if t.closed || t.finished || len(t.queue) >= queueMax || t.bytes+len(p.line) > t.room() {
 		return false
 	}
 	t.push(p)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"sallyport/internal/rule/policy"
@@ -16,11 +17,14 @@ const (
 	pauseRequest        = "pause_request"
 	resumeAgain         = "resume"
 	tellAgent           = "tell"
+	interruptTurn       = "interrupt"
 )
 
 const (
 	// TellBytesMax is the longest text that Tell takes.
 	TellBytesMax = 64 << 10
+	// ChatBytesMax is the longest that it takes in a conversation, where it is a batch of messages.
+	ChatBytesMax = 512 << 10
 	// violatedBytesMax is the longest message about a violation; a longer one has fewer entries and says so.
 	violatedBytesMax = 128 << 10
 )
@@ -46,10 +50,15 @@ func (t *Talk) Violated(ctx context.Context, v Violated) Delivery {
 	return d
 }
 
-// Tell gives the agent a person's words (SV-086), at most TellBytesMax; longer ones are
+// Tell gives the agent a person's words (SV-086), at most TellBytesMax, in a conversation ChatBytesMax; longer ones are
 // not delivered. It waits for a tell_ack at most AnswerWithin and never says a thing twice.
-func (t *Talk) Tell(ctx context.Context, text string) Delivery {
-	if t == nil || len(text) > TellBytesMax {
+func (t *Talk) Tell(ctx context.Context, text string) Delivery { return t.tell(ctx, text, false) }
+
+// Try is Tell in a conversation, for a turn that shows whether the agent answers: where a hook fails or drops the words, the turn fails.
+func (t *Talk) Try(ctx context.Context, text string) Delivery { return t.tell(ctx, text, true) }
+
+func (t *Talk) tell(ctx context.Context, text string, trial bool) Delivery {
+	if t == nil || len(text) > t.longest() {
 		return Delivery{}
 	}
 	t.mu.Lock()
@@ -60,11 +69,36 @@ func (t *Talk) Tell(ctx context.Context, text string) Delivery {
 		Type      string    `json:"type"`
 		ID        string    `json:"id"` // a tell_ack names it
 		Text      string    `json:"text"`
+		Trial     bool      `json:"trial,omitempty"`
 		Timestamp time.Time `json:"timestamp"`
-	}{tellAgent, id, text, time.Now().UTC()})}
+	}{tellAgent, id, text, trial, time.Now().UTC()})}
 	d, a := t.deliver(ctx, p, true, tellAck, id, 1)
 	d.Acknowledged, d.AgentResponse = a.Type != "", a.Response
 	return d
+}
+
+// longest is the most that Tell takes.
+func (t *Talk) longest() int {
+	if t.chat {
+		return ChatBytesMax
+	}
+	return TellBytesMax
+}
+
+// Interrupt has the turn that is under way in a conversation end as cancelled; it never waits, and says nothing to a program that has
+// an interruption to read already. Between turns the program does not heed it.
+func (t *Talk) Interrupt() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	waits := slices.ContainsFunc(t.queue, func(p *parcel) bool { return p.name == interruptTurn })
+	if t.chat && !t.closed && !waits {
+		t.push(&parcel{name: interruptTurn, line: encodeLine(struct {
+			Type string `json:"type"`
+		}{interruptTurn})})
+	}
 }
 
 // Pause asks the agent to stand still and waits for its pause_ack. It is a courtesy:

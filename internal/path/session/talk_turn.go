@@ -1,35 +1,21 @@
 package session
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"strings"
-	"unicode/utf8"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
 )
 
-// turnMax is the highest number that a turn has.
-const turnMax = 10_000
+const (
+	turnMax      = 1 << 30 // the highest number that a turn has
+	turnOfChange = 10_000  // and one of a program that does not serve a conversation
+)
 
 // parseTurnEnd reads a line of stdout; whatever is not clearly the end of a turn is plain output.
 func parseTurnEnd(line []byte) (agent.TurnEnd, bool) {
-	line = bytes.TrimSpace(line)
-	if len(line) > LineBytesMax || !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`"`+agent.TurnEndType+`"`)) {
-		return agent.TurnEnd{}, false
-	}
-	if !utf8.Valid(line) || depth(line) > 1 {
-		return agent.TurnEnd{}, false
-	}
 	var e agent.TurnEnd
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&e); err != nil {
-		return agent.TurnEnd{}, false
-	}
-	if _, err := d.Token(); err != io.EOF { // one object, and nothing behind it
+	if !strictly(line, agent.TurnEndType, &e) {
 		return agent.TurnEnd{}, false
 	}
 	switch e.Outcome {
@@ -56,13 +42,23 @@ func said(line []byte) bool {
 	return ok
 }
 
-// Turns tells the end of each turn of a program with Turns, at most the latest of those that nobody has taken yet. It is
-// never closed. A nil Talk has none.
+// Turns tells the end of each turn of a program with Turns, at most the latest of those that nobody has taken yet; in a conversation
+// each. It is never closed. A nil Talk has none.
 func (t *Talk) Turns() <-chan agent.TurnEnd {
 	if t == nil {
 		return nil
 	}
 	return t.turns
+}
+
+// Turn is the number of the last turn that has ended; 0 before the first has, and of a nil Talk.
+func (t *Talk) Turn() int {
+	if t == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.turn
 }
 
 // Turning reports whether a turn is under way as far as is known: of the first words, or of what the program was given since.
@@ -91,13 +87,15 @@ func (t *Talk) Finish() {
 func (t *Talk) turnOver(e agent.TurnEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e.Turn <= t.turn {
+	if e.Turn <= t.turn || !t.chat && e.Turn > turnOfChange {
 		return
 	}
 	t.turn, t.turning = e.Turn, e.More
-	select {
-	case <-t.turns: // it is too old to matter: who takes it looks at what stands now
-	default:
+	if len(t.turns) == cap(t.turns) {
+		select {
+		case <-t.turns: // it is too old to matter: who takes it looks at what stands now
+		default:
+		}
 	}
 	t.turns <- e
 }

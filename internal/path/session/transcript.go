@@ -45,6 +45,7 @@ type transcript struct {
 	// Nothing comes into the file or to output before its secrets are taken out.
 	secrets *secret.Scanner
 	streams []*stream // made before anything is written
+	chat    bool      // the program serves a conversation: what is for the host alone is not written down
 
 	mu     sync.Mutex
 	file   *os.File
@@ -56,6 +57,7 @@ type transcript struct {
 
 func newTranscript(r Running, broken func(error)) (*transcript, error) {
 	t := &transcript{ops: r.Ops, output: r.Output, broken: broken, secrets: r.Secrets, stop: make(chan struct{}), idle: make(chan struct{})}
+	t.chat = r.Program.Chat
 	t.stream("stdout")
 	t.stream("stderr")
 	err := r.Ops.Do("transcript:open", func() (err error) {
@@ -103,6 +105,9 @@ func (t *transcript) flush() {
 }
 
 func (t *transcript) add(stream string, text []byte) {
+	if t.chat && stream == "stdout" && forHost(text) {
+		return
+	}
 	line := Line{At: time.Now().UTC(), Stream: stream, Text: strings.ToValidUTF8(string(text), "\uFFFD")}
 	t.mu.Lock()
 	defer t.mu.Unlock()

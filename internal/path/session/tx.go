@@ -12,10 +12,10 @@ type Tx interface {
 	PutSession(ctx context.Context, s Session) error
 	// Session returns one; a problem.NotFound error naming it if there is none.
 	Session(ctx context.Context, id id.Session) (Session, error)
-	// Sessions returns a change's, oldest first.
-	Sessions(ctx context.Context, change id.Change) ([]Session, error)
-	// AddAsked counts what a change's programs asked of their way out, in the lines that there are or in new ones.
-	AddAsked(ctx context.Context, change id.Change, asked []Asked) error
-	// Asked returns a change's lines, in the order in which they came up.
-	Asked(ctx context.Context, change id.Change) ([]Asked, error)
+	// Sessions returns a subject's, oldest first.
+	Sessions(ctx context.Context, subject id.Subject) ([]Session, error)
+	// AddAsked counts what a subject's programs asked of their way out, in the lines that there are or in new ones.
+	AddAsked(ctx context.Context, subject id.Subject, asked []Asked) error
+	// Asked returns a subject's lines, in the order in which they came up.
+	Asked(ctx context.Context, subject id.Subject) ([]Asked, error)
 }

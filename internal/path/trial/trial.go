@@ -99,7 +99,8 @@ func (t Trial) Heard(now deadman.Moment) Trial {
 	return t
 }
 
-// RestartsWanted is how often the target has to come up and answer before anybody is asked (SM-917).
+// RestartsWanted is how often the target has to come up and answer before anybody is asked (SM-917). A group begins anew whenever it is
+// woken: once is enough.
 func (t Trial) RestartsWanted() int {
 	if t.Target.Restart == "" {
 		return 1
@@ -110,6 +111,8 @@ func (t Trial) RestartsWanted() int {
 // Question is message 1: what became of the target, and what is to be answered. Of a target that restarted and answers it is SM-121's.
 func (t Trial) Question() string {
 	switch {
+	case t.Target.Group != "":
+		return Message1
 	case t.Target.None():
 		return "It has landed, and nothing was restarted or probed: the trial waits for your word alone. " + reply
 	case t.Target.Restart == "":

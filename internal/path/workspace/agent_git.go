@@ -33,6 +33,21 @@ const agentGitConfig = `[core]
 	email = agent@localhost
 %s`
 
+// Unlock takes away the locks that the agent's git has left in its own directory. Only between sessions: then nobody holds them, and
+// the next would wait for them in vain.
+func (m *Manager) Unlock(w Workspace) error {
+	left, err := repository.Locks(w.Tree.GitDir)
+	if err != nil {
+		return fmt.Errorf("find the locks of the agent's git: %w", err)
+	}
+	for _, lock := range left {
+		if err := m.ops.Do("workspace:unlock", lock.Unlink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // makeAgentGit fills the git directory that an agent sees as its own: a branch at a commit, no
 // remote, no hook, the objects of the view of base. Names of branches never become file names.
 func (m *Manager) makeAgentGit(dir string, host git.Dir, spec Spec, commit git.OID) error {

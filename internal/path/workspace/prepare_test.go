@@ -5,12 +5,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
@@ -124,6 +122,24 @@ func TestTheAgentsOwnGitIsCleanAndKnowsTheBranch(t *testing.T) {
 	})
 }
 
+func TestTheLocksOfAnAgentsGitThatWasKilledGo(t *testing.T) {
+	everyWay(t, func(t *testing.T, m *workspace.Manager) {
+		w := prepare(t, m, base)
+		outside := filepath.Join(t.TempDir(), "theirs.lock")
+		wt.Edit(t, w, wt.Exec("touch "+outside+" yarn.lock; cd .git; touch index.lock HEAD.lock refs/heads/main.lock; ln -s "+filepath.Dir(outside)+" refs/out; ln -s "+outside+" refs/tags/x.lock"))
+		if err := m.Unlock(w); err != nil {
+			t.Fatal(err)
+		}
+		wt.Edit(t, w, wt.Exec("git add --all && git commit -qm agent"))
+		if got := show(walk(t, m, w)); !slices.Equal(got, []string{"yarn.lock 100644"}) {
+			t.Errorf("found %q", got)
+		}
+		if _, err := os.Stat(outside); err != nil {
+			t.Errorf("through a link: %v", err)
+		}
+	})
+}
+
 func TestBranchNamesAreNoPaths(t *testing.T) {
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
 	p, head := wt.Project(t, base)
@@ -135,84 +151,6 @@ func TestBranchNamesAreNoPaths(t *testing.T) {
 		data, err := os.ReadFile(filepath.Join(w.Tree.GitDir, "HEAD"))
 		if err != nil || strings.TrimSpace(string(data)) != string(head) {
 			t.Errorf("branch %q: HEAD is %q, %v", branch, data, err)
-		}
-	}
-}
-
-func TestTwoCallersMakeALayerOnce(t *testing.T) {
-	p, head := wt.Project(t, base)
-	made := 0
-	var mu sync.Mutex
-	ops := disk.Ops{Around: func(op string, do func() error) error {
-		if op == "layer:checkout" {
-			mu.Lock()
-			made++
-			mu.Unlock()
-		}
-		return do()
-	}}
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Ops: ops, Strategy: workspace.Overlay})
-	var wg sync.WaitGroup
-	for range 3 {
-		wg.Go(func() {
-			host, err := m.EnsureRepository(t.Context(), p, head)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			tree, err := host.Tree(t.Context(), head)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, release, err := m.Layers.Open(t.Context(), host, tree, head)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			release()
-		})
-	}
-	wg.Wait()
-	if made != 1 {
-		t.Errorf("checked out %d times", made)
-	}
-}
-
-func TestALayerHoldsTheBytesOfItsTreeWhateverAttributesSay(t *testing.T) {
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
-	p, head := wt.Project(t, map[string]string{
-		"a.txt": "one\ntwo\n", "id.txt": "$Id$\n", "run": "x+#!/bin/sh\n", "l": "->a.txt",
-	})
-	wt.Files(t, p.Top, map[string]string{".gitattributes": "*.txt eol=crlf ident working-tree-encoding=UTF-16 filter=x\n"})
-	wt.Git(t, p.Top, "update-index", "--add", ".gitattributes")
-	wt.Git(t, p.Top, "commit", "-qm", "attributes")
-	after := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
-	if after == head {
-		t.Fatal("nothing committed")
-	}
-	host, err := m.EnsureRepository(t.Context(), p, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := host.Tree(t.Context(), after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, release, err := m.Layers.Open(t.Context(), host, tree, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	for name, want := range map[string]string{"a.txt": "one\ntwo\n", "id.txt": "$Id$\n"} {
-		got, err := os.ReadFile(filepath.Join(l.Trees[0], name))
-		if err != nil || string(got) != want {
-			t.Errorf("%s holds %q, %v", name, got, err)
-		}
-	}
-	for name, want := range map[string]os.FileMode{"a.txt": 0o644, "run": 0o755, ".git": 0o755 | os.ModeDir} {
-		if st, err := os.Lstat(filepath.Join(l.Trees[0], name)); err != nil || st.Mode() != want {
-			t.Errorf("%s has mode %v, %v", name, st.Mode(), err)
 		}
 	}
 }
@@ -245,9 +183,10 @@ func TestAProjectThatBorrowsObjectsWorks(t *testing.T) {
 }
 
 func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
-	p, head := wt.Project(t, base)
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
+			t.Parallel() // each waits for the disk most of the time
+			p, head := wt.Project(t, base)
 			made := filepath.Join(t.TempDir(), "state")
 			if _, err := workspace.New(workspace.Config{Root: made}).EnsureRepository(t.Context(), p, head); err != nil {
 				t.Fatal(err)
@@ -280,11 +219,10 @@ func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
 				if err := m.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if left, _ := filepath.Glob(filepath.Join(root, "*", ".new-*")); left != nil {
-					t.Errorf("left: %q", left)
-				}
-				if left, _ := filepath.Glob(filepath.Join(root, "shown", "*")); left != nil {
-					t.Errorf("left: %q", left)
+				for _, where := range []string{"*/.new-*", "repos/*.git/bases/views/.new-*", "shown/*"} {
+					if left, _ := filepath.Glob(filepath.Join(root, where)); left != nil {
+						t.Errorf("left: %q", left)
+					}
 				}
 				w, err := m.Prepare(t.Context(), spec)
 				if err != nil {

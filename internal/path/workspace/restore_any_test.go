@@ -53,6 +53,7 @@ func anyEdits(r *rapid.T) []wt.Op {
 func TestAnyEditsGoBackToAnyState(t *testing.T) {
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
+			t.Parallel() // each waits for the disk most of the time
 			if strategy == workspace.Overlay {
 				wt.CanOverlay(t)
 			}

@@ -21,6 +21,7 @@ var trouble = []wt.Op{
 func TestARestoreThatLosesPowerAnywhereIsFinishedByTheNext(t *testing.T) {
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
+			t.Parallel() // each waits for the disk most of the time
 			if strategy == workspace.Copy && testing.Short() {
 				t.Skip("SKIPPED: -short: the loop runs on an overlay only")
 			}
@@ -54,6 +55,7 @@ func TestARestoreThatLosesPowerAnywhereIsFinishedByTheNext(t *testing.T) {
 func TestARenewalThatLosesPowerAnywhereLeavesTheOldOrTheNew(t *testing.T) {
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
+			t.Parallel() // each waits for the disk most of the time
 			if strategy == workspace.Copy && testing.Short() {
 				t.Skip("SKIPPED: -short: the loop runs on an overlay only")
 			}

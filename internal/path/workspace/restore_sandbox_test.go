@@ -205,7 +205,7 @@ func TestAnAgentThatRunsOnWhileItIsRestoredReachesNothingOfTheHost(t *testing.T)
 				t.Fatal(err)
 			}
 		}
-		before := photo(t, outside)
+		before := wt.Photo(t, outside)
 		state := s.keep(t)
 		a.do(t, "ln -s "+outside+" trap; (trap exit TERM; while :; do mv -T src was; mv -T trap src; printf x >docs/x.md; mv -T src trap; mv -T was src; ln -sf "+outside+"/x.md docs/x.md; rm -f docs/x.md; mkdir docs/x.md; rmdir docs/x.md; done) >/dev/null 2>&1 & loop=$!")
 		view, err := a.View(t.Context())
@@ -217,7 +217,7 @@ func TestAnAgentThatRunsOnWhileItIsRestoredReachesNothingOfTheHost(t *testing.T)
 			_ = s.m.Restore(t.Context(), s.w, view, s.host, state, nil) // fails or not, as the race goes
 		}
 		a.do(t, "kill $loop; wait $loop 2>/dev/null") // it ends behind a command, so that none of its goes on alone
-		if after := photo(t, outside); after != before {
+		if after := wt.Photo(t, outside); after != before {
 			t.Fatalf("outside was %s, is %s", before, after)
 		}
 		s.back(t, a, state)

@@ -390,7 +390,7 @@ func TestNothingOutsideIsWrittenWhileNamesAreExchanged(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			before := photo(t, outside)
+			before := wt.Photo(t, outside)
 			state := s.keep(t)
 			s.live.Edit(t, wt.Write("src/a.go", "1"), wt.Write("src/deep/c.go", "1"), wt.Symlink("trap", outside), wt.Symlink("file-trap", outside+"/a.go"))
 			// Nothing is frozen: the agent exchanges folders and files for links all the time.
@@ -414,7 +414,7 @@ func TestNothingOutsideIsWrittenWhileNamesAreExchanged(t *testing.T) {
 			}
 			close(stop)
 			<-stopped
-			if after := photo(t, outside); after != before {
+			if after := wt.Photo(t, outside); after != before {
 				t.Fatalf("outside was %s, is %s", before, after)
 			}
 			s.restore(t, state)

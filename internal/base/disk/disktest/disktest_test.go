@@ -86,8 +86,8 @@ func TestHelperProcess(t *testing.T) {
 		fmt.Println(err)
 		os.Exit(7)
 	}
-	for i := range 3 {
-		if err := ops.Do("file:write", func() error {
+	for i, op := range []string{"file:write", "file:write", "file:write", "file:claim+write"} {
+		if err := ops.Do(op, func() error {
 			return os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), nil, 0o600)
 		}); err != nil {
 			os.Exit(8)
@@ -106,8 +106,12 @@ func TestAProcessDiesWhereItIsTold(t *testing.T) {
 		{"0:after", 1, -1},
 		{"file:write:after", 1, -1},
 		{"file:write#3:before", 2, -1},
-		{"9:before", 3, 0},
-		{"other:write:before", 3, 0},
+		{"file:write#4:before", 3, -1},
+		{"file:claim:after", 4, -1},
+		{"file:claim+write:before", 3, -1},
+		{"file:claim#2:before", 4, 0},
+		{"9:before", 4, 0},
+		{"other:write:before", 4, 0},
 		{"file:write", 0, 7},
 		{"file:write#none:after", 0, 7},
 	} {
@@ -138,5 +142,15 @@ func TestAProcessDiesWhereItIsTold(t *testing.T) {
 				t.Errorf("the process after it ended with %d: only one may die", got)
 			}
 		})
+	}
+}
+
+// A loop that looks for a commit finds it whoever else was written in it.
+func TestAnOperationIsFoundByEachOfItsNames(t *testing.T) {
+	ops := []string{"file:write", "db:add+claim", "db:claim"}
+	for name, want := range map[string]int{"db:claim": 1, "db:add": 1, "db:add+claim": 1, "file:write": 0, "db:write": -1, "db:cla": -1} {
+		if got := disktest.Index(ops, name); got != want {
+			t.Errorf("%s is operation %d of %q, want %d", name, got, ops, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package disktest
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,7 +15,7 @@ import (
 // Variables that a test sets for a process that takes its operations from FromEnv.
 const (
 	// KillAt is `N:before`, `N:after` (number of the operation from 0), or `OP:before`,
-	// `OP:after`, `OP#K:before` … (the Kth, from 1, operation of that name).
+	// `OP:after`, `OP#K:before` … (the Kth, from 1, operation of that name; a commit that several share has all their names).
 	KillAt = "SALLYPORT_TEST_KILL_AT"
 	// KillLog is a file that gets one line `N OP` as each operation begins, and `killed N OP`
 	// before the process dies. A process that finds a killed line in it kills nothing:
@@ -116,7 +117,7 @@ func (k *Killer) begin(op string) (n int, fatal bool) {
 	defer k.mu.Unlock()
 	n = k.seen
 	k.seen++
-	if op == k.name {
+	if k.name != "" && Named(op, k.name) {
 		k.named++
 		fatal = k.named == k.at
 	} else if k.name == "" {
@@ -126,6 +127,24 @@ func (k *Killer) begin(op string) (n int, fatal bool) {
 		fmt.Fprintf(k.log, "%d %s\n", n, op)
 	}
 	return n, fatal && !k.never
+}
+
+// Named reports whether an operation is one of a name. A commit that several share has the verb of each: db:claim+approved.
+func Named(op, name string) bool { return op == name || slices.Contains(NamesOf(op), name) }
+
+// NamesOf returns the names that an operation goes by: one, or for a commit that several share one of each verb.
+func NamesOf(op string) []string {
+	kind, verbs, _ := strings.Cut(op, ":")
+	names := strings.Split(verbs, "+")
+	for i, verb := range names {
+		names[i] = kind + ":" + verb
+	}
+	return names
+}
+
+// Index returns where the first operation of a name stands, or -1.
+func Index(ops []string, name string) int {
+	return slices.IndexFunc(ops, func(op string) bool { return Named(op, name) })
 }
 
 // die ends this process as a loss of power would; it never returns.

@@ -1,4 +1,4 @@
-package workspace_test
+package repository_test
 
 import (
 	"fmt"
@@ -14,7 +14,6 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/repository"
-	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
 
@@ -42,9 +41,9 @@ func files(t *testing.T, pattern ...string) int {
 
 func TestPacksOfTheHostBecomeFewAndHoldWhatTheyHeld(t *testing.T) {
 	p, first := wt.Project(t, base)
-	m := manager(t)
-	m.Bound(4)
-	host, err := m.EnsureRepository(t.Context(), p, first)
+	r := store(t)
+	r.Most = 4
+	host, err := r.Open(t.Context(), p, first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +60,11 @@ func TestPacksOfTheHostBecomeFewAndHoldWhatTheyHeld(t *testing.T) {
 	if err := os.WriteFile(keep, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Tend(t.Context()); err != nil || files(t, host.Path, "objects/pack/*.pack") != 5 {
+	if err := r.Tend(t.Context()); err != nil || files(t, host.Path, "objects/pack/*.pack") != 5 {
 		t.Fatalf("four packs and one that is kept became others, %v", err)
 	}
 	made = append(made, put(t, host, 5, first))
-	if err := m.Tend(t.Context()); err != nil {
+	if err := r.Tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := files(t, host.Path, "objects/pack/*.pack"); n != 2 {
@@ -78,15 +77,15 @@ func TestPacksOfTheHostBecomeFewAndHoldWhatTheyHeld(t *testing.T) {
 		t.Errorf("a pack that an import is about to name is gone: %v", err)
 	}
 	for _, c := range append(made, git.OID(loose)) {
-		whole(t, host.Path, c)
+		wt.Whole(t, host.Path, c)
 	}
 }
 
 func TestPowerLostWhilePacksBecomeFewLosesNoObject(t *testing.T) {
 	p, first := wt.Project(t, base)
 	seen := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
-		root := filepath.Join(t.TempDir(), "state")
-		host, err := workspace.New(workspace.Config{Root: root}).EnsureRepository(t.Context(), p, first)
+		root := filepath.Join(t.TempDir(), "repos")
+		host, err := at(root, repository.Config{}).Open(t.Context(), p, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,21 +93,19 @@ func TestPowerLostWhilePacksBecomeFewLosesNoObject(t *testing.T) {
 		for n := range 3 {
 			made = append(made, put(t, host, n, first))
 		}
-		weak := workspace.New(workspace.Config{Root: root, Ops: c.Ops()})
-		weak.Bound(2)
+		weak := at(root, repository.Config{Most: 2, Ops: c.Ops()})
 		if _, err := disktest.Run(func() error { return weak.Tend(t.Context()) }); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range made {
-			whole(t, host.Path, c)
+			wt.Whole(t, host.Path, c)
 		}
-		m := workspace.New(workspace.Config{Root: root})
-		m.Bound(2)
-		if err := m.Tend(t.Context()); err != nil || files(t, host.Path, "objects/pack/*.pack") > 2 {
+		r := at(root, repository.Config{Most: 2})
+		if err := r.Tend(t.Context()); err != nil || files(t, host.Path, "objects/pack/*.pack") > 2 {
 			t.Errorf("%d packs are left, %v", files(t, host.Path, "objects/pack/*.pack"), err)
 		}
 		for _, c := range made {
-			whole(t, host.Path, c)
+			wt.Whole(t, host.Path, c)
 		}
 	})
 	for _, op := range []string{"repository:merge", "repository:sync", "repository:drop", "repository:loose"} {
@@ -120,22 +117,19 @@ func TestPowerLostWhilePacksBecomeFewLosesNoObject(t *testing.T) {
 
 func TestBasesThatAnotherReachesAreLetGoOnceThereAreMany(t *testing.T) {
 	p, first := wt.Project(t, base)
-	m := manager(t)
-	m.Bound(3)
-	commits(t, p, 8)
+	r := store(t)
+	r.Most = 3
+	wt.Commits(t, p, 8)
 	all := strings.Fields(wt.Git(t, p.Top, "rev-list", "--reverse", "HEAD"))
-	spec := workspace.Spec{Change: change, Project: p, Base: git.OID(all[2]), Branch: "main", Owner: wt.Self()}
-	if _, err := m.Prepare(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	r.Shown = func(each func(string)) error { each(repository.ViewObjects(r.Host(p), git.OID(all[2]))); return nil }
 	wt.Git(t, p.Top, "checkout", "-q", "-b", "side", string(first))
-	side := commits(t, p, 1)
-	host, err := m.EnsureRepository(t.Context(), p, side)
+	side := wt.Commits(t, p, 1)
+	host, err := r.Open(t.Context(), p, side)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, head := range all {
-		if _, err := m.EnsureRepository(t.Context(), p, git.OID(head)); err != nil {
+		if _, err := r.Open(t.Context(), p, git.OID(head)); err != nil {
 			t.Fatal(err)
 		}
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
@@ -147,7 +141,7 @@ func TestBasesThatAnotherReachesAreLetGoOnceThereAreMany(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(host.Path, "bases/views", string(side)), old, old); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Tend(t.Context()); err != nil {
+	if err := r.Tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	left := map[string]bool{}
@@ -160,23 +154,23 @@ func TestBasesThatAnotherReachesAreLetGoOnceThereAreMany(t *testing.T) {
 		t.Errorf("left %q, want %q, %v", slices.Sorted(maps.Keys(left)), want, err)
 	}
 	for _, c := range append(all, string(side)) {
-		whole(t, host.Path, git.OID(c))
+		wt.Whole(t, host.Path, git.OID(c))
 	}
-	whole(t, filepath.Join(host.Path, "bases"), git.OID(all[8]))
+	wt.Whole(t, filepath.Join(host.Path, "bases"), git.OID(all[8]))
 }
 
 // A base whose packs went into those of a later one is whole again once the later one is gone.
 func TestABaseOutlivesTheOneThatGrewFromIt(t *testing.T) {
 	p, first := wt.Project(t, base)
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Cache: workspace.Cache{Keep: time.Nanosecond}})
+	r := at(filepath.Join(t.TempDir(), "repos"), repository.Config{Keeps: time.Nanosecond})
 	var all []git.OID
 	for range 4 {
-		all = append(all, commits(t, p, 1))
-		if err := m.Repositories.Keep(t.Context(), p, id.Change(fmt.Sprintf("chg-%08d", len(all))), all[len(all)-1]); err != nil {
+		all = append(all, wt.Commits(t, p, 1))
+		if err := r.Keep(t.Context(), p, id.Change(fmt.Sprintf("chg-%08d", len(all))), all[len(all)-1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	host := m.Host(p)
+	host := r.Host(p)
 	for i, c := range all[2:] {
 		wt.Git(t, host.Path, "update-ref", "-d", repository.BaseRef(id.Change(fmt.Sprintf("chg-%08d", i+3))))
 		old := time.Now().Add(-time.Hour)
@@ -184,34 +178,13 @@ func TestABaseOutlivesTheOneThatGrewFromIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.Repositories.Trim(t.Context(), host); err != nil {
+	if err := r.Trim(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
 	if n := files(t, host.Path, "bases/views", string(all[3])); n != 0 {
 		t.Error("the later base is still held")
 	}
 	for _, c := range append(all[:2:2], first) {
-		whole(t, host.Path, c)
-	}
-}
-
-func TestLayersOfAProjectThatNothingNeedsAreFew(t *testing.T) {
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
-	m.Bound(2)
-	h := newHistory(t)
-	all := many(30)
-	for i := range 9 {
-		all["new"] = fmt.Sprint(i)
-		c := fmt.Sprintf("chg-%08d", i)
-		h.prepare(m, c, h.commit(all))
-		if err := m.Remove(t.Context(), id.Change(c)); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Tend(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(layers(t, m)); n > 6 {
-			t.Fatalf("%d layers after %d bases", n, i)
-		}
+		wt.Whole(t, host.Path, c)
 	}
 }

@@ -1,4 +1,4 @@
-package workspace_test
+package repository_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/repository"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
 
@@ -28,9 +28,9 @@ func BenchmarkHostRepository(b *testing.B) {
 			wt.Git(b, p.Top, "repack", "-adq")
 
 			for b.Loop() {
-				root := filepath.Join(b.TempDir(), "state")
-				m := workspace.New(workspace.Config{Root: root, Strategy: workspace.Overlay})
-				first := taken(b, m, p, head)
+				root := filepath.Join(b.TempDir(), "repos")
+				r := at(root, repository.Config{})
+				first := taken(b, r, p, head)
 				held := bytesBelow(b, root)
 
 				clone := filepath.Join(b.TempDir(), "clone.git")
@@ -39,7 +39,7 @@ func BenchmarkHostRepository(b *testing.B) {
 				cloned := time.Since(began)
 
 				head = oneMore(b, p, head, -1, size.files)
-				next := taken(b, m, p, head)
+				next := taken(b, r, p, head)
 				b.ReportMetric(first.Seconds()*1e3, "first-ms")
 				b.ReportMetric(cloned.Seconds()*1e3, "clone-ms")
 				b.ReportMetric(first.Seconds()/cloned.Seconds(), "ratio")
@@ -53,10 +53,10 @@ func BenchmarkHostRepository(b *testing.B) {
 }
 
 // taken is how long the host takes to hold what a commit reaches.
-func taken(b *testing.B, m *workspace.Manager, p git.Project, commit git.OID) time.Duration {
+func taken(b *testing.B, r *repository.Store, p git.Project, commit git.OID) time.Duration {
 	b.Helper()
 	began := time.Now()
-	if _, err := m.EnsureRepository(b.Context(), p, commit); err != nil {
+	if _, err := r.Open(b.Context(), p, commit); err != nil {
 		b.Fatal(err)
 	}
 	return time.Since(began)

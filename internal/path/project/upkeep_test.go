@@ -1,4 +1,4 @@
-package workspace_test
+package project_test
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/git"
-	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
 
@@ -50,20 +49,20 @@ func TestAPersonWhoCommitsAndPacksMeanwhileHasEveryBaseCopied(t *testing.T) {
 	}()
 	defer func() { close(stop); <-stopped }()
 
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+	r := reader(t)
 	for range 10 {
 		head := <-heads
 		if err := p.Plain(); err != nil {
 			t.Error(err)
 		}
-		host, err := m.EnsureRepository(t.Context(), p, head)
+		host, err := r.Repositories.Open(t.Context(), p, head)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Projects.Fit(t.Context(), host, p, head); err != nil {
+		if _, err := r.Fit(t.Context(), host, p, head); err != nil {
 			t.Error(err)
 		}
-		if _, err := m.Projects.Dirty(t.Context(), p, head, conversion.Settings{}); err != nil {
+		if _, err := r.Dirty(t.Context(), p, head, conversion.Settings{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package workspace_test
+package project_test
 
 import (
 	"fmt"
@@ -11,8 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/path/repository"
-	"sallyport/internal/path/workspace"
+	"sallyport/internal/path/project"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
 
@@ -43,11 +42,11 @@ func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 				c.make(t, p.Top)
 			}
 			wt.Git(t, p.Top, "commit", "-qm", "y", "--allow-empty")
-			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
+			r := reader(t)
 			host := p.Common(disk.Ops{})
 			head := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 			for range 2 { // what is remembered of a tree that is fit is not remembered of another
-				_, err := m.Projects.Fit(t.Context(), host, p, head)
+				_, err := r.Fit(t.Context(), host, p, head)
 				if c.names == nil {
 					if err != nil {
 						t.Fatal(err)
@@ -67,53 +66,6 @@ func TestWhatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAShallowCloneWorks(t *testing.T) {
-	everyWay(t, func(t *testing.T, m *workspace.Manager) {
-		p, head := shallow(t)
-		host, err := m.EnsureRepository(t.Context(), p, head)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, head); err != nil {
-			t.Fatal(err)
-		}
-		w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := wt.Edit(t, w, wt.Exec("git log --format=%s; git status --porcelain")); strings.TrimSpace(got) != "x" {
-			t.Errorf("git says %q", got)
-		}
-		made, err := host.Import(t.Context(), "test:import", git.Import{
-			Ref: repository.RefRoot(w.Spec.Change) + "checkpoints/1", From: head, Parents: []git.OID{head},
-			Writes: []git.Write{{Path: "new", Mode: git.File, Data: git.Text("1")}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Common(disk.Ops{}).Receive(t.Context(), "test:receive", host, made.OID, []git.OID{head}); err != nil {
-			t.Fatal(err)
-		}
-		if got := wt.Git(t, p.Top, "show", string(made.OID)+":new"); got != "1" {
-			t.Errorf("the project received %q", got)
-		}
-	})
-}
-
-func shallow(t *testing.T) (git.Project, git.OID) {
-	t.Helper()
-	first, _ := wt.Project(t, base)
-	wt.Files(t, first.Top, map[string]string{"more": "1"})
-	_, head := wt.Commit(t, first.Top)
-	top := filepath.Join(t.TempDir(), "clone")
-	wt.Git(t, first.Top, "clone", "-q", "--depth", "1", "file://"+first.Top, top)
-	p, err := git.Open(t.Context(), top)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, head
-}
-
 func TestAPartialCloneIsRefusedByName(t *testing.T) {
 	first, _ := wt.Project(t, base)
 	wt.Git(t, first.Top, "config", "uploadpack.allowFilter", "true")
@@ -123,8 +75,8 @@ func TestAPartialCloneIsRefusedByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
-	_, err = m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
+	r := reader(t)
+	_, err = r.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD")))
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "partial") {
 		t.Errorf("error is %v", err)
 	}
@@ -143,18 +95,20 @@ func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
 		tree = wt.Git(t, p.Top, "write-tree")
 	}
 	bomb := git.OID(wt.Git(t, p.Top, "commit-tree", "-m", "bomb", tree))
-	for limit, limits := range map[string]workspace.Limits{
-		"limit entries": {Entries: 1500}, "limit path bytes": {PathBytes: 15_000}, "more than 2000 files .gitattributes": {},
+	for says, limit := range map[string]func(*project.Reader){
+		"limit entries": func(r *project.Reader) { r.Entries = 1500 }, "limit path bytes": func(r *project.Reader) { r.PathBytes = 15_000 },
+		"more than 2000 files .gitattributes": func(*project.Reader) {},
 	} {
-		m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: limits})
+		r := reader(t)
+		limit(r)
 		for _, near := range []bool{false, true} {
 			if near { // one that is fit stands beside it
-				if _, err := m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))); err != nil {
+				if _, err := r.Fit(t.Context(), p.Common(disk.Ops{}), p, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))); err != nil {
 					t.Error(err)
 				}
 			}
-			if _, err := m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), limit) {
-				t.Errorf("%s: %v", limit, err)
+			if _, err := r.Fit(t.Context(), p.Common(disk.Ops{}), p, bomb); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", says, err)
 			}
 		}
 	}
@@ -163,7 +117,8 @@ func TestABaseOfMoreThanAWorkspaceMayHoldIsRefusedBeforeItIsMade(t *testing.T) {
 // Of a base near one that is known only what differs is looked at, and that as closely as ever.
 func TestABaseNearAFitOneIsJudgedByWhatDiffers(t *testing.T) {
 	p, _ := wt.Project(t, map[string]string{"a": "1", "b": "1", "c/.gitattributes": "*.x text"})
-	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Limits: workspace.Limits{Entries: 4}})
+	r := reader(t)
+	r.Entries = 4
 	commit := func(add map[string]string, remove ...string) git.OID {
 		t.Helper()
 		for name, text := range add {
@@ -181,7 +136,7 @@ func TestABaseNearAFitOneIsJudgedByWhatDiffers(t *testing.T) {
 		return git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 	}
 	fit := func(base git.OID) ([]string, error) {
-		return m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, base)
+		return r.Fit(t.Context(), p.Common(disk.Ops{}), p, base)
 	}
 
 	said, err := fit(git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD")))

@@ -1,9 +1,7 @@
-package workspace_test
+package project_test
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,46 +13,11 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/repository"
-	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
 
-const change = "chg-00000001"
-
-func manager(t *testing.T) *workspace.Manager {
-	return workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
-}
-
-// photo is every file of a person's repository with its mode, but for objects, which may grow.
-func photo(t *testing.T, top string) string {
-	t.Helper()
-	var out strings.Builder
-	err := filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if p == filepath.Join(top, ".git/objects") {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		data, err := os.ReadFile(p)
-		fmt.Fprintf(&out, "%s %v %v %q\n", p, info.Mode(), info.ModTime(), data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
 func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
-	m := manager(t)
+	r := reader(t)
 	files := map[string]string{".gitignore": "*.o\n", "a": "1\n", "b": "1\n", "c": "1\n", "d": "1\n", "e": "1\n", "x.o": "tracked", "same": "1\n"}
 	p, head := wt.Project(t, files)
 	top := p.Top
@@ -72,20 +35,20 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	plantTraps(t, top)
-	before := photo(t, top)
+	before := wt.Photo(t, top)
 	want := []string{"a", "b", "c", "d", "deep/er/u", "e", "new\nline", "staged", "x.o"}
-	got, err := m.Projects.Dirty(t.Context(), p, head, conversion.Settings{})
+	got, err := r.Dirty(t.Context(), p, head, conversion.Settings{})
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("dirty %q, %v; want %q", got, err, want)
 	}
 
 	at := time.Unix(1_700_000_000, 0)
-	host, err := m.EnsureRepository(t.Context(), p)
+	host, err := r.Repositories.Open(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused := errors.New("not this")
-	_, err = m.Projects.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, func(_ git.Dir, writes []git.Write) error {
+	_, err = r.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, func(_ git.Dir, writes []git.Write) error {
 		if len(writes) != len(want) {
 			t.Errorf("looked at %d paths", len(writes))
 		}
@@ -94,15 +57,15 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	if refs, rerr := host.Refs(t.Context(), repository.BaseRef(change)); !errors.Is(err, refused) || rerr != nil || len(refs) != 0 {
 		t.Errorf("what was refused is kept: %v, %v, %v", refs, err, rerr)
 	}
-	made, err := m.Projects.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
+	made, err := r.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := m.Projects.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
+	again, err := r.IncludeDirty(t.Context(), p, change, head, at, conversion.Settings{}, anything)
 	if err != nil || again != made {
 		t.Errorf("made again: %s and %s, %v", made, again, err)
 	}
-	if photo(t, top) != before {
+	if wt.Photo(t, top) != before {
 		t.Error("the person's repository changed")
 	}
 	var listed []string
@@ -117,15 +80,6 @@ func TestDirtyNamesWhatIsNotInTheCopy(t *testing.T) {
 	tree := []string{"644.gitignore", "644a", "644c", "644deep/er/u", "755e", "644new\nline", "644same", "644staged"}
 	if !slices.Equal(listed, tree) {
 		t.Errorf("the base holds %q, want %q", listed, tree)
-	}
-
-	// The workspace on it is shown what the host made.
-	w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: made, Branch: "main", Owner: wt.Self()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out := wt.Edit(t, w, wt.Exec("git status --porcelain; git log --format=%H")); out != string(made)+"\n"+string(head)+"\n" {
-		t.Errorf("git says %q", out)
 	}
 }
 
@@ -150,22 +104,22 @@ func plantTraps(t *testing.T, top string) {
 }
 
 func TestARepositoryInsideIsNotTakenAlong(t *testing.T) {
-	m := manager(t)
+	r := reader(t)
 	p, head := wt.Project(t, base)
 	wt.Files(t, p.Top, map[string]string{"inner/file": "1"})
 	wt.Git(t, filepath.Join(p.Top, "inner"), "init", "-q")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "add", ".")
 	wt.Git(t, filepath.Join(p.Top, "inner"), "commit", "-qm", "x")
-	_, err := m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
+	_, err := r.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "inner") {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestNothingUncommittedIsTheHeadItself(t *testing.T) {
-	m := manager(t)
+	r := reader(t)
 	p, head := wt.Project(t, base)
-	got, err := m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
+	got, err := r.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, anything)
 	if err != nil || got != head {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -177,7 +131,7 @@ func anything(git.Dir, []git.Write) error { return nil }
 // A checkout that git has converted is not uncommitted work; what is edited there is, and is not taken along in bytes that git would
 // not store. Nothing of the person's runs to tell.
 func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
-	m := manager(t)
+	r := reader(t)
 	p, _ := wt.Project(t, map[string]string{
 		".gitattributes": "*.bat text eol=crlf\n*.id ident\n*.bin filter=trap\n", "a.bat": "one\ntwo\n", "b.bat": "one\n", "c.id": "$Id$\n", "d.bin": "pointer\n", "e.bin": "pointer\n", "f.bin": "pointer\n", "g": "1\n",
 	})
@@ -217,11 +171,11 @@ func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
 		{map[string]string{"e.bin": "mine\n"}, []string{"b.bat", "e.bin", "g"}, "b.bat"},
 	} {
 		wt.Files(t, top, c.write)
-		got, err := m.Projects.Dirty(t.Context(), p, head, s)
+		got, err := r.Dirty(t.Context(), p, head, s)
 		if err != nil || !slices.Equal(got, c.dirty) {
 			t.Errorf("dirty %q, %v; want %q", got, err, c.dirty)
 		}
-		_, err = m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+		_, err = r.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
 		if c.refused == "" && err != nil || c.refused != "" && (problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("error is %v", err)
 		}
@@ -229,7 +183,7 @@ func TestAConvertedCheckoutIsNoUncommittedWork(t *testing.T) {
 }
 
 func TestAttributesThatAreNotCommittedCountBesideOnesThatAreDeleted(t *testing.T) {
-	m := manager(t)
+	r := reader(t)
 	p, _ := wt.Project(t, map[string]string{"a/.gitattributes": "*.x text\n", "z/.gitattributes": "*.x text\n", "z/one.txt": "1\n"})
 	head := git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 	if err := os.Remove(filepath.Join(p.Top, "a/.gitattributes")); err != nil {
@@ -240,7 +194,7 @@ func TestAttributesThatAreNotCommittedCountBesideOnesThatAreDeleted(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+	_, err = r.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
 	if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "z/one.txt") {
 		t.Errorf("error is %v", err)
 	}
@@ -249,7 +203,7 @@ func TestAttributesThatAreNotCommittedCountBesideOnesThatAreDeleted(t *testing.T
 // A file that a filter made in the same moment as the index was written may have been written again since: only git, which runs the
 // filter, can tell. It is no uncommitted work, and the command that is named makes it sure.
 func TestAFilteredFileAsNewAsTheIndexIsToldByTheNamedCommand(t *testing.T) {
-	m := manager(t)
+	r := reader(t)
 	p, _ := wt.Project(t, map[string]string{".gitattributes": "*.bin filter=large\n", "a.bin": "pointer\n", "g": "1\n"})
 	top, head := p.Top, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD"))
 	wt.Git(t, top, "config", "filter.large.smudge", "sed s/pointer/smudged/")
@@ -272,11 +226,11 @@ func TestAFilteredFileAsNewAsTheIndexIsToldByTheNamedCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	take := func() error {
-		_, err := m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
+		_, err := r.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), s, anything)
 		return err
 	}
 
-	if got, err := m.Projects.Dirty(t.Context(), p, head, s); err != nil || !slices.Equal(got, []string{"g"}) {
+	if got, err := r.Dirty(t.Context(), p, head, s); err != nil || !slices.Equal(got, []string{"g"}) {
 		t.Errorf("dirty %q, %v", got, err)
 	}
 	refused := problem.Of(take())

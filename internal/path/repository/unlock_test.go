@@ -1,4 +1,4 @@
-package workspace_test
+package repository_test
 
 import (
 	"context"
@@ -11,16 +11,15 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/repository"
-	"sallyport/internal/path/workspace"
 )
 
 // A power cut while a ref is moved leaves its lock, which no git takes away.
 func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 	const change = id.Change("chg-aaaaaaaa")
 	top := t.TempDir()
-	m := workspace.New(workspace.Config{Root: filepath.Join(top, "state")})
+	r := at(filepath.Join(top, "repos"), repository.Config{})
 	project := git.Project{Top: filepath.Join(top, "p"), GitDir: filepath.Join(top, "p/.git"), CommonDir: filepath.Join(top, "p/.git")}
-	host := m.Host(project).Path
+	host := r.Host(project).Path
 	lock := func(parts ...string) string {
 		t.Helper()
 		path := filepath.Join(parts...)
@@ -42,7 +41,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 				t.Fatal("it is not there at all")
 			}
 		}
-		if err := m.Repositories.Unlock(t.Context(), project, change); err != nil {
+		if err := r.Unlock(t.Context(), project, change); err != nil {
 			t.Error(err)
 		}
 	})
@@ -61,7 +60,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 			}
 			lock(held)
 		})
-		if err := m.Repositories.Unlock(t.Context(), project, change); err != nil || !there(held) {
+		if err := r.Unlock(t.Context(), project, change); err != nil || !there(held) {
 			t.Errorf("a lock that somebody else took meanwhile: there %v, %v", there(held), err)
 		}
 		if took := time.Since(begun); took > 2*time.Second {
@@ -69,7 +68,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := m.Repositories.Unlock(ctx, project, change); err == nil || !there(held) {
+		if err := r.Unlock(ctx, project, change); err == nil || !there(held) {
 			t.Errorf("a daemon that stops removes nothing: there %v, %v", there(held), err)
 		}
 	})
