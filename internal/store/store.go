@@ -7,6 +7,9 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/wiring"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
@@ -17,15 +20,8 @@ import (
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/trust"
 	"sallyport/internal/who/person"
+	"sallyport/internal/who/question"
 )
-
-// HomeTx keeps what concerns the home as a whole.
-type HomeTx interface {
-	// Owner returns the home's owner; false before SetOwner.
-	Owner(ctx context.Context) (person.Owner, bool, error)
-	// SetOwner is called once, by the process that makes the home.
-	SetOwner(ctx context.Context, o person.Owner) error
-}
 
 // AuditTx reads the audit log.
 type AuditTx interface {
@@ -36,20 +32,26 @@ type AuditTx interface {
 // Tx is one transaction.
 type Tx interface {
 	change.Tx
-	HomeTx
+	person.Tx
 	AuditTx
 	audit.Tx
 	session.Tx
 	budget.Tx
 	checkpoint.Tx
 	proposal.Tx
+	question.Tx
 	approval.Tx
 	ApprovalList
 	landing.Tx
 	LandingByID
 	trial.Tx
 	trust.Tx
+	conversation.Tx
+	wiring.Tx
+	message.Tx
 	lock.Tx
+	// After has do called once the transaction is on the disk; not if it is undone. See DB.Hear.
+	After(do func())
 }
 
 // LandingByID reads one journal row.
@@ -71,6 +73,10 @@ type DB interface {
 	InTx(ctx context.Context, do func(Tx) error) error
 	// Read runs do on a consistent snapshot; writing in it is an error.
 	Read(ctx context.Context, do func(Tx) error) error
+	// Hear has hear called with the messages that a transaction stored or moved, from now on, whoever wrote them. What is to be called
+	// after a transaction is called once it is on the disk and before its InTx returns, one transaction after the other, in the order in
+	// which they did their work: first who hears, then what it asked for itself. It may not wait and may not use the DB.
+	Hear(hear func(message.Rows))
 	// VerifyAudit reads the whole audit log and holds it against what was written down beside the
 	// database, and against expected, a mark that somebody kept, or nil. What is wrong with
 	// the log stands in the report; an error says that it could not be read.

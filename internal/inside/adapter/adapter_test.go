@@ -88,7 +88,7 @@ type host struct {
 func drive(t *testing.T, p *played, o agent.Order, home string) *host {
 	t.Helper()
 	o.Engine, o.Agent = "played", "codex"
-	if o.Text == "" {
+	if o.Text == "" && !o.Chat {
 		o.Text = "Do it"
 	}
 	in, stdin := io.Pipe()
@@ -427,6 +427,23 @@ func TestAnAgentGoesOnWithItsOwnSession(t *testing.T) {
 	}
 }
 
+// TestAPipeInThePlaceOfTheNoteHoldsNobodyUp holds that an agent cannot keep every later session of it from beginning.
+func TestAPipeInThePlaceOfTheNoteHoldsNobodyUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		home := t.TempDir()
+		path := filepath.Join(home, ".sallyport", "adapter.json")
+		if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600), syscall.Mkfifo(path+".new", 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		h := drive(t, &played{turn: done}, agent.Order{}, home)
+		h.finish()
+		raw, err := os.ReadFile(path)
+		if want := `{"engine":"played","agent":"codex","session":"session-1","turns":1}`; err != nil || strings.TrimSpace(string(raw)) != want {
+			t.Errorf("it notes %q, %v", raw, err)
+		}
+	})
+}
+
 func TestAnOrderThatIsNotTheHostsIsRefused(t *testing.T) {
 	for name, line := range map[string]string{
 		"nothing": "", "no JSON": "hello", "a field of another build": `{"engine":"played","agent":"x","text":"y","max_turns":1,"root":true}`,
@@ -442,4 +459,22 @@ func TestAnOrderThatIsNotTheHostsIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// text is what a turn of a conversation said, from pieces that have no gap.
+func (h *host) text(t *testing.T, turn int) string {
+	t.Helper()
+	var all strings.Builder
+	number := 0
+	for _, line := range h.heard() {
+		var e agent.Text
+		if json.Unmarshal([]byte(line), &e) != nil || e.Type != agent.TextType || e.Turn != turn {
+			continue
+		}
+		if number++; e.Number != number || len(line) > 16<<10 {
+			t.Fatalf("piece %d of %d bytes comes as number %d", e.Number, len(line), number)
+		}
+		all.WriteString(e.Text)
+	}
+	return all.String()
 }

@@ -11,10 +11,11 @@ const (
 	pauseRequest = "pause_request"
 	resumeAgain  = "resume"
 	tell         = "tell"
+	interrupt    = "interrupt"
 )
 
 // messageBytesMax is more than the host ever sends in one line.
-const messageBytesMax = 1 << 20
+const messageBytesMax = 4 << 20
 
 // message is what the host says.
 type message struct {
@@ -22,6 +23,7 @@ type message struct {
 	CheckpointID string  `json:"checkpoint_id"`
 	ID           string  `json:"id"`
 	Text         string  `json:"text"`
+	Trial        bool    `json:"trial"` // the turn shows whether the agent answers
 	Action       string  `json:"action_taken"`
 	Violations   []fault `json:"violations"`
 	Omitted      *struct {

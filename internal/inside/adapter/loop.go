@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"strings"
 	"time"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/api"
 )
@@ -14,6 +17,7 @@ import (
 const (
 	openMax      = 2 * time.Minute  // until an agent's program takes words
 	interruptMax = 10 * time.Second // until an interrupted turn is over
+	knownMax     = 4096             // messages that are known to have been handed on
 )
 
 // adapter drives one agent.
@@ -22,6 +26,7 @@ type adapter struct {
 	engine agent.Engine
 	out    *shown
 	home   string
+	hooks  hooks
 	ended  <-chan os.Signal
 
 	inbox   <-chan message // nil once stdin has ended
@@ -31,7 +36,11 @@ type adapter struct {
 	leave   func() // ends what a conversation was opened with
 	note    note
 	turns   int
-	asked   bool // to end
+	asked   bool  // to end
+	opened  bool  // the first words of a conversation were given
+	trial   bool  // the turn shows whether the agent answers: no hook may fail in it
+	hooked  error // of the first hook that failed in the turn
+	lost    bool  // the agent does not heed an interruption: its turn is over, and it may still work
 }
 
 // turnDone is how a turn has ended.
@@ -44,14 +53,20 @@ type turnDone struct {
 func (a *adapter) drive(ctx context.Context) int {
 	err := a.open(ctx)
 	defer a.leave()
-	if err != nil {
+	if err == nil {
+		defer a.close()
+	} else {
 		a.out.Note(err.Error())
+	}
+	if a.order.Chat {
+		return a.converse(ctx, err)
+	}
+	if err != nil {
 		a.turns = 1
 		a.out.end(agent.TurnEnd{Turn: 1, Outcome: agent.TurnFailed, Reason: oneLine(err)})
 		a.await(func() bool { return false }) // the host decides when this is over
 		return statusFailed
 	}
-	defer a.close()
 	words := first(a.order, a.talk.Loaded())
 	for {
 		end := a.turn(ctx, words)
@@ -126,47 +141,87 @@ func (a *adapter) keep() error {
 // turn gives the agent words, shows what it does, and tells the host the turn's end.
 func (a *adapter) turn(ctx context.Context, words string) agent.TurnEnd {
 	a.turns++
-	a.out.begin()
+	a.out.begin(a.turns)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan turnDone, 1)
+	prompt := a.talk.Prompt
+	if a.order.Chat {
+		prompt = a.prompt
+	}
 	go func() {
-		says, err := a.talk.Prompt(ctx, words)
+		says, err := prompt(ctx, words)
 		done <- turnDone{says, err}
 	}()
-	end := agent.TurnEnd{Turn: a.turns, Outcome: agent.TurnDone}
-	var over <-chan time.Time
-	for running := true; running; {
-		select {
-		case d := <-done:
-			running = false
-			end.Says = d.says
-			if a.asked {
-				end.Outcome = agent.TurnCancelled
-			} else if d.err != nil {
-				end.Outcome, end.Reason = agent.TurnFailed, oneLine(d.err)
-			}
-		case m, ok := <-a.inbox:
-			a.hear(ctx, m, ok, true)
-		case <-a.ended:
-			if !a.asked {
-				a.asked = true
-				cancel()
-				over = time.After(interruptMax)
-			}
-		case <-over:
-			running = false
-			end.Outcome, end.Reason = agent.TurnCancelled, "the agent did not stop when it was interrupted"
-		}
-	}
+
+	end := a.follow(ctx, cancel, done)
 	_ = a.keep()
 	if end.Outcome == agent.TurnFailed {
 		a.out.Note(end.Reason)
 	}
-	end.More = len(a.waiting) > 0 && a.turns < a.order.MaxTurns && !a.asked
+	end.More = len(a.waiting) > 0 && a.more() && !a.asked && !a.lost
 	a.out.end(end)
 	return end
 }
+
+// follow hears the host until a turn is over, and says how it has ended.
+func (a *adapter) follow(ctx context.Context, cancel func(), done <-chan turnDone) agent.TurnEnd {
+	end := agent.TurnEnd{Turn: a.turns, Outcome: agent.TurnDone}
+	var over <-chan time.Time
+	halt := func(outcome, reason string) {
+		if over == nil && !a.asked {
+			end.Outcome, end.Reason, over = outcome, reason, time.After(a.patience())
+			cancel()
+		}
+	}
+	for {
+		select {
+		case d := <-done:
+			end.Says = d.says
+			select {
+			case name := <-a.out.fired():
+				halt(agent.TurnFailed, off(name))
+			default:
+			}
+			if over == nil && d.err != nil {
+				end.Outcome, end.Reason = agent.TurnFailed, oneLine(d.err)
+			}
+			return end
+		case m, ok := <-a.inbox:
+			if m.Type == interrupt {
+				halt(agent.TurnCancelled, "")
+			}
+			a.hear(ctx, m, ok, over == nil)
+		case name := <-a.out.fired():
+			halt(agent.TurnFailed, off(name))
+		case <-a.ended:
+			halt(agent.TurnCancelled, "")
+			a.asked = true
+		case <-over:
+			a.lost = true
+			if end.Reason == "" {
+				end.Reason = "the agent did not stop when it was interrupted"
+			}
+			return end
+		}
+	}
+}
+
+// off says why a turn failed in which a tool was used that is off (CH-097).
+func off(name string) string {
+	return fmt.Sprintf("the agent used the tool %q, which is off here", cut(inert.Line(name), 60))
+}
+
+// patience is how long an interrupted turn has to end.
+func (a *adapter) patience() time.Duration {
+	if a.hooks.has(beforeSend) {
+		return interruptMax + hookWithin
+	}
+	return interruptMax
+}
+
+// more reports whether another turn may be taken.
+func (a *adapter) more() bool { return a.order.Chat || a.turns < a.order.MaxTurns }
 
 // await hears messages until enough is true or nothing more comes.
 func (a *adapter) await(enough func() bool) {
@@ -182,6 +237,9 @@ func (a *adapter) await(enough func() bool) {
 
 // take returns all words that wait as one text, and tells the host that the agent has them.
 func (a *adapter) take() string {
+	if a.order.Chat {
+		return strings.Join(a.batch(), "\n\n")
+	}
 	texts := make([]string, len(a.waiting))
 	for i, m := range a.waiting {
 		texts[i] = m.words()
@@ -209,7 +267,7 @@ func (a *adapter) hear(ctx context.Context, m message, ok, working bool) {
 		case handed:
 			a.acknowledge(m) // the answer was lost
 		case again: // it waits already
-		case working && a.talk != nil && a.talk.Steer(ctx, m.words()):
+		case working && !a.hooks.has(onMessage) && a.talk.Steer(ctx, m.words()):
 			a.acknowledge(m)
 		default:
 			a.known[m.about()] = false
@@ -228,6 +286,9 @@ func (m message) words() string {
 
 // acknowledge tells the host that the agent was given what a message says.
 func (a *adapter) acknowledge(m message) {
+	if len(a.known) >= knownMax { // the host says nothing again that was answered so long ago
+		maps.DeleteFunc(a.known, func(_ string, handed bool) bool { return handed })
+	}
 	a.known[m.about()] = true
 	if m.Type == tell {
 		a.out.answer(map[string]any{"type": "tell_ack", "id": m.ID})

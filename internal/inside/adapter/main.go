@@ -39,7 +39,7 @@ func Main(engines map[string]agent.Engine) int {
 	}
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	return Run(context.Background(), Options{Engines: engines, In: os.Stdin, Out: os.Stdout, Home: os.Getenv("HOME"), Ended: ended})
+	return Run(context.Background(), Options{Engines: engines, In: os.Stdin, Out: os.Stdout, Home: os.Getenv("HOME"), Hooks: hooksDir, Ended: ended})
 }
 
 // Options are what Main makes of its process.
@@ -48,6 +48,7 @@ type Options struct {
 	In      io.Reader
 	Out     io.Writer
 	Home    string           // the agent's home folder
+	Hooks   string           // folder of the hooks of a conversation's group; it need not be there
 	Ended   <-chan os.Signal // somebody asks it to end
 }
 
@@ -65,6 +66,10 @@ func Run(ctx context.Context, o Options) int {
 		return statusOrder
 	}
 	a := &adapter{order: order, engine: engine, out: newShown(o.Out), home: o.Home, ended: o.Ended, inbox: post(in), known: map[string]bool{}}
+	if order.Chat {
+		a.hooks = hooks{dir: o.Hooks}
+		a.out.converse(order.Off, a.hooks.has(beforeSend))
+	}
 	return a.drive(ctx)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // The adapter's own note lies in the agent's home folder, from where nobody but an adapter reads it.
@@ -25,9 +26,9 @@ type note struct {
 	Turns   int    `json:"turns"`
 }
 
-// readNote returns what an earlier adapter noted; nothing if there was none.
+// readNote returns what an earlier adapter noted; nothing if there was none. A pipe in its place is not waited for.
 func readNote(home string) (n note, err error) {
-	f, err := os.Open(filepath.Join(home, noteDir, noteName))
+	f, err := os.OpenFile(filepath.Join(home, noteDir, noteName), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return n, nil
 	}
@@ -35,6 +36,9 @@ func readNote(home string) (n note, err error) {
 		return n, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return n, errors.Join(err, errors.New("the note is no ordinary file"))
+	}
 	raw, err := io.ReadAll(io.LimitReader(f, noteBytesMax+1))
 	switch {
 	case err != nil:
@@ -59,7 +63,16 @@ func (n note) write(home string) error {
 		return err
 	}
 	path := filepath.Join(dir, noteName)
-	if err := os.WriteFile(path+".new", append(raw, '\n'), 0o600); err != nil {
+	// What lies there is the agent's, or of an adapter that was killed: nothing is written into it, and no pipe is waited for.
+	if err := os.RemoveAll(path + ".new"); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(raw, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"sallyport/internal/base/inert"
@@ -39,9 +40,26 @@ type shown struct {
 	left    int    // bytes of this turn
 	all     int    // bytes of all turns
 	told    bool   // that no more of this turn is shown
+	said    said   // what the host of a conversation is told
 }
 
 func newShown(out io.Writer) *shown { return &shown{out: out, left: turnBytesMax, all: allBytesMax} }
+
+// converse has the host told what the agent says, as it says it or, with hold, at the end of each turn; no tool of off is to be used.
+func (s *shown) converse(off []string, hold bool) {
+	s.said = said{off: off, fired: make(chan string, 1), hold: hold}
+	s.said.line = func(v any) { fmt.Fprintf(s.out, "%s\n", encoded(v)) }
+	s.said.flush = func(do func()) stop {
+		turn := s.said.turn
+		return time.AfterFunc(sayWithin, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.said.turn == turn {
+				do()
+			}
+		}).Stop
+	}
+}
 
 var _ agent.Show = (*shown)(nil)
 
@@ -51,6 +69,25 @@ func (s *shown) Think(text string) { s.words(text, true) }
 func (s *shown) Tool(kind, title string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.used(kind, title)
+	s.said.apart = true
+}
+
+func (s *shown) Began(t agent.Tool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used(t.Kind, t.Title)
+	s.said.began(t)
+}
+
+func (s *shown) Ended(id string, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said.ended(id, failed)
+}
+
+// used shows a tool call as a line; it is called with mu held.
+func (s *shown) used(kind, title string) {
 	s.flush()
 	s.line("[" + cut(inert.Line(kind), 20) + "] " + cut(inert.Line(title), titleMax))
 }
@@ -66,6 +103,9 @@ func (s *shown) Note(text string) {
 func (s *shown) words(text string, think bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !think {
+		s.said.say(text)
+	}
 	if think != s.think {
 		s.flush()
 		s.think = think
@@ -141,10 +181,38 @@ func (s *shown) line(text string) {
 }
 
 // begin makes room for another turn.
-func (s *shown) begin() {
+func (s *shown) begin(turn int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left, s.told = turnBytesMax, false
+	if s.said.line != nil {
+		s.all = allBytesMax // nothing ends because of all that was said
+		s.said.begin(turn)
+	}
+}
+
+// fired tells of a tool that is off and was used all the same; it is nil where none is.
+func (s *shown) fired() <-chan string { return s.said.fired }
+
+// held is what the agent has said in this turn, and nobody was told yet.
+func (s *shown) held() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.TrimRight(strings.ToValidUTF8(string(s.said.wait), "\uFFFD"), blanks)
+}
+
+// instead has a text told in the place of what is held.
+func (s *shown) instead(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said.instead(text)
+}
+
+// aside has a line told beneath what the agent says in this turn.
+func (s *shown) aside(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said.aside(text)
 }
 
 // end tells the host that a turn is over.
@@ -163,6 +231,7 @@ func (s *shown) end(e agent.TurnEnd) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
+	s.said.end()
 	fmt.Fprintf(s.out, "%s\n", line)
 }
 

@@ -2,8 +2,11 @@ package adapter
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -78,7 +81,7 @@ func TestChatterIsBoundedByTurnAndInAll(t *testing.T) {
 	var out strings.Builder
 	s := newShown(&out)
 	for turn := 1; turn <= 60; turn++ {
-		s.begin()
+		s.begin(turn)
 		before := out.Len()
 		for range 10_000 {
 			s.Say("all work and no play\n")
@@ -99,6 +102,52 @@ func TestChatterIsBoundedByTurnAndInAll(t *testing.T) {
 	}
 }
 
+func TestAConversationIsShownHoweverLongItHasLasted(t *testing.T) {
+	var out strings.Builder
+	s := newShown(&out)
+	s.converse(nil, false)
+	for turn := 1; turn <= 40; turn++ {
+		s.begin(turn)
+		before := out.Len()
+		s.Say(strings.Repeat("all work and no play\n", 10_000))
+		s.end(agent.TurnEnd{Turn: turn, Outcome: agent.TurnDone})
+		if n := out.Len() - before; n < turnBytesMax || n > turnBytesMax+2*agent.TextBytesMax {
+			t.Fatalf("turn %d has %d bytes", turn, n)
+		}
+	}
+}
+
+// TestWhatAHookHasNotSeenIsNotSaid is a turn that ends while its agent still works: nobody knows what the hook would have made of it.
+func TestWhatAHookHasNotSeenIsNotSaid(t *testing.T) {
+	var out strings.Builder
+	s := newShown(&out)
+	s.converse(nil, true)
+	s.begin(1)
+	s.Say("a secret\n")
+	s.Began(agent.Tool{ID: "1", Kind: "read", Title: "x"})
+	s.end(agent.TurnEnd{Turn: 1, Outcome: agent.TurnCancelled})
+	if strings.Contains(out.String(), `"type":"text"`) {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
+
+func TestAToolThatIsOffFailsItsOwnTurnAlone(t *testing.T) {
+	var out strings.Builder
+	s := newShown(&out)
+	s.converse([]string{"Ask"}, false)
+	s.begin(1)
+	s.Began(agent.Tool{ID: "1", Name: "Ask"})
+	s.Began(agent.Tool{ID: "2", Name: "Ask"})
+	if len(s.fired()) != 1 {
+		t.Errorf("%d are told", len(s.fired()))
+	}
+	s.end(agent.TurnEnd{Turn: 1, Outcome: agent.TurnDone})
+	s.begin(2)
+	if len(s.fired()) != 0 {
+		t.Error("the next turn is told of it")
+	}
+}
+
 func TestTheEndOfATurnFitsALineThatIsHeard(t *testing.T) {
 	for _, says := range []string{strings.Repeat("\x01", 100<<10), strings.Repeat("\"\\", 50<<10), strings.Repeat("ä", 50<<10), "\xff\xfe", strings.Repeat("<&>", 9000)} {
 		var out strings.Builder
@@ -107,5 +156,20 @@ func TestTheEndOfATurnFitsALineThatIsHeard(t *testing.T) {
 		if err := json.Unmarshal([]byte(out.String()), &e); err != nil || out.Len() > 16<<10 || len(e.Says) > agent.SaysBytesMax || len(e.Reason) > agent.ReasonBytesMax {
 			t.Errorf("%d bytes, %v", out.Len(), err)
 		}
+	}
+}
+
+func TestAHookHasATimeToAnswerIn(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, onMessage), []byte("#!/bin/sh\nsleep 300\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := "hello"
+	_, err := hooks{dir: dir, within: 20 * time.Millisecond}.ask(t.Context(), asked{Hook: onMessage, Text: &text})
+	if err == nil || err.Error() != "the hook on-message failed: it did not end within 20ms" {
+		t.Errorf("%v", err)
+	}
+	if hookWithin != 10*time.Second {
+		t.Errorf("the template promises 10 seconds, and it is %s", hookWithin)
 	}
 }

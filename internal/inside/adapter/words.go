@@ -7,8 +7,10 @@ import (
 	"sallyport/internal/port/agent"
 )
 
-// wordsBytesMax bounds what an agent is told at once.
-const wordsBytesMax = 192 << 10
+const (
+	wordsBytesMax = 192 << 10 // bounds what an agent is told at once
+	chatBytesMax  = 512 << 10 // and what it is told at once in a conversation, where nothing is cut
+)
 
 // violated is what an agent is told about the rules that its work breaks. The wording is fixed: file, rule, why, and a way out.
 func violated(m message) string {

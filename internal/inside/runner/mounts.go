@@ -99,26 +99,8 @@ func cloneAll(l sandbox.Launch) ([]graft, error) {
 		return err
 	}
 	tree := l.Tree
-	for _, stack := range []struct {
-		layers      []string
-		upper       string
-		to, writeTo string
-	}{{tree.Layers, tree.Upper, layerDir, writeDir}, {l.Cache.Layers, l.Cache.Upper, cacheDir, cacheWriteDir}} {
-		for i, layer := range stack.layers {
-			idmap, err := mapping(layer, l)
-			if err != nil {
-				return nil, err
-			}
-			if err := add(layer, stack.to+"/"+strconv.Itoa(i), unix.MOUNT_ATTR_RDONLY, idmap); err != nil {
-				return nil, err
-			}
-		}
-		if stack.upper == "" {
-			continue
-		}
-		if err := add(filepath.Dir(stack.upper), stack.writeTo, 0, 0); err != nil {
-			return nil, err
-		}
+	if err := addLayers(l, add); err != nil {
+		return nil, err
 	}
 	var binds []sandbox.Bind
 	if tree.Dir != "" {
@@ -157,7 +139,45 @@ func cloneAll(l sandbox.Launch) ([]graft, error) {
 			return nil, err
 		}
 	}
+	for i, m := range l.Mounts {
+		idmap := 0
+		if i < len(l.MountFDs) {
+			idmap = l.MountFDs[i]
+		}
+		g, err := cloneSame(m, idmap)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
 	return all, nil
+}
+
+// addLayers opens the layers of the tree and of the caches, and what is written upon them.
+func addLayers(l sandbox.Launch, add func(source, target string, attr uint64, idmap int) error) error {
+	tree := l.Tree
+	for _, stack := range []struct {
+		layers      []string
+		upper       string
+		to, writeTo string
+	}{{tree.Layers, tree.Upper, layerDir, writeDir}, {l.Cache.Layers, l.Cache.Upper, cacheDir, cacheWriteDir}} {
+		for i, layer := range stack.layers {
+			idmap, err := mapping(layer, l)
+			if err != nil {
+				return err
+			}
+			if err := add(layer, stack.to+"/"+strconv.Itoa(i), unix.MOUNT_ATTR_RDONLY, idmap); err != nil {
+				return err
+			}
+		}
+		if stack.upper == "" {
+			continue
+		}
+		if err := add(filepath.Dir(stack.upper), stack.writeTo, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mapping decides whether a base layer needs the id map: it does if root owns it and the sandbox is somebody else.
@@ -197,6 +217,42 @@ func cloneReal(source, target string) (graft, error) {
 		return graft{}, fmt.Errorf("show %q: %w", source, err)
 	}
 	return protect(fd, source, target, unix.MOUNT_ATTR_RDONLY, 0)
+}
+
+// cloneSame is cloneReal of the folder that was looked at, which somebody else may have put another in the place of.
+func cloneSame(m sandbox.Mount, idmap int) (graft, error) {
+	at, err := beneath.Real(m.Source, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return graft{}, fmt.Errorf("show: %w", err)
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return graft{}, fmt.Errorf("show %q: %w", m.Source, err)
+	}
+	if st.Dev != m.Dev || st.Ino != m.Ino || st.Uid != m.Of.UID || st.Gid != m.Of.GID {
+		return graft{}, fmt.Errorf("show %q: it is not the folder any more that was looked at", m.Source)
+	}
+
+	attr := uint64(unix.MOUNT_ATTR_RDONLY)
+	if m.Writable {
+		attr = 0
+	}
+	for {
+		fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+		if err != nil {
+			return graft{}, fmt.Errorf("show %q: %w", m.Source, err)
+		}
+		g, err := protect(fd, m.Source, rootDir+m.Target, attr, idmap)
+		if err == nil || idmap == 0 {
+			return g, err
+		}
+		// A file system that knows no id maps: it is shown as it is, and the sandbox's owner has the rights of a stranger there.
+		idmap = 0
+		if err := unix.Close(fd); err != nil {
+			return graft{}, fmt.Errorf("show %q: %w", m.Source, err)
+		}
+	}
 }
 
 // protect sets what a detached mount must never allow.

@@ -55,7 +55,7 @@ func makeRoot(l sandbox.Launch) error {
 			return fmt.Errorf("make root: %w", err)
 		}
 	}
-	links := map[string]string{"/var/tmp": "/tmp", "/etc/mtab": "/proc/self/mounts"}
+	links := map[string]string{"/var/tmp": "/tmp", "/etc/mtab": "/proc/self/mounts", sandbox.Worktree: sandbox.Mountpoint}
 	for _, top := range tops {
 		if to, err := os.Readlink(top); err == nil {
 			links[top] = to

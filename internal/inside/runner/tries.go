@@ -63,7 +63,7 @@ var attempts = []attempt{
 }
 
 var (
-	topsInside = []string{".sallyport", "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "var", "workspace"}
+	topsInside = []string{".sallyport", "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "var", "workspace", "worktree"}
 
 	devicesInside = []string{"console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero"}
 )

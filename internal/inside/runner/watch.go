@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,7 +22,7 @@ import (
 const (
 	lookCalm   = 100 * time.Millisecond
 	lookTense  = 20 * time.Millisecond
-	spareTasks = 16 // our own threads count in the same user namespace
+	spareTasks = 24 // our own threads count in the same user namespace
 
 	stackBytes = 8 << 20
 	stacksMax  = 128     // in one process, beside what else it has
@@ -80,6 +82,7 @@ func (in *initProcess) startLimited(start func() (pid int, err error)) (int, err
 	if err := syscall.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		return 0, fmt.Errorf("read the limit on tasks: %w", err)
 	}
+	readyThreads()
 	if err := setrlimit(unix.RLIMIT_NPROC, unix.Rlimit{Cur: min(n, own.Max), Max: own.Max}); err != nil {
 		return 0, fmt.Errorf("limit tasks: %w", err)
 	}
@@ -88,6 +91,28 @@ func (in *initProcess) startLimited(start func() (pid int, err error)) (int, err
 		err = errors.Join(err, fmt.Errorf("take back the limit on our own tasks: %w", back))
 	}
 	return pid, err
+}
+
+// threadsReady is how many threads stand by while our own limit is that of a program that may be forking already. Go cannot do without a
+// thread that it wants: it ends the process, and the sandbox with it.
+const threadsReady = 6
+
+// readyThreads makes sure of so many threads that do nothing; Go keeps them.
+func readyThreads() {
+	var locked, gone sync.WaitGroup
+	enough := make(chan struct{})
+	locked.Add(threadsReady)
+	for range threadsReady {
+		gone.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			locked.Done()
+			<-enough
+		})
+	}
+	locked.Wait()
+	close(enough)
+	gone.Wait()
 }
 
 // limitProgram sets on a program that was just started what its descendants inherit.

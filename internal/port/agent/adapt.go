@@ -33,18 +33,22 @@ func Adapt(engine string, task Task, args, env []string) (Program, error) {
 		return Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "the agent %q is not driven by %s", task.Agent, engine)
 	}
 	p := Program{
-		Name: k.short(), Argv: []string{sandbox.SelfPath, "runner", "adapt"}, Messages: true, Turns: true, Keeps: true,
+		Name: k.short(), Argv: []string{sandbox.SelfPath, "runner", "adapt"}, Messages: true, Turns: true, Keeps: true, Chat: task.Chat,
 		Rounds: task.Settings.Rounds, Model: k.Endpoint(task.Settings),
 	}
 	o := Order{
 		Engine: engine, Agent: task.Agent, Model: task.Settings.Model, Text: task.Text, Resumed: task.Resumed, MaxTurns: TurnsMax,
 		Env: slices.Concat(env, task.Settings.Env),
 	}
-	if p.Model != nil {
-		o.Wire, o.Base = p.Model.Wire, ModelBase
+	if err := o.converse(task); err != nil {
+		return Program{}, err
 	}
+	if p.Model != nil {
+		o.Wire, o.Base, o.Login = p.Model.Wire, ModelBase, p.Model.Login
+	}
+	o.Denied = append(o.Denied, task.Denied...)
 	for kind, allowed := range task.Settings.Permissions {
-		if !allowed {
+		if !allowed && !slices.Contains(o.Denied, kind) {
 			o.Denied = append(o.Denied, kind)
 		}
 	}

@@ -25,6 +25,14 @@ type Task struct {
 	Workdir  string   // folder relative to the top that the person stood in; "" = top
 	// Resumed is set when a session goes on that an agent of this driver has begun.
 	Resumed *Resumed
+	// Chat says that the program is to serve a conversation: there is no request, and words come as messages.
+	Chat bool
+	// System is what the agent of a conversation is told once: the group's prompts. Of its tools and of work that takes long it is told
+	// beside that (Order.Foreword).
+	System string
+	Tools  string   // path inside of the socket at which it asks the host for things; "" = none
+	Off    []string // tools that it is not given, by its own names, beside those that its driver gives to no conversation
+	Denied []string // kinds of tool calls that are refused, beside those of Settings.Permissions
 }
 
 // Resumed says how a session goes on.
@@ -42,6 +50,7 @@ type Settings struct {
 	Model       string          // "" = the agent's own default
 	Base        string          // URL of the model's endpoint; "" = Endpoint.Base of the driver
 	Wire        Wire            // of the api driver: chat or messages; "" = by the environment
+	Login       bool            // its model is asked with the login of its own program: Known.Login says where
 	Args        []string        // added to the agent's command line
 	Env         []string        // added to its environment, NAME=value; never a credential
 	Permissions map[string]bool // by kind of tool call (ACP): false refuses; what is not named is allowed
@@ -61,6 +70,8 @@ type Program struct {
 	Messages bool
 	// Turns says that the program tells the end of each turn (TurnEnd) and then waits for more words until its stdin ends.
 	Turns bool
+	// Chat says that it serves a conversation: it waits for words before its first turn, and tells Text and ToolCall.
+	Chat bool
 	// Rounds of change and check that such a program has at the most; 0 = RoundsDefault.
 	Rounds int
 	// Keeps says that the program has a home folder that outlives it, from which a later one can go on.
@@ -71,12 +82,12 @@ type Program struct {
 
 // Driver is the port.
 type Driver interface {
-	// Name is the driver's name: command, replay, acp, codex, pi, api.
+	// Name is the driver's name: command, replay, acp, codex, pi, api, echo.
 	Name() string
 	// Capabilities says what the driver's programs can do at the most.
 	Capabilities() Capabilities
 	// Program resolves a task. Errors: problem.Usage for a task that is not this
-	// driver's, problem.NotFound if the program is not on this machine.
+	// driver's, and for a conversation that it cannot serve; problem.NotFound if the program is not on this machine.
 	Program(task Task) (Program, error)
 }
 

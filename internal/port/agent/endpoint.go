@@ -22,6 +22,8 @@ type Endpoint struct {
 	Keys []string
 	// Bases are names of environment variables in which people say that the endpoint is elsewhere.
 	Bases []string
+	// Login says that what opens it is the login of the agent's own program.
+	Login bool
 	// Keyless endpoints may be asked without any: a model on this machine.
 	Keyless bool
 }

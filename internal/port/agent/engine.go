@@ -1,6 +1,9 @@
 package agent
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Engine is the inside of a driver: it starts the agent's own program and speaks with it. It runs in the sandbox.
 type Engine interface {
@@ -26,8 +29,17 @@ type Conversation interface {
 
 // Show tells a person what an agent does, as lines; it never blocks for long.
 type Show interface {
-	Say(text string)         // its words
-	Think(text string)       // its thoughts, in short
-	Tool(kind, title string) // a tool call: read, edit, delete, move, search, execute, think, fetch, other
-	Note(text string)        // what the adapter itself has to tell
+	Say(text string)              // its words
+	Think(text string)            // its thoughts, in short
+	Tool(kind, title string)      // a tool call of which no more is known: read, edit, delete, move, search, execute, think, fetch, other
+	Began(t Tool)                 // a tool call that lasts until Ended, or until the end of the turn
+	Ended(id string, failed bool) // it is over; of one that has not begun it says nothing
+	Note(text string)             // what the adapter itself has to tell
+}
+
+// Tool is a tool call that has begun.
+type Tool struct {
+	ID, Kind, Title string
+	Name            string        // the agent's own of the tool; "" = it does not tell
+	Timeout         time.Duration // how long it may take, as the agent has declared; 0 = it has not
 }

@@ -11,7 +11,7 @@ import (
 type Known struct {
 	Name     string   // as --agent takes it
 	Title    string   // who makes it
-	Driver   string   // command, replay, codex, acp, pi, api
+	Driver   string   // command, replay, codex, acp, pi, api, echo
 	Programs []string // names in PATH, the first that is there counts; none: our own program is the agent
 	Args     []string // that make the program speak its driver's protocol
 	Version  []string // arguments that show its version; none: it shows none
@@ -19,9 +19,12 @@ type Known struct {
 	// Endpoints are where its model may be; the first whose key is there counts, unless the home names a wire. None:
 	// it has a model only if the home gives one.
 	Endpoints []Endpoint
+	// Login is that of its own program, and where its model is with it; nil: it has none that sallyport can use.
+	Login *Login
 	// Hosts are asked for beside the model whatever its settings are. It works without them; they are refused unless egress: names them.
 	Hosts []string
 	Off   []string // what of its own is switched off inside, in words
+	Talks bool     // it serves conversations and changes no files
 }
 
 // Names of the agents that need no table.
@@ -42,14 +45,20 @@ var known = []Known{
 	{
 		Name: "codex", Title: "OpenAI Codex CLI", Driver: "codex", Programs: []string{"codex"},
 		Args: []string{"exec", "--json"}, Version: []string{"--version"}, Install: "npm install -g @openai/codex",
-		Endpoints: []Endpoint{Responses.at(openAIBases, "CODEX_API_KEY", "OPENAI_API_KEY")},
-		Off:       []string{"its own sandbox", "its approvals", "web search", "plugins", "update checks", "analytics"},
+		Endpoints: []Endpoint{Responses.at(openAIBases, "CODEX_API_KEY", "OPENAI_API_KEY")}, Login: &chatGPT,
+		Off: []string{"its own sandbox", "its approvals", "web search", "plugins", "update checks", "analytics"},
+	},
+	{
+		Name: "claude", Title: "Claude Code over ACP", Driver: "acp", Programs: []string{"claude-agent-acp"},
+		Version: []string{"--version"}, Install: "npm install -g @agentclientprotocol/claude-agent-acp",
+		Endpoints: []Endpoint{Messages.at(anthropicBases, "ANTHROPIC_API_KEY")}, Login: &claudeAccount,
+		Off: []string{"its own sandbox", "titles of sessions", "telemetry", "error reports", "update checks"},
 	},
 	{
 		Name: "codex-acp", Title: "OpenAI Codex over ACP", Driver: "acp", Programs: []string{"codex-acp"},
 		Version: []string{"--version"}, Install: "npm install -g @agentclientprotocol/codex-acp",
-		Endpoints: []Endpoint{Responses.at(openAIBases, "CODEX_API_KEY", "OPENAI_API_KEY")},
-		Off:       []string{"its own sandbox", "web search", "plugins", "titles of sessions", "update checks", "analytics"},
+		Endpoints: []Endpoint{Responses.at(openAIBases, "CODEX_API_KEY", "OPENAI_API_KEY")}, Login: &chatGPT,
+		Off: []string{"its own sandbox", "web search", "plugins", "titles of sessions", "update checks", "analytics"},
 	},
 	{
 		Name: "gemini", Title: "Google Gemini CLI", Driver: "acp", Programs: []string{"gemini"},
@@ -82,16 +91,19 @@ var known = []Known{
 			Messages.at(anthropicBases, "ANTHROPIC_API_KEY"), Chat.at(openAIBases, "OPENAI_API_KEY"), Responses.at(openAIBases, "OPENAI_API_KEY"),
 		},
 	},
+	{Name: "echo", Title: "answers in conversations with what it was told", Driver: "echo", Talks: true},
 }
 
 // Table returns every named agent.
 func Table() []Known { return slices.Clone(known) }
 
-// Names are those of the table.
+// Names are those of the table that change files.
 func Names() []string {
 	names := make([]string, 0, len(known))
 	for _, k := range known {
-		names = append(names, k.Name)
+		if !k.Talks {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }
@@ -118,6 +130,10 @@ func Named(name string) bool { return name != "" && name != CommandName && name 
 
 // Endpoint is where k's model is by a home's settings; nil if it has none. With no wire set it is the first.
 func (k Known) Endpoint(s Settings) *Endpoint {
+	if s.Login && k.Login != nil {
+		e := k.Login.Endpoint
+		return &e
+	}
 	for _, e := range k.Endpoints {
 		if s.Wire == "" || e.Wire == s.Wire {
 			return e.by(s)

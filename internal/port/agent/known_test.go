@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/port/login"
 	"sallyport/internal/rule/credential"
 )
 
@@ -19,7 +20,7 @@ var (
 
 // The table is data that everything stands on: what is wrong with a line is found here, not by who runs the agent.
 func TestEveryNamedAgentIsWhole(t *testing.T) {
-	drivers := []string{"codex", "acp", "pi", "api"}
+	drivers := []string{"codex", "acp", "pi", "api", "echo"}
 	seen := map[string]bool{}
 	for _, k := range agent.Table() {
 		if !nameForm.MatchString(k.Name) || seen[k.Name] || !agent.Named(k.Name) {
@@ -29,11 +30,17 @@ func TestEveryNamedAgentIsWhole(t *testing.T) {
 		if k.Title == "" || !slices.Contains(drivers, k.Driver) {
 			t.Errorf("%s: title %q, driver %q", k.Name, k.Title, k.Driver)
 		}
-		if own := len(k.Programs) == 0; own != (k.Install == "") || own != (len(k.Version) == 0) || own && k.Driver != "api" {
+		if own := len(k.Programs) == 0; own != (k.Install == "") || own != (len(k.Version) == 0) || own && k.Driver != "api" && !k.Talks {
 			t.Errorf("%s: a program is named together with how it is installed and shows its version: %+v", k.Name, k)
 		}
-		if len(k.Endpoints) == 0 {
+		if len(k.Endpoints) == 0 && !k.Talks {
 			t.Errorf("%s has no model", k.Name)
+		}
+		if l := k.Login; l != nil {
+			known := slices.ContainsFunc(login.Kinds, func(of login.Kind) bool { return of.Name == l.Of })
+			if e := l.Endpoint; !known || !e.Login || !strings.HasPrefix(e.Base, "https://") || e.Header != "Authorization" || len(e.Only) == 0 || len(e.Keys)+len(e.Bases) != 0 || e.Keyless {
+				t.Errorf("%s: %+v", k.Name, *l)
+			}
 		}
 		wires := map[agent.Wire]bool{}
 		for _, e := range k.Endpoints {
@@ -56,10 +63,20 @@ func TestEveryNamedAgentIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"codex", "codex-acp", "gemini", "opencode", "qwen", "pi", "api"} {
+	for _, want := range []string{"codex", "claude", "codex-acp", "gemini", "opencode", "qwen", "pi", "api", "echo"} {
 		if !seen[want] {
 			t.Errorf("%s is missing", want)
 		}
+	}
+}
+
+// A file names agents that change files; echo stands in the table to be seen, and in a group's runner.yaml.
+func TestOnlyAgentsThatChangeFilesAreOffered(t *testing.T) {
+	if names := agent.Names(); slices.Contains(names, "echo") || !slices.Contains(names, "api") || len(names)+1 != len(agent.Table()) {
+		t.Errorf("%q", names)
+	}
+	if k, err := agent.Lookup("echo"); err != nil || !k.Talks {
+		t.Errorf("%+v, %v", k, err)
 	}
 }
 
@@ -72,7 +89,7 @@ func TestAnAgentIsFoundByItsNameOrIsAnyThatSpeaksACP(t *testing.T) {
 	if err != nil || k.Driver != "acp" || !reflect.DeepEqual(k.Programs, []string{"my agent"}) || !reflect.DeepEqual(k.Args, []string{"--acp", "a b"}) || len(k.KeyNames()) != 0 {
 		t.Errorf("%+v, %v", k, err)
 	}
-	for _, name := range []string{"", "claude", "Codex", "command", "replay", "acp", "acp:", "acp:  ", "acp:'x", "acp:a\nb", "acp:" + strings.Repeat("x", 5000), "acp:" + strings.Repeat("x ", 65)} {
+	for _, name := range []string{"", "claude-code", "Codex", "command", "replay", "acp", "acp:", "acp:  ", "acp:'x", "acp:a\nb", "acp:" + strings.Repeat("x", 5000), "acp:" + strings.Repeat("x ", 65)} {
 		_, err := agent.Lookup(name)
 		if problem.KindOf(err) != problem.Usage || problem.Of(err).Next != "sallyport agent list" {
 			t.Errorf("%.20q: %v", name, err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strconv"
+	"time"
 )
 
 // answer passes an answer back as it comes, each piece at once, and reports whether the connection can serve another request.
@@ -14,6 +15,9 @@ func (x *exchange) answer(resp *http.Response) bool {
 	if x.a.Route != nil {
 		h.Del("Set-Cookie") // it would be a credential of the owner's
 		spell(x.a.Route.key()).without(h)
+	}
+	if wait := bidsWait(resp); wait > 0 && x.a.Route != nil && x.a.Route.Waits != nil {
+		x.a.Route.Waits(wait)
 	}
 	keep := !x.a.head.last
 	empty := x.a.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
@@ -48,6 +52,23 @@ func (x *exchange) answer(resp *http.Response) bool {
 		return x.w.Flush() == nil && keep
 	}
 	return x.pass(x.w, resp.Body) && keep
+}
+
+// bidsWait returns for how long an answer that limits rates bids wait, a day at the most; 0 = it does not.
+func bidsWait(resp *http.Response) time.Duration {
+	const day = 24 * time.Hour
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	said := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(said, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, day)
+	}
+	at, err := http.ParseTime(said)
+	if err != nil {
+		return 0
+	}
+	return max(0, min(time.Until(at), day))
 }
 
 // pass copies a body down. The usage in a piece is told before the piece goes on, so that who has read it can

@@ -103,7 +103,7 @@ func (c *client) unread(err error) bool {
 // refuse tells and answers what may not go, and reports whether another request may follow: not after one that could be read in two ways.
 func (c *client) refuse(a Answer) bool {
 	v := Refused
-	if a.Status == http.StatusBadGateway || a.Status == http.StatusGatewayTimeout {
+	if a.Status/100 == 5 || a.Status == http.StatusUnauthorized {
 		v = Failed
 	}
 	c.decided(a, v)
@@ -124,7 +124,7 @@ func (c *client) say(a Answer, keep bool) error {
 		what = "this request"
 	}
 	text := fmt.Sprintf("sallyport: %s is refused: %s\n", what, a.Why)
-	if a.Status == http.StatusBadGateway || a.Status == http.StatusGatewayTimeout {
+	if a.Status/100 == 5 || a.Status == http.StatusUnauthorized {
 		text = fmt.Sprintf("sallyport: %s failed: %s\n", what, a.Why)
 	}
 	if next := a.next(); next != "" {
@@ -137,6 +137,9 @@ func (c *client) say(a Answer, keep bool) error {
 	retry := ""
 	if a.Status == http.StatusTooManyRequests { // what is used up does not come back by waiting; vendors' clients know this header
 		retry = "X-Should-Retry: false\r\n"
+	}
+	if a.Status == http.StatusServiceUnavailable { // there is another credential now
+		retry = "X-Should-Retry: true\r\nRetry-After: 1\r\n"
 	}
 	fmt.Fprintf(c.w, "HTTP/1.1 %d sallyport: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n%sConnection: %s\r\n\r\n",
 		a.Status, plain(strings.TrimPrefix(a.where()+": "+a.Why, ": ")), len(text), retry, connection)

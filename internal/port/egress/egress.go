@@ -25,20 +25,32 @@ func (r Rule) Inspected() bool { return len(r.Methods)+len(r.Paths) > 0 }
 
 // Route is an endpoint with a credential.
 type Route struct {
-	Name    string       // first part of the path inside: model
-	Base    *url.URL     // as the owner wrote it; what stands behind Name is added to its path
-	Header  string       // that carries the credential; "" = none is added
-	Value   secret.Value // of it, prefix included
-	Methods []string     // GET, POST
-	Paths   []string     // prefixes below Base, whole segments
-	Only    []string     // if there are any, of those only these: a method and a whole path, such as "GET /models/*"; see only
-	Wire    string       // how the usage of a model stands in an answer: responses, chat, messages, gemini; "" = it is not counted
+	Name   string       // first part of the path inside: model
+	Base   *url.URL     // as the owner wrote it; what stands behind Name is added to its path
+	Header string       // that carries the credential; "" = none is added
+	Value  secret.Value // of it, prefix included
+	// Credential, if there is one, says Value anew for each request.
+	Credential Credential
+	Methods    []string // GET, POST
+	Paths      []string // prefixes below Base, whole segments
+	Only       []string // if there are any, of those only these: a method and a whole path, such as "GET /models/*"; see only
+	Wire       string   // how the usage of a model stands in an answer: responses, chat, messages, gemini; "" = it is not counted
 	// Admit is asked before each request; an error is the answer, such as a budget that is used up. What it returns is called once
 	// the request is over and Used was told of it. It may wait, as long as ctx lasts. May be nil.
 	Admit func(ctx context.Context) (over func(), err error)
 	// Used is told what a request has used, once it is known and before the agent is told the end of its answer. May be nil.
 	// Requests run side by side: it is called from several goroutines.
 	Used func(Usage)
+	// Waits is told for how long the endpoint bids wait, where it limits rates (Retry-After). May be nil.
+	Waits func(time.Duration)
+}
+
+// Credential is one that changes while a door is open, such as the token of a login.
+type Credential interface {
+	// Present returns Route.Value for a request, and more headers that go with it. An error is the answer: a sentence for a person.
+	Present(ctx context.Context) (value secret.Value, more map[string]string, err error)
+	// Refused is told that the endpoint took a value no more (401). Nil says that there is another now, and whoever asked may ask again.
+	Refused(ctx context.Context, value secret.Value) error
 }
 
 // Usage is what one request to a model has used, as the model's endpoint said.

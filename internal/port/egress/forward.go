@@ -33,8 +33,9 @@ type exchange struct {
 	end   context.CancelCauseFunc
 	idle  *time.Timer
 	body  *upload
-	meter *meter      // of a route whose usage is counted
-	wrote atomic.Bool // the request went out whole
+	more  map[string]string // headers that go with the route's credential
+	meter *meter            // of a route whose usage is counted
+	wrote atomic.Bool       // the request went out whole
 }
 
 // relay forwards one request that is allowed, and reports whether another may follow.
@@ -55,6 +56,9 @@ func (c *client) relay(a Answer) bool {
 			return c.refuse(a)
 		}
 		defer over()
+		if a = x.present(); a.Status != 0 {
+			return c.refuse(a)
+		}
 		x.meter = newMeter(a)
 	}
 	x.idle = time.AfterFunc(c.cfg.Limits.Idle, func() { end(errIdle) })
@@ -75,6 +79,29 @@ func (x *exchange) admit() (over func(), a Answer) {
 		over = func() {}
 	}
 	return over, x.a
+}
+
+// present takes the route's credential as it is now.
+func (x *exchange) present() Answer {
+	if x.a.Route.Credential == nil {
+		return x.a
+	}
+	value, more, err := x.a.Route.Credential.Present(x.ctx)
+	if err != nil {
+		return x.a.refuse(http.StatusUnauthorized, plain(err.Error()))
+	}
+	route := *x.a.Route
+	route.Value = value
+	x.a.Route, x.more = &route, more
+	return x.a
+}
+
+// renewed answers a request whose credential is not taken any more: it may be asked again, with another one.
+func (x *exchange) renewed() Answer {
+	if err := x.a.Route.Credential.Refused(x.ctx, x.a.Route.Value); err != nil {
+		return x.a.refuse(http.StatusUnauthorized, plain(err.Error()))
+	}
+	return x.a.refuse(http.StatusServiceUnavailable, "its login has just been renewed; ask again")
 }
 
 // run sends the request up and the answer back.
@@ -158,6 +185,9 @@ func (x *exchange) request() *http.Request {
 		if a.Route.Header != "" {
 			h.Set(a.Route.Header, a.Route.Value.Reveal())
 		}
+		for name, value := range x.more {
+			h.Set(name, value)
+		}
 	}
 	if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = []string{""} // else the library adds its own
@@ -198,6 +228,9 @@ func (x *exchange) acceptable(resp *http.Response) Answer {
 		return x.a.refuse(http.StatusBadGateway, "the endpoint answered that it switches to another protocol")
 	case x.a.Route != nil && resp.StatusCode/100 == 3 && resp.StatusCode != http.StatusNotModified:
 		return x.a.refuse(http.StatusBadGateway, fmt.Sprintf("the endpoint redirects (%d), and the host sends a credential nowhere else; set base: to the URL that it redirects to", resp.StatusCode))
+	case x.a.Route != nil && x.a.Route.Credential != nil && resp.StatusCode == http.StatusUnauthorized:
+		x.meter.answered(resp)
+		return x.renewed()
 	case x.a.Route != nil:
 		if why := readable(resp); why != "" {
 			return x.a.refuse(http.StatusBadGateway, why)

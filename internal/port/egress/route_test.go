@@ -327,3 +327,72 @@ func TestADecisionNamesHostAndRuleAndWhyNot(t *testing.T) {
 		}
 	}
 }
+
+// turning is a credential that changes when it is refused.
+type turning struct {
+	now  string
+	err  error
+	told []string
+}
+
+func (c *turning) Present(context.Context) (secret.Value, map[string]string, error) {
+	if c.err != nil {
+		return secret.Value{}, nil, c.err
+	}
+	return secret.Hold("Bearer " + c.now), map[string]string{"Account-Id": "a1"}, nil
+}
+
+func (c *turning) Refused(_ context.Context, v secret.Value) error {
+	c.told = append(c.told, v.Reveal())
+	if c.err != nil {
+		return c.err
+	}
+	c.now = "token-of-tomorrow"
+	return nil
+}
+
+func TestACredentialThatChangesIsTakenAnewForEachRequest(t *testing.T) {
+	good := "token-of-today"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+good || r.Header.Get("Account-Id") != "a1" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		fmt.Fprintf(w, "you sent %s", r.Header.Get("Authorization"))
+	}))
+	defer s.Close()
+	own := &turning{now: "token-of-today"}
+	var used int
+	w := open(t, func(w *world) {
+		route := modelRoute(t, s.URL)
+		route.Value, route.Credential, route.Wire, route.Used = secret.Value{}, own, wireResponses, func(Usage) { used++ }
+		w.cfg.Routes = []Route{route}
+	})
+	ask := func(status int, says string) {
+		t.Helper()
+		resp, body := w.send("POST /model/responses HTTP/1.1\r\nHost: " + Inside + "\r\nAccount-Id: mine\r\nContent-Length: 2\r\n\r\n{}")
+		if resp.StatusCode != status || !strings.Contains(body, says) || strings.Contains(body, "token-of") {
+			t.Errorf("%d %q", resp.StatusCode, body)
+		}
+		if again := resp.Header.Get("X-Should-Retry") == "true" && resp.Header.Get("Retry-After") == "1"; again != (status == http.StatusServiceUnavailable) {
+			t.Errorf("%d: it may ask again: %t", status, again)
+		}
+	}
+	ask(http.StatusOK, "you sent Bearer **************")
+	good = "token-of-tomorrow"
+	ask(http.StatusServiceUnavailable, "its login has just been renewed; ask again")
+	ask(http.StatusOK, "you sent Bearer *****************")
+	if !slices.Equal(own.told, []string{"Bearer token-of-today"}) || used != 2 {
+		t.Errorf("told %q, counted %d", own.told, used)
+	}
+
+	own.err = problem.Errorf(problem.Unavailable, "codex login", "the login of codex has ended; log in again")
+	ask(http.StatusUnauthorized, "the login of codex has ended; log in again")
+	own.err, good = nil, "another"
+	own.now = "x"
+	ask(http.StatusServiceUnavailable, "ask again")
+	for _, d := range w.decisions() {
+		if strings.Contains(fmt.Sprintf("%+v", d), "token-of") || (d.Verdict == Failed) == (d.Why == "") {
+			t.Errorf("%+v", d)
+		}
+	}
+}

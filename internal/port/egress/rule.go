@@ -113,7 +113,7 @@ func (r Route) checked() (Route, error) {
 		return r, r.wrong("it names no methods or no paths, and would open nothing")
 	case len(r.Methods) > itemsMax || len(r.Paths) > itemsMax || len(r.Only) > itemsMax:
 		return r, r.wrong("it has more than %d methods or paths", itemsMax)
-	case r.Header != "" && (!token(r.Header) || r.Value.Empty()):
+	case r.Header != "" && (!token(r.Header) || r.Value.Empty() && r.Credential == nil), r.Header == "" && r.Credential != nil:
 		return r, r.wrong("it has a header without a credential, or a malformed header")
 	case strings.ContainsFunc(r.Value.Reveal(), func(c rune) bool { return c < ' ' || c >= 0x7f }):
 		return r, r.wrong("its credential has a character that no header may have, such as a line break")

@@ -13,7 +13,7 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 6
+const Protocol = 7
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -27,21 +27,23 @@ const (
 
 // Launch is what the launcher builds a sandbox from.
 type Launch struct {
-	Parent       int    `json:"parent"` // pid that must still be the parent
-	Drop         bool   `json:"drop"`   // started by root: drop to Owner for good
-	Owner        Owner  `json:"owner"`
-	Tree         Tree   `json:"tree"`
-	Binds        []Bind `json:"binds"`
-	Self         string `json:"self"`       // the launcher's and init's program, on the host
-	Bubblewrap   string `json:"bubblewrap"` // absolute path of bwrap
-	Egress       string `json:"egress,omitempty"`
-	Home         string `json:"home,omitempty"`
-	Cache        Cache  `json:"cache,omitzero"`
-	Background   bool   `json:"background,omitempty"`
-	ScratchBytes int64  `json:"scratch_bytes"` // of /tmp, /dev/shm and the home folder together
-	ScratchFiles int64  `json:"scratch_files"` // entries there
-	IdmapFD      int    `json:"idmap_fd"`      // user namespace mapping 0 to Owner; 0 = none
-	GroupFDs     []int  `json:"group_fds"`     // task files of version 1 control groups to join
+	Parent       int     `json:"parent"` // pid that must still be the parent
+	Drop         bool    `json:"drop"`   // started by root: drop to Owner for good
+	Owner        Owner   `json:"owner"`
+	Tree         Tree    `json:"tree"`
+	Binds        []Bind  `json:"binds"`
+	Mounts       []Mount `json:"mounts,omitempty"`
+	MountFDs     []int   `json:"mount_fds,omitempty"` // of each mount: user namespace mapping Of to Owner; 0 = none
+	Self         string  `json:"self"`                // the launcher's and init's program, on the host
+	Bubblewrap   string  `json:"bubblewrap"`          // absolute path of bwrap
+	Egress       string  `json:"egress,omitempty"`
+	Home         string  `json:"home,omitempty"`
+	Cache        Cache   `json:"cache,omitzero"`
+	Background   bool    `json:"background,omitempty"`
+	ScratchBytes int64   `json:"scratch_bytes"` // of /tmp, /dev/shm and the home folder together
+	ScratchFiles int64   `json:"scratch_files"` // entries there
+	IdmapFD      int     `json:"idmap_fd"`      // user namespace mapping 0 to Owner; 0 = none
+	GroupFDs     []int   `json:"group_fds"`     // task files of version 1 control groups to join
 }
 
 // Order is what a driver asks of init.

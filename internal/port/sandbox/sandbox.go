@@ -18,6 +18,9 @@ import (
 // Mountpoint is where a workspace is seen inside every sandbox.
 const Mountpoint = "/workspace"
 
+// Worktree is another name of it, by which an agent is told to change files (SM-031).
+const Worktree = "/worktree"
+
 // Home is the home folder inside every sandbox: empty, private, gone afterwards, unless Spec.Home keeps it.
 const Home = "/home/agent"
 
@@ -36,8 +39,17 @@ const (
 // CABundle is where the certificates are seen inside that a session trusts whose way out looks into TLS.
 const CABundle = "/.sallyport/ca.pem"
 
+// ToolSocket is where a session's own socket is seen inside at which it asks the host for things, and ToolProgram the program that does.
+const (
+	ToolSocket  = "/.sallyport/tools"
+	ToolProgram = "/.sallyport/program/sallyport-tool"
+)
+
 // SelfPath is where sallyport itself is seen inside, read-only, by a Spec whose Argv begins with it: a program that is more than InitPath.
 const SelfPath = "/.sallyport/sallyport"
+
+// Extra is the folder inside in which a sandbox sees Spec.Mounts.
+const Extra = "/extra"
 
 // Owner is the uid and gid that a workspace's writable part belongs to and the sandbox runs as.
 type Owner struct {
@@ -71,6 +83,18 @@ type Bind struct {
 	Writable bool
 }
 
+// Mount is a folder of the host's that somebody else than the host has named. What is shown is the folder that was looked at: another
+// in its place, or a link on the way to it, ends the start.
+type Mount struct {
+	Source   string // absolute; on it there is no link
+	Dev, Ino uint64 // of the folder that was looked at
+	// Of is whose it is. Where the host can, that one's files are shown as those of the sandbox's owner, and what is written belongs to Of;
+	// no file that is written runs with the rights of its owner or group.
+	Of       Owner
+	Target   string // a name in Extra
+	Writable bool   // what is written counts toward the limit of the disk
+}
+
 // Limits hold a sandbox; zero means the driver's default, never "none".
 type Limits struct {
 	MemoryBytes    int64         // default 2 GiB
@@ -92,6 +116,11 @@ type Spec struct {
 	Dir   string   // absolute, inside; default Mountpoint
 	Env   []string // the whole environment
 	Binds []Bind
+	// Own are files of the host's own home that this sandbox is to see. Nothing that a person or a repository has named stands here. What is
+	// written to them counts toward the limit of the disk.
+	Own []Bind
+	// Mounts are shown beside all that, each without what is mounted below it.
+	Mounts []Mount
 	// Egress is a unix socket of the host that this sandbox alone may connect to; its owner becomes Owner. "" = no network
 	// at all. Nothing but bytes crosses it: who listens decides what they reach.
 	Egress string

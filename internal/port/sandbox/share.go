@@ -73,8 +73,31 @@ const shareEntriesMax = 1_000_000
 // speaks says why a shared place would be more than something to read: a socket or FIFO in it leads
 // to a process of the host's, and no read-only mount holds it. "" if there is none.
 func speaks(real string) (why string) {
+	err := walk(real, func(path string, d fs.DirEntry) bool {
+		if leadsOut(d) {
+			why = fmt.Sprintf("%q in it is a socket, FIFO or device, which leads out of the sandbox", path)
+		}
+		return why == ""
+	})
+	switch {
+	case errors.Is(err, errMany):
+		return fmt.Sprintf("it holds more than %d entries, too many to look for sockets", shareEntriesMax)
+	case err != nil:
+		return "it cannot be looked through for sockets: " + err.Error()
+	}
+	return why
+}
+
+func leadsOut(d fs.DirEntry) bool {
+	return d.Type()&(fs.ModeSocket|fs.ModeNamedPipe|fs.ModeDevice) != 0
+}
+
+var errMany = fmt.Errorf("it holds more than %d entries", shareEntriesMax)
+
+// walk calls each for a place and all in it, which can be read here, until it returns false.
+func walk(real string, each func(path string, d fs.DirEntry) bool) error {
 	seen := 0
-	err := filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 				return nil // what cannot be read here cannot be read inside
@@ -82,19 +105,13 @@ func speaks(real string) (why string) {
 			return err
 		}
 		if seen++; seen > shareEntriesMax {
-			why = fmt.Sprintf("it holds more than %d entries, too many to look for sockets", shareEntriesMax)
-		} else if d.Type()&(fs.ModeSocket|fs.ModeNamedPipe|fs.ModeDevice) != 0 {
-			why = fmt.Sprintf("%q in it is a socket, FIFO or device, which leads out of the sandbox", path)
+			return errMany
 		}
-		if why != "" {
+		if !each(path, d) {
 			return fs.SkipAll
 		}
 		return nil
 	})
-	if err != nil {
-		return "it cannot be looked through for sockets: " + err.Error()
-	}
-	return why
 }
 
 func (p Person) holdsHome(folder string) bool {

@@ -46,14 +46,17 @@ func refused(t *testing.T, err error, wants ...string) {
 	}
 }
 
-// until polls a condition for at most ten seconds.
+// patience is how long anything that must happen may take, on a machine that has much else to do.
+const patience = 3 * time.Minute
+
+// until polls a condition until it holds.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
 		select {
 		case <-deadline:
-			t.Fatalf("after 10 s: %s", what)
+			t.Fatalf("after %s: %s", patience, what)
 		case <-tick.C:
 		}
 	}
@@ -152,11 +155,12 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 		"an exit status":  {"echo first; echo; echo 'no such unit\033[31m' >&2; exit 3", `exit status 3: no such unit\x1b[31m`, 0},
 		"a signal":        {"kill -9 $$", "signal: killed", 0},
 		"no such program": {"exec ./no-such-program-at-all", "exit status 127", 0},
-		"too long":        {"echo waiting; sleep 60", "it did not end within 300ms: waiting", 300 * time.Millisecond},
+		"too long":        {"echo waiting; sleep 60", "it did not end within 2s: waiting", 2 * time.Second},
 		"too much output": {"head -c 17000000 /dev/zero; sleep 60", "more than 16 MiB", 0},
 		"no words":        {"exit 1", "the restart failed: exit 1: the command failed: exit status 1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h, at := aHost(t)
 			refused(t, h.Restart(t.Context(), trust.Target{Restart: test.words, Within: test.within}, at), "the restart failed: ", test.want)
 			if st, err := os.Stat(filepath.Join(h.Changes, string(at.Change), "restart.out")); err != nil || st.Size() > 64<<10 {
@@ -168,7 +172,7 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 
 func TestARestartThatRunsOutOfTimeIsEndedWithAllItStarted(t *testing.T) {
 	h, at := aHost(t)
-	refused(t, h.Restart(t.Context(), trust.Target{Restart: `sleep 60 & echo $! >pid; wait`, Within: 500 * time.Millisecond}, at), "it did not end within")
+	refused(t, h.Restart(t.Context(), trust.Target{Restart: `sleep 60 & echo $! >pid; wait`, Within: 2 * time.Second}, at), "it did not end within")
 	pid := pidIn(t, filepath.Join(at.Project.Top, "pid"))
 	until(t, "its child runs on", func() bool { return !runs(pid) })
 
@@ -297,7 +301,11 @@ func TestOneTryOfAProbeByHTTP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, at := aHost(t)
-			err := h.Ask(t.Context(), trust.Target{Probe: trust.Probe{HTTP: test.url, Timeout: time.Second}}, at)
+			within := patience
+			if strings.HasSuffix(test.want, "within 1s") {
+				within = time.Second
+			}
+			err := h.Ask(t.Context(), trust.Target{Probe: trust.Probe{HTTP: test.url, Timeout: within}}, at)
 			if test.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -333,15 +341,15 @@ func TestATargetCountsWhenItHasAnsweredForLongEnough(t *testing.T) {
 		letters         string
 		healthy, within time.Duration
 		want            string
-		askedMin        int64
+		askedMin        int64 // however slow the machine is
 		askedMax        int64
 	}{
-		"at once":                 {"o", 150 * time.Millisecond, 10 * time.Second, "", 3, 1000},
+		"at once":                 {"o", 150 * time.Millisecond, 10 * time.Second, "", 2, 1000},
 		"after a while":           {"xxxxxo", 50 * time.Millisecond, 10 * time.Second, "", 7, 1000},
-		"never":                   {"x", 50 * time.Millisecond, 200 * time.Millisecond, "the probe did not pass: GET http", 2, 1000},
+		"never":                   {"x", 50 * time.Millisecond, 200 * time.Millisecond, "the probe did not pass: GET http", 1, 1000},
 		"once more the old one":   {"oxo", 50 * time.Millisecond, 10 * time.Second, "", 4, 1000},
 		"answers and then dies":   {"ox", 10 * time.Second, 10 * time.Second, "the target answered at first, then stopped answering: GET http", 4, 4},
-		"flaps":                   {flap, time.Second, 400 * time.Millisecond, "the target answered at first, then stopped answering: GET http", 4, 1000},
+		"flaps":                   {flap, time.Second, 400 * time.Millisecond, "the target answered at first, then stopped answering: GET http", 2, 1000},
 		"begins at the very last": {"xxxxxxxxo", 100 * time.Millisecond, 100 * time.Millisecond, "the probe did not pass", 1, 1000},
 	} {
 		t.Run(name, func(t *testing.T) {

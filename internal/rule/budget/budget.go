@@ -93,7 +93,7 @@ func (p Price) Dearest(tokens int64) Money {
 // Use is what requests of one session to one model used in one minute. One row holds them all: hours and days are sums of whole
 // minutes, and a day of one agent is at most 1440 rows of a model, however much it asks.
 type Use struct {
-	Change    id.Change  // "" = an agent was tried
+	Subject   id.Subject // "" = an agent was tried
 	Session   id.Session // "" = an agent was tried
 	Model     string     // as the endpoint says
 	Minute    time.Time  // UTC, whole
@@ -256,6 +256,23 @@ func (l Limits) Check(s State) error {
 	return nil
 }
 
+// OfGroup returns an error that wraps ErrUsedUp if of what a group may use in an hour or a day nothing is left; file is where that is said.
+func (l Limits) OfGroup(s State, file string) error {
+	for _, b := range l.Shares(s) {
+		if b.Used >= b.Limit {
+			return problem.Errorf(problem.AgentFailed, "", "%w: the group has %s, and %s used (raise %s below budgets: in %s)",
+				ErrUsedUp, b.Name.quantity(b.Limit), b.Name.was(b.Used), b.Name, file)
+		}
+	}
+	return nil
+}
+
+// Lasting are the limits for what has no end: those of a change do not count.
+func (l Limits) Lasting() Limits {
+	l.TokensPerChange, l.CostPerChange = 0, 0
+	return l
+}
+
 // Fits reports whether so much stays below every limit.
 func (l Limits) Fits(s State) bool {
 	for _, b := range l.Shares(s) {
@@ -338,10 +355,12 @@ func Thousands(n int64) string {
 type Tx interface {
 	// AddUse counts a use in the row of its session, model and minute, or in a new one.
 	AddUse(ctx context.Context, u Use) error
-	// Uses returns a change's, by model, the first used first; Session and Minute are not set.
-	Uses(ctx context.Context, change id.Change) ([]Use, error)
-	// SpentOf sums what a change used.
-	SpentOf(ctx context.Context, change id.Change) (Spent, error)
+	// Uses returns a subject's, by model, the first used first; Session and Minute are not set.
+	Uses(ctx context.Context, subject id.Subject) ([]Use, error)
+	// SpentOf sums what a subject used.
+	SpentOf(ctx context.Context, subject id.Subject) (Spent, error)
+	// SpentOfGroup sums what all chats of a chat's group used from a minute on.
+	SpentOfGroup(ctx context.Context, chat id.Chat, minute time.Time) (Spent, error)
 	// SpentSince sums what all used from a minute on. What a clock that was set back has in the future counts.
 	SpentSince(ctx context.Context, minute time.Time) (Spent, error)
 }

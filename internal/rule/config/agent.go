@@ -12,7 +12,7 @@ import (
 )
 
 // Agents are the agents that have a name (package agent has the table; a test holds both together).
-var Agents = []string{"codex", "codex-acp", "gemini", "opencode", "qwen", "pi", "api"}
+var Agents = []string{"codex", "claude", "codex-acp", "gemini", "opencode", "qwen", "pi", "api"}
 
 // ToolKinds are the kinds of tool calls that the Agent Client Protocol knows.
 var ToolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
@@ -173,7 +173,7 @@ type Agent struct {
 	Model       Model                      `json:"model,omitempty" jsonschema:"The model that it asks, as its endpoint calls it (default: the agent's own); --model names another."`
 	Wire        Wire                       `json:"wire,omitempty" jsonschema:"The language of its model's endpoint: responses, chat (OpenAI and compatible), messages (Anthropic) or gemini; default: the first whose key is there."`
 	Base        Base                       `json:"base,omitempty" jsonschema:"URL of its model's endpoint, without a slash at its end (default: that of the company whose language it is). http:// only on this machine or in its own network."`
-	Key         Key                        `json:"key,omitempty" jsonschema:"Where its model's key is: $NAME of an environment variable, or file:/path of a file that only its owner reads. Never the key itself. It is added outside and enters no sandbox."`
+	Key         Key                        `json:"key,omitempty" jsonschema:"Where its model's key is: $NAME of an environment variable, file:/path of a file that only its owner reads, or login for the login of the agent's own program (codex, claude). Never the key itself. It is added outside and enters no sandbox."`
 	Args        []Argument                 `json:"args,omitempty" jsonschema:"Words that are added to its command line."`
 	Env         map[Variable]VariableValue `json:"env,omitempty" jsonschema:"Variables that are added to its environment: a value, or $NAME for what that variable holds where a change is asked for; no key, which would enter the sandbox."`
 	Permissions map[ToolKind]Permission    `json:"permissions,omitempty" jsonschema:"What it hears when it asks whether it may do something, by kind of tool call (default allow: the sandbox holds it)."`

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,9 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/mount"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/rule/trust"
 )
 
@@ -29,12 +32,22 @@ func parse(name string, data []byte) error {
 		_, err = config.ParsePolicy(config.PolicyFile, data)
 	case "repository":
 		_, err = config.ParseRepository("cat it", data)
+	case "runner":
+		_, err = config.ParseRunner(config.RunnerFile, "sallyport group show ada", data)
 	case "plan":
 		_, err = config.ParsePlan("plan.yaml", data)
 	case "state":
 		_, err = config.ParseState("state.md", data)
 	}
 	return err
+}
+
+// kindOf is what becomes of a file that is wrong: one that a command names is a wrong word of it, and one that stands somewhere is refused.
+func kindOf(file string) problem.Kind {
+	if file == "plan" || file == "state" {
+		return problem.Usage
+	}
+	return problem.Refused
 }
 
 func TestAFileBecomesAStruct(t *testing.T) {
@@ -60,6 +73,18 @@ commits:
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got %+v", s)
+	}
+}
+
+func TestBothFilesSayWhichFoldersAGroupIsShown(t *testing.T) {
+	r, err := config.ParseRunner("r", "next", []byte("agent: echo\nmounts:\n- path: /srv/notes/\n- {path: /srv/Your Music, at: music, readonly: true}\n- {path: /srv/box, readonly: false}\n"))
+	want := []mount.Wish{{Path: "/srv/notes", Name: "notes"}, {Path: "/srv/Your Music", Name: "music"}, {Path: "/srv/box", Name: "box", Write: true}}
+	if err != nil || !slices.Equal(r.Wishes(), want) {
+		t.Errorf("a runner.yaml wishes for %+v, %v", r.Wishes(), err)
+	}
+	s, err := config.ParseSallyport("s", []byte("mounts: [{root: /srv/box, allowReadWrite: true}, {root: /srv}]\n"))
+	if roots := []mount.Root{{Path: "/srv/box", Write: true}, {Path: "/srv"}}; err != nil || !slices.Equal(s.Roots(), roots) {
+		t.Errorf("a home allows %+v, %v", s.Roots(), err)
 	}
 }
 
@@ -119,12 +144,22 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"zero":                            {"policy", "paths_max: 0\n", "paths_max: it must lie between 1 and"},
 		"a duration out of range":         {"sallyport", "limits: {timeout: 2d}\n", "limits.timeout: it must lie between 1s and 24h"},
 		"a duration without a unit":       {"sallyport", "limits: {timeout: 90}\n", "limits.timeout: it must be text"},
+		"a cool-down out of range":        {"policy", "approvals: {cool_down: 2d}\n", "approvals.cool_down: it must lie between 1s and 1d"},
+		"too many people":                 {"policy", "approvals:\n  people: 10\n", "policy.yaml:2:11: approvals.people: it must lie between 1 and 9"},
+		"a self that is no word of it":    {"policy", "approvals: {self: never}\n", "approvals.self: \"never\" is not one of allow, refuse"},
 		"a word that is not one":          {"policy", "executables: maybe\n", "policy.yaml:1:14: executables: \"maybe\" is not one of review, refuse"},
 		"an unknown profile":              {"repository", "profiles: [ruby]\n", "profiles[0]: \"ruby\" is not one of go, node, python"},
 		"a bad glob":                      {"policy", "forbidden_areas: ['a[']\n", "forbidden_areas[0]: glob \"a[\" is not well-formed"},
 		"a relative share":                {"sallyport", "shares: [opt]\n", "shares[0]: \"opt\" is not an absolute path"},
 		"an empty command":                {"repository", "checks: ['  ']\n", "checks[0]: the command is empty"},
 		"a name for a commit":             {"sallyport", "commits: {author_name: 'a <b>'}\n", "commits.author_name: \"a <b>\" is no name that a commit can hold"},
+		"a mount of nothing":              {"runner", "agent: echo\nmounts: [{at: notes}]\n", "runner.yaml:2:10: mounts[0]: path is missing"},
+		"a mount at a path":               {"runner", "agent: echo\nmounts: [{path: /srv/notes, at: ../agent}]\n", "mounts[0].at: \"../agent\" is no name of a folder"},
+		"a mount whose name is none":      {"runner", "agent: echo\nmounts: [{path: '/srv/my notes'}]\n", "mounts[0]: the last name of \"/srv/my notes\" is no name"},
+		"two mounts at one place":         {"runner", "agent: echo\nmounts: [{path: /a/notes}, {path: /b, at: notes}]\n", "mounts[1]: /extra/notes is another entry's place"},
+		"a mount that is half writable":   {"runner", "agent: echo\nmounts: [{path: /a, readonly: no}]\n", "mounts[0].readonly: it must be true or false"},
+		"a root of mounts twice":          {"sallyport", "mounts: [{root: /a}, {root: /a/}]\n", "mounts[1]: \"/a\" is a root already"},
+		"a root of mounts that is none":   {"sallyport", "mounts: [{allowReadWrite: true}]\n", "mounts[0]: root is missing"},
 		"a repeated key":                  {"policy", "paths_max: 1\npaths_max: 2\n", "policy.yaml:2:1: mapping key \"paths_max\" already defined"},
 		"an anchor":                       {"policy", "allowed_areas: &a [x]\nforbidden_areas: *a\n", "an anchor (&) does not work here"},
 		"a merge key":                     {"policy", "<<: {paths_max: 1}\n", "a merge key (<<) does not work here"},
@@ -151,6 +186,8 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"no changes at all":               {"repository", "interactive: {max_uncommitted_changes: 0}\n", "interactive.max_uncommitted_changes: it must lie between 1 and 10000"},
 		"a shadow without room":           {"repository", "interactive: {shadow_workspace: {max_shadow_size_mb: 0}}\n", "interactive.shadow_workspace.max_shadow_size_mb: it must lie between 1 and 1048576"},
 		"an unknown key of a plan":        {"plan", "allowed: [src]\n", "plan.yaml:1:1: allowed: there is no such key; the keys here are allowed_areas, forbidden_areas"},
+		"an unknown key of a runner":      {"runner", "agent: echo\nbudgets:\n  token_per_day: 1\n", "runner.yaml:3:3: budgets.token_per_day: there is no such key; the keys here are tokens_per_hour, tokens_per_day, cost_per_hour, cost_per_day"},
+		"a runner without an agent":       {"runner", "", "runner.yaml names no agent; write agent: echo, or another"},
 		"a plan that bounds nothing":      {"plan", "allowed_areas: []\n", "plan.yaml names no allowed_areas and no forbidden_areas"},
 		"a plan that is too large":        {"plan", "# " + strings.Repeat("x", config.FileBytesMax), "65536 is the limit"},
 		"a target without a repository":   {"sallyport", "targets:\n  - restart: x\n", "sallyport.yaml:2:12: targets[0]: repository is missing"},
@@ -170,7 +207,7 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 		"a trial too long":                {"repository", "target: {restart: x, trial: 10m1s}\n", "target.trial: it must lie between 10s and 10m0s, or be 0s"},
 		"a probe elsewhere":               {"repository", "target: {probe: {http: 'http://192.0.2.1/'}}\n", `target: probe.http "http://192.0.2.1/" does not name this machine`},
 		"a probe with a password":         {"sallyport", "targets: [{repository: /r, probe: {http: 'http://me:hunter2@localhost/'}}]\n", "targets[0].probe.http: the address holds a user name or a password"},
-		"an agent that there is not":      {"sallyport", "agents:\n  claude: {}\n", "sallyport.yaml:2:3: agents.claude: \"claude\" is no agent; write one of codex, "},
+		"an agent that there is not":      {"sallyport", "agents:\n  claud: {}\n", "sallyport.yaml:2:3: agents.claud: \"claud\" is no agent; write one of codex, "},
 		"an unknown key of an agent":      {"sallyport", "agents:\n  pi:\n    modell: x\n", "sallyport.yaml:3:5: agents.pi.modell: there is no such key; the keys here are model, wire,"},
 		"a key itself":                    {"sallyport", "agents:\n  pi: {key: sk-ant-abcdef}\n", "sallyport.yaml:2:13: agents.pi.key: a key itself cannot stand in a file"},
 		"a key of digits":                 {"sallyport", "agents:\n  pi: {key: 1234567890}\n", "agents.pi.key: it must be text, and is a number"},
@@ -197,7 +234,7 @@ func TestWhatIsRefusedIsNamedWithItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := parse(test.file, []byte(test.data))
-			if problem.KindOf(err) != problem.Usage || problem.Of(err).Next == "" {
+			if problem.KindOf(err) != kindOf(test.file) || problem.Of(err).Next == "" {
 				t.Fatalf("taken, or refused without a way out: %v", err)
 			}
 			if !strings.Contains(err.Error(), test.want) {
@@ -280,6 +317,9 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"repository", "profiles: [ruby]", false}, {"repository", "include_ignored: [dist]", true}, {"repository", "paths_max: 3", true}, {"repository", "limits: {}", false},
 		{"policy", "allow_secret_paths: [internal/rule/secret]", true}, {"repository", "allow_secret_paths: [internal/rule/secret]", false}, // it would loosen
 		{"policy", "allow_secrets: [a.md, 'b.md@0123456789ab']", true}, {"repository", "allow_secrets: [a]", false}, {"policy", "marks: show", true}, {"policy", "marks: maybe", false}, {"repository", "marks: show", false},
+		{"policy", "approvals: {}", true}, {"policy", "approvals: {people: 2, self: refuse, cool_down: 1h30m}", true}, {"policy", "approvals: {people: 0}", false}, {"policy", "approvals: {people: 10}", false},
+		{"policy", "approvals: {people: '2'}", false}, {"policy", "approvals: {self: false}", false}, {"policy", "approvals: {self: no}", false}, {"policy", "approvals: {cool_down: 60}", false},
+		{"policy", "approvals: {cooldown: 1m}", false}, {"policy", "approvals: [2]", false}, {"repository", "approvals: {people: 2}", false}, // it is the home's to say
 		{"policy", "trust_secret_rules: [" + strings.Repeat("0a", 32) + "]", true}, {"policy", "trust_secret_rules: [0a]", false}, {"repository", "trust_secret_rules: []", false},
 		{"sallyport", "secrets: {command: scan .}", true}, {"sallyport", "secrets: {command: ''}", false},
 		{"sallyport", "limits: {}", true}, {"sallyport", "limits: {memory: 1GiB, processes: 8, timeout: 1h30m}", true}, {"sallyport", "limits: {processes: 7}", false},
@@ -293,6 +333,9 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"repository", "{execution_mode: deterministic, interactive: {max_uncommitted_changes: 1}}", true}, {"repository", "execution_mode: both", false}, {"repository", "runtime: {}", false},
 		{"repository", "interactive: {shadow_workspace: {promotion_strategy: some}}", false}, {"repository", "interactive: {shadow_workspace: {max_shadow_size_mb: 1048577}}", false},
 		{"plan", "allowed_areas: [src]", true}, {"plan", "forbidden_areas: [src, '**/x']", true}, {"plan", "allowed_areas: src", false}, {"plan", "{}", false}, {"plan", "checks: [x]", false},
+		{"runner", "agent: echo", true}, {"runner", "{agent: codex, model: gpt-5, rounds: 3, tools_off: [Bash, send_message], budgets: {tokens_per_hour: 1, cost_per_day: 2.5}}", true},
+		{"runner", "{}", false}, {"runner", "agent: 'acp:evil'", false}, {"runner", "agent: sh", false}, {"runner", "{agent: echo, hooks: [x]}", false}, {"runner", "{agent: echo, rounds: 0}", false},
+		{"runner", "{agent: echo, tools_off: ['a b']}", false}, {"runner", "{agent: echo, budgets: {tokens_per_change: 1}}", false}, {"runner", "{agent: echo, egress: [registries]}", false},
 		{"sallyport", "allowed_areas: []", false}, {"sallyport", "retention: 1", false},
 		{"sallyport", "targets: []", true}, {"sallyport", "targets: {}", false}, {"sallyport", "targets: [{repository: /r, restart: x, restart_within: 10m, trial: 0s}]", true},
 		{"sallyport", "targets: [{restart: x}]", false}, {"sallyport", "targets: [{repository: r, restart: x}]", false}, {"sallyport", "targets: [{repository: /r, restart: ''}]", false},
@@ -305,7 +348,7 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"repository", "notify: {command: x}", false},
 
 		{"sallyport", "agents: {}", true}, {"sallyport", "agents: []", false}, {"sallyport", "agents: null", false}, {"sallyport", "agents: {codex: {}}", true}, {"sallyport", "agents: {codex: null}", false},
-		{"sallyport", "agents: {claude: {}}", false}, {"sallyport", "agents: {'acp:my-agent --acp': {wire: chat, base: 'http://127.0.0.1:11434/v1'}}", true}, {"sallyport", "agents: {'acp:': {}}", false}, {"sallyport", "agents: {'acp: ': {}}", false},
+		{"sallyport", "agents: {claud: {}}", false}, {"sallyport", "agents: {'acp:my-agent --acp': {wire: chat, base: 'http://127.0.0.1:11434/v1'}}", true}, {"sallyport", "agents: {'acp:': {}}", false}, {"sallyport", "agents: {'acp: ': {}}", false},
 		{"sallyport", "agents: {codex: {model: gpt-5, key: $OPENAI_API_KEY, base: 'https://api.example.org/v1', args: [-c, 'x=y'], env: {RUST_LOG: info}, permissions: {fetch: deny, execute: allow}, rounds: 20}}", true},
 		{"sallyport", "agents: {codex: {key: 'file:/etc/keys/openai', price: {input: 1.25, cached: 0.125, output: 10}, memory: 4GiB, timeout: 2h}}", true},
 		{"sallyport", "agents: {codex: {key: sk-1234}}", false}, {"sallyport", "agents: {codex: {key: 1234}}", false}, {"sallyport", "agents: {codex: {key: '$'}}", false}, {"sallyport", "agents: {codex: {key: 'file:relative'}}", false},
@@ -356,7 +399,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 		}
 	}
 	got, err := config.LoadHome(home)
-	if err != nil || !reflect.DeepEqual(got.Rules, policy.Default()) || !reflect.DeepEqual(got.Sallyport, config.Sallyport{}) {
+	if err != nil || !reflect.DeepEqual(got.Rules, policy.Default()) || !reflect.DeepEqual(got.Sallyport, config.Sallyport{}) || got.Approvals != (right.Rules{}) {
 		t.Errorf("a new home is %+v, %v", got, err)
 	}
 	// Every key that is commented out is one, with a value that is taken: the default.
@@ -364,7 +407,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 	s, err := config.ParseSallyport("s", []byte(commented.ReplaceAllString(files[0].Text, "$1")))
 	want := config.Sallyport{
 		Limits: config.Limits{Memory: 2 << 30, Processes: 512, Output: 10 << 20, Timeout: config.Duration(time.Hour), Processor: config.Duration(4 * time.Hour), Files: 1_000_000, Descriptors: 4096},
-		Shares: []config.Folder{}, Profiles: []config.Profile{}, Changes: config.Changes{AtOnce: 5},
+		Shares: []config.Folder{}, Mounts: []config.MountRoot{}, Profiles: []config.Profile{}, Changes: config.Changes{AtOnce: 5}, Conversations: config.Conversations{AtOnce: 8},
 		Commits: config.Commits{AuthorName: "sallyport", AuthorEmail: "sallyport@localhost"},
 		Runtime: config.Runtime{ExecutionMode: config.Deterministic},
 		Retention: config.Retention{
@@ -382,7 +425,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 		t.Errorf("uncommented: %+v, %v", s, err)
 	}
 	p, err := config.ParsePolicy("p", []byte(commented.ReplaceAllString(files[1].Text, "$1")))
-	if err != nil || policy.Digest(p.Judgement(), policy.Plan{}) != policy.Digest(policy.Default(), policy.Plan{}) {
+	if err != nil || policy.Digest(p.Judgement(), policy.Plan{}) != policy.Digest(policy.Default(), policy.Plan{}) || p.Approvals.Rules() != (right.Rules{People: 1, CoolDown: right.CoolDownDefault}) {
 		t.Errorf("uncommented: %+v, %v", p, err)
 	}
 	for _, f := range []struct {
@@ -425,7 +468,7 @@ func TestAHomeWithoutFilesHasDefaultsAndABrokenOneIsRefused(t *testing.T) {
 	if err := os.WriteFile(name, []byte("x: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.LoadHome(home); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), name+":1:1: x:") {
+	if _, err := config.LoadHome(home); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), name+":1:1: x:") {
 		t.Errorf("got %v", err)
 	}
 	if err := os.Remove(name); err != nil {
@@ -448,7 +491,7 @@ func FuzzNoFileHangsOrPanics(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, name := range config.Schemas {
-			if err := parse(name, data); err != nil && (problem.KindOf(err) != problem.Usage || err.Error() == "") {
+			if err := parse(name, data); err != nil && (problem.KindOf(err) != kindOf(name) || err.Error() == "") {
 				t.Errorf("%v", err)
 			}
 		}
@@ -526,5 +569,28 @@ func TestATargetIsWhatIsSaidAndOneThatIsProposedSaysSo(t *testing.T) {
 	}
 	if got, ok := (config.Repository{}).Target.Proposed(); ok {
 		t.Errorf("a silent repository proposes %+v", got)
+	}
+}
+
+// TestThePolicySaysWhoHasToApprove holds SM-912: how many people, whether who asked may, and how long one alone waits.
+func TestThePolicySaysWhoHasToApprove(t *testing.T) {
+	for text, want := range map[string]right.Rules{
+		"":                              {},
+		"marks: show":                   {},
+		"approvals: {}":                 {},
+		"approvals: {people: 2}":        {People: 2},
+		"approvals: {self: refuse}":     {NoSelf: true},
+		"approvals: {self: allow}":      {},
+		"approvals: {cool_down: 1h30m}": {CoolDown: 90 * time.Minute},
+		"approvals: {people: 1}":        {People: 1},
+		"approvals: {people: 2, self: refuse, cool_down: 5m}": {People: 2, NoSelf: true, CoolDown: 5 * time.Minute},
+	} {
+		home := t.TempDir()
+		if err := os.WriteFile(filepath.Join(home, config.PolicyFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := config.LoadHome(home); err != nil || got.Approvals != want {
+			t.Errorf("%q: %+v, %v", text, got.Approvals, err)
+		}
 	}
 }

@@ -34,11 +34,18 @@ const sallyportText = `# How this host works. A key that is left out has its def
 # Folders of this machine that every sandbox sees, read-only (as with --share).
 #shares: []
 
+# Folders of this machine below which a group may be shown folders, if its runner.yaml says so. What a group may also write says
+# {root: /srv/notes, allowReadWrite: true}; then what its agent writes there is what you have there.
+#mounts: []
+
 # Module caches that every sandbox sees, read-only: go, node, python.
 #profiles: []
 
 #changes:
 #  at_once: 5          # agents that work at the same time; more wait. "sallyport doctor" says how many the machine holds
+
+#conversations:
+#  at_once: 8          # agents of groups that are kept running; when another must wake, the one longest without work ends and goes on later
 
 # The built-in scanner for secrets always looks. With a command: here, a second one (such as trufflehog) runs in a sandbox
 # on every proposed tree as one more check.
@@ -68,13 +75,13 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #runtime:
 #  execution_mode: deterministic
 
-# What agents are given, by name: codex, codex-acp, gemini, opencode, qwen, pi, api, or "acp:COMMAND" for any other that
+# What agents are given, by name: codex, claude, codex-acp, gemini, opencode, qwen, pi, api, or "acp:COMMAND" for any other that
 # speaks ACP. With its key in your environment (sallyport agent list says under which name) an agent needs no entry. A key
 # never stands here: it is named, added outside the sandbox to what goes to base, and nowhere else. An entry:
 #
 #| codex:
 #|   model: gpt-5               # as its endpoint calls it; --model names another
-#|   key: $OPENAI_API_KEY       # or file:/path, which only you may read
+#|   key: $OPENAI_API_KEY       # or file:/path, which only you may read, or login: that of codex or claude itself
 #|   base: https://models.example.org/v1
 #|   wire: responses            # chat, messages, gemini: the language of base
 #|   args: []                   # added to its command line
@@ -170,6 +177,13 @@ protected_areas:
 # its own from whoever approves it, refuse ends it, show only shows it.
 #marks: ask
 
+# Who has to approve a change that a group asks for, of what it runs or of the host: how many people; whether who asked for
+# it may be the one (allow or refuse); and how long one person alone waits before a yes to a change of the host counts.
+#approvals:
+#  people: 1
+#  self: allow
+#  cool_down: 1m
+
 # May relative symbolic links that stay inside the repository be added?
 #allow_symlinks: false
 
@@ -202,7 +216,7 @@ func RepositoryText(agent, strategy string) string {
 const repositoryText = `# How sallyport changes this repository. It counts as it stands in the commit that a change starts from, and joins what the
 # owner of a home has said: of both the stricter holds. A key that is left out has its default; one that is not known is refused.
 
-# The agent of "sallyport run" when no other is named: codex, codex-acp, gemini, opencode, qwen, pi, api.
+# The agent of "sallyport run" when no other is named: codex, claude, codex-acp, gemini, opencode, qwen, pi, api.
 %s
 
 # Commands that must succeed in a sandbox, without a network, on the proposed tree before a person is asked. An agent that has failed one is

@@ -1,6 +1,7 @@
 // Package config turns files into checked plain structs.
 //
-// Four files exist: a plan bounds one change; a home's sallyport.yaml (how this host works) and policy.yaml (what
+// Five files exist: a plan bounds one change; a group's runner.yaml says how its agent runs, and is read as it stands
+// in a commit; a home's sallyport.yaml (how this host works) and policy.yaml (what
 // may land), both written by the owner, and a repository's .sallyport.yaml, which
 // is read from the base commit only, so that a change is judged by the rules
 // before it (SM-919). The last is written by strangers: it can make rules
@@ -14,7 +15,12 @@
 // second document.
 package config
 
-import "sallyport/internal/rule/policy"
+import (
+	"time"
+
+	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
+)
 
 // Names of the files.
 const (
@@ -29,15 +35,17 @@ const FileBytesMax = 64 << 10
 // Sallyport is a home's sallyport.yaml. A zero means that the file is silent and the
 // default of whoever uses the value holds.
 type Sallyport struct {
-	Limits   Limits    `json:"limits,omitzero" jsonschema:"What one sandbox may use; whatever breaks a limit is ended, and the limit is named."`
-	Shares   []Folder  `json:"shares,omitempty" jsonschema:"Folders of this machine that every sandbox sees, read-only, as with --share."`
-	Profiles []Profile `json:"profiles,omitempty" jsonschema:"Module caches that every sandbox sees, read-only, as with --profile."`
-	Changes  Changes   `json:"changes,omitzero" jsonschema:"How changes are worked on."`
-	Secrets  Secrets   `json:"secrets,omitzero" jsonschema:"How changes are scanned for secrets, beside the built-in scanner."`
-	Commits  Commits   `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
-	Runtime  Runtime   `json:"runtime,omitzero" jsonschema:"How agents run."`
+	Limits        Limits        `json:"limits,omitzero" jsonschema:"What one sandbox may use; whatever breaks a limit is ended, and the limit is named."`
+	Shares        []Folder      `json:"shares,omitempty" jsonschema:"Folders of this machine that every sandbox sees, read-only, as with --share."`
+	Mounts        []MountRoot   `json:"mounts,omitempty" jsonschema:"Folders of this machine below which a group may be shown folders, if its runner.yaml says so. Default: none."`
+	Profiles      []Profile     `json:"profiles,omitempty" jsonschema:"Module caches that every sandbox sees, read-only, as with --profile."`
+	Changes       Changes       `json:"changes,omitzero" jsonschema:"How changes are worked on."`
+	Conversations Conversations `json:"conversations,omitzero" jsonschema:"How the agents of groups are kept running."`
+	Secrets       Secrets       `json:"secrets,omitzero" jsonschema:"How changes are scanned for secrets, beside the built-in scanner."`
+	Commits       Commits       `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
+	Runtime       Runtime       `json:"runtime,omitzero" jsonschema:"How agents run."`
 
-	Agents  map[AgentName]Agent `json:"agents,omitempty" jsonschema:"Models, keys and limits by agent: codex, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:COMMAND'."`
+	Agents  map[AgentName]Agent `json:"agents,omitempty" jsonschema:"Models, keys and limits by agent: codex, claude, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:COMMAND'."`
 	Egress  []Egress            `json:"egress,omitempty" jsonschema:"What every agent's sandbox may reach beside its model: the set registries, names of hosts, or hosts with methods and paths. Default: nothing."`
 	Budgets Budgets             `json:"budgets,omitzero" jsonschema:"How much models may be used. What would go beyond is refused, and the change waits for a person."` // CW-095
 
@@ -82,6 +90,11 @@ type Changes struct {
 	AtOnce int `json:"at_once,omitempty" min:"1" max:"1000" jsonschema:"Agents that work at the same time, as far as the machine holds them: sallyport doctor says how many that are. More wait (default 5)."` // SV-095
 }
 
+// Conversations says how groups are kept.
+type Conversations struct {
+	AtOnce int `json:"at_once,omitempty" min:"1" max:"1000" jsonschema:"Conversations whose agents are kept running at the same time; when another must wake, the one longest without work ends and goes on later (default 8). One place more is kept for the trial of a group that has changed."`
+}
+
 // Secrets adds to the built-in scanner, which always looks.
 type Secrets struct {
 	Command Command `json:"command,omitempty" jsonschema:"A scanner of the home's own, run as one more check in a sandbox on every proposed tree; if it cannot run or does not end with 0, nothing is asked or landed."` // CW-025
@@ -113,6 +126,20 @@ type Policy struct {
 	AllowSecrets     []Glob `json:"allow_secrets,omitempty" jsonschema:"Globs of files where what looks like a secret is none. With @ and the first digits of a blob's id behind it, an entry holds for exactly that content."`
 	TrustSecretRules []Sum  `json:"trust_secret_rules,omitempty" jsonschema:"Digests of .gitleaks.toml and .gitleaksignore, as a card or secret scan names them, that may loosen the built-in rules. All others only tighten them."`
 	Marks            Marks  `json:"marks,omitempty" jsonschema:"What becomes of a change that holds what a tool runs by itself: ask wants a word of its own from whoever approves it, refuse ends it, show only shows it (default ask)."`
+
+	Approvals Approvals `json:"approvals,omitzero" jsonschema:"Who has to approve a change that a group asks for, of what it runs itself or of the host."` // SM-912
+}
+
+// Approvals say who has to approve what a group asks for.
+type Approvals struct {
+	People   int      `json:"people,omitempty" min:"1" max:"9" jsonschema:"How many people have to say yes (default 1). While the home knows fewer, such a change is refused, and what refuses it says so."`
+	Self     Self     `json:"self,omitempty" jsonschema:"Whether who asked for a change may be the one who approves it: allow or refuse (default allow). Where nobody knows who asked, refuse wants two people."`
+	CoolDown Duration `json:"cool_down,omitempty" min:"1s" max:"1d" jsonschema:"How long one person alone has to wait before a yes to a change of the host counts, such as 1m (default 1m)."`
+}
+
+// Rules are the approvals as they are decided by: what is left out has its default.
+func (a Approvals) Rules() right.Rules {
+	return right.Rules{People: a.People, NoSelf: a.Self == SelfRefuse, CoolDown: time.Duration(a.CoolDown)}
 }
 
 // Repository is a repository's .sallyport.yaml.
@@ -123,7 +150,7 @@ type Repository struct {
 	Profiles       []Profile `json:"profiles,omitempty" jsonschema:"Module caches that sandboxes of this repository see, read-only."`
 	IncludeIgnored []Glob    `json:"include_ignored,omitempty" jsonschema:"Globs of ignored files that are part of a change all the same."`
 
-	Agent         KnownAgent    `json:"agent,omitempty" jsonschema:"The agent of run without --agent and without a command: codex, codex-acp, gemini, opencode, qwen, pi or api."`
+	Agent         KnownAgent    `json:"agent,omitempty" jsonschema:"The agent of run without --agent and without a command: codex, claude, codex-acp, gemini, opencode, qwen, pi or api."`
 	ExecutionMode ExecutionMode `json:"execution_mode,omitempty" jsonschema:"How agents that can do both work here: deterministic or interactive. A plain command is always interactive."` // SV-007
 	Interactive   Supervision   `json:"interactive,omitzero" jsonschema:"How a working agent is watched; it counts where it is stricter than the home's."`
 

@@ -13,23 +13,28 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 )
 
 // Home is a home's configuration.
 type Home struct {
 	Sallyport Sallyport
 	Rules     policy.Rules
+	Approvals right.Rules
 }
 
 // LoadHome reads a home's files; one that is not there has its defaults. Errors:
-// problem.Usage naming file, line and path; problem.Unavailable if one cannot be read.
+// problem.Refused naming file, line and path; problem.Unavailable if one cannot be read.
 func LoadHome(home string) (Home, error) {
 	s, err := LoadSallyport(home)
 	if err != nil {
 		return Home{}, err
 	}
-	rules, err := LoadPolicy(home)
-	return Home{Sallyport: s, Rules: rules}, err
+	p, err := LoadPolicy(home)
+	if err != nil {
+		return Home{Sallyport: s}, err
+	}
+	return Home{Sallyport: s, Rules: p.Judgement(), Approvals: p.Approvals.Rules()}, nil
 }
 
 // LoadSallyport reads a home's sallyport.yaml alone, as it is now.
@@ -43,18 +48,17 @@ func LoadSallyport(home string) (Sallyport, error) {
 }
 
 // LoadPolicy reads a home's policy.yaml alone, as it is now.
-func LoadPolicy(home string) (policy.Rules, error) {
+func LoadPolicy(home string) (Policy, error) {
 	name := filepath.Join(home, PolicyFile)
 	data, err := read(name)
 	if err != nil {
-		return policy.Rules{}, err
+		return Policy{}, err
 	}
-	p, err := ParsePolicy(name, data)
-	if err != nil {
-		return policy.Rules{}, err
-	}
-	return p.Judgement(), nil
+	return ParsePolicy(name, data)
 }
+
+// EditPolicy is the command by which a person opens a home's policy.yaml.
+func EditPolicy(home string) string { return edit(filepath.Join(home, PolicyFile)) }
 
 // read returns a regular file's bytes, nil if there is none; one byte beyond the limit is enough to refuse it.
 func read(name string) ([]byte, error) {

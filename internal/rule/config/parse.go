@@ -22,29 +22,32 @@ const depthMax = 32
 // findingsShown is how many things that are wrong a message names.
 const findingsShown = 8
 
-// ParseSallyport reads a sallyport.yaml; name stands in messages. Errors: problem.Usage.
+// ParseSallyport reads a sallyport.yaml; name stands in messages. Errors: problem.Refused.
 func ParseSallyport(name string, data []byte) (Sallyport, error) {
 	var s Sallyport
-	err := parse(source{name, edit(name)}, data, &s)
+	err := parse(source{name: name, next: edit(name)}, data, &s)
 	return s, err
 }
 
-// ParsePolicy reads a policy.yaml; name stands in messages. Errors: problem.Usage.
+// ParsePolicy reads a policy.yaml; name stands in messages. Errors: problem.Refused.
 func ParsePolicy(name string, data []byte) (Policy, error) {
 	var p Policy
-	err := parse(source{name, edit(name)}, data, &p)
+	err := parse(source{name: name, next: edit(name)}, data, &p)
 	return p, err
 }
 
-// ParseRepository reads a .sallyport.yaml as it stands at a commit; mend is a command by which a person corrects it. Errors: problem.Usage.
+// ParseRepository reads a .sallyport.yaml as it stands at a commit; mend is a command by which a person corrects it. Errors: problem.Refused.
 func ParseRepository(mend string, data []byte) (Repository, error) {
 	var r Repository
-	err := parse(source{RepositoryFile, mend}, data, &r)
+	err := parse(source{name: RepositoryFile, next: mend}, data, &r)
 	return r, err
 }
 
 // source is where data came from, and what to run to correct it.
-type source struct{ name, next string }
+type source struct {
+	name, next string
+	given      bool // by the command line: what is wrong with it is wrong with that
+}
 
 func edit(path string) string { return "${EDITOR:-vi} " + inert.Path(path) }
 
@@ -109,5 +112,9 @@ func (s source) refuse(found []finding) error {
 		}
 		lines = append(lines, inert.Line(where+f.text))
 	}
-	return problem.Errorf(problem.Usage, s.next, "%s", strings.Join(lines, "\n"))
+	kind := problem.Refused
+	if s.given {
+		kind = problem.Usage
+	}
+	return problem.Errorf(kind, s.next, "%s", strings.Join(lines, "\n"))
 }

@@ -15,7 +15,7 @@ type Plan struct {
 // area is refused: it would allow what it was written to bound.
 func ParsePlan(name string, data []byte) (Plan, error) {
 	var p Plan
-	if err := parse(source{name, edit(name)}, data, &p); err != nil {
+	if err := parse(source{name, edit(name), true}, data, &p); err != nil {
 		return Plan{}, err
 	}
 	if len(p.AllowedAreas)+len(p.ForbiddenAreas) == 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // Schemas are the names that Schema takes; each is a file docs/schema/<name>.json.
-var Schemas = []string{"sallyport", "policy", "repository", "plan", "state"}
+var Schemas = []string{"sallyport", "policy", "repository", "runner", "plan", "state"}
 
 // Schema returns the JSON schema (2020-12) of a file, made from the struct it is read into.
 //
@@ -37,6 +37,10 @@ func Schema(name string) ([]byte, error) {
 		s, err = jsonschema.For[Repository](options())
 		t = reflect.TypeFor[Repository]()
 		s.Title = ".sallyport.yaml of a repository: rules that join those of the home, the stricter of both"
+	case "runner":
+		s, err = jsonschema.For[Runner](options())
+		t = reflect.TypeFor[Runner]()
+		s.Title = "runner.yaml of a group: how its agent runs"
 	case "plan":
 		s, err = jsonschema.For[Plan](options())
 		t = reflect.TypeFor[Plan]()
@@ -120,6 +124,7 @@ func wordOptions() *jsonschema.ForOptions {
 		reflect.TypeFor[Profile]():     words(Profiles),
 		reflect.TypeFor[Executables](): words(executables),
 		reflect.TypeFor[Marks]():       words(marks),
+		reflect.TypeFor[Self]():        words(selves),
 		reflect.TypeFor[Sum]():         text("sum"),
 		reflect.TypeFor[Name]():        text("name"),
 		reflect.TypeFor[Email]():       text("email"),
@@ -139,6 +144,10 @@ func wordOptions() *jsonschema.ForOptions {
 		reflect.TypeFor[Host]():          {Type: "string", Pattern: hostForm, MaxLength: new(hostMax)},
 		reflect.TypeFor[Method]():        words(Methods),
 		reflect.TypeFor[URLPath]():       {Type: "string", Pattern: urlPathForm, MaxLength: new(urlPathMax)},
+
+		reflect.TypeFor[RunnerAgent](): words(RunnerAgents()),
+		reflect.TypeFor[ToolName]():    {Type: "string", Pattern: toolForm},
+		reflect.TypeFor[MountName]():   {Type: "string", Pattern: mountNameForm},
 
 		reflect.TypeFor[ExecutionMode](): words(executionModes),
 		reflect.TypeFor[Strategy]():      words(strategies),

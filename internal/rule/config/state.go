@@ -54,7 +54,7 @@ func ParseState(name string, data []byte) (ExecutionMode, error) {
 		}
 	}
 	if len(b.found) > 0 {
-		return "", source{name, edit(name)}.refuse(b.found)
+		return "", source{name, edit(name), true}.refuse(b.found)
 	}
 	return mode.ExecutionMode, nil
 }

@@ -136,5 +136,10 @@ func (s Sallyport) fits() error {
 			return fmt.Errorf("targets[%d]: %q has a target already", i, string(t.Repository))
 		}
 	}
+	for i, m := range s.Mounts {
+		if slices.ContainsFunc(s.Mounts[:i], func(o MountRoot) bool { return o.Root == m.Root }) {
+			return fmt.Errorf("mounts[%d]: %q is a root already", i, string(m.Root))
+		}
+	}
 	return nil
 }

@@ -25,6 +25,7 @@ type (
 	Profile     string        // one of Profiles
 	Executables string        // review or refuse
 	Marks       string        // ask, refuse or show
+	Self        string        // allow or refuse
 	Sum         string        // a SHA-256 in hex
 	Name        string        // of a person or program, in a commit
 	Email       string
@@ -163,6 +164,19 @@ var marks = []string{string(policy.MarksAsk), string(policy.MarksRefuse), string
 func (m *Marks) parse(text string) error {
 	*m = Marks(text)
 	return oneOf(text, marks)
+}
+
+// What Self can be.
+const (
+	SelfAllow  Self = "allow"
+	SelfRefuse Self = "refuse"
+)
+
+var selves = []string{string(SelfAllow), string(SelfRefuse)}
+
+func (s *Self) parse(text string) error {
+	*s = Self(text)
+	return oneOf(text, selves)
 }
 
 func (s *Sum) parse(text string) error {

@@ -22,13 +22,14 @@ const key = "sk-live-" + "Tulip4711Tulip4711"
 func TestAReferenceSaysWhereAKeyIsAndIsNeverTheKey(t *testing.T) {
 	for text, want := range map[string]struct{ variable, file string }{
 		"$OPENAI_API_KEY": {"OPENAI_API_KEY", ""}, "$_a1": {"_a1", ""}, "file:/etc/keys/a b": {"", "/etc/keys/a b"},
+		"login": {"", ""},
 	} {
 		r, err := credential.Parse(text)
 		if err != nil || r.Variable() != want.variable || r.File() != want.file {
 			t.Errorf("%q: %q %q, %v", text, r.Variable(), r.File(), err)
 		}
 	}
-	for _, text := range []string{"", "$", "$1A", "$A-B", "$A$B", "OPENAI_API_KEY", key, "$" + key, "file:", "file:key", "file:/", "file:/a/../b", "file:/a/", "file://a", "file:/a\nb", "FILE:/a", "${A}", "env:A", "$" + strings.Repeat("A", 200)} {
+	for _, text := range []string{"", "$", "$1A", "$A-B", "$A$B", "OPENAI_API_KEY", key, "$" + key, "file:", "file:key", "file:/", "file:/a/../b", "file:/a/", "file://a", "file:/a\nb", "FILE:/a", "${A}", "env:A", "Login", "login:", "login:/a", "$" + strings.Repeat("A", 200)} {
 		r, err := credential.Parse(text)
 		if err == nil || r != "" || strings.Contains(err.Error(), "Tulip") {
 			t.Errorf("%q is taken as %q, or told on: %v", text, r, err)

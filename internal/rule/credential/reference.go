@@ -17,18 +17,21 @@ import (
 	"sync"
 )
 
-// Reference says where a key is: $NAME, a variable of an environment, or file:/path.
+// Reference says where a key is: $NAME, a variable of an environment, or file:/path; or Login.
 type Reference string
+
+// Login is the reference to the login that an agent's own program keeps of itself on this machine, in place of a key.
+const Login Reference = "login"
 
 // ReferenceForm and VariableForm are what a reference and the name of a variable look like.
 const (
-	ReferenceForm = `^(\$[A-Za-z_][A-Za-z0-9_]{0,127}|file:/.+)$`
+	ReferenceForm = `^(\$[A-Za-z_][A-Za-z0-9_]{0,127}|file:/.+|login)$`
 	VariableForm  = `^[A-Za-z_][A-Za-z0-9_]{0,127}$`
 )
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(VariableForm) })
 
-var errLiteral = errors.New("a key itself cannot stand in a file, where it is copied, shown and committed: say where it is, as $NAME of a variable or file:/path")
+var errLiteral = errors.New("a key itself cannot stand in a file, where it is copied, shown and committed: say where it is, as $NAME of a variable or file:/path, or login for the agent's own login")
 
 // Parse reads a reference. The error is one clause and never holds the text: it may be a key.
 func Parse(text string) (Reference, error) {
@@ -37,6 +40,8 @@ func Parse(text string) (Reference, error) {
 	}
 	file, ok := strings.CutPrefix(text, "file:")
 	switch {
+	case Reference(text) == Login:
+		return Login, nil
 	case !ok:
 		return "", errLiteral
 	case !path.IsAbs(file) || path.Clean(file) != file || file == "/" || strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f }):

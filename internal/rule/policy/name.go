@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -51,6 +52,20 @@ func (v *validator) name(c Change) {
 			break
 		}
 	}
+}
+
+// NameFault says why no side of a change may have a path, whatever stands there; "" if one may. The path may come from anybody.
+func NameFault(p string) string {
+	if why := clean(p); why != "" {
+		return why
+	}
+	if i := slices.IndexFunc(parts(p), isGitDir); i >= 0 {
+		return fmt.Sprintf("%s is a spelling of .git on some file system", inert.Path(parts(p)[i]))
+	}
+	if !utf8.ValidString(p) {
+		return "the name is not UTF-8"
+	}
+	return ""
 }
 
 // clean says why a path, in either reading of its backslashes, is not a plain path below the top.

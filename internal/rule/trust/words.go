@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"time"
+
+	"sallyport/internal/base/id"
 )
 
 // Target says how the code of one repository is started again and asked whether it answers.
@@ -18,6 +20,10 @@ type Target struct {
 	Within  time.Duration `json:"within,omitempty"`  // how long a restart may take; 0 = WithinDefault
 	Probe   Probe         `json:"probe"`
 	Trial   time.Duration `json:"trial"` // how long a person has to confirm, TrialMin to TrialMax; 0 = nobody is asked
+	// Group is the folder of the group that starts again in the place of a command: its sessions end after their turn, the one of Chat
+	// begins on its files as they are, and answers by taking a turn. "" = it is a repository's.
+	Group string  `json:"group,omitempty"`
+	Chat  id.Chat `json:"chat,omitempty"`
 	// Proposed says that these are words of the repository's own, which the owner has trusted: its commands run as
 	// the repository's owner, never as root for another, and it asks this machine's own addresses only.
 	Proposed bool `json:"proposed,omitempty"`
@@ -48,7 +54,13 @@ const (
 )
 
 // None reports whether there is nothing to restart and nothing to ask.
-func (t Target) None() bool { return t.Restart == "" && t.Probe.None() }
+func (t Target) None() bool { return !t.Restarts() && t.Probe.None() }
+
+// Restarts reports whether there is something to restart.
+func (t Target) Restarts() bool { return t.Restart != "" || t.Group != "" }
+
+// Asks reports whether there is something to ask: a group's session always is.
+func (t Target) Asks() bool { return !t.Probe.None() || t.Group != "" }
 
 // Allows returns how long coming up twice may take by its own words, 0 if they name no limit.
 func (t Target) Allows() time.Duration {

@@ -2,71 +2,43 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
-	"sallyport/internal/path/proposal"
 )
 
 // approvals are what people are asked and what they answered.
 type approvals struct{ *queries }
 
-const approvalColumns = `id, change, kind, proposal, digest, asked_at, decision, actor, at, via, reason, message, unsigned`
+// approvalRows are approvals with their question and the answer that ended it.
+const approvalRows = `SELECT approval.id, approval.change, approval.proposal, approval.message, approval.unsigned, ` + questionColumns + `
+	FROM approval JOIN question AS q ON q.id = approval.question LEFT JOIN answer AS a ON a.seq = q.answer`
 
 func scanApproval(row scanner) (approval.Approval, error) {
 	var a approval.Approval
-	var actor sql.NullString
-	var asked, at sql.NullInt64
-	err := row.Scan(&a.ID, &a.Change, &a.Kind, &a.Proposal, &a.Digest, &asked, &a.Decision, &actor, &at, &a.Via, &a.Reason, &a.Message, &a.Unsigned)
-	if err != nil {
-		return a, err
-	}
-	a.Asked = clock(asked)
-	if at.Valid {
-		t := clock(at)
-		a.At = &t
-	}
-	if actor.Valid {
-		by, err := decode[audit.Actor](actor.String)
-		if err != nil {
-			return a, err
-		}
-		a.By = &by
-	}
-	return a, nil
+	q, err := scanQuestion(behind{row, []any{&a.ID, &a.Change, &a.Proposal, &a.Message, &a.Unsigned}})
+	return a.Of(q), err
 }
 
-// said returns the columns of a decision.
-func said(a approval.Approval) (by sql.NullString, at sql.NullInt64, err error) {
-	if a.By != nil {
-		by.Valid = true
-		if by.String, err = encode(a.By); err != nil {
-			return by, at, err
-		}
-	}
-	if a.At != nil {
-		at = ms(*a.At)
-	}
-	return by, at, nil
+// behind is a row that is read from behind its first columns, which have their places already.
+type behind struct {
+	scanner
+	first []any
 }
 
-// AddApproval stores one. Errors: problem.Conflict if the change has one that is open;
-// problem.NotFound if there is no such proposal.
+func (b behind) Scan(into ...any) error { return b.scanner.Scan(append(b.first, into...)...) }
+
+// AddApproval stores one. Errors: problem.Conflict if there is one of this id or of this question; problem.NotFound if there is no such
+// proposal, or no such question.
 func (t approvals) AddApproval(ctx context.Context, a approval.Approval) error {
 	what := fmt.Sprintf("store approval %q", a.ID)
-	by, at, err := said(a)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	_, err = t.write(ctx, "add-approval", `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.Change, a.Kind, a.Proposal, a.Digest, ms(a.Asked), a.Decision, by, at, a.Via, a.Reason, a.Message, a.Unsigned)
+	_, err := t.write(ctx, "add-approval", `INSERT INTO approval (id, question, change, proposal, message, unsigned) VALUES (?, ?, ?, ?, ?, ?)`,
+		a.ID, a.Question, a.Change, a.Proposal, a.Message, a.Unsigned)
 	switch {
 	case duplicate(err):
-		return problem.Errorf(problem.Conflict, "sallyport approval list", "%s: a person has been asked about change %q already: %w", what, a.Change, err)
+		return problem.Errorf(problem.Conflict, "sallyport approval list", "%s: there is one already: %w", what, err)
 	case orphan(err):
 		return problem.Errorf(problem.NotFound, "sallyport change list", "%s: there is no proposal %d of a change %q", what, a.Proposal, a.Change)
 	case err != nil:
@@ -77,7 +49,7 @@ func (t approvals) AddApproval(ctx context.Context, a approval.Approval) error {
 
 // Approval returns one.
 func (t approvals) Approval(ctx context.Context, id id.Approval) (approval.Approval, error) {
-	all, err := t.list(ctx, `SELECT `+approvalColumns+` FROM approval WHERE id = ?`, id)
+	all, err := t.list(ctx, approvalRows+` WHERE approval.id = ?`, id)
 	if err != nil {
 		return approval.Approval{}, fmt.Errorf("read approval %q: %w", id, err)
 	}
@@ -91,9 +63,11 @@ func noApproval(id id.Approval) error {
 	return problem.Errorf(problem.NotFound, "sallyport approval list", "there is no approval %q in this home", id)
 }
 
+const pendingOf = ` WHERE q.subject = ? AND q.outcome IS NULL`
+
 // PendingApproval returns the change's open one.
 func (t approvals) PendingApproval(ctx context.Context, change id.Change) (approval.Approval, bool, error) {
-	all, err := t.list(ctx, `SELECT `+approvalColumns+` FROM approval WHERE change = ? AND decision = 'pending'`, change)
+	all, err := t.list(ctx, approvalRows+pendingOf, change)
 	if err != nil || len(all) == 0 {
 		if err != nil {
 			err = fmt.Errorf("read the open approval of %q: %w", change, err)
@@ -105,7 +79,7 @@ func (t approvals) PendingApproval(ctx context.Context, change id.Change) (appro
 
 // LatestApproval returns the change's newest.
 func (t approvals) LatestApproval(ctx context.Context, change id.Change) (approval.Approval, error) {
-	all, err := t.list(ctx, `SELECT `+approvalColumns+` FROM approval WHERE change = ? ORDER BY seq DESC LIMIT 1`, change)
+	all, err := t.list(ctx, approvalRows+` WHERE approval.change = ? ORDER BY approval.seq DESC LIMIT 1`, change)
 	if err != nil {
 		return approval.Approval{}, fmt.Errorf("read the latest approval of %q: %w", change, err)
 	}
@@ -118,14 +92,14 @@ func (t approvals) LatestApproval(ctx context.Context, change id.Change) (approv
 
 // Approvals returns newest first; limit 0 = 100.
 func (t approvals) Approvals(ctx context.Context, pendingOnly bool, limit int) ([]approval.Approval, error) {
-	query := `SELECT ` + approvalColumns + ` FROM approval`
+	query := approvalRows
 	if pendingOnly {
-		query += ` WHERE decision = 'pending'`
+		query += ` WHERE q.outcome IS NULL`
 	}
 	if limit <= 0 {
 		limit = 100
 	}
-	all, err := t.list(ctx, query+` ORDER BY seq DESC LIMIT ?`, limit)
+	all, err := t.list(ctx, query+` ORDER BY approval.seq DESC LIMIT +?`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list approvals: %w", err)
 	}
@@ -142,32 +116,20 @@ func (t approvals) list(ctx context.Context, query string, args ...any) ([]appro
 	return all, err
 }
 
-// Decide writes the answer once. What it answers stays as it was asked; an answer to
-// another digest is proposal.ErrSuperseded.
-func (t approvals) Decide(ctx context.Context, a approval.Approval) error {
-	what := fmt.Sprintf("decide approval %q", a.ID)
-	if a.Decision == approval.Pending {
-		return problem.Errorf(problem.Internal, "", "%s: %q is no decision", what, a.Decision)
-	}
-	by, at, err := said(a)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	n, err := t.write(ctx, "decide", `UPDATE approval SET decision = ?, actor = ?, at = ?, via = ?, reason = ?, message = ?, unsigned = ?
-		WHERE id = ? AND digest = ? AND decision = 'pending'`, a.Decision, by, at, a.Via, a.Reason, a.Message, a.Unsigned, a.ID, a.Digest)
+// NoteYes keeps what a yes says of the commit, while it can still be said.
+func (t approvals) NoteYes(ctx context.Context, id id.Approval, message string, unsigned bool) error {
+	what := fmt.Sprintf("note the yes to approval %q", id)
+	n, err := t.write(ctx, "note-yes", `UPDATE approval SET message = ?, unsigned = ?
+		WHERE id = ? AND question IN (SELECT id FROM question WHERE outcome IS NULL)`, message, unsigned, id)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if n == 1 {
 		return nil
 	}
-	now, err := t.Approval(ctx, a.ID)
+	now, err := t.Approval(ctx, id)
 	if err != nil {
 		return err
 	}
-	if now.Decision == approval.Pending {
-		return fmt.Errorf("%s, which is bound to %.12s, not %.12s: %w", what, now.Digest, a.Digest, proposal.ErrSuperseded)
-	}
-	return problem.Case(approval.ErrDecided, "sallyport approval show "+string(a.ID),
-		"the approval %q is %s already", a.ID, now.Decision)
+	return problem.Case(approval.ErrDecided, "sallyport approval show "+string(id), "the approval %q is %s already", id, now.Decision)
 }

@@ -20,7 +20,7 @@ type entries struct{ *queries }
 // not UTF-8 is replaced, for an audit entry is kept in any case.
 func (t entries) AppendEntry(ctx context.Context, e audit.Entry) error {
 	what := fmt.Sprintf("append audit entry %q", e.Verb)
-	for _, s := range []*string{&e.Actor.Name, &e.Subject, &e.Reason} {
+	for _, s := range []*string{&e.Actor.Name, &e.Actor.Identity, &e.Subject, &e.Reason} {
 		*s = plain(*s)
 	}
 	e.At = e.At.UTC().Truncate(time.Millisecond)
@@ -37,11 +37,10 @@ func (t entries) AppendEntry(ctx context.Context, e audit.Entry) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	e.Hash = e.Sum()
-	_, err = t.write(ctx, "audit", `INSERT INTO audit (seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason,
-		digests, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		e.Seq, e.At.UnixMilli(), e.Actor.Kind, e.Actor.Name, e.Actor.UID, e.Change, e.Subject, e.Verb, e.Reason,
-		digests, e.Previous, e.Hash)
+	e = e.Seal()
+	_, err = t.write(ctx, "audit", `INSERT INTO audit (`+entryColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.Seq, e.At.UnixMilli(), e.Actor.Kind, e.Actor.Name, e.Actor.UID, e.Actor.Person, e.Actor.Identity, e.Change, e.Subject, e.Verb,
+		e.Reason, digests, e.Previous, e.Hash, e.Stored)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -52,7 +51,8 @@ func (t entries) AppendEntry(ctx context.Context, e audit.Entry) error {
 	return nil
 }
 
-const entryColumns = `seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, previous, hash`
+const entryColumns = `seq, at, actor_kind, actor_name, actor_uid, actor_person, actor_identity, change, subject, verb, reason, digests,
+	previous, hash, stored`
 
 // Entries returns entries after a sequence number, oldest first.
 func (t entries) Entries(ctx context.Context, change string, after int64, limit int) ([]audit.Entry, error) {
@@ -68,7 +68,7 @@ func (t entries) Entries(ctx context.Context, change string, after int64, limit 
 		e, err := entry(row)
 		all = append(all, e)
 		return err
-	}, query+` ORDER BY seq LIMIT ?`, append(args, limit)...)
+	}, query+` ORDER BY seq LIMIT +?`, append(args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
@@ -80,8 +80,8 @@ func entry(row scanner) (audit.Entry, error) {
 	var e audit.Entry
 	var at int64
 	var digests string
-	if err := row.Scan(&e.Seq, &at, &e.Actor.Kind, &e.Actor.Name, &e.Actor.UID, &e.Change, &e.Subject, &e.Verb, &e.Reason,
-		&digests, &e.Previous, &e.Hash); err != nil {
+	if err := row.Scan(&e.Seq, &at, &e.Actor.Kind, &e.Actor.Name, &e.Actor.UID, &e.Actor.Person, &e.Actor.Identity, &e.Change, &e.Subject,
+		&e.Verb, &e.Reason, &digests, &e.Previous, &e.Hash, &e.Stored); err != nil {
 		return e, err
 	}
 	e.At = time.UnixMilli(at).UTC()

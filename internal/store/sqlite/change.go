@@ -19,19 +19,23 @@ import (
 type changes struct{ *queries }
 
 const changeColumns = `id, state, request, base, uid, attempts, problem, reason, next, reverted_by, cancel,
-	chosen, start_from, identity, resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at, outcome, blocked`
+	chosen, start_from, identity, resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at, outcome, blocked, swap`
 
 func scanChange(row scanner) (change.Row, error) {
 	var c change.Row
-	var raw string
+	var raw, swap string
 	var created, moved, due, until sql.NullInt64
 	err := row.Scan(&c.ID, &c.State, &raw, &c.Base, &c.UID, &c.Attempts, &c.Problem, &c.Reason, &c.Next, &c.RevertedBy,
-		&c.Cancel, &c.Chosen, &c.From, &c.Identity, &c.Resumes, &c.Rollbacks, &created, &moved, &due, &c.Holder, &c.Fence, &until, &c.Outcome, &c.Blocked)
+		&c.Cancel, &c.Chosen, &c.From, &c.Identity, &c.Resumes, &c.Rollbacks, &created, &moved, &due, &c.Holder, &c.Fence, &until, &c.Outcome, &c.Blocked, &swap)
 	if err != nil {
 		return c, err
 	}
 	c.Created, c.Moved, c.Due, c.Until = clock(created), clock(moved), clock(due), clock(until)
-	c.Request, err = decode[request.Request](raw)
+	if c.Request, err = decode[request.Request](raw); err != nil || swap == "" {
+		return c, err
+	}
+	said, err := decode[change.Swap](swap)
+	c.Swap = &said
 	return c, err
 }
 
@@ -45,10 +49,14 @@ func (t changes) AddChange(ctx context.Context, c change.Row) error {
 	if err != nil {
 		return fmt.Errorf("store change %q: %w", c.ID, err)
 	}
+	swap, err := swapOf(c)
+	if err != nil {
+		return err
+	}
 	_, err = t.write(ctx, "add-change", `INSERT INTO change (top, `+changeColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.Request.Project.Top, c.ID, c.State, raw, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy,
-		c.Cancel, c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence, ms(c.Until), c.Outcome, c.Blocked)
+		c.Cancel, c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence, ms(c.Until), c.Outcome, c.Blocked, swap)
 	if duplicate(err) {
 		return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID), "there is a change %q already: %w", c.ID, err)
 	}
@@ -56,6 +64,17 @@ func (t changes) AddChange(ctx context.Context, c change.Row) error {
 		return fmt.Errorf("store change %q: %w", c.ID, err)
 	}
 	return nil
+}
+
+// swapOf is what an agent has proposed, as a column has it.
+func swapOf(c change.Row) (string, error) {
+	if c.Swap == nil {
+		return "", nil
+	}
+	if err := exact("what the agent proposed", *c.Swap); err != nil {
+		return "", err
+	}
+	return encode(c.Swap)
 }
 
 // Change returns one row.
@@ -106,7 +125,7 @@ func (t changes) Changes(ctx context.Context, f change.Filter) ([]change.Row, er
 		c, err := scanChange(row)
 		all = append(all, c)
 		return err
-	}, query+` ORDER BY seq DESC LIMIT ?`, append(args, f.Limit)...)
+	}, query+` ORDER BY seq DESC LIMIT +?`, append(args, f.Limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("list changes: %w", err)
 	}
@@ -117,13 +136,17 @@ func (t changes) Changes(ctx context.Context, f change.Filter) ([]change.Row, er
 // cancel that came meanwhile stays: it is never taken back, and ends with what it asked for. So does a lease
 // that was renewed meanwhile: the caller's row may be as old as its step.
 func (t changes) MoveChange(ctx context.Context, from change.State, c change.Row) error {
+	swap, err := swapOf(c)
+	if err != nil {
+		return err
+	}
 	n, err := t.write(ctx, "move-"+string(c.State), `UPDATE change SET state = ?, base = ?, uid = ?, attempts = ?, problem = ?,
 		reason = ?, next = ?, reverted_by = ?, cancel = CASE WHEN state IN ('cancelled', 'failed', 'rejected') THEN 0 ELSE max(cancel, ?) END,
-		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, outcome = ?, blocked = ?, holder = ?,
+		chosen = ?, start_from = ?, identity = ?, resumes = ?, rollbacks = ?, moved_at = ?, due_at = ?, outcome = ?, blocked = ?, swap = ?, holder = ?,
 		until_at = CASE WHEN holder <> '' AND holder = ? THEN max(coalesce(until_at, 0), ?) ELSE ? END
 		WHERE id = ? AND state = ? AND fence = ?`,
 		c.State, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy, c.Cancel,
-		c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Moved), ms(c.Due), c.Outcome, c.Blocked, c.Holder,
+		c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Moved), ms(c.Due), c.Outcome, c.Blocked, swap, c.Holder,
 		c.Holder, ms(c.Until), ms(c.Until), c.ID, from, c.Fence)
 	if err != nil {
 		return fmt.Errorf("move change %q from %s to %s: %w", c.ID, from, c.State, err)
@@ -232,4 +255,13 @@ func ofChange(what string, change id.Change, err error) error {
 		return fmt.Errorf("%s: %w", what, noChange(change))
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// ofSubject is ofChange for a row that hangs on a change or a chat.
+func ofSubject(what string, subject id.Subject, err error) error {
+	change, ok := subject.Change()
+	if !ok && orphan(err) {
+		return fmt.Errorf("%s: %w", what, problem.Errorf(problem.NotFound, "sallyport session list", "there is no chat %q in this home", subject))
+	}
+	return ofChange(what, change, err)
 }

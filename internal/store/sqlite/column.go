@@ -26,6 +26,14 @@ func ms(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
 }
 
+// whenever is the time that may have come.
+func whenever(t *time.Time) sql.NullInt64 {
+	if t == nil {
+		return sql.NullInt64{}
+	}
+	return ms(*t)
+}
+
 // clock is the way back.
 func clock(n sql.NullInt64) time.Time {
 	if !n.Valid {

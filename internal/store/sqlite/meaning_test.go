@@ -100,7 +100,7 @@ func TestWhatOldRowsSaidInSentencesTheyStillMean(t *testing.T) {
 				t.Errorf("%+v is blocked by %q, %v", want, c.Blocked, err)
 			}
 		}
-		all, err := tx.Sessions(t.Context(), changeNumber(0))
+		all, err := tx.Sessions(t.Context(), changeNumber(0).Subject())
 		for n, want := range sessions {
 			if all[n].Interrupted != want.want {
 				t.Errorf("%s is interrupted by %q", want.doc, all[n].Interrupted)

@@ -65,11 +65,16 @@ func old(t *testing.T, schema fs.FS) (path string, all map[string][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		write(t, db, audit.Entry{At: time.UnixMilli(1e12), Actor: audit.Host, Change: "chg-00000001", Verb: "noted", Digests: map[string]string{"a": "b"}})
-	}
 	closed(t, db)
 	file := raw(t, path)
+	last := ""
+	for n := range 3 { // as the programs of then wrote them
+		e := audit.Entry{Seq: int64(n + 1), At: time.UnixMilli(1e12), Actor: audit.Host, Change: "chg-00000001", Verb: "noted", Digests: map[string]string{"a": "b"}, Previous: last}
+		last = e.Sum()
+		if _, err := file.Exec(`INSERT INTO audit VALUES (?, ?, 'host', 'sallyport', -1, ?, '', 'noted', '', '{"a":"b"}', ?, ?)`, e.Seq, e.At.UnixMilli(), e.Change, e.Previous, last); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, row := range rows {
 		if _, err := file.Exec(row); err != nil {
 			t.Fatal(err)
@@ -83,6 +88,14 @@ func old(t *testing.T, schema fs.FS) (path string, all map[string][]string) {
 		}
 	}
 	return path, all
+}
+
+// count writes what a program of any schema can write.
+func count(t *testing.T, db store.DB) {
+	t.Helper()
+	if err := db.InTx(t.Context(), func(tx store.Tx) error { _, err := tx.NextUID(t.Context()); return err }); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // content is every row of every table, with the columns that like has (nil = all), in the tables' order.
@@ -100,7 +113,15 @@ func content(t *testing.T, path string, like map[string][]string) map[string][]s
 		if like != nil {
 			columns = strings.Split(like[table][0], ",")
 		}
-		rows := texts(t, db, fmt.Sprintf(`SELECT json_array(%s) FROM %s ORDER BY 1`, strings.Join(columns, ","), table))
+		read := slices.Clone(columns)
+		if there := columnsOf(t, db, table); slices.Contains(there, "subject") && !slices.Contains(there, "change") { // it has another name since
+			for i, name := range read {
+				if name == "change" {
+					read[i] = "subject"
+				}
+			}
+		}
+		rows := texts(t, db, fmt.Sprintf(`SELECT json_array(%s) FROM %s ORDER BY 1`, strings.Join(read, ","), table))
 		all[table] = append([]string{strings.Join(columns, ",")}, rows...)
 	}
 	return all
@@ -165,7 +186,10 @@ func TestADatabaseOfTheFirstSchemaIsMigratedWithAllItsRowsAndCopiedBefore(t *tes
 		t.Error(err)
 	}
 	closed(t, db)
-	same(t, "migrated", path, before)
+	rewritten := map[string]bool{"owner": true, "approval": true} // what became of it is TestAHomeOfTheSchemaBeforePersonsKeepsAllItHad's
+	stays := maps.Clone(before)
+	maps.DeleteFunc(stays, func(table string, _ []string) bool { return rewritten[table] })
+	same(t, "migrated", path, stays)
 	kept := copies(t, path)
 	if len(kept) != 1 || !strings.Contains(kept[0], "sallyport-schema1-") {
 		t.Fatalf("copies: %v", kept)
@@ -209,7 +233,7 @@ func TestAMigrationThatFailsLeavesTheDatabaseAsItWasAndNamesTheCopy(t *testing.T
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, db, audit.Entry{At: time.Now(), Actor: audit.Host, Verb: "noted"})
+			count(t, db)
 			closed(t, db)
 			closed(t, open(t, path)) // a better program
 		})
@@ -284,10 +308,10 @@ func TestAMigrationThatLosesPowerAnywhereIsFinishedByTheNext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := verify(t, db, nil); len(r.Faults) > 0 {
-			t.Errorf("%+v", r)
-		}
 		closed(t, db)
+		if marks, damaged, err := audit.ReadMarks(filepath.Join(filepath.Dir(path), audit.HeadName)); err != nil || damaged > 0 || len(marks) != 1 || marks[0].Seq != 3 {
+			t.Errorf("the head record has %v, %d damaged, %v", marks, damaged, err)
+		}
 		same(t, "after the crash", path, before)
 		if !slices.ContainsFunc(copies(t, path), func(p string) bool { return strings.Contains(p, "schema1-") && strings.HasSuffix(p, ".db") }) {
 			t.Errorf("no copy of schema 1: %v", copies(t, path))

@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/message"
 )
 
 // queries run one caller's part of a transaction, for every noun. They are good until the closure that was given the
@@ -20,7 +21,12 @@ type queries struct {
 	wrote    string     // what was written first, in one word; "" = nothing
 	verb     string     // of the first audit entry, which says it better
 	mark     audit.Mark // of the last audit entry; zero = none
+	rows     message.Rows
+	after    []func()
 }
+
+// After has do called once the transaction is on the disk.
+func (q *queries) After(do func()) { q.after = append(q.after, do) }
 
 // op returns the word for what this caller wrote, "" if nothing.
 func (q *queries) op() string {

@@ -57,9 +57,9 @@ func TestAuditRowsOnlyGrow(t *testing.T) {
 		`UPDATE audit SET reason = 'x' WHERE seq = 2`,
 		`DELETE FROM audit WHERE seq = 3`,
 		`DELETE FROM audit`,
-		`REPLACE INTO audit SELECT 2, at, actor_kind, 'mallory', actor_uid, change, subject, verb, reason, digests, previous, hash FROM audit WHERE seq = 2`,
-		`INSERT INTO audit SELECT 9, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, hash, 'h' FROM audit WHERE seq = 3`,
-		`INSERT INTO audit SELECT 4, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, 'p', 'h' FROM audit WHERE seq = 3`,
+		`REPLACE INTO audit SELECT 2, at, actor_kind, 'mallory', actor_uid, change, subject, verb, reason, digests, previous, hash, actor_person, actor_identity, stored FROM audit WHERE seq = 2`,
+		`INSERT INTO audit SELECT 9, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, hash, 'h', actor_person, actor_identity, stored FROM audit WHERE seq = 3`,
+		`INSERT INTO audit SELECT 4, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, 'p', 'h', actor_person, actor_identity, stored FROM audit WHERE seq = 3`,
 	} {
 		if _, err := db.Exec(q); err == nil || !strings.Contains(err.Error(), "audit rows only grow") {
 			t.Errorf("%s: %v", q, err)
@@ -194,10 +194,10 @@ func mounted(t *testing.T, dir, script string) []string {
 }
 
 func TestAFullDiskIsNamed(t *testing.T) {
-	for _, blocks := range []string{"0", "100", "250", "400"} { // at opening, at migrating, at a commit
+	for _, blocks := range []string{"0", "100", "250", "900"} { // at opening, at migrating, at a commit
 		t.Run(blocks+" KiB left", func(t *testing.T) {
 			dir := t.TempDir()
-			said := mounted(t, dir, `mount -t tmpfs -o size=600k none "$DIR" && head -c $(( (600 - `+blocks+`) * 1024 )) /dev/zero > "$DIR/ballast"; exec "$@"`)
+			said := mounted(t, dir, `mount -t tmpfs -o size=1000k none "$DIR" && head -c $(( (1000 - `+blocks+`) * 1024 )) /dev/zero > "$DIR/ballast"; exec "$@"`)
 			last := ""
 			if len(said) > 0 {
 				last = said[len(said)-1]
@@ -212,7 +212,7 @@ func TestAFullDiskIsNamed(t *testing.T) {
 func TestAProgramGoesOnOnceThereIsRoom(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SQLITETEST_BALLAST", filepath.Join(dir, "ballast"))
-	said := mounted(t, dir, `mount -t tmpfs -o size=1500k none "$DIR" && head -c 1100k /dev/zero > "$DIR/ballast"; exec "$@"`)
+	said := mounted(t, dir, `mount -t tmpfs -o size=2000k none "$DIR" && head -c 1100k /dev/zero > "$DIR/ballast"; exec "$@"`)
 	if all := strings.Join(said, "; "); !strings.Contains(all, "refused: commit: the disk is full") || !strings.HasSuffix(all, "told 2; closed") {
 		t.Errorf("said %q", said)
 	}

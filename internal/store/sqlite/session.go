@@ -19,14 +19,14 @@ func (t sessions) PutSession(ctx context.Context, s session.Session) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	n, err := t.write(ctx, "put-session", `INSERT INTO session (id, change, attempt, started_at, doc) VALUES (?, ?, ?, ?, ?)
+	n, err := t.write(ctx, "put-session", `INSERT INTO session (id, subject, attempt, started_at, doc) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET attempt = excluded.attempt, started_at = excluded.started_at, doc = excluded.doc
-		WHERE change = excluded.change`, s.ID, s.Change, s.Attempt, ms(s.Started), raw)
+		WHERE subject = excluded.subject`, s.ID, s.Subject(), s.Attempt, ms(s.Started), raw)
 	if err != nil {
-		return ofChange(what, s.Change, err)
+		return ofSubject(what, s.Subject(), err)
 	}
 	if n == 0 {
-		return problem.Errorf(problem.Conflict, "sallyport change show "+string(s.Change), "session %q belongs to another change", s.ID)
+		return problem.Errorf(problem.Conflict, "sallyport session show "+string(s.ID), "session %q belongs to something else", s.ID)
 	}
 	return nil
 }
@@ -43,11 +43,11 @@ func (t sessions) Session(ctx context.Context, id id.Session) (session.Session, 
 	return all[0], nil
 }
 
-// Sessions returns a change's, oldest first.
-func (t sessions) Sessions(ctx context.Context, change id.Change) ([]session.Session, error) {
-	all, err := docs[session.Session](ctx, t.queries, `SELECT doc FROM session WHERE change = ? ORDER BY attempt, started_at, rowid`, change)
+// Sessions returns a subject's, oldest first.
+func (t sessions) Sessions(ctx context.Context, subject id.Subject) ([]session.Session, error) {
+	all, err := docs[session.Session](ctx, t.queries, `SELECT doc FROM session WHERE subject = ? ORDER BY attempt, started_at, rowid`, subject)
 	if err != nil {
-		return nil, fmt.Errorf("list sessions of %q: %w", change, err)
+		return nil, fmt.Errorf("list sessions of %q: %w", subject, err)
 	}
 	return all, nil
 }

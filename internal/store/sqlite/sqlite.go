@@ -26,11 +26,9 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/store"
 )
-
-// readersMax is how many reads run at once; one more waits.
-const readersMax = 4
 
 // DB is an open database. Safe for concurrent use.
 type DB struct {
@@ -38,14 +36,18 @@ type DB struct {
 	ops    disk.Ops
 	schema fs.FS // migrations
 
-	pool   *sql.DB    // one connection
-	writer *statement // on that connection; only whose turn it is uses it
-	reads  *sql.DB
-	head   *audit.Head // written after each commit, by whose turn it is
+	pool    *sql.DB    // one connection
+	writer  *statement // on that connection; only whose turn it is uses it
+	reads   *sql.DB
+	readers *readers    // on its connections
+	head    *audit.Head // written after each commit, by whose turn it is
 
 	queue   chan *call
 	closing chan struct{} // closed once Close was called
 	ended   chan struct{} // closed once the writer goroutine is gone
+
+	hearing sync.Mutex
+	ears    []func(message.Rows)
 
 	shut     sync.Once // closes closing
 	shutFile sync.Once
@@ -112,13 +114,14 @@ func (db *DB) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db.writer = &statement{conn: conn, made: map[string]*sql.Stmt{}}
+	db.writer = newStatement(conn, false)
 	if db.reads, err = sql.Open("sqlite", db.source("ro", reading)); err != nil {
 		return err
 	}
-	db.reads.SetMaxOpenConns(readersMax)
-	db.reads.SetMaxIdleConns(readersMax)
-	return db.ops.Do("db:read", func() error { return db.warm(ctx) })
+	return db.ops.Do("db:read", func() error {
+		db.readers, err = db.newReaders(ctx)
+		return err
+	})
 }
 
 // create makes the folder 0700 and an empty file 0600; SQLite gives its WAL and
@@ -152,28 +155,6 @@ func (db *DB) source(mode string, pragmas []string) string {
 	return (&url.URL{Scheme: "file", Path: db.path, RawQuery: q.Encode()}).String()
 }
 
-// warm opens every reader's connection and has it read once.
-func (db *DB) warm(ctx context.Context) error {
-	var conns []*sql.Conn
-	defer func() {
-		for _, c := range conns {
-			_ = c.Close() // back to the pool
-		}
-	}()
-	for range readersMax {
-		c, err := db.reads.Conn(ctx)
-		if err != nil {
-			return err
-		}
-		conns = append(conns, c)
-		var n int
-		if err := c.QueryRowContext(ctx, `SELECT count(*) FROM owner`).Scan(&n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Close ends the writer after the transaction that is under way, waits for it, and
 // closes the file. Callers that still wait are refused. Calling it again does nothing.
 func (db *DB) Close() error {
@@ -196,6 +177,9 @@ func (db *DB) Close() error {
 // and folds the log back into the file.
 func (db *DB) drop() error {
 	var errs []error
+	if db.readers != nil {
+		errs = append(errs, db.readers.close())
+	}
 	if db.reads != nil {
 		errs = append(errs, db.reads.Close())
 	}
@@ -206,21 +190,4 @@ func (db *DB) drop() error {
 		errs = append(errs, db.pool.Close())
 	}
 	return errors.Join(append(errs, db.head.Close())...)
-}
-
-// Read runs do on a consistent snapshot. See store.DB.
-func (db *DB) Read(ctx context.Context, do func(store.Tx) error) error {
-	select {
-	case <-db.closing:
-		return errClosed
-	case <-db.ended:
-		return errClosed
-	default:
-	}
-	snapshot, err := db.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return fmt.Errorf("read database: %w", explain(db.path, err))
-	}
-	defer snapshot.Rollback() //nolint:errcheck // nothing was written
-	return do(newTx(&queries{run: snapshot, path: db.path, readOnly: true}))
 }

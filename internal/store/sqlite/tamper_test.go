@@ -23,7 +23,7 @@ func logged(t *testing.T, n int) (path string, all []audit.Entry) {
 	path = filepath.Join(t.TempDir(), "db")
 	db := open(t, path)
 	for i := range n {
-		write(t, db, audit.Entry{At: time.UnixMilli(1e12 + int64(i)), Actor: audit.Actor{Kind: "person", Name: "alice", UID: 1000},
+		write(t, db, audit.Entry{At: time.UnixMilli(1e12 + int64(i)), Actor: audit.Actor{Kind: "person", Name: "alice", UID: 1000, Person: "psn-alice000", Identity: "terminal:1000"},
 			Change: "chg-00000001", Subject: fmt.Sprint("apr-", i), Verb: "approved", Reason: "because \xff", Digests: map[string]string{"tree": "t"}})
 	}
 	if err := db.Read(t.Context(), func(tx store.Tx) (err error) { all, err = tx.Entries(t.Context(), "", 0, 0); return err }); err != nil {
@@ -100,11 +100,11 @@ func (f forger) anew(entries []audit.Entry, from int) {
 			if i > 0 {
 				e.Previous = entries[i-1].Hash
 			}
-			e.Hash = e.Sum()
+			*e = e.Seal()
 		}
 		digests, _ := json.Marshal(e.Digests)
-		f.do(`INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, e.Seq, e.At.UnixMilli(), e.Actor.Kind, e.Actor.Name, e.Actor.UID,
-			e.Change, e.Subject, e.Verb, e.Reason, string(digests), e.Previous, e.Hash)
+		f.do(`INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, e.Seq, e.At.UnixMilli(), e.Actor.Kind, e.Actor.Name, e.Actor.UID,
+			e.Change, e.Subject, e.Verb, e.Reason, string(digests), e.Previous, e.Hash, e.Actor.Person, e.Actor.Identity, e.Stored)
 	}
 }
 
@@ -119,6 +119,16 @@ var tampering = map[string]struct {
 	"another kind":     {func(f forger) { f.do(`UPDATE audit SET actor_kind = 'host' WHERE seq = 3`) }, 3, "altered"},
 	"another actor":    {func(f forger) { f.do(`UPDATE audit SET actor_name = 'mallory' WHERE seq = 3`) }, 3, "altered"},
 	"another uid":      {func(f forger) { f.do(`UPDATE audit SET actor_uid = 0 WHERE seq = 3`) }, 3, "altered"},
+	"another person":   {func(f forger) { f.do(`UPDATE audit SET actor_person = 'psn-mallory0' WHERE seq = 3`) }, 3, "altered"},
+	"another identity": {func(f forger) { f.do(`UPDATE audit SET actor_identity = 'terminal:0' WHERE seq = 3`) }, 3, "altered"},
+	"its JSON altered": {func(f forger) { f.do(`UPDATE audit SET stored = replace(stored, 'approved', 'refused') WHERE seq = 3`) }, 3, "altered"},
+	"JSON and column": {func(f forger) {
+		f.do(`UPDATE audit SET stored = replace(stored, 'approved', 'refused'), verb = 'refused' WHERE seq = 3`)
+	}, 3, "altered"},
+	"JSON of another": {func(f forger) {
+		f.do(`UPDATE audit SET (stored, hash) = (SELECT stored, hash FROM audit WHERE seq = 2) WHERE seq = 3`)
+	}, 3, "altered"},
+	"its JSON is none": {func(f forger) { f.do(`UPDATE audit SET stored = '{"seq' WHERE seq = 3`) }, 3, "altered"},
 	"another change":   {func(f forger) { f.do(`UPDATE audit SET change = 'chg-00000002' WHERE seq = 3`) }, 3, "altered"},
 	"another subject":  {func(f forger) { f.do(`UPDATE audit SET subject = 'apr-9' WHERE seq = 3`) }, 3, "altered"},
 	"another verb":     {func(f forger) { f.do(`UPDATE audit SET verb = 'refused' WHERE seq = 3`) }, 3, "altered"},
@@ -141,12 +151,13 @@ var tampering = map[string]struct {
 		f.do(`UPDATE audit SET seq = 4 WHERE seq = 99`)
 	}, 3, "altered"},
 	"one put before all": {func(f forger) {
-		f.do(`INSERT INTO audit SELECT -7, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, '', hash FROM audit WHERE seq = 1`)
+		f.do(`INSERT INTO audit SELECT -7, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, '', hash, actor_person, actor_identity, stored FROM audit WHERE seq = 1`)
 	}, -7, "stands where entry 1 belongs"},
 	"one hashed anew": {func(f forger) {
 		e := f.all[2]
 		e.Actor.Name = "mallory"
-		f.do(`UPDATE audit SET actor_name = ?, hash = ? WHERE seq = 3`, e.Actor.Name, e.Sum())
+		e = e.Seal()
+		f.do(`UPDATE audit SET actor_name = ?, hash = ?, stored = ? WHERE seq = 3`, e.Actor.Name, e.Hash, e.Stored)
 	}, 3, "entry 3 is not what was written"},
 	"all hashed anew from one on": {func(f forger) { f.all[2].Verb = "refused"; f.anew(f.all, 2) }, 3, "entry 3 is not what was written"},
 	"one cut out, all hashed anew": {func(f forger) {

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/store"
 )
 
@@ -24,6 +25,7 @@ type call struct {
 	ctx    context.Context
 	turn   chan error    // from the writer: nil = run, in a fresh savepoint; else why not
 	ran    chan *queries // to the writer: what it did, or nil = undo it
+	did    *queries      // of the writer: what has to be on the disk for the answer
 	answer chan answer   // from the writer, after the commit; holds one
 }
 
@@ -127,6 +129,7 @@ func (db *DB) group(first *call) bool {
 	for c, more := first, true; more; {
 		q, err := db.serve(c)
 		if q != nil {
+			c.did = q
 			waiting = append(waiting, c)
 			if q.mark.Seq > 0 {
 				mark = q.mark
@@ -185,9 +188,34 @@ func (db *DB) finish(waiting []*call, ops []string, mark audit.Mark, failed erro
 		a.err = fmt.Errorf("commit: %w", explain(db.path, a.err))
 	}
 	for _, c := range waiting {
+		if a.err == nil && a.panic == nil {
+			db.tell(c.did)
+		}
 		c.answer <- a
 	}
 	return a.panic == nil
+}
+
+// Hear has hear called after each transaction that stored or moved messages. See store.DB.
+func (db *DB) Hear(hear func(message.Rows)) {
+	db.hearing.Lock()
+	defer db.hearing.Unlock()
+	db.ears = append(db.ears, hear)
+}
+
+// tell calls what one caller's work, which is on the disk, is to be followed by.
+func (db *DB) tell(did *queries) {
+	if len(did.rows.Ins)+len(did.rows.Outs) > 0 {
+		db.hearing.Lock()
+		ears := db.ears
+		db.hearing.Unlock()
+		for _, hear := range ears {
+			hear(did.rows)
+		}
+	}
+	for _, do := range did.after {
+		do()
+	}
 }
 
 // commit commits, then writes down how far the audit log has come.
@@ -208,19 +236,27 @@ func (db *DB) commit(op string, mark audit.Mark) (a answer) {
 	return a
 }
 
-// name returns the operation's name: `db:<verb>` if all that was written in this
-// transaction has one verb, `db:commit` otherwise.
+// name returns the operation's name: `db:<verb>`, or `db:<verb>+<verb>` if several verbs were written in this
+// transaction, whoever wrote them. Where they are none or very many it is `db:commit`.
 func name(ops []string) string {
-	slices.Sort(ops)
-	if ops = slices.Compact(ops); len(ops) != 1 {
+	verbs := make([]string, len(ops))
+	for i, op := range ops {
+		verbs[i] = fmt.Sprintf("%.40s", strings.Map(func(r rune) rune {
+			switch {
+			case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-':
+				return r
+			}
+			return '_'
+		}, op))
+	}
+
+	slices.Sort(verbs)
+	verbs = slices.Compact(verbs)
+	if len(verbs) == 0 || len(verbs) > verbsNamed {
 		return "db:commit"
 	}
-	verb := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-':
-			return r
-		}
-		return '_'
-	}, ops[0])
-	return fmt.Sprintf("db:%.40s", verb)
+	return "db:" + strings.Join(verbs, "+")
 }
+
+// verbsNamed is how many verbs a commit is named by.
+const verbsNamed = 8

@@ -16,11 +16,14 @@ func testAsked(t *testing.T, s *suite) {
 	c, other := s.addChange(), s.addChange()
 	add := func(change id.Change, asked ...session.Asked) {
 		t.Helper()
-		s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddAsked(ctx, change, asked) })
+		s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddAsked(ctx, change.Subject(), asked) })
 	}
 	lines := func(change id.Change) (all []session.Asked) {
 		t.Helper()
-		s.do(func(ctx context.Context, tx store.Tx) (err error) { all, err = tx.Asked(ctx, change); return err })
+		s.do(func(ctx context.Context, tx store.Tx) (err error) {
+			all, err = tx.Asked(ctx, change.Subject())
+			return err
+		})
 		return all
 	}
 	refused := session.Asked{Host: "example.org\x1b[31m", Port: 443, Method: "CONNECT", Verdict: "refused", Why: "no rule \"names\" it", Count: 1, First: at(5), Last: at(5)}
@@ -62,10 +65,12 @@ func testAsked(t *testing.T, s *suite) {
 		return tx.AddAsked(ctx, "chg-nowhere0", []session.Asked{routed})
 	})
 	s.fails(problem.Refused, func(ctx context.Context, tx store.Tx) error {
-		return tx.AddAsked(ctx, c.ID, []session.Asked{{Host: "a\xff", Verdict: "refused", Count: 1, First: at(1), Last: at(1)}})
+		return tx.AddAsked(ctx, c.ID.Subject(), []session.Asked{{Host: "a\xff", Verdict: "refused", Count: 1, First: at(1), Last: at(1)}})
 	})
 	for _, bad := range []session.Asked{{Host: "a", Verdict: "dreaming", Count: 1}, {Host: "a", Verdict: "refused"}} {
-		if err := s.db.InTx(context.Background(), func(tx store.Tx) error { return tx.AddAsked(context.Background(), c.ID, []session.Asked{bad}) }); err == nil {
+		if err := s.db.InTx(context.Background(), func(tx store.Tx) error {
+			return tx.AddAsked(context.Background(), c.ID.Subject(), []session.Asked{bad})
+		}); err == nil {
 			t.Errorf("stored: %+v", bad)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
@@ -319,7 +320,7 @@ func testUID(t *testing.T, s *suite) {
 }
 
 func testOwner(t *testing.T, s *suite) {
-	owner := person.Owner{UID: 1000, Name: "alice"}
+	owner := person.Owner{ID: alice.Person, UID: 1000, Name: "alice"}
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		if o, ok, err := tx.Owner(ctx); err != nil || ok {
 			t.Errorf("a new home has an owner: %+v, %v", o, err)
@@ -328,7 +329,7 @@ func testOwner(t *testing.T, s *suite) {
 	})
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.SetOwner(ctx, owner) })
 	s.fails(problem.Denied, func(ctx context.Context, tx store.Tx) error {
-		return tx.SetOwner(ctx, person.Owner{UID: 1001, Name: "mallory"})
+		return tx.SetOwner(ctx, person.Owner{ID: "psn-mallory0", UID: 1001, Name: "mallory"})
 	})
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		o, ok, err := tx.Owner(ctx)
@@ -336,5 +337,20 @@ func testOwner(t *testing.T, s *suite) {
 			t.Errorf("owner %+v, %v", o, ok)
 		}
 		return errors.Join(err)
+	})
+
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		for i, want := range map[person.Identity]id.Person{
+			person.AtTerminal(1000): alice.Person, person.AtTerminal(1001): "", {Platform: "elsewhere", Account: "1000"}: "", {Platform: person.Terminal, Account: "alice"}: "",
+		} {
+			if p, ok, err := tx.Whose(ctx, i); err != nil || ok != (want != "") || p.ID != want {
+				t.Errorf("%s is %+v, %v, %v", i, p, ok, err)
+			}
+		}
+		who, err := person.Recognize(ctx, tx, audit.Actor{Kind: "person", Name: "alice", UID: 1000, Person: "psn-forged00"}, person.AtTerminal(1001))
+		if who.Person != "" || who.Identity != "terminal:1001" {
+			t.Errorf("a stranger is taken for %+v", who)
+		}
+		return err
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
@@ -86,7 +83,7 @@ func testSessions(t *testing.T, s *suite) {
 	first.Ended, first.Exit = &end, &sandbox.Exit{Code: -1, Signal: "SIGKILL", Limit: &sandbox.Limit{Name: "time", Value: "1h", Observed: "1h"}}
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.PutSession(ctx, first) })
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		all, err := tx.Sessions(ctx, c.ID)
+		all, err := tx.Sessions(ctx, c.ID.Subject())
 		s.same(all, []session.Session{first, second})
 		return err
 	})
@@ -180,103 +177,6 @@ func testProposals(t *testing.T, s *suite) {
 	s.same(got, second)
 	first.Number, first.Change = 1, "chg-nowhere0"
 	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error { return tx.AddProposal(ctx, first) })
-}
-
-func testApprovals(t *testing.T, s *suite) {
-	c := s.addChange()
-	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error {
-		_, err := tx.LatestApproval(ctx, c.ID)
-		return err
-	})
-	p := s.addProposal(c.ID, 1)
-	a := s.addApproval(p)
-	pending := func() (a approval.Approval, ok bool) {
-		s.do(func(ctx context.Context, tx store.Tx) (err error) {
-			a, ok, err = tx.PendingApproval(ctx, c.ID)
-			return err
-		})
-		return a, ok
-	}
-	if got, ok := pending(); ok {
-		s.same(got, a)
-	} else {
-		t.Error("no open approval")
-	}
-	again := a
-	again.ID = "apr-another0"
-	s.fails(problem.Conflict, func(ctx context.Context, tx store.Tx) error { return tx.AddApproval(ctx, again) })
-	again.Change, again.Proposal = s.addChange().ID, 1
-	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error { return tx.AddApproval(ctx, again) })
-	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error {
-		_, err := tx.Approval(ctx, "apr-nowhere0")
-		return err
-	})
-
-	when := at(20)
-	yes := a
-	yes.Decision, yes.By, yes.At, yes.Via, yes.Reason = approval.Approved, &alice, &when, "command line", "good"
-	undecided, mistaken := yes, yes
-	undecided.Decision = approval.Pending
-	mistaken.Digest = "another"
-	s.fails(problem.Internal, func(ctx context.Context, tx store.Tx) error { return tx.Decide(ctx, undecided) })
-	s.fails(proposal.ErrSuperseded, func(ctx context.Context, tx store.Tx) error { return tx.Decide(ctx, mistaken) })
-	s.do(func(ctx context.Context, tx store.Tx) error { return tx.Decide(ctx, yes) })
-	s.fails(approval.ErrDecided, func(ctx context.Context, tx store.Tx) error { return tx.Decide(ctx, yes) })
-	if _, ok := pending(); ok {
-		t.Error("still open after the decision")
-	}
-	latest := s.addApproval(s.addProposal(c.ID, 2))
-	s.do(func(ctx context.Context, tx store.Tx) error {
-		got, err := tx.Approval(ctx, a.ID)
-		s.same(got, yes)
-		newest, err2 := tx.LatestApproval(ctx, c.ID)
-		s.same(newest, latest)
-		open, err3 := tx.Approvals(ctx, true, 0)
-		s.same(open, []approval.Approval{latest})
-		all, err4 := tx.Approvals(ctx, false, 0)
-		s.same(all, []approval.Approval{latest, yes})
-		one, err5 := tx.Approvals(ctx, false, 1)
-		s.same(one, []approval.Approval{latest})
-		return errors.Join(err, err2, err3, err4, err5)
-	})
-	void := latest
-	void.Decision, void.Reason = approval.Void, "the change ended"
-	s.do(func(ctx context.Context, tx store.Tx) error { return tx.Decide(ctx, void) })
-	for n, d := range constants(t, "path/approval/approval.go", "Decision") {
-		last := s.addApproval(s.addProposal(c.ID, 3+n))
-		last.Decision, last.By, last.At = approval.Decision(d), &alice, &when
-		if last.Decision == approval.Pending {
-			last.Decision = approval.Void
-		}
-		s.do(func(ctx context.Context, tx store.Tx) error { return tx.Decide(ctx, last) })
-	}
-}
-
-func testDecideRace(t *testing.T, s *suite) {
-	a := s.addApproval(s.addProposal(s.addChange().ID, 1))
-	var won, lost atomic.Int32
-	var wg sync.WaitGroup
-	for n := range 16 {
-		wg.Go(func() {
-			mine, when := a, at(n)
-			mine.By, mine.At, mine.Decision = &audit.Actor{Kind: "person", Name: fmt.Sprint(n), UID: n}, &when, approval.Approved
-			if n%2 == 0 {
-				mine.Decision = approval.Refused
-			}
-			switch err := s.db.InTx(t.Context(), func(tx store.Tx) error { return tx.Decide(t.Context(), mine) }); {
-			case err == nil:
-				won.Add(1)
-			case errors.Is(err, approval.ErrDecided):
-				lost.Add(1)
-			default:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if won.Load() != 1 || lost.Load() != 15 {
-		t.Errorf("%d decided and %d were told that it was decided; want 1 and 15", won.Load(), lost.Load())
-	}
 }
 
 func testLandings(t *testing.T, s *suite) {

@@ -14,7 +14,6 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
@@ -45,6 +44,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"sessions", testSessions},
 		{"checkpoints", testCheckpoints},
 		{"proposals", testProposals},
+		{"questions", testQuestions},
 		{"approvals", testApprovals},
 		{"deciders race", testDecideRace},
 		{"landings", testLandings},
@@ -54,6 +54,17 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"trust", testTrust},
 		{"what was asked of the network", testAsked},
 		{"what models used", testUsage},
+		{"where people and groups talk", testConversations},
+		{"people, their accounts and roles", testPeople},
+		{"codes are good once", testCodes},
+		{"channels", testChannels},
+		{"a channel of the name of one that was removed", testRemovedChannels},
+		{"who hears what", testWirings},
+		{"where something was said lately", testLately},
+		{"what waits for a decision", testPending},
+		{"what leaves by a channel", testDeliveries},
+		{"what is said", testMessages},
+		{"what is asked in a conversation", testCards},
 		{"text that would change is refused", testExact},
 		{"a failing closure is undone alone", testSavepoint},
 		{"a closure that never comes back is undone alone", testPanic},
@@ -61,6 +72,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"256 callers at once", testGroup},
 		{"a read sees one moment", testSnapshot},
 		{"reading cannot write", testReadOnly},
+		{"what is said is told of once it is on the disk", testHear},
 		{"reopening keeps everything", testReopen},
 		{"closing", testClose},
 		{"power lost at any commit", testCrash},
@@ -127,7 +139,7 @@ func at(n int) time.Time {
 
 func oid(n int) git.OID { return git.OID(fmt.Sprintf("%040x", n)) }
 
-var alice = audit.Actor{Kind: "person", Name: "alice", UID: 1000}
+var alice = audit.Actor{Kind: "person", Name: "alice", UID: 1000, Person: "psn-alice000", Identity: "terminal:1000"}
 
 var shortTrial = 10 * time.Second
 
@@ -178,16 +190,6 @@ func (s *suite) addProposal(c id.Change, number int) proposal.Proposal {
 	}
 	s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddProposal(ctx, p) })
 	return p
-}
-
-// addApproval stores an open question about the change's proposal.
-func (s *suite) addApproval(p proposal.Proposal) approval.Approval {
-	s.t.Helper()
-	s.made++
-	a := approval.Approval{ID: id.Approval(fmt.Sprintf("apr-%08d", s.made)), Change: p.Change, Kind: "swap", Proposal: p.Number,
-		Digest: p.Digest, Asked: at(10), Decision: approval.Pending}
-	s.do(func(ctx context.Context, tx store.Tx) error { return tx.AddApproval(ctx, a) })
-	return a
 }
 
 // aLanding returns a journal row of change in the repository at dir.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,9 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/audit/audittest"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
 	"sallyport/internal/path/change"
 	"sallyport/internal/store"
 )
@@ -234,6 +239,96 @@ func testReadOnly(t *testing.T, s *suite) {
 	}
 	if got := s.verbs(); len(got) != 0 {
 		t.Errorf("the log holds %v", got)
+	}
+}
+
+// testHear holds that who hears of messages, and what a transaction asked to be called after it, come in the order of the commits, before
+// the caller has its answer, and never for what was undone.
+func testHear(t *testing.T, s *suite) {
+	c := s.talks("1000/echo", "echo")
+	var mu sync.Mutex
+	var told []string
+	tell := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, text)
+	}
+	hear := func(rows message.Rows) {
+		for _, m := range rows.Ins {
+			tell(fmt.Sprint("in ", m.Seq, m.Status))
+		}
+		for _, o := range rows.Outs {
+			tell(fmt.Sprint("out ", o.Seq))
+		}
+	}
+	s.db.Hear(hear)
+
+	ctx, broken := t.Context(), errors.New("broken")
+	calls := make([]func(store.Tx) error, 64)
+	for n := range calls {
+		calls[n] = func(tx store.Tx) error {
+			m, err := tx.PutIn(ctx, message.In{ID: id.NewMessage(), Chat: c.ID, Kind: prompt.Chat, Text: "x", At: at(3), Status: message.Pending, Due: at(3)})
+			if err != nil {
+				return err
+			}
+			tx.After(func() { tell(fmt.Sprint("after ", m.Seq)) })
+			if n%4 == 0 {
+				return broken
+			}
+			m.Status = message.Processing
+			return tx.MoveIn(ctx, message.Pending, 0, m)
+		}
+	}
+	for n, err := range together(t, s.db, calls...) {
+		if n%4 == 0 && !errors.Is(err, broken) || n%4 != 0 && err != nil {
+			t.Errorf("caller %d: %v", n, err)
+		}
+	}
+	var want []string
+	err := s.db.Read(ctx, func(tx store.Tx) error {
+		all, err := tx.Ins(ctx, message.Filter{Chat: c.ID})
+		for _, m := range all {
+			want = append(want, fmt.Sprint("in ", m.Seq, message.Pending), fmt.Sprint("in ", m.Seq, message.Processing), fmt.Sprint("after ", m.Seq))
+		}
+		return err
+	})
+	if err != nil || len(want) != 48*3 || !slices.Equal(told, want) {
+		t.Errorf("%v: told of\n%s\nwant\n%s", err, told, want)
+	}
+
+	told = nil
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		out := message.Out{ID: id.NewOut(), Chat: c.ID, Lane: message.Talk, Turn: 1, Call: "k", Text: "y", At: at(4)}
+		_, err := tx.PutOut(ctx, out)
+		out.ID = id.NewOut()
+		_, err2 := tx.PutOut(ctx, out) // the same call sends once
+		return errors.Join(err, err2)
+	})
+	if len(told) != 1 || !strings.HasPrefix(told[0], "out ") {
+		t.Errorf("told of %q", told)
+	}
+	told = nil
+	s.do(func(_ context.Context, tx store.Tx) error {
+		tx.After(func() { tell("nothing was written") })
+		return nil
+	})
+	if !slices.Equal(told, []string{"nothing was written"}) {
+		t.Errorf("told of %q", told)
+	}
+
+	if err := s.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.reopen(disk.Ops{Around: func(op string, do func() error) error {
+		if op == "db:put-message" {
+			return broken
+		}
+		return do()
+	}})
+	told = nil
+	s.db.Hear(hear)
+	if err := s.db.InTx(ctx, calls[1]); !errors.Is(err, broken) || len(told) > 0 {
+		t.Errorf("a commit that failed (%v) is told of: %q", err, told)
 	}
 }
 

@@ -16,7 +16,7 @@ func testUsage(t *testing.T, s *suite) {
 	c, other := s.addChange(), s.addChange()
 	minute := func(n int) time.Time { return budget.At(at(0)).Add(time.Duration(n) * time.Minute) }
 	use := func(change id.Change, session id.Session, model string, at, input int) budget.Use {
-		return budget.Use{Change: change, Session: session, Model: model, Minute: minute(at), Requests: 1,
+		return budget.Use{Subject: change.Subject(), Session: session, Model: model, Minute: minute(at), Requests: 1,
 			Tokens: budget.Tokens{Input: int64(input), Cached: 10, Output: 1}, Cost: budget.Money(input * 2)}
 	}
 	add := func(uses ...budget.Use) {
@@ -40,10 +40,13 @@ func testUsage(t *testing.T, s *suite) {
 	s.reopen(disk.Ops{})
 
 	var uses []budget.Use
-	s.do(func(ctx context.Context, tx store.Tx) (err error) { uses, err = tx.Uses(ctx, c.ID); return err })
+	s.do(func(ctx context.Context, tx store.Tx) (err error) {
+		uses, err = tx.Uses(ctx, c.ID.Subject())
+		return err
+	})
 	s.same(uses, []budget.Use{
-		{Change: c.ID, Model: "b", Requests: 1, Tokens: budget.Tokens{Input: 100, Cached: 10, Output: 1}, Cost: 200},
-		{Change: c.ID, Model: "a", Requests: 3, Estimated: 1, Unpriced: 1, Tokens: budget.Tokens{Input: 550, Cached: 30, Output: 3}, Cost: 500},
+		{Subject: c.ID.Subject(), Model: "b", Requests: 1, Tokens: budget.Tokens{Input: 100, Cached: 10, Output: 1}, Cost: 200},
+		{Subject: c.ID.Subject(), Model: "a", Requests: 3, Estimated: 1, Unpriced: 1, Tokens: budget.Tokens{Input: 550, Cached: 30, Output: 3}, Cost: 500},
 	})
 	spent := func(of func(ctx context.Context, tx store.Tx) (budget.Spent, error)) (out budget.Spent) {
 		t.Helper()
@@ -51,7 +54,7 @@ func testUsage(t *testing.T, s *suite) {
 		return out
 	}
 	of := func(change id.Change) budget.Spent {
-		return spent(func(ctx context.Context, tx store.Tx) (budget.Spent, error) { return tx.SpentOf(ctx, change) })
+		return spent(func(ctx context.Context, tx store.Tx) (budget.Spent, error) { return tx.SpentOf(ctx, change.Subject()) })
 	}
 	s.same(of(c.ID), budget.Spent{Tokens: 694, Cost: 700})
 	s.same(of(other.ID), budget.Spent{Tokens: 18, Cost: 14})

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/stuck"
 )
 
 // Name is the driver's and the engine's.
@@ -46,6 +47,9 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 		if !allowed && !slices.Contains(kinds, kind) {
 			return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "permissions: of the agent %q name the kind of tool call %q, which does not exist; the kinds are %s", task.Agent, kind, strings.Join(kinds, ", "))
 		}
+	}
+	if task.Chat {
+		task.Off = slices.Concat(task.Off, stuck.ToolsOff) // claude has them (CH-096)
 	}
 	p, err := agent.Adapt(Name, task, nil, nil)
 	if err != nil {

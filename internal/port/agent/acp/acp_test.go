@@ -29,7 +29,7 @@ func person(t *testing.T) (task agent.Task, modules string) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"gemini", "qwen", "codex-acp", "opencode", "mine"} {
+	for _, name := range []string{"claude-agent-acp", "gemini", "qwen", "codex-acp", "opencode", "mine"} {
 		program := filepath.Join(modules, "agents", name+".js")
 		if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func person(t *testing.T) (task agent.Task, modules string) {
 
 func TestTheDriverHoldsThePortsPromises(t *testing.T) {
 	task, _ := person(t)
-	for _, name := range []string{"gemini", "codex-acp", "opencode", "acp:mine --acp"} {
+	for _, name := range []string{"claude", "gemini", "codex-acp", "opencode", "acp:mine --acp"} {
 		task.Agent = name
 		agenttest.Run(t, acp.New(), task)
 	}

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"sallyport/internal/port/agent"
@@ -10,8 +11,8 @@ import (
 // gemini asks for edits, commands and fetches in its default mode; flags beat what the repository's own settings say. It is not gone on with:
 // its transcript is broken by a start in the same minute, deleted by a later one, and holds answers of tools twice.
 var gemini = dialect{
-	model: true,
-	files: func(place) map[string]string {
+	model: true, instructions: ".gemini/GEMINI.md",
+	files: func(at place) map[string]string {
 		return map[string]string{".gemini/settings.json": encoded(object{
 			"general": object{
 				"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "sessionRetention": object{"enabled": false},
@@ -20,7 +21,7 @@ var gemini = dialect{
 			"privacy":   object{"usageStatisticsEnabled": false},
 			"telemetry": object{"enabled": false},
 			"security":  object{"auth": object{"selectedType": "gemini-api-key"}, "folderTrust": object{"enabled": false}},
-			"tools":     object{"sandbox": false},
+			"tools":     object{"sandbox": false, "exclude": at.webless("web_fetch", "google_web_search")},
 			"ide":       object{"enabled": false},
 		})}
 	},
@@ -32,7 +33,7 @@ var gemini = dialect{
 
 // qwen asks for edits and commands in its default mode; the mode "auto" would ask its model about each command.
 var qwen = dialect{
-	model: true, loads: true, drains: true, unnamed: []agent.Wire{agent.Chat},
+	model: true, loads: true, drains: true, instructions: ".qwen/QWEN.md", byHand: true, unnamed: []agent.Wire{agent.Chat},
 	files: func(at place) map[string]string {
 		model := object{"generationConfig": object{"maxRetries": 0}} // it has rounds of its own around these
 		if at.Model != "" {
@@ -45,7 +46,7 @@ var qwen = dialect{
 			"telemetry": object{"enabled": false},
 			"security":  object{"auth": object{"selectedType": "openai"}, "folderTrust": object{"enabled": false}},
 			"model":     model,
-			"tools":     object{"sandbox": false, "approvalMode": "default"},
+			"tools":     object{"sandbox": false, "approvalMode": "default", "exclude": at.webless("web_fetch", "web_search")},
 			"ide":       object{"enabled": false},
 			"ui":        object{"enableFollowupSuggestions": false},
 			"memory":    object{"enableManagedAutoMemory": false, "enableManagedAutoDream": false, "enableAutoSkill": false},
@@ -63,10 +64,75 @@ var qwen = dialect{
 	},
 }
 
+// claude asks for edits and commands in its default mode; in the mode "auto" a second model would be asked about each. What a repository's
+// settings say of its endpoint is overruled by those of the session.
+var claude = dialect{
+	model: true, loads: true, inSession: true,
+	files: func(place) map[string]string {
+		return map[string]string{".claude/settings.json": encoded(object{
+			"permissions": object{"defaultMode": "default", "disableBypassPermissionsMode": "disable", "disableAutoMode": "disable"},
+			"sandbox":     object{"enabled": false},
+		})}
+	},
+	env: func(at place) []string {
+		env := []string{
+			"CLAUDE_CONFIG_DIR=" + at.home + "/.claude", "NO_BROWSER=1", "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=false", "CLAUDE_CODE_MAX_RETRIES=2",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+		}
+		if at.Login {
+			env = append(env, claudeModel(at)...)
+		}
+		if at.Chat {
+			env = append(env, "ENABLE_TOOL_SEARCH=false") // else it does not see the host's tools before it looks for some
+		}
+		if at.Model != "" {
+			env = append(env, "ANTHROPIC_MODEL="+at.Model, "ANTHROPIC_DEFAULT_HAIKU_MODEL="+at.Model, "CLAUDE_CODE_SUBAGENT_MODEL="+at.Model)
+		}
+		return env
+	},
+	session: func(at place) object {
+		pinned := object{}
+		if at.Base != "" {
+			for _, v := range claudeModel(at) {
+				name, value, _ := strings.Cut(v, "=")
+				pinned[name] = value
+			}
+		}
+		options := object{
+			"title":    at.title(), // else it asks a model for one
+			"settings": object{"env": pinned},
+		}
+		meta := object{"claudeCode": object{"options": options}}
+		if off := slices.Concat(at.Off, at.webless("WebFetch", "WebSearch")); len(off) > 0 {
+			options["disallowedTools"] = off
+		}
+		if told := at.Foreword(false); told != "" {
+			meta["systemPrompt"] = object{"append": told}
+		}
+		return meta
+	},
+}
+
+// webless are the tools that an agent does not get which may not fetch anything: not all of them are of that kind, and asked about.
+func (at place) webless(tools ...string) []string {
+	if slices.Contains(at.Denied, agent.Fetch) {
+		return tools
+	}
+	return []string{}
+}
+
+// claudeModel tells claude where its model is. With a login it asks as it does with one, which its endpoint wants.
+func claudeModel(at place) []string {
+	if at.Login {
+		return []string{"ANTHROPIC_BASE_URL=" + at.Base, "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=" + agent.DummyKey}
+	}
+	return usual(at)
+}
+
 // codex's modes are those of its own sandbox, which works in none but ours: in all others its edits fail, or are put before a second
 // model. In full access it asks nobody.
 var codex = dialect{
-	model: true, loads: true, titled: true, disguise: systemError,
+	model: true, loads: true, titled: true, instructions: ".codex/AGENTS.md", disguise: systemError,
 	files: func(at place) map[string]string { return map[string]string{".codex/config.toml": codexConfig(at)} },
 	env: func(at place) []string {
 		pinned := object{"model_provider": "sallyport"} // else the repository's own settings choose
@@ -136,7 +202,7 @@ func systemError(u *turn, got turnOver) (string, bool) {
 // opencode takes its settings from the environment. Those of the repository are left out: they could run programs in its own process and
 // name another endpoint, and with a plugin among them it waits minutes for a registry. What it is told about a repository is named here.
 var opencode = dialect{
-	model: true, loads: true, joins: true, late: true, unnamed: []agent.Wire{agent.Chat, agent.Responses, agent.Gemini},
+	model: true, loads: true, joins: true, late: true, instructions: ".config/opencode/sallyport.md", unnamed: []agent.Wire{agent.Chat, agent.Responses, agent.Gemini},
 	env: func(at place) []string {
 		return []string{
 			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_SHARE=1",
@@ -159,7 +225,7 @@ func opencodeConfig(at place) object {
 	options := object{"baseURL": at.Base + wire.path, "apiKey": agent.DummyKey}
 	c := object{
 		"$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled",
-		"instructions": []string{at.dir + "/AGENTS.md", at.dir + "/CLAUDE.md"},
+		"instructions": []string{at.dir + "/AGENTS.md", at.dir + "/CLAUDE.md", at.home + "/.config/opencode/sallyport.md"},
 		"permission":   object{"edit": "ask", "bash": "ask", "webfetch": "ask"},
 	}
 	model := strings.TrimPrefix(at.Model, "anthropic/")

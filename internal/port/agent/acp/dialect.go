@@ -16,11 +16,27 @@ type place struct {
 	dir, home string
 }
 
+// title is what a session is called.
+func (at place) title() string {
+	if at.Chat {
+		return "a conversation"
+	}
+	return "a change"
+}
+
 // dialect is what one agent wants beside the protocol. The zero value is an agent that wants nothing.
 type dialect struct {
 	files func(place) map[string]string // in its home folder, written at each start
 	args  func(place) []string
 	env   func(place) []string
+	// instructions is the file in its home folder in which it takes what it is told once; "" = it is told before its first words.
+	instructions string
+	// inSession says that its session takes it.
+	inSession bool
+	// byHand says that it asks the host for things by a program, and not over MCP.
+	byHand bool
+	// session is the _meta of what begins a session or goes on with one.
+	session func(place) object
 	// model says that files, args or env tell it its model.
 	model bool
 	// unnamed are the wires on which it has no model unless it is told one.
@@ -41,6 +57,7 @@ type dialect struct {
 
 // dialects are those of the agents in the table.
 var dialects = map[string]dialect{
+	"claude":    claude,
 	"gemini":    gemini,
 	"qwen":      qwen,
 	"codex-acp": codex,
@@ -56,10 +73,14 @@ func dialectOf(name string) dialect {
 
 // prepare writes the agent's files.
 func (d dialect) prepare(at place) error {
-	if d.files == nil {
-		return nil
+	files := map[string]string{}
+	if d.files != nil {
+		files = d.files(at)
 	}
-	for name, text := range d.files(at) {
+	if at.Chat && d.instructions != "" {
+		files[d.instructions] = at.Foreword(d.byHand) + "\n"
+	}
+	for name, text := range files {
 		if err := writeFile(filepath.Join(at.home, name), text); err != nil {
 			return fmt.Errorf("write the agent's settings: %w", err)
 		}

@@ -101,12 +101,57 @@ func TestAnAgentThatIsInNoTableIsToldItsModelByTheUsualNames(t *testing.T) {
 	}
 }
 
+// A repository's settings may name variables, and with them another endpoint: claude lets those of its session go before.
+func TestClaudesSessionIsBoundToItsEndpointAndAsksForNoTitle(t *testing.T) {
+	for _, last := range []string{"", "old"} {
+		talk, p := play(t, agent.Order{Agent: "claude", Wire: agent.Messages, Base: agent.ModelBase})
+		done := opening(talk, last)
+		p.answers(p.hears("initialize"), `{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}`)
+		method := "session/new"
+		if last != "" {
+			method = "session/load"
+		}
+		m := p.hears(method)
+		for _, want := range []string{`"ANTHROPIC_BASE_URL":"` + agent.ModelBase + `"`, `"ANTHROPIC_API_KEY":"` + agent.DummyKey + `"`, `"title":"a change"`} {
+			if !strings.Contains(string(m.Params), want) {
+				t.Errorf("%s is not told %s: %s", method, want, m.Params)
+			}
+		}
+		p.answers(m, `{"sessionId":"s"}`)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestTheSettingsOfCodexAreWhatTheyLookLike(t *testing.T) {
 	at := placed(t, "codex-acp", `m"1`)
 	text := codexConfig(at)
 	for _, want := range []string{`model = "m\"1"`, `[projects."/srv/it's \"here\""]`, `sandbox_mode = "danger-full-access"`, `plugins = false`, `base_url = "` + agent.ModelBase + `"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
+		}
+	}
+}
+
+// TestAnAgentThatMayFetchNothingHasNoToolOfTheWeb holds SM-041 for tools whose kind does not say that they reach the web.
+func TestAnAgentThatMayFetchNothingHasNoToolOfTheWeb(t *testing.T) {
+	for name, tools := range map[string][]string{"gemini": {"web_fetch", "google_web_search"}, "qwen": {"web_fetch", "web_search"}, "claude": {"WebFetch", "WebSearch"}} {
+		for _, denied := range [][]string{nil, {"edit"}, {agent.Fetch}} {
+			at := placed(t, name, "m1")
+			at.Denied = denied
+			d, text := dialects[name], ""
+			for _, file := range d.files(at) {
+				text += file
+			}
+			if d.session != nil {
+				text += encoded(d.session(at))
+			}
+			for _, tool := range tools {
+				if off := strings.Contains(text, `"`+tool+`"`); off != slices.Contains(denied, agent.Fetch) {
+					t.Errorf("%s that may not %q is set up with %s", name, denied, text)
+				}
+			}
 		}
 	}
 }

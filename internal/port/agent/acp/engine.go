@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,17 +83,22 @@ func (t *talk) open(ctx context.Context, last string) error {
 	}
 	if t.dialect.titled && hello.Agent.Sessions.Title != nil {
 		// A session without a title asks the model for one beside the turn.
-		_ = t.conn.call(ctx, "session/set_title", map[string]any{"sessionId": t.session, "title": "a change"}, nil) // else it asks
+		_ = t.conn.call(ctx, "session/set_title", map[string]any{"sessionId": t.session, "title": t.at.title()}, nil) // else it asks
 	}
 	return nil
 }
 
 // begin goes on with the last session if the agent can, else it begins one.
 func (t *talk) begin(ctx context.Context, hello greeting, last string) (got opened, err error) {
-	where := map[string]any{"cwd": t.at.dir, "mcpServers": []any{}}
+	where := map[string]any{"cwd": t.at.dir, "mcpServers": t.servers()}
+	if t.dialect.session != nil {
+		where["_meta"] = t.dialect.session(t.at)
+	}
 	if method := t.resuming(hello); last != "" && method != "" {
 		// What it says of the past is no part of a turn, so nobody is shown it.
-		err := t.conn.call(ctx, method, map[string]any{"sessionId": last, "cwd": t.at.dir, "mcpServers": []any{}}, &got)
+		again := maps.Clone(where)
+		again["sessionId"] = last
+		err := t.conn.call(ctx, method, again, &got)
 		if err == nil {
 			t.session, t.loaded = last, true
 			return got, nil
@@ -121,7 +127,25 @@ func (t *talk) begin(ctx context.Context, hello greeting, last string) (got open
 		return got, errors.New("the agent gave its session no usable name")
 	}
 	t.session = got.ID
+	if t.dialect.instructions == "" && !t.dialect.inSession {
+		t.foreword = t.at.Foreword(t.dialect.byHand)
+	}
 	return got, nil
+}
+
+// servers are the MCP servers of a session: the host's own, if it has tools for this one.
+func (t *talk) servers() []any {
+	if t.dialect.byHand {
+		return []any{}
+	}
+	server, err := t.at.ToolServer()
+	if err != nil {
+		t.show.Note(err.Error())
+	}
+	if len(server) == 0 {
+		return []any{}
+	}
+	return []any{map[string]any{"name": agent.ToolsName, "command": server[0], "args": server[1:], "env": []any{}}}
 }
 
 // resuming is the method by which an agent goes on; "" = it cannot.

@@ -132,8 +132,10 @@ func prompted(ctx context.Context, talk *talk, p *peer, text string) (message, <
 
 // record is what a person was shown, a line for each time.
 type record struct {
-	mu   sync.Mutex
-	text strings.Builder
+	mu    sync.Mutex
+	text  strings.Builder
+	began []agent.Tool
+	ended []string // id, and whether it failed
 }
 
 var _ agent.Show = (*record)(nil)
@@ -147,7 +149,18 @@ func (r *record) add(text string) {
 func (r *record) Say(text string)         { r.add(text) }
 func (r *record) Think(text string)       { r.add("~ " + text) }
 func (r *record) Tool(kind, title string) { r.add("[" + kind + "] " + title) }
-func (r *record) Note(text string)        { r.add("note: " + text) }
+func (r *record) Began(t agent.Tool) {
+	r.Tool(t.Kind, t.Title)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.began = append(r.began, t)
+}
+func (r *record) Ended(id string, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = append(r.ended, fmt.Sprintf("%s %t", id, failed))
+}
+func (r *record) Note(text string) { r.add("note: " + text) }
 func (r *record) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

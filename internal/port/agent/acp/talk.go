@@ -20,8 +20,9 @@ type talk struct {
 	show     agent.Show
 	session  string
 	loaded   bool
-	keeps    bool // the session can be gone on with later
-	steering bool // it takes words in the middle of a turn
+	keeps    bool   // the session can be gone on with later
+	steering bool   // it takes words in the middle of a turn
+	foreword string // what a new session is still to be told; it belongs to the one who prompts
 
 	mu     sync.Mutex
 	turn   *turn    // nil between turns
@@ -47,7 +48,11 @@ func (t *talk) Close() error { return t.conn.prog.Close() }
 
 // Prompt takes a turn, and another one with words that the agent was to ask for and did not.
 func (t *talk) Prompt(ctx context.Context, text string) (says string, err error) {
+	if t.foreword != "" {
+		text = t.foreword + "\n\n" + text
+	}
 	for {
+		t.foreword = ""
 		says, err = t.prompt(ctx, text)
 		if err != nil {
 			return says, err // what is queued waits for the next turn

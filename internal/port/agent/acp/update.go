@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
@@ -37,6 +38,8 @@ type turn struct {
 // call is a tool call.
 type call struct {
 	kind, title   string
+	name          string // of the tool, as the agent calls it
+	timeout       time.Duration
 	shown, failed bool
 	refused       bool
 }
@@ -122,6 +125,9 @@ func (t *talk) tool(u *turn, n update) {
 		c.failed = true
 		t.show.Tool(c.kind, "failed: "+c.title)
 	}
+	if n.Status == "failed" || n.Status == "completed" {
+		t.show.Ended(n.Call, n.Status == "failed")
+	}
 	used := n.Status == "completed" || n.Status == "in_progress" && !t.dialect.late && !c.refused
 	if used && u.unasked == "" && slices.Contains(t.at.Denied, c.kind) && !u.cancelled {
 		u.unasked = c.kind
@@ -144,6 +150,12 @@ func (u *turn) call(n update) *call {
 	if n.Title != "" {
 		c.title = inert.Short(n.Title, saidBytesMax)
 	}
+	if name := n.Meta.Claude.Tool; name != "" {
+		c.name = inert.Short(name, saidBytesMax)
+	}
+	if limit := n.timeout(); limit > 0 {
+		c.timeout = limit
+	}
 	return c
 }
 
@@ -160,7 +172,7 @@ func (t *talk) shown(u *turn, c *call, n update) {
 		c.title = strings.TrimSpace(c.title + " " + path)
 	}
 	u.over = true
-	t.show.Tool(c.kind, c.title)
+	t.show.Began(agent.Tool{ID: n.Call, Kind: c.kind, Title: c.title, Name: c.name, Timeout: c.timeout})
 }
 
 // plan shows what the agent means to do, when it has changed.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // version is the one of the protocol that is spoken here.
@@ -67,7 +68,11 @@ type update struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
 	} `json:"entries"`
-	Meta struct {
+	Input json.RawMessage `json:"rawInput"`
+	Meta  struct {
+		Claude struct {
+			Tool string `json:"toolName"`
+		} `json:"claudeCode"`
 		Codex struct {
 			Thread struct {
 				Type string `json:"type"`
@@ -90,6 +95,17 @@ func (u update) text() string {
 		return block.Text
 	}
 	return ""
+}
+
+// timeout is how long a tool call says that it may take: agents whose commands have a limit give it in milliseconds.
+func (u update) timeout() time.Duration {
+	var input struct {
+		Timeout float64 `json:"timeout"`
+	}
+	if !bytes.HasPrefix(u.Input, []byte("{")) || json.Unmarshal(u.Input, &input) != nil || !(input.Timeout > 0 && input.Timeout < 1e12) {
+		return 0
+	}
+	return time.Duration(input.Timeout * float64(time.Millisecond))
 }
 
 // path is the first file that a tool call names, below dir if it lies there.

@@ -3,8 +3,10 @@ package agenttest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +49,8 @@ type Subject struct {
 	// Anew says that it starts its program for each turn: a session has its name once the first has begun, and one whose
 	// program died in a turn has another.
 	Anew bool
+	// Kept is a pattern of files below its home folder: it goes on after a kill with what it has written there, not at once.
+	Kept string
 	// Patience is how long any turn may take; 0 = a minute.
 	Patience time.Duration
 }
@@ -276,6 +280,10 @@ func (s Subject) killed(t *testing.T) {
 	if s.Anew && s.Loads {
 		until(t, s.Patience, "its session to have a name", func() bool { last = g.talk.Session(); return last != "" })
 	}
+	until(t, s.Patience, "its session to be on the disk", func() bool {
+		files, _ := filepath.Glob(filepath.Join(os.Getenv("HOME"), s.Kept))
+		return s.Kept == "" || slices.ContainsFunc(files, func(f string) bool { raw, _ := os.ReadFile(f); return bytes.Contains(raw, []byte("begun")) })
+	})
 	until(t, s.Patience, "all processes to be gone", func() bool {
 		all := g.processes()
 		for _, pid := range all {
@@ -391,6 +399,7 @@ type Shown struct {
 	mu    sync.Mutex
 	text  strings.Builder
 	calls int
+	ends  []string
 }
 
 var _ agent.Show = (*Shown)(nil)
@@ -412,8 +421,27 @@ func (s *Shown) Say(text string) {
 	}
 }
 
-func (s *Shown) Think(text string) { s.add("~ ", text) }
-func (s *Shown) Note(text string)  { s.add("note: ", text) }
+func (s *Shown) Think(text string)  { s.add("~ ", text) }
+func (s *Shown) Note(text string)   { s.add("note: ", text) }
+func (s *Shown) Began(t agent.Tool) { s.Tool(t.Kind, t.Title) }
+
+// Ended keeps the end of a tool call: a person is shown none.
+func (s *Shown) Ended(id string, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ends) < 1000 {
+		s.ends = append(s.ends, fmt.Sprintf("%s, failed %t", id, failed))
+	}
+}
+
+// Ends are the tool calls that are over, and how, a line for each.
+func (s *Shown) Ends() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.ends, "\n")
+}
+
+// Tool keeps that a tool was used.
 func (s *Shown) Tool(kind, title string) {
 	s.add("["+kind+"] ", title)
 	s.mu.Lock()

@@ -56,6 +56,20 @@ func Run(t *testing.T, driver agent.Driver, task agent.Task) {
 			t.Errorf("the first message would be part of the last line of its stdin %q", p.Stdin)
 		}
 	})
+	t.Run("it serves a conversation, or refuses it with a way out", func(t *testing.T) {
+		talks := task
+		talks.Chat, talks.Text, talks.System, talks.Tools = true, "", "Be kind.", "/run/tools.sock"
+		p, err := driver.Program(talks)
+		if err != nil {
+			if problem.KindOf(err) != problem.Usage || problem.Of(err).Next == "" {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if !p.Chat || !p.Turns || !p.Messages || !p.Keeps {
+			t.Errorf("%+v", p)
+		}
+	})
 	t.Run("a task that is not its own is refused with a way out", func(t *testing.T) {
 		_, err := driver.Program(agent.Task{Path: task.Path, Home: task.Home, Top: task.Top})
 		if p := problem.KindOf(err); p != problem.Usage {

@@ -33,7 +33,7 @@ type Engine struct {
 var _ agent.Engine = Engine{}
 
 // Open loads what was kept of the conversation named last.
-func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
+func (e Engine) Open(ctx context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
 	w, ok := wires[o.Wire]
 	if !ok {
 		return nil, fmt.Errorf("the agent api does not speak %q; it speaks chat, messages and responses", o.Wire)
@@ -75,7 +75,15 @@ func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.S
 	if t.shop, err = openWorkshop(dir, o.Env, o.Denied); err != nil {
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
-	t.system = system(dir, stood)
+	if err := t.shop.fit(ctx, o); err != nil {
+		show.Note(err.Error())
+	}
+	switch t.system = system(dir, stood); {
+	case o.Chat:
+		t.system = conversing(dir) + "\n\n" + o.Foreword(false)
+	case o.Tools != "":
+		t.system += "\n" + proposing
+	}
 	return t, t.save()
 }
 
@@ -96,6 +104,15 @@ When you have finished, say in a few sentences what you did and what is left ope
 		text += "\nThe person who asks stands in the folder " + stood + "."
 	}
 	return text
+}
+
+// proposing is what the model of an agent is told that proposes its work itself.
+const proposing = `What you are asked says whom you ask and when you commit, and that goes before what is said here: by your tools you are answered, and your commit is what you propose.`
+
+// conversing is what the model of a conversation is told before the group's own prompts.
+func conversing(dir string) string {
+	return `You are an assistant in a conversation with people. What they say comes as messages; what you say at the end of your turn is sent to them.
+You stand in the folder ` + dir + `; AGENTS.md there says who you are: read it first. Paths are relative to it. You are in a sandbox, and its network is closed but for what its owner lets through. Claim nothing that you have not seen.`
 }
 
 var errClosed = errors.New("the conversation is closed")
@@ -305,7 +322,7 @@ func (t *talk) work(ctx context.Context, calls []call, count *int) error {
 		if *count++; *count > t.calls {
 			return fmt.Errorf("the model was not done after %d tool calls in one turn, the limit", t.calls)
 		}
-		result, ok := t.shop.do(ctx, c, t.show.Tool)
+		result, ok := t.shop.do(ctx, c, t.show)
 		if err := t.add(entry{Role: roleTool, ID: c.ID, Text: result, Failed: !ok}); err != nil {
 			return err
 		}

@@ -33,6 +33,8 @@ func (s *shown) add(line string) {
 func (s *shown) Say(text string)         { s.add("say " + text) }
 func (s *shown) Think(text string)       { s.add("think " + text) }
 func (s *shown) Tool(kind, title string) { s.add("tool " + kind + " " + title) }
+func (s *shown) Began(t agent.Tool)      { s.Tool(t.Kind, t.Title) }
+func (s *shown) Ended(string, bool)      {}
 func (s *shown) Note(text string)        { s.add("note " + text) }
 func (s *shown) has(text string) bool {
 	s.mu.Lock()
@@ -492,4 +494,58 @@ func TestAConversationThatIsTooLongForTheModelIsShortened(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+func TestTheModelOfAConversationHasTheHostsTools(t *testing.T) {
+	onEachWire(t, func(t *testing.T, d *desk) {
+		socket, calls := agenttest.Host(t)
+		d.order.Chat, d.order.Tools, d.order.System, d.order.Off = true, socket, "You are called Tulip4711.", []string{"write_file", "cancel_task"}
+		d.model.Converse("",
+			modeltest.Do(modeltest.Call{Name: "send_message", Args: map[string]string{"text": "in the middle"}}, modeltest.Call{Name: "send_message", Args: map[string]string{"words": "x"}}, modeltest.Call{Name: "cancel_task", Args: map[string]string{"task": "t"}}),
+			modeltest.Say("Done."))
+		if says, err := d.open("").Prompt(t.Context(), "Say something"); says != "Done." || err != nil {
+			t.Errorf("%q, %v", says, err)
+		}
+		if text := agenttest.Sent(calls); text != "in the middle" || len(calls) > 0 {
+			t.Errorf("the host was told %q, and %d more", text, len(calls))
+		}
+		results := d.model.Told("", "tool")
+		for _, want := range []string{`"the host has it"`, "the call of send_message cannot be taken", `There is no tool "cancel_task"`} {
+			if !strings.Contains(strings.ReplaceAll(results, `\"`, `"`), want) {
+				t.Errorf("the model is not told %s: %s", want, results)
+			}
+		}
+		if len(d.model.Carrying("Tulip4711")) != 2 || len(d.model.Carrying("write_file")) > 0 || len(d.model.Carrying("schedule_task")) == 0 || len(d.model.Carrying("careful software engineer")) > 0 {
+			t.Error("it was not told who it is, or which tools it has")
+		}
+		if !d.show.has("tool other send_message") {
+			t.Errorf("it is shown %q", d.show.lines)
+		}
+	})
+}
+
+func TestAHostThatDoesNotAnswerLeavesAnAgentItsOwnTools(t *testing.T) {
+	d := newDesk(t, agent.Messages)
+	d.order.Chat, d.order.Tools = true, filepath.Join(t.TempDir(), "none")
+	d.model.Converse("", modeltest.Say("Hello."))
+	if says, err := d.open("").Prompt(t.Context(), "Hello"); says != "Hello." || err != nil || !d.show.has("the tools of the host cannot be used") {
+		t.Errorf("%q, %v: %q", says, err, d.show.lines)
+	}
+}
+
+// TestTheModelThatProposesItsWorkIsToldToCommit holds it for who has tools of the host beside a request, and for nobody else.
+func TestTheModelThatProposesItsWorkIsToldToCommit(t *testing.T) {
+	for _, proposes := range []bool{true, false} {
+		d := newDesk(t, agent.Messages)
+		if proposes {
+			d.order.Tools, _ = agenttest.Host(t)
+		}
+		d.model.Converse("", modeltest.Say("Done."))
+		if _, err := d.open("").Prompt(t.Context(), "Change it"); err != nil {
+			t.Fatal(err)
+		}
+		if told := len(d.model.Carrying("your commit is what you propose")) == 1; told != proposes {
+			t.Errorf("it proposes: %t; it is told: %t", proposes, told)
+		}
+	}
 }

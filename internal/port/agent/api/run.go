@@ -19,17 +19,21 @@ const (
 	runTailMax = 28 << 10 // and of its end
 )
 
+// runLimit is how long a command may take.
+func runLimit(a values) time.Duration {
+	if n := a.number("seconds"); n > 0 {
+		return min(time.Duration(min(n, int(runMax/time.Second)))*time.Second, runMax)
+	}
+	return runUsual
+}
+
 // run runs a command in a process group of its own, which ends with it.
 func run(ctx context.Context, w *workshop, a values) (string, error) {
 	command := a.text("command")
 	if strings.TrimSpace(command) == "" || strings.ContainsRune(command, 0) {
 		return "", errors.New("the command is empty")
 	}
-	limit := time.Duration(a.number("seconds")) * time.Second
-	if limit <= 0 {
-		limit = runUsual
-	}
-	limit = min(limit, runMax)
+	limit := runLimit(a)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer newPatience(limit, func() { cancel(errTime) }).Stop()

@@ -8,6 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
+
+	"sallyport/internal/port/agent"
 )
 
 // tool is one thing that the model can do.
@@ -20,6 +23,11 @@ type tool struct {
 	run func(ctx context.Context, w *workshop, a values) (string, error)
 	// title is what a person is shown.
 	title func(a values) string
+	// limit is how long it may take, if it says so.
+	limit func(a values) time.Duration
+	// ask does it at the host, in the place of all that; given is the schema of its arguments.
+	ask   func(ctx context.Context, args json.RawMessage) (string, error)
+	given any
 }
 
 // arg is one argument of a tool.
@@ -38,6 +46,9 @@ func (v values) number(name string) int  { n, _ := v[name].(int); return n }
 func (v values) yes(name string) bool    { b, _ := v[name].(bool); return b }
 
 func (t tool) schema() any {
+	if t.given != nil {
+		return t.given
+	}
 	type object = map[string]any
 	properties := object{}
 	required := []string{}
@@ -135,7 +146,7 @@ func all() []tool {
 			{"all", "boolean", "Replace every occurrence.", false}}, run: editFile, title: titled("path")},
 		{name: "run", kind: "execute", about: "Run a shell command (sh -c) in the workspace. Its output comes when it has ended; what it leaves in the background is ended.", args: []arg{
 			{"command", "string", "The command.", true},
-			{"seconds", "integer", "How long it may take; 120 if it is left out, 600 at the most.", false}}, run: run, title: titled("command")},
+			{"seconds", "integer", "How long it may take; 120 if it is left out, 600 at the most.", false}}, run: run, title: titled("command"), limit: runLimit},
 	}
 }
 
@@ -160,7 +171,7 @@ func openWorkshop(dir string, env, denied []string) (*workshop, error) {
 }
 
 // do does what a call asks for and returns what the model is told.
-func (w *workshop) do(ctx context.Context, c call, show func(kind, title string)) (result string, ok bool) {
+func (w *workshop) do(ctx context.Context, c call, show agent.Show) (result string, ok bool) {
 	at := slices.IndexFunc(w.tools, func(t tool) bool { return t.name == c.Name })
 	if at < 0 {
 		var names []string
@@ -170,13 +181,28 @@ func (w *workshop) do(ctx context.Context, c call, show func(kind, title string)
 		return fmt.Sprintf("There is no tool %q. There are: %s.", clip(c.Name, 64), strings.Join(names, ", ")), false
 	}
 	t := w.tools[at]
+	if t.ask != nil {
+		show.Began(agent.Tool{ID: c.ID, Kind: t.kind, Title: t.name, Name: t.name})
+		result, err := t.ask(ctx, c.object())
+		return told(c, result, err, show)
+	}
 	v, err := t.parse(c.Args)
 	if err != nil {
-		show(t.kind, t.name+": "+err.Error())
+		show.Tool(t.kind, t.name+": "+err.Error())
 		return fmt.Sprintf("The call of %s was not understood: %v.", t.name, err), false
 	}
-	show(t.kind, t.name+" "+t.title(v))
+	began := agent.Tool{ID: c.ID, Kind: t.kind, Title: t.name + " " + t.title(v), Name: t.name}
+	if t.limit != nil {
+		began.Timeout = t.limit(v)
+	}
+	show.Began(began)
 	result, err = t.run(ctx, w, v)
+	return told(c, result, err, show)
+}
+
+// told is what the model is told of a call that is over.
+func told(c call, result string, err error, show agent.Show) (string, bool) {
+	show.Ended(c.ID, err != nil)
 	if err != nil {
 		result = strings.TrimSpace(result + "\n" + err.Error())
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
+
+	"sallyport/internal/port/agent/agenttest"
 )
 
 // bench is a workspace with a file outside of it.
@@ -63,7 +65,7 @@ func numbered(n int) string {
 
 func (w *workshop) call(name string, args map[string]any) (string, bool) {
 	raw, _ := json.Marshal(args)
-	return w.do(context.Background(), call{Name: name, Args: string(raw)}, func(string, string) {})
+	return w.do(context.Background(), call{Name: name, Args: string(raw)}, &agenttest.Shown{})
 }
 
 func TestNoToolOfFilesLeadsOutOfTheWorkspace(t *testing.T) {

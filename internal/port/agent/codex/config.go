@@ -2,7 +2,6 @@ package codex
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,8 +24,9 @@ func environment(o agent.Order, home string) []string {
 }
 
 // configuration is codex's config.toml: the model is the host's route, what would ask anybody else is off, and what a repository
-// has in .codex, which may start programs and choose another model, is not read in any of dirs.
-func configuration(o agent.Order, dirs []string) []byte {
+// has in .codex, which may start programs and choose another model, is not read in any of dirs. Server is the command of the MCP server
+// that has the host's tools; none if it is empty.
+func configuration(o agent.Order, dirs, server []string) []byte {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if o.Model != "" {
@@ -54,6 +54,15 @@ func configuration(o agent.Order, dirs []string) []byte {
 	line("unbounded_connection_retries = false") // else it waits for ever for a model that cannot be reached
 	line("[analytics]")
 	line("enabled = false")
+	if len(server) > 0 {
+		args := make([]string, 0, len(server))
+		for _, arg := range server[1:] {
+			args = append(args, quoted(arg))
+		}
+		line("[mcp_servers.%s]", agent.ToolsName)
+		line("command = %s", quoted(server[0]))
+		line("args = [%s]", strings.Join(args, ", "))
+	}
 	for _, dir := range dirs {
 		line("[projects.%s]", quoted(dir))
 		line(`trust_level = "untrusted"`)
@@ -81,21 +90,29 @@ func projects(dir string) []string {
 	return dirs
 }
 
-// configure writes config.toml into codex's home, whatever its last turn has made of it.
-func configure(home string, text []byte) error {
-	path := filepath.Join(home, "config.toml")
-	fresh := path + ".sallyport"
-	if err := errors.Join(os.MkdirAll(home, 0o700), os.RemoveAll(fresh)); err != nil {
+// instructionsName is the file in codex's home in which it takes what it is told in every session.
+const instructionsName = "AGENTS.md"
+
+// configure writes codex's own files anew, whatever its last turn has made of them.
+func configure(home string, files map[string][]byte) error {
+	if err := os.MkdirAll(home, 0o700); err != nil {
 		return fmt.Errorf("make its home: %w", err)
 	}
-	if err := os.WriteFile(fresh, text, 0o600); err != nil {
-		return fmt.Errorf("write its settings: %w", err)
-	}
-	if err := os.RemoveAll(path); err != nil {
-		return fmt.Errorf("replace its settings: %w", err)
-	}
-	if err := os.Rename(fresh, path); err != nil {
-		return fmt.Errorf("replace its settings: %w", err)
+	for name, text := range files {
+		path := filepath.Join(home, name)
+		fresh := path + ".sallyport"
+		if err := os.RemoveAll(fresh); err != nil {
+			return fmt.Errorf("write its settings: %w", err)
+		}
+		if err := os.WriteFile(fresh, text, 0o600); err != nil {
+			return fmt.Errorf("write its settings: %w", err)
+		}
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("replace its settings: %w", err)
+		}
+		if err := os.Rename(fresh, path); err != nil {
+			return fmt.Errorf("replace its settings: %w", err)
+		}
 	}
 	return nil
 }

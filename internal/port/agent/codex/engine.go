@@ -62,7 +62,10 @@ func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.S
 			show.Note("codex does not read what the repository has in " + filepath.Join(project, ".codex") + ": it could start programs and choose another model")
 		}
 	}
-	return t, configure(t.codexHome, configuration(o, dirs))
+	if t.server, err = o.ToolServer(); err != nil {
+		show.Note(err.Error())
+	}
+	return t, t.configure()
 }
 
 // talk is one thread.
@@ -71,6 +74,7 @@ type talk struct {
 	show            agent.Show
 	home, codexHome string
 	dir             string
+	server          []string // of the host's tools
 	patience        time.Duration
 
 	mu     sync.Mutex
@@ -176,7 +180,7 @@ func (t *talk) turn(ctx context.Context, thread, text string) (says string, err 
 
 // start starts the process of a turn.
 func (t *talk) start(thread string) (*child.Child, error) {
-	if err := configure(t.codexHome, configuration(t.order, projects(t.dir))); err != nil {
+	if err := t.configure(); err != nil {
 		return nil, err
 	}
 	argv := append(append([]string{}, t.order.Argv...), "--skip-git-repo-check")
@@ -193,6 +197,15 @@ func (t *talk) start(thread string) (*child.Child, error) {
 		t.child = c
 	}
 	return c, err
+}
+
+// configure writes codex's files.
+func (t *talk) configure() error {
+	files := map[string][]byte{"config.toml": configuration(t.order, projects(t.dir), t.server)}
+	if t.order.Chat {
+		files[instructionsName] = []byte(t.order.Foreword(false) + "\n")
+	}
+	return configure(t.codexHome, files)
 }
 
 // begun keeps the name of the thread that has begun.

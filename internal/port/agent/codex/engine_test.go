@@ -353,3 +353,28 @@ func until(t *testing.T, what string, ready func() bool) {
 		}
 	}
 }
+
+// TestTheRealCodexServesAConversationWithTheHostsTools: it is told once who it is, and calls a tool of the host over MCP.
+func TestTheRealCodexServesAConversationWithTheHostsTools(t *testing.T) {
+	program, path := agenttest.Real(t, "codex")
+	model := modeltest.Start(t, modeltest.Do(modeltest.Call{Name: "send_message", Args: map[string]string{"text": "in the middle"}}), modeltest.Say("Done."))
+	t.Setenv("PATH", path)
+	agenttest.ToolProgram(t)
+	socket, calls := agenttest.Host(t)
+	d := sit(t, agent.Order{
+		Engine: codex.Name, Agent: "codex", Argv: []string{program, "exec", "--json"}, Wire: agent.Responses, Base: model.URL + "/v1", Model: "test-model",
+		Chat: true, Tools: socket, System: "You are called Tulip4711.",
+	}, "")
+	if says, err := d.talk.Prompt(t.Context(), "Say something"); says != "Done." || err != nil {
+		t.Errorf("%q, %v\n%s", says, err, d.show)
+	}
+	if text := agenttest.Sent(calls); text != "in the middle" {
+		t.Errorf("the host was told %q\n%s", text, d.show)
+	}
+	if shown := d.show.String(); !strings.Contains(shown, "[other] sallyport send_message") || !strings.Contains(d.show.Ends(), "failed false") {
+		t.Errorf("the call is not seen\n%s", shown)
+	}
+	if first := model.Carrying("Tulip4711"); len(first) < 2 {
+		t.Errorf("it was told who it is in %d requests", len(first))
+	}
+}

@@ -163,7 +163,13 @@ func (r *report) uses(kind string) {
 	}
 }
 
-// tool shows a tool that codex uses.
+// begin shows a tool that codex has begun to use.
+func (r *report) begin(i item, kind, title, name string) {
+	r.uses(kind)
+	r.show.Began(agent.Tool{ID: i.ID, Kind: kind, Title: title, Name: name})
+}
+
+// tool shows a tool that codex has used.
 func (r *report) tool(kind, title string) {
 	r.uses(kind)
 	r.show.Tool(kind, title)
@@ -173,15 +179,15 @@ func (r *report) tool(kind, title string) {
 func (r *report) begins(i item) {
 	switch i.Type {
 	case "command_execution":
-		r.tool("execute", command(i.Command))
+		r.begin(i, "execute", command(i.Command), "shell")
 	case "file_change":
 		for _, f := range i.Changes {
 			r.uses(f.tool())
 		}
 	case "mcp_tool_call":
-		r.tool("other", i.Server+" "+i.Tool)
+		r.begin(i, "other", i.Server+" "+i.Tool, i.Tool)
 	case "collab_tool_call":
-		r.tool("other", "another agent: "+i.Tool)
+		r.begin(i, "other", "another agent: "+i.Tool, i.Tool)
 	case "todo_list":
 		r.list(i.Items)
 	}
@@ -197,6 +203,7 @@ func (r *report) ends(i item) {
 	case "reasoning":
 		r.show.Think(strings.TrimRight(cut(i.Text, wordsMax), "\n") + "\n")
 	case "command_execution":
+		r.show.Ended(i.ID, i.Status == "failed" || i.Status == "declined")
 		if i.ExitCode != nil && *i.ExitCode != 0 {
 			r.show.Note(fmt.Sprintf("the command ended with status %d", *i.ExitCode))
 		} else if i.Status == "failed" || i.Status == "declined" {
@@ -205,6 +212,7 @@ func (r *report) ends(i item) {
 	case "file_change":
 		r.files(i)
 	case "mcp_tool_call", "collab_tool_call":
+		r.show.Ended(i.ID, i.Status == "failed")
 		if i.Status == "failed" {
 			r.show.Note("the call of " + i.Tool + " failed")
 		}

@@ -58,3 +58,23 @@ func TestACommandIsShownWithoutItsShell(t *testing.T) {
 		}
 	}
 }
+
+func TestAToolOfCodexIsSeenToBeginAndToEnd(t *testing.T) {
+	show := &agenttest.Shown{}
+	r := &report{show: show}
+	for _, line := range []string{
+		`{"type":"item.started","item":{"id":"i1","type":"command_execution","command":"/bin/bash -lc 'sleep 9'","status":"in_progress"}}`,
+		`{"type":"item.started","item":{"id":"i2","type":"mcp_tool_call","server":"sallyport","tool":"send_message","status":"in_progress"}}`,
+		`{"type":"item.completed","item":{"id":"i2","type":"mcp_tool_call","server":"sallyport","tool":"send_message","status":"completed"}}`,
+		`{"type":"item.completed","item":{"id":"i1","type":"command_execution","command":"sleep 9","exit_code":1,"status":"failed"}}`,
+	} {
+		e, err := parse([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.take(e)
+	}
+	if got := show.String(); !strings.HasPrefix(got, "\n[execute] sleep 9\n\n[other] sallyport send_message\n") || show.Ends() != "i2, failed false\ni1, failed true" {
+		t.Errorf("%q, %q", got, show.Ends())
+	}
+}

@@ -33,6 +33,9 @@ func (Driver) Capabilities() agent.Capabilities {
 // where it is inside. A program of their repository is the one of the copy.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
 	const usage = "sallyport run --help"
+	if task.Chat {
+		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "a command takes no words, so it cannot serve a conversation; name an agent")
+	}
 	if len(task.Argv) == 0 || task.Argv[0] == "" {
 		return agent.Program{}, problem.Errorf(problem.Usage, usage, "no command is named: write it after --")
 	}

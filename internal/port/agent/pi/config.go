@@ -37,6 +37,7 @@ type setup struct {
 	base  string
 	model string
 	home  string
+	told  string // of a conversation: what it is told once
 }
 
 func newSetup(o agent.Order, home string) (setup, error) {
@@ -48,6 +49,9 @@ func newSetup(o agent.Order, home string) (setup, error) {
 		return setup{}, fmt.Errorf("pi does not speak %q; it speaks chat, messages, responses and gemini", o.Wire)
 	}
 	s := setup{wire: w, base: o.Base + w.path, model: o.Model, home: home}
+	if o.Chat {
+		s.told = o.Foreword(true)
+	}
 	if s.model == "" {
 		s.model = w.usual
 	}
@@ -56,6 +60,9 @@ func newSetup(o agent.Order, home string) (setup, error) {
 
 // dir is where pi keeps what is its own.
 func (s setup) dir() string { return filepath.Join(s.home, ".pi", "agent") }
+
+// instructions is the file with what pi is told once.
+func (s setup) instructions() string { return filepath.Join(s.dir(), "sallyport.md") }
 
 // env switches off what pi would do on its own. It comes last: nothing else moves its folder or its model.
 func (s setup) env() []string {
@@ -94,6 +101,9 @@ func (s setup) flags(session string, denied []string) []string {
 		provider = custom
 	}
 	out := []string{"--provider", provider, "--model", s.model, "--session-dir", s.sessions(), "--session", session}
+	if s.told != "" {
+		out = append(out, "--append-system-prompt", s.instructions())
+	}
 	if len(denied) == 0 {
 		return out
 	}
@@ -125,6 +135,10 @@ func (s setup) write() error {
 	if err := os.MkdirAll(s.sessions(), 0o700); err != nil {
 		return fmt.Errorf("make its folder: %w", err)
 	}
+	files := map[string][]byte{}
+	if s.told != "" {
+		files[s.instructions()] = []byte(s.told + "\n")
+	}
 	for name, content := range map[string]object{
 		"models.json": {"providers": models},
 		"settings.json": {
@@ -137,11 +151,13 @@ func (s setup) write() error {
 		if err != nil {
 			return err
 		}
-		path := filepath.Join(s.dir(), name)
+		files[filepath.Join(s.dir(), name)] = append(raw, '\n')
+	}
+	for path, raw := range files {
 		if err := os.RemoveAll(path); err != nil { // it may be a link, or no file at all
 			return fmt.Errorf("write its settings: %w", err)
 		}
-		if err := os.WriteFile(path, append(raw, '\n'), 0o600); err != nil {
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
 			return fmt.Errorf("write its settings: %w", err)
 		}
 	}

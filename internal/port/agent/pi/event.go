@@ -42,10 +42,12 @@ type event struct {
 	ToolCallID string `json:"toolCallId"`
 	ToolName   string `json:"toolName"`
 	Args       struct {
-		Path    string `json:"path"`
-		Command string `json:"command"`
-		Pattern string `json:"pattern"`
+		Path    string  `json:"path"`
+		Command string  `json:"command"`
+		Pattern string  `json:"pattern"`
+		Timeout float64 `json:"timeout"` // seconds
 	} `json:"args"`
+	IsError bool `json:"isError"`
 
 	// Of another try, and of a conversation that is summed up.
 	DelayMs      int    `json:"delayMs"`
@@ -180,6 +182,9 @@ func parse(line []byte, whole bool) (e event, ok bool) {
 		}
 	}
 	if !whole {
+		if e.Type == "tool_execution_end" {
+			e.ToolCallID = callOf(line)
+		}
 		return e, e.Type != ""
 	}
 	e = event{}
@@ -222,6 +227,20 @@ func begun(line []byte) (u update, ok bool) {
 		}
 	}
 	return u, u.Type != ""
+}
+
+// callOf reads whose end a tool_execution_end tells from its beginning; "" if it does not stand there.
+func callOf(line []byte) (id string) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	for _, want := range []json.Token{json.Delim('{'), "type", "tool_execution_end", "toolCallId"} {
+		if is, err := d.Token(); err != nil || is != want {
+			return ""
+		}
+	}
+	if d.Decode(&id) != nil {
+		return ""
+	}
+	return id
 }
 
 // text is the message of a question.

@@ -148,6 +148,15 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
+// A tool may answer more than is kept of a line: whose end it is stands at its beginning.
+func TestTheEndOfAToolIsToldHoweverLongItsAnswer(t *testing.T) {
+	line := `{"type":"tool_execution_end","toolCallId":"c1","toolName":"bash","result":"` + strings.Repeat("x", 1<<20) + `","isError":true}` + "\n"
+	r := &reader{in: bufio.NewReaderSize(strings.NewReader(line), 64<<10)}
+	if e, err := r.next(); err != nil || e.Type != "tool_execution_end" || e.ToolCallID != "c1" {
+		t.Errorf("%q of %q, %v", e.Type, e.ToolCallID, err)
+	}
+}
+
 func TestAFailureIsOneLineThatSaysWhatIsWrong(t *testing.T) {
 	for said, want := range map[string]string{
 		`401 {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"},"request_id":"r"}`: "the model's endpoint refuses the key: 401 invalid x-api-key",

@@ -170,3 +170,28 @@ func TestTheRealPiLosesNothingAfterAHalfWrittenLine(t *testing.T) {
 		t.Errorf("it is offered %q", tools)
 	}
 }
+
+// TestTheRealPiServesAConversationWithTheHostsTools: it is told once who it is and by which program it asks the host, and calls it in its shell.
+func TestTheRealPiServesAConversationWithTheHostsTools(t *testing.T) {
+	_, path := agenttest.Real(t, "pi")
+	model := modeltest.Start(t, modeltest.Do(modeltest.Shell("sallyport-tool send_message --text 'in the middle'")), modeltest.Say("Done."))
+	t.Setenv("PATH", path)
+	agenttest.ToolProgram(t)
+	socket, calls := agenttest.Host(t)
+	d := newDesk(t)
+	o := realOrder(t, d.home, agent.Messages, model.URL)
+	o.Chat, o.Tools, o.System = true, socket, "You are called Tulip4711."
+	o.Env = []string{"PATH=" + os.Getenv("PATH"), agent.ToolsVariable + "=" + socket}
+	if says, err := d.prompt(o); says != "Done." || err != nil {
+		t.Errorf("%q, %v\n%s", says, err, d.show)
+	}
+	if text := agenttest.Sent(calls); text != "in the middle" {
+		t.Errorf("the host was told %q\n%s", text, d.show)
+	}
+	if len(model.Carrying("Tulip4711")) < 2 || len(model.Carrying("sallyport-tool --help lists them")) < 2 {
+		t.Error("it was not told who it is, or how it asks the host")
+	}
+	if ends := d.show.Ends(); !strings.Contains(ends, "failed false") {
+		t.Errorf("the call is not seen to end: %q\n%s", ends, d.show)
+	}
+}

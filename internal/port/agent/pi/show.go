@@ -3,6 +3,9 @@ package pi
 import (
 	"encoding/json"
 	"strings"
+	"time"
+
+	"sallyport/internal/port/agent"
 )
 
 const (
@@ -25,6 +28,7 @@ func (n *turn) work(e event) {
 		n.tool(e)
 	case "tool_execution_end":
 		delete(n.calls, e.ToolCallID)
+		n.t.show.Ended(e.ToolCallID, e.IsError)
 	}
 }
 
@@ -95,5 +99,9 @@ func (n *turn) tool(e event) {
 	case e.Args.Path != "":
 		title = e.Args.Path
 	}
-	n.t.show.Tool(k, title)
+	var limit time.Duration
+	if s := e.Args.Timeout; s > 0 && s < 1e9 {
+		limit = time.Duration(s * float64(time.Second))
+	}
+	n.t.show.Began(agent.Tool{ID: e.ToolCallID, Kind: k, Title: title, Name: e.ToolName, Timeout: limit})
 }

@@ -40,6 +40,9 @@ func (Driver) Capabilities() agent.Capabilities {
 
 // Program checks the script and hands it to our own program inside.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
+	if task.Chat {
+		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "a script answers nobody, so it cannot serve a conversation; name an agent")
+	}
 	if len(task.Script) == 0 {
 		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport run --help", "the replay agent has no script")
 	}

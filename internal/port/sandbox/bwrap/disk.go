@@ -34,15 +34,17 @@ func writable(t sandbox.Tree) (folders []string) {
 	return append(folders, t.Dir, t.GitDir)
 }
 
-// measure counts folders, through descriptors that never leave them; what is gone again counts nothing.
+// measure counts folders, through descriptors that never leave them; what is gone again counts nothing. A folder that an agent closed is
+// opened for the look: without root it would hide what is in it.
 func measure(folders []string) written {
 	c := counter{seen: map[inode]bool{}}
 	for _, path := range folders {
 		if path == "" {
 			continue
 		}
-		if fd, err := beneath.Top(path, unix.O_RDONLY); err == nil {
+		if fd, restore, err := beneath.TopFolder(path); err == nil {
 			c.folder(fd, 0)
+			restore()
 		}
 	}
 	return c.written
@@ -91,8 +93,9 @@ func (c *counter) entry(fd int, name string, depth int) {
 	}
 	c.bytes += st.Blocks * 512
 	if kind == unix.S_IFDIR {
-		if below, err := beneath.Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY); err == nil {
+		if below, restore, err := beneath.Folder(fd, name); err == nil {
 			c.folder(below, depth+1)
+			restore()
 		}
 	}
 }

@@ -41,6 +41,7 @@ type Driver struct {
 	probed *sandbox.Report // of the last probe that found everything needed
 	layout *layout
 	filter []byte
+	strict []byte // filter for who may write where the host's own programs are
 }
 
 // New returns a driver; nothing is started or looked at before it is used.
@@ -79,17 +80,22 @@ func (d *Driver) groupLayout() layout {
 	return *d.layout
 }
 
-func (d *Driver) filterProgram() ([]byte, error) {
+// filterProgram returns the system call filter; a strict one also keeps programs from making what runs with another's rights.
+func (d *Driver) filterProgram(strict bool) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.filter == nil {
-		f, err := filter()
+	made := &d.filter
+	if strict {
+		made = &d.strict
+	}
+	if *made == nil {
+		f, err := filter(strict)
 		if err != nil {
 			return nil, err
 		}
-		d.filter = f
+		*made = f
 	}
-	return d.filter, nil
+	return *made, nil
 }
 
 // Start runs a spec. The first start on a machine proves the confinement with a
@@ -132,15 +138,25 @@ func (d *Driver) check(spec sandbox.Spec) error {
 	if c := spec.Cache; (c.Upper == "") != (c.Work == "") || c.Upper == "" && len(c.Layers) > 0 {
 		bad("a folder of caches needs upper and work")
 	}
+	named := make([]string, 0, len(spec.Binds)+len(spec.Mounts))
 	for _, b := range spec.Binds {
+		named = append(named, b.Source)
+	}
+	for _, m := range spec.Mounts {
+		named = append(named, m.Source)
+		if filepath.Dir(m.Target) != sandbox.Extra || filepath.Clean(m.Target) != m.Target {
+			bad("%q is no name in %s", m.Target, sandbox.Extra)
+		}
+	}
+	for _, source := range named {
 		// The home holds the record of what may land; only the tree of this change is shown.
-		if root := d.config.Root; root != "" && (sandbox.Below(root, filepath.Clean(b.Source)) || sandbox.Below(filepath.Clean(b.Source), root)) {
-			bad("%q is part of sallyport's own home", b.Source)
+		if root := d.config.Root; root != "" && (sandbox.Below(root, filepath.Clean(source)) || sandbox.Below(filepath.Clean(source), root)) {
+			bad("%q is part of sallyport's own home", source)
 		}
 	}
 	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir, spec.Egress, spec.Home, spec.Cache.Upper, spec.Cache.Work}, t.Layers...)
-	sources = append(sources, spec.Cache.Layers...)
-	for _, b := range append(append([]sandbox.Bind{}, t.Objects...), spec.Binds...) {
+	sources = slices.Concat(sources, spec.Cache.Layers, named)
+	for _, b := range slices.Concat(t.Objects, spec.Binds, spec.Own) {
 		sources = append(sources, b.Source)
 		if err := checkTarget(b); err != nil {
 			errs = append(errs, err)
@@ -163,10 +179,10 @@ func (d *Driver) check(spec sandbox.Spec) error {
 }
 
 // reserved are places inside that no bind may cover or stand below.
-var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/.sallyport", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", sandbox.Mountpoint, sandbox.Home, sandbox.Caches}
+var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/.sallyport", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", sandbox.Mountpoint, sandbox.Home, sandbox.Caches, sandbox.Extra}
 
 // ours are files of the host's own that a spec may show among those that are always there.
-var ours = []string{sandbox.CABundle, sandbox.SelfPath}
+var ours = []string{sandbox.CABundle, sandbox.SelfPath, sandbox.ToolSocket, sandbox.ToolProgram}
 
 func checkTarget(b sandbox.Bind) error {
 	target := filepath.Clean(b.Target)
@@ -178,7 +194,7 @@ func checkTarget(b sandbox.Bind) error {
 			return fmt.Errorf("the sandbox cannot hide %q", target)
 		}
 	}
-	for _, r := range []string{"/proc", "/sys", "/dev", "/.sallyport"} {
+	for _, r := range []string{"/proc", "/sys", "/dev", "/.sallyport", sandbox.Extra} {
 		if strings.HasPrefix(target, r+"/") && !strings.HasPrefix(target, sandbox.ObjectsRoot+"/") && !slices.Contains(ours, target) {
 			return fmt.Errorf("the sandbox can show nothing below %q", r)
 		}

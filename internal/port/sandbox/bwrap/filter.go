@@ -3,6 +3,7 @@ package bwrap
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -54,8 +55,9 @@ const (
 	atArgs   = 16
 )
 
-// filter returns the seccomp program for this machine as bwrap reads it.
-func filter() ([]byte, error) {
+// filter returns the seccomp program for this machine as bwrap reads it. A strict one lets no program mark a file as one that runs with
+// the rights of its owner or group: who may write in a person's folder could leave there what gives others that person's rights.
+func filter(strict bool) ([]byte, error) {
 	info, err := arch.GetInfo("")
 	if err != nil {
 		return nil, fmt.Errorf("system call filter: %w", err)
@@ -64,10 +66,15 @@ func filter() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	gone := absent
+	if strict {
+		program = append(program, noMarks(info)...)
+		gone = append(slices.Clone(gone), "openat2") // its mode lies in memory
+	}
 	policy := seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{
-			{Names: known(info, absent), Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
+			{Names: known(info, gone), Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
 			{Names: known(info, denied), Action: seccomp.ActionErrno | seccomp.Action(unix.EPERM)},
 		},
 	}
@@ -159,4 +166,39 @@ func judge(info *arch.Info) ([]bpf.Instruction, error) {
 	}
 	rule("socket", 0, append(family, no(unix.EAFNOSUPPORT), allow)...)
 	return program, failed
+}
+
+// fchmodat2 has the same number everywhere, and is younger than the names that the library knows.
+const fchmodat2 = 452
+
+// noMarks refuses each call that gives a file the set-user-id or set-group-id bit. A folder still inherits its parent's.
+func noMarks(info *arch.Info) (program []bpf.Instruction) {
+	const (
+		marks = unix.S_ISUID | unix.S_ISGID
+		makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY // of an open that has a mode
+	)
+	no, allow := bpf.RetConstant{Val: uint32(seccomp.ActionErrno) | uint32(unix.EPERM)}, bpf.RetConstant{Val: uint32(seccomp.ActionAllow)}
+	arg := func(nth uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: atArgs + 8*nth, Size: 4} }
+	judged := func(nth uint32) []bpf.Instruction {
+		return []bpf.Instruction{arg(nth), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: marks, SkipFalse: 1}, no, allow}
+	}
+	call := func(number int, body []bpf.Instruction) {
+		program = append(program, bpf.LoadAbsolute{Off: atNumber, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(number), SkipFalse: uint8(len(body))})
+		program = append(program, body...)
+	}
+
+	for nth, names := range [][]string{1: {"chmod", "fchmod", "creat", "mknod"}, 2: {"fchmodat", "mknodat"}} {
+		for _, name := range known(info, names) {
+			call(info.SyscallNames[name], judged(uint32(nth)))
+		}
+	}
+	call(fchmodat2, judged(2))
+	for nth, names := range [][]string{1: {"open"}, 2: {"openat"}} {
+		for _, name := range known(info, names) {
+			body := []bpf.Instruction{arg(uint32(nth)), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: makes, SkipTrue: 1}, allow}
+			call(info.SyscallNames[name], append(body, judged(uint32(nth)+1)...))
+		}
+	}
+	return program
 }

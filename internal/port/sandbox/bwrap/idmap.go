@@ -11,31 +11,33 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// idmaps keeps one user namespace per owner, which maps the host's root to that
-// owner: base layers that belong to root are shown through it.
+// idmaps keeps user namespaces, each of which maps one owner to another: base layers that belong to root, and folders that
+// belong to a person, are shown to a sandbox's owner through it.
 type idmaps struct {
 	mu   sync.Mutex
-	open map[sandbox.Owner]*os.File
+	open map[idmap]*os.File
 }
+
+type idmap struct{ from, to sandbox.Owner }
 
 // idmapsMax is how many are kept: each is a descriptor, and every change may have an owner of its own.
 const idmapsMax = 8
 
 // mapping returns the namespace's descriptor, which the caller does not close.
-func (m *idmaps) mapping(s *starter, self string, owner sandbox.Owner) (*os.File, error) {
+func (m *idmaps) mapping(s *starter, self string, of idmap) (*os.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if f, ok := m.open[owner]; ok {
+	if f, ok := m.open[of]; ok {
 		return f, nil
 	}
 	var f *os.File
 	var err error
-	s.do(func() { f, err = newMapping(self, owner) })
+	s.do(func() { f, err = newMapping(self, of) })
 	if err != nil {
-		return nil, fmt.Errorf("make an id map for uid %d: %w", owner.UID, err)
+		return nil, fmt.Errorf("make an id map for uid %d: %w", of.to.UID, err)
 	}
 	if m.open == nil {
-		m.open = map[sandbox.Owner]*os.File{}
+		m.open = map[idmap]*os.File{}
 	}
 	for old := range m.open {
 		if len(m.open) < idmapsMax {
@@ -43,20 +45,20 @@ func (m *idmaps) mapping(s *starter, self string, owner sandbox.Owner) (*os.File
 		}
 		delete(m.open, old) // closed by its finalizer: a start on another goroutine may still pass it on
 	}
-	m.open[owner] = f
+	m.open[of] = f
 	return f, nil
 }
 
 // newMapping starts a child in a new user namespace that does nothing but wait,
 // takes the namespace and ends the child.
-func newMapping(self string, owner sandbox.Owner) (_ *os.File, err error) {
+func newMapping(self string, of idmap) (_ *os.File, err error) {
 	cmd := exec.Command(self, "runner", "hold")
 	cmd.Env = []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig:   syscall.SIGKILL,
 		Cloneflags:  syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(owner.UID), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(owner.GID), Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.from.UID), HostID: int(of.to.UID), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(of.from.GID), HostID: int(of.to.GID), Size: 1}},
 	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

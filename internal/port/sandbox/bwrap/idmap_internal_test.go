@@ -17,15 +17,15 @@ func TestIDMapsAreMadeOncePerOwnerAndBounded(t *testing.T) {
 	}
 	var m idmaps
 	var s starter
-	first, err := m.mapping(&s, self, sandbox.Owner{UID: 70000, GID: 70000})
+	first, err := m.mapping(&s, self, idmap{to: sandbox.Owner{UID: 70000, GID: 70000}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := m.mapping(&s, self, sandbox.Owner{UID: 70000, GID: 70000}); err != nil || again != first {
+	if again, err := m.mapping(&s, self, idmap{to: sandbox.Owner{UID: 70000, GID: 70000}}); err != nil || again != first {
 		t.Errorf("%v, %v", again, err)
 	}
 	for i := range uint32(idmapsMax + 10) {
-		if _, err := m.mapping(&s, self, sandbox.Owner{UID: 70001 + i, GID: 70001}); err != nil {
+		if _, err := m.mapping(&s, self, idmap{to: sandbox.Owner{UID: 70001 + i, GID: 70001}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ type process struct {
 	groups  *groups
 	limits  sandbox.Limits
 	written []string // folders that its programs write to
-	before  written  // in what was made for it: a plain folder, a git directory
+	before  written  // in what was there for it: a plain folder, a git directory, mounts
 
 	sending  sync.Mutex
 	freezing sync.Mutex
@@ -49,6 +49,7 @@ type process struct {
 	sees     bool        // what programs have open can be looked at from here
 	view     *os.File    // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
+	asked    bool // to end, by Kill
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
 	env      []string // of the sandbox's program
@@ -75,7 +76,18 @@ func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *proce
 func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	p.limits = spec.Limits
 	p.written = append(writable(spec.Tree), spec.Home, spec.Cache.Upper)
-	p.before = measure([]string{spec.Tree.Dir, spec.Tree.GitDir}) // what was made for the program is not the program's
+	for _, b := range spec.Own {
+		if b.Writable {
+			p.written = append(p.written, b.Source)
+		}
+	}
+	there := []string{spec.Tree.Dir, spec.Tree.GitDir} // what was made for the program is not the program's
+	for _, m := range spec.Mounts {
+		if m.Writable {
+			p.written, there = append(p.written, m.Source), append(there, m.Source)
+		}
+	}
+	p.before = measure(there)
 	p.alarm = time.AfterFunc(startPatience+spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)
 	go p.tail.read()
@@ -128,17 +140,22 @@ func (p *process) finish(waited error) {
 	<-p.tail.done
 }
 
-// lastWords is what init said, or its runtime, when it came to an end that nobody had asked for and no limit explains.
+// lastWords is what init said, or its runtime, when it came to an end that nobody had asked for and no limit explains: that is no end of the
+// program's.
 func (p *process) lastWords() error {
 	p.mu.Lock()
-	explained := p.ended != nil || p.limit != nil
+	explained, asked := p.ended != nil || p.limit != nil, p.asked
 	p.mu.Unlock()
 	if explained || p.exit.Limit != nil {
 		return nil
 	}
 
-	if said := p.said(); said != "" {
+	said := p.said()
+	switch {
+	case said != "":
 		return fmt.Errorf("the sandbox's init ended by itself: %q", said)
+	case !asked:
+		return errors.New("something outside of the sandbox ended it")
 	}
 	return nil
 }
@@ -276,6 +293,7 @@ func (p *process) Kill() {
 	if p.over {
 		return
 	}
+	p.asked = true
 	if p.init != nil {
 		_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
 	}

@@ -85,7 +85,7 @@ var calm = []string{"GOMAXPROCS=1", "GOGC=off"}
 
 // launch starts the launcher with everything it needs and nothing else.
 func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*process, error) {
-	filter, err := d.filterProgram()
+	filter, err := d.filterProgram(slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return m.Writable }))
 	if err != nil {
 		return nil, err
 	}
@@ -111,20 +111,16 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 
 	program, _ := d.program() // which one it is, and why, the probe says
 	l := sandbox.Launch{
-		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: spec.Binds,
-		Egress: spec.Egress, Home: spec.Home, Cache: spec.Cache, Background: spec.Background,
+		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: slices.Concat(spec.Own, spec.Binds),
+		Mounts: spec.Mounts, Egress: spec.Egress, Home: spec.Home, Cache: spec.Cache, Background: spec.Background,
 		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes, ScratchFiles: int64(spec.Limits.FilesMax),
 	}
 	if spec.Argv[0] == sandbox.SelfPath { // an adapter is in the whole program only
-		l.Binds = append(slices.Clone(l.Binds), sandbox.Bind{Source: d.config.Self, Target: sandbox.SelfPath})
+		l.Binds = append(l.Binds, sandbox.Bind{Source: d.config.Self, Target: sandbox.SelfPath})
 	}
 	extra := []*os.File{theirs, nil, nil} // descriptors 3, 4, 5: see package sandbox
 	if l.Drop {
-		// Without one the launcher refuses a layer that needs it, naming it.
-		if f, err := d.idmaps.mapping(&d.starter, program, spec.Owner); err == nil {
-			l.IdmapFD = 3 + len(extra)
-			extra = append(extra, f)
-		}
+		extra = d.passMaps(&l, extra)
 	}
 	for _, f := range g.join {
 		l.GroupFDs = append(l.GroupFDs, 3+len(extra))
@@ -161,6 +157,33 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 		return nil, d.explainStart(err)
 	}
 	return newProcess(cmd, control, said, g), nil
+}
+
+// passMaps adds to a launcher's descriptors the id maps that it shows folders of others through.
+func (d *Driver) passMaps(l *sandbox.Launch, extra []*os.File) []*os.File {
+	passed := map[sandbox.Owner]int{}
+	pass := func(from sandbox.Owner) int {
+		if fd, ok := passed[from]; ok {
+			return fd
+		}
+		// Without one the launcher refuses a layer that needs it, naming it, and shows a mount as it is.
+		f, err := d.idmaps.mapping(&d.starter, l.Self, idmap{from, l.Owner})
+		if err != nil {
+			return 0
+		}
+		passed[from] = 3 + len(extra)
+		extra = append(extra, f)
+		return passed[from]
+	}
+
+	l.IdmapFD = pass(sandbox.Owner{})
+	l.MountFDs = make([]int, len(l.Mounts))
+	for i, m := range l.Mounts {
+		if m.Of != l.Owner {
+			l.MountFDs[i] = pass(m.Of)
+		}
+	}
+	return extra
 }
 
 // attributes are the namespaces the launcher is born in.

@@ -1,7 +1,9 @@
 package sandboxtest
 
 import (
+	"cmp"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -76,6 +78,8 @@ func overs() []over {
 
 		{how: "writes files without end", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ [MG]iB$`, limits: disk,
 			script: "i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done; sleep MARK"},
+		{how: "closes the folders that it writes in", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB$`, limits: disk,
+			script: python(`os.makedirs("a/b")`, `f=open("a/b/f","wb")`, `os.chmod("a/b",0)`, `os.chmod("a",0)`, `os.chmod(".",0)`, "f.write(bytes(20<<20)); f.flush()", stay)},
 		{how: "keeps files open that have no name", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB, [0-9.]+ MiB of it in open files without a name$`, limits: disk,
 			script: python(`f=open("f","wb")`, `os.unlink("f")`, "f.write(bytes(20<<20)); f.flush()", stay)},
 		{how: "maps files that have no name, and closes them", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB, [0-9.]+ MiB of it in open files without a name$`, limits: disk, root: true,
@@ -133,6 +137,11 @@ func testLimits(t *testing.T, s Setup) {
 		if spec.Limits.Timeout == 0 {
 			spec.Limits.Timeout = Patience // a row that breaks no other is named by this one
 		}
+		t.Cleanup(func() { // nobody but root removes what is in a closed folder
+			for _, closed := range []string{".", "a", "a/b"} {
+				_ = os.Chmod(filepath.Join(cmp.Or(spec.Tree.Upper, spec.Tree.Dir), closed), 0o755)
+			}
+		})
 		ends[i] = make(chan result, 1)
 		go func() { // ends with its sandbox
 			places <- struct{}{}

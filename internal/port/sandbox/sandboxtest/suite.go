@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
 		{"egress", testEgress},
 		{"home", testHome},
 		{"cache", testCache},
+		{"extra", testExtra},
 	}
 	for _, s := range suites {
 		if len(parts) > 0 && !slices.Contains(parts, s.name) {

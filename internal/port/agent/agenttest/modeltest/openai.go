@@ -45,8 +45,11 @@ func (a answer) items() []object {
 				"input": c.args, "status": "completed"})
 			continue
 		}
-		items = append(items, object{"type": "function_call", "id": "fc_" + c.id, "call_id": c.id, "name": c.name,
-			"arguments": c.args, "status": "completed"})
+		call := object{"type": "function_call", "id": "fc_" + c.id, "call_id": c.id, "name": c.name, "arguments": c.args, "status": "completed"}
+		if c.group != "" {
+			call["namespace"] = c.group
+		}
+		items = append(items, call)
 	}
 	return items
 }

@@ -45,6 +45,7 @@ type body struct {
 		InputSchema          schema   `json:"input_schema"`
 		Function             *named   `json:"function"`
 		FunctionDeclarations []*named `json:"functionDeclarations"`
+		Tools                []named  `json:"tools"` // of a namespace
 	} `json:"tools"`
 	System            json.RawMessage `json:"system"`
 	Instructions      string          `json:"instructions"`
@@ -119,6 +120,10 @@ func (b body) offered() (all []tool) {
 					s = f.ParametersJSONSchema
 				}
 				all = append(all, tool{name: f.Name, schema: s})
+			}
+		case t.Type == "namespace":
+			for _, f := range t.Tools {
+				all = append(all, tool{name: f.Name, group: t.Name, schema: f.Parameters})
 			}
 		default:
 			s := t.Parameters

@@ -10,7 +10,8 @@ import (
 // tool is what an agent offers.
 type tool struct {
 	name   string
-	free   bool // takes free text (a custom tool of the responses wire)
+	group  string // in which it is offered, on the responses wire; "" = none
+	free   bool   // takes free text (a custom tool of the responses wire)
 	schema schema
 }
 
@@ -49,7 +50,15 @@ var meanings = map[string]struct {
 func (c Call) resolve(id string, offered []tool) (call, error) {
 	if c.Mean == "" {
 		at := slices.IndexFunc(offered, func(t tool) bool { return t.name == c.Name })
+		if at < 0 && c.Name != "" { // agents put the name of a server before those of its tools
+			if at = slices.IndexFunc(offered, func(t tool) bool { return strings.HasSuffix(t.name, "_"+c.Name) }); at >= 0 {
+				c.Name = offered[at].name
+			}
+		}
 		out := call{id: id, name: c.Name, args: c.Input, free: c.Input != "" && at >= 0 && offered[at].free}
+		if at >= 0 {
+			out.group = offered[at].group
+		}
 		if c.Args == nil && c.Input != "" {
 			return out, nil
 		}

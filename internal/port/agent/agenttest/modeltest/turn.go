@@ -121,6 +121,7 @@ type answer struct {
 // call is a Call with the name and arguments of a tool that was offered.
 type call struct {
 	id, name string
+	group    string // that the tool was offered in
 	args     string // JSON, or the input of a free tool
 	free     bool
 }

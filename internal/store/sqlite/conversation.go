@@ -1,0 +1,235 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/who/group"
+)
+
+// conversations are the places where people and groups talk, and the chats in them.
+type conversations struct{ *queries }
+
+// PutConversation stores one, or returns the one that is there.
+func (t conversations) PutConversation(ctx context.Context, c conversation.Conversation) (conversation.Conversation, error) {
+	what := fmt.Sprintf("store the conversation %q of %s", c.Address, c.Platform)
+	if err := exact(what, c); err != nil {
+		return c, err
+	}
+	find := func() (conversation.Conversation, error) {
+		return t.conversation(ctx, what, `platform = ? AND address = ?`, c.Platform, c.Address)
+	}
+	if there, err := find(); problem.KindOf(err) != problem.NotFound {
+		if err != nil || there.Name == c.Name {
+			return there, err
+		}
+		there.Name = c.Name
+		if _, err := t.write(ctx, "rename-conversation", `UPDATE conversation SET name = ? WHERE id = ?`, c.Name, there.ID); err != nil {
+			return there, fmt.Errorf("%s: %w", what, err)
+		}
+		return there, nil
+	}
+	_, err := t.write(ctx, "put-conversation", `INSERT INTO conversation (id, platform, address, kind, name, policy, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		c.ID, c.Platform, c.Address, c.Kind, c.Name, cmp.Or(c.Policy, conversation.Request), ms(c.Created))
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", what, err)
+	}
+	return find()
+}
+
+// Conversation returns one.
+func (t conversations) Conversation(ctx context.Context, id id.Conversation) (conversation.Conversation, error) {
+	return t.conversation(ctx, fmt.Sprintf("read the conversation %q", id), `id = ?`, id)
+}
+
+func (t conversations) conversation(ctx context.Context, what, where string, args ...any) (conversation.Conversation, error) {
+	all, err := t.conversations(ctx, `WHERE `+where, args...)
+	if err == nil && len(all) == 0 {
+		err = problem.Errorf(problem.NotFound, "sallyport wiring list", "there is no such conversation")
+	}
+	if err != nil {
+		return conversation.Conversation{}, fmt.Errorf("%s: %w", what, err)
+	}
+	return all[0], nil
+}
+
+func (t conversations) conversations(ctx context.Context, query string, args ...any) (all []conversation.Conversation, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		var c conversation.Conversation
+		var created sql.NullInt64
+		err := row.Scan(&c.ID, &c.Platform, &c.Address, &c.Kind, &c.Name, &c.Policy, &created)
+		c.Created = clock(created)
+		all = append(all, c)
+		return err
+	}, `SELECT id, platform, address, kind, name, policy, created_at FROM conversation `+query, args...)
+	return all, err
+}
+
+// Conversations returns those of a platform, or all.
+func (t conversations) Conversations(ctx context.Context, platform string) ([]conversation.Conversation, error) {
+	all, err := t.conversations(ctx, `WHERE ?1 = '' OR platform = ?1 ORDER BY platform, name, id`, platform)
+	if err != nil {
+		return nil, fmt.Errorf("list the conversations: %w", err)
+	}
+	return all, nil
+}
+
+// Lately returns those of a platform that a group hears and where something was said since a time.
+func (t conversations) Lately(ctx context.Context, platform string, since time.Time) ([]conversation.Conversation, error) {
+	all, err := t.conversations(ctx, `WHERE platform = ? AND id IN (SELECT conversation FROM wiring)
+		AND id IN (SELECT conversation FROM intake WHERE received_at >= ?) ORDER BY platform, name, id`, platform, ms(since))
+	if err != nil {
+		return nil, fmt.Errorf("list the conversations of %q in which something was said lately: %w", platform, err)
+	}
+	return all, nil
+}
+
+// SetPolicy gives a conversation another policy.
+func (t conversations) SetPolicy(ctx context.Context, of id.Conversation, p conversation.Policy) error {
+	n, err := t.write(ctx, "set-policy", `UPDATE conversation SET policy = ? WHERE id = ?`, p, of)
+	if err == nil && n == 0 {
+		err = problem.Errorf(problem.NotFound, "sallyport wiring list", "there is no conversation %q", of)
+	}
+	if err != nil {
+		return fmt.Errorf("give the conversation %q the policy %s: %w", of, p, err)
+	}
+	return nil
+}
+
+const chatColumns = `id, folder, conversation, thread, identity, agent, tree, turn, fence, tool, created_at`
+
+// readChat reads a row of chatColumns.
+func readChat(row scanner) (c conversation.Chat, err error) {
+	var tool sql.NullString
+	var created sql.NullInt64
+	if err := row.Scan(&c.ID, &c.Group, &c.Conversation, &c.Thread, &c.Identity, &c.Agent, &c.Tree, &c.Turn, &c.Fence, &tool, &created); err != nil {
+		return c, err
+	}
+	c.Created = clock(created)
+	if tool.Valid {
+		t, err := decode[conversation.Tool](tool.String)
+		if err != nil {
+			return c, err
+		}
+		c.Tool = &t
+	}
+	return c, nil
+}
+
+// chats reads chats.
+func (t conversations) chats(ctx context.Context, query string, args ...any) (all []conversation.Chat, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		c, err := readChat(row)
+		all = append(all, c)
+		return err
+	}, `SELECT `+chatColumns+` FROM chat `+query, args...)
+	return all, err
+}
+
+// PutChat stores one, or returns the one that is there.
+func (t conversations) PutChat(ctx context.Context, c conversation.Chat) (conversation.Chat, error) {
+	what := fmt.Sprintf("store the chat of group %q", c.Group)
+	if err := exact(what, c); err != nil {
+		return c, err
+	}
+	find := func() ([]conversation.Chat, error) {
+		return t.chats(ctx, `WHERE folder = ? AND conversation = ? AND thread = ?`, c.Group, c.Conversation, c.Thread)
+	}
+	all, err := find()
+	if err == nil && len(all) == 0 {
+		_, err = t.write(ctx, "put-chat", `INSERT INTO chat (id, folder, conversation, thread, identity, agent, tree, turn, fence, created_at)
+			VALUES (?, ?, ?, ?, '', '', '', 0, 0, ?)`, c.ID, c.Group, c.Conversation, c.Thread, ms(c.Created))
+		if err == nil {
+			all, err = find()
+		}
+	}
+	if err != nil || len(all) == 0 {
+		return c, fmt.Errorf("%s: read it again (%d rows): %w", what, len(all), err)
+	}
+	return all[0], nil
+}
+
+// Chat returns one.
+func (t conversations) Chat(ctx context.Context, id id.Chat) (conversation.Chat, error) {
+	all, err := t.chats(ctx, `WHERE id = ?`, id)
+	if err == nil && len(all) == 0 {
+		err = problem.Errorf(problem.NotFound, "sallyport session list", "there is no chat %q in this home", id)
+	}
+	if err != nil {
+		return conversation.Chat{}, fmt.Errorf("read the chat %q: %w", id, err)
+	}
+	return all[0], nil
+}
+
+// Chats returns those of a group, or all.
+func (t conversations) Chats(ctx context.Context, of group.Folder) ([]conversation.Chat, error) {
+	all, err := t.chats(ctx, `WHERE ?1 = '' OR folder = ?1 ORDER BY created_at DESC, id`, of)
+	if err != nil {
+		return nil, fmt.Errorf("list the chats: %w", err)
+	}
+	return all, nil
+}
+
+// ClaimChat takes a chat from whoever had it.
+func (t conversations) ClaimChat(ctx context.Context, id id.Chat) (conversation.Chat, error) {
+	if _, err := t.write(ctx, "claim-chat", `UPDATE chat SET fence = fence + 1 WHERE id = ?`, id); err != nil {
+		return conversation.Chat{}, fmt.Errorf("claim the chat %q: %w", id, err)
+	}
+	return t.Chat(ctx, id)
+}
+
+// MoveChat stores what may change of a chat.
+func (t conversations) MoveChat(ctx context.Context, c conversation.Chat) error {
+	what := fmt.Sprintf("store the chat %q", c.ID)
+	if err := exact(what, c); err != nil {
+		return err
+	}
+	var tool sql.NullString
+	if c.Tool != nil {
+		raw, err := encode(c.Tool)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		tool = sql.NullString{String: raw, Valid: true}
+	}
+	n, err := t.write(ctx, "move-chat", `UPDATE chat SET identity = ?, agent = ?, tree = ?, turn = ?, tool = ? WHERE id = ? AND fence = ?`,
+		c.Identity, c.Agent, c.Tree, c.Turn, tool, c.ID, c.Fence)
+	if err == nil && n == 0 {
+		err = message.ErrMoved
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// Resident returns the uid of a group's sandboxes.
+func (t conversations) Resident(ctx context.Context, of group.Folder) (uid uint32, ok bool, err error) {
+	if ok, err = t.one(ctx, `SELECT uid FROM resident WHERE folder = ?`, []any{of}, &uid); err != nil {
+		err = fmt.Errorf("read the uid of group %q: %w", of, err)
+	}
+	return uid, ok, err
+}
+
+// CountResidents returns how many groups have a uid.
+func (t conversations) CountResidents(ctx context.Context) (n int, err error) {
+	if _, err = t.one(ctx, `SELECT count(*) FROM resident`, nil, &n); err != nil {
+		err = fmt.Errorf("count the uids of groups: %w", err)
+	}
+	return n, err
+}
+
+// PutResident gives a group its uid, once.
+func (t conversations) PutResident(ctx context.Context, of group.Folder, uid uint32) error {
+	if _, err := t.write(ctx, "put-resident", `INSERT INTO resident (folder, uid) VALUES (?, ?)`, of, uid); err != nil {
+		return fmt.Errorf("give group %q a uid: %w", of, err)
+	}
+	return nil
+}

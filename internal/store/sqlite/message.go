@@ -1,0 +1,468 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/schedule"
+)
+
+// messages are what reaches groups and what leaves them.
+type messages struct{ *queries }
+
+// AddIntake stores what a platform handed over, once.
+func (t messages) AddIntake(ctx context.Context, i message.Intake) (message.Intake, bool, error) {
+	what := fmt.Sprintf("store what came in %q", i.Conversation)
+	if err := exact(what, i); err != nil {
+		return i, false, err
+	}
+	platformID := sql.NullString{String: i.PlatformID, Valid: i.PlatformID != ""}
+	ok, err := t.one(ctx, `INSERT INTO intake (conversation, platform_id, received_at, outcome, reason) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (conversation, platform_id) DO NOTHING RETURNING seq`,
+		[]any{i.Conversation, platformID, ms(i.Received), i.Outcome, i.Reason}, &i.Seq)
+	if err != nil {
+		return i, false, fmt.Errorf("%s: %w", what, err)
+	}
+	if ok {
+		t.note("add-intake")
+		return i, true, nil
+	}
+	var at sql.NullInt64
+	_, err = t.one(ctx, `SELECT seq, received_at, outcome, reason FROM intake WHERE conversation = ? AND platform_id = ?`,
+		[]any{i.Conversation, i.PlatformID}, &i.Seq, &at, &i.Outcome, &i.Reason)
+	if err != nil {
+		return i, false, fmt.Errorf("%s: %w", what, err)
+	}
+	i.Received = clock(at)
+	return i, false, nil
+}
+
+// DropIntake writes down that nothing became of an intake.
+func (t messages) DropIntake(ctx context.Context, seq int64, reason string) error {
+	if _, err := t.write(ctx, "drop-intake", `UPDATE intake SET outcome = 'dropped', reason = ? WHERE seq = ?`, reason, seq); err != nil {
+		return fmt.Errorf("drop what came in: %w", err)
+	}
+	return nil
+}
+
+// DropIntakes removes those received before a time.
+func (t messages) DropIntakes(ctx context.Context, before time.Time) (int64, error) {
+	n, err := t.write(ctx, "drop-intakes", `DELETE FROM intake WHERE received_at < ?`, ms(before))
+	if err != nil {
+		return 0, fmt.Errorf("remove old intakes: %w", err)
+	}
+	return n, nil
+}
+
+// dropsMax is how many reasons of drops are told.
+const dropsMax = 50
+
+// CountDrops counts what was handed over and dropped, by reason.
+func (t messages) CountDrops(ctx context.Context) (all []message.Drop, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		var d message.Drop
+		err := row.Scan(&d.Reason, &d.Count)
+		all = append(all, d)
+		return err
+	}, `SELECT reason, count(*) AS n FROM intake WHERE outcome = 'dropped' GROUP BY reason ORDER BY n DESC, reason LIMIT +?`, dropsMax)
+	if err != nil {
+		return nil, fmt.Errorf("count what was dropped: %w", err)
+	}
+	return all, nil
+}
+
+const inColumns = `seq, id, chat, intake, kind, trig, identity, sender, text, reply_to, quote_from, quote, question, at,
+	status, tries, due_at, fence, turn, first_turn, reason, ended_at, task, recurrence, decides`
+
+// readIn reads a row of inColumns.
+func readIn(row scanner) (m message.In, err error) {
+	var intake, at, due, ended sql.NullInt64
+	var recurrence, decides sql.NullString
+	err = row.Scan(&m.Seq, &m.ID, &m.Chat, &intake, &m.Kind, &m.Trigger, &m.Identity, &m.Sender, &m.Text, &m.ReplyTo, &m.Quote.From, &m.Quote.Text,
+		&m.Question, &at, &m.Status, &m.Tries, &due, &m.Fence, &m.Turn, &m.First, &m.Reason, &ended, &m.Task, &recurrence, &decides)
+	if err != nil {
+		return m, err
+	}
+	m.Intake, m.At, m.Due = intake.Int64, clock(at), clock(due)
+	if ended.Valid {
+		end := clock(ended)
+		m.Ended = &end
+	}
+	if recurrence.Valid {
+		s, err := decode[schedule.Schedule](recurrence.String)
+		if err != nil {
+			return m, err
+		}
+		m.Recurrence = &s
+	}
+	if decides.Valid {
+		d, err := decode[message.Decision](decides.String)
+		if err != nil {
+			return m, err
+		}
+		m.Decides = &d
+	}
+	return m, nil
+}
+
+// ins reads messages.
+func (t messages) ins(ctx context.Context, query string, args ...any) (all []message.In, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		m, err := readIn(row)
+		all = append(all, m)
+		return err
+	}, `SELECT `+inColumns+` FROM message_in `+query, args...)
+	return all, err
+}
+
+// documents are how a message comes again and what it decides, as columns have them.
+func documents(m message.In) (recurrence, decides sql.NullString, err error) {
+	if m.Recurrence != nil {
+		recurrence.Valid = true
+		if recurrence.String, err = encode(m.Recurrence); err != nil {
+			return recurrence, decides, err
+		}
+	}
+	if m.Decides != nil {
+		decides.Valid = true
+		decides.String, err = encode(m.Decides)
+	}
+	return recurrence, decides, err
+}
+
+// PutIn stores a new message.
+func (t messages) PutIn(ctx context.Context, m message.In) (message.In, error) {
+	what := fmt.Sprintf("store the message %q", m.ID)
+	if err := exact(what, m); err != nil {
+		return m, err
+	}
+	recurrence, decides, err := documents(m)
+	if err != nil {
+		return m, fmt.Errorf("%s: %w", what, err)
+	}
+	intake := sql.NullInt64{Int64: m.Intake, Valid: m.Intake != 0}
+	_, err = t.one(ctx, `INSERT INTO message_in (id, chat, intake, kind, trig, identity, sender, text, reply_to, quote_from, quote, question, at,
+			status, tries, due_at, fence, turn, first_turn, reason, ended_at, task, recurrence, decides)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		[]any{m.ID, m.Chat, intake, m.Kind, m.Trigger, m.Identity, m.Sender, m.Text, m.ReplyTo, m.Quote.From, m.Quote.Text, m.Question, ms(m.At),
+			m.Status, m.Tries, ms(m.Due), m.Fence, m.Turn, m.First, m.Reason, whenever(m.Ended), m.Task, recurrence, decides}, &m.Seq)
+	if err != nil {
+		return m, fmt.Errorf("%s: %w", what, err)
+	}
+	t.note("put-message")
+	t.rows.Ins = append(t.rows.Ins, m)
+	return m, nil
+}
+
+// In returns one.
+func (t messages) In(ctx context.Context, id id.Message) (message.In, error) {
+	all, err := t.ins(ctx, `WHERE id = ?`, id)
+	if err == nil && len(all) == 0 {
+		err = problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", id)
+	}
+	if err != nil {
+		return message.In{}, fmt.Errorf("read the message %q: %w", id, err)
+	}
+	return all[0], nil
+}
+
+// InOf returns what came of an intake in a chat.
+func (t messages) InOf(ctx context.Context, chat id.Chat, intake int64) (message.In, bool, error) {
+	all, err := t.ins(ctx, `WHERE chat = ? AND intake = ?`, chat, intake)
+	if err != nil || len(all) == 0 {
+		if err != nil {
+			err = fmt.Errorf("read what came of an intake: %w", err)
+		}
+		return message.In{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// Ins returns those that a filter chooses.
+func (t messages) Ins(ctx context.Context, f message.Filter) ([]message.In, error) {
+	where, args := []string{"seq > ?"}, []any{f.After}
+	add := func(clause string, more ...any) {
+		where, args = append(where, clause), append(args, more...)
+	}
+	if f.Chat != "" {
+		add("chat = ?", f.Chat)
+	}
+	if f.Group != "" {
+		add("chat IN (SELECT id FROM chat WHERE folder = ?)", f.Group)
+	}
+	if f.Task != "" {
+		add("task = ?", f.Task)
+	}
+	if f.Tasks {
+		add("task <> ''")
+	}
+	if len(f.Status) > 0 {
+		marks := strings.TrimSuffix(strings.Repeat("?, ", len(f.Status)), ", ")
+		statuses := make([]any, len(f.Status))
+		for i, s := range f.Status {
+			statuses[i] = s
+		}
+		add("status IN ("+marks+")", statuses...)
+	}
+	limit := f.Limit
+	if limit == 0 {
+		limit = 1000
+	}
+	order := "ORDER BY seq LIMIT +?"
+	if f.Newest {
+		order = "ORDER BY seq DESC LIMIT +?"
+	}
+	all, err := t.ins(ctx, `WHERE `+strings.Join(where, " AND ")+" "+order, append(args, limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("list messages: %w", err)
+	}
+	if f.Newest {
+		slices.Reverse(all)
+	}
+	return all, nil
+}
+
+// MoveIn stores what may change of a message.
+func (t messages) MoveIn(ctx context.Context, from message.Status, fence int64, m message.In) error {
+	what := fmt.Sprintf("move the message %q", m.ID)
+	if err := exact(what, m); err != nil {
+		return err
+	}
+	recurrence, decides, err := documents(m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	n, err := t.write(ctx, "move-message", `UPDATE message_in SET status = ?, tries = ?, due_at = ?, fence = ?, turn = ?, first_turn = ?, reason = ?, ended_at = ?, recurrence = ?, decides = ?
+		WHERE id = ? AND status = ? AND fence = ?`,
+		m.Status, m.Tries, ms(m.Due), m.Fence, m.Turn, m.First, m.Reason, whenever(m.Ended), recurrence, decides, m.ID, from, fence)
+	if err == nil && n == 0 {
+		err = message.ErrMoved
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	t.rows.Ins = append(t.rows.Ins, m)
+	return nil
+}
+
+// dueChats is asked after each message: it looks at what waits alone, however much was said.
+const dueChats = `SELECT chat, min(due_at) AS due FROM message_in WHERE status = 'pending' AND trig = 1 AND due_at <= ? GROUP BY +chat ORDER BY +due, min(seq)`
+
+// nextDueChat is asked whenever the dispatcher rests.
+const nextDueChat = `SELECT min(due_at) FROM message_in WHERE status = 'pending' AND trig = 1 AND due_at > ?`
+
+// DueChats returns the chats that something waits for which wakes and is due.
+func (t messages) DueChats(ctx context.Context, now time.Time) (all []id.Chat, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		var chat id.Chat
+		var due int64
+		err := row.Scan(&chat, &due)
+		all = append(all, chat)
+		return err
+	}, dueChats, ms(now))
+	if err != nil {
+		return nil, fmt.Errorf("find the chats that are due: %w", err)
+	}
+	return all, nil
+}
+
+// NextDueChat returns when the next message that wakes falls due after a time.
+func (t messages) NextDueChat(ctx context.Context, after time.Time) (time.Time, bool, error) {
+	var due sql.NullInt64
+	_, err := t.one(ctx, nextDueChat, []any{ms(after)}, &due)
+	if err != nil {
+		return time.Time{}, false, fmt.Errorf("find the next message that falls due: %w", err)
+	}
+	return clock(due), due.Valid, nil
+}
+
+const outColumns = `seq, id, chat, lane, turn, number, call, question, text, at, card, change, digits, delivered_at`
+
+// readOut reads a row of outColumns.
+func readOut(row scanner) (o message.Out, err error) {
+	var at, delivered sql.NullInt64
+	err = row.Scan(&o.Seq, &o.ID, &o.Chat, &o.Lane, &o.Turn, &o.Number, &o.Call, &o.Question, &o.Text, &at, &o.Card, &o.Change, &o.Digits, &delivered)
+	o.At = clock(at)
+	if delivered.Valid {
+		shown := clock(delivered)
+		o.Delivered = &shown
+	}
+	return o, err
+}
+
+// PutOut stores one with the next number of its turn and lane.
+func (t messages) PutOut(ctx context.Context, o message.Out) (message.Out, error) {
+	what := fmt.Sprintf("store what %q says", o.Chat)
+	if err := exact(what, o); err != nil {
+		return o, err
+	}
+	if o.Call != "" {
+		all, err := t.outs(ctx, `WHERE chat = ? AND call = ?`, o.Chat, o.Call)
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", what, err)
+		}
+		if len(all) > 0 {
+			return all[0], nil
+		}
+	}
+	var err error
+	if o.Digits = 0; o.Card.Asks() {
+		if o.Digits, err = t.nextDigits(ctx, o.Chat); err != nil {
+			return o, fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	_, err = t.one(ctx, `INSERT INTO message_out (id, chat, lane, turn, number, call, question, text, at, card, change, digits, delivered_at, conversation)
+		SELECT ?1, ?2, ?3, ?4, coalesce(max(number), 0) + 1, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, (SELECT conversation FROM chat WHERE id = ?2) FROM message_out WHERE chat = ?2 AND lane = ?3 AND turn = ?4
+		RETURNING seq, number`,
+		[]any{o.ID, o.Chat, o.Lane, o.Turn, o.Call, o.Question, o.Text, ms(o.At), o.Card, o.Change, o.Digits, whenever(o.Delivered)}, &o.Seq, &o.Number)
+	if err != nil {
+		return o, fmt.Errorf("%s: %w", what, err)
+	}
+	t.note("put-out")
+	t.rows.Outs = append(t.rows.Outs, o)
+	return o, nil
+}
+
+// nextDigits is what the next card of a chat's conversation is called: what no card of the host's is that waits there, if that can be.
+func (t messages) nextDigits(ctx context.Context, of id.Chat) (int, error) {
+	chat, err := conversations{t.queries}.Chat(ctx, of)
+	if err != nil {
+		return 0, err
+	}
+	newest, err := t.outs(ctx, `WHERE conversation = ? AND digits > 0 ORDER BY seq DESC LIMIT 1`, chat.Conversation)
+	if err != nil {
+		return 0, err
+	}
+	open, err := t.outs(ctx, openCards, chat.Conversation)
+	if err != nil {
+		return 0, err
+	}
+
+	digits := 99
+	if len(newest) > 0 {
+		digits = newest[0].Digits
+	}
+	for range 90 {
+		digits = 10 + (digits-9)%90
+		if !slices.ContainsFunc(open, func(o message.Out) bool { return o.Digits == digits }) {
+			break
+		}
+	}
+	return digits, nil
+}
+
+func (t messages) outs(ctx context.Context, query string, args ...any) (all []message.Out, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		o, err := readOut(row)
+		all = append(all, o)
+		return err
+	}, `SELECT `+outColumns+` FROM message_out `+query, args...)
+	return all, err
+}
+
+// Outs returns those of a chat after a number.
+func (t messages) Outs(ctx context.Context, chat id.Chat, after int64, turn, limit int) ([]message.Out, error) {
+	all, err := t.outs(ctx, `WHERE chat = ?1 AND seq > ?2 AND (?3 = 0 OR turn = ?3) ORDER BY seq LIMIT +?4`, chat, after, turn, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read what %q said: %w", chat, err)
+	}
+	return all, nil
+}
+
+// NewestOuts returns the newest of a chat.
+func (t messages) NewestOuts(ctx context.Context, chat id.Chat, limit int) ([]message.Out, error) {
+	all, err := t.outs(ctx, `WHERE chat = ? ORDER BY seq DESC LIMIT +?`, chat, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read what %q said: %w", chat, err)
+	}
+	slices.Reverse(all)
+	return all, nil
+}
+
+// cardsOf finds the newest cards of a conversation, about changes or about all else.
+const cardsOf = `WHERE conversation = ? AND digits > 0 AND (change = '') = ? ORDER BY seq DESC LIMIT +?`
+
+// openCards finds the cards of the host's in a conversation that wait for their answer.
+const openCards = `WHERE conversation = ? AND digits > 0 AND (card = 'trial'
+	AND EXISTS (SELECT 1 FROM trial AS r WHERE r.change = message_out.change AND r.handshake_state NOT IN ('confirmed', 'rolled_back'))
+	OR card NOT IN ('trial', 'question') AND EXISTS (SELECT 1 FROM question AS q WHERE q.id = message_out.question AND q.outcome IS NULL)) ORDER BY seq`
+
+// Cards returns those of the host's in a conversation that wait, and the newest: about a change, and as many of the others.
+func (t messages) Cards(ctx context.Context, in id.Conversation, limit int) ([]message.Out, error) {
+	all, err := t.outs(ctx, openCards, in)
+	for _, other := range []bool{false, true} {
+		if err != nil {
+			break
+		}
+		var some []message.Out
+		some, err = t.outs(ctx, cardsOf, in, other, limit)
+		all = append(all, some...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was asked in %q: %w", in, err)
+	}
+
+	slices.SortFunc(all, func(a, b message.Out) int { return cmp.Compare(a.Seq, b.Seq) })
+	return slices.CompactFunc(all, func(a, b message.Out) bool { return a.Seq == b.Seq }), nil
+}
+
+// cardsAbout finds the cards of a change.
+const cardsAbout = `WHERE change = ? AND digits > 0 ORDER BY seq`
+
+// CardsAbout returns those about a change that ask something.
+func (t messages) CardsAbout(ctx context.Context, of id.Change) ([]message.Out, error) {
+	all, err := t.outs(ctx, cardsAbout, of)
+	if err != nil {
+		return nil, fmt.Errorf("read what was asked about %q: %w", of, err)
+	}
+	return all, nil
+}
+
+// NoteDelivery writes down when somebody was told a card.
+func (t messages) NoteDelivery(ctx context.Context, card id.Out, at time.Time) error {
+	_, err := t.write(ctx, "note-delivery", `UPDATE message_out SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL`, ms(at), card)
+	if err != nil {
+		return fmt.Errorf("note that the card %q was delivered: %w", card, err)
+	}
+	return nil
+}
+
+// DropMessages removes messages that came to their end before a time, and what was sent before it.
+func (t messages) DropMessages(ctx context.Context, before time.Time) (int64, error) {
+	in, err := t.write(ctx, "drop-messages", `DELETE FROM message_in WHERE ended_at < ? AND recurrence IS NULL AND status IN ('completed', 'folded', 'dead')`, ms(before))
+	if err != nil {
+		return 0, fmt.Errorf("remove old messages: %w", err)
+	}
+	out, err := t.write(ctx, "drop-messages", `DELETE FROM message_out WHERE at < ? AND id NOT IN (SELECT out FROM delivery WHERE status = 'waiting') AND question NOT IN (SELECT id FROM question WHERE outcome IS NULL)`, ms(before))
+	if err != nil {
+		return 0, fmt.Errorf("remove what was sent long ago: %w", err)
+	}
+	if _, err := t.write(ctx, "drop-messages", `DELETE FROM delivery WHERE out NOT IN (SELECT id FROM message_out)`); err != nil {
+		return 0, fmt.Errorf("forget how messages of long ago left: %w", err)
+	}
+	return in + out, nil
+}
+
+// CountIns counts messages by status.
+func (t messages) CountIns(ctx context.Context, chat id.Chat) (map[message.Status]int, error) {
+	counts := map[message.Status]int{}
+	err := t.each(ctx, func(row scanner) error {
+		var s message.Status
+		var n int
+		err := row.Scan(&s, &n)
+		counts[s] = n
+		return err
+	}, `SELECT status, count(*) FROM message_in WHERE ?1 = '' OR chat = ?1 GROUP BY status`, chat)
+	if err != nil {
+		return nil, fmt.Errorf("count messages: %w", err)
+	}
+	return counts, nil
+}
