@@ -42,7 +42,7 @@ func (rs *Requests) Audition(ctx context.Context, r request.Request, keys creden
 		return Audition{}, err
 	}
 	try := id.NewChange() // of nothing: a name for what is held meanwhile
-	forget := func() { rs.Outfits.Keys.Forget(string(try)); rs.Budget.Forget(try) }
+	forget := func() { rs.Outfits.Keys.Forget(string(try)); rs.Budget.Forget(try.Subject()) }
 	if err := rs.Outfits.Receive(rs.subject(try, r), keys); err != nil {
 		return Audition{}, err
 	}
@@ -71,8 +71,11 @@ func (rs *Requests) audition(ctx context.Context, try id.Change, r request.Reque
 	if err := rs.Budget.Afford(ctx, "", r.Agent, program.Model); err != nil {
 		return Audition{}, err
 	}
+	if err := e.Enter(ctx); err != nil {
+		return Audition{}, err
+	}
 	o := live.Outgoing{
-		Change: try, Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.Key, Asked: r.Egress, Decided: decided,
+		Subject: try.Subject(), Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.Key, Login: e.Login, Asked: r.Egress, Decided: decided,
 	}
 	rs.Budget.Charge(&o, true)
 	way, err := rs.Network.Open(ctx, o)

@@ -53,7 +53,7 @@ func (rs *Requests) Examine(ctx context.Context, folder string) (Examined, error
 // ExamineBase looks at the base as a whole before anything is kept or copied: what cannot
 // be worked on is refused by name (a partial clone, one that is too large).
 func (rs *Requests) ExamineBase(ctx context.Context, row change.Row) error {
-	if row.Request.Kind == request.Edit {
+	if row.Request.Worked() {
 		if _, err := rs.Opener.Grounds.Fit(ctx, row, row.Request.Head); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 )
 
 // TakeRequest accepts a wish: on return it has a row and will end in a visible outcome.
@@ -93,8 +94,13 @@ func (rs *Requests) Add(ctx context.Context, changeID id.Change, r request.Reque
 		if err != nil {
 			return err
 		}
-		if rs.Opener.FirstUID != 0 {
-			row.UID = rs.Opener.FirstUID + n%UIDsPerHome
+		if first := rs.Opener.FirstUID; first != 0 {
+			row.UID = first + n%(UIDsPerHome-ResidentsMax-1)
+			if r.Kind == request.Swap && r.Worked() { // what its agent keeps is the group's own afterwards
+				if row.UID, err = Reside(ctx, tx, first, group.Folder(r.Group)); err != nil {
+					return err
+				}
+			}
 		}
 		if err := tx.AddChange(ctx, row); err != nil {
 			return err
@@ -113,9 +119,6 @@ func (rs *Requests) Add(ctx context.Context, changeID id.Change, r request.Reque
 	rs.Moved(row)
 	return row, nil
 }
-
-// UIDsPerHome is how many uids a home uses for its sandboxes before it starts again from the first.
-const UIDsPerHome = 1 << 16
 
 // possible looks at the base as a whole, at the rules in it, and at what the sandbox is to show.
 func (rs *Requests) possible(ctx context.Context, r request.Request) error {

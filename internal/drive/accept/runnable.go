@@ -37,6 +37,9 @@ func (rs *Requests) Runnable(change id.Change, r request.Request, again string) 
 		if _, missing := e.Program(); missing != nil {
 			return false, missing
 		}
+		if e.Login != nil { // it names the command that logs in
+			return false, err
+		}
 		return false, problem.Errorf(problem.Unavailable, live.Handing(again, e.Wanted), "%w", err)
 	}
 	if err == nil {

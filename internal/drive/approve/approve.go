@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -22,6 +23,8 @@ import (
 type Parts struct {
 	*ledger.Ledger
 	Owner person.Owner
+	Home  string // whose policy says who approves
+	Rules grounds.Rulebook
 	Tidy  func(ctx context.Context, row change.Row) // clears up after a change that has ended and that no step holds
 }
 
@@ -37,10 +40,11 @@ type Words struct {
 	Message  string // what the commit is to say, its first line the subject; "" = what the card shows
 	Unsigned bool   // it may land unsigned where the repository would have it signed
 	Marked   bool   // it covers what is marked on the card
+	Typed    string // what was typed out, where the card wants that
 }
 
-// Approve records by's yes to exactly the digest they read, and makes the landing due: all
-// of it commits or none. Errors: person.ErrNotOwner (denied), proposal.ErrSuperseded,
+// Approve records by's yes to exactly the digest they read, and makes the landing due if nobody else's is needed: all
+// of it commits or none. Errors: person.ErrNotOwner (denied), approval.ErrOwn, proposal.ErrSuperseded,
 // approval.ErrDecided (conflict), not_found. Saying the same again changes nothing and is no error.
 func (a *Answers) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
 	if err := a.Secrets.RefuseIn(ctx, "sallyport approve --help", "--message", w.Message); err != nil {
@@ -64,11 +68,23 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 	if !ok {
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
 	}
+	need, err := a.deliberate(ctx, tx, *row, ref, p.Card, by, w)
+	if err != nil {
+		return err
+	}
 	if p.Card.MarksWord && !w.Marked {
 		return unsaid(row.ID, p)
 	}
-	if err := approval.Record(ctx, tx, approval.Saying{ID: ref, Read: read, Current: p, Owner: a.Owner, By: by, Via: w.Via, At: ledger.Now(), Message: w.Message, Unsigned: w.Unsigned}); err != nil {
+	s := approval.Saying{ID: ref, Read: read, Current: p, Need: need, By: by, Via: w.Via, At: ledger.Now(), Message: w.Message, Unsigned: w.Unsigned}
+	if err := approval.Record(ctx, tx, s); err != nil {
 		return err
+	}
+	asked, err := tx.Approval(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if asked.Decision == approval.Pending {
+		return a.tellYes(ctx, tx, *row, asked, need, by, w)
 	}
 	return a.Move(ctx, tx, row, ledger.Move{Event: change.Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: p.Digests()})
 }
@@ -76,11 +92,17 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 // said is what the audit keeps of the words.
 func (w Words) said() string {
 	said := w.Via
-	if said == approval.ViaCommandLine {
+	switch said {
+	case approval.ViaCommandLine:
 		said = "approved on the command line"
+	case approval.ViaChat:
+		said = "approved in the conversation"
 	}
 	if w.Marked {
 		said += ", marks included"
+	}
+	if w.Typed != "" {
+		said += ", typed out"
 	}
 	if w.Unsigned {
 		said += ", may land unsigned"
@@ -104,12 +126,21 @@ func unsaid(change id.Change, p proposal.Proposal) error {
 
 // Refuse records by's no; the change ends, and its work stays under its refs.
 func (a *Answers) Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error {
+	return a.RefuseVia(ctx, ref, by, approval.ViaCommandLine, reason)
+}
+
+// RefuseVia is Refuse by another way than the command line.
+func (a *Answers) RefuseVia(ctx context.Context, ref id.Approval, by audit.Actor, via, reason string) error {
 	var ended change.Row
 	err := a.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
-		if err := approval.Refuse(ctx, tx, ref, a.Owner, by, a.Secrets.Redact(reason), ledger.Now()); err != nil {
+		need, err := a.entitledTo(ctx, tx, *row)
+		if err != nil && len(need.No) == 0 {
 			return err
 		}
-		err := a.Move(ctx, tx, row, ledger.Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})
+		if err := approval.RefuseVia(ctx, tx, ref, approval.Saying{Need: need, By: by, Via: via, At: ledger.Now()}, a.Secrets.Redact(reason)); err != nil {
+			return err
+		}
+		err = a.Move(ctx, tx, row, ledger.Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})
 		ended = *row
 		return err
 	})

@@ -104,12 +104,12 @@ func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
 		d := h.Is(c, chg, change.AwaitingApproval)
-		ctx, mallory := t.Context(), audit.Actor{Kind: "person", Name: "mallory", UID: h.Owner.UID + 1}
+		ctx, mallory := t.Context(), audit.Actor{Kind: "person", Name: "mallory", UID: h.Owner.UID, Person: "psn-mallory0"}
 		for what, err := range map[string]error{
 			"approve":  c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, mallory, approve.Words{Via: ""}),
 			"refuse":   c.Refuse(ctx, d.Approval.ID, mallory, "no"),
 			"cancel":   c.Cancel(ctx, chg, mallory, "no"),
-			"an agent": c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, audit.Actor{Kind: "agent", Name: "ann", UID: h.Owner.UID}, approve.Words{Via: ""}),
+			"an agent": c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, audit.Actor{Kind: "agent", Name: "ann", UID: h.Owner.UID, Person: h.Owner.ID}, approve.Words{Via: ""}),
 		} {
 			if !errors.Is(err, person.ErrNotOwner) {
 				t.Errorf("%s: %v", what, err)

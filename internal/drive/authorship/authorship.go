@@ -74,7 +74,9 @@ func (c Composer) subject(ctx context.Context, row change.Row, host git.Dir, bas
 		return landing.Subject(r.Message), nil
 	case r.Kind == request.Revert && grouped:
 		return landing.Rollback(r.Reverts, r.Reason), nil
-	case grouped:
+	case row.Swap != nil:
+		return landing.Swap(row.ID, landing.Subject(row.Swap.Summary)), nil
+	case grouped && (r.Worked() || r.Refresh):
 		return landing.Swap(row.ID, landing.Subject(r.Text)), nil
 	case r.Kind == request.Revert:
 		undone, ok, err := c.landing(ctx, r.Reverts)
@@ -82,7 +84,7 @@ func (c Composer) subject(ctx context.Context, row change.Row, host git.Dir, bas
 			err = fmt.Errorf("%s has not landed, so there is nothing to roll back", r.Reverts)
 		}
 		return landing.Reverting(subjectOf(undone)), err
-	case template == "":
+	case template == "" || r.Kind == request.Group:
 		return landing.Subject(r.Text), nil
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
@@ -110,13 +112,14 @@ func (c Composer) ForLanding(ctx context.Context, row change.Row, p proposal.Pro
 		Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text,
 		Approver: approver(row, who, *yes.By), Unasked: yes.Via == approval.ViaFlag,
 	}
-	if row.Request.Kind == request.Revert {
+	switch r := row.Request; {
+	case r.Kind == request.Revert:
 		undone, _, err := c.landing(ctx, row.Request.Reverts)
 		if err != nil {
 			return Commit{}, err
 		}
 		m.Body = goingBack(undone, row.Request.Reason)
-	} else {
+	case r.Worked():
 		var err error
 		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
 			return Commit{}, err
@@ -132,7 +135,7 @@ func (c Composer) ForLanding(ctx context.Context, row change.Row, p proposal.Pro
 func (c Composer) ForBranch(ctx context.Context, row change.Row, p proposal.Proposal) (Commit, error) {
 	who, _ := c.person(ctx, row)
 	m := landing.Message{Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text}
-	if row.Request.Kind == request.Edit {
+	if row.Request.Worked() {
 		var err error
 		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
 			return Commit{}, err
@@ -151,10 +154,10 @@ func worded(m landing.Message, kind request.Kind, words string) landing.Message 
 	if m.Subject != subjectIn(words) { // it was cut
 		body = words
 	}
-	if kind == request.Edit {
-		m.Body = body
-	} else {
+	if kind == request.Revert {
 		m.Body += "\n\n" + body
+	} else {
+		m.Body = body
 	}
 	return m
 }

@@ -100,7 +100,7 @@ func (c Composer) coAuthor(ctx context.Context, row change.Row) (string, error) 
 func (c Composer) models(ctx context.Context, row change.Row) (string, error) {
 	var names []string
 	err := c.DB.Read(ctx, func(tx store.Tx) error {
-		uses, err := tx.Uses(ctx, row.ID)
+		uses, err := tx.Uses(ctx, row.ID.Subject())
 		for _, u := range uses {
 			if u.Model != "" && !slices.Contains(names, u.Model) {
 				names = append(names, u.Model)

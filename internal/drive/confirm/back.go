@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
@@ -12,6 +13,7 @@ import (
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 )
 
 // takeBack brings the old files back by a landing of their own, forwards, has the old version come up as the new one
@@ -23,6 +25,7 @@ func (c *Confirmer) takeBack(ctx context.Context, row change.Row, t trial.Trial)
 		release = func() {}
 	}
 	defer release()
+	c.leave(ctx, row, t)
 	err = c.finishWayBack(ctx, row, &t)
 	switch {
 	case ctx.Err() != nil: // the keeper stays armed, and brings back a daemon that goes on
@@ -49,6 +52,21 @@ func (c *Confirmer) takeBack(ctx context.Context, row change.Row, t trial.Trial)
 	c.Guard.Disarm(t.Landing)
 	c.Tidy(c.Lasting(), ended)
 	return nil
+}
+
+// leaveMax is how long the way back of files waits for a session that begins on the old ones.
+const leaveMax = 20 * time.Second
+
+// leave has a group run its old files at once: that they cannot go back yet does not keep the new ones running.
+func (c *Confirmer) leave(ctx context.Context, row change.Row, t trial.Trial) {
+	if t.Target.Group == "" || t.Restored {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaveMax)
+	defer cancel()
+	if err := c.Chats.Begin(ctx, group.Folder(t.Target.Group), t.Target.Chat); err != nil {
+		c.Log.Warn("the agent of a group did not begin on its old files; it is tried again once they are back", "change", row.ID, "group", t.Target.Group, "error", err)
+	}
 }
 
 // finishWayBack does what of the way back is not done yet.

@@ -25,6 +25,7 @@ type Parts struct {
 	Clock      func() (deadman.Moment, error)
 	Owner      person.Owner
 	Targets    Targets
+	Chats      Chats
 	Lander     *landing.Lander
 	Workspaces *workspace.Manager
 	// Restore lands the inverse of what is on trial, unless an earlier try has, and says so in t.

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
+	"sallyport/internal/who/person"
 )
 
 // Confirm keeps what is on trial. The decision and the move are one transaction, so confirmed is finalized.
@@ -30,9 +31,6 @@ func (c *Confirmer) RollBack(ctx context.Context, changeID id.Change, by audit.A
 
 // answer writes a person's decision on a trial, if it is the first one and comes in time.
 func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Handshake, by audit.Actor, reason string) error {
-	if err := c.Owner.MayDecide(by); err != nil {
-		return err
-	}
 	at, err := c.Clock()
 	if err != nil {
 		return err
@@ -49,6 +47,9 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 		if row, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
+		if err := c.mayEnd(ctx, tx, row, by); err != nil {
+			return err
+		}
 		if t, ok, err = tx.Trial(ctx, changeID); err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 		case t.Handshake == to:
 			return nil // said already; saying it again changes nothing
 		case t.Handshake.Decided():
-			refused = problem.Errorf(problem.Conflict, show, "%s", overtaken(changeID, t))
+			refused = problem.Errorf(problem.Conflict, show, "%s", Overtaken(changeID, t))
 		case t.Expires.Left(at) == 0: // also if nobody has noticed yet
 			if to == trial.Confirmed {
 				refused = problem.Errorf(problem.Conflict, show, "the time to confirm %s is over: sallyport rolls it back", changeID)
@@ -88,6 +89,15 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 	return refused
 }
 
+// mayEnd refuses somebody who has nothing to do with what is on trial (SM-140).
+func (c *Confirmer) mayEnd(ctx context.Context, tx store.Tx, row change.Row, by audit.Actor) error {
+	tried, err := ledger.Tried(ctx, tx, row)
+	if err == nil && tried.EndedBy(ledger.PartyOf(by)) == "" {
+		err = problem.Case(person.ErrNotOwner, "sallyport change show "+string(row.ID), "only who approved %[1]s, who asked for it, or the owner of this home may confirm %[1]s or roll it back, and %[2]q is none of them", row.ID, by.Name)
+	}
+	return err
+}
+
 // endTrial clears up after a trial whose change is finalized, when its step has returned, or if none ran: an armed
 // keeper would take a daemon that has nothing left to do for one that hangs.
 func (c *Confirmer) endTrial(row change.Row, l id.Landing) {
@@ -100,8 +110,8 @@ func (c *Confirmer) endTrial(row change.Row, l id.Landing) {
 	c.Tidy(c.Lasting(), row)
 }
 
-// overtaken says what won.
-func overtaken(change id.Change, t trial.Trial) string {
+// Overtaken says what won.
+func Overtaken(change id.Change, t trial.Trial) string {
 	switch {
 	case t.Handshake == trial.Confirmed && t.By.Kind == audit.Host.Kind:
 		return fmt.Sprintf("sallyport has kept %s already: %s", change, t.Reason)

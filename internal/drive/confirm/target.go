@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/trust"
+	"sallyport/internal/who/group"
 )
 
 // Targets knows what runs a repository's code, and starts and asks it on the host.
@@ -61,7 +62,13 @@ func (c *Confirmer) Terms(ctx context.Context, row change.Row, l landing.Landing
 	if err != nil {
 		return p, err
 	}
-	if p.Target, p.Unproven, err = c.Targets.Of(ctx, host, row.Request.Project, l.Head); err != nil {
+	swap, err := c.swapOf(ctx, row)
+	if err != nil {
+		return p, err
+	}
+	if swap.Kind == request.Swap {
+		p.Target, p.Unproven = groupTarget(swap, l.Edits)
+	} else if p.Target, p.Unproven, err = c.Targets.Of(ctx, host, row.Request.Project, l.Head); err != nil {
 		return p, fmt.Errorf("find what runs the code of %q: %w", row.Request.Project.Top, err)
 	}
 	if !l.WorkTree && !p.Target.None() { // it would restart other code, and prove that
@@ -69,12 +76,47 @@ func (c *Confirmer) Terms(ctx context.Context, row change.Row, l landing.Landing
 	}
 	switch {
 	case row.Request.Kind == request.Revert: // a person wants the old version: nobody is asked again
+	case row.Request.Kind == request.Swap: // nothing keeps it but a person's word (SM-901)
+		p.Length = trust.TrialDefault
 	case row.Request.Trial != nil:
 		p.Length = *row.Request.Trial
 	default:
 		p.Length = p.Target.Trial
 	}
 	return p, nil
+}
+
+// swapOf is the request of the swap that a change is, or that it undoes; the zero one if it is neither.
+func (c *Confirmer) swapOf(ctx context.Context, row change.Row) (r request.Request, err error) {
+	for row.Request.Kind == request.Revert {
+		if row, err = c.Row(ctx, row.Request.Reverts); err != nil {
+			return r, err
+		}
+	}
+	if row.Request.Kind != request.Swap {
+		return r, nil
+	}
+	return row.Request, nil
+}
+
+// groupTarget is what restarts for a change of what a group runs, and what does not.
+func groupTarget(swap request.Request, edits []git.Edit) (t trust.Target, unproven string) {
+	var others []string
+	for _, e := range edits {
+		if !group.Folder(swap.Group).Holds(e.Path) {
+			others = append(others, e.Path)
+		}
+	}
+	if len(others) < len(edits) {
+		t = trust.Target{Group: swap.Group, Chat: swap.Chat, Trial: trust.TrialDefault}
+	}
+	switch len(others) {
+	case 0:
+		return t, ""
+	case 1:
+		return t, fmt.Sprintf("nothing restarts for %s, which is no file of the group %s", inert.Path(others[0]), swap.Group)
+	}
+	return t, fmt.Sprintf("nothing restarts for %d paths that are no files of the group %s, such as %s", len(others), swap.Group, inert.Path(others[0]))
 }
 
 // Foretell says what happens on the host once a proposal has landed, by the words of now: for its card.
@@ -85,7 +127,10 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 		return nil, err
 	}
 	t := ahead.Target
-	if t.Restart != "" {
+	switch {
+	case t.Group != "":
+		then = append(then, "sallyport restarts the agent of "+t.Group+" on its new files, and it must answer")
+	case t.Restart != "":
 		then = append(then, "sallyport restarts the target: "+t.Restart)
 	}
 	switch {
@@ -108,12 +153,27 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 
 // startAgain restarts the target of a trial and waits until it answers.
 func (c *Confirmer) startAgain(ctx context.Context, row change.Row, t trial.Trial) error {
+	if t.Target.Group != "" {
+		of := group.Folder(t.Target.Group)
+		if t.Handshake == trial.RolledBack || row.Request.Kind == request.Revert { // no model takes part in a way back (SM-922)
+			return c.Chats.Begin(ctx, of, t.Target.Chat)
+		}
+		return c.Chats.Renew(ctx, of, t.Target.Chat)
+	}
 	if t.Target.Restart != "" {
 		if err := c.Targets.Restart(ctx, t.Target, row.Request.Project, row.ID); err != nil {
 			return err
 		}
 	}
 	return c.Targets.Probe(ctx, t.Target, row.Request.Project)
+}
+
+// ask asks the target of a trial once whether it answers still.
+func (c *Confirmer) ask(ctx context.Context, row change.Row, t trial.Trial) error {
+	if t.Target.Group != "" {
+		return c.Chats.Ask(ctx, group.Folder(t.Target.Group), t.Target.Chat)
+	}
+	return c.Targets.Ask(ctx, t.Target, row.Request.Project)
 }
 
 // checkInPlace refuses to start the old version where it is not: a person may have switched to another branch since it landed, and

@@ -359,7 +359,7 @@ func TestAPersonRollsATrialBackAtOnce(t *testing.T) {
 		if err := c.Confirm(t.Context(), chg, h.By()); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("confirmed what has not answered: %v", err)
 		}
-		stranger := audit.Actor{Kind: "person", Name: "eve", UID: h.Owner.UID + 1}
+		stranger := audit.Actor{Kind: "person", Name: "eve", UID: h.Owner.UID, Person: "psn-0000eve0"}
 		if err := c.Confirm(t.Context(), chg, stranger); problem.KindOf(err) != problem.Denied {
 			t.Errorf("confirmed by a stranger: %v", err)
 		}

@@ -225,7 +225,7 @@ func (c *Confirmer) askToConfirm(ctx context.Context, row change.Row, t trial.Tr
 			return err
 		}
 		said.Reason, said.Next = t.Question(), "sallyport confirm "+string(row.ID)
-		if err := errors.Join(tx.MoveTrial(ctx, trial.PendingRestart, t), tx.MoveChange(ctx, said.State, said)); err != nil {
+		if err := errors.Join(tx.MoveTrial(ctx, trial.PendingRestart, t), tx.MoveChange(ctx, said.State, said), c.Origin.ShowTrial(ctx, tx, said, t)); err != nil {
 			return err
 		}
 		return c.Append(ctx, tx, &said, ledger.Move{By: audit.Host, Subject: string(t.Landing)}, "asked to confirm", ledger.Now())
@@ -294,7 +294,7 @@ func (v *vigil) miss(at deadman.Moment, p trust.Probe) bool {
 func (c *Confirmer) await(ctx context.Context, row change.Row, t trial.Trial, nudged <-chan struct{}, v *vigil) error {
 	work, stop := c.until(ctx, t, nudged)
 	defer stop()
-	if t.Target.Probe.None() {
+	if !t.Target.Asks() {
 		<-work.Done()
 		return nil
 	}
@@ -307,7 +307,7 @@ func (c *Confirmer) await(ctx context.Context, row change.Row, t trial.Trial, nu
 			return nil
 		case <-tick.C:
 		}
-		err := c.Targets.Ask(work, t.Target, row.Request.Project)
+		err := c.ask(work, row, t)
 		if work.Err() != nil {
 			return nil
 		}

@@ -35,6 +35,7 @@ func (p Parts) fill() Parts {
 		p.Listen = func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil }
 	}
 	p.Targets = cmp.Or[confirm.Targets](p.Targets, confirm.NoTargets{})
+	p.Chats = cmp.Or[confirm.Chats](p.Chats, confirm.NoChats{})
 	p.Teller = cmp.Or[ledger.Teller](p.Teller, noTeller{})
 	p.Notebook = cmp.Or[supervise.Notebook](p.Notebook, noNotebook{})
 	p.Agency = cmp.Or[live.Agency](p.Agency, noAgency{})

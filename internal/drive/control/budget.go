@@ -9,21 +9,21 @@ import (
 	"sallyport/internal/path/change"
 )
 
-// waitsForBudget refuses to resume a change whose budget is still used up.
-func (c *Controller) waitsForBudget(ctx context.Context, row change.Row) error {
-	if row.Blocked != change.BudgetUsedUp {
+// stillLacking refuses to resume a change whose budget is still used up, or whose agent's login has still ended.
+func (c *Controller) stillLacking(ctx context.Context, row change.Row) error {
+	if row.Blocked != change.BudgetUsedUp && row.Blocked != change.CredentialMissing {
 		return nil
 	}
 	e, err := c.Equip(row.ID, row.Request)
-	if err != nil {
+	if err != nil || row.Blocked == change.CredentialMissing {
 		return err
 	}
 	p, err := e.Program()
 	if err != nil {
 		return err
 	}
-	c.budget.Report(ctx, row.ID) // the budgets may be others now
-	if err := c.budget.Afford(ctx, row.ID, row.Request.Agent, p.Model); err != nil {
+	c.budget.Report(ctx, row.ID.Subject()) // the budgets may be others now
+	if err := c.budget.Afford(ctx, row.ID.Subject(), row.Request.Agent, p.Model); err != nil {
 		return problem.Errorf(problem.Refused, "sallyport stats", "%s cannot be resumed: %w", row.ID, err)
 	}
 	return nil
@@ -31,5 +31,5 @@ func (c *Controller) waitsForBudget(ctx context.Context, row change.Row) error {
 
 // Spending sums what models of all agents used in the last hour and day and, with a change, by it.
 func (c *Controller) Spending(ctx context.Context, change id.Change) (live.Spending, error) {
-	return c.budget.Spending(ctx, change)
+	return c.budget.Spending(ctx, change.Subject())
 }

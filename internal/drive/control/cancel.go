@@ -17,9 +17,14 @@ func (c *Controller) Cancel(ctx context.Context, changeID id.Change, by audit.Ac
 	if err := c.Owner.MayDecide(by); err != nil {
 		return err
 	}
+	return c.end(ctx, changeID, ledger.Withdrawn{By: by, Reason: reason})
+}
+
+// end withdraws a change, whoever wants it.
+func (c *Controller) end(ctx context.Context, changeID id.Change, because ledger.Withdrawn) error {
+	said := &because
 	moves := c.Feed.Subscribe(changeID) // before it can move, so that the move is not missed
 	defer c.Feed.Unsubscribe(moves)
-	said := &ledger.Withdrawn{By: by, Reason: reason}
 	for {
 		stopping, err := c.cancel(ctx, changeID, said)
 		if err != nil || !stopping {

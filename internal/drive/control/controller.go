@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/drive/prepare"
 	"sallyport/internal/drive/redo"
 	"sallyport/internal/drive/revert"
+	"sallyport/internal/drive/standing"
 	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/submit"
 	"sallyport/internal/drive/supervise"
@@ -35,11 +36,13 @@ import (
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/port/login"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
 )
 
@@ -56,12 +59,16 @@ type Parts struct {
 	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
 	Keeper     guard.Keeper
 	Targets    confirm.Targets                // absent: nothing restarts and nothing is asked, in any repository
+	Chats      confirm.Chats                  // absent: no agent of a group runs
 	Teller     ledger.Teller                  // absent: nobody but who watches is told
 	Clock      func() (deadman.Moment, error) // absent: deadman.Now
 	Notebook   supervise.Notebook             // absent: keeps none
 	Agency     live.Agency                    // absent: no home has chosen anything for any agent
 	Keys       *credential.Ring               // of open changes; absent: none but those that are handed over
+	Logins     *login.Logins                  // of agents' own programs; absent: none
 	Network    live.Network                   // absent: nothing leads out of any sandbox
+	Desk       live.Desk                      // absent: no agent of a change asks for anything
+	Extra      live.Extra                     // the zero value: groups are shown no folder of this machine
 	Settings   Settings
 	Ops        disk.Ops
 	Log        *slog.Logger
@@ -94,6 +101,7 @@ type Controller struct {
 	*tidy.Tidier
 	*view.Views
 	*supervise.Supervisors
+	Groups      *standing.Groups
 	guard       guard.Guard
 	grounds     grounds.Reader
 	commits     authorship.Composer
@@ -138,7 +146,7 @@ func (c *Controller) makeLive() {
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
 	ways := live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
 	c.defaults = live.Defaults{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
-	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys}
+	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys, Logins: p.Logins}
 	runner := live.CommandRunner{Defaults: c.defaults, Sandbox: p.Sandbox, Secrets: p.Secrets}
 	c.stocks = stock.New(stock.Parts{
 		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Runner: runner, Ways: ways, Ops: p.Ops,
@@ -155,8 +163,12 @@ func (c *Controller) makeLive() {
 			Defaults: c.defaults, Ways: ways, Outfits: c.outfits, Budget: c.budget, Sandbox: p.Sandbox, Secrets: p.Secrets, Ops: p.Ops, Meter: p.Meter,
 			Folder: p.Settings.Sessions, Places: make(chan struct{}, p.Settings.WorkersMax),
 		},
-		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.Tidy,
+		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.Tidy, Desk: p.Desk,
 		RedoWords: func(ctx context.Context, row change.Row) (string, error) { return c.Redos.Words(ctx, row) },
+		Fits: func(ctx context.Context, row change.Row, commit git.OID) error {
+			_, err := c.Groups.Map(ctx, row, commit)
+			return err
+		},
 	})
 }
 
@@ -167,23 +179,33 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, Defaults: c.defaults, Outfits: c.outfits,
 		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
 	})
-	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Tidy: c.TidyApart})
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Tidy: c.TidyApart})
+	c.Ledger.Origin.Asks = c.Answers.Asks
 	c.Reverts = revert.New(revert.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
 	})
+	c.Groups = standing.New(standing.Parts{
+		Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
+		End:   c.end,
+		Need:  c.Need,
+		Extra: p.Extra,
+	})
 	c.preparer = prepare.New(prepare.Parts{
-		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Takes: c.takes,
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Standing: c.Groups, Takes: c.takes,
 	})
 	c.submissions = submit.New(submit.Parts{
 		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
-		Reverts: c.Reverts, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
+		Reverts: c.Reverts, Standing: c.Groups, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
+		TakeUp: func(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error {
+			return c.Redos.TakeUp(ctx, tx, row, s, why, from, m)
+		},
 	})
 	c.land = land.New(land.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Grounds: c.grounds, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
 		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Tidy: c.Tidy,
 	})
 	c.confirm = confirm.New(confirm.Parts{
-		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Lander: p.Lander, Workspaces: p.Workspaces,
+		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Chats: p.Chats, Lander: p.Lander, Workspaces: p.Workspaces,
 		Restore: c.land.Restore, Works: &c.works, Tidy: c.Tidy,
 	})
 	c.Reverts.Trials, c.submissions.Trials, c.land.Trials, c.Tidier.Land = c.confirm, c.confirm, c.confirm, c.land
@@ -197,15 +219,39 @@ func (c *Controller) makePath() {
 	})
 }
 
+// RequestSwap begins a change of what a group runs.
+func (c *Controller) RequestSwap(ctx context.Context, w standing.Wish) (change.Row, error) {
+	return c.Groups.RequestSwap(ctx, w)
+}
+
+// LastSwap is the change that a group asked for last.
+func (c *Controller) LastSwap(ctx context.Context, of group.Folder) (change.Row, error) {
+	return c.Groups.LastSwap(ctx, of)
+}
+
+// Promote has the template changed as a landed change of a group changed the group.
+func (c *Controller) Promote(ctx context.Context, of id.Change, by audit.Actor) error {
+	_, err := c.Groups.Promote(ctx, standing.Asked{By: by}, of)
+	return err
+}
+
 // Confirm keeps what is on trial.
 func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
 	return c.confirm.Confirm(ctx, change, by)
 }
 
+// RollBack has what is on trial go back at once.
+func (c *Controller) RollBack(ctx context.Context, change id.Change, by audit.Actor, reason string) error {
+	return c.confirm.RollBack(ctx, change, by, reason)
+}
+
+// RecordDelivery writes down that message 1 of a trial was delivered.
+func (c *Controller) RecordDelivery(change id.Change) { c.confirm.RecordDelivery(change) }
+
 // forget lets go what is held in memory for a change that has come to its end.
 func (c *Controller) forget(row change.Row) {
 	c.Keys.Forget(string(row.ID))
-	c.budget.Forget(row.ID)
+	c.budget.Forget(row.ID.Subject())
 }
 
 // WorkersDefault is how many agents work at once unless the home says otherwise (SV-095).

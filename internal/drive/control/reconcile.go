@@ -69,11 +69,11 @@ func (c *Controller) step(daemon context.Context, row change.Row) {
 		c.Poke()
 	}()
 	renewed := make(chan struct{})
-	go func() {
+	go func(claimed change.Row) {
 		defer close(renewed)
-		c.Renew(ctx, cancel, row)
-	}()
-	if err = c.StillOurs(ctx, row); err == nil {
+		c.Renew(ctx, cancel, claimed)
+	}(row)
+	if err = c.StillOurs(ctx, &row); err == nil {
 		err = c.run(ctx, row)
 	}
 	if err != nil && errors.Is(context.Cause(ctx), ledger.ErrCancelled) {

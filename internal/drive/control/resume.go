@@ -10,7 +10,6 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/redo"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/store"
@@ -92,7 +91,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 // takesUp is the event that brings a change back to work. Errors: conflict, saying why it cannot.
 func takesUp(row change.Row) (change.Event, error) {
 	show := "sallyport change show " + string(row.ID)
-	if row.Request.Kind != request.Edit || row.Base == "" {
+	if !row.Request.Worked() || row.Base == "" {
 		return "", problem.Errorf(problem.Conflict, show, "%s has no agent to resume", row.ID)
 	}
 	switch row.State {
@@ -126,7 +125,7 @@ func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Ac
 	}
 	at, err := c.Row(ctx, changeID)
 	if err == nil {
-		err = c.waitsForBudget(ctx, at)
+		err = c.stillLacking(ctx, at)
 	}
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,10 +15,10 @@ import (
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/view"
-	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/store"
+	"sallyport/internal/who/question"
 )
 
 // planted is a key in the form of one; nobody has it.
@@ -67,12 +68,11 @@ func (f failing) Disarm(id.Landing) error { return nil }
 
 // What lands is held against the yes once more when it lands: a row that came in between is no yes to this card.
 func TestALandingIsHeldAgainstTheYesItWasGiven(t *testing.T) {
-	for name, between := range map[string]func(a approval.Approval) approval.Approval{
-		"a yes to another card": func(a approval.Approval) approval.Approval {
-			a.Digest = proposal.Sum(a.Change, "b", "t", "p")
-			return a
+	for name, between := range map[string]func(q *question.Question, s *question.Saying){
+		"a yes to another card": func(q *question.Question, _ *question.Saying) {
+			q.Digest = string(proposal.Sum(id.Change(q.Subject), "b", "t", "p"))
 		},
-		"a no": func(a approval.Approval) approval.Approval { a.Decision = approval.Refused; return a },
+		"a no": func(_ *question.Question, s *question.Saying) { s.Option = "refuse" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
@@ -89,9 +89,17 @@ func TestALandingIsHeldAgainstTheYesItWasGiven(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					a = between(a)
-					a.ID = "apr-between0"
-					return tx.AddApproval(ctx, a)
+					q, err := tx.Question(ctx, a.Question)
+					if err != nil {
+						return err
+					}
+					a.ID, a.Question, q.ID = "apr-between0", "qst-between0", "qst-between0"
+					q.Outcome, q.Ended, q.Answer = question.Waiting, nil, nil
+					said := question.Saying{ID: q.ID, Need: h.Owner.Need(), By: h.By(), Option: "approve", At: *a.At}
+					between(&q, &said)
+					err = errors.Join(question.Put(ctx, tx, q), tx.AddApproval(ctx, a))
+					_, err2 := question.Say(ctx, tx, said)
+					return errors.Join(err, err2)
 				})
 				c, _ = h.Daemon()
 				time.Sleep(time.Minute)

@@ -35,6 +35,7 @@ import (
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 	"sallyport/internal/who/person"
@@ -57,7 +58,7 @@ func NewHome(t *testing.T) *Home {
 		t.Skip("SKIPPED: git is not installed")
 	}
 	dir := t.TempDir()
-	h := &Home{T: t, Repo: filepath.Join(dir, "repo"), Owner: person.Owner{UID: os.Geteuid(), Name: "ann"}, Cage: &cage{standing: map[*prisoner]bool{}}, Keeper: &Keeper{}}
+	h := &Home{T: t, Repo: filepath.Join(dir, "repo"), Owner: person.Owner{ID: "psn-0000ann0", UID: os.Geteuid(), Name: "ann"}, Cage: &cage{standing: map[*prisoner]bool{}}, Keeper: &Keeper{}}
 	for _, d := range []string{"repo", "state"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
@@ -79,6 +80,9 @@ func NewHome(t *testing.T) *Home {
 			t.Error(err)
 		}
 	})
+	if err := db.InTx(t.Context(), func(tx store.Tx) error { return tx.SetOwner(t.Context(), h.Owner) }); err != nil {
+		t.Fatal(err)
+	}
 	spaces := workspace.New(workspace.Config{Root: state, Strategy: workspace.Copy})
 	h.Parts = control.Parts{
 		DB: db, Owner: h.Owner, Home: dir,
@@ -125,7 +129,7 @@ func (h *Home) Daemon() (c *control.Controller, end func()) {
 }
 
 func (h *Home) By() audit.Actor {
-	return audit.Actor{Kind: "person", Name: h.Owner.Name, UID: h.Owner.UID}
+	return audit.Actor{Kind: "person", Name: h.Owner.Name, UID: h.Owner.UID, Person: h.Owner.ID, Identity: person.AtTerminal(h.Owner.UID).String()}
 }
 
 // Ask requests a change and waits until it can go no further by itself without time passing.
@@ -256,6 +260,7 @@ func (p Played) Program(agent.Task) (agent.Program, error) {
 type Rules struct {
 	Judging    grounds.Judging
 	Unloadable []policy.Violation
+	Approving  error // why the policy cannot be read
 }
 
 func (r Rules) At(context.Context, git.Project, git.Dir, git.OID) (grounds.Judging, error) {
@@ -265,6 +270,8 @@ func (r Rules) At(context.Context, git.Project, git.Dir, git.OID) (grounds.Judgi
 func (r Rules) Load(context.Context, git.Dir, git.OID, []git.Edit) ([]policy.Violation, error) {
 	return r.Unloadable, nil
 }
+
+func (r Rules) Approvals() (right.Rules, error) { return r.Judging.Approvals, r.Approving }
 
 // Keeper counts what it is told, and knows what is armed.
 type Keeper struct {

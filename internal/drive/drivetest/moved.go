@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 )
 
 // CheckedBy has programs that are no check run agent, and every check look at the tree; it counts the checks.
@@ -79,6 +80,8 @@ type Laws struct{ Rules atomic.Pointer[Rules] }
 func (l *Laws) At(ctx context.Context, project git.Project, dir git.Dir, commit git.OID) (grounds.Judging, error) {
 	return l.Rules.Load().At(ctx, project, dir, commit)
 }
+
+func (l *Laws) Approvals() (right.Rules, error) { return l.Rules.Load().Approvals() }
 
 func (l *Laws) Load(ctx context.Context, dir git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
 	return l.Rules.Load().Load(ctx, dir, commit, edits)

@@ -93,6 +93,9 @@ func (p *Troupe) Told() []string {
 	return slices.Clone(p.words)
 }
 
+// WentOn reports whether the agent that began last goes on with what one before it has kept.
+func (p *Troupe) WentOn() bool { return p.loads }
+
 func (p *Troupe) Checked() []string {
 	synctest.Wait()
 	p.mu.Lock()

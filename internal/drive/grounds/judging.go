@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/rule/secret"
 )
 
@@ -23,6 +24,8 @@ type Rulebook interface {
 	At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error)
 	// Load returns a violation for each file that edits change, that rules are read from, and that could not be read at commit.
 	Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
+	// Approvals are what the home says now of who approves what a group asks for.
+	Approvals() (right.Rules, error)
 }
 
 // Judging is what a change is judged by.
@@ -37,6 +40,7 @@ type Judging struct {
 	Subject        string              // what the commit's subject is made of: words with {request} in them; "" = the request's first line
 	Agent          string              // of run, when nobody names another; "" = none
 	Supervision    session.Supervision // the home's and the repository's, the stricter of both; defaults are not filled in
+	Approvals      right.Rules         // who approves what a group asks for; the home's alone
 }
 
 // Digest names all that judges a change: rules, plan, and the repository's own checks (SM-907).
@@ -44,6 +48,9 @@ func (j Judging) Digest(r request.Request) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%q\n%s\n", policy.Digest(j.Rules, Plan(r)), j.Checks, j.secretRules()))
 	if len(j.Setup) > 0 {
 		sum = sha256.Sum256(fmt.Appendf(sum[:], "%q", j.Setup))
+	}
+	if r.Kind == request.Swap && j.Approvals != (right.Rules{}) {
+		sum = sha256.Sum256(fmt.Appendf(sum[:], "%+v", j.Approvals))
 	}
 	return hex.EncodeToString(sum[:])
 }

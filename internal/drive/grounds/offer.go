@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
@@ -28,6 +29,12 @@ type Offer struct {
 	Breaks   []policy.Violation // of the rules in Judging, which may be stricter than those of its checkpoint
 	Note     string
 	LastWord string
+	Class    string        // of a swap
+	Typed    string        // words that a yes to it is typed with; "" = none
+	Think    time.Duration // from when it is asked until a yes to it counts
+	People   int           // how many have to approve it; 0 = one
+	Banner   []string      // that its card begins with
+	Reach    []string      // what it gains and loses beside what its paths say
 }
 
 // Refused returns why nobody is asked about what an offer holds, if a rule or the home's policy says so. What goes back was there before.
@@ -51,6 +58,9 @@ func (o Offer) Noted() string {
 // Refusal says which rules a checkpoint breaks: the first by name, and how many more.
 func Refusal(row change.Row, violations []policy.Violation) error {
 	next := "sallyport checkpoint list " + string(row.ID)
+	if row.Request.Drafted() { // it has none
+		next = "sallyport change diff " + string(row.ID)
+	}
 	if len(violations) == 0 {
 		return problem.Errorf(problem.Refused, next, "the last checkpoint is not valid")
 	}

@@ -35,6 +35,9 @@ func (ls *Landings) wayOn(ctx context.Context, row change.Row, because error) er
 	if r.Kind == request.Revert {
 		return problem.Errorf(problem.Refused, asBranch(row), "%w; first roll back what changed it later, or make a branch of this rollback and merge that", because)
 	}
+	if r.Drafted() {
+		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%w; cancel this change, and ask for the same again on %s as it is now", because, r.Branch)
+	}
 	return problem.Errorf(problem.Refused, Redoing(row.ID),
 		"%w; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", because, r.Branch, asBranch(row))
 }

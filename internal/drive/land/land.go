@@ -355,10 +355,11 @@ func (ls *Landings) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal
 	if errors.As(because, &marked) {
 		ls.showMarks(&p, marked)
 	}
-	if err := tx.AddProposal(ctx, p); err != nil {
+	row, err := tx.Change(ctx, p.Change)
+	if err != nil {
 		return err
 	}
-	_, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)
+	_, err = ls.Origin.OpenApproval(ctx, tx, row, p)
 	return err
 }
 

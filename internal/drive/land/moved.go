@@ -204,7 +204,7 @@ func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.
 	if err != nil {
 		return nil, nil, err
 	}
-	from := git.OID(row.Base)
+	from := row.Onto()
 	if dirty, err := onUncommitted(ctx, host, row); err != nil {
 		return nil, nil, err
 	} else if dirty {

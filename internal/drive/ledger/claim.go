@@ -75,12 +75,14 @@ func (l *Ledger) Sleep(ctx context.Context) error {
 	return nil
 }
 
-// StillOurs fails if the lease on a row went to another while this step waited for its turn.
-func (l *Ledger) StillOurs(ctx context.Context, row change.Row) error {
+// StillOurs fails if the lease on a row went to another while this step waited for its turn. It takes over a wish to cancel that came
+// meanwhile: who wished found no step to stop.
+func (l *Ledger) StillOurs(ctx context.Context, row *change.Row) error {
 	at, err := l.Row(ctx, row.ID)
 	if err == nil && at.Fence != row.Fence {
 		err = change.ErrMoved
 	}
+	row.Cancel = row.Cancel || at.Cancel
 	return err
 }
 

@@ -27,7 +27,8 @@ type Parts struct {
 // Ledger moves rows and tells of it.
 type Ledger struct {
 	Parts
-	Feed *change.Feed
+	Feed   *change.Feed
+	Origin *Origin
 
 	holder string // of this daemon's life
 	wake   chan struct{}
@@ -42,6 +43,7 @@ func New(p Parts) *Ledger {
 	return &Ledger{
 		Parts:  p,
 		Feed:   change.NewFeed(p.Secrets.Redact),
+		Origin: &Origin{secrets: p.Secrets},
 		holder: string(id.NewSession("daemon")),
 		wake:   make(chan struct{}, 1),
 		life:   context.Background(),

@@ -65,6 +65,9 @@ func (l *Ledger) Move(ctx context.Context, tx store.Tx, row *change.Row, m Move)
 	if m.Blocked != "" {
 		verb += ": " + m.Blocked
 	}
+	if err := l.Origin.ended(ctx, tx, *row, m); err != nil {
+		return err
+	}
 	return l.Append(ctx, tx, row, m, verb, at)
 }
 

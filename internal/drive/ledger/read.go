@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
@@ -83,7 +82,7 @@ func (l *Ledger) AuditVerify(ctx context.Context, expected *audit.Mark) (audit.R
 // Sessions returns a change's, oldest first.
 func (l *Ledger) Sessions(ctx context.Context, change id.Change) (out []session.Session, err error) {
 	err = l.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Sessions(ctx, change)
+		out, err = tx.Sessions(ctx, change.Subject())
 		return err
 	})
 	return out, err
@@ -105,7 +104,7 @@ func (l *Ledger) Proposal(ctx context.Context, change id.Change) (*proposal.Prop
 // Superseded is the proposal of a change that is being made anew on another base; nil of any other.
 func (l *Ledger) Superseded(ctx context.Context, row change.Row) (*proposal.Proposal, error) {
 	p, err := l.Proposal(ctx, row.ID)
-	if err != nil || p == nil || row.Base == "" || p.Base == git.OID(row.Base) {
+	if err != nil || p == nil || row.Base == "" || p.Base == row.Onto() {
 		return nil, err
 	}
 	return p, nil

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
+	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
 )
 
@@ -19,13 +20,21 @@ func (l *Ledger) KeepLanding(ctx context.Context, tx store.Tx, row *change.Row, 
 	if err := l.Move(ctx, tx, row, m); err != nil {
 		return err
 	}
-	if row.Request.Kind != request.Revert {
+	switch row.Request.Kind {
+	case request.Revert:
+	case request.Swap:
+		if row.Request.Refresh { // the template has it
+			return nil
+		}
+		return l.Origin.askToPromote(ctx, tx, *row, kept.Edits)
+	default:
 		return nil
 	}
 	return l.MarkReverted(ctx, tx, row, kept)
 }
 
-// Free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916).
+// Free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916). Beside the trial of a group
+// whatever lies outside of that group lands.
 func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 	open, err := tx.OpenTrials(ctx)
 	if err != nil {
@@ -36,7 +45,14 @@ func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 		if err != nil {
 			return err
 		}
-		if other.ID != row.ID && other.State == change.InTrial && other.Request.Project.CommonDir == row.Request.Project.CommonDir {
+		if other.ID == row.ID || other.State != change.InTrial || other.Request.Project.CommonDir != row.Request.Project.CommonDir {
+			continue
+		}
+		beside, err := besides(ctx, tx, t, row)
+		if err != nil {
+			return err
+		}
+		if !beside {
 			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
 		}
 	}
@@ -50,6 +66,36 @@ func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 		}
 	}
 	return nil
+}
+
+// besides reports whether row may land while t is on trial.
+func besides(ctx context.Context, tx store.Tx, t trial.Trial, row change.Row) (bool, error) {
+	on, err := movedBy(ctx, tx, t)
+	if err != nil {
+		return false, err
+	}
+	own, tried, err := tx.Trial(ctx, row.ID)
+	if err != nil {
+		return false, err
+	}
+	if tried {
+		next, err := movedBy(ctx, tx, own)
+		return on.Beside(next), err
+	}
+
+	next := trial.Moves{}
+	if row.Request.Kind == request.Swap {
+		next.Group = row.Request.Group
+	}
+	p, _, err := tx.Proposal(ctx, row.ID)
+	next.Edits = p.Edits
+	return on.Beside(next), err
+}
+
+// movedBy is what the landing of a trial has moved.
+func movedBy(ctx context.Context, tx store.Tx, t trial.Trial) (trial.Moves, error) {
+	l, err := LandingNamed(ctx, tx, t.Landing)
+	return trial.Moves{Group: t.Target.Group, Edits: l.Edits, Back: t.Handshake == trial.RolledBack}, err
 }
 
 // busy is why a landing waits for another.

@@ -31,21 +31,21 @@ const (
 // while: an agent that asks without end costs no more than one that asks now and then. What a dying daemon had not
 // written is lost; nothing but the count stands on it.
 type account struct {
-	ledger *ledger.Ledger
-	change id.Change
-	ctx    context.Context // of writing; it outlives the step
-	wake   chan struct{}   // holds one token when there is something to write
-	over   chan struct{}
-	done   chan struct{}
+	ledger  *ledger.Ledger
+	subject id.Subject
+	ctx     context.Context // of writing; it outlives the step
+	wake    chan struct{}   // holds one token when there is something to write
+	over    chan struct{}
+	done    chan struct{}
 
 	mu    sync.Mutex
 	lines []session.Asked       // not written yet
 	at    map[session.Asked]int // by kind
 }
 
-func keepAccount(ctx context.Context, l *ledger.Ledger, change id.Change) *account {
+func keepAccount(ctx context.Context, l *ledger.Ledger, subject id.Subject) *account {
 	a := &account{
-		ledger: l, change: change, ctx: context.WithoutCancel(ctx), at: map[session.Asked]int{},
+		ledger: l, subject: subject, ctx: context.WithoutCancel(ctx), at: map[session.Asked]int{},
 		wake: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{}),
 	}
 	go a.run() // ends with close
@@ -137,14 +137,18 @@ func (a *account) write() {
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, accountPatience)
 	defer cancel()
-	if err := a.ledger.DB.InTx(ctx, func(tx store.Tx) error { return tx.AddAsked(ctx, a.change, lines) }); err != nil {
-		a.ledger.Log.Warn("the requests to the network were not recorded; the next time tries again", "change", a.change, "error", err)
+	if err := a.ledger.DB.InTx(ctx, func(tx store.Tx) error { return tx.AddAsked(ctx, a.subject, lines) }); err != nil {
+		a.ledger.Log.Warn("the requests to the network were not recorded; the next time tries again", "for", a.subject, "error", err)
 		for _, l := range lines {
 			a.add(l)
 		}
 		return
 	}
+	of, ok := a.subject.Change()
+	if !ok {
+		return
+	}
 	for _, l := range lines {
-		a.ledger.Feed.Publish(change.Notice{Change: a.change, At: l.Last, Kind: change.NoticeEgress, Asked: &l})
+		a.ledger.Feed.Publish(change.Notice{Change: of, At: l.Last, Kind: change.NoticeEgress, Asked: &l})
 	}
 }

@@ -22,47 +22,47 @@ type Budget struct {
 
 	mu       sync.Mutex
 	flights  map[*flight]bool
-	largest  map[id.Change]int64 // tokens of one request
-	landed   chan struct{}       // closed and made anew when a flight is over
-	owed     []budget.Use        // could not be written; nothing is admitted before it is
-	refusals map[id.Change]chan error
+	largest  map[id.Subject]int64 // tokens of one request
+	landed   chan struct{}        // closed and made anew when a flight is over
+	owed     []budget.Use         // could not be written; nothing is admitted before it is
+	refusals map[id.Subject]chan error
 }
 
 // flight is a request that was admitted and is not over.
 type flight struct {
-	change id.Change
-	began  time.Time
-	spent  budget.Spent // taken for what it will use
+	subject id.Subject
+	began   time.Time
+	spent   budget.Spent // taken for what it will use
 }
 
 // NewBudget returns what counts for a home whose agents agency knows.
 func NewBudget(l *ledger.Ledger, agency Agency) *Budget {
 	return &Budget{
 		Ledger: l, agency: agency,
-		flights: map[*flight]bool{}, largest: map[id.Change]int64{}, landed: make(chan struct{}), refusals: map[id.Change]chan error{},
+		flights: map[*flight]bool{}, largest: map[id.Subject]int64{}, landed: make(chan struct{}), refusals: map[id.Subject]chan error{},
 	}
 }
 
 // Subscribe returns where a change's supervisor hears that a request was refused, before the agent hears it.
-func (b *Budget) Subscribe(change id.Change) <-chan error {
+func (b *Budget) Subscribe(subject id.Subject) <-chan error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refusals[change] = make(chan error, 1)
-	return b.refusals[change]
+	b.refusals[subject] = make(chan error, 1)
+	return b.refusals[subject]
 }
 
 // Unsubscribe ends that, and forgets what was not heard.
-func (b *Budget) Unsubscribe(change id.Change) {
+func (b *Budget) Unsubscribe(subject id.Subject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.refusals, change)
+	delete(b.refusals, subject)
 }
 
 // Forget forgets what requests of a change were like.
-func (b *Budget) Forget(change id.Change) {
+func (b *Budget) Forget(subject id.Subject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.largest, change)
+	delete(b.largest, subject)
 }
 
 // errUncounted says that what a model uses would not be held against a budget that there is.
@@ -96,7 +96,7 @@ func Countable(name string, model *agent.Endpoint, price budget.Price, l budget.
 }
 
 // Afford refuses an agent that would be refused its first request. Errors wrap budget.ErrUsedUp where a budget is used up.
-func (b *Budget) Afford(ctx context.Context, change id.Change, name string, model *agent.Endpoint) error {
+func (b *Budget) Afford(ctx context.Context, subject id.Subject, name string, model *agent.Endpoint) error {
 	if model == nil {
 		return nil
 	}
@@ -111,24 +111,47 @@ func (b *Budget) Afford(ctx context.Context, change id.Change, name string, mode
 	if err := Countable(name, model, price, l); err != nil {
 		return err
 	}
-	s, err := b.spent(ctx, change)
+	if _, ends := subject.Change(); !ends {
+		l = l.Lasting()
+	}
+	s, err := b.spent(ctx, subject)
 	if err != nil {
 		return err
 	}
 	return l.Check(s)
 }
 
+// affordGroup refuses what the budget of a chat's group has no room for.
+func (b *Budget) affordGroup(ctx context.Context, subject id.Subject, l budget.Limits, file string) error {
+	if !l.Any() {
+		return nil
+	}
+	at := ledger.Now()
+	var s budget.State
+	err := b.DB.Read(ctx, func(tx store.Tx) (err error) {
+		if s.Hour, err = tx.SpentOfGroup(ctx, id.Chat(subject), budget.Since(at, budget.Hour)); err != nil {
+			return err
+		}
+		s.Day, err = tx.SpentOfGroup(ctx, id.Chat(subject), budget.Since(at, budget.Day))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return l.OfGroup(s, file)
+}
+
 // spent is what counts against the budgets of a change by now.
-func (b *Budget) spent(ctx context.Context, change id.Change) (s budget.State, err error) {
+func (b *Budget) spent(ctx context.Context, subject id.Subject) (s budget.State, err error) {
 	err = b.DB.Read(ctx, func(tx store.Tx) error {
-		s, err = sums(ctx, tx, change, ledger.Now())
+		s, err = sums(ctx, tx, subject, ledger.Now())
 		return err
 	})
 	return s, err
 }
 
-func sums(ctx context.Context, tx budget.Tx, change id.Change, at time.Time) (s budget.State, err error) {
-	if s.Change, err = tx.SpentOf(ctx, change); err != nil {
+func sums(ctx context.Context, tx budget.Tx, subject id.Subject, at time.Time) (s budget.State, err error) {
+	if s.Change, err = tx.SpentOf(ctx, subject); err != nil {
 		return s, err
 	}
 	if s.Hour, err = tx.SpentSince(ctx, budget.Since(at, budget.Hour)); err != nil {
@@ -145,29 +168,30 @@ type Spending struct {
 }
 
 // Spending sums what models of all agents used in the last hour and day and, with a change, by it.
-func (b *Budget) Spending(ctx context.Context, change id.Change) (Spending, error) {
+func (b *Budget) Spending(ctx context.Context, subject id.Subject) (Spending, error) {
 	l, err := b.agency.Budgets()
 	if err != nil {
 		return Spending{}, err
 	}
-	s, err := b.spent(ctx, change)
+	s, err := b.spent(ctx, subject)
 	if err != nil {
 		return Spending{}, err
 	}
-	if change == "" {
+	if subject == "" {
 		l.TokensPerChange, l.CostPerChange = 0, 0
 	}
 	return Spending{State: s, Shares: l.Shares(s)}, nil
 }
 
 // Report tells the figures how much of its budgets a change has used.
-func (b *Budget) Report(ctx context.Context, change id.Change) {
+func (b *Budget) Report(ctx context.Context, subject id.Subject) {
 	l, err := b.agency.Budgets()
 	if err != nil || !l.Any() {
 		return
 	}
-	if s, err := b.spent(ctx, change); err == nil {
-		b.Meter.Spent(change, l.Shares(s))
+	of, ok := subject.Change()
+	if s, err := b.spent(ctx, subject); err == nil && ok {
+		b.Meter.Spent(of, l.Shares(s))
 	}
 }
 

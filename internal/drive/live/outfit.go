@@ -1,12 +1,14 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/port/login"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/secret"
@@ -17,6 +19,7 @@ type Outfitter struct {
 	Agents map[string]agent.Driver
 	Agency Agency
 	Keys   *credential.Ring
+	Logins *login.Logins
 }
 
 // Known returns a named agent; false for a command, a script, and where there is no agent.
@@ -36,6 +39,7 @@ type Outfit struct {
 	Driver agent.Driver
 	Task   agent.Task
 	Key    secret.Value // of its model; empty: none is wanted
+	Login  *login.Login // in place of a key; nil: none is wanted
 	Limits sandbox.Limits
 	Wanted credential.Wanted // what was looked for
 }
@@ -87,12 +91,57 @@ func (o Outfitter) Equip(s Subject, task agent.Task) (Outfit, error) {
 		return f, err
 	}
 	f.Task.Agent, f.Task.Settings, f.Limits = s.Agent, settings, choice.Limits
+	if choice.Key == credential.Login {
+		err = o.findLogin(&f, known, choice)
+		return f, err
+	}
 	all := endpoints(known, choice, s)
 	if len(all) == 0 {
 		return f, nil // it has no model through us
 	}
-	err = o.findKey(&f, s, choice, all)
+	if err = o.findKey(&f, s, choice, all); errors.Is(err, credential.ErrMissing) && choice.Key == "" && o.hasLogin(known) {
+		err = problem.Errorf(problem.Unavailable, problem.Of(err).Next, "%w; it is logged in here, and key: login below agents: %s: in sallyport.yaml uses that", err, s.Agent)
+	}
 	return f, err
+}
+
+// Enter makes sure that the login of an outfit is good, and renews it if need be. Errors: as of login.Login.Present.
+func (f Outfit) Enter(ctx context.Context) error {
+	if f.Login == nil {
+		return nil
+	}
+	_, err := f.Login.Present(ctx)
+	return err
+}
+
+// findLogin finds the login of an agent's own program. It goes to its vendor alone, so the home names no other place.
+func (o Outfitter) findLogin(f *Outfit, known agent.Known, choice Choice) error {
+	l, err := o.Login(known, choice)
+	if err != nil {
+		return err
+	}
+	f.Login, f.Task.Settings.Login = l, true
+	return l.Check()
+}
+
+// Login returns the login of an agent's own program, for a home that has chosen it. Errors: usage, if that cannot be.
+func (o Outfitter) Login(known agent.Known, choice Choice) (*login.Login, error) {
+	switch {
+	case known.Login == nil || o.Logins == nil:
+		return nil, problem.Errorf(problem.Refused, "sallyport agent list", "key: login below agents: %s: in sallyport.yaml cannot be: sallyport knows no login of this agent; name its key, as $NAME or file:/path", known.Name)
+	case choice.Settings.Base != "" || choice.Settings.Wire != "":
+		return nil, problem.Errorf(problem.Refused, "sallyport agent list", "agents: %s: in sallyport.yaml has key: login and base: or wire:, but a login is sent to its own endpoint alone; leave them out", known.Name)
+	}
+	return o.Logins.Of(known.Login.Of)
+}
+
+// hasLogin reports whether the agent's own program is logged in here.
+func (o Outfitter) hasLogin(known agent.Known) bool {
+	if known.Login == nil || o.Logins == nil {
+		return false
+	}
+	l, err := o.Logins.Of(known.Login.Of)
+	return err == nil && l.Check() == nil
 }
 
 // findKey finds the key of an agent's model, and with it which of its endpoints the agent uses.
@@ -124,6 +173,9 @@ func (o Outfitter) findKey(f *Outfit, s Subject, choice Choice, all []place) (er
 		}
 	}
 	if errors.Is(err, credential.ErrMissing) {
+		if _, asked := s.ID.Change(); !asked && s.ID != "" { // nobody's shell is there when a group is woken
+			return problem.Errorf(problem.Unavailable, "sallyport agent list", "%w; the agent of a group has its key from a file: agents: {%s: {key: file:PATH}} in the home's sallyport.yaml", err, s.Agent)
+		}
 		return problem.Errorf(problem.Unavailable, Handing(s.GoingOn, f.Wanted), "%w", err)
 	}
 	return err

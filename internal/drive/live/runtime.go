@@ -61,7 +61,11 @@ type Mounts struct {
 // Ready makes a session of a subject ready to run: its way out is open, which whoever runs it closes, and what is mounted with it. If it
 // cannot be made ready what is mounted is let go.
 func (r Runtime) Ready(ctx context.Context, s Subject, f Outfit, p agent.Program, of session.Session, in Mounts) (session.Running, error) {
-	way, err := r.Ways.Open(ctx, s, Outgoing{Session: of.ID, Model: p.Model, Key: f.Key})
+	if err := f.Enter(ctx); err != nil {
+		in.Release()
+		return session.Running{}, err
+	}
+	way, err := r.Ways.Open(ctx, s, Outgoing{Session: of.ID, Model: p.Model, Key: f.Key, Login: f.Login})
 	if err != nil {
 		in.Release()
 		return session.Running{}, err
@@ -77,7 +81,10 @@ func (r Runtime) Ready(ctx context.Context, s Subject, f Outfit, p agent.Program
 	run := session.Running{
 		Session: of, Driver: r.Sandbox, Spec: spec, Way: way, Program: p, Ops: r.Ops, Secrets: r.Secrets, Cwd: in.Cwd,
 	}
-	if p.Messages {
+	switch {
+	case p.Chat:
+		run.Talk = session.NewChatTalk()
+	case p.Messages:
 		run.Talk = session.NewTalk()
 	}
 	return run, nil

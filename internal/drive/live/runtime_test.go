@@ -39,7 +39,7 @@ func TestASessionOfAnySubjectIsMadeReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := out.asked; o.Change != s.ID || o.Session != "played-1" || o.Agent != "played" || len(o.Asked) != 1 {
+	if o := out.asked; o.Subject != s.ID || o.Session != "played-1" || o.Agent != "played" || len(o.Asked) != 1 {
 		t.Errorf("its way out was asked for as %+v", o)
 	}
 	l := run.Spec.Limits

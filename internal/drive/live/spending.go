@@ -28,11 +28,13 @@ const (
 // spending is the account of one session's model.
 type spending struct {
 	b       *Budget
-	change  id.Change
+	subject id.Subject
 	session id.Session
 	tried   bool // of nothing: it has no row
 	agent   string
 	model   *agent.Endpoint
+	group   budget.Limits
+	file    string
 
 	mu     sync.Mutex
 	models map[string]bool
@@ -43,8 +45,8 @@ func (b *Budget) Charge(o *Outgoing, tried bool) {
 	if o.Model == nil || o.Check {
 		return
 	}
-	s := &spending{b: b, change: o.Change, session: o.Session, tried: tried, agent: o.Agent, model: o.Model, models: map[string]bool{}}
-	o.Admit, o.Used = s.admit, s.used
+	s := &spending{b: b, subject: o.Subject, session: o.Session, tried: tried, agent: o.Agent, model: o.Model, group: o.Budget, file: o.File, models: map[string]bool{}}
+	o.Admit, o.Used, o.Lost = s.admit, s.used, s.refuse
 }
 
 // admit says whether a request may go out. One that would go out while others are on its way, with little left, waits for them: many
@@ -80,6 +82,9 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	if err != nil {
 		return nil, nil, err
 	}
+	if _, ends := s.subject.Change(); !ends {
+		l = l.Lasting()
+	}
 	price, err := s.b.Price(s.agent)
 	if err != nil {
 		return nil, nil, err
@@ -87,10 +92,16 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	if err := Countable(s.agent, s.model, price, l); err != nil {
 		return nil, nil, err
 	}
+	if err := Countable(s.agent, s.model, price, s.group); err != nil {
+		return nil, nil, err
+	}
 	if err := s.b.writeOwed(ctx); err != nil {
 		return nil, nil, fmt.Errorf("what the model used could not be recorded, and no request goes out until it is: %w", err)
 	}
-	used, err := s.b.spent(ctx, s.change)
+	if err := b.affordGroup(ctx, s.subject, s.group, s.file); err != nil {
+		return nil, nil, err
+	}
+	used, err := s.b.spent(ctx, s.subject)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,15 +110,15 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	}
 	var own, all budget.Spent
 	for f := range b.flights {
-		if f.change == s.change {
+		if f.subject == s.subject {
 			own = own.Plus(f.spent)
 		}
-		if f.change == s.change || time.Since(f.began) < flightPatience {
+		if f.subject == s.subject || time.Since(f.began) < flightPatience {
 			all = all.Plus(f.spent)
 		}
 	}
-	f := &flight{change: s.change, began: time.Now()}
-	f.spent.Tokens = max(flightTokens, b.largest[s.change])
+	f := &flight{subject: s.subject, began: time.Now()}
+	f.spent.Tokens = max(flightTokens, b.largest[s.subject])
 	f.spent.Cost = price.Dearest(f.spent.Tokens)
 	if !l.Fits(used.Plus(besides(own, f.spent), besides(all, f.spent))) {
 		return nil, b.landed, nil
@@ -131,7 +142,7 @@ func (s *spending) refuse(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case b.refusals[s.change] <- why:
+	case b.refusals[s.subject] <- why:
 	default: // it knows, or is over
 	}
 }
@@ -139,11 +150,11 @@ func (s *spending) refuse(why error) {
 // used writes what a request has used.
 func (s *spending) used(u egress.Usage) {
 	use := budget.Use{
-		Change: s.change, Session: s.session, Model: s.named(u.Model), Minute: budget.At(u.At), Requests: 1,
+		Subject: s.subject, Session: s.session, Model: s.named(u.Model), Minute: budget.At(u.At), Requests: 1,
 		Tokens: budget.Tokens{Input: u.Input, Cached: u.Cached, Output: u.Output},
 	}
 	if s.tried {
-		use.Change, use.Session = "", ""
+		use.Subject, use.Session = "", ""
 	}
 	if u.Unknown {
 		use.Estimated = 1
@@ -159,15 +170,15 @@ func (s *spending) used(u egress.Usage) {
 	defer cancel()
 	b.mu.Lock()
 	b.owed = append(b.owed, use)
-	b.largest[s.change] = max(b.largest[s.change], use.Sum())
+	b.largest[s.subject] = max(b.largest[s.subject], use.Sum())
 	err = b.writeOwed(ctx)
 	b.mu.Unlock()
 	if err != nil {
-		b.Log.Error("what a model used was not recorded; until it is, no agent may ask its model", "change", s.change, "error", err)
+		b.Log.Error("what a model used was not recorded; until it is, no agent may ask its model", "for", s.subject, "error", err)
 	}
 	b.Meter.Used(use.Tokens, use.Cost, u.Unknown)
 	if !s.tried {
-		b.Report(ctx, s.change)
+		b.Report(ctx, s.subject)
 	}
 }
 

@@ -10,17 +10,17 @@ import (
 
 // Wanted says what a person's surroundings are asked for before an agent can work.
 type Wanted struct {
-	Change id.Change // "" before there is one
-	Agent  string
-	Keys   []string // variables that may hold the key of its model
-	Bases  []string // variables that may say that its model is elsewhere
-	Env    []string // variables that the home's env: for it refers to
-	Held   bool     // a key is there already, or none is needed
+	Subject id.Subject // "" before there is one
+	Agent   string
+	Keys    []string // variables that may hold the key of its model
+	Bases   []string // variables that may say that its model is elsewhere
+	Env     []string // variables that the home's env: for it refers to
+	Held    bool     // a key is there already, or none is needed
 }
 
 // Wanted says what the agent of a subject wants.
 func (o Outfitter) Wanted(s Subject) (Wanted, error) {
-	w := Wanted{Change: s.ID, Agent: s.Agent, Held: true}
+	w := Wanted{Subject: s.ID, Agent: s.Agent, Held: true}
 	known, named, err := o.Known(s.Agent)
 	if err != nil || !named {
 		return w, err
@@ -33,6 +33,9 @@ func (o Outfitter) Wanted(s Subject) (Wanted, error) {
 		if name := referred(v); name != "" && !slices.Contains(w.Env, name) {
 			w.Env = append(w.Env, name)
 		}
+	}
+	if choice.Key == credential.Login { // no key is asked for: what is wrong with a login is said when it is used
+		return w, nil
 	}
 	all := endpoints(known, choice, s)
 	w.Held = len(all) == 0

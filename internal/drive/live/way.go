@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
+	"sallyport/internal/port/login"
+	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/secret"
 )
 
@@ -27,19 +30,27 @@ type Way = session.Way
 
 // Outgoing says what a way out is for.
 type Outgoing struct {
-	Change  id.Change
+	Subject id.Subject
 	Session id.Session
 	Agent   string          // as it was asked for
 	Model   *agent.Endpoint // that may be reached, with its credential; nil = none
 	Key     secret.Value    // of Model; empty: it is asked without one
+	Login   *login.Login    // in place of Key; nil: none
+	Budget  budget.Limits   // of the subject's group
+	File    string          // where that is said
 	Asked   []string        // what the person lets this change reach: hosts, or registries
 	Setup   bool            // of a setup: package registries and nothing else, where the home or the person lets this change reach them
 	Fetch   bool            // of a setup that the person asked for, who lets it reach them by that
+	Webless bool            // Model and nothing else
 	Unasked bool            // of what no person waits for: no account is kept
 	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
 	// Admit and Used are asked and told of each request to Model: see egress.Route. Nil: it is neither counted nor bounded.
 	Admit func(ctx context.Context) (over func(), err error)
 	Used  func(egress.Usage)
+	// Waits is told for how long the endpoint of Model bids wait. May be nil.
+	Waits func(time.Duration)
+	// Lost is told that Login has ended, before whoever asked hears it. Nil: nobody wants to know.
+	Lost func(error)
 	// Decided is told what became of each request; it does not block.
 	Decided func(egress.Decision)
 }
@@ -53,13 +64,16 @@ type Ways struct {
 
 // Open opens the way out of one sandbox of a subject and keeps account of what is asked of it.
 func (w Ways) Open(ctx context.Context, s Subject, o Outgoing) (Way, error) {
-	o.Change, o.Agent, o.Asked = s.ID, s.Agent, s.Egress
+	o.Subject, o.Agent, o.Asked, o.Budget, o.File = s.ID, s.Agent, s.Egress, s.Budget, s.BudgetFile
+	o.Webless = s.Webless && !o.Setup && !o.Check
 	if o.Unasked {
 		return w.Network.Open(ctx, o)
 	}
-	account := keepAccount(ctx, w.Ledger, o.Change)
+	account := keepAccount(ctx, w.Ledger, o.Subject)
 	o.Decided = account.decided
 	w.Budget.Charge(&o, false)
+	watched(&o, s.Door)
+	o.Waits = s.Waits
 	way, err := w.Network.Open(ctx, o)
 	if err != nil || way.Socket == "" {
 		account.close()
@@ -76,6 +90,27 @@ func (w Ways) Open(ctx context.Context, s Subject, o Outgoing) (Way, error) {
 		account.close()
 	})
 	return way, nil
+}
+
+// watched has door told of each request to a model.
+func watched(o *Outgoing, door func() (over func())) {
+	admit := o.Admit
+	if admit == nil || door == nil {
+		return
+	}
+	o.Admit = func(ctx context.Context) (func(), error) {
+		passed, err := admit(ctx)
+		if err != nil {
+			return nil, err
+		}
+		over := door()
+		return func() {
+			over()
+			if passed != nil {
+				passed()
+			}
+		}, nil
+	}
 }
 
 // Until is a way out whose end ends something else too.

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/revert"
+	"sallyport/internal/drive/standing"
 	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/supervise"
 	"sallyport/internal/drive/work"
@@ -28,6 +29,7 @@ type Parts struct {
 	Opener     work.Opener
 	Stocks     *stock.Stocks
 	Reverts    *revert.Reverts
+	Standing   *standing.Groups
 	Takes      *supervise.Checkpointer
 }
 
@@ -39,8 +41,11 @@ func New(p Parts) *Preparer { return &Preparer{p} }
 
 // Prepare keeps the base in the host's repository and makes the workspace on it.
 func (p *Preparer) Prepare(ctx context.Context, row change.Row) error {
-	if row.Request.Kind == request.Revert {
+	switch {
+	case row.Request.Kind == request.Revert:
 		return p.Reverts.Compute(ctx, row)
+	case row.Request.Drafted():
+		return p.Standing.Compute(ctx, row)
 	}
 	if before, err := p.Superseded(ctx, row); err != nil || before != nil {
 		if err != nil {
@@ -54,6 +59,9 @@ func (p *Preparer) Prepare(ctx context.Context, row change.Row) error {
 		return err
 	}
 	base, err := p.startsFrom(ctx, row)
+	if err == nil && r.Kind == request.Swap && row.Base == "" {
+		base, err = p.Standing.Overlay(ctx, row)
+	}
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // TakeUp moves a change back to work with a session that goes on from a tree, and why.
 func (rs *Redos) TakeUp(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error {
-	all, err := tx.Sessions(ctx, row.ID)
+	all, err := tx.Sessions(ctx, row.ID.Subject())
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (rs *Redos) TakeUp(ctx context.Context, tx store.Tx, row *change.Row, s ses
 func Onward(ctx context.Context, tx store.Tx, row change.Row) (string, error) {
 	switch row.State {
 	case change.Failed, change.Cancelled, change.Rejected:
-		all, err := tx.Sessions(ctx, row.ID)
+		all, err := tx.Sessions(ctx, row.ID.Subject())
 		if err != nil {
 			return "", err
 		}

@@ -2,10 +2,10 @@ package submit
 
 import (
 	"context"
+	"errors"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/grounds"
@@ -31,24 +31,25 @@ func (s *Submissions) Ask(ctx context.Context, row change.Row, o grounds.Offer, 
 // open stores a proposal with its approval and moves the change to wait for it. What was
 // approved beforehand by flag goes on to landing in the same transaction, and is audited as that.
 func (s *Submissions) open(ctx context.Context, tx store.Tx, row *change.Row, p proposal.Proposal, e change.Event) error {
-	if err := tx.AddProposal(ctx, p); err != nil {
+	asked, err := s.Origin.OpenApproval(ctx, tx, *row, p)
+	if err != nil {
 		return err
 	}
 	if err := s.RecordPassedChecks(ctx, tx, *row, p.Card.Checks, "passed a check", p.Digests(), p.At); err != nil {
-		return err
-	}
-	asked, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)
-	if err != nil {
 		return err
 	}
 	m := ledger.Move{Event: e, By: audit.Host, Subject: string(asked.ID), Reason: p.Card.Note, Next: "sallyport approve " + string(row.ID), Digests: p.Digests()}
 	if err := s.Move(ctx, tx, row, m); err != nil {
 		return err
 	}
-	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord { // said before anybody saw what it would cover
+	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord || p.Card.Typed != "" { // said before anybody saw what it would cover
 		return nil
 	}
-	return s.Answers.Record(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approve.Words{Via: approval.ViaFlag})
+	err = s.Answers.Record(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approve.Words{Via: approval.ViaFlag})
+	if errors.Is(err, approval.ErrOwn) { // then another is waited for
+		return nil
+	}
+	return err
 }
 
 // OfferAgain asks the person about an earlier checkpoint in the place of the present proposal; what

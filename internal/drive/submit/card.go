@@ -2,7 +2,9 @@ package submit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/drive/grounds"
@@ -31,10 +33,19 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.From, Base: o.Base, Commit: o.Commit, Tree: o.Tree, Edits: o.Edits,
-		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Kind != request.Revert && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, At: ledger.Now(), Secrets: s.Secrets,
+		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Worked() && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, At: ledger.Now(), Secrets: s.Secrets,
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
+	}
+	p.Card.Class, p.Card.Typed, p.Card.Think, p.Card.People, p.Card.Banner = o.Class, o.Typed, o.Think, o.People, o.Banner
+	for _, line := range o.Reach {
+		p.Card.Reach = append(p.Card.Reach, s.Secrets.Redact(line))
+	}
+	if row.Request.Chat != "" {
+		if p.Card.Spoken, err = s.speak(ctx, o); err != nil {
+			return p, err
+		}
 	}
 	p.Card.Made = s.Secrets.Redact(madeBy(row.Request))
 	if p.Card.Setup, err = s.Stocks.LostBy(ctx, s.Opener.Spec(row)); err != nil {
@@ -52,22 +63,46 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 		return p, err
 	}
 	err = s.DB.Read(ctx, func(tx store.Tx) error {
-		uses, err := tx.Uses(ctx, row.ID)
+		uses, err := tx.Uses(ctx, row.ID.Subject())
 		if err != nil {
 			return err
 		}
 		p.Card.Used = budget.Words(uses)
-		asked, err := tx.Asked(ctx, row.ID)
+		asked, err := tx.Asked(ctx, row.ID.Subject())
 		p.Card.Network = reached(row.Request.Egress, asked)
 		return err
 	})
 	return p, err
 }
 
-// madeBy names the command that made a change, as a shell takes it, or the agent with its model; "" for a revert.
+// speak reads the diff as a conversation shows it, without secrets.
+func (s *Submissions) speak(ctx context.Context, o grounds.Offer) (*proposal.Spoken, error) {
+	var b bounded
+	clean := s.Secrets.DiffRedactor(&b)
+	err := o.Host.Patch(ctx, clean, o.Base, o.Commit, false)
+	if err := errors.Join(err, clean.Close()); err != nil {
+		return nil, fmt.Errorf("read the diff for the conversation: %w", err)
+	}
+	return proposal.Speak(b.String(), b.longer), nil
+}
+
+// bounded keeps the beginning of what is written, as much as a conversation may show.
+type bounded struct {
+	strings.Builder
+	longer bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	room := min(proposal.SpokenBytesMax-b.Len(), len(p))
+	b.longer = b.longer || room < len(p)
+	b.Builder.Write(p[:room])
+	return len(p), nil
+}
+
+// madeBy names the command that made a change, as a shell takes it, or the agent with its model; "" where no agent took part.
 func madeBy(r request.Request) string {
 	switch {
-	case r.Kind == request.Revert:
+	case !r.Worked():
 		return ""
 	case len(r.Argv) > 0:
 		return inert.Command(r.Argv)

@@ -27,9 +27,14 @@ func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) 
 	if o.Judging, err = s.Opener.Grounds.Of(ctx, row, host, rules); err != nil {
 		return grounds.Offer{}, err
 	}
-	if row.Request.Kind == request.Revert {
+	switch row.Request.Kind {
+	case request.Revert:
 		err = s.Reverts.Offer(ctx, row, &o)
-	} else {
+	case request.Group:
+		err = s.offerDrafted(ctx, row, &o)
+	case request.Swap:
+		err = s.offerSwap(ctx, row, &o)
+	default:
 		err = s.offerCheckpoint(ctx, row, &o)
 	}
 	if err != nil {
@@ -50,6 +55,15 @@ func (s *Submissions) Offer(ctx context.Context, row change.Row, rules git.OID) 
 	}
 	o.Marks, err = proposal.Marks(ctx, host, o.Commit, o.Edits, named)
 	return o, err
+}
+
+// offerDrafted finds the files of a group that were drafted, and judges them as those of an agent.
+func (s *Submissions) offerDrafted(ctx context.Context, row change.Row, o *grounds.Offer) (err error) {
+	if o.Commit, err = s.Standing.Drafted(ctx, o.Host, row); err != nil {
+		return err
+	}
+	o.Breaks, err = checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, s.Opener.Grounds.Loading(row, o.Base))
+	return err
 }
 
 func (s *Submissions) offerCheckpoint(ctx context.Context, row change.Row, o *grounds.Offer) error {

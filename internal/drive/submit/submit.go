@@ -13,12 +13,14 @@ import (
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/revert"
+	"sallyport/internal/drive/standing"
 	"sallyport/internal/drive/stock"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
-	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
+	"sallyport/internal/port/agent"
 	"sallyport/internal/store"
 )
 
@@ -31,11 +33,14 @@ type Parts struct {
 	Checks      *check.Checker
 	Commits     authorship.Composer
 	Reverts     *revert.Reverts
+	Standing    *standing.Groups
 	Answers     *approve.Answers
 	Trials      Trials
 	Ops         disk.Ops
 	SessionsDir string                                    // folder of sessions
 	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
+	// TakeUp moves a change back to work with a session that goes on from a tree, and why.
+	TakeUp func(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error
 }
 
 // Trials knows what happens on the host once a proposal has landed.
@@ -55,7 +60,7 @@ func (s *Submissions) Submit(ctx context.Context, row change.Row) error {
 	if err != nil {
 		return err
 	}
-	if row.Request.Kind == request.Edit && len(o.Edits) == 0 {
+	if row.Request.Worked() && len(o.Edits) == 0 {
 		return s.endIdle(ctx, row, o)
 	}
 	if why := o.Refused(row); why != nil {
@@ -75,6 +80,7 @@ func (s *Submissions) Submit(ctx context.Context, row change.Row) error {
 }
 
 // fail ends a change that a check or the policy refused, which verb says. Its card is kept, with the check's last words; nobody is asked.
+// The agent of a swap goes on instead: what it proposes is checked only once its session has ended.
 func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer, results []proposal.CheckResult, why error, verb string) error {
 	p, err := s.propose(ctx, row, o, results)
 	if err != nil {
@@ -88,12 +94,15 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 			return err
 		}
 		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: p.Digests()}
+		if row.Swap != nil && len(results) > 0 && p.Number < agent.RoundsDefault && !row.Cancel {
+			return s.sendBack(ctx, tx, row, o, m)
+		}
 		if len(o.Edits) == 0 {
 			m.Outcome = change.BaseFailsChecks
 		}
 		return s.Move(ctx, tx, row, m)
 	})
-	if err == nil {
+	if err == nil && row.State.Final() {
 		s.Tidy(s.Lasting(), row)
 	}
 	return err

@@ -36,7 +36,7 @@ func (ss *Supervisors) goesOn(row change.Row, last session.Session, all []sessio
 // goOn returns the tree that an agent goes on with: the one that it left, and under a shadow the last valid one if that is not.
 func (ss *Supervisors) goOn(ctx context.Context, w work.Work, ws workspace.Workspace, left checkpoint.Checkpoint) (workspace.Workspace, error) {
 	if left.Status == checkpoint.Valid || w.Mode().Strategy != session.Shadow {
-		return ws, nil
+		return ws, ss.Workspaces.Unlock(ws)
 	}
 	to, err := ss.Takes.Valid(ctx, w)
 	if err != nil {

@@ -148,7 +148,7 @@ func TestABudgetThatIsUsedUpBlocksAndOneThatIsRaisedGoesOn(t *testing.T) {
 		if rounds := h.Reasons(d, chg, "round"); len(rounds) != 0 {
 			t.Errorf("what was no fault of the agent's is a round: %q", rounds)
 		}
-		want := []budget.Use{{Change: chg, Model: "m", Requests: 2, Unpriced: 2, Tokens: budget.Tokens{Input: 1680, Output: 20}}}
+		want := []budget.Use{{Subject: chg.Subject(), Model: "m", Requests: 2, Unpriced: 2, Tokens: budget.Tokens{Input: 1680, Output: 20}}}
 		if !slices.Equal(at.Uses, want) {
 			t.Errorf("used %+v", at.Uses)
 		}
@@ -334,7 +334,7 @@ func TestARequestThatIsHeldOpenStopsNoOtherChange(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		b := newBank(h)
 		b.owner.says(budget.Limits{TokensPerHour: 40_000})
-		var first id.Change
+		var first id.Subject
 		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
 			way, began := b.last(), time.Now()
 			over, err := way.Admit(ctx)
@@ -343,7 +343,7 @@ func TestARequestThatIsHeldOpenStopsNoOtherChange(t *testing.T) {
 			}
 			defer over()
 			if first == "" {
-				first = way.Change
+				first = way.Subject
 				time.Sleep(10 * time.Minute)
 				return "", errors.New("gone")
 			}

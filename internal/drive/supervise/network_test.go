@@ -48,7 +48,7 @@ func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T)
 			t.Errorf("%d were opened, %d closed", opened, closed)
 		}
 		for i, o := range w.Opened {
-			if o.Change != r.Change.ID || o.Check != (i > 0) || o.Model != nil || fmt.Sprint(o.Asked) != "[a.example.org]" {
+			if o.Subject != r.Change.ID.Subject() || o.Check != (i > 0) || o.Model != nil || fmt.Sprint(o.Asked) != "[a.example.org]" {
 				t.Errorf("%d: %+v", i, o)
 			}
 			if want := string(o.Session) + " " + string(o.Session); sockets[i] != want {

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/store"
@@ -31,6 +32,9 @@ func (ss *Supervisors) judgeLast(ctx context.Context, w work.Work, ws workspace.
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if row.Request.Kind == request.Swap {
+		return ss.judgeSwap(ctx, row, last)
 	}
 	cp, edits := taken.Checkpoint, len(taken.Edits)
 	m := ledger.Move{Event: change.Ended, By: audit.Host, Subject: string(cp.ID), Verb: "checked"}

@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 
+	"sallyport/internal/base/git"
 	"sallyport/internal/drive/check"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
@@ -29,5 +30,9 @@ type Parts struct {
 	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
 	// RedoWords say to an agent what has become of its files when its change was made anew; "" if nothing has.
 	RedoWords func(ctx context.Context, row change.Row) (string, error)
-	Tidy      func(ctx context.Context, row change.Row) // clears up after a change that has ended
+	// Fits says why what the agent of a swap proposes, a commit upon the base, could not be what its group runs.
+	Fits       func(ctx context.Context, row change.Row, commit git.OID) error
+	Tidy       func(ctx context.Context, row change.Row) // clears up after a change that has ended
+	Desk       live.Desk                                 // where the agents of swaps ask their host for things
+	Originator Originator                                // whom those agents speak with
 }

@@ -32,7 +32,7 @@ func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Work
 	if err != nil {
 		return session.Running{}, err
 	}
-	if err := ss.Runtime.Budget.Afford(ctx, row.ID, subject.Agent, program.Model); err != nil {
+	if err := ss.Runtime.Budget.Afford(ctx, row.ID.Subject(), subject.Agent, program.Model); err != nil {
 		return session.Running{}, err
 	}
 

@@ -18,9 +18,9 @@ func (ss *Supervisors) supervise(ctx context.Context, w *work.Work, ws workspace
 	s := &supervisor{
 		Parts: ss.Parts, Work: *w, gate: &ss.gate, ws: ws, run: run, mode: w.Mode(),
 		asks: make(chan ask), over: make(chan struct{}), last: time.Now(), seen: map[string]int64{},
-		rounds: newRounds(run.Program), messages: newMessages(ss.Parts, change, run), broke: ss.Runtime.Budget.Subscribe(change),
+		rounds: newRounds(run.Program), messages: newMessages(ss.Parts, change, run), broke: ss.Runtime.Budget.Subscribe(change.Subject()),
 	}
-	defer ss.Runtime.Budget.Unsubscribe(change)
+	defer ss.Runtime.Budget.Unsubscribe(change.Subject())
 	s.listen(ctx)
 	defer s.events.close()
 

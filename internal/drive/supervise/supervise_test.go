@@ -649,7 +649,7 @@ func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
 		chg := h.Ask(c)
 		h.Is(c, chg, change.Working)
 		stranger := h.By()
-		stranger.UID++
+		stranger.Person = "psn-stranger"
 		taken, err := c.CheckpointNow(t.Context(), chg, h.By())
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/store"
@@ -20,8 +21,9 @@ import (
 // endWithin is how long a program has to end once nothing more is wanted of it.
 const endWithin = 15 * time.Second
 
-// paidAgain is told to an agent whose turn failed because its budget was used up, once there is more. It is no round: nothing was wrong.
-const paidAgain = "Your model refused to answer because a budget was used up. It answers again. Go on where you stopped."
+// paidAgain is told to an agent whose turn failed because its budget was used up or its login had ended, once its model answers again. It
+// is no round: nothing was wrong.
+const paidAgain = "Your model refused to answer for a while. It answers again. Go on where you stopped."
 
 // rounds is what a supervisor knows of an agent that works in turns: it waits at the end of each until it is told more, or
 // that nothing more is wanted. That it says it is done means nothing: what stands is judged (CW-052, CW-053).
@@ -111,6 +113,10 @@ func (s *supervisor) endTurn(ctx context.Context, end agent.TurnEnd) {
 	}
 	if s.rounds.failure != "" && !end.More { // the tree is kept and judged at its end
 		s.finish()
+		return
+	}
+	if s.Row.Request.Kind == request.Swap {
+		s.endDevTurn(ctx, end)
 		return
 	}
 	taken, err := s.take(ctx, checkpoint.TurnEnded)

@@ -10,7 +10,17 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/rule/budget"
+	"sallyport/internal/rule/credential"
 )
+
+// lacking is why a change waits whose agent's model answers no more, and what a person is told of it.
+func lacking(of id.Change, why error) (blocked string, because error) {
+	if errors.Is(why, credential.ErrMissing) {
+		resume := "sallyport change resume " + string(of)
+		return change.CredentialMissing, problem.Errorf(problem.AgentFailed, resume, "%w; then: %s", why, resume)
+	}
+	return change.BudgetUsedUp, overspent(of, why)
+}
 
 // overspent says to a person why an agent of a change is stopped, and how it goes on.
 func overspent(change id.Change, why error) error {
@@ -32,14 +42,15 @@ func (s *supervisor) stopUnpaid(ctx context.Context, why error) {
 	}
 	err := s.stop(ctx)
 	if err == nil {
-		err = s.shift(ctx, ledger.Move{Event: change.Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: change.BudgetUsedUp, Because: overspent(s.Row.ID, why)})
+		blocked, because := lacking(s.Row.ID, why)
+		err = s.shift(ctx, ledger.Move{Event: change.Block, By: audit.Host, Subject: string(s.run.Session.ID), Blocked: blocked, Because: because})
 		if err != nil {
 			s.still = false
 			err = errors.Join(err, s.process.Thaw())
 		}
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errOver) {
-		s.Log.Error("an agent whose budget is used up could not be paused, so it was ended", "change", s.Row.ID, "error", err)
+		s.Log.Error("an agent whose budget is used up, or whose login has ended, could not be paused, so it was ended", "change", s.Row.ID, "error", err)
 		s.process.Kill()
 	}
 }

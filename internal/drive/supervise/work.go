@@ -45,6 +45,9 @@ func (ss *Supervisors) Work(ctx context.Context, row change.Row) error {
 		if n := len(sessions); n > 0 {
 			last = sessions[n-1]
 		}
+		if w.Row.Swap != nil { // and what came of its session afterwards says nothing
+			return ss.judgeSwap(ctx, w.Row, last)
+		}
 		if last.Exit != nil {
 			return ss.judgeLast(ctx, w, ws, last)
 		}
@@ -113,6 +116,11 @@ func (ss *Supervisors) runAgent(ctx context.Context, w *work.Work, ws workspace.
 		return err
 	}
 	defer run.Way.Close()
+	leaveDesk, err := ss.seat(ctx, w.Row, &run)
+	if err != nil {
+		return err
+	}
+	defer leaveDesk()
 	s := run.Session
 	if err := ss.recordStart(ctx, &w.Row, s); err != nil {
 		return err

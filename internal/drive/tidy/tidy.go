@@ -17,7 +17,6 @@ import (
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
-	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 )
@@ -46,7 +45,7 @@ func New(p Parts) *Tidier { return &Tidier{p} }
 func (t *Tidier) Tidy(ctx context.Context, row change.Row) {
 	t.Checks.Forget(row.ID) // nobody will be asked about it
 	t.Land.Forget(row.ID)
-	if row.Base == "" || row.Request.Kind == request.Revert {
+	if row.Base == "" || !row.Request.Worked() {
 		return
 	}
 	if t.keepsTree(ctx, row) {

@@ -23,16 +23,16 @@ func (v *Views) Show(ctx context.Context, changeID id.Change) (d Detail, err err
 		if d.Change, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
-		if d.Sessions, err = tx.Sessions(ctx, changeID); err != nil {
+		if d.Sessions, err = tx.Sessions(ctx, changeID.Subject()); err != nil {
 			return err
 		}
 		if d.Checkpoints, err = tx.Checkpoints(ctx, changeID); err != nil {
 			return err
 		}
-		if d.Asked, err = tx.Asked(ctx, changeID); err != nil {
+		if d.Asked, err = tx.Asked(ctx, changeID.Subject()); err != nil {
 			return err
 		}
-		if d.Uses, err = tx.Uses(ctx, changeID); err != nil {
+		if d.Uses, err = tx.Uses(ctx, changeID.Subject()); err != nil {
 			return err
 		}
 		if p, ok, err := tx.Proposal(ctx, changeID); err != nil {

@@ -13,20 +13,27 @@ import (
 // Subject is a request as sandboxes know it before any rules were read: a change with this id, whose files belong to owner.
 func Subject(change id.Change, r request.Request, owner sandbox.Owner) live.Subject {
 	s := live.Subject{
-		ID: change, Owner: owner,
+		ID: change.Subject(), Owner: owner,
 		Agent: r.Agent, Model: r.Model, Bases: r.Bases, Env: r.Env, Keyed: r.Keyed,
 		Path: r.Path, Home: r.Home, Top: r.Project.Top,
 		Shares: r.Shares, Profiles: r.Profiles, Egress: r.Egress, Timeout: r.Timeout,
 		Asking: Asking(r), GoingOn: "sallyport change resume " + string(change),
 	}
-	if r.Kind == request.Revert {
+	switch {
+	case !r.Worked():
 		s.Agent = "" // none works for it
+	case r.Kind == request.Swap:
+		s.Asking = "sallyport chat " + Word(r.Group)
+		s.GoingOn, s.Webless = s.Asking, true
 	}
 	return s
 }
 
 // Task is what an agent is given for a request.
 func Task(change id.Change, r request.Request) agent.Task {
+	if r.Kind == request.Swap {
+		return agent.Task{Change: string(change), Text: swapWords(r), Path: r.Path, Home: r.Home, Top: r.Project.Top, Tools: sandbox.ToolSocket, Denied: []string{agent.Fetch}}
+	}
 	return agent.Task{
 		Change: string(change), Text: r.Text, Argv: r.Argv, Script: r.Script, Messages: r.Messages,
 		Path: r.Path, Home: r.Home, Top: r.Project.Top, Workdir: r.Workdir,

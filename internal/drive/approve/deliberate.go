@@ -1,0 +1,119 @@
+package approve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// Need says who has to approve a change of what a group runs, and how: by what it reaches, by who asked for it, and by the roles and the
+// policy of now. Errors: problem.Refused, saying why nobody can (SM-090); why the policy cannot be read.
+func (a *Answers) Need(ctx context.Context, tx store.Tx, r request.Request, class right.Class) (right.Need, error) {
+	rules, err := a.Rules.Approvals()
+	if err != nil {
+		return right.Need{}, err
+	}
+	wisher, err := ledger.Requester(ctx, tx, r)
+	if err != nil {
+		return right.Need{}, err
+	}
+	people, err := ledger.Entitled(ctx, tx)
+	if err != nil {
+		return right.Need{}, err
+	}
+	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wisher.String(), People: people, Rules: rules, Mend: config.EditPolicy(a.Home)})
+}
+
+// Entitled says who has to approve what a card is about. What no group asked for is the owner's. An error may come with who may still say no.
+func (a *Answers) Entitled(ctx context.Context, tx store.Tx, r request.Request, c proposal.Card) (right.Need, error) {
+	if c.Class == "" {
+		return a.Owner.Need(), nil
+	}
+	need, err := a.Need(ctx, tx, r, right.Class(c.Class))
+	if err != nil && len(need.No) == 0 { // a policy that cannot be read keeps the owner from no no
+		need.No = a.Owner.Need().No
+	}
+	return need, err
+}
+
+// Asks says whom a card goes to; nobody, where nobody can approve it: whoever tries is told why.
+func (a *Answers) Asks(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) ([]id.Person, error) {
+	need, err := a.Entitled(ctx, tx, row.Request, p.Card)
+	if problem.KindOf(err) == problem.Refused {
+		err = nil
+	}
+	return need.Ask, err
+}
+
+// entitledTo is Entitled about a change's proposal.
+func (a *Answers) entitledTo(ctx context.Context, tx store.Tx, row change.Row) (right.Need, error) {
+	p, _, err := tx.Proposal(ctx, row.ID)
+	if err != nil {
+		return right.Need{}, err
+	}
+	return a.Entitled(ctx, tx, row.Request, p.Card)
+}
+
+// tellYes tells of a yes that waits for another's, wherever it was asked for.
+func (a *Answers) tellYes(ctx context.Context, tx store.Tx, row change.Row, asked approval.Approval, need right.Need, by audit.Actor, w Words) error {
+	q, err := tx.Question(ctx, asked.Question)
+	if err != nil {
+		return err
+	}
+	all, err := tx.Answers(ctx, q.ID)
+	if err != nil {
+		return err
+	}
+	given, of := q.Given(all, need), max(need.Yeses, 1)
+	text := fmt.Sprintf("%s approved %s: %d of %d. It lands once another has approved it.", inert.Short(by.Name, 60), row.ID, given, of)
+	if given >= of {
+		text = fmt.Sprintf("%s approved %s: %d of %d. It lands once the owner has approved it, too.", inert.Short(by.Name, 60), row.ID, given, of)
+	}
+	said := row
+	said.Reason = w.said()
+	if err := a.Append(ctx, tx, &said, ledger.Move{By: by, Subject: string(asked.ID), Reason: said.Reason}, "approved, with others to come", ledger.Now()); err != nil {
+		return err
+	}
+	return a.Origin.Tell(ctx, tx, row, text)
+}
+
+// deliberate refuses a yes that is given in passing where the host would change: it is typed out (SM-084), and not at once (SM-912).
+func (a *Answers) deliberate(ctx context.Context, tx store.Tx, row change.Row, ref id.Approval, c proposal.Card, by audit.Actor, w Words) (right.Need, error) {
+	need, err := a.Entitled(ctx, tx, row.Request, c)
+	switch {
+	case len(need.No) > 0 && !slices.Contains(need.No, by.Person), by.Kind != "person":
+		return need, fmt.Errorf("approve %s: %w", ref, problem.Case(person.ErrNotOwner, "sallyport approval show "+string(ref), "%q may not decide about it", by.Name))
+	case err != nil || c.Class == "" || !slices.Contains(need.May, by.Person): // no group asked for it, or it is theirs
+		return need, err
+	}
+	again := "sallyport approve " + string(row.ID)
+	if need.Typed != "" {
+		again += " --typed '" + need.Typed + "'"
+	}
+	if need.Typed != w.Typed && need.Typed != "" {
+		return need, problem.Case(approval.ErrUntyped, again, "%s changes the host, and a yes to that has to be typed out: %s", row.ID, need.Typed)
+	}
+	asked, err := tx.Approval(ctx, ref)
+	if err != nil {
+		return need, err
+	}
+	if left := need.Wait(asked.Asked, ledger.Now()); left > 0 && asked.Decision == approval.Pending {
+		return need, problem.Case(approval.ErrEarly, again, "%s changes the host, and you alone approve it: read it first. Your yes counts in %s", row.ID, max(left.Round(time.Second), time.Second))
+	}
+	return need, nil
+}

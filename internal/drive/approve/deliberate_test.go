@@ -1,0 +1,180 @@
+package approve_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/view"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// proposed is a change that the agent of a group made to one file, as it waits for a person.
+func proposed(h *drivetest.Home, file string) (yes func(w approve.Words) error, show func() view.Detail) {
+	h.T.Helper()
+	a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+		s.Write(file, "another\n")
+		return "", nil
+	})
+	c, _ := a.Begin()
+	row, err := a.Wish(c, "chg-aaaaaaaa", "Change it")
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+	d := h.Is(c, row.ID, change.Working)
+	said := tool.Swap{PerFileSummaries: map[string]string{file: "is another"}, OverallSummary: "Change it", CommitSHA: "0123456"}
+	if _, err := a.Call(h.T.Context(), tool.RequestSwap, said, string(d.Checkpoints[0].Tree)); err != nil {
+		h.T.Fatal(err)
+	}
+	for h.Show(c, row.ID).Change.State != change.AwaitingApproval {
+		time.Sleep(time.Second)
+	}
+	d = h.Show(c, row.ID)
+	return func(w approve.Words) error {
+		return c.Approve(h.T.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), w)
+	}, func() view.Detail { return h.Show(c, row.ID) }
+}
+
+// TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce holds SM-082 to SM-084, SM-910 and SM-912.
+func TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		yes, show := proposed(h, "docs/more.md")
+		card := show().Proposal.Card
+		if card.Class != "host" || card.Typed != "CONFIRM HOST" || len(card.Banner) != 1 || !strings.HasPrefix(card.Banner[0], "Host-level changes run with full credential scope") {
+			t.Errorf("its card is %q, %q, %q", card.Class, card.Typed, card.Banner)
+		}
+		typed := approve.Words{Via: "chat", Marked: true, Typed: "CONFIRM HOST"}
+		for _, words := range []string{"", "confirm host", "CONFIRM HOST ", "yes"} {
+			if err := yes(approve.Words{Via: "chat", Marked: true, Typed: words}); !errors.Is(err, approval.ErrUntyped) || !strings.Contains(err.Error(), "CONFIRM HOST") {
+				t.Errorf("%q: %v", words, err)
+			}
+		}
+		asked := show().Approval.Asked
+		time.Sleep(time.Until(asked.Add(59 * time.Second)))
+		if err := yes(typed); !errors.Is(err, approval.ErrEarly) || !strings.Contains(err.Error(), "counts in 1s") {
+			t.Errorf("at once: %v", err)
+		}
+		if d := show(); d.Change.State != change.AwaitingApproval || d.Approval.Decision != approval.Pending {
+			t.Fatalf("it is %s, %s", d.Change.State, d.Approval.Decision)
+		}
+		time.Sleep(time.Second)
+		if err := yes(typed); err != nil {
+			t.Fatal(err)
+		}
+		if d := show(); d.Approval.Decision != approval.Approved {
+			t.Errorf("it is %s", d.Approval.Decision)
+		}
+	})
+}
+
+// TestAChangeOfOneGroupIsApprovedByAPlainYesAtOnce holds SM-080: the time to think is for the host alone.
+func TestAChangeOfOneGroupIsApprovedByAPlainYesAtOnce(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		yes, show := proposed(h, "template/runner/prompts/system.md")
+		card := show().Proposal.Card
+		if card.Class != "group" || card.Typed != "" || len(card.Banner) != 0 {
+			t.Errorf("its card is %q, %q, %q", card.Class, card.Typed, card.Banner)
+		}
+		if err := yes(approve.Words{Via: "chat", Marked: true}); err != nil {
+			t.Fatal(err)
+		}
+		if d := show(); d.Approval.Decision != approval.Approved {
+			t.Errorf("it is %s", d.Approval.Decision)
+		}
+	})
+}
+
+// people is a home of these, as a transaction finds them.
+type people struct {
+	store.Tx
+	all []person.Known
+}
+
+func (p people) People(context.Context) ([]person.Known, error) { return p.all, nil }
+
+// TestNobodyIsAskedWhoMayNotApprove holds SM-090: a home without an owner has nobody who may.
+func TestNobodyIsAskedWhoMayNotApprove(t *testing.T) {
+	ada := person.Known{Person: person.Person{ID: "psn-0000ada0"}, Accounts: []person.Account{{Identity: person.AtTerminal(1)}}, Held: []right.Held{{Role: right.Owner}}}
+	for _, class := range []right.Class{"group", "host", "combined", ""} {
+		a := approve.New(approve.Parts{Rules: drivetest.Rules{}})
+		if _, err := a.Need(t.Context(), people{}, request.Request{}, class); err == nil || !strings.Contains(err.Error(), "nobody can approve this change: the home has no owner") {
+			t.Errorf("%q: %v", class, err)
+		}
+		if n, err := a.Need(t.Context(), people{all: []person.Known{ada}}, request.Request{}, class); err != nil || len(n.Ask) != 1 || n.Ask[0] != "psn-0000ada0" {
+			t.Errorf("%q: %+v, %v", class, n, err)
+		}
+	}
+}
+
+// TestAPolicyThatNobodyCanFulfilIsToldBeforeAnyAgentWorks holds SM-090 and SM-912: what to change in it is said with it.
+func TestAPolicyThatNobodyCanFulfilIsToldBeforeAnyAgentWorks(t *testing.T) {
+	for want, rules := range map[string]right.Rules{
+		"policy.yaml wants 2 people to approve it (approvals.people: 2), and one of those who may can be reached. With approvals.people: 1 one person may approve it": {People: 2},
+		"nobody knows who asked for it, so policy.yaml wants two people (approvals.self: refuse)":                                                                     {NoSelf: true},
+	} {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			a, _ := h.Assist()
+			h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Approvals: rules}}
+			c, _ := a.Begin()
+			_, err := a.Wish(c, "chg-aaaaaaaa", "Change it")
+			if p := problem.Of(err); p.Kind != problem.Refused || !strings.Contains(p.Text, want) || p.Next != "${EDITOR:-vi} "+h.Repo+"/policy.yaml" {
+				t.Errorf("%+v: %v", rules, err)
+			}
+			if _, err := c.LastSwap(t.Context(), "echo"); problem.KindOf(err) != problem.NotFound {
+				t.Errorf("it was begun all the same: %v", err)
+			}
+		})
+	}
+}
+
+// TestAYesIsTakenByThePolicyOfThatMoment holds SM-912: a card is no way around what the policy says when the yes comes, and none is dead.
+func TestAYesIsTakenByThePolicyOfThatMoment(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		laws := &drivetest.Laws{}
+		say := func(r right.Rules) { laws.Rules.Store(&drivetest.Rules{Judging: grounds.Judging{Approvals: r}}) }
+		say(right.Rules{CoolDown: time.Hour})
+		h.Parts.Rules = laws
+		yes, show := proposed(h, "policy.yaml")
+		p := show().Proposal
+		if _, _, ask := p.Tell("echo"); !strings.Contains(ask, "Read it first: a yes counts once this card is 1h0m0s old.") {
+			t.Errorf("it is asked: %q", ask)
+		}
+		if told := strings.Join(p.Card.Reach, "\n"); strings.Count(told, "policy.yaml") != 1 || !strings.Contains(told, "the rules change (this change was judged by the rules before it)") {
+			t.Errorf("that the rules change is told so: %q", told)
+		}
+		typed := approve.Words{Via: "chat", Marked: true, Typed: "CONFIRM HOST"}
+		time.Sleep(time.Until(show().Approval.Asked.Add(10 * time.Minute)))
+		if err := yes(typed); !errors.Is(err, approval.ErrEarly) || !strings.Contains(err.Error(), "counts in 50m0s") {
+			t.Errorf("after ten minutes: %v", err)
+		}
+		time.Sleep(50 * time.Minute)
+		say(right.Rules{People: 2, CoolDown: time.Hour})
+		if err := yes(typed); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "approvals.people: 2") {
+			t.Errorf("where two are wanted: %v", err)
+		}
+		laws.Rules.Store(&drivetest.Rules{Approving: errors.New("the policy cannot be read")})
+		if err := yes(typed); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("by a policy that cannot be read: %v", err)
+		}
+		if d := show(); d.Change.State != change.AwaitingApproval || d.Approval.Decision != approval.Pending {
+			t.Fatalf("it is %s, %s", d.Change.State, d.Approval.Decision)
+		}
+		say(right.Rules{CoolDown: time.Hour})
+		if err := yes(typed); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

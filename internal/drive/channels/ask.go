@@ -1,0 +1,324 @@
+package channels
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/wiring"
+	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/port/channel"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
+	"sallyport/internal/who/question"
+)
+
+// The keys of answers about strangers and places.
+const (
+	Allow  = "allow"
+	Deny   = "deny"
+	Ignore = "ignore"
+	// WireTo and a group's folder is the key that has the group hear a place.
+	WireTo = "agent-group-"
+)
+
+// groupsShown is how many groups a card has; a home with more is wired at the command line.
+const groupsShown = 15
+
+// approvers are who may decide about who talks with a group, and can be asked: its admins, else global admins, else the owner; of a place the
+// owner and global admins.
+func (c *Channels) approvers(ctx context.Context, tx store.Tx, of group.Folder) ([]person.Known, error) {
+	all, err := tx.People(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rungs := []func(person.Known) bool{
+		func(k person.Known) bool {
+			return of != "" && slices.Contains(k.Held, right.Held{Role: right.GroupAdmin, Group: string(of)})
+		},
+		func(k person.Known) bool { return k.Is(right.GlobalAdmin) },
+		func(k person.Known) bool { return k.Is(right.Owner) },
+	}
+	if of == "" {
+		rungs = rungs[1:]
+		slices.Reverse(rungs) // a card about a place goes to the owner (CH-060)
+	}
+	for _, on := range rungs {
+		var there []person.Known
+		for _, k := range all {
+			if on(k) && k.Entitled().Reachable {
+				there = append(there, k)
+			}
+		}
+		if len(there) > 0 {
+			return there, nil
+		}
+	}
+	return nil, nil
+}
+
+// kept is what was said, as it waits for a decision.
+type kept struct {
+	Event  channel.Event  `json:"event"`
+	Intake message.Intake `json:"intake"`
+	First  channel.Sender `json:"first"` // whom the card names: nobody else becomes a member by it
+}
+
+// put has a row keep it.
+func (k kept) put(p *wiring.Pending) (err error) {
+	p.Event, err = json.Marshal(k)
+	return err
+}
+
+// keptBy reads what a row keeps.
+func keptBy(p wiring.Pending) (k kept, err error) {
+	if err = json.Unmarshal(p.Event, &k); err != nil {
+		err = fmt.Errorf("read what waited for %s: %w", p.Question, err)
+	}
+	return k, err
+}
+
+// askSender asks whether a stranger may talk with a group. While that waits, what they say is dropped (CH-051).
+func (c *Channels) askSender(ctx context.Context, tx store.Tx, s said, g group.Folder) error {
+	p := wiring.Pending{About: wiring.AboutSender, Conversation: s.where.ID, Identity: s.by.Identity, Group: g, Sender: s.by.Name}
+	_, waits, err := tx.PendingOf(ctx, p.About, p.Conversation, p.Identity)
+	if err != nil {
+		return err
+	}
+	if waits {
+		return c.drop(ctx, tx, s, "somebody is asked about the sender already")
+	}
+
+	title := fmt.Sprintf("🙋 %s wants to talk with %s in %s on %s.", s.speaker(), g, where(s.where), s.where.Platform)
+	if s.Sender.Account == "" {
+		title += " The platform does not say who that is: whoever has the name may talk, and decides nothing."
+	}
+	q := question.New("", title, nil, ledger.Now())
+	q.Kind, q.Words = question.Sender, false
+	q.Card.Lines = []string{"They said: " + quoted(inert.Short(s.Text, 300))}
+	q.Options = []question.Option{{Key: Allow, Label: "Allow"}, {Key: Deny, Label: "Deny", Alone: true}}
+	return c.ask(ctx, tx, s, q, p)
+}
+
+// askPlace asks which group a conversation is for. What is said there last is what the group will hear (CH-071).
+func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
+	p := wiring.Pending{About: wiring.AboutChannel, Conversation: s.where.ID, Sender: s.by.Name}
+	there, waits, err := tx.PendingOf(ctx, p.About, p.Conversation, p.Identity)
+	if err != nil {
+		return err
+	}
+	if waits {
+		return c.replace(ctx, tx, there, s)
+	}
+
+	q := question.New("", "🔌 New channel — wire it?", nil, ledger.Now())
+	q.Kind, q.Words = question.Channel, false
+	q.Card.Lines = []string{fmt.Sprintf("%s is trying to reach you in %s on %s. Wire to which agent?", s.speaker(), where(s.where), s.where.Platform)}
+	for _, g := range s.groups[:min(len(s.groups), groupsShown)] {
+		q.Options = append(q.Options, question.Option{Key: WireTo + string(g), Label: string(g)})
+	}
+	if len(s.groups) > groupsShown {
+		q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("The home has %d groups; for one that is not here: sallyport wiring set %s GROUP", len(s.groups), s.where.ID))
+	}
+	q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("To make a new one for it: sallyport group create NAME, and then: sallyport wiring set %s NAME", s.where.ID))
+	q.Options = append(q.Options, question.Option{Key: Ignore, Label: "Ignore", Alone: true})
+	return c.ask(ctx, tx, s, q, p)
+}
+
+// replace has what was said last stand in the place of what was said before, in the row that waits. Who becomes a member stays.
+func (c *Channels) replace(ctx context.Context, tx store.Tx, there wiring.Pending, s said) error {
+	k, err := keptBy(there)
+	if err != nil {
+		return err
+	}
+	if err := tx.DropIntake(ctx, k.Intake.Seq, "something was said later while somebody was asked about the place"); err != nil {
+		return err
+	}
+	k.Event, k.Intake = s.Event, s.intake
+	if err := k.put(&there); err != nil {
+		return err
+	}
+	return tx.ReplacePending(ctx, there.Question, there.Event)
+}
+
+// where is what people call a place.
+func where(c conversation.Conversation) string { return quoted(inert.Short(c.Name, 80)) }
+
+// speaker is who has said something, as a card names them.
+func (s said) speaker() string {
+	return fmt.Sprintf("%s (%s)", quoted(s.by.Name), inert.Short(s.by.Identity, 80))
+}
+
+// quoted is what others have written, as it stands in a sentence of the host: it ends where the marks end.
+func quoted(text string) string {
+	return "“" + strings.NewReplacer("“", "'", "”", "'", "„", "'", `"`, "'").Replace(text) + "”"
+}
+
+// ask puts a question about something that was said to who may decide it.
+func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Question, p wiring.Pending) error {
+	about, err := ledger.HostChat(ctx, tx, s.where.ID)
+	if err != nil {
+		return err
+	}
+	q.Subject = about.ID.Subject()
+	asked, err := c.approvers(ctx, tx, p.Group)
+	if err != nil {
+		return err
+	}
+	open, err := tx.OpenQuestions(ctx, q.Subject)
+	if err != nil {
+		return err
+	}
+	if len(open) >= openMax {
+		return c.drop(ctx, tx, s, "too many questions about this conversation wait")
+	}
+
+	if err := question.Put(ctx, tx, q); err != nil {
+		return err
+	}
+	p.Question, p.Created = q.ID, ledger.Now()
+	if err := (kept{Event: s.Event, Intake: s.intake, First: s.Sender}).put(&p); err != nil {
+		return err
+	}
+	if err := tx.PutPending(ctx, p); err != nil {
+		return err
+	}
+	return c.show(ctx, tx, q, asked)
+}
+
+// openMax is how many questions about one conversation wait at the most: strangers fill no disk.
+const openMax = 20
+
+// show puts a question's card before each of those who are asked, where they are alone with the assistant.
+func (c *Channels) show(ctx context.Context, tx store.Tx, q question.Question, asked []person.Known) error {
+	for _, k := range asked {
+		for _, a := range k.Accounts {
+			chat, ok, err := ledger.DirectChat(ctx, tx, a)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			_, err = tx.PutOut(ctx, message.Out{
+				ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardAdmission, Question: q.ID, Text: c.Secrets.Redact(q.Text()), At: ledger.Now(),
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// May reports whether somebody may answer a question about a stranger or a place, at this moment: who is asked, and who stands higher.
+func (c *Channels) May(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) (bool, error) {
+	p, ok, err := tx.Pending(ctx, q.ID)
+	if err != nil || !ok || by.Person == "" {
+		return false, err
+	}
+	k, err := c.person(ctx, tx, by.Person)
+	return k.Is(right.Owner) || k.Is(right.GlobalAdmin) || p.Group != "" && slices.Contains(k.Held, right.Held{Role: right.GroupAdmin, Group: string(p.Group)}), err
+}
+
+// Prepare reads which groups there are.
+func (c *Channels) Prepare(ctx context.Context) (dispatch.Admit, error) {
+	groups, err := c.Groups(ctx)
+	return func(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) error {
+		return c.admit(ctx, tx, q, groups)
+	}, err
+}
+
+// admit does what somebody has answered about a stranger or a place: who is let in is heard as if they had been all along. It runs in the
+// transaction of the answer.
+func (c *Channels) admit(ctx context.Context, tx store.Tx, q question.Question, groups []group.Folder) error {
+	p, ok, err := tx.Pending(ctx, q.ID)
+	if err != nil || !ok {
+		return err
+	}
+	if err := tx.DropPending(ctx, q.ID); err != nil {
+		return err
+	}
+	k, err := keptBy(p)
+	if err != nil {
+		return err
+	}
+	s, err := c.again(ctx, tx, p, k, groups)
+	if err != nil {
+		return err
+	}
+
+	answer := string(q.Outcome)
+	switch {
+	case answer == Deny, answer == Ignore:
+		return c.drop(ctx, tx, s, "it was denied")
+	case answer == Allow:
+		if err := c.letIn(ctx, tx, s, p.Group); err != nil {
+			return err
+		}
+	case len(answer) > len(WireTo) && answer[:len(WireTo)] == WireTo:
+		if err := c.wire(ctx, tx, s, k.First, group.Folder(answer[len(WireTo):])); err != nil {
+			return err
+		}
+	default:
+		return problem.Errorf(problem.Internal, "", "%q is no answer about %s", answer, q.ID)
+	}
+	if err := c.recognize(ctx, tx, &s); err != nil {
+		return err
+	}
+	return c.route(ctx, tx, s)
+}
+
+// again is what was said once, with its time.
+func (c *Channels) again(ctx context.Context, tx store.Tx, p wiring.Pending, k kept, groups []group.Folder) (s said, err error) {
+	s = said{Event: k.Event, intake: k.Intake, by: actor(k.Event.Sender), groups: groups}
+	if s.where, err = tx.Conversation(ctx, p.Conversation); err != nil {
+		return s, err
+	}
+	if l := c.line(s.where.Platform); l != nil {
+		s.names = l.names()
+	}
+	return s, c.recognize(ctx, tx, &s)
+}
+
+// letIn makes a stranger a member of a group.
+func (c *Channels) letIn(ctx context.Context, tx store.Tx, s said, g group.Folder) error {
+	who := s.sender.Person
+	if who == "" {
+		who = id.NewPerson()
+		if err := tx.AddPerson(ctx, person.Person{ID: who, Name: fmt.Sprintf("%s (%s)", s.by.Name, who)}); err != nil {
+			return err
+		}
+		if err := tx.Link(ctx, s.identity(), who, s.by.Name); err != nil {
+			return err
+		}
+	}
+	return tx.Grant(ctx, who, right.Held{Role: right.Member, Group: string(g)})
+}
+
+// wire has a group hear a place, and makes its member whom the card named (CH-066, CH-074). Whoever else spoke there stays a stranger: no card
+// showed them.
+func (c *Channels) wire(ctx context.Context, tx store.Tx, s said, first channel.Sender, g group.Folder) error {
+	if !slices.Contains(s.groups, g) {
+		return problem.Errorf(problem.NotFound, "sallyport group list", "there is no group %q any more", g)
+	}
+	if err := tx.PutWiring(ctx, wiring.New(s.where.ID, s.where.Kind, g, ledger.Now())); err != nil {
+		return err
+	}
+	s.Sender, s.by = first, actor(first)
+	if err := c.recognize(ctx, tx, &s); err != nil {
+		return err
+	}
+	return c.letIn(ctx, tx, s, g)
+}

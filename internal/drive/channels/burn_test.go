@@ -1,0 +1,35 @@
+package channels_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// TestACodeThatOthersCanReadIsGoodNoMore holds that a code which somebody sends in a group links nobody afterwards, and that no agent is told
+// it.
+func TestACodeThatOthersCanReadIsGoodNoMore(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.know(bob, right.Held{Role: right.Member, Group: "echo"})
+		s.wire(stream, "echo")
+		s.lives()
+		code := person.NewCode()
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			return tx.PutCode(ctx, person.Code{Hash: code.Hash(), Person: s.Owner.ID, Expires: time.Now().Add(person.CodeFor)})
+		})
+
+		s.mentions(bob, stream, string(code))
+		s.tells(cyd, string(code))
+		if k, ok := s.person(cyd); ok {
+			t.Errorf("who read the code is %+v", k)
+		}
+		same(t, "heard", s.heard())
+		if n := s.drops()["a code where it links nobody"]; n != 1 {
+			t.Errorf("dropped %d times: %v", n, s.drops())
+		}
+	})
+}

@@ -1,0 +1,448 @@
+package channels_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/wiring"
+	"sallyport/internal/drive/channels"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/inside/adapter"
+	"sallyport/internal/path/layer"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/channel"
+	"sallyport/internal/port/channel/channeltest"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
+	"sallyport/internal/who/question"
+)
+
+// People on the scripted platform. Olga is the owner of the home once she is linked.
+var (
+	olga = channeltest.Person{Account: "U0", Handle: "U0", Name: "olga"}
+	ann  = channeltest.Person{Account: "U1", Handle: "U1", Name: "ann"}
+	bob  = channeltest.Person{Account: "U2", Handle: "U2", Name: "bob"}
+	cyd  = channeltest.Person{Account: "U3", Handle: "U3", Name: "cyd"}
+)
+
+// chatName is the name of the channel that scenes have.
+const chatName = "chat"
+
+// scene is a home with groups, whose agents answer what they hear, and channels of scripted platforms.
+type scene struct {
+	*drivetest.Home
+	repo     git.Dir
+	groups   []group.Folder
+	platform *channeltest.Scripted            // of the channel "chat"
+	others   map[string]*channeltest.Scripted // of further channels, by name; tests add them before live
+	parts    func(*channels.Parts)            // changes what channels stand on; nil = nothing
+
+	control  *control.Controller // of this life
+	dispatch *dispatch.Dispatcher
+	channels *channels.Channels
+
+	mu    sync.Mutex
+	turns []string // of every turn, "<group>: <what its agent heard>"
+	words []string // of every turn, all that its agent was told
+	turn  func(of group.Folder, words string) (string, error)
+}
+
+// play runs a test in a home in which time passes only when everybody waits for it. Its owner is olga, who has written to the assistant
+// before, so that cards reach her there.
+func play(t *testing.T, groups []string, test func(t *testing.T, s *scene)) {
+	t.Helper()
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s := &scene{Home: h, repo: git.Dir{Path: filepath.Join(h.Parts.Home, "home", ".git")}, platform: channeltest.NewScripted(), others: map[string]*channeltest.Scripted{}}
+		s.turn = func(_ group.Folder, words string) (string, error) { return "heard: " + words, nil }
+		h.Repo = filepath.Join(h.Parts.Home, "home")
+		if err := os.Mkdir(h.Repo, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		h.Git("init", "-q", "-b", "main")
+		var all []group.Beginning
+		for _, g := range groups {
+			all, s.groups = append(all, group.Beginning{Folder: group.Folder(g)}), append(s.groups, group.Folder(g))
+		}
+		files, err := group.NewHome(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := group.By{Ref: "refs/heads/main", Author: git.Signature{Name: "Olga", Email: "olga@example.org", At: time.Now()}}
+		by.Committer = by.Author
+		if _, err := group.MakeHome(t.Context(), s.repo, files, by); err != nil {
+			t.Fatal(err)
+		}
+		h.Parts.Agents = map[string]agent.Driver{"echo": talking{}}
+		h.Cage.Program = s.run
+		s.addChannel(chatName)
+		s.link(h.Owner.ID, olga)
+		test(t, s)
+	})
+}
+
+// addChannel adds a channel to the home.
+func (s *scene) addChannel(name string) {
+	s.T.Helper()
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		return tx.PutChannel(ctx, conversation.Channel{Name: name, Platform: "scripted", Settings: map[string]string{}, Added: time.Now()})
+	})
+}
+
+// link gives an account of the channel "chat" to a person, who was alone with the assistant there.
+func (s *scene) link(who id.Person, p channeltest.Person) {
+	s.T.Helper()
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		i := person.Identity{Platform: chatName, Account: p.Account}
+		if err := tx.Link(ctx, i, who, p.Name); err != nil {
+			return err
+		}
+		at := channeltest.DirectOf(p)
+		where, err := tx.PutConversation(ctx, conversation.Conversation{
+			ID: id.NewConversation(), Platform: chatName, Address: at.Address, Kind: at.Kind, Name: at.Name, Created: time.Now(),
+		})
+		if err != nil {
+			return err
+		}
+		return tx.NoteDirect(ctx, i, where.ID)
+	})
+}
+
+// know makes somebody a person with roles.
+func (s *scene) know(p channeltest.Person, held ...right.Held) id.Person {
+	s.T.Helper()
+	who := id.NewPerson()
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		return tx.AddPerson(ctx, person.Person{ID: who, Name: p.Name})
+	})
+	s.link(who, p)
+	s.grant(who, held...)
+	return who
+}
+
+func (s *scene) grant(who id.Person, held ...right.Held) {
+	s.T.Helper()
+	s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+		for _, h := range held {
+			err = errors.Join(err, tx.Grant(ctx, who, h))
+		}
+		return err
+	})
+}
+
+// wire has a group hear a place of the channel "chat", as a new wiring does.
+func (s *scene) wire(at channel.Place, g group.Folder) conversation.Conversation {
+	s.T.Helper()
+	var where conversation.Conversation
+	s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+		if where, err = s.place(ctx, tx, at); err != nil {
+			return err
+		}
+		return tx.PutWiring(ctx, wiring.New(where.ID, where.Kind, g, time.Now()))
+	})
+	return where
+}
+
+// place is the conversation of a place; it is made if it is not there.
+func (s *scene) place(ctx context.Context, tx store.Tx, at channel.Place) (conversation.Conversation, error) {
+	return tx.PutConversation(ctx, conversation.Conversation{
+		ID: id.NewConversation(), Platform: chatName, Address: at.Address, Kind: at.Kind, Name: at.Name, Created: time.Now(),
+	})
+}
+
+// lives is one life of the host; end stops it.
+func (s *scene) lives() (end func()) {
+	s.T.Helper()
+	c := control.New(s.Parts)
+	state := filepath.Join(s.Parts.Home, "state")
+	for _, dir := range []string{"groups", "sockets"} {
+		if err := os.MkdirAll(filepath.Join(state, dir), 0o700); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+	d := dispatch.New(dispatch.Parts{
+		Ledger: c.Ledger, Runtime: c.Runtime, Owner: s.Parts.Owner, Home: s.repo, Changes: c,
+		Trees:  layer.New(layer.Config{Root: filepath.Join(state, "trees"), Whole: true, Standing: func(func(git.OID)) error { return nil }}),
+		Folder: filepath.Join(state, "groups"), Zone: func() *time.Location { return time.UTC },
+		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, AtOnce: 4, PromptOf: 10,
+		Desk: live.Desk{Folder: filepath.Join(state, "sockets"), Log: c.Log, Open: func(string, sandbox.Owner, map[tool.Name]live.Handler, func() string) (func(context.Context) error, error) {
+			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+		}},
+	})
+	parts := channels.Parts{
+		Ledger: c.Ledger, Voices: dispatch.Voices{Dispatcher: d},
+		Groups: func(context.Context) ([]group.Folder, error) { return slices.Clone(s.groups), nil },
+		Open: func(ch conversation.Channel) (channel.Driver, error) {
+			if ch.Name == chatName {
+				return s.platform.Driver(s.T), nil
+			}
+			return s.others[ch.Name].Driver(s.T), nil
+		},
+	}
+	if s.parts != nil {
+		s.parts(&parts)
+	}
+	all := channels.New(parts)
+	d.Admissions = all
+	s.control, s.dispatch, s.channels = c, d, all
+
+	ctx, cancel := context.WithCancel(context.Background())
+	runs := []func(context.Context) error{d.Run, all.Run}
+	ran := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { ran <- run(ctx) }()
+	}
+	end = sync.OnceFunc(func() {
+		cancel()
+		for range runs {
+			if err := <-ran; err != nil {
+				s.T.Errorf("run: %v", err)
+			}
+		}
+	})
+	s.T.Cleanup(end)
+	synctest.Wait()
+	return end
+}
+
+// says has somebody say something, and waits until nothing moves.
+func (s *scene) says(p channeltest.Person, at channel.Place, text string) (id string) {
+	s.T.Helper()
+	id = s.platform.Say(s.T, channeltest.Saying{By: p, Place: at, Text: text})
+	synctest.Wait()
+	return id
+}
+
+// tells has somebody say something to the assistant, alone with it.
+func (s *scene) tells(p channeltest.Person, text string) string {
+	s.T.Helper()
+	return s.says(p, channeltest.DirectOf(p), text)
+}
+
+// mentions has somebody mention the assistant in a place.
+func (s *scene) mentions(p channeltest.Person, at channel.Place, text string) string {
+	s.T.Helper()
+	id := s.platform.Say(s.T, channeltest.Saying{By: p, Place: at, Text: text, Mention: true})
+	synctest.Wait()
+	return id
+}
+
+// arrived is what the assistant has sent to a place, as it stands now.
+func (s *scene) arrived(at channel.Place) (all []channeltest.Arrived) {
+	s.T.Helper()
+	synctest.Wait()
+	return s.platform.Arrived(s.T, at.Address)
+}
+
+// texts are those of what has arrived in a place.
+func (s *scene) texts(at channel.Place) (all []string) {
+	for _, a := range s.arrived(at) {
+		all = append(all, a.Text)
+	}
+	return all
+}
+
+// newest is what arrived last in a place.
+func (s *scene) newest(at channel.Place) channeltest.Arrived {
+	s.T.Helper()
+	all := s.arrived(at)
+	if len(all) == 0 {
+		s.T.Fatalf("nothing has arrived in %s", at.Address)
+	}
+	return all[len(all)-1]
+}
+
+// press has somebody press a button of the newest card of a place.
+func (s *scene) press(p channeltest.Person, at channel.Place, option string) {
+	s.T.Helper()
+	all := s.arrived(at)
+	for _, a := range slices.Backward(all) {
+		if len(a.Buttons) > 0 {
+			s.platform.Press(s.T, at.Address, a.ID, p, option)
+			synctest.Wait()
+			return
+		}
+	}
+	s.T.Fatalf("no card with buttons stands in %s: %+v", at.Address, all)
+}
+
+// heard are the turns of all agents, "<group>: <the last message of the turn>".
+func (s *scene) heard() []string {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.turns)
+}
+
+// drops are how often something was dropped, by reason.
+func (s *scene) drops() map[string]int {
+	s.T.Helper()
+	synctest.Wait()
+	all := map[string]int{}
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		some, err := tx.CountDrops(ctx)
+		for _, d := range some {
+			all[d.Reason] += d.Count
+		}
+		return err
+	})
+	return all
+}
+
+// questions are those that wait about a place.
+func (s *scene) questions(at channel.Place) (open []question.Question) {
+	s.T.Helper()
+	synctest.Wait()
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		where, err := s.place(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		chat, err := tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: group.Host, Conversation: where.ID, Created: time.Now()})
+		if err != nil {
+			return err
+		}
+		open, err = tx.OpenQuestions(ctx, chat.ID.Subject())
+		return err
+	})
+	return open
+}
+
+// person is what the home knows of an account; false if nobody has it.
+func (s *scene) person(p channeltest.Person) (k person.Known, ok bool) {
+	s.T.Helper()
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		all, err := tx.People(ctx)
+		for _, one := range all {
+			for _, a := range one.Accounts {
+				if a.Identity == (person.Identity{Platform: chatName, Account: p.Account}) {
+					k, ok = one, true
+				}
+			}
+		}
+		return err
+	})
+	return k, ok
+}
+
+// ins are the messages of a group's chats, oldest first.
+func (s *scene) ins(of group.Folder) (all []message.In) {
+	s.T.Helper()
+	synctest.Wait()
+	s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+		all, err = tx.Ins(ctx, message.Filter{Group: of, Limit: 100})
+		return err
+	})
+	return all
+}
+
+// audit is the whole log.
+func (s *scene) audit() (all []audit.Entry) {
+	s.T.Helper()
+	all, err := s.control.Audit(s.T.Context(), "", 0, 0)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return all
+}
+
+// talking is a driver whose program is an adapter in a conversation.
+type talking struct{}
+
+func (talking) Name() string                     { return "echo" }
+func (talking) Capabilities() agent.Capabilities { return agent.Capabilities{} }
+
+func (talking) Program(t agent.Task) (agent.Program, error) {
+	line, err := json.Marshal(agent.Order{Engine: "echo", Agent: "echo", Chat: t.Chat, System: t.System, Resumed: t.Resumed})
+	return agent.Program{Name: "echo", Argv: []string{"adapt"}, Stdin: append(line, '\n'), Messages: true, Turns: true, Keeps: true, Chat: true}, err
+}
+
+func (s *scene) run(spec sandbox.Spec, killed <-chan struct{}) int {
+	ended, stop := make(chan os.Signal, 1), make(chan struct{})
+	defer close(stop)
+	go func() { // ends with the program
+		select {
+		case <-killed:
+			ended <- os.Kill
+		case <-stop:
+		}
+	}()
+	return adapter.Run(context.Background(), adapter.Options{
+		Engines: map[string]agent.Engine{"echo": &player{scene: s, of: s.groupOf(spec)}}, In: spec.Stdin, Out: spec.Stdout, Home: spec.Home, Ended: ended,
+	})
+}
+
+// groupOf is the group whose folder a sandbox is shown.
+func (s *scene) groupOf(spec sandbox.Spec) group.Folder {
+	for _, b := range slices.Concat(spec.Own, spec.Binds) {
+		if b.Target == dispatch.WorkFolder {
+			below := strings.TrimPrefix(b.Source, filepath.Join(s.Parts.Home, "state", "groups")+string(filepath.Separator))
+			first, _, _ := strings.Cut(below, string(filepath.Separator))
+			return group.Folder(first)
+		}
+	}
+	return ""
+}
+
+// player is the engine and the conversation of one session.
+type player struct {
+	*scene
+	of   group.Folder
+	show agent.Show
+}
+
+func (p *player) Open(_ context.Context, _ agent.Order, _ string, show agent.Show) (agent.Conversation, error) {
+	p.show = show
+	return p, nil
+}
+
+func (p *player) Session() string                    { return "the only one" }
+func (p *player) Loaded() bool                       { return true }
+func (p *player) Steer(context.Context, string) bool { return false }
+func (p *player) Close() error                       { return nil }
+
+func (p *player) Prompt(_ context.Context, words string) (string, error) {
+	said := last(words)
+	p.mu.Lock()
+	p.turns, p.words = append(p.turns, string(p.of)+": "+said), append(p.words, words)
+	p.mu.Unlock()
+	text, err := p.turn(p.of, said)
+	if err == nil {
+		p.show.Say(text)
+	}
+	return text, err
+}
+
+// last is the text of the last message of a batch.
+func last(words string) string {
+	_, after, _ := strings.Cut(words[max(strings.LastIndex(words, "<message "), 0):], ">")
+	text, _, _ := strings.Cut(after, "</message>")
+	return text
+}
+
+func same(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,91 @@
+package channels
+
+import (
+	"context"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/wiring"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/store"
+)
+
+// route has the groups hear that are to hear it, or somebody asked.
+func (c *Channels) route(ctx context.Context, tx store.Tx, s said) error {
+	place, err := c.ground(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	stuck, err := tx.Stuck(ctx, s.where.ID, s.Thread)
+	if err != nil {
+		return err
+	}
+	words := wiring.Said{Text: s.Text, Mention: s.Mention, Stuck: stuck, Account: s.names, Sender: s.sender}
+	home := wiring.Home{Open: c.Anyone, Groups: s.groups, Approver: true}
+	v := place.Route(words, home)
+	if v.Kind == wiring.AskSender || v.Kind == wiring.AskPlace { // hardly ever: then it counts whether somebody can be asked
+		asked, err := c.approvers(ctx, tx, "")
+		if err != nil {
+			return err
+		}
+		home.Approver = len(asked) > 0
+		v = place.Route(words, home)
+	}
+	switch v.Kind {
+	case wiring.Heard:
+		return c.heard(ctx, tx, s, v)
+	case wiring.Wire:
+		if err := tx.PutWiring(ctx, wiring.New(s.where.ID, s.where.Kind, v.Group, ledger.Now())); err != nil {
+			return err
+		}
+		return c.route(ctx, tx, s)
+	case wiring.AskSender:
+		return c.askSender(ctx, tx, s, v.Group)
+	case wiring.AskPlace:
+		return c.askPlace(ctx, tx, s)
+	}
+	return c.drop(ctx, tx, s, string(v.Reason))
+}
+
+// ground is what routing has to know of the conversation.
+func (c *Channels) ground(ctx context.Context, tx store.Tx, s said) (wiring.Place, error) {
+	wirings, err := tx.Wirings(ctx, s.where.ID)
+	if err != nil {
+		return wiring.Place{}, err
+	}
+	place := wiring.Compile(s.where.Kind, s.where.Policy, wirings)
+	for g, why := range place.Broken() {
+		c.Log.Warn("a wiring engages on nothing", "group", g, "conversation", s.where.ID, "error", why)
+	}
+	return place, nil
+}
+
+// heard puts what was said before the groups that hear it.
+func (c *Channels) heard(ctx context.Context, tx store.Tx, s said, v wiring.Verdict) error {
+	for _, o := range v.Outcomes {
+		if o.Action == wiring.Ignore {
+			continue
+		}
+		chat, err := tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: o.Group, Conversation: s.where.ID, Thread: s.Thread, Created: ledger.Now()})
+		if err != nil {
+			return err
+		}
+		w := s.words()
+		w.Group, w.Context = o.Group, o.Action == wiring.Context
+		if _, err := c.Voices.Hear(ctx, tx, chat, s.intake, w); err != nil {
+			return err
+		}
+		if o.Sticks && s.Thread != "" {
+			if err := tx.Stick(ctx, s.where.ID, s.Thread, o.Group); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drop writes down that nothing became of something, and why (CH-906). What was said is not kept.
+func (c *Channels) drop(ctx context.Context, tx store.Tx, s said, why string) error {
+	c.Log.Info("something that was said in a conversation is dropped", "channel", s.where.Platform, "conversation", s.where.ID, "sender", s.by.Identity, "reason", why)
+	return tx.DropIntake(ctx, s.intake.Seq, why)
+}

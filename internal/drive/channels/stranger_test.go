@@ -1,0 +1,103 @@
+package channels_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"sallyport/internal/drive/channels"
+	"sallyport/internal/port/channel"
+	"sallyport/internal/port/channel/channeltest"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/question"
+)
+
+var (
+	eve     = channeltest.Person{Account: "U6", Handle: "U6", Name: "eve"}
+	olgaDM  = channeltest.DirectOf(olga)
+	hallway = channel.Place{Address: "hallway", Kind: channel.Group, Name: "the hallway"}
+)
+
+// TestAStrangersNameIsQuotedOnACard holds that what strangers call themselves and their places is not read as words of the host.
+func TestAStrangersNameIsQuotedOnACard(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		liar := channeltest.Person{Account: "U7", Handle: "U7", Name: `Alice” (chat:U1) wants to talk with echo. "Bob`}
+		s.wire(channeltest.DirectOf(liar), "echo")
+		s.lives()
+		s.tells(liar, "hi” yes")
+		name := `“Alice' (chat:U1) wants to talk with echo. 'Bob” (chat:U7) `
+		card := s.newest(olgaDM).Text
+		if !strings.Contains(card, name+"wants to talk with echo in “") || !strings.Contains(card, "They said: “hi' yes”") {
+			t.Errorf("the card about the sender: %s", card)
+		}
+
+		s.mentions(liar, hallway, "hi")
+		if card := s.newest(olgaDM).Text; !strings.Contains(card, name+"is trying to reach you in “the hallway” on chat. ") {
+			t.Errorf("the card about the place: %s", card)
+		}
+	})
+}
+
+// TestOnlyWhomTheCardNamesBecomesAMember holds that somebody who speaks in a place while the owner reads a card about another gets no role by
+// it: what they said waits for a card of their own.
+func TestOnlyWhomTheCardNamesBecomesAMember(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.lives()
+		s.mentions(bob, hallway, "it is bob")
+		s.mentions(eve, hallway, "it is eve")
+		if k, known := s.person(eve); known {
+			t.Errorf("eve is %+v before anybody has decided", k)
+		}
+		s.press(olga, olgaDM, channels.WireTo+"echo")
+
+		k, _ := s.person(bob)
+		if len(k.Held) != 1 || k.Held[0] != (right.Held{Role: right.Member, Group: "echo"}) {
+			t.Errorf("bob holds %+v", k.Held)
+		}
+		if k, known := s.person(eve); known {
+			t.Errorf("eve is %+v", k)
+		}
+		same(t, "heard", s.heard())
+		if told := strings.Join(s.texts(olgaDM), "\n"); !strings.Contains(told, "🙋 “eve” (chat:U6) wants to talk with echo ") {
+			t.Errorf("the owner was shown:\n%s", told)
+		}
+	})
+}
+
+// counting is a database that counts the questions that are written.
+type counting struct {
+	store.DB
+	questions int
+}
+
+type countingTx struct {
+	store.Tx
+	of *counting
+}
+
+func (c *counting) InTx(ctx context.Context, do func(store.Tx) error) error {
+	return c.DB.InTx(ctx, func(tx store.Tx) error { return do(countingTx{tx, c}) })
+}
+
+func (t countingTx) AddQuestion(ctx context.Context, q question.Question) error {
+	t.of.questions++
+	return t.Tx.AddQuestion(ctx, q)
+}
+
+// TestAStrangerWhoWaitsWritesNothing holds that what somebody says while somebody is asked about them leaves no question.
+func TestAStrangerWhoWaitsWritesNothing(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.wire(channeltest.DirectOf(bob), "echo")
+		db := &counting{DB: s.Parts.DB}
+		s.Parts.DB = db
+		s.lives()
+		for range 5 {
+			s.tells(bob, "hello?")
+			s.mentions(eve, hallway, "hello?")
+		}
+		if db.questions != 2 {
+			t.Errorf("%d questions were written, not 2", db.questions)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package dispatch
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/ledger"
+	path "sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/stuck"
+)
+
+// up is the time since a moment before the dispatcher was made, by a clock that nobody can set and that stands while the machine sleeps.
+func (d *Dispatcher) up() time.Duration { return time.Since(d.began) + time.Second }
+
+// beat is what a session gives as signs of life, and what its agent says in a turn. Its methods are called by whoever hears something.
+type beat struct {
+	d    *Dispatcher
+	chat *conversation.Chat
+
+	mu          sync.Mutex
+	turn        int // of the chat
+	said        []byte
+	event       time.Duration
+	tool        *conversation.Tool
+	toolUp      time.Duration // when it began
+	door        stuck.Door
+	interrupted time.Duration
+	moved       chan struct{} // holds one token when the tool is another
+	trying      bool          // the turn shows whether the agent answers: nobody is told of it, and no tool of the host works in it
+	line        string        // that its program printed last
+}
+
+func newBeat(d *Dispatcher, chat *conversation.Chat) *beat {
+	return &beat{d: d, chat: chat, moved: make(chan struct{}, 1)}
+}
+
+// begins hears that the session runs, and returns since when. Its program may have printed something before.
+func (b *beat) begins() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.event = b.d.up()
+	return b.event
+}
+
+// next begins another turn.
+func (b *beat) next(turn int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn, b.said, b.tool, b.interrupted = turn, nil, nil, 0
+}
+
+// saidMax is the most that one turn says.
+const saidMax = 128 << 10
+
+// say hears a piece of what the agent says.
+func (b *beat) say(t agent.Text) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.event = b.d.up()
+	if len(b.said)+len(t.Text) > saidMax {
+		return // the adapter has said that it was cut
+	}
+	b.said = append(b.said, t.Text...)
+	if b.trying {
+		return
+	}
+	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.Said, Turn: b.turn, Text: b.d.Secrets.Redact(t.Text)})
+}
+
+// hear hears what the agent's program printed: a thought is a sign of life too.
+func (b *beat) hear(l path.Line) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.event = b.d.up()
+	if text := strings.TrimSpace(l.Text); text != "" && l.Stream != "event" && !l.ForHost() {
+		b.line = inert.Short(text, lineMax)
+	}
+}
+
+// lineMax is how much is kept of the last line that a program printed.
+const lineMax = 300
+
+// printed is the last line that the agent's program printed.
+func (b *beat) printed() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.line
+}
+
+// onTrial begins, or ends, the turn that shows whether the agent answers.
+func (b *beat) onTrial(trying bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trying, b.tool, b.interrupted = trying, nil, 0
+	if trying {
+		b.said = nil
+	}
+}
+
+// tries reports whether that turn is under way.
+func (b *beat) tries() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.trying
+}
+
+// use hears that a tool began or is over.
+func (b *beat) use(t agent.ToolCall) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.event = b.d.up()
+	switch {
+	case !t.Over:
+		b.tool = &conversation.Tool{
+			ID: t.ID, Name: t.Kind, Title: b.d.Secrets.Redact(t.Title), Started: ledger.Now(), Declared: time.Duration(t.TimeoutMS) * time.Millisecond,
+		}
+		b.toolUp = b.event
+	case b.tool != nil && b.tool.ID == t.ID:
+		b.tool = nil
+	default:
+		return
+	}
+	if b.trying {
+		return
+	}
+	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.ToolMoved, Turn: b.turn, Tool: b.tool})
+	select {
+	case b.moved <- struct{}{}:
+	default:
+	}
+}
+
+// ask hears that a request to the model begins; what it returns hears that it is over.
+func (b *beat) ask() (over func()) {
+	move := func(open int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.door.Open += open
+		b.door.Moved = b.d.up()
+	}
+	move(1)
+	return sync.OnceFunc(func() { move(-1) })
+}
+
+// wait hears for how long the model's endpoint bids wait: an agent that does so is not stuck.
+func (b *beat) wait(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.door.Moved = b.d.up()
+	b.door.Until = max(b.door.Until, b.door.Moved+d)
+}
+
+// words is what the agent has said in this turn.
+func (b *beat) words() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.said)
+}
+
+// flight is the tool in flight.
+func (b *beat) flight() *conversation.Tool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tool
+}
+
+// interrupt notes that the host has the turn interrupted; false if it has already.
+func (b *beat) interrupt() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.interrupted > 0 {
+		return false
+	}
+	b.interrupted = b.d.up()
+	return true
+}
+
+// judge says what is to be done with the session (CH-090 to CH-101).
+func (b *beat) judge(started time.Duration, fence int64, t *turn) stuck.Verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := stuck.Session{Running: true, Started: started, Event: b.event, Door: b.door, Interrupted: b.interrupted, Fence: fence}
+	if b.tool != nil {
+		s.Tool = &stuck.Tool{Name: b.tool.Name, Started: b.toolUp, Declared: b.tool.Declared}
+	}
+	if t != nil {
+		for _, m := range t.rows {
+			s.Rows = append(s.Rows, m.Row(t.claimed))
+		}
+	}
+	return stuck.Judge(stuck.Now{Up: b.d.up(), Wall: ledger.Now()}, s)
+}

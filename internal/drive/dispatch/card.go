@@ -1,0 +1,238 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/decide"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/confirm"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+	"sallyport/internal/who/question"
+)
+
+// cardsMax is how many cards of a chat words can mean, the newest.
+const cardsMax = 30
+
+// cards are those of a conversation as the words of somebody find them, and their rows. One of the host's was delivered when a watcher was told it; an agent's
+// question when it was sent: what answers it decides nothing of the host's.
+func (d decider) cards(ctx context.Context, tx store.Tx, in id.Conversation, by audit.Actor) (cards []decide.Card, rows map[id.Out]message.Out, err error) {
+	outs, err := tx.Cards(ctx, in, cardsMax)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows = map[id.Out]message.Out{}
+	for _, o := range outs {
+		c, ok, err := d.read(ctx, tx, o, by)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			cards, rows[o.ID] = append(cards, c), o
+		}
+	}
+	return cards, rows, nil
+}
+
+// read is a card as the words of somebody find it; false if what it asked is not known any more.
+func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.Actor) (c decide.Card, ok bool, err error) {
+	c = decide.Card{ID: o.ID, Digits: o.Digits, Asks: decide.Asks(o.Card), Opened: o.At, Delivered: o.Delivered}
+	if c.Delivered == nil {
+		c.Delivered = d.shown.at(o.ID)
+	}
+	if o.Card == message.CardTrial {
+		t, tried, err := tx.Trial(ctx, o.Change)
+		if err != nil {
+			return c, false, err
+		}
+		if !tried || t.Handshake.Decided() {
+			at := o.At
+			if t.At != nil {
+				at = *t.At
+			}
+			c.Ended = &at
+		}
+		c.Entitled, err = d.mayEnd(ctx, tx, o.Change, by)
+		return c, err == nil, err
+	}
+
+	q, err := tx.Question(ctx, o.Question)
+	if problem.KindOf(err) == problem.NotFound {
+		return c, false, nil
+	}
+	if err == nil {
+		err = d.asks(ctx, tx, &c, o, q)
+	}
+	if err == nil {
+		c.Entitled, err = d.may(ctx, tx, q, by)
+	}
+	return c, err == nil, err
+}
+
+// mayEnd reports whether somebody's word ends the trial of a change (SM-140).
+func (d decider) mayEnd(ctx context.Context, tx store.Tx, of id.Change, by audit.Actor) (bool, error) {
+	row, err := tx.Change(ctx, of)
+	if err != nil {
+		return false, err
+	}
+	tried, err := ledger.Tried(ctx, tx, row)
+	return tried.EndedBy(ledger.PartyOf(by)) != "", err
+}
+
+// asks fills in what a card's question says.
+func (d decider) asks(ctx context.Context, tx store.Tx, c *decide.Card, o message.Out, q question.Question) error {
+	c.Ended = q.Ended
+	if o.Card != message.CardApproval {
+		for _, option := range q.Options {
+			c.Options = append(c.Options, decide.Option{Key: option.Key, Label: option.Label})
+		}
+	}
+	if o.Card == message.CardQuestion {
+		c.Delivered = &o.At
+	}
+	if o.Card != message.CardApproval || q.Ended != nil {
+		return nil
+	}
+	p, ok, err := tx.Proposal(ctx, o.Change)
+	if err != nil {
+		return err
+	}
+	c.Host = ok && p.Card.ForHost()
+	why, err := unspoken(ctx, tx, p, o)
+	c.Elsewhere = !ok || why != ""
+	return err
+}
+
+// unspoken says why a card is not approved where it stands; "" if it is.
+func unspoken(ctx context.Context, tx store.Tx, p proposal.Proposal, card message.Out) (string, error) {
+	if why := p.Card.Unspoken(); why != "" {
+		return why, nil
+	}
+	whole, err := tx.Whole(ctx, card)
+	if err != nil || whole {
+		return "", err
+	}
+	return "a part of what it shows has not arrived here", nil
+}
+
+// title is what a change is called in a sentence.
+func (d decider) title(ctx context.Context, tx store.Tx, o message.Out) (string, error) {
+	if o.Change == "" {
+		q, err := tx.Question(ctx, o.Question)
+		return short(q.Card.Title), err
+	}
+	row, err := tx.Change(ctx, o.Change)
+	return short(request.FirstLine(row.Request.Text)), err
+}
+
+// short is somebody's words in a sentence of the host's.
+func short(words string) string { return inert.Short(words, 80) }
+
+// undecided says why words decide nothing, and what to say instead.
+func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, rows map[id.Out]message.Out) (string, error) {
+	on := rows[v.Answer.Card.ID]
+	switch v.Kind {
+	case decide.Typed:
+		return string(on.Change) + " changes the host. To approve it, type CONFIRM HOST. To refuse it, reply `refuse`.", nil
+	case decide.Elsewhere:
+		p, _, err := tx.Proposal(ctx, on.Change)
+		if err != nil {
+			return "", err
+		}
+		why, err := unspoken(ctx, tx, p, on)
+		return string(on.Change) + " cannot be approved here: " + why + ". To approve it: sallyport approve " + string(on.Change), err
+	case decide.Over:
+		return d.outcome(ctx, tx, on)
+	}
+
+	var b strings.Builder
+	switch {
+	case v.Kind == decide.Unseen:
+		b.WriteString("Nothing is decided: you had not been shown this here before.")
+	case len(v.Fits) > 1:
+		b.WriteString("Nothing is decided: that could mean more than one card.")
+	default:
+		b.WriteString("Nothing is decided: another card has just come to its end, and you may have meant that one.")
+	}
+	for _, a := range v.Fits {
+		o := rows[a.Card.ID]
+		title, err := d.title(ctx, tx, o)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString("\n`" + a.Words() + "` " + meaning(a.Does, o) + ": " + title)
+	}
+	return b.String(), nil
+}
+
+// meaning is what an answer does, in a word.
+func meaning(does decide.Does, o message.Out) string {
+	switch does {
+	case decide.Approve:
+		return "approves " + string(o.Change)
+	case decide.Refuse:
+		return "refuses " + string(o.Change)
+	case decide.Confirm:
+		return "keeps " + string(o.Change)
+	case decide.RollBack:
+		return "rolls " + string(o.Change) + " back"
+	}
+	return "answers"
+}
+
+// outcome is what an old card shows (CH-904).
+func (d decider) outcome(ctx context.Context, tx store.Tx, o message.Out) (string, error) {
+	if o.Change == "" {
+		q, err := tx.Question(ctx, o.Question)
+		return "Nothing is decided any more: " + q.Told(), err
+	}
+	row, err := tx.Change(ctx, o.Change)
+	if err != nil {
+		return "", err
+	}
+	next := "; next: sallyport change show " + string(o.Change)
+	if o.Card != message.CardTrial {
+		q, err := tx.Question(ctx, o.Question)
+		return "Nothing is decided any more: " + q.Told() + "; " + string(o.Change) + " is " + string(row.State) + next, err
+	}
+	t, ok, err := tx.Trial(ctx, o.Change)
+	switch {
+	case err != nil:
+		return "", err
+	case ok && t.By != nil:
+		return "Nothing is decided any more: " + confirm.Overtaken(o.Change, t) + next, nil
+	}
+	return "Nothing is decided any more: " + string(o.Change) + " is " + string(row.State) + next, nil
+}
+
+// delivered notes that a card is told to who watches, before that is written down: who answers at once has seen it. What it returns
+// writes it down, or forgets it if it could not be told.
+func (d decider) delivered(ctx context.Context, o message.Out) func(told bool) {
+	at := ledger.Now()
+	if !o.Card.Host() || o.Delivered != nil || !d.shown.begin(o.ID, at) {
+		return func(bool) {}
+	}
+	return func(told bool) {
+		if first := d.shown.end(o.ID, at, told); !first {
+			return
+		}
+		if o.Card == message.CardTrial && d.Changes != nil {
+			d.Changes.RecordDelivery(o.Change)
+		}
+		err := d.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error { return tx.NoteDelivery(ctx, o.ID, at) })
+		if err != nil {
+			d.Log.Warn("that a card was shown could not be kept; after a restart it is shown again before it can be answered", "card", o.ID, "error", err)
+		}
+	}
+}
+
+// shownFor is how long a delivery is remembered beside its row.
+const shownFor = time.Hour

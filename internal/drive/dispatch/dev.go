@@ -1,0 +1,152 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/path/change"
+	path "sallyport/internal/path/session"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/port/tool"
+	"sallyport/internal/store"
+)
+
+// A dev agent makes one change of what its group runs, in that change's own session. Once this is over it can still be spoken with, until
+// the group asks for another change (SM-023): it has a chat of its own, whose sessions see no workspace, and in which it goes on as who it
+// was. What it says there its group's agent hears.
+
+// maker is the agent that made a change, in its own chat.
+type maker struct {
+	*Dispatcher
+	change.Row
+}
+
+// devOf is the change that the agent of a chat has made; false for a chat with people.
+func devOf(ctx context.Context, tx store.Tx, c conversation.Chat) (row change.Row, is bool, err error) {
+	where, err := tx.Conversation(ctx, c.Conversation)
+	if err != nil || where.Platform != conversation.Dev {
+		return row, false, err
+	}
+	row, err = tx.Change(ctx, id.Change(where.Address))
+	return row, true, err
+}
+
+// tellDev hands words of a group's agent to its dev agent: into the session that makes the change, or, once that is over, into its chat.
+func (w wisher) tellDev(ctx context.Context, name, words, key string) (told string, err error) {
+	swap, err := w.Swaps.LastSwap(ctx, w.chat.Group)
+	if err != nil {
+		return "", err
+	}
+	if swap.Request.Dev != name {
+		return "", problem.Errorf(problem.NotFound, "", "no dev agent %q works for you; it ends when another change is asked for", inert.Short(name, 60))
+	}
+	switch swap.State {
+	case change.Requested, change.Preparing, change.Working, change.Paused, change.Blocked:
+		return name + " has it.", w.Swaps.TellDev(ctx, swap, words)
+	}
+
+	err = w.DB.InTx(ctx, func(tx store.Tx) error {
+		chat, err := ledger.DevChat(ctx, tx, swap)
+		if err != nil {
+			return err
+		}
+		return hear(ctx, tx, chat, heard{key: key, from: string(w.chat.Group), identity: message.AgentPlatform + string(w.chat.Group), words: words})
+	})
+	return name + " has it; its change is " + string(swap.State) + ", so it can change nothing more.", err
+}
+
+// heard is what one agent says to another.
+type heard struct{ key, from, identity, words string }
+
+// hear stores words of an agent as a message of a chat. The same key stores them once.
+func hear(ctx context.Context, tx store.Tx, chat conversation.Chat, h heard) error {
+	now := ledger.Now()
+	intake, fresh, err := tx.AddIntake(ctx, message.Intake{Conversation: chat.Conversation, PlatformID: h.key, Received: now, Outcome: message.Stored})
+	if err != nil || !fresh {
+		return err
+	}
+	_, err = tx.PutIn(ctx, message.In{
+		ID: id.NewMessage(), Chat: chat.ID, Intake: intake.Seq, Kind: prompt.Chat, Trigger: true,
+		Identity: h.identity, Sender: h.from, Text: h.words, At: now, Status: message.Pending, Due: now,
+	})
+	return err
+}
+
+// Hear puts words of a swap's agent before the agent of the group that wished for the change, in the conversation where it did.
+func (d *Dispatcher) Hear(ctx context.Context, swap change.Row, words, key string) error {
+	if words = d.Secrets.Redact(prompt.Strip(words)); words == "" {
+		return nil
+	}
+	return d.DB.InTx(ctx, func(tx store.Tx) error { return hearDev(ctx, tx, swap, words, key) })
+}
+
+// hearDev is Hear in a transaction, of words without secrets.
+func hearDev(ctx context.Context, tx store.Tx, swap change.Row, words, key string) error {
+	chat, err := tx.Chat(ctx, swap.Request.Chat)
+	if err != nil {
+		return err
+	}
+	return hear(ctx, tx, chat, heard{key: key, from: swap.Request.Dev, identity: message.AgentPlatform + string(swap.ID), words: words})
+}
+
+// handlers are the tools of a dev agent whose change is over.
+func (m maker) handlers() map[tool.Name]live.Handler {
+	return live.ToOriginator(func(ctx context.Context, words, key string) error { return m.Hear(ctx, m.Row, words, key) })
+}
+
+// system is what a dev agent is told in its own chat.
+func (m maker) system() string {
+	return fmt.Sprintf("You are %s. You have changed what the group %s runs; that change, %s, is %s now, and you can change nothing more: you see no "+
+		"files of it. You speak with the group's agent alone, which tells you what is wanted. It can ask its host for another change.",
+		m.Request.Dev, m.Request.Group, m.ID, strings.ReplaceAll(string(m.State), "_", " "))
+}
+
+// comeHome gives the first session of a dev agent's chat what the session that made the change has kept.
+func (m maker) comeHome(ctx context.Context, to path.Session) error {
+	var all []path.Session
+	err := m.DB.Read(ctx, func(tx store.Tx) (err error) {
+		all, err = tx.Sessions(ctx, m.ID.Subject())
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	_, err = path.MoveHome(m.Ops, m.Runtime.Dir(all[len(all)-1].ID), to.Dir)
+	return err
+}
+
+// devShown is what a session of a dev agent's chat sees of its group: what it runs, and nothing that the group's agent remembers.
+func devShown(tree string) []sandbox.Bind {
+	return []sandbox.Bind{{Source: filepath.Join(tree, "runner"), Target: RunnerFolder}}
+}
+
+// retire ends the dev agents of a group that have made other changes than the one of now.
+func (w wisher) retire(ctx context.Context, now id.Change) {
+	var others []id.Chat
+	err := w.DB.Read(ctx, func(tx store.Tx) error {
+		others = nil
+		chats, err := tx.Chats(ctx, w.chat.Group)
+		for _, c := range chats {
+			if swap, is, found := devOf(ctx, tx, c); found == nil && is && swap.ID != now {
+				others = append(others, c.ID)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		w.Log.Warn("the dev agent before this one may go on", "group", w.chat.Group, "error", err)
+	}
+	for _, chat := range others {
+		w.ending.Go(func() { _, _ = w.Stop(context.WithoutCancel(ctx), chat) }) // one that is gone already is as good
+	}
+}

@@ -1,0 +1,328 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/path/layer"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
+)
+
+// AtOnceDefault is how many sessions of groups live at once unless the home says otherwise.
+const AtOnceDefault = 8
+
+// Parts is what a dispatcher stands on.
+type Parts struct {
+	*ledger.Ledger
+	Runtime    live.Runtime
+	Owner      person.Owner // who may answer
+	Ops        disk.Ops
+	Home       git.Dir      // its repository
+	Trees      *layer.Store // of groups
+	Folder     string       // below which groups have what is theirs to write
+	Desk       live.Desk    // where agents ask the host for things
+	Swaps      Swaps        // changes what groups run
+	Extra      live.Extra   // folders of this machine that groups may be shown
+	Zone       func() *time.Location
+	FirstUID   uint32 // of sandboxes; 0: all run as Self
+	Self       sandbox.Owner
+	Changes    Changes    // nil: nothing is decided in a conversation
+	Admissions Admissions // nil: this daemon speaks with no platform
+	AtOnce     int        // sessions that live at once; one place more is kept for a trial
+	PromptOf   int        // chat messages in a prompt (CH-014)
+}
+
+// Dispatcher runs the sessions of groups.
+type Dispatcher struct {
+	Parts
+	Feed message.Feed
+
+	folders lock.Keyed[group.Folder] // that are being made
+	poke    chan struct{}
+	began   time.Time
+	found   found
+	shown   shown
+
+	mu       sync.Mutex
+	workers  map[id.Chat]*worker
+	renewals map[id.Chat]*renewal // that no worker has taken up
+	died     map[id.Chat]bool     // whose session ended by itself, and none has begun since
+	uses     map[group.Folder]int // sessions that stand on what a group has written
+	told     map[string]time.Time // when a sender was last told of a cause (CH-902)
+	ending   sync.WaitGroup
+}
+
+// New returns a dispatcher; nothing runs before Run.
+func New(p Parts) *Dispatcher {
+	if p.AtOnce <= 0 {
+		p.AtOnce = AtOnceDefault
+	}
+	d := &Dispatcher{Parts: p, poke: make(chan struct{}, 1), began: time.Now(), workers: map[id.Chat]*worker{}, renewals: map[id.Chat]*renewal{}, died: map[id.Chat]bool{}, uses: map[group.Folder]int{}, told: map[string]time.Time{}}
+	p.DB.Hear(d.heard)
+	return d
+}
+
+// heard tells who watches what a transaction did to messages, and has what waits looked at: by the chat's worker, if it has one.
+func (d *Dispatcher) heard(rows message.Rows) {
+	now := ledger.Now()
+	d.Feed.Moved(now, rows)
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range rows.Ins {
+		switch w := d.workers[m.Chat]; {
+		case m.Status != message.Pending || !m.Trigger:
+		case w != nil && !m.Due.After(now):
+			w.rouse()
+		default:
+			d.Poke()
+		}
+	}
+}
+
+// Run wakes the agent of every chat that is due until ctx ends, and then ends all sessions. What an earlier daemon left in process
+// waits again first (CH-030, CH-033).
+func (d *Dispatcher) Run(ctx context.Context) error {
+	defer d.ending.Wait()
+	if err := d.takeOver(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("take over unfinished turns: %w", err)
+	}
+	d.ending.Go(func() {
+		if err := (decider{d}).finishWords(ctx); err != nil && ctx.Err() == nil {
+			d.Log.Error("what people had decided in conversations when the host ended is not all done", "error", err)
+		}
+	})
+	d.ending.Go(func() { d.trim(ctx) })
+	for ctx.Err() == nil {
+		if err := d.sweep(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("find the chats that are due: %w", err)
+		}
+		if err := d.sleep(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("find what falls due next: %w", err)
+		}
+	}
+	return nil
+}
+
+// trimEvery is how often files of groups that nobody runs any more are removed.
+const trimEvery = time.Hour
+
+// trim removes what is kept for a while, when that is over: layers of trees that no session shows, messages that were answered long ago,
+// and what came in.
+func (d *Dispatcher) trim(ctx context.Context) {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		if err := d.trimRows(ctx); err != nil && ctx.Err() == nil {
+			d.Log.Warn("messages of long ago stay", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := d.Trees.Trim(ctx); err != nil && ctx.Err() == nil {
+			d.Log.Warn("files that groups do not run any more stay", "error", err)
+		}
+	}
+}
+
+// trimRows removes rows that nobody needs any more, and forgets whom it told of what long ago.
+func (d *Dispatcher) trimRows(ctx context.Context) error {
+	d.mu.Lock()
+	maps.DeleteFunc(d.told, func(_ string, at time.Time) bool { return time.Since(at) > toldAgain })
+	d.mu.Unlock()
+
+	now := ledger.Now()
+	return d.DB.InTx(ctx, func(tx store.Tx) error {
+		if _, err := tx.DropIntakes(ctx, now.Add(-message.IntakeKept)); err != nil {
+			return err
+		}
+		_, err := tx.DropMessages(ctx, now.Add(-message.Kept))
+		return err
+	})
+}
+
+// Poke has the dispatcher look at once; doing it for nothing does no harm.
+func (d *Dispatcher) Poke() {
+	select {
+	case d.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Busy reports how many turns are under way.
+func (d *Dispatcher) Busy() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	busy := 0
+	for _, w := range d.workers {
+		if w.turning {
+			busy++
+		}
+	}
+	return busy
+}
+
+// Owes reports whether anything is to be done by itself, now or later: a message waits, or a task.
+func (d *Dispatcher) Owes(ctx context.Context) bool {
+	_, any, err := d.nextDue(ctx, time.UnixMilli(0))
+	return any || err != nil
+}
+
+// sweep wakes every chat that is due.
+func (d *Dispatcher) sweep(ctx context.Context) error {
+	var due []id.Chat
+	err := d.DB.Read(ctx, func(tx store.Tx) (err error) {
+		due, err = tx.DueChats(ctx, ledger.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, chat := range append(Renewer{d}.renewed(), due...) {
+		d.wake(ctx, chat)
+	}
+	return nil
+}
+
+func (d *Dispatcher) nextDue(ctx context.Context, after time.Time) (due time.Time, any bool, err error) {
+	err = d.DB.Read(ctx, func(tx store.Tx) error {
+		due, any, err = tx.NextDueChat(ctx, after)
+		return err
+	})
+	return due, any, err
+}
+
+// sweepEvery is how long the dispatcher sleeps at the most: a clock that was set is noticed by then.
+const sweepEvery = 10 * time.Second
+
+// sleep waits for a wake-up, for the next message to fall due, or for the end.
+func (d *Dispatcher) sleep(ctx context.Context) error {
+	now := ledger.Now()
+	due, any, err := d.nextDue(ctx, now)
+	if err != nil {
+		return err
+	}
+	wait := sweepEvery
+	if any {
+		wait = min(wait, max(due.Sub(now), time.Millisecond))
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-d.poke:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// wake has the worker of a chat look, and gives it one if there is a place. Without a place the session that has been without work the
+// longest ends in good order, and the chat is woken when it has.
+func (d *Dispatcher) wake(ctx context.Context, chat id.Chat) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.workers[chat]; w != nil {
+		w.rouse()
+		return
+	}
+	_, taken, _ := places(d.workers)
+	full := taken >= d.AtOnce
+	if full && d.renewals[chat] == nil {
+		d.makeRoom(ctx, chat)
+		return
+	}
+	w := newWorker(d, chat)
+	w.kept = full // the place that is kept for a trial: that waits for nobody
+	d.workers[chat] = w
+	d.ending.Go(func() {
+		w.run(ctx)
+		d.dismiss(w)
+	})
+}
+
+// dismiss gives the place of a worker to the next.
+func (d *Dispatcher) dismiss(w *worker) {
+	d.mu.Lock()
+	delete(d.workers, w.of)
+	d.mu.Unlock()
+	close(w.gone)
+	d.Poke()
+}
+
+// makeRoom has the session leave that has been idle the longest; it is called with mu held. If all are at work, who waits is told.
+func (d *Dispatcher) makeRoom(ctx context.Context, chat id.Chat) {
+	idle, _, leaving := places(d.workers)
+	if leaving > 0 {
+		return // a place is about to be free
+	}
+	if idle != nil {
+		idle.leave()
+		return
+	}
+	d.ending.Go(func() {
+		d.tell(ctx, chat, "busy", fmt.Sprintf("All %d places for agents are taken by conversations that are at work. Your message waits for the next place.", d.AtOnce))
+	})
+}
+
+// toldAgain is how long nobody is told of the same cause again (CH-902).
+const toldAgain = 10 * time.Minute
+
+// tell has the host say something in a chat, at most once per cause in ten minutes.
+func (d *Dispatcher) tell(ctx context.Context, chat id.Chat, cause, text string) {
+	key := string(chat) + " " + cause
+	d.mu.Lock()
+	last, ever := d.told[key]
+	if ever && time.Since(last) < toldAgain {
+		d.mu.Unlock()
+		return
+	}
+	d.told[key] = time.Now()
+	d.mu.Unlock()
+
+	err := d.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error { return d.notice(ctx, tx, chat, text) })
+	if err != nil {
+		d.Log.Error("somebody who waits was not told why", "chat", chat, "error", err)
+	}
+}
+
+// notice writes the host's word into a chat.
+func (d *Dispatcher) notice(ctx context.Context, tx store.Tx, chat id.Chat, text string) error {
+	c, err := tx.Chat(ctx, chat)
+	if err != nil {
+		return err
+	}
+	_, err = tx.PutOut(ctx, message.Out{
+		ID: id.NewOut(), Chat: chat, Lane: message.Notice, Turn: c.Turn, Text: d.Secrets.Redact(text), At: ledger.Now(),
+	})
+	return err
+}
+
+// promptVariable says how many chat messages a prompt holds: to the host, and to what runs in a session (CH-014).
+const promptVariable = "SALLYPORT_MAX_MESSAGES_PER_PROMPT"
+
+// PromptLimit is what this process's environment says of it; what is no such number is the default.
+func PromptLimit() int {
+	n, err := strconv.Atoi(os.Getenv(promptVariable))
+	if err != nil || n < 1 {
+		return prompt.MessagesDefault
+	}
+	return min(n, prompt.MessagesMax)
+}

@@ -1,0 +1,71 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/prompt"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/standing"
+	"sallyport/internal/path/change"
+	"sallyport/internal/port/tool"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+)
+
+// Swaps changes what groups run.
+type Swaps interface {
+	// RequestSwap begins a change of what a group runs. Errors: as of standing.Groups.RequestSwap.
+	RequestSwap(ctx context.Context, w standing.Wish) (change.Row, error)
+	// LastSwap is the change that a group asked for last. Errors: problem.NotFound if it never did.
+	LastSwap(ctx context.Context, of group.Folder) (change.Row, error)
+	// TellDev hands words to the agent that makes a change now. Errors: problem.Unavailable if it does not take them.
+	TellDev(ctx context.Context, swap change.Row, words string) error
+}
+
+// wisher is a worker whose agent may have changed what it runs on.
+type wisher struct{ *worker }
+
+// requestSwap has what the group runs changed (SM-020). The same call for the same message begins one change.
+func (w wisher) requestSwap(s *session) live.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		args := c.Args.(tool.DevChanges)
+		wish := standing.Wish{
+			Change: id.ChangeOf(c.Key()), Group: w.chat.Group, Chat: w.chat.ID, Message: id.Message(strings.TrimSpace(args.Message)),
+			Text: w.Secrets.Redact(prompt.Strip(args.Summary)), By: audit.Actor{Kind: "agent", Name: string(s.run.Session.ID), UID: -1},
+		}
+		if args.DevAgentName != "" {
+			wish.Dev = id.Slug(args.DevAgentName)
+		}
+		if err := w.saidHere(ctx, wish.Message); err != nil {
+			return tool.Result{}, err
+		}
+		row, err := w.Swaps.RequestSwap(ctx, wish)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		w.retire(ctx, row.ID)
+		return tool.Result{
+			ID:   string(row.ID),
+			Text: "The change has begun. " + row.Request.Dev + " makes it on a copy; what it asks or says reaches you as messages from that name, and send_message with to: " + row.Request.Dev + " answers it.",
+		}, nil
+	}
+}
+
+// saidHere refuses a message that this conversation does not have: whoever sent it wishes nothing here. "" names none.
+func (w wisher) saidHere(ctx context.Context, of id.Message) error {
+	if of == "" {
+		return nil
+	}
+	return w.DB.Read(ctx, func(tx store.Tx) error {
+		m, err := tx.In(ctx, of)
+		if problem.KindOf(err) == problem.NotFound || err == nil && (m.Chat != w.chat.ID || m.Kind != prompt.Chat || m.Identity == "" || m.OfAgent()) {
+			return problem.Errorf(problem.Usage, "sallyport-tool request_dev_changes --help", "message: no person has said %q in this conversation; give the id of a message as it was shown to you, or leave it out", inert.Short(string(of), 40))
+		}
+		return err
+	})
+}

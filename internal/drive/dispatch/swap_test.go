@@ -1,0 +1,113 @@
+package dispatch_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/standing"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/port/tool"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+)
+
+// wishes keeps what groups ask for, as changes that a test moves.
+type wishes struct {
+	s     *scene
+	asked []standing.Wish
+	told  []string
+	row   change.Row
+}
+
+func (w *wishes) RequestSwap(ctx context.Context, asked standing.Wish) (change.Row, error) {
+	if w.row.ID == asked.Change {
+		return w.row, nil
+	}
+	w.asked = append(w.asked, asked)
+	w.row = change.Row{ID: asked.Change, State: change.Working, Created: time.Now(), Moved: time.Now(), Request: request.Request{
+		Kind: request.Swap, Group: string(asked.Group), Chat: asked.Chat, Text: asked.Text, Dev: "dev-greets", Agent: "echo", By: asked.By,
+	}}
+	return w.row, w.s.Parts.DB.InTx(ctx, func(tx store.Tx) error { return tx.AddChange(ctx, w.row) })
+}
+
+func (w *wishes) LastSwap(context.Context, group.Folder) (change.Row, error) {
+	if w.row.ID == "" {
+		return w.row, problem.New(problem.NotFound, "none")
+	}
+	return w.row, nil
+}
+
+func (w *wishes) TellDev(_ context.Context, _ change.Row, words string) error {
+	w.told = append(w.told, words)
+	return nil
+}
+
+// TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt holds SM-020, SM-023, SM-032 and SM-042.
+func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		w := &wishes{s: s}
+		tries := 0
+		s.turn = func(_ context.Context, words string, st *stage) (string, error) {
+			text := last(words)
+			switch {
+			case strings.HasPrefix(text, "change"):
+				tries++
+				if _, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet", Message: "msg-somebody"}); problem.KindOf(err) != problem.Usage {
+					t.Errorf("a message that nobody said here: %v", err)
+				}
+				r, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet people"})
+				if err != nil || r.ID == "" {
+					t.Errorf("%+v %v", r, err)
+				}
+				if tries == 1 {
+					return "", problem.New(problem.Unavailable, "no model")
+				}
+				return "begun", nil
+			case strings.HasPrefix(text, "tell "):
+				r, err := st.ask(tool.SendMessage, tool.Message{Text: strings.TrimPrefix(text, "tell "), To: "dev-greets"})
+				if err != nil {
+					return "", err
+				}
+				return r.Text, nil
+			case strings.Contains(words, `sender="echo"`): // it is the dev agent that hears
+				return "dev heard: " + text, nil
+			}
+			return "heard: " + text, nil
+		}
+		s.swaps = w
+		d, _ := s.lives()
+
+		m := s.say(d, "echo", "change")
+		time.Sleep(time.Minute)
+		if len(w.asked) != 1 || w.asked[0].Text != "greet people" || w.asked[0].Chat != m.Chat || w.asked[0].By.Kind != "agent" {
+			t.Fatalf("it asked for %+v in %d tries", w.asked, tries)
+		}
+		if err := d.Hear(t.Context(), w.row, "Which <internal>x</internal>name?", "key"); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Hear(t.Context(), w.row, "Which name?", "key"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		s.say(d, "echo", "tell theirs")
+		same(t, "the dev agent was told", w.told, "theirs")
+
+		w.row.State = change.Finalized // and now it is spoken with in a chat of its own
+		s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, change.Working, w.row) })
+		s.say(d, "echo", "tell thanks")
+		time.Sleep(time.Minute)
+		same(t, "the conversation was sent", s.sent(m.Chat), "begun", "heard: Which name?", "dev-greets has it.",
+			"dev-greets has it; its change is finalized, so it can change nothing more.", "heard: dev heard: thanks")
+		all, err := d.List(t.Context(), "echo")
+		if err != nil || !slices.ContainsFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev && c.Live }) {
+			t.Errorf("no dev agent runs in a chat of its own: %+v, %v", all, err)
+		}
+	})
+}

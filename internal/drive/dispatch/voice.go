@@ -1,0 +1,116 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/port/channel"
+	"sallyport/internal/store"
+	"sallyport/internal/who/question"
+)
+
+// Voices takes what people say by a channel, once it is known whom it reaches.
+type Voices struct{ *Dispatcher }
+
+// Decide has words, or the button of a card, decide in a conversation; false if they are talk.
+func (v Voices) Decide(ctx context.Context, tx store.Tx, where id.Conversation, in message.Intake, s Said) (message.In, bool, error) {
+	return decider(v).words(ctx, tx, where, in, s)
+}
+
+// Hear puts words before the agent of a chat. What has no words, such as a picture, is talk. Words that are no answer to its question, such
+// as too long ones, are asked back: a platform that heard of an error would hand them over for ever.
+func (v Voices) Hear(ctx context.Context, tx store.Tx, chat conversation.Chat, in message.Intake, s Said) (message.In, error) {
+	d := decider(v)
+	if strings.TrimSpace(s.Text) == "" {
+		return d.told(ctx, tx, chat, in, s)
+	}
+	heard, err := d.talk(ctx, tx, chat, in, s)
+	if problem.KindOf(err) == problem.Usage {
+		return heard, d.notice(ctx, tx, chat.ID, "Nothing is answered: "+problem.Of(err).Text)
+	}
+	return heard, err
+}
+
+// CarryOut does what words have decided.
+func (v Voices) CarryOut(ctx context.Context, in message.In) error {
+	_, err := decider(v).carryOut(ctx, in)
+	return err
+}
+
+// NoteDelivery says that a card has arrived.
+func (v Voices) NoteDelivery(ctx context.Context, card message.Out) {
+	decider(v).delivered(ctx, card)(true)
+}
+
+// Show returns what a card asks where it stands, what it can be answered by in a press, and what it shows once it has its answer; "" while
+// it waits.
+func (v Voices) Show(ctx context.Context, tx store.Tx, card message.Out) (text string, options []channel.Option, outcome string, err error) {
+	c, ok, err := decider(v).read(ctx, tx, card, audit.Actor{})
+	if err != nil || !ok {
+		return card.Text, nil, "", err
+	}
+	if c.Ended != nil {
+		outcome, err = decider(v).outcome(ctx, tx, card)
+		return card.Text, nil, outcome, err
+	}
+	for _, o := range c.Buttons() {
+		options = append(options, channel.Option{Key: o.Key, Label: o.Label})
+	}
+	if !c.Elsewhere {
+		return card.Text, options, "", nil
+	}
+
+	p, ok, err := tx.Proposal(ctx, card.Change)
+	if err != nil || !ok {
+		return card.Text, options, "", err
+	}
+	why, err := unspoken(ctx, tx, p, card)
+	return v.Secrets.Redact(p.Ask(why)), options, "", err
+}
+
+// Admissions does what people have answered about strangers and new places.
+type Admissions interface {
+	// May reports whether somebody may answer, at this moment.
+	May(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) (bool, error)
+	// Prepare looks at what an answer needs of the world, before its transaction.
+	Prepare(ctx context.Context) (Admit, error)
+}
+
+// Admit does what an answer says, in the transaction of the answer.
+type Admit func(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) error
+
+// admit records an answer about a stranger or a place, and does what it says.
+func (d decider) admit(ctx context.Context, what message.Decision) error {
+	if d.Admissions == nil {
+		return problem.Errorf(problem.Unavailable, "sallyport channel list", "this daemon speaks with no platform")
+	}
+	admit, err := d.Admissions.Prepare(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.DB.InTx(ctx, func(tx store.Tx) error {
+		q, err := tx.Question(ctx, what.Question)
+		if err != nil {
+			return err
+		}
+		may, err := d.Admissions.May(ctx, tx, q, what.By)
+		if err != nil {
+			return err
+		}
+		q, err = d.decideAs(ctx, tx, what.Question, what.Option, Said{By: what.By}, may)
+		if err != nil || q.Outcome == question.Waiting {
+			return err
+		}
+		return admit(ctx, tx, q, what.By)
+	})
+	if errors.Is(err, question.ErrSaid) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,354 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/decide"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
+	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/mount"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+	"sallyport/internal/who/question"
+)
+
+// Changes decides about changes. Who may, and whether it comes in time, is looked at there; saying the same again changes nothing.
+type Changes interface {
+	// Entitled says who approves what a card is about, at this moment. Beside an error it names who may still say no.
+	Entitled(ctx context.Context, tx store.Tx, r request.Request, c proposal.Card) (right.Need, error)
+	Approve(ctx context.Context, of id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
+	RefuseVia(ctx context.Context, of id.Approval, by audit.Actor, via, reason string) error
+	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
+	RollBack(ctx context.Context, change id.Change, by audit.Actor, reason string) error
+	// Promote has the template changed as a landed change of a group changed the group.
+	Promote(ctx context.Context, of id.Change, by audit.Actor) error
+	// RecordDelivery says that message 1 was delivered: the first time moves its deadline (SM-125).
+	RecordDelivery(change id.Change)
+}
+
+// decider has people's words decide.
+type decider struct{ *Dispatcher }
+
+// hear takes what a person says: words that decide are the host's, and no agent sees them; others are a message to the agent.
+func (d decider) hear(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, s Said) (message.In, error) {
+	in, decides, err := d.words(ctx, tx, chat.Conversation, intake, s)
+	if err != nil || decides {
+		return in, err
+	}
+	if chat.Group == group.Host {
+		return d.unheard(ctx, tx, chat, intake, s)
+	}
+	if s.By.Person != "" && d.Owner.MayDecide(s.By) != nil { // of a member, who answers no question of the agent's
+		return d.told(ctx, tx, chat, intake, s)
+	}
+	return d.talk(ctx, tx, chat, intake, s)
+}
+
+// forHost is what the host's own chat says of itself.
+const forHost = "No assistant reads along here. sallyport shows you in this chat what it wants to know from you, such as whether somebody may talk with a group. " +
+	"Answer a card with the number of an option or with its word. To talk with an assistant: sallyport chat GROUP"
+
+// unheard takes words in the host's own chat that decide nothing: they are for nobody, and that is told.
+func (d decider) unheard(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, s Said) (message.In, error) {
+	in := message.In{
+		ID: id.NewMessage(), Chat: chat.ID, Intake: intake.Seq, Kind: prompt.Chat,
+		Identity: s.identity(), Sender: s.Name, Text: s.Text, At: intake.Received, Status: message.Processing, Due: intake.Received,
+		Decides: &message.Decision{Kind: decide.Talk, By: s.By, Problem: problem.Usage},
+	}
+	in, err := tx.PutIn(ctx, in.Closed(forHost, intake.Received))
+	if err != nil {
+		return in, err
+	}
+	return in, d.notice(ctx, tx, chat.ID, forHost)
+}
+
+// words has what a person says in a conversation decide; false if it is talk.
+func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, intake message.Intake, s Said) (in message.In, decides bool, err error) {
+	cards, rows, err := d.cards(ctx, tx, where, s.By)
+	if err != nil {
+		return in, false, err
+	}
+	w := decide.Word{Text: s.Text, Received: intake.Received, Quoted: s.Answers || s.Quote != prompt.Quote{}, Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot}
+	v := decide.Decide(w, cards)
+	if s.Card != "" {
+		v = decide.Press(w, s.Card, cards)
+	}
+	return d.settle(ctx, tx, intake, v, rows, s)
+}
+
+// settle does what a verdict says; false if the words are talk.
+func (d decider) settle(ctx context.Context, tx store.Tx, intake message.Intake, v decide.Verdict, rows map[id.Out]message.Out, s Said) (in message.In, decides bool, err error) {
+	if v.Kind == decide.Talk {
+		return in, false, nil
+	}
+	card := v.Answer.Card.ID
+	if len(v.Fits) > 0 {
+		card = v.Fits[0].Card.ID
+	}
+	chat, err := tx.Chat(ctx, rows[card].Chat)
+	if err != nil {
+		return in, false, err
+	}
+	if v.Kind != decide.Decided || v.Answer.Card.Asks != decide.Question {
+		in, err = d.keep(ctx, tx, chat, intake, v, rows, s)
+		return in, true, err
+	}
+
+	q, err := d.decide(ctx, tx, rows[card].Question, v.Answer.Option, s)
+	if err == nil {
+		in, err = d.tellAgent(ctx, tx, chat, intake.Seq, q, spoken(q), s)
+	}
+	return in, true, err
+}
+
+// talk puts words before a group's agent.
+func (d decider) talk(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, s Said) (message.In, error) {
+	if !s.Context {
+		if q, words, ok, err := d.answered(ctx, tx, chat, s); err != nil || ok {
+			if err != nil {
+				return message.In{}, err
+			}
+			return d.tellAgent(ctx, tx, chat, intake.Seq, q, words, s)
+		}
+	}
+	return d.told(ctx, tx, chat, intake, s)
+}
+
+// told puts words before a group's agent that answer nothing.
+func (d decider) told(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, s Said) (message.In, error) {
+	return tx.PutIn(ctx, message.In{
+		ID: id.NewMessage(), Chat: chat.ID, Intake: intake.Seq, Kind: prompt.Chat, Trigger: !s.Context, ReplyTo: s.ReplyTo, Quote: s.Quote,
+		Identity: s.identity(), Sender: s.Name, Text: s.Text, At: intake.Received, Status: message.Pending, Due: intake.Received,
+	})
+}
+
+// keep writes down what words decide, to be done once that is committed; or says at once why they decide nothing.
+func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, v decide.Verdict, rows map[id.Out]message.Out, s Said) (message.In, error) {
+	by := s.By
+	on := rows[v.Answer.Card.ID]
+	in := message.In{
+		ID: id.NewMessage(), Chat: chat.ID, Intake: intake.Seq, Kind: prompt.Chat,
+		Identity: s.identity(), Sender: s.Name, Text: s.Text, At: intake.Received, Status: message.Processing, Due: intake.Received,
+		Decides: &message.Decision{
+			Kind: v.Kind, Does: v.Answer.Does, Card: on.ID, Asks: on.Card, Change: on.Change, Question: on.Question, Option: v.Answer.Option, By: by,
+		},
+	}
+	if v.Kind != decide.Decided {
+		text, err := d.undecided(ctx, tx, v, rows)
+		if err != nil {
+			return in, err
+		}
+		in.Decides.Problem = problem.Conflict
+		in = in.Closed(d.Secrets.Redact(text), intake.Received)
+		if in, err = tx.PutIn(ctx, in); err != nil {
+			return in, err
+		}
+		return in, d.notice(ctx, tx, chat.ID, in.Reason)
+	}
+
+	if on.Card == message.CardApproval {
+		asked, open, err := tx.PendingApproval(ctx, on.Change)
+		if err != nil {
+			return in, err
+		}
+		if open && asked.Question == on.Question {
+			in.Decides.Approval, in.Decides.Digest = asked.ID, string(asked.Digest)
+		}
+	}
+	return tx.PutIn(ctx, in)
+}
+
+// carryOut does what words have decided, and tells in the conversation what came of it. Doing it again does nothing twice: a change that
+// was decided so already says so to nobody.
+func (d decider) carryOut(ctx context.Context, in message.In) (message.In, error) {
+	ctx = context.WithoutCancel(ctx)
+	said, tell := "", true
+	var kind problem.Kind
+	if err := d.do(ctx, in); err != nil {
+		p := problem.Of(err)
+		if kind, said = p.Kind, "Nothing is decided: "+p.Text; p.Next != "" {
+			said += "; next: " + p.Next
+		}
+	} else {
+		said, tell = done(*in.Decides)
+	}
+
+	closed := in
+	err := d.DB.InTx(ctx, func(tx store.Tx) error {
+		now, err := tx.In(ctx, in.ID)
+		if err != nil || !now.Open() {
+			closed = now
+			return err
+		}
+		decision := *now.Decides
+		closed = now.Closed(d.Secrets.Redact(said), ledger.Now())
+		decision.Problem = kind
+		closed.Decides = &decision
+		if err := tx.MoveIn(ctx, message.Processing, now.Fence, closed); err != nil || !tell {
+			return err
+		}
+		if kind == "" {
+			return d.tell(ctx, tx, decision, in.Chat, closed.Reason)
+		}
+		return d.notice(ctx, tx, in.Chat, closed.Reason)
+	})
+	if err != nil {
+		return in, err
+	}
+	return closed, nil
+}
+
+// tell tells what words have decided: of a change wherever it is asked about, of all else where they were said. A yes that waits for
+// another's tells of itself.
+func (d decider) tell(ctx context.Context, tx store.Tx, what message.Decision, where id.Chat, text string) error {
+	if what.Does != decide.Approve && what.Does != decide.RollBack {
+		return d.notice(ctx, tx, where, text)
+	}
+	if what.Does == decide.Approve {
+		if asked, err := tx.Approval(ctx, what.Approval); err != nil || asked.Decision == approval.Pending {
+			return err
+		}
+	}
+	row, err := tx.Change(ctx, what.Change)
+	if err != nil {
+		return err
+	}
+	return d.Origin.Tell(ctx, tx, row, text)
+}
+
+// do is the decision itself.
+func (d decider) do(ctx context.Context, in message.In) error {
+	what := *in.Decides
+	if d.Changes == nil {
+		return problem.Errorf(problem.Unavailable, "sallyport change show "+string(what.Change), "this daemon cannot decide about %s in a conversation", what.Change)
+	}
+	switch what.Does {
+	case decide.Approve, decide.Refuse:
+		if what.Approval == "" {
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(what.Change), "%s is asked about on another card by now", what.Change)
+		}
+		if what.Does == decide.Refuse {
+			return d.Changes.RefuseVia(ctx, what.Approval, what.By, approval.ViaChat, "")
+		}
+		// A card that has marks and can be approved here has named every one of them.
+		return d.Changes.Approve(ctx, what.Approval, proposal.Digest(what.Digest), what.By, approve.Words{Via: approval.ViaChat, Marked: true, Typed: typedIn(in.Text)})
+	case decide.Confirm:
+		return d.Changes.Confirm(ctx, what.Change, what.By)
+	case decide.RollBack:
+		return d.Changes.RollBack(ctx, what.Change, what.By, "")
+	case decide.Choose:
+		return d.choose(ctx, what)
+	}
+	return problem.Errorf(problem.Internal, "sallyport change show "+string(what.Change), "%q is no decision", what.Does)
+}
+
+// typedIn returns the words of a message that a yes to a change of the host is typed with; "" if it has none.
+func typedIn(text string) string {
+	if strings.Contains(strings.ToUpper(text), right.ConfirmHost) {
+		return right.ConfirmHost
+	}
+	return ""
+}
+
+// choose records an answer to a question of the host's.
+func (d decider) choose(ctx context.Context, what message.Decision) error {
+	if what.Asks == message.CardAdmission {
+		return d.admit(ctx, what)
+	}
+	err := d.DB.InTx(ctx, func(tx store.Tx) error {
+		_, err := d.decide(ctx, tx, what.Question, what.Option, Said{By: what.By})
+		return err
+	})
+	if err != nil && problem.Of(err).Next == "" {
+		err = problem.Errorf(problem.KindOf(err), "sallyport change show "+string(what.Change), "%w", err)
+	}
+	if errors.Is(err, question.ErrSaid) {
+		err = nil
+	}
+	switch {
+	case err != nil:
+		return err
+	case what.Asks == message.CardMount:
+		d.proposeAgain(ctx, what.Change)
+	case what.Asks == message.CardPromote && what.Option == ledger.ApplyToTemplate:
+		return d.Changes.Promote(ctx, what.Change, what.By)
+	}
+	return nil
+}
+
+// proposeAgain tells the agent that makes a change that a person has said how a folder is shown. One that is being started anew hears it by
+// proposing.
+func (d decider) proposeAgain(ctx context.Context, of id.Change) {
+	var row change.Row
+	err := d.DB.Read(ctx, func(tx store.Tx) (err error) {
+		row, err = tx.Change(ctx, of)
+		return err
+	})
+	if err == nil {
+		err = d.Swaps.TellDev(ctx, row, "A person has said how the folder is shown: call request_swap again.")
+	}
+	if err != nil {
+		d.Log.Info("a dev agent was not told that a folder may be shown; it hears so when it proposes again", "change", of, "error", err)
+	}
+}
+
+// done is what was done, and whether it is to be told: what ends a change, or its trial, tells of itself.
+func done(what message.Decision) (text string, tell bool) {
+	switch what.Does {
+	case decide.Approve:
+		return what.By.Name + " approved " + string(what.Change) + ". sallyport lands it now.", true
+	case decide.Refuse:
+		return what.By.Name + " refused " + string(what.Change) + ".", false
+	case decide.Confirm:
+		return what.By.Name + " confirmed " + string(what.Change) + ".", false
+	case decide.RollBack:
+		return what.By.Name + " has " + string(what.Change) + " rolled back. sallyport does it now.", true
+	}
+	switch {
+	case what.Asks == message.CardMount && what.Option == mount.Mode(true):
+		return "The folder is to be read-write: once " + string(what.Change) + " has landed, the agent can change and delete what is there, if the home allows it.", true
+	case what.Asks == message.CardMount:
+		return "The folder is to be read-only.", true
+	case what.Asks != message.CardPromote:
+		return "The answer of " + what.By.Name + " is kept.", true
+	case what.Option == ledger.ApplyToTemplate:
+		return "sallyport applies what landed with " + string(what.Change) + " to the template. Groups that are there keep what they have.", true
+	}
+	return "What landed with " + string(what.Change) + " stays local.", true
+}
+
+// finishWords does what words had decided when an earlier daemon ended.
+func (d decider) finishWords(ctx context.Context) error {
+	var open []message.In
+	err := d.DB.Read(ctx, func(tx store.Tx) error {
+		all, err := tx.Ins(ctx, message.Filter{Status: []message.Status{message.Processing}, Limit: waitingMax})
+		for _, m := range all {
+			if m.Open() {
+				open = append(open, m)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range open {
+		if _, err := d.carryOut(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}

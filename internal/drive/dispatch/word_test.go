@@ -1,0 +1,400 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/decide"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+)
+
+// changing is a scene in which a change was asked for in a conversation, and waits for a person there.
+type changing struct {
+	*scene
+	d       *dispatch.Dispatcher
+	chat    id.Chat
+	change  id.Change
+	service *drivetest.Service
+	end     func()
+}
+
+// asksThere plays a home with a target, whose page is to be changed by an agent; class is that of its card.
+func asksThere(t *testing.T, class right.Class, test func(t *testing.T, s *changing)) {
+	t.Helper()
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		c := &changing{scene: s}
+		s.Git("reset", "-q", "--hard")
+		s.Write("one\n")
+		s.Git("add", "page.txt")
+		s.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "page")
+		c.service = s.Serve()
+		s.Parts.Agents["played"] = drivetest.Played{}
+		s.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
+			if slices.Contains(spec.Argv, "adapt") {
+				return s.run(spec, killed)
+			}
+			return drivetest.Writes("two\n")(0, spec.Tree.Dir, killed)
+		}
+		s.drives = true
+		c.begin(t)
+		c.request(t)
+		if class != "" {
+			c.askAgain(class)
+		}
+		test(t, c)
+	})
+}
+
+func (s *changing) begin(t *testing.T) {
+	t.Helper()
+	s.d, s.end = s.lives()
+	chat, err := s.d.Open(t.Context(), "echo", "1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.chat = chat.ID
+}
+
+func (s *changing) request(t *testing.T) {
+	t.Helper()
+	r, err := s.control.TakeRequest(t.Context(), request.Request{
+		By: s.By(), Text: "Greet people by name", Project: git.Project{Top: s.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
+		Group: "echo", Chat: s.chat,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.change = r.Change.ID
+	s.Is(s.control, s.change, change.AwaitingApproval)
+}
+
+// askAgain asks anew, as of a change of that class.
+func (s *changing) askAgain(class right.Class) {
+	s.T.Helper()
+	var row change.Row
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		p, _, err := tx.Proposal(ctx, s.change)
+		if err != nil {
+			return err
+		}
+		if row, err = tx.Change(ctx, s.change); err != nil {
+			return err
+		}
+		p.Number, p.At, p.Card.Class = p.Number+1, ledger.Now(), string(class)
+		_, err = s.control.Origin.OpenApproval(ctx, tx, row, p)
+		return err
+	})
+	synctest.Wait()
+}
+
+// looks has somebody read the conversation, and go away again.
+func (s *changing) looks(t *testing.T) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	err := s.d.Watch(ctx, s.chat, 100, func(lines []dispatch.Line) error {
+		if slices.ContainsFunc(lines, func(l dispatch.Line) bool { return l.Kind == dispatch.LineReady }) {
+			leave()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// says says something, and returns what was told last.
+func (s *changing) says(text string) (message.In, string) {
+	s.T.Helper()
+	m := s.say(s.d, "echo", text)
+	sent := s.sent(s.chat)
+	return m, sent[len(sent)-1]
+}
+
+func TestAGroupsChangeIsDecidedInWordsWhereItWasAskedFor(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		name := string(s.change)
+		sent := s.sent(s.chat)
+		if card := sent[len(sent)-3:]; !strings.HasPrefix(card[0], "notice: "+name+"  Greet people by name\nIt changes what the group echo runs") ||
+			!strings.HasPrefix(card[1], "notice: diff of "+name+", 1 of 1\ndiff --git a/page.txt b/page.txt") || card[2] != "notice: May "+name+" land?\n1. approve\n2. refuse" {
+			t.Errorf("the card is %q", card)
+		}
+
+		if m, told := s.says("approve"); m.Decides == nil || !strings.Contains(told, "you had not been shown this here before.\n`11 approve` approves "+name+": Greet people by name") {
+			t.Errorf("before it was shown: %q, %+v", told, m)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval)
+		s.looks(t)
+		m, told := s.says(" Approve ")
+		if m.Status != message.Completed || m.Decides.Problem != "" || !slices.Contains(s.sent(s.chat), "notice: ann approved "+name+". sallyport lands it now.") {
+			t.Errorf("approved: %+v", m)
+		}
+		s.Asked(s.control, s.change)
+		if told != "I'm back with the new version. Reply `confirm` to keep it, or `rollback` to revert." || s.Page() != "two\n" {
+			t.Errorf("message 1 is %q, the page %q", told, s.Page())
+		}
+
+		s.looks(t)
+		if d := s.Show(s.control, s.change); d.Trial.Delivered == nil {
+			t.Error("who watches was told message 1, and its deadline has not moved (SM-125)")
+		}
+		if m, told := s.says("confirm"); m.Reason != "ann confirmed "+name+"." || told != "notice: "+name+" is landed and kept: confirmed by ann" {
+			t.Errorf("confirmed: %q, %q", told, m.Reason)
+		}
+		s.Is(s.control, s.change, change.Finalized)
+		if m, told := s.says("rollback"); m.Decides.Kind != decide.Over || !strings.Contains(told, "ann has confirmed "+name+" already") {
+			t.Errorf("an old card says %q", told)
+		}
+		s.Is(s.control, s.change, change.Finalized)
+		if heard := s.told(); len(heard) > 0 {
+			t.Errorf("an agent heard %q", heard)
+		}
+	})
+}
+
+func TestARollbackInWordsIsToldAsItIsDone(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.looks(t)
+		s.says("1")
+		s.looks(t)
+		s.says("ROLLBACK")
+		s.Is(s.control, s.change, change.RolledBack)
+		sent := s.sent(s.chat)
+		same(t, "told", sent[len(sent)-2:], "notice: ann has "+string(s.change)+" rolled back. sallyport does it now.", "notice: Rolled back to previous version — asked for by ann")
+		if s.Page() != "one\n" {
+			t.Errorf("the page is %q", s.Page())
+		}
+	})
+}
+
+func TestSilenceIsToldInTheWordsOfEveryChannel(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.looks(t)
+		s.says("approve")
+		s.looks(t)
+		time.Sleep(3 * time.Minute)
+		s.Is(s.control, s.change, change.RolledBack)
+		sent := s.sent(s.chat)
+		same(t, "told", sent[len(sent)-1:], "notice: Rolled back to previous version — confirmation timed out.")
+		if m, told := s.says("confirm"); m.Decides.Kind != decide.Over || !strings.Contains(told, "sallyport has decided already to roll "+string(s.change)+" back") {
+			t.Errorf("too late: %q", told)
+		}
+	})
+}
+
+// A change of the host takes typed words, and what others say is talk (SM-084, SM-140).
+func TestAChangeOfTheHostTakesTypedWordsAndNobodyElses(t *testing.T) {
+	asksThere(t, "", func(t *testing.T, s *changing) {
+		s.looks(t)
+		for _, text := range []string{"approve", "1"} {
+			if m, told := s.says(text); m.Decides.Kind != decide.Typed || !strings.Contains(told, "type CONFIRM HOST") {
+				t.Errorf("%q: %q", text, told)
+			}
+		}
+		other := s.By()
+		other.Person, other.UID = "psn-0000else", 4711
+		m, err := s.d.Say(t.Context(), dispatch.Said{Group: "echo", Text: "CONFIRM HOST", Account: "1000", Name: "else", By: other})
+		synctest.Wait()
+		if err != nil || m.Decides != nil || len(s.told()) != 1 {
+			t.Errorf("another's words: %+v, %v", m, err)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval)
+		s.says("confirm host")
+		s.Asked(s.control, s.change)
+	})
+}
+
+// One person alone thinks first about a change of the host, also where they are asked in a conversation (SM-912).
+func TestAChangeOfTheHostIsThoughtAboutAlsoInAConversation(t *testing.T) {
+	asksThere(t, right.Host, func(t *testing.T, s *changing) {
+		s.looks(t)
+		if _, told := s.says("confirm host"); !strings.HasPrefix(told, "notice: Nothing is decided: ") || !strings.Contains(told, "Your yes counts in 1m0s; next: sallyport approve "+string(s.change)+" --typed 'CONFIRM HOST'") {
+			t.Errorf("at once: %q", told)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval)
+		time.Sleep(time.Minute)
+		if m, _ := s.says("CONFIRM HOST"); !strings.Contains(m.Reason, "approved "+string(s.change)) {
+			t.Errorf("a minute later: %+v", m)
+		}
+		s.Asked(s.control, s.change)
+	})
+}
+
+// What was refused is told once, and what can no longer be done is told with a way out.
+func TestWhatCannotBeDoneAnyMoreIsToldWithAWayOut(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.looks(t)
+		time.Sleep(time.Second)
+		s.askAgain(right.Group)
+		s.looks(t)
+		if m, told := s.says("11 refuse"); m.Decides.Kind != decide.Over || !strings.Contains(told, "replaced this card") {
+			t.Errorf("a card that was replaced: %q", told)
+		}
+		if m, told := s.says("refuse"); m.Decides.Kind != decide.Which || !strings.Contains(told, "`12 refuse` refuses "+string(s.change)) {
+			t.Errorf("a card that has just come after another: %q", told)
+		}
+		if err := s.control.Cancel(t.Context(), s.change, s.By(), "enough"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		sent := s.sent(s.chat)
+		same(t, "told", sent[len(sent)-1:], "notice: ann cancelled "+string(s.change)+": enough; nothing of it landed")
+		if m, told := s.says("12 refuse"); m.Decides.Kind != decide.Over || !strings.Contains(told, "next: sallyport change show "+string(s.change)) {
+			t.Errorf("a card of what was cancelled: %q", told)
+		}
+	})
+}
+
+// What the conversation does not show whole is not approved there (SM-909).
+func TestADiffThatIsNotShownWholeIsNotApprovedInTheConversation(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			p, _, err := tx.Proposal(ctx, s.change)
+			if err != nil {
+				return err
+			}
+			row, err := tx.Change(ctx, s.change)
+			if err != nil {
+				return err
+			}
+			p.Number, p.Card.Spoken.Longer = p.Number+1, true
+			_, err = s.control.Origin.OpenApproval(ctx, tx, row, p)
+			return err
+		})
+		s.looks(t)
+		m, told := s.says("12 approve")
+		if m.Decides.Kind != decide.Elsewhere || !strings.HasSuffix(told, "To approve it: sallyport approve "+string(s.change)) {
+			t.Errorf("%q", told)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval)
+		s.says("12 refuse")
+		s.Is(s.control, s.change, change.Rejected)
+	})
+}
+
+// A decision is its row: what a daemon that was killed had not done is done by the next one, once, and said again it is the same.
+func TestADecisionInWordsOutlivesTheDaemonAndIsDoneOnce(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.looks(t)
+		s.end()
+		var of message.In
+		s.Tx(func(ctx context.Context, tx store.Tx) error { // as it is when the daemon is killed right after the commit
+			asked, _, err := tx.PendingApproval(ctx, s.change)
+			if err != nil {
+				return err
+			}
+			of, err = tx.PutIn(ctx, message.In{
+				ID: id.NewMessage(), Chat: s.chat, Kind: "chat", Identity: "terminal:1000", Sender: "ann", Text: "approve", At: time.Now(), Due: time.Now(), Status: message.Processing,
+				Decides: &message.Decision{Kind: decide.Decided, Does: decide.Approve, Asks: message.CardApproval, Change: s.change, Approval: asked.ID, Digest: string(asked.Digest), By: s.By()},
+			})
+			return err
+		})
+		for range 2 {
+			s.begin(t)
+			s.Asked(s.control, s.change)
+			if m := s.now(of.ID); m.Status != message.Completed || m.Decides.Problem != "" {
+				t.Errorf("%+v", m)
+			}
+			s.end()
+		}
+		s.begin(t)
+		if n := drivetest.Count(s.sent(s.chat), "notice: ann approved "+string(s.change)+". sallyport lands it now."); n != 1 {
+			t.Errorf("told %d times: %q", n, s.sent(s.chat))
+		}
+
+		s.looks(t)
+		say := func() message.In {
+			m, err := s.d.Say(t.Context(), dispatch.Said{Group: "echo", Text: "confirm", Nonce: "n1", Account: "1000", Name: "ann", By: s.By()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return m
+		}
+		first, again := say(), say()
+		if first.ID != again.ID || again.Status != message.Completed || again.Decides.Problem != "" {
+			t.Errorf("%+v, and again %+v", first, again)
+		}
+		if v := s.Verbs(s.control, s.change); drivetest.Count(v, "approved") != 1 || drivetest.Count(v, "confirmed") != 1 {
+			t.Errorf("the audit log says %q", v)
+		}
+	})
+}
+
+// A decision that another was faster with is told, with how to see what won.
+func TestWhoWasLateWithADecisionIsToldWhoWasFirst(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.looks(t)
+		s.says("approve")
+		s.looks(t)
+		s.end()
+		var of message.In
+		s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+			of, err = tx.PutIn(ctx, message.In{
+				ID: id.NewMessage(), Chat: s.chat, Kind: "chat", Identity: "terminal:1000", Sender: "ann", Text: "rollback", At: time.Now(), Due: time.Now(), Status: message.Processing,
+				Decides: &message.Decision{Kind: decide.Decided, Does: decide.RollBack, Asks: message.CardTrial, Change: s.change, By: s.By()},
+			})
+			return err
+		})
+		if err := s.control.Confirm(t.Context(), s.change, s.By()); err != nil {
+			t.Fatal(err)
+		}
+		s.begin(t)
+		synctest.Wait()
+		m := s.now(of.ID)
+		if m.Decides.Problem != problem.Conflict || !strings.Contains(m.Reason, "ann has confirmed "+string(s.change)+" already; next: sallyport change show") {
+			t.Errorf("%+v", m)
+		}
+		if sent := s.sent(s.chat); sent[len(sent)-1] != "notice: "+m.Reason {
+			t.Errorf("told %q", sent)
+		}
+		s.Is(s.control, s.change, change.Finalized)
+	})
+}
+
+// Who goes away once the conversation has been told has seen its cards, and who could not be told one takes it from nobody else.
+func TestACardIsShownToWhoLeavesAtOnceAndWhateverAnotherMissed(t *testing.T) {
+	gone := errors.New("they have gone away")
+	reads := func(t *testing.T, s *changing, tell func(lines []dispatch.Line) error) {
+		t.Helper()
+		if err := s.d.Watch(t.Context(), s.chat, 100, tell); !errors.Is(err, gone) {
+			t.Error(err)
+		}
+	}
+	leaves := func(lines []dispatch.Line) error {
+		if slices.ContainsFunc(lines, func(l dispatch.Line) bool { return l.Kind == dispatch.LineReady }) {
+			return gone
+		}
+		return nil
+	}
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		reads(t, s, func([]dispatch.Line) error { return gone })
+		if m, _ := s.says("11 approve"); m.Decides.Kind != decide.Unseen {
+			t.Errorf("nobody was shown it: %+v", m.Decides)
+		}
+		reads(t, s, func([]dispatch.Line) error { // meanwhile another is told it
+			reads(t, s, leaves)
+			return gone
+		})
+		if m, _ := s.says("11 approve"); m.Decides.Kind != decide.Decided {
+			t.Errorf("it was shown to who left: %+v", m.Decides)
+		}
+	})
+}

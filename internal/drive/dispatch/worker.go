@@ -1,0 +1,376 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/stuck"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+)
+
+// judgeEvery is how often a session is looked at.
+const judgeEvery = time.Second
+
+// worker serves one chat: it has its agent take one turn after the other.
+type worker struct {
+	*Dispatcher
+	of   id.Chat
+	chat conversation.Chat // as its row was last written
+	live *session          // nil: none runs
+	dev  *maker            // of the chat of a dev agent: what it has made; nil of a chat with people
+
+	nudge   chan struct{}        // holds one token when a message may wait
+	away    chan struct{}        // closed when the place is wanted for another
+	stops   chan chan<- stopping // a person ends the session
+	yields  chan struct{}        // holds one token when the turn may have to be begun anew
+	printed string               // the last line of the session that ran last
+	gone    chan struct{}        // closed when the worker is
+
+	// Of the dispatcher, under its lock.
+	turning  bool
+	leaving  bool
+	group    group.Folder // "" before the chat is claimed
+	outdated bool         // its session ends at its next rest if it runs on other files than those of now
+	kept     bool         // it has the place that is kept for a trial, until it rests
+	since    time.Time    // without work
+}
+
+func newWorker(d *Dispatcher, chat id.Chat) *worker {
+	return &worker{
+		Dispatcher: d, of: chat, chat: conversation.Chat{ID: chat}, turning: true, since: time.Now(),
+		nudge: make(chan struct{}, 1), away: make(chan struct{}), stops: make(chan chan<- stopping), yields: make(chan struct{}, 1), gone: make(chan struct{}),
+	}
+}
+
+// rouse has the worker look for messages.
+func (w *worker) rouse() {
+	select {
+	case w.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// leave has the worker end its session in good order; it is called with the dispatcher's lock held.
+func (w *worker) leave() {
+	if !w.leaving {
+		w.leaving = true
+		close(w.away)
+	}
+}
+
+// works says whether a turn is under way; false if the worker is to leave instead.
+func (w *worker) works(turning bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if turning && w.leaving {
+		return false
+	}
+	if w.turning && !turning {
+		w.since = time.Now()
+		w.Poke() // who waits for a place may have this one
+	}
+	w.turning = turning
+	if !turning {
+		w.kept = false
+		w.fitIn()
+	}
+	return true
+}
+
+// fitIn has the session leave that has been idle the longest, if a trial has left one more than there are places; it is called with the
+// dispatcher's lock held.
+func (w *worker) fitIn() {
+	idle, taken, leaving := places(w.workers)
+	if idle != nil && taken-leaving > w.AtOnce {
+		idle.leave()
+	}
+}
+
+// places says how many places are taken, the one aside that is kept for a trial, how many of them are about to be free, and whose session
+// has been without work the longest; nil if none is.
+func places(workers map[id.Chat]*worker) (idle *worker, taken, leaving int) {
+	for _, w := range workers {
+		if w.kept {
+			continue
+		}
+		taken++
+		switch {
+		case w.leaving:
+			leaving++
+		case !w.turning && (idle == nil || w.since.Before(idle.since)):
+			idle = w
+		}
+	}
+	return idle, taken, leaving
+}
+
+// run takes turns until the place is wanted, the chat goes to another, or ctx ends.
+func (w *worker) run(ctx context.Context) {
+	err := w.DB.InTx(ctx, func(tx store.Tx) (err error) {
+		if w.chat, err = tx.ClaimChat(ctx, w.chat.ID); err != nil {
+			return err
+		}
+		swap, is, err := devOf(ctx, tx, w.chat)
+		if w.dev = nil; is {
+			w.dev = &maker{w.Dispatcher, swap}
+		}
+		return err
+	})
+	w.mu.Lock()
+	w.group = w.chat.Group
+	w.mu.Unlock()
+	defer w.end(ctx)
+	for err == nil && ctx.Err() == nil && w.works(true) {
+		if r := (renewing{w}).renewal(); r != nil {
+			r.done <- renewing{w}.renew(ctx, r)
+			continue
+		}
+		var t turn
+		var any bool
+		if t, any, err = w.begin(ctx); err != nil {
+			break
+		}
+		if any {
+			err = w.take(ctx, t)
+			continue
+		}
+		renewing{w}.refresh(ctx)
+		w.works(false)
+		if !w.rest(ctx) {
+			return
+		}
+	}
+	if err != nil {
+		renewing{w}.refuse(err)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.Log.Error("a conversation broke off; it goes on when its messages are due again", "chat", w.chat.ID, "error", err)
+	}
+}
+
+// rest waits until there may be something to do; false if the worker is to end.
+func (w *worker) rest(ctx context.Context) bool {
+	tick := time.NewTicker(judgeEvery)
+	defer tick.Stop()
+	for {
+		var over <-chan ended
+		if w.live != nil {
+			over = w.live.over
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-w.away:
+			return false
+		case answer := <-w.stops:
+			ran := w.live != nil
+			w.end(ctx)
+			answer <- stopping{ran, nil}
+			return false
+		case <-w.nudge:
+			return true
+		case end := <-over:
+			w.record(ctx, end)
+			renewing{w}.dies()
+		case <-tick.C:
+			if w.live == nil {
+				continue
+			}
+			if v := w.live.judge(w.live.started, w.chat.Fence, nil); v.Act == stuck.Kill {
+				w.Log.Info("a session was ended", "chat", w.chat.ID, "because", v.Because)
+				return false
+			}
+		}
+	}
+}
+
+// take has the agent take one turn, and writes what came of it. An error says that this could not be written: the chat is another's.
+func (w *worker) take(ctx context.Context, t turn) error {
+	tree, err := w.tree(ctx, w.chat.Group)
+	if err == nil && w.live != nil && w.live.tree != tree {
+		w.end(ctx) // what has landed counts from the next turn on
+	}
+	if err == nil && w.live == nil {
+		err = w.start(ctx)
+	}
+	if err == nil {
+		t.older, err = foldOf(w.Ops, w.live.run.Session.Dir).lay(t.number, t.folded, w.Zone())
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return w.giveBack(ctx, t, "the host was stopped", true)
+		}
+		p := problem.Of(err)
+		w.tell(ctx, w.chat.ID, "start: "+p.Text, cannotWake(w.chat, p))
+		return w.giveBack(ctx, t, p.Text, false)
+	}
+
+	w.live.next(t.number)
+	w.Feed.Publish(&message.Event{Chat: w.chat.ID, At: ledger.Now(), Kind: message.TurnBegan, Turn: t.number})
+	w.live.intake.Store(t.intake())
+	if d := w.live.run.Talk.Tell(ctx, t.text(w.Zone())); !d.Delivered {
+		w.end(ctx)
+		return w.giveBack(ctx, t, "the agent did not take the message", ctx.Err() != nil)
+	}
+	return w.attend(ctx, t)
+}
+
+// cannotWake tells a sender why the agent could not be woken (CH-902).
+func cannotWake(c conversation.Chat, p problem.Problem) string {
+	text := fmt.Sprintf("The agent of %s could not be woken: %s", c.Group, p.Text)
+	if p.Next != "" {
+		text += ". What to do: " + p.Next
+	}
+	return text + ". Your message waits and is tried again."
+}
+
+// attend waits for the end of a turn.
+func (w *worker) attend(ctx context.Context, t turn) error {
+	tick := time.NewTicker(judgeEvery)
+	defer tick.Stop()
+	because := ""
+	for {
+		select {
+		case <-ctx.Done():
+			w.end(ctx)
+			return w.giveBack(ctx, t, "the host was stopped", true)
+
+		case <-w.yields:
+			if (renewing{w}).yielding(ctx) {
+				w.end(ctx)
+				return w.giveBack(ctx, t, "the group began anew on other files", true)
+			}
+
+		case end := <-w.live.over:
+			why := w.record(ctx, end)
+			renewing{w}.dies()
+			if because != "" {
+				why = because
+			}
+			return w.giveBack(ctx, t, why, ctx.Err() != nil)
+
+		case e := <-w.live.run.Talk.Turns():
+			if e.Outcome == agent.TurnDone {
+				return w.complete(ctx, t, w.live.words())
+			}
+			w.end(ctx) // CH-103: an agent that failed begins anew
+			switch {
+			case because != "":
+			case e.Reason != "":
+				because = "the agent's turn failed: " + e.Reason
+			default:
+				because = "the agent's turn was cancelled"
+			}
+			return w.giveBack(ctx, t, because, false)
+
+		case <-w.live.moved:
+			if err := w.keepTool(ctx); err != nil {
+				w.end(ctx)
+				return err
+			}
+
+		case answer := <-w.stops:
+			w.end(ctx)
+			err := w.stopped(ctx, t)
+			answer <- stopping{true, err}
+			return err
+
+		case <-tick.C:
+			v := w.live.judge(w.live.started, w.chat.Fence, &t)
+			switch {
+			case v.Act == stuck.Interrupt && w.live.interrupt():
+				because = v.Because
+				w.live.run.Talk.Interrupt()
+			case v.Act == stuck.Kill:
+				w.Log.Warn("an agent was ended", "chat", w.chat.ID, "group", w.chat.Group, "because", v.Because)
+				w.end(ctx)
+				return w.giveBack(ctx, t, v.Because, false)
+			}
+		}
+	}
+}
+
+// keepTool writes which tool is in flight (CH-094).
+func (w *worker) keepTool(ctx context.Context) error {
+	chat := w.chat
+	chat.Tool = w.live.flight()
+	err := w.DB.InTx(ctx, func(tx store.Tx) error { return tx.MoveChat(ctx, chat) })
+	if err == nil {
+		w.chat = chat
+	}
+	return err
+}
+
+// stopped writes that a person ended the turn: its messages are not tried again by themselves.
+func (w *worker) stopped(ctx context.Context, t turn) error {
+	err := w.DB.InTx(ctx, func(tx store.Tx) error {
+		chat := w.chat
+		chat.Tool = nil
+		if err := tx.MoveChat(ctx, chat); err != nil {
+			return err
+		}
+		resets := make([]stuck.Reset, len(t.rows))
+		for i, m := range t.rows {
+			resets[i] = stuck.Reset{ID: string(m.ID), Dead: true, Tries: m.Tries, Reason: "a person ended the session"}
+		}
+		return w.reset(ctx, tx, t.rows, resets)
+	})
+	if err == nil {
+		w.chat.Tool = nil
+	}
+	return err
+}
+
+// stopping is what came of a person's word to end a session.
+type stopping struct {
+	ran bool
+	err error
+}
+
+// Stop ends the session of a chat, and its turn; false if none runs.
+func (d *Dispatcher) Stop(ctx context.Context, chat id.Chat) (bool, error) {
+	d.mu.Lock()
+	w := d.workers[chat]
+	d.mu.Unlock()
+	if w == nil {
+		return false, nil
+	}
+	answer := make(chan stopping, 1)
+	select {
+	case w.stops <- answer:
+	case <-w.gone:
+		return false, nil
+	case <-ctx.Done():
+		return false, fmt.Errorf("the session of %s did not answer: %w", chat, context.Cause(ctx))
+	}
+	select {
+	case s := <-answer:
+		return s.ran, s.err
+	case <-ctx.Done():
+		return false, fmt.Errorf("the session of %s did not answer: %w", chat, context.Cause(ctx))
+	}
+}
+
+// Retry has a dead message tried again. Errors: problem.NotFound; problem.Conflict if it is not dead.
+func (d *Dispatcher) Retry(ctx context.Context, of id.Message) (m message.In, err error) {
+	err = d.DB.InTx(ctx, func(tx store.Tx) error {
+		if m, err = tx.In(ctx, of); err != nil {
+			return err
+		}
+		if m.Status != message.Dead {
+			return problem.Errorf(problem.Conflict, "sallyport message show "+string(of), "the message %s is not dead: it is %s", inert.Short(string(of), 40), m.Status)
+		}
+		m.Status, m.Tries, m.Due, m.Reason, m.Ended = message.Pending, 0, ledger.Now(), "", nil
+		return tx.MoveIn(ctx, message.Dead, m.Fence, m)
+	})
+	return m, err
+}

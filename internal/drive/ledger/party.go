@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"context"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/prompt"
+	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// PartyOf is who somebody is, as a door has recognized them; nobody if they are no person, or if all that their platform knows is a handle.
+func PartyOf(who audit.Actor) right.Party {
+	if who.Kind != "person" || unproven(who.Identity) {
+		return right.Party{}
+	}
+	return right.Party{Person: who.Person, Identity: who.Identity}
+}
+
+// unproven reports whether an identity is a handle, which anybody may take.
+func unproven(identity string) bool {
+	_, account, _ := strings.Cut(identity, ":")
+	return strings.HasPrefix(account, "~")
+}
+
+// Entitled are the people of the home as rights see them, at this moment.
+func Entitled(ctx context.Context, tx store.Tx) (people []right.Person, err error) {
+	all, err := tx.People(ctx)
+	for _, k := range all {
+		people = append(people, k.Entitled())
+	}
+	return people, err
+}
+
+// Requester is who asked for a change: of one that a group's agent asked for, the sender of the message that its agent named, and nobody else. A
+// message that is not of that conversation, or that no person sent, has none.
+func Requester(ctx context.Context, tx store.Tx, r request.Request) (right.Party, error) {
+	if r.Kind != request.Swap || r.Refresh {
+		return PartyOf(r.By), nil
+	}
+	if r.Wish == "" {
+		return right.Party{}, nil
+	}
+	m, err := tx.In(ctx, r.Wish)
+	if problem.KindOf(err) == problem.NotFound {
+		return right.Party{}, nil
+	}
+	if err != nil || m.Chat != r.Chat || m.Kind != prompt.Chat || m.OfAgent() {
+		return right.Party{}, err
+	}
+	platform, account, ok := strings.Cut(m.Identity, ":")
+	if !ok || account == "" || unproven(m.Identity) {
+		return right.Party{}, nil
+	}
+	whose, _, err := tx.Whose(ctx, person.Identity{Platform: platform, Account: account})
+	return right.Party{Person: whose.ID, Identity: m.Identity}, err
+}
+
+// Tried is a change on trial, and who stands behind it, at this moment.
+func Tried(ctx context.Context, tx store.Tx, row change.Row) (t right.Tried, err error) {
+	if t.People, err = Entitled(ctx, tx); err != nil {
+		return t, err
+	}
+	asked, err := tx.LatestApproval(ctx, row.ID)
+	switch {
+	case problem.KindOf(err) == problem.NotFound: // nobody was asked
+	case err != nil:
+		return t, err
+	case asked.Decision == approval.Approved:
+		said, err := tx.Answers(ctx, asked.Question)
+		if err != nil {
+			return t, err
+		}
+		for _, a := range said {
+			t.Approvers = append(t.Approvers, PartyOf(a.By))
+		}
+	}
+	t.Requester, err = Requester(ctx, tx, row.Request)
+	return t, err
+}

@@ -1,0 +1,87 @@
+package ledger_test
+
+import (
+	"context"
+	"testing"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// TestAHandleEndsNoTrial holds that whoever takes the nick of somebody who has asked for a change is not taken for them, and neither are they
+// themselves: nothing says that it is they. An account asks, and ends what it asked for.
+func TestAHandleEndsNoTrial(t *testing.T) {
+	b := open(t)
+	ctx := t.Context()
+	for identity, want := range map[string]right.Party{
+		"irc:mia":        {Identity: "irc:mia"},
+		"irc:~mia":       {},
+		"telegram:7":     {Person: "psn-bob", Identity: "telegram:7"},
+		"irc:~bob":       {},
+		"agent:chg-1":    {},
+		"irc:":           {},
+		"":               {},
+		"irc":            {},
+		"slack:T1/U1:~x": {Identity: "slack:T1/U1:~x"},
+	} {
+		var chat conversation.Chat
+		row := b.add(change.InTrial, func(r *change.Row) { r.Request.Kind = request.Swap })
+		b.do(func(tx store.Tx) (err error) {
+			if _, there, _ := tx.Whose(ctx, person.Identity{Platform: "telegram", Account: "7"}); !there {
+				if err := tx.AddPerson(ctx, person.Person{ID: "psn-bob", Name: "bob"}); err != nil {
+					return err
+				}
+				for _, i := range []person.Identity{{Platform: "telegram", Account: "7"}, {Platform: "irc", Account: "~bob"}} {
+					if err := tx.Link(ctx, i, "psn-bob", "bob"); err != nil {
+						return err
+					}
+				}
+			}
+			chat, row.Request.Wish, err = said(ctx, tx, identity)
+			row.Request.Chat = chat.ID
+			return err
+		})
+		b.do(func(tx store.Tx) error {
+			if got, err := ledger.Requester(ctx, tx, row.Request); err != nil || got != want {
+				t.Errorf("%q asked: %+v (%v), want %+v", identity, got, err, want)
+			}
+			tried, err := ledger.Tried(ctx, tx, row)
+			by := audit.Actor{Kind: "person", Name: "somebody", UID: -1, Person: want.Person, Identity: identity}
+			if may := tried.EndedBy(ledger.PartyOf(by)) != ""; may != (want != right.Party{}) {
+				t.Errorf("%q may end the trial: %t", identity, may)
+			}
+			return err
+		})
+	}
+}
+
+// said puts a message of somebody into a chat of its own.
+func said(ctx context.Context, tx store.Tx, identity string) (chat conversation.Chat, of id.Message, err error) {
+	where, err := tx.PutConversation(ctx, conversation.Conversation{
+		ID: id.NewConversation(), Platform: "irc", Address: string(id.NewChat()), Kind: conversation.Direct, Name: "echo", Created: ledger.Now(),
+	})
+	if err != nil {
+		return chat, "", err
+	}
+	if chat, err = tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: "echo", Conversation: where.ID, Created: ledger.Now()}); err != nil {
+		return chat, "", err
+	}
+	in, _, err := tx.AddIntake(ctx, message.Intake{Conversation: where.ID, Received: ledger.Now(), Outcome: message.Stored})
+	if err != nil {
+		return chat, "", err
+	}
+	m, err := tx.PutIn(ctx, message.In{
+		ID: id.NewMessage(), Chat: chat.ID, Intake: in.Seq, Kind: prompt.Chat, Trigger: true, Identity: identity, Sender: "x", Text: "change yourself", At: ledger.Now(),
+		Status: message.Pending, Due: ledger.Now(),
+	})
+	return chat, m.ID, err
+}

@@ -1,0 +1,104 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/store"
+	"sallyport/internal/who/person"
+)
+
+// Tell tells of a change where it was asked for, and wherever else its card stands.
+func (n *Origin) Tell(ctx context.Context, tx store.Tx, row change.Row, text string) error {
+	first, there, err := n.chat(ctx, tx, row)
+	if err != nil || !there {
+		return err
+	}
+	cards, err := tx.CardsAbout(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	all := []id.Chat{first.ID}
+	for _, o := range cards {
+		if o.Card == message.CardApproval && !slices.Contains(all, o.Chat) {
+			all = append(all, o.Chat)
+		}
+	}
+	for _, of := range all {
+		chat, err := tx.Chat(ctx, of)
+		if err != nil {
+			return err
+		}
+		if err := n.tellIn(ctx, tx, row, chat, message.Out{Lane: message.Notice, Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask shows a card where a change was asked for, and to each who is asked where they are alone with the assistant: one question, however
+// many messages show it.
+func (n *Origin) ask(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal, card []message.Out) error {
+	first, there, err := n.chat(ctx, tx, row)
+	if err != nil || !there {
+		return err
+	}
+	if err := n.tellIn(ctx, tx, row, first, card...); err != nil || n.Asks == nil {
+		return err
+	}
+	who, err := n.Asks(ctx, tx, row, p)
+	if err != nil {
+		return err
+	}
+	where, err := tx.Conversation(ctx, first.Conversation)
+	if err != nil {
+		return err
+	}
+	others, err := directs(ctx, tx, where, who)
+	if err != nil {
+		return err
+	}
+	told := slices.Clone(card)
+	told[0].Text = fmt.Sprintf("The group %s asks for this in %s on %s.\n", row.Request.Group, inert.Short(where.Name, 80), where.Platform) + told[0].Text
+	for _, chat := range others {
+		if err := n.tellIn(ctx, tx, row, chat, told...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// directs are the chats in which these persons are alone with the assistant, in other conversations than one. Who is at a terminal there is
+// at no other.
+func directs(ctx context.Context, tx store.Tx, but conversation.Conversation, who []id.Person) (all []conversation.Chat, err error) {
+	people, err := tx.People(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range people {
+		if !slices.Contains(who, k.ID) {
+			continue
+		}
+		for _, a := range k.Accounts {
+			if but.ID == a.Direct || but.Platform == conversation.Terminal && a.Identity.Platform == person.Terminal && strings.HasPrefix(but.Address, a.Account+"/") {
+				continue
+			}
+			chat, ok, err := DirectChat(ctx, tx, a)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				all = append(all, chat)
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,156 @@
+package ledger_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
+	"sallyport/internal/store"
+)
+
+func (b *book) reverting(n int) (undone change.Row, by []change.Row) {
+	undone = b.add(change.Finalized, func(c *change.Row) { c.Due = time.Time{} })
+	for range n {
+		by = append(by, b.add(change.AwaitingApproval, func(c *change.Row) {
+			c.Request.Kind, c.Request.Reverts, c.Request.Reason = request.Revert, undone.ID, "it breaks"
+			c.Due = time.Time{}
+		}))
+	}
+	return undone, by
+}
+
+func TestWhatACancelMeansDependsOnWhereAChangeStands(t *testing.T) {
+	b := open(t)
+	for _, state := range change.States() {
+		row := b.add(state)
+		var event change.Event
+		err := b.DB.Read(t.Context(), func(tx store.Tx) (err error) { event, err = b.Withdrawal(t.Context(), tx, row); return err })
+		want := change.Cancel
+		if state == change.RollbackFailed {
+			want = change.GivenUp
+		}
+		if _, can := state.Next(want); (can == nil) != (err == nil) || err == nil && event != want || err != nil && problem.KindOf(err) != problem.Conflict {
+			t.Errorf("%s: %q, %v", state, event, err)
+		}
+	}
+}
+
+func TestWhoGivesUpARollbackIsInTheLogAndItIsNotTriedAgain(t *testing.T) {
+	for reason, says := range map[string]string{"": "alice stopped the rollback, and", "I need it": "alice stopped the rollback (I need it), and"} {
+		b := open(t)
+		row := b.add(change.RollbackFailed)
+		stuck := landing.Landing{ID: "lnd-00000001", Change: row.ID, State: landing.Journaled, Project: row.Request.Project, Branch: "main", Started: ledger.Now()}
+		b.do(func(tx store.Tx) error {
+			if err := tx.AddLanding(t.Context(), stuck); err != nil {
+				return err
+			}
+			stuck.State = landing.Stranded
+			return tx.CloseLanding(t.Context(), stuck)
+		})
+		b.do(func(tx store.Tx) error {
+			return b.Withdraw(t.Context(), tx, &row, change.GivenUp, ledger.Withdrawn{By: alice, Reason: reason})
+		})
+		if at := b.row(row.ID); at.State != change.Failed || !strings.HasPrefix(at.Reason, says) {
+			t.Errorf("it is %s: %q", at.State, at.Reason)
+		}
+		if l, ok, err := b.Landing(t.Context(), row.ID); err != nil || !ok || l.Unfinished() || l.State != landing.Stranded {
+			t.Errorf("the landing is %+v, %v", l, err)
+		}
+		if got := b.entries(); len(got) != 1 || !strings.HasPrefix(got[0], "alice|"+string(row.ID)+"|"+string(row.ID)+"|stopped the rollback|") {
+			t.Errorf("the log has %q", got)
+		}
+	}
+}
+
+func TestTheRollbackThatCameFirstIsTheOneThatCounts(t *testing.T) {
+	b := open(t)
+	undone, by := b.reverting(3)
+	_, others := b.reverting(1)
+	unlike := others[0]
+	watch := b.Feed.Subscribe(by[1].ID)
+	kept := landing.Landing{NewCommit: "c1", NewTree: "t1"}
+	if err := b.Needed(t.Context(), by[0]); err != nil {
+		t.Fatal(err)
+	}
+	held := by[2]
+	b.do(func(tx store.Tx) error { // a step has it
+		held.Holder, held.Until = "d", ledger.Now().Add(time.Hour)
+		return tx.MoveChange(t.Context(), held.State, held)
+	})
+	first, err := b.InTx(t.Context(), by[0], func(tx store.Tx, row *change.Row) error {
+		return errors.Join(
+			b.Move(t.Context(), tx, row, ledger.Move{Event: change.Approved, By: alice}),
+			b.KeepLanding(t.Context(), tx, row, kept, ledger.Move{Event: change.Landed, By: audit.Host}))
+	})
+	if err != nil || first.State != change.Finalized || first.Next != "sallyport rollback "+string(first.ID) {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if at := b.row(undone.ID); at.State != change.RolledBack || at.RevertedBy != by[0].ID || at.Reason != "it breaks" {
+		t.Errorf("what was undone is %s by %q: %q", at.State, at.RevertedBy, at.Reason)
+	}
+	if at := b.row(by[1].ID); at.State != change.Cancelled || !strings.Contains(at.Reason, "rolled back already, by "+string(by[0].ID)) || at.Next != "sallyport change show "+string(by[0].ID) {
+		t.Errorf("the other rollback is %s: %q, next %q", at.State, at.Reason, at.Next)
+	}
+	if at := b.row(unlike.ID); at.State != change.AwaitingApproval {
+		t.Errorf("a rollback of another change is %s", at.State)
+	}
+	if notices := b.Feed.Next(t.Context(), watch); len(notices) != 1 || notices[0].State != change.Cancelled {
+		t.Errorf("who watches the other rollback hears %+v", notices)
+	}
+	if at := b.row(held.ID); at.State != change.AwaitingApproval {
+		t.Errorf("a rollback that a step holds is %s", at.State)
+	}
+	entries := b.entries()
+	if !slices.Contains(entries, audit.Host.Name+"|"+string(by[0].ID)+"|"+string(by[0].ID)+"|landed||t1") {
+		t.Errorf("the log has %q", entries)
+	}
+	if !slices.ContainsFunc(entries, func(e string) bool {
+		return e == audit.Host.Name+"|"+string(undone.ID)+"|"+string(by[0].ID)+"|rolled back|it breaks|t1"
+	}) {
+		t.Errorf("the log has %q", entries)
+	}
+
+	var withdrawn *ledger.Withdrawn
+	if err := b.Needed(t.Context(), held); !errors.As(err, &withdrawn) || !errors.Is(err, ledger.ErrCancelled) {
+		t.Errorf("one that is not needed any more: %v", err)
+	}
+	b.do(func(tx store.Tx) error { return b.MarkReverted(t.Context(), tx, &held, kept) })
+	if at := b.row(held.ID); !strings.HasPrefix(at.Reason, string(undone.ID)+" was rolled back already") || b.row(undone.ID).RevertedBy != by[0].ID {
+		t.Errorf("the second says %q, and the change was undone by %s", at.Reason, b.row(undone.ID).RevertedBy)
+	}
+	plain := b.add(change.Landing)
+	if err := b.Needed(t.Context(), plain); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALandingThatCameToItsEndIsNoReasonAgainstACancel(t *testing.T) {
+	b := open(t)
+	row, at := b.add(change.Landing), ledger.Now()
+	journal := landing.Landing{ID: "lnd-00000001", Change: row.ID, State: landing.Journaled, Project: row.Request.Project, Branch: "main", Started: at}
+	b.do(func(tx store.Tx) error {
+		closed := journal
+		closed.State, closed.Ended, closed.Reason = landing.Undone, &at, "as it was"
+		return errors.Join(tx.AddLanding(t.Context(), journal), tx.CloseLanding(t.Context(), closed))
+	})
+	if err := b.Withdrawable(t.Context(), row); err != nil {
+		t.Error(err)
+	}
+	b.do(func(tx store.Tx) error {
+		return b.Withdraw(t.Context(), tx, &row, change.Cancel, ledger.Withdrawn{By: alice, Reason: "no need"})
+	})
+	if l, _, err := b.Landing(t.Context(), row.ID); err != nil || l.State != landing.Undone {
+		t.Errorf("the landing is %s, %v", l.State, err)
+	}
+	if at := b.row(row.ID); at.State != change.Cancelled || at.Reason != "no need" || at.Next != "sallyport change diff "+string(row.ID) {
+		t.Errorf("it is %s: %q, next %q", at.State, at.Reason, at.Next)
+	}
+}

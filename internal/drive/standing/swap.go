@@ -1,0 +1,236 @@
+package standing
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/repository"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+)
+
+// Wish is what the agent of a group wants changed in what it runs.
+type Wish struct {
+	Change  id.Change // what it is to be: wishing for it again is wishing for it once
+	Group   group.Folder
+	Chat    id.Chat
+	Message id.Message  // whose sender wishes it; "" = nobody does
+	Text    string      // the agent's own words, for the agent that makes the change
+	Dev     string      // what that agent is called; "" = as the host names it
+	By      audit.Actor // the agent that asks
+}
+
+// RequestSwap begins a change of what a group runs: an agent works on a copy, and a person approves what lands. An earlier one of the
+// same group that nobody has approved yet ends, visibly (SM-021).
+//
+// Errors: problem.Conflict while an earlier one lands or is on trial; problem.NotFound if there is no such group; problem.Refused if it
+// cannot run; what an agent that is not installed, or has no key, says.
+func (g *Groups) RequestSwap(ctx context.Context, w Wish) (row change.Row, err error) {
+	err = g.wishing.Alone(ctx, w.Group, func() error {
+		row, err = g.requestSwap(ctx, w)
+		return err
+	})
+	return row, err
+}
+
+func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
+	earlier, err := g.swaps(ctx, w.Group)
+	if err != nil {
+		return change.Row{}, err
+	}
+	for _, row := range earlier {
+		switch {
+		case row.ID == w.Change:
+			return row, nil
+		case row.State.Final():
+		case row.State == change.Landing, row.State == change.InTrial, row.State == change.RollbackFailed:
+			return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "previous swap still pending — resolve it first: %s is %s", row.ID, row.State)
+		}
+	}
+	r, err := g.swapOf(ctx, w)
+	if err != nil {
+		return change.Row{}, err
+	}
+	if _, err := g.Requests.Runnable(w.Change, r, "sallyport agent list"); err != nil {
+		return change.Row{}, err
+	}
+	if err := g.approvable(ctx, r); err != nil {
+		return change.Row{}, err
+	}
+	for _, row := range earlier {
+		if row.State.Final() {
+			continue
+		}
+		if err := g.End(ctx, row.ID, ledger.Withdrawn{By: audit.Host, Reason: "the group asked for another change: " + string(w.Change)}); err != nil {
+			return change.Row{}, err
+		}
+	}
+	return g.Requests.Add(ctx, w.Change, r)
+}
+
+// approvable refuses what nobody could approve, however little it reaches: an agent would work for nothing (SM-090).
+func (g *Groups) approvable(ctx context.Context, r request.Request) error {
+	return g.DB.Read(ctx, func(tx store.Tx) error {
+		_, err := g.Need(ctx, tx, r, right.Group)
+		return err
+	})
+}
+
+// devPrefix begins the names of the agents that make changes of what groups run.
+const devPrefix = "dev-"
+
+// swapsLooked is how many changes of the home are looked through for those of a group.
+const swapsLooked = 1000
+
+// swaps are the changes of what a group runs, the newest first.
+func (g *Groups) swaps(ctx context.Context, of group.Folder) (all []change.Row, err error) {
+	err = g.DB.Read(ctx, func(tx store.Tx) error {
+		all = nil
+		rows, err := tx.Changes(ctx, change.Filter{Top: g.Home, Limit: swapsLooked})
+		for _, row := range rows {
+			if row.Request.Kind == request.Swap && row.Request.Group == string(of) {
+				all = append(all, row)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the changes of the group %s: %w", of, err)
+	}
+	return all, nil
+}
+
+// LastSwap is the change that a group asked for last. Errors: problem.NotFound if it never did.
+func (g *Groups) LastSwap(ctx context.Context, of group.Folder) (change.Row, error) {
+	all, err := g.swaps(ctx, of)
+	all = slices.DeleteFunc(all, func(row change.Row) bool { return row.Request.Refresh })
+	if err == nil && len(all) == 0 {
+		err = problem.Errorf(problem.NotFound, "sallyport change list", "the group %s has asked for no change of itself", of)
+	}
+	if err != nil {
+		return change.Row{}, err
+	}
+	return all[0], nil
+}
+
+// openSwap is the change of what a group runs that has not come to its end; nil if there is none.
+func (g *Groups) openSwap(ctx context.Context, of group.Folder) (*Swap, error) {
+	all, err := g.swaps(ctx, of)
+	at := slices.IndexFunc(all, func(row change.Row) bool { return !row.State.Final() })
+	if err != nil || at < 0 {
+		return nil, err
+	}
+	s := &Swap{Row: all[at]}
+	err = g.DB.Read(ctx, func(tx store.Tx) error {
+		t, ok, err := tx.Trial(ctx, s.Row.ID)
+		if ok {
+			s.Trial = &t
+		}
+		return err
+	})
+	return s, err
+}
+
+// swapOf is a wish as a request.
+func (g *Groups) swapOf(ctx context.Context, w Wish) (r request.Request, err error) {
+	r = request.Request{
+		Kind: request.Swap, By: w.By, At: ledger.Now(), Text: strings.TrimSpace(w.Text), Approve: request.Later,
+		Group: string(w.Group), Chat: w.Chat, Wish: w.Message, Dev: w.Dev, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"),
+	}
+	if r.Dev == "" {
+		r.Dev = strings.TrimPrefix(string(w.Change), "chg-")
+	}
+	if !strings.HasPrefix(r.Dev, devPrefix) { // no agent is called as a person is
+		r.Dev = devPrefix + r.Dev
+	}
+	if r.Project, err = git.Open(ctx, g.Home); err != nil {
+		return r, fmt.Errorf("open the repository of the home: %w", err)
+	}
+	site, err := g.Lander.Inspect(ctx, r.Project, "")
+	if err != nil {
+		return r, err
+	}
+	r.Branch, r.Head, r.CheckedOut = site.Branch, site.Head, site.CheckedOut
+
+	d := r.Project.Common(g.Ops)
+	tree, err := group.FindTree(ctx, d, r.Head, w.Group)
+	if err != nil {
+		return r, err
+	}
+	runs, err := group.Read(ctx, d, w.Group, tree)
+	if err != nil {
+		return r, err
+	}
+	r.Agent, r.Model = string(runs.Runner.Agent), string(runs.Runner.Model)
+	return r, r.Check()
+}
+
+// Overlay makes the commit that a swap is worked on, kept as the base of its change.
+func (g *Groups) Overlay(ctx context.Context, row change.Row) (git.OID, error) {
+	host, err := g.Workspaces.EnsureRepository(ctx, row.Request.Project, row.Request.Head)
+	if err != nil {
+		return "", err
+	}
+	by := group.By{Ref: repository.BaseRef(row.ID), Author: g.Author, Committer: g.Author}
+	by.Author.At, by.Committer.At = row.Request.At, row.Request.At
+	return group.Overlay(ctx, host, row.Request.Head, group.Folder(row.Request.Group), by)
+}
+
+// Map brings what the agent of a swap has proposed, a commit upon the overlay, where it belongs in the home. What the group would run then
+// is read as at a start: one that cannot run is refused, with the place of what is wrong.
+func (g *Groups) Map(ctx context.Context, row change.Row, commit git.OID) (group.Mapping, error) {
+	r := row.Request
+	host, err := g.Workspaces.EnsureRepository(ctx, r.Project, r.Head, git.OID(row.Base))
+	if err != nil {
+		return group.Mapping{}, err
+	}
+	by := group.By{Ref: repository.RefRoot(row.ID) + "proposal", Author: g.Author, Committer: g.Author}
+	by.Author.At, by.Committer.At = r.At, r.At
+	m, err := group.Map(ctx, host, group.Folder(r.Group), git.OID(row.Base), commit, r.Head, by)
+	if err != nil {
+		return m, err
+	}
+	if err := group.Check(ctx, host, group.Folder(r.Group), m); err != nil { // what it says to do next is for what has landed
+		return m, problem.Errorf(problem.KindOf(err), "sallyport chat "+r.Group, "%w", err)
+	}
+	return m, nil
+}
+
+// Promote asks for the template to have what a change of a group has landed in its runner and skills (SM-152). No row is returned if the
+// template has it already.
+func (g *Groups) Promote(ctx context.Context, a Asked, of id.Change) (change.Row, error) {
+	if err := g.may(a.By); err != nil {
+		return change.Row{}, err
+	}
+	var row change.Row
+	var edits []git.Edit
+	err := g.DB.Read(ctx, func(tx store.Tx) (err error) {
+		if row, err = tx.Change(ctx, of); err != nil {
+			return err
+		}
+		l, ok, err := tx.LandingOf(ctx, of)
+		if err == nil && (!ok || row.State != change.Finalized || row.Request.Kind != request.Swap) {
+			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(of), "%s has nothing that the template could have: it is %s", of, row.State)
+		}
+		edits = l.Edits
+		return err
+	})
+	if err != nil {
+		return change.Row{}, err
+	}
+	r := request.Request{Kind: request.Group, By: a.By, Agent: "none", Approve: request.Yes, Promotes: of}
+	return g.offer(ctx, id.NewChange(), r, func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
+		return group.Promote(ctx, host, base, group.Folder(row.Request.Group), of, edits, by)
+	})
+}
