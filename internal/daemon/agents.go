@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/port/login"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/credential"
@@ -74,7 +75,10 @@ func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c live.Choice, at a
 			MessagePassing: can.MessagePassing, Acknowledgment: can.Acknowledgment, PauseProtocol: string(can.PauseProtocol),
 		}
 	}
-	if e := k.Endpoint(c.Settings); e != nil {
+	out.Keyless = k.Talks
+	if c.Key == credential.Login {
+		loginOf(d.logins, &out, k, c)
+	} else if e := k.Endpoint(c.Settings); e != nil {
 		out.Endpoint, out.Keyless = e.Base, e.Keyless
 		w := credential.Wanted{Agent: k.Name, Reference: c.Key, Names: k.KeyNames(), Keyless: e.Keyless}
 		if c.Key != "" {
@@ -98,6 +102,9 @@ func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c live.Choice, at a
 		if out.KeyFrom = from; err != nil && !errors.Is(err, credential.ErrMissing) {
 			out.Problem = problem.Of(err).Text
 		}
+	}
+	if l := loginThere(d.logins, k); l != nil && c.Key == "" {
+		out.Login = l.Path()
 	}
 	if len(k.Programs) == 0 {
 		out.Installed, out.Version = true, api.Build()
@@ -123,6 +130,35 @@ func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c live.Choice, at a
 		return out
 	}
 	return out
+}
+
+// loginOf says of an agent whose model is asked with its own program's login what there is.
+func loginOf(logins *login.Logins, out *api.Agent, k agent.Known, c live.Choice) {
+	c.Settings.Login, out.Keys = true, []string{}
+	if e := k.Endpoint(c.Settings); e != nil {
+		out.Endpoint = e.Base
+	}
+	l, err := live.Outfitter{Logins: logins}.Login(k, c)
+	if err == nil {
+		err = l.Check()
+	}
+	if err != nil {
+		out.Problem = problem.Of(err).Text
+		return
+	}
+	out.KeyFrom = string(credential.Login) + ":" + l.Path()
+}
+
+// loginThere is the login of an agent's own program, if it can be used; nil if not.
+func loginThere(logins *login.Logins, k agent.Known) *login.Login {
+	if k.Login == nil {
+		return nil
+	}
+	l, err := logins.Of(k.Login.Of)
+	if err != nil || l.Check() != nil {
+		return nil
+	}
+	return l
 }
 
 var versionForm = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)

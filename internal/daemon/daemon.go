@@ -17,13 +17,18 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/door/client"
 	"sallyport/internal/door/socket"
+	"sallyport/internal/drive/channels"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/people"
 	"sallyport/internal/host/storage"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/session"
@@ -33,14 +38,17 @@ import (
 	"sallyport/internal/port/agent/api"
 	"sallyport/internal/port/agent/codex"
 	"sallyport/internal/port/agent/command"
+	"sallyport/internal/port/agent/echo"
 	"sallyport/internal/port/agent/pi"
 	"sallyport/internal/port/agent/replay"
+	"sallyport/internal/port/login"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/sandbox/bwrap"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/metric"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 	"sallyport/internal/who/person"
@@ -59,6 +67,8 @@ type Options struct {
 	Agents []agent.Driver // beside its own
 	// Grace is instead of the home's retention.grace; 0 is that, less than 0 none at all.
 	Grace time.Duration
+	// Stays says that it serves also while there is nothing to do.
+	Stays bool
 	// Outside is what the ways out of sandboxes stand on, instead of this machine's names and networks.
 	Outside Outside
 }
@@ -72,6 +82,11 @@ type Daemon struct {
 	spaces   *workspace.Manager
 	control  *control.Controller
 	steward  *storage.Steward
+	chats    *dispatch.Dispatcher
+	channels *channels.Channels
+	members  people.People
+	users    *users
+	ownUID   bool // every sandbox has a uid of its own
 	server   *socket.Server
 	meter    *metric.Set
 	settings config.Home
@@ -80,6 +95,7 @@ type Daemon struct {
 	targets  targets
 	drivers  map[string]agent.Driver
 	keys     *credential.Ring
+	logins   *login.Logins
 	network  *network
 	versions versions
 	trying   sync.Mutex // held while an agent is tried
@@ -95,7 +111,7 @@ var (
 	errAsked = errors.New("asked to stop")
 )
 
-// Run serves a home until ctx ends, somebody asks it to stop, or it has been idle for
+// Run serves a home until ctx ends, somebody asks it to stop or, unless it stays, it has been idle for
 // IdleAfter. One daemon serves a home: a second one is refused, naming the first.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -175,21 +191,30 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
-	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New(), acp.New(), pi.New())
+	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New(), acp.New(), pi.New(), echo.New())
 	for _, more := range d.Agents {
 		d.drivers[more.Name()] = more
 	}
 	d.keys = credential.NewRing(d.secrets.held, os.Getenv)
+	d.logins = newLogins(d.Options, d.secrets.held, d.log)
 	if d.network, err = newNetwork(d.Options, d.log); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
+	d.ownUID = report.OwnUID
 	d.control = control.New(d.parts(owner, report, state))
+	d.chats = d.dispatcher(owner, state)
+	d.control.Originator = d.chats
+	d.channels = channelsOf(d)
+	d.members = people.People{Ledger: d.control.Ledger, Groups: d.channels.Groups}
+	d.users = newUsers(d)
+	d.members.Changed = d.users.Changed
+	d.chats.Admissions = d.channels
 	d.steward = storage.New(d.storageParts(owner, state))
 	d.server = socket.New(socket.Options{
 		Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d,
 		Requests: d.control, Changes: d.control, Courses: d.control, Trials: d.control, Work: d.control, Sessions: d.control,
-		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control,
-		Storage: d.steward, Agents: d, Targets: d.targets, Scan: d.secrets, Secrets: d.secrets.plain,
+		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats, Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger}, Places: channels.Places{Channels: d.channels, Check: checkChannel},
+		Storage: d.steward, Agents: d, Targets: d.targets, People: d, Groups: d.control.Groups, Members: d.members, Scan: d.secrets, Secrets: d.secrets.plain,
 	})
 	return nil
 }
@@ -244,8 +269,8 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Sandbox: d.sandbox,
-		Agents:  d.drivers, Agency: agency{d.Home}, Keys: d.keys,
-		Rules: rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.keeper(state), Targets: d.targets, Teller: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Agents:  d.drivers, Agency: agency{d.Home}, Keys: d.keys, Logins: d.logins,
+		Rules: rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.keeper(state), Targets: d.targets, Chats: chats{d}, Teller: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
@@ -280,10 +305,13 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.readers.Run(ctx) })
 	group.Go(func() error { return d.control.Run(ctx) })
+	group.Go(func() error { return d.chats.Run(ctx) })
+	group.Go(func() error { return d.channels.Run(ctx) })
 	group.Go(func() error { return d.steward.Run(ctx) })
 	group.Go(func() error { return d.server.Serve(ctx, listener) })
+	group.Go(func() error { return d.users.Run(ctx) })
 	group.Go(func() error { d.watchIdle(ctx, cancel); return nil })
-	d.log.Info("serving", "home", d.Home, "socket", path, "pid", os.Getpid())
+	d.log.Info("serving", "home", d.Home, "socket", path) // no process id (CH-110): `daemon status` tells it
 	return errors.Join(group.Wait(), d.network.close())
 }
 
@@ -299,7 +327,7 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 			return
 		case <-tick.C:
 			d.trimTargets()
-			if d.control.Busy() > 0 || d.server.Busy() > 0 || d.control.Owes(ctx) {
+			if d.Stays || d.control.Busy() > 0 || d.chats.Busy() > 0 || d.server.Busy() > 0 || d.control.Owes(ctx) || d.chats.Owes(ctx) || d.channels.Any() || d.users.heard() {
 				since = time.Now()
 			} else if time.Since(since) >= IdleAfter {
 				cancel(errIdle)
@@ -319,13 +347,25 @@ func (d *Daemon) ensureOwner(ctx context.Context) (owner person.Owner, err error
 		if owner, found, err = tx.Owner(ctx); err != nil || found {
 			return err
 		}
-		owner = person.Owner{UID: os.Geteuid(), Name: loginName(os.Geteuid())}
+		owner = person.Owner{ID: id.NewPerson(), UID: os.Geteuid(), Name: loginName(os.Geteuid())}
 		return tx.SetOwner(ctx, owner)
 	})
 	if err != nil {
 		return person.Owner{}, fmt.Errorf("read the owner of %q: %w", d.Home, err)
 	}
 	return owner, nil
+}
+
+// Recognize finds the person of a uid that the kernel gave, and their roles. Who is not known is no person of this home, and has none.
+func (d *Daemon) Recognize(ctx context.Context, by audit.Actor) (who audit.Actor, held []right.Held, err error) {
+	err = d.db.Read(ctx, func(tx store.Tx) error {
+		if who, err = person.Recognize(ctx, tx, by, person.AtTerminal(by.UID)); err != nil || who.Person == "" {
+			return err
+		}
+		held, err = tx.Roles(ctx, who.Person)
+		return err
+	})
+	return who, held, err
 }
 
 // loginName is the name of a uid, or the number where it has none.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,8 +15,16 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/layer"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
+	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
 )
 
 // spaceLow is how little free space on the home's disk is told.
@@ -39,6 +48,11 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 		}
 		out.Checks = append(out.Checks, api.Check{Name: c.Name, OK: c.OK, Detail: c.Detail, Fix: c.Fix})
 	}
+	out.Checks = append(out.Checks, d.checkGroups(ctx)...)
+	out.Checks = append(out.Checks, approvals(ctx, d.db, d.control.Parts)...)
+	out.Checks = append(out.Checks, checkMessages(ctx, dispatch.Drops{Ledger: d.control.Ledger})...)
+	out.Checks = append(out.Checks, checkChats(ctx, d.chats)...)
+	out.Checks = append(out.Checks, checkRoots(extra(d.Home, d.network.folder))...)
 	out.Checks = append(out.Checks, d.checkStuck(ctx)...)
 	return out, nil
 }
@@ -64,6 +78,135 @@ func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
 		checks = append(checks, api.Check{Name: "changes", OK: true, Detail: "none is stuck"})
 	}
 	return checks
+}
+
+// checkMessages counts what was dropped before it was a message, by reason (CH-906); none if nothing was.
+func checkMessages(ctx context.Context, drops dispatch.Drops) []api.Check {
+	all, err := drops.Count(ctx)
+	if err != nil {
+		return []api.Check{asked("messages", false, "", err)}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	why := make([]string, len(all))
+	for i, drop := range all {
+		why[i] = fmt.Sprintf("%d %s", drop.Count, drop.Reason)
+	}
+	return []api.Check{{Name: "messages", OK: true, Detail: "dropped in the last 7 days: " + strings.Join(why, ", ")}}
+}
+
+// checkChats looks at the sessions of groups, the messages to them, and what groups have at a time.
+func checkChats(ctx context.Context, d *dispatch.Dispatcher) []api.Check {
+	all, err := d.List(ctx, "")
+	if err != nil {
+		return []api.Check{asked("sessions", false, "", err)}
+	}
+	tasks, err := d.Tasks(ctx)
+	if err != nil {
+		return []api.Check{asked("schedules", false, "", err)}
+	}
+	return tellChats(all, len(tasks))
+}
+
+// tellChats has a line for all conversations, one for messages that were given up, and one for tasks.
+func tellChats(all []dispatch.Seen, tasks int) (checks []api.Check) {
+	live, waiting, dead := 0, 0, 0
+	for _, c := range all {
+		waiting, dead = waiting+c.Waiting, dead+c.Dead
+		if c.Live {
+			live++
+		}
+	}
+	if len(all) > 0 {
+		checks = append(checks, api.Check{Name: "sessions", OK: true, Detail: fmt.Sprintf("%d of %d conversations have one now; messages that wait: %d", live, len(all), waiting)})
+	}
+	if dead > 0 {
+		checks = append(checks, api.Check{Name: "messages", Detail: fmt.Sprintf("given up, and answered by nobody: %d", dead), Fix: "sallyport message list --status dead"})
+	}
+	if tasks > 0 {
+		checks = append(checks, api.Check{Name: "schedules", OK: true, Detail: fmt.Sprintf("tasks that groups have at a time: %d", tasks)})
+	}
+	return checks
+}
+
+// approvals is checkApprovals of the people whom the home knows now.
+func approvals(ctx context.Context, db store.DB, p control.Parts) []api.Check {
+	var people []right.Person
+	err := db.Read(ctx, func(tx store.Tx) (err error) {
+		people, err = ledger.Entitled(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return []api.Check{asked("approvals", false, "", err)}
+	}
+	return checkApprovals(p.Home, p.Rules, p.Owner, people)
+}
+
+// checkApprovals says who approves what a group asks for, where the policy says something of that, and what it leaves nobody to approve.
+func checkApprovals(home string, book grounds.Rulebook, owner person.Owner, people []right.Person) []api.Check {
+	rules, err := book.Approvals()
+	if err != nil || rules == (right.Rules{}) { // what is wrong with the file is told where it is read
+		return nil
+	}
+	_, err = right.Approvers(right.Asked{Class: right.Host, Wisher: string(owner.ID), People: people, Rules: rules, Mend: config.EditPolicy(home)})
+	if err != nil {
+		p := problem.Of(err)
+		why := strings.TrimPrefix(p.Text, right.Nobody)
+		return []api.Check{{Name: "approvals", Refused: true, Detail: rules.Words() + ". Nobody can approve what " + owner.Name + " asks a group for: " + why, Fix: p.Next}}
+	}
+	return []api.Check{{Name: "approvals", OK: true, Detail: rules.Words()}}
+}
+
+// checkGroups has a line for all groups, and one for each that cannot run or has edits that do not count (SM-918).
+func (d *Daemon) checkGroups(ctx context.Context) []api.Check {
+	all, odd, err := d.control.Groups.List(ctx, "")
+	if err != nil {
+		return []api.Check{asked("groups", false, "", err)}
+	}
+	extra := extra(d.Home, d.network.folder)
+	var names, unlike []string
+	var more []api.Check
+	for _, g := range all {
+		name := string(g.Folder)
+		names = append(names, name)
+		if len(g.Drift) > 0 {
+			unlike = append(unlike, name)
+		}
+		if g.Broken != nil {
+			p := problem.Of(g.Broken)
+			more = append(more, api.Check{Name: "group " + name, Refused: true, Detail: p.Text, Fix: p.Next})
+		}
+		more = append(more, checkMounts(extra, name, g.Group.Runner.Wishes())...)
+		if n := len(g.Edits); n > 0 {
+			more = append(more, api.Check{Name: "group " + name, Ignored: true, Detail: fmt.Sprintf("edited by hand, which does not count until it is committed: %s", edited(g.Edits)), Fix: "sallyport group commit " + name})
+		}
+	}
+	for _, name := range odd {
+		more = append(more, api.Check{Name: "groups", Ignored: true, Detail: fmt.Sprintf("%q in groups/ can be no group", name), Fix: "sallyport group create --help"})
+	}
+
+	detail := "none; one is made by sallyport group create"
+	if len(names) > 0 {
+		detail = strings.Join(names, ", ")
+	}
+	if len(unlike) > 0 {
+		detail += "; unlike the template: " + strings.Join(unlike, ", ")
+	}
+	return append([]api.Check{{Name: "groups", OK: true, Detail: detail}}, more...)
+}
+
+// edited names the first files of hand edits.
+func edited(all []group.HandEdit) string {
+	const shown = 3
+	var names []string
+	for _, e := range all[:min(len(all), shown)] {
+		names = append(names, e.Path)
+	}
+	if more := len(all) - shown; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // asked turns an answer into a line.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,10 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/client"
 	"sallyport/internal/rule/config"
+	"sallyport/internal/who/group"
 )
 
-// A home is a git repository with the configuration files tracked, and .state beside them, which
+// A home is a git repository with its configuration, its template and its groups tracked, and .state beside them, which
 // is the host's alone. makeState makes that folder, once, and returns its path.
 func (d *Daemon) makeState() (string, error) {
 	if err := client.NoProject(d.Home); err != nil {
@@ -46,50 +48,91 @@ func (d *Daemon) makeState() (string, error) {
 // makeRepository makes the home's git repository, once; only the daemon that holds the home does.
 func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 	if _, err := os.Stat(filepath.Join(d.Home, ".git")); err == nil {
-		return nil
+		return d.mendRepository(ctx)
 	}
 	// The repository is made aside and moved into place, so that a home has a whole one or none.
-	aside := filepath.Join(state, "git.new")
-	if err := d.Ops.Do("home:clear", func() error { return os.RemoveAll(aside) }); err != nil {
+	apart := filepath.Join(state, "git.new")
+	err := d.Ops.Do("home:clear", func() error {
+		if err := os.RemoveAll(apart); err != nil {
+			return err
+		}
+		return os.Mkdir(apart, 0o700)
+	})
+	if err != nil {
 		return unwritable(d.Home, err)
 	}
+	aside := filepath.Join(apart, ".git") // by this name git knows that it has a work tree
 	if err := d.firstCommit(ctx, aside); err != nil {
 		return fmt.Errorf("make the home %q: %w", d.Home, err)
 	}
-	err := d.Ops.Do("home:commit", func() error { return os.Rename(aside, filepath.Join(d.Home, ".git")) })
+	err = d.Ops.Do("home:commit", func() error {
+		if err := os.Rename(aside, filepath.Join(d.Home, ".git")); err != nil {
+			return err
+		}
+		return os.Remove(apart)
+	})
 	if err != nil {
 		return unwritable(d.Home, err)
 	}
 	return nil
 }
 
-// firstCommit writes the default files where none are, and a repository at aside that tracks them.
+// mendRepository has a home's repository know its work tree: an earlier build made it bare.
+func (d *Daemon) mendRepository(ctx context.Context) error {
+	repo := git.Dir{Path: filepath.Join(d.Home, ".git"), Ops: d.Ops}
+	settings, err := os.ReadFile(filepath.Join(repo.Path, "config"))
+	if err != nil || !bytes.Contains(settings, []byte("bare = true")) {
+		return nil // a repository of another form is a person's matter
+	}
+	_, err = repo.Do(ctx, "home:mend", git.Cmd{Args: []string{"config", "core.bare", "false"}})
+	return err
+}
+
+// firstCommit writes the files of a new home where none are, and a repository at aside that tracks them.
 func (d *Daemon) firstCommit(ctx context.Context, aside string) error {
 	repo := git.Dir{Path: aside, Ops: d.Ops}
 	if _, err := repo.Do(ctx, "home:init", git.Cmd{Args: []string{"init", "--quiet", "--template=", "--initial-branch=main", d.Home}, Dir: d.Home, Env: []string{"GIT_DIR=" + aside}}); err != nil {
 		return err
 	}
-	in := git.Import{Ref: "refs/heads/main", Message: "The home, as it was made\n"}
-	in.Author = git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: time.Now()}
-	in.Committer = in.Author
-	for _, file := range config.NewHome() {
-		path := filepath.Join(d.Home, file.Name)
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			if err := d.Ops.Do("home:file", func() error { return os.WriteFile(path, []byte(file.Text), 0o600) }); err != nil {
-				return unwritable(d.Home, err)
-			}
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		in.Writes = append(in.Writes, git.Write{Path: file.Name, Mode: git.File, Data: git.Bytes(text)})
-	}
-	if _, err := repo.Import(ctx, "home:import", in); err != nil {
+	files, err := group.NewHome([]group.Beginning{{Folder: group.First}})
+	if err != nil {
 		return err
 	}
-	_, err := repo.Do(ctx, "home:index", git.Cmd{Args: []string{"read-tree", "HEAD"}})
+	for i := range files {
+		if files[i].Text, err = d.ensureFile(files[i]); err != nil {
+			return unwritable(d.Home, err)
+		}
+	}
+	by := group.By{Ref: "refs/heads/main", Author: git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: time.Now()}}
+	by.Committer = by.Author
+	if _, err := group.MakeHome(ctx, repo, files, by); err != nil {
+		return err
+	}
+	_, err = repo.Do(ctx, "home:index", git.Cmd{Args: []string{"read-tree", "HEAD"}})
 	return err
+}
+
+// ensureFile writes a file of a new home, whole, unless one is there, and returns what the file says.
+func (d *Daemon) ensureFile(f config.File) (string, error) {
+	path := filepath.Join(d.Home, f.Name)
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = d.Ops.Do("home:file", func() error {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				return err
+			}
+			aside := filepath.Join(d.Home, ".state", "file.new")
+			if err := os.WriteFile(aside, []byte(f.Text), 0o600); err != nil {
+				return err
+			}
+			return os.Rename(aside, path)
+		})
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
 }
 
 func unwritable(home string, err error) error {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,7 +25,9 @@ import (
 	"sallyport/internal/host/storage"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/egress"
+	"sallyport/internal/port/login"
 	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/secret"
 )
 
@@ -67,7 +70,7 @@ func (n *network) sweep() error {
 		}
 		var errs []error
 		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), storage.WayPrefix) || strings.HasPrefix(e.Name(), storage.BundlePrefix) {
+			if strings.HasPrefix(e.Name(), storage.WayPrefix) || strings.HasPrefix(e.Name(), storage.BundlePrefix) || strings.HasPrefix(e.Name(), live.SocketPrefix) {
 				errs = append(errs, os.Remove(filepath.Join(n.folder, e.Name())))
 			}
 		}
@@ -129,6 +132,9 @@ func reach(home []config.Egress, o live.Outgoing) (rules []egress.Rule, registri
 	if o.Setup {
 		return reachSetup(home, o)
 	}
+	if o.Webless {
+		return nil, false, nil
+	}
 	add := func(e config.Egress, from string) {
 		if e.Set == config.Registries {
 			if !registries {
@@ -176,15 +182,79 @@ func model(o live.Outgoing) (egress.Route, error) {
 	}
 	route := egress.Route{
 		Name: "model", Base: base, Methods: []string{http.MethodGet, http.MethodPost}, Paths: o.Model.Paths, Only: o.Model.Only, Wire: string(o.Model.Wire),
-		Admit: o.Admit, Used: o.Used,
+		Admit: o.Admit, Used: o.Used, Waits: o.Waits,
 	}
 	switch {
+	case o.Login != nil:
+		route.Header, route.Credential = o.Model.Header, pass{login: o.Login, prefix: o.Model.Prefix, lost: o.Lost}
 	case !o.Key.Empty():
 		route.Header, route.Value = o.Model.Header, secret.Hold(o.Model.Prefix+o.Key.Reveal())
 	case !o.Model.Keyless:
 		return egress.Route{}, problem.Errorf(problem.Unavailable, "sallyport agent list", "the key of the model of %s is missing", o.Agent)
 	}
 	return route, nil
+}
+
+// newLogins are those of the user whose daemon this is. What renews them goes the way that models are asked, and follows no redirect.
+func newLogins(o Options, held *secret.Held, log *slog.Logger) *login.Logins {
+	transport := http.DefaultTransport.(*http.Transport).Clone() // it is one: the library says so
+	if o.Outside.Roots != nil {
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Outside.Roots}
+	}
+	if dial := o.Outside.Dial; dial != nil {
+		transport.DialContext = func(ctx context.Context, _, to string) (net.Conn, error) {
+			host, port, err := net.SplitHostPort(to)
+			if err != nil {
+				return nil, err
+			}
+			at, err := o.Outside.Resolve(ctx, host)
+			if err != nil || len(at) == 0 {
+				return nil, errors.Join(err, &net.DNSError{Err: "no address", Name: host, IsNotFound: true})
+			}
+			n, err := strconv.ParseUint(port, 10, 16)
+			if err != nil {
+				return nil, err
+			}
+			return dial(ctx, netip.AddrPortFrom(at[0], uint16(n)))
+		}
+	}
+	return login.New(login.Options{
+		Client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		Held:   held, Getenv: os.Getenv, UID: os.Geteuid(), Ops: o.Ops, Log: log,
+	})
+}
+
+// pass is a login as a route takes it.
+type pass struct {
+	login  *login.Login
+	prefix string
+	lost   func(error)
+}
+
+var _ egress.Credential = pass{}
+
+func (p pass) Present(ctx context.Context) (secret.Value, map[string]string, error) {
+	now, err := p.login.Present(ctx)
+	if err != nil {
+		return secret.Value{}, nil, p.tell(err)
+	}
+	more := map[string]string{}
+	if name := p.login.Kind().Account; name != "" && now.Account != "" {
+		more[name] = now.Account
+	}
+	return secret.Hold(p.prefix + now.Token.Reveal()), more, nil
+}
+
+func (p pass) Refused(ctx context.Context, value secret.Value) error {
+	return p.tell(p.login.Refused(ctx, secret.Hold(strings.TrimPrefix(value.Reveal(), p.prefix))))
+}
+
+// tell passes an error on; that a login has ended is told first.
+func (p pass) tell(err error) error {
+	if p.lost != nil && errors.Is(err, credential.ErrMissing) {
+		p.lost(err)
+	}
+	return err
 }
 
 // serve opens a door's socket. Whoever starts the sandbox gives it to the sandbox's uid; nobody else enters its folder.

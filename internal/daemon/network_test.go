@@ -74,7 +74,7 @@ func newWays(t *testing.T, settings string) *ways {
 
 func (w *ways) open(t *testing.T, o live.Outgoing) live.Way {
 	t.Helper()
-	o.Change, o.Session, o.Decided = "chg-1a2b3c4d", "sh-abc12", func(d egress.Decision) {
+	o.Subject, o.Session, o.Decided = "chg-1a2b3c4d", "sh-abc12", func(d egress.Decision) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.decided = append(w.decided, d)
@@ -169,6 +169,8 @@ func TestWhatMayReachNothingHasNoWayOut(t *testing.T) {
 		"a check":                                   {"", live.Outgoing{Check: true, Asked: []string{"a.example.org"}, Model: model}, false},
 		"a check in a home that lists hosts":        {"egress: [a.example.org]\n", live.Outgoing{Check: true}, true},
 		"an agent in a home that lists hosts":       {"egress: [a.example.org]\n", live.Outgoing{}, true},
+		"a dev agent in a home that lists hosts":    {"egress: [a.example.org, registries]\n", live.Outgoing{Webless: true}, false},
+		"a dev agent that has a model":              {"egress: [a.example.org]\n", live.Outgoing{Webless: true, Model: model}, true},
 		"an agent that a person lets reach a host":  {"", live.Outgoing{Asked: []string{"a.example.org"}}, true},
 		"an agent whose model needs no key":         {"", live.Outgoing{Model: model}, true},
 		"a check, whose agent has a model, in such": {"egress: [a.example.org]\n", live.Outgoing{Check: true, Model: model}, true},
@@ -183,6 +185,9 @@ func TestWhatMayReachNothingHasNoWayOut(t *testing.T) {
 		}
 		if status, _ := ask(t, way, "GET /model/chat"); (status == 404) != (c.o.Check || c.o.Model == nil) {
 			t.Errorf("%s: its model answers %d", name, status)
+		}
+		if status, _ := ask(t, way, "GET http://a.example.org/"); c.o.Webless && status != 403 {
+			t.Errorf("%s reaches more than its model: %d", name, status)
 		}
 	}
 }

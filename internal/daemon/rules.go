@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 )
 
 // rulebook reads the home's policy and a repository's own rules, each time anew: what
@@ -49,6 +50,7 @@ func (r rulebook) At(ctx context.Context, project git.Project, host git.Dir, com
 		Secrets:        scanner,
 		SecretNote:     note,
 		Rules:          policy.Merge(home.Rules, repo.Judgement()),
+		Approvals:      home.Approvals,
 		Checks:         checks,
 		Setup:          config.Strings(repo.Setup),
 		Profiles:       config.Strings(repo.Profiles),
@@ -57,6 +59,12 @@ func (r rulebook) At(ctx context.Context, project git.Project, host git.Dir, com
 		Agent:          string(repo.Agent),
 		Supervision:    supervision(home.Sallyport.Interactive, repo.Interactive),
 	}, nil
+}
+
+// Approvals are what the home's policy says now of who approves what a group asks for.
+func (r rulebook) Approvals() (right.Rules, error) {
+	p, err := config.LoadPolicy(r.home)
+	return p.Approvals.Rules(), err
 }
 
 // ruleFiles are read as rules from the top of a repository, wherever a change is based.
@@ -73,7 +81,7 @@ func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits 
 		if why == nil {
 			continue
 		}
-		if kind := problem.KindOf(why); kind != problem.Usage && kind != problem.Refused { // it is not the file's fault
+		if problem.KindOf(why) != problem.Refused { // it is not the file's fault
 			return nil, why
 		}
 		found = append(found, policy.Violation{
@@ -177,7 +185,7 @@ func (s standing) file(ctx context.Context, name string, bytesMax int64) ([]byte
 		return nil, err
 	}
 	if m := found[0].Mode; m != git.File && m != git.Executable {
-		return nil, problem.Errorf(problem.Usage, "ls -ld "+inert.Path(filepath.Join(s.top, name)), "%s at %.12s is not an ordinary file", name, s.commit)
+		return nil, problem.Errorf(problem.Refused, "ls -ld "+inert.Path(filepath.Join(s.top, name)), "%s at %.12s is not an ordinary file", name, s.commit)
 	}
 	blob, err := s.host.Blob(ctx, found[0].OID)
 	if err != nil {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
+	"sallyport/internal/who/person"
 )
 
 // The host reads the rules in a repository of its own, in which no person can correct anything.
@@ -95,6 +98,37 @@ func TestARepositoryCanOnlyTightenHowAnAgentIsWatched(t *testing.T) {
 	} {
 		if got := supervision(parse(tc.home), parse(tc.repo)); got != tc.want.Filled() { // of what neither can say the default holds
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, tc.want)
+		}
+	}
+}
+
+// TestTheDoctorSaysWhoApprovesAndWhatNobodyCan holds SM-912: a policy that wants more people than the home knows is told with the file to change.
+func TestTheDoctorSaysWhoApprovesAndWhatNobodyCan(t *testing.T) {
+	owner := person.Owner{ID: "psn-0000ann0", Name: "ann"}
+	for text, want := range map[string]struct {
+		detail  string
+		refused bool
+	}{
+		"":                           {},
+		"approvals: {cool_down: 5m}": {"one person approves what a group asks for; a yes to a change of the host counts after 5m0s", false},
+		"approvals: {people: 2}":     {"2 people approve what a group asks for. Nobody can approve what ann asks a group for: policy.yaml wants 2 people to approve it", true},
+		"approvals: {self: refuse}":  {"one person approves what a group asks for; nobody approves what they asked for; a yes to a change of the host counts after 1m0s. Nobody can approve what ann", true},
+		"approvals: {self: maybe}":   {},
+		"marks: show":                {},
+	} {
+		home := t.TempDir()
+		if err := os.WriteFile(filepath.Join(home, config.PolicyFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checks := checkApprovals(home, rulebook{home: home}, owner, []right.Person{{ID: owner.ID, Held: []right.Held{{Role: right.Owner}}, Reachable: true}})
+		if want.detail == "" {
+			if len(checks) > 0 {
+				t.Errorf("%q: %+v", text, checks)
+			}
+			continue
+		}
+		if len(checks) != 1 || !strings.HasPrefix(checks[0].Detail, want.detail) || checks[0].Refused != want.refused || checks[0].OK == want.refused || want.refused && checks[0].Fix != "${EDITOR:-vi} "+home+"/policy.yaml" {
+			t.Errorf("%q: %+v", text, checks)
 		}
 	}
 }

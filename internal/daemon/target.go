@@ -92,7 +92,7 @@ func (t targets) words(ctx context.Context, host git.Dir, p git.Project, commit 
 		return trust.Words{}, err
 	}
 	repo, err := standing{p.Top, host, commit}.repository(ctx)
-	if kind := problem.KindOf(err); err != nil && kind == problem.Usage {
+	if problem.KindOf(err) == problem.Refused {
 		return w, &unreadable{err}
 	}
 	if err != nil {

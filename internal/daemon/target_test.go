@@ -30,7 +30,7 @@ type ground struct {
 	repo string
 }
 
-var ann = audit.Actor{Kind: "person", Name: "ann", UID: 1234}
+var ann = audit.Actor{Kind: "person", Name: "ann", UID: 1234, Person: "psn-0000ann0"}
 
 func newGround(t *testing.T) *ground {
 	t.Helper()
@@ -42,7 +42,7 @@ func newGround(t *testing.T) *ground {
 		t.Fatal(err)
 	}
 	g := &ground{t: t, repo: filepath.Join(dir, "repo"), targets: targets{
-		home: filepath.Join(dir, "home"), owner: person.Owner{UID: ann.UID, Name: ann.Name}, host: target.Host{Changes: filepath.Join(dir, "changes")},
+		home: filepath.Join(dir, "home"), owner: person.Owner{ID: ann.Person, UID: ann.UID, Name: ann.Name}, host: target.Host{Changes: filepath.Join(dir, "changes")},
 		spaces: workspace.New(workspace.Config{Root: filepath.Join(dir, "state"), Strategy: workspace.Copy}),
 	}}
 	for _, name := range []string{"repo", "home", "state"} {
@@ -171,8 +171,8 @@ func TestOnlyTheOwnerTrustsAndOnlyWhatTheyRead(t *testing.T) {
 		digest string
 		want   problem.Kind
 	}{
-		"another":       {audit.Actor{Kind: "person", Name: "bob", UID: 1235}, digest, problem.Denied},
-		"an agent":      {audit.Actor{Kind: "agent", Name: "ann", UID: 1234}, digest, problem.Denied},
+		"another":       {audit.Actor{Kind: "person", Name: "bob", UID: 1234, Person: "psn-0000bob0"}, digest, problem.Denied},
+		"an agent":      {audit.Actor{Kind: "agent", Name: "ann", UID: 1234, Person: ann.Person}, digest, problem.Denied},
 		"other words":   {ann, strings.Repeat("0", 64), problem.Conflict},
 		"too short":     {ann, digest[:11], problem.Usage},
 		"too long":      {ann, digest + "0", problem.Usage},
@@ -184,7 +184,7 @@ func TestOnlyTheOwnerTrustsAndOnlyWhatTheyRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := g.Distrust(t.Context(), g.repo, audit.Actor{Kind: "person", Name: "bob", UID: 1235}); problem.KindOf(err) != problem.Denied {
+	if err := g.Distrust(t.Context(), g.repo, audit.Actor{Kind: "person", Name: "bob", UID: 1234, Person: "psn-0000bob0"}); problem.KindOf(err) != problem.Denied {
 		t.Errorf("another takes it back: %v", err)
 	}
 	if err := g.Distrust(t.Context(), g.repo, ann); problem.KindOf(err) != problem.NotFound {
@@ -263,7 +263,7 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, config.SallyportFile), []byte("notify: [\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := tell.Tell(t.Context(), note); problem.KindOf(err) != problem.Usage {
+	if err := tell.Tell(t.Context(), note); problem.KindOf(err) != problem.Refused {
 		t.Errorf("a file that is broken: %v", err)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"sallyport/internal/host/storage"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox/bwrap"
-	"sallyport/internal/rule/config"
 	"sallyport/internal/store/sqlite"
+	"sallyport/internal/who/group"
 )
 
 // Uninstall finds what a home's sallyport has left, shows it to agree, and removes it if that says so: in the repository whose work
@@ -121,6 +121,9 @@ func (o Options) leaving(ctx context.Context, state, repo string) (left storage.
 	if err != nil {
 		return left, nil, err
 	}
+	if by, _, err = d.Recognize(ctx, by); err != nil {
+		return left, nil, err
+	}
 	if err := owner.MayDecide(by); err != nil {
 		return left, nil, err
 	}
@@ -143,89 +146,153 @@ func (o Options) leaving(ctx context.Context, state, repo string) (left storage.
 }
 
 // homeLeaves finds what sallyport made in a home's folder. A file that a person has changed stays, and with it the repository that
-// tracks it; the folder goes if nothing is left in it.
+// tracks it; a folder goes if nothing is left in it.
 func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays []string, err error) {
-	entries, err := os.ReadDir(o.Home)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.ReadDir(o.Home); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, nil, unwritable(o.Home, err)
 	}
-	untouched := o.untouched(ctx)
-	made := map[string]string{}
-	for _, f := range config.NewHome() {
+	made, err := o.made(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := leaves{Options: o, made: made, whole: true}
+	if err := l.folder(""); err != nil {
+		return nil, nil, err
+	}
+	if err := l.own(ctx); err != nil {
+		return nil, nil, err
+	}
+	if len(l.stays) == 0 {
+		l.pieces = append(l.pieces, o.emptied("uninstall:home", o.Home))
+	}
+	return l.pieces, l.stays, nil
+}
+
+// made are the files that a home begins with, as they were made, and the folders that they are in.
+func (o Options) made(ctx context.Context) (map[string]string, error) {
+	files, err := group.NewHome([]group.Beginning{{Folder: group.First}})
+	if err != nil {
+		return nil, err
+	}
+	untouched, made := o.untouched(ctx), map[string]string{}
+	for _, f := range files {
 		made[f.Name] = f.Text
 		if text, ok := o.committed(ctx, f.Name); untouched && ok {
 			made[f.Name] = text // an earlier build began a home with other words
 		}
+		for up := filepath.Dir(f.Name); up != "."; up = filepath.Dir(up) {
+			made[up+"/"] = ""
+		}
 	}
-	asMade := true // every file that a home begins with is as it was, or gone
-	for _, e := range entries {
-		at, folder, err := beneath.PlaceOf(filepath.Join(o.Home, e.Name()))
-		if err != nil {
-			return nil, nil, err
-		}
-		text, ours := made[e.Name()]
-		if !ours || folder || at.Path == "" {
-			continue
-		}
-		regular := e.Type().IsRegular() // a link is a person's
-		var raw []byte
-		if regular {
-			raw, err = os.ReadFile(at.Path)
-		}
-		if err != nil || !regular || string(raw) != text {
-			asMade = false
-			stays = append(stays, fmt.Sprintf("%q stays: it is not as sallyport made it", at.Path))
-			continue
-		}
-		pieces = append(pieces, o.file("uninstall:file", at))
+	return made, nil
+}
+
+// leaves gathers what of a home's folder goes, and what stays.
+type leaves struct {
+	Options
+	made   map[string]string
+	whole  bool // every file that a home begins with is as it was, or gone
+	pieces []storage.Piece
+	stays  []string
+}
+
+// folder looks through a folder that sallyport made, and the folders of that kind in it. What is the host's alone at the top is own's.
+func (l *leaves) folder(in string) error {
+	entries, err := os.ReadDir(filepath.Join(l.Home, in))
+	if err != nil {
+		return unwritable(l.Home, err)
 	}
 	for _, e := range entries {
-		name := e.Name()
-		at, folder, err := beneath.PlaceOf(filepath.Join(o.Home, name))
+		name := filepath.Join(in, e.Name())
+		at, folder, err := beneath.PlaceOf(filepath.Join(l.Home, name))
 		if err != nil {
-			return nil, nil, err
+			return err
+		}
+		_, file := l.made[name]
+		_, holds := l.made[name+"/"]
+		switch {
+		case at.Path == "": // it has gone meanwhile
+		case holds && folder:
+			pieces, stays := len(l.pieces), len(l.stays)
+			if err := l.folder(name); err != nil {
+				return err
+			}
+			if len(l.stays) == stays { // all that is in it goes, and it is told as one
+				all := append(slices.Clone(l.pieces[pieces:]), l.emptied("uninstall:folder", at.Path))
+				l.pieces = append(l.pieces[:pieces], storage.Piece{What: "folder", Path: at.Path, Remove: func(ctx context.Context) error { return removeAll(ctx, all) }})
+			}
+		case file && !folder:
+			if err := l.file(name, at, e.Type().IsRegular()); err != nil {
+				return err
+			}
+		case in == "" && slices.Contains(hostsOwn, name) && folder && int(at.UID) == os.Geteuid():
+		default:
+			why := "sallyport did not make it"
+			if in == "groups" {
+				why = "it is not a group that a home begins with"
+			}
+			l.stays = append(l.stays, fmt.Sprintf("%q stays: %s", at.Path, why))
+		}
+	}
+	return nil
+}
+
+// file looks at a file that a home begins with; a link is a person's.
+func (l *leaves) file(name string, at beneath.Place, regular bool) error {
+	var raw []byte
+	var err error
+	if regular {
+		raw, err = os.ReadFile(at.Path)
+	}
+	if err != nil || !regular || string(raw) != l.made[name] {
+		l.whole = false
+		l.stays = append(l.stays, fmt.Sprintf("%q stays: it is not as sallyport made it", at.Path))
+		return nil
+	}
+	l.pieces = append(l.pieces, l.Options.file("uninstall:file", at))
+	return nil
+}
+
+// hostsOwn are the folders at the top of a home that are the host's alone.
+var hostsOwn = []string{".state", ".new-.state", ".git", ".new-.git"}
+
+// own looks at the folders that are the host's alone. The repository goes if it holds nothing but what the home began with.
+func (l *leaves) own(ctx context.Context) error {
+	for _, name := range hostsOwn {
+		at, folder, err := beneath.PlaceOf(filepath.Join(l.Home, name))
+		if err != nil {
+			return err
 		}
 		switch {
 		case !folder || int(at.UID) != os.Geteuid():
-		case name == ".state", name == ".new-.state", name == ".new-.git":
+		case name != ".git":
 			size, err := beneath.Allocated(ctx, at.Path)
 			if err != nil {
-				return nil, nil, err
+				return err
 			}
-			pieces = append(pieces, storage.Piece{What: "folder", Path: at.Path, Bytes: size, Remove: func(context.Context) error { return o.Ops.Do("uninstall:state", at.Remove) }})
-			continue
-		case name == ".git":
-			if asMade && untouched {
-				pieces = append(pieces, storage.Piece{What: "folder", Path: at.Path, Remove: func(context.Context) error { return o.Ops.Do("uninstall:repository", at.Remove) }})
-			} else if !asMade {
-				stays = append(stays, fmt.Sprintf("%q stays: it tracks what a person has changed", at.Path))
-			} else {
-				stays = append(stays, fmt.Sprintf("%q stays: it holds more than sallyport put there", at.Path))
-			}
-			continue
-		}
-		if _, ours := made[name]; !ours {
-			stays = append(stays, fmt.Sprintf("%q stays: sallyport did not make it", at.Path))
+			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path, Bytes: size, Remove: func(context.Context) error { return l.Ops.Do("uninstall:state", at.Remove) }})
+		case !l.whole:
+			l.stays = append(l.stays, fmt.Sprintf("%q stays: it tracks what a person has changed", at.Path))
+		case !l.untouched(ctx):
+			l.stays = append(l.stays, fmt.Sprintf("%q stays: it holds more than sallyport put there", at.Path))
+		default:
+			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path, Remove: func(context.Context) error { return l.Ops.Do("uninstall:repository", at.Remove) }})
 		}
 	}
-	if len(stays) == 0 {
-		pieces = append(pieces, o.homeItself())
-	}
-	return pieces, stays, nil
+	return nil
 }
 
-// homeItself is the home's folder, which goes once it is empty.
-func (o Options) homeItself() storage.Piece {
+// emptied is a folder which goes once it is empty.
+func (o Options) emptied(op, path string) storage.Piece {
 	remove := func() error {
-		if err := os.Remove(o.Home); !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	return storage.Piece{What: "folder", Path: o.Home, Remove: func(context.Context) error { return o.Ops.Do("uninstall:home", remove) }}
+	return storage.Piece{What: "folder", Path: path, Remove: func(context.Context) error { return o.Ops.Do(op, remove) }}
 }
 
 func (o Options) file(op string, at beneath.Place) storage.Piece {

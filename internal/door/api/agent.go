@@ -75,7 +75,8 @@ type Agent struct {
 	// Bases are the variables that say that an endpoint is elsewhere, by the endpoint; none where the home says where it is.
 	Bases        map[string][]string `json:"bases,omitempty"`
 	Keys         []string            `json:"keys"`               // variables that may hold its key
-	KeyFrom      string              `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME or file:/path
+	KeyFrom      string              `json:"key_from,omitempty"` // where one was found, by the daemon: $NAME, file:/path or login:/path
+	Login        string              `json:"login,omitempty"`    // where its own program's login is, which key: login would use
 	Keyless      bool                `json:"keyless,omitempty"`  // its model asks for none
 	Capabilities Capabilities        `json:"capabilities"`
 	Hosts        []string            `json:"hosts"` // asked for beside the model, and refused unless egress: names them; it works without

@@ -116,7 +116,9 @@ type Between struct {
 // Change is one change as a list shows it.
 type Change struct {
 	ID            string    `json:"id"`
-	Kind          string    `json:"kind"` // edit or revert
+	Kind          string    `json:"kind"`                // edit, revert, group or swap
+	Group         string    `json:"group,omitempty"`     // that it makes, commits or changes
+	Dev           string    `json:"dev_agent,omitempty"` // who makes a swap
 	State         string    `json:"state"`
 	Text          string    `json:"text"`
 	By            Actor     `json:"by"`

@@ -30,6 +30,9 @@ type Card struct {
 	FilesTotal int           `json:"files_total"`
 	Added      int           `json:"added"`
 	Removed    int           `json:"removed"`
+	Class      string        `json:"class,omitempty"`
+	Typed      string        `json:"typed,omitempty"` // words that a yes is typed with: Approve.Typed
+	Banner     []string      `json:"banner,omitempty"`
 	Reach      []string      `json:"reach"`
 	Marks      []Mark        `json:"marks"` // the first hundred
 	MarksTotal int           `json:"marks_total,omitempty"`
@@ -131,6 +134,7 @@ type Approve struct {
 	Message  string `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
 	Unsigned bool   `json:"unsigned,omitempty"` // it may land unsigned
 	Marked   bool   `json:"marked,omitempty"`   // it covers what is marked on the card
+	Typed    string `json:"typed,omitempty"`    // the words that the card wants typed
 }
 
 // Reason says why something is refused, cancelled or paused.

@@ -13,6 +13,9 @@ const (
 // agentTime bounds a look at agents, which are started for their version, and the try of one.
 const agentTime = 5 * time.Minute
 
+// clearTime bounds the removal of what an agent has written, which may be a million files.
+const clearTime = 10 * time.Minute
+
 // gcTime bounds a verb that looks at everything a home has on disk.
 const gcTime = time.Hour
 
@@ -48,6 +51,33 @@ var (
 	AgentTry       = verb[TestAgent, AgentTest](post, "/v1/agents/test", within(agentTime))
 	KeyWanted      = verb[WhoWants, Wanted](get, "/v1/wanted")
 	KeyGive        = verb[GiveKeys, Nothing](post, "/v1/changes/{change}/keys")
+)
+
+// The groups of the home.
+var (
+	GroupList   = verb[OfUser, Groups](get, "/v1/groups")
+	GroupShow   = verb[OfGroup, Group](get, "/v1/groups/{group}")
+	GroupCreate = verb[NewGroup, Begun](post, "/v1/groups")
+	GroupCommit = verb[CommitGroup, Begun](post, "/v1/groups/{group}/commit")
+	// GroupRefresh brings to a group what has moved in the template; there is no change where nothing has.
+	GroupRefresh = verb[RefreshGroup, Begun](post, "/v1/groups/{group}/refresh")
+	// GroupMemoryClear removes all that a group's agent has written.
+	GroupMemoryClear = verb[string, Cleared](post, "/v1/groups/{group}/memory/clear", within(clearTime))
+	// HomeComplete adds what a home lacks that was made before there were groups.
+	HomeComplete = verb[OfUser, Begun](post, "/v1/home")
+)
+
+// The people whom the home knows.
+var (
+	PersonList = verb[Nothing, []Person](get, "/v1/people")
+	PersonShow = verb[string, Person](get, "/v1/people/{person}")
+	PersonAdd  = verb[NewPerson, Person](post, "/v1/people")
+	// PersonLink makes a code that is answered once, and is good for minutes.
+	PersonLink   = verb[string, LinkCode](post, "/v1/people/{person}/link")
+	PersonRole   = verb[SetRole, Person](post, "/v1/people/{person}/role")
+	PersonRemove = verb[string, Person](post, "/v1/people/{person}/remove")
+	// AccountUnlink is answered with who had the account.
+	AccountUnlink = verb[Unlink, Person](post, "/v1/accounts/unlink")
 )
 
 // A change on its path.
@@ -89,6 +119,41 @@ var (
 	CheckpointExport = verb[string, Exported](post, "/v1/checkpoints/{checkpoint}/export")
 	// CheckpointRestore is answered with the checkpoint that was taken after it.
 	CheckpointRestore = verb[string, Checkpoint](post, "/v1/checkpoints/{checkpoint}/restore")
+)
+
+// What people say to groups, and what comes of it.
+var (
+	ChatSay    = verb[Say, Message](post, "/v1/groups/{group}/say")
+	CardAnswer = verb[Answer, Message](post, "/v1/cards/{card}/answer")
+	ChatWatch  = stream[WatchChat](get, "/v1/groups/{group}/watch", LinesKind)
+	ChatList   = verb[InGroup, []Chat](get, "/v1/chats")
+	ChatShow   = verb[string, Chat](get, "/v1/chats/{chat}")
+	ChatStop   = verb[string, Stopped](post, "/v1/chats/{chat}/stop")
+	// ChatForget has a chat go on with a new session, that knows nothing of the one before.
+	ChatForget     = verb[string, Forgotten](post, "/v1/chats/{chat}/forget", within(clearTime))
+	ChatTranscript = stream[string](get, "/v1/chats/{chat}/transcript", LinesKind)
+	MessageList    = verb[Messages, []Message](get, "/v1/messages")
+	MessageShow    = verb[string, Answered](get, "/v1/messages/{message}")
+	// MessageDrops counts what was dropped before it was a message.
+	MessageDrops   = verb[Nothing, []Drop](get, "/v1/drops")
+	MessageRetry   = verb[string, Message](post, "/v1/messages/{message}/retry")
+	ScheduleAdd    = verb[Plan, Message](post, "/v1/groups/{group}/tasks")
+	ScheduleList   = verb[Nothing, []Message](get, "/v1/tasks")
+	ScheduleRemove = verb[string, Nothing](post, "/v1/tasks/{task}/remove")
+)
+
+// The platforms that people speak on, and who hears what there.
+var (
+	ChannelAdd    = verb[NewChannel, Channel](post, "/v1/channels")
+	ChannelList   = verb[Nothing, []Channel](get, "/v1/channels")
+	ChannelShow   = verb[string, Channel](get, "/v1/channels/{channel}")
+	ChannelRemove = verb[string, Removed](post, "/v1/channels/{channel}/remove")
+	WiringList    = verb[OfChannel, []Conversation](get, "/v1/conversations")
+	WiringSet     = verb[SetWiring, Conversation](post, "/v1/conversations/{conversation}/wire")
+	WiringRemove  = verb[DropWiring, Conversation](post, "/v1/conversations/{conversation}/unwire")
+	WiringPolicy  = verb[SetPolicy, Conversation](post, "/v1/conversations/{conversation}/policy")
+	// WiringImport has all rows, or none if one of them is none.
+	WiringImport = verb[OldWirings, []Conversation](post, "/v1/wirings/import")
 )
 
 // What a person decides, and what was decided.

@@ -16,7 +16,8 @@ import (
 // samples are names of every kind that a path or a query may ask for.
 var samples = map[string]string{
 	"change": "chg-00000001", "approval": "apr-00000001", "checkpoint": "ckpt-001-abcdef01", "session": "sh-1a2b3",
-	"question": "apr-00000001", "work": "sh-1a2b3",
+	"question": "apr-00000001", "work": "sh-1a2b3", "message": "msg-00000001", "task": "tsk-00000001", "chat": "cht-00000001", "card": "qst-00000001", "group": "echo", "person": "psn-00000001",
+	"channel": "libera", "conversation": "cnv-00000001",
 }
 
 // fill says something in every field of what is said of a verb.
@@ -49,6 +50,10 @@ func say(v reflect.Value) {
 		v.SetInt(7)
 	case reflect.Uint8:
 		v.SetUint(7)
+	case reflect.Struct:
+		for _, f := range fields(v.Type()) {
+			say(v.FieldByIndex(f.Index))
+		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		say(v.Elem())
@@ -134,7 +139,7 @@ func TestWhatAVerbDoesNotKnowIsRefused(t *testing.T) {
 			refused("an unknown parameter", address+more, body)
 		}
 		if s.about() != "" {
-			refused("another kind of name", strings.Replace(address, samples[s.about()], "lnd-00000001", 1), body)
+			refused("another kind of name", strings.Replace(address, samples[s.about()], "lnd-0000_001", 1), body)
 		}
 		if body != nil {
 			refused("an unknown field", address, append([]byte(`{"color":"red",`), body[1:]...))
@@ -156,7 +161,7 @@ func TestAParameterOfAWrongKindIsRefused(t *testing.T) {
 		for _, f := range fields(s.In) {
 			wrong := "-1"
 			if f.Tag.Get("is") != "" {
-				wrong = "lnd-00000001"
+				wrong = "lnd-0000_001"
 			} else if kind := f.Type.Kind(); kind == reflect.String || kind == reflect.Slice {
 				continue // any text
 			}

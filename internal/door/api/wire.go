@@ -17,16 +17,31 @@ import (
 
 // names says of every kind of name whether a text is one.
 var names = map[string]func(string) error{
-	"change":     func(s string) error { _, err := id.ParseChange(s); return err },
-	"approval":   func(s string) error { _, err := id.ParseApproval(s); return err },
-	"checkpoint": func(s string) error { _, err := id.ParseCheckpoint(s); return err },
-	"session":    func(s string) error { _, err := id.ParseSession(s); return err },
+	"change":       func(s string) error { _, err := id.ParseChange(s); return err },
+	"approval":     func(s string) error { _, err := id.ParseApproval(s); return err },
+	"checkpoint":   func(s string) error { _, err := id.ParseCheckpoint(s); return err },
+	"session":      func(s string) error { _, err := id.ParseSession(s); return err },
+	"group":        checkTalk,
+	"channel":      CheckChannel,
+	"conversation": func(s string) error { _, err := id.ParseConversation(s); return err },
+	"person":       checkPerson,
 	"question": func(s string) error { // an approval, or a change with one
 		if id.KindOf(s) == "change" {
 			_, err := id.ParseChange(s)
 			return err
 		}
 		_, err := id.ParseApproval(s)
+		return err
+	},
+	"message": func(s string) error { _, err := id.ParseMessage(s); return err },
+	"task":    func(s string) error { _, err := id.ParseTask(s); return err },
+	"card":    func(s string) error { _, err := id.ParseQuestion(s); return err },
+	"chat": func(s string) error { // a chat, or a session of one
+		if id.KindOf(s) == "chat" {
+			_, err := id.ParseChat(s)
+			return err
+		}
+		_, err := id.ParseSession(s)
 		return err
 	},
 	"work": func(s string) error { // a change, or a session of one

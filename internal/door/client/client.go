@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,8 @@ type Client struct {
 	http   *http.Client
 	// restart starts the daemon again where it went away; nil where that is not this client's to do.
 	restart func(ctx context.Context) error
+	// trusted says whose daemon may answer; nil where the socket's folder has said it.
+	trusted func(uid int) bool
 }
 
 // New returns a client of the socket at path; nothing is dialled before the first verb.
@@ -61,7 +64,32 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: nobody answers on %q", ErrNoDaemon, socket)
 	}
-	return conn, err
+	if err != nil || c.trusted == nil {
+		return conn, err
+	}
+	if uid, ok := served(conn); !ok || !c.trusted(uid) {
+		return nil, errors.Join(problem.Errorf(problem.Refused, fmt.Sprintf("ls -l %q", socket), "who answers on %q is neither the home's owner nor root", socket), conn.Close())
+	}
+	return conn, nil
+}
+
+// served asks the kernel who listens at the other end of a connection; false without an answer.
+func served(c net.Conn) (uid int, ok bool) {
+	conn, ok := c.(syscall.Conn)
+	if !ok {
+		return 0, false
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var cred *unix.Ucred
+	if ctrl := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); ctrl != nil || err != nil {
+		return 0, false
+	}
+	return int(cred.Uid), true
 }
 
 // request is one that asks a verb.

@@ -68,11 +68,34 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 	return nil, fmt.Errorf("home %q: %w", home, ErrNoDaemon)
 }
 
+// dialAsUser returns a client of the second socket of a home that is another user's, where its owner or root listens; ErrNoDaemon if nobody does.
+func (p Person) dialAsUser(ctx context.Context, home string, whose int) (*Client, error) {
+	for _, path := range listening(usersEnd(home)) {
+		c := New(path)
+		c.home, c.trusted = home, func(uid int) bool { return uid == whose || uid == 0 }
+		d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
+		if err != nil || d.Home != home { // another user may have put one there: it is none
+			continue
+		}
+		return c, c.sameBuild(ctx, home)
+	}
+	return nil, fmt.Errorf("home %q: %w", home, ErrNoDaemon)
+}
+
 // Ensure returns a client of the home's daemon, of this program's own build, starting it
 // first if none answers. A socket that a killed daemon left is the new daemon's to remove. With
 // the error that it is of another build comes a client of it all the same, for who only looks.
 func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
 	c, err := s.Dial(ctx, home)
+	if whose, others := s.ownerOf(home); others && errors.Is(err, ErrNoDaemon) {
+		if c, err := s.dialAsUser(ctx, home, whose); err == nil || !errors.Is(err, ErrNoDaemon) {
+			return c, err
+		}
+		if unix.Access(home, unix.W_OK) != nil {
+			return nil, problem.Errorf(problem.Unavailable, "sallyport chat --help",
+				"the home %q is another user's (uid %d), and no daemon answers you there. They let you in by: sallyport person add NAME --uid %d, and have it answer by: sallyport serve", home, whose, s.UID)
+		}
+	}
 	if errors.Is(err, ErrNoDaemon) {
 		c, err = s.start(ctx, home)
 	}

@@ -113,8 +113,47 @@ func listening(end string) []string {
 }
 
 func socketIn(runtime, home string) string {
+	return filepath.Join(runtime, homeName(home), "daemon.sock")
+}
+
+// homeName is the folder of a home's sockets.
+func homeName(home string) string {
 	sum := sha256.Sum256([]byte(home))
-	return filepath.Join(runtime, hex.EncodeToString(sum[:])[:12], "daemon.sock")
+	return hex.EncodeToString(sum[:])[:12]
+}
+
+// usersEnd is how the path of a home's second socket ends.
+func usersEnd(home string) string { return filepath.Join(homeName(home), "chat") }
+
+// UsersSocket returns where the daemon of a home that p has started listens for other users of this machine: where they can get to.
+func (p Person) UsersSocket(home string) string {
+	dir := p.fallback()
+	if xdg := p.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(xdg) && owner(xdg) == p.UID && passable(xdg) {
+		dir = filepath.Join(xdg, "sallyport")
+	}
+	return filepath.Join(dir+"-chat", usersEnd(home))
+}
+
+// passable reports whether every user may go through a folder.
+func passable(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode().Perm()&0o001 != 0
+}
+
+// ownerOf returns whose a home is: who owns the folder, or else the first above it that can be looked at, if that keeps p out; false where
+// there is no such home, or it is p's own.
+func (p Person) ownerOf(home string) (uid int, others bool) {
+	info, err := os.Stat(home)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return 0, false
+	}
+	for dir := home; err != nil; info, err = os.Stat(dir) {
+		if dir = filepath.Dir(dir); dir == "/" {
+			return 0, false
+		}
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return int(stat.Uid), ok && int(stat.Uid) != p.UID && p.UID != 0
 }
 
 // runtime is the folder of p's sockets. An XDG_RUNTIME_DIR that belongs to somebody else

@@ -45,6 +45,13 @@ func mountBytes[In any](d *door, v api.Stream[In], write func(ctx context.Contex
 	})
 }
 
+// mountBytesBy is mountBytes for one that counts on who asks.
+func mountBytesBy[In any](d *door, v api.Stream[In], write func(ctx context.Context, by audit.Actor, in In, out io.Writer) error) served {
+	return mountRaw(d, v, func(d *door, w http.ResponseWriter, r *http.Request, in In) {
+		d.stream(w, r, v.Kind, func(out io.Writer) error { return write(r.Context(), by(r), in, out) })
+	})
+}
+
 // mountRaw serves one that is answered in a way of its own.
 func mountRaw[In any](d *door, v api.Stream[In], answer func(d *door, w http.ResponseWriter, r *http.Request, in In)) served {
 	return served{v.Spec, func(w http.ResponseWriter, r *http.Request) {

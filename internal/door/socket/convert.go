@@ -53,8 +53,8 @@ func actorOf(a audit.Actor) api.Actor { return api.Actor{Kind: a.Kind, Name: a.N
 func changeOf(c change.Row) api.Change {
 	r := c.Request
 	out := api.Change{
-		ID: string(c.ID), Kind: string(r.Kind), State: string(c.State), Text: text(r.Text), By: actorOf(r.By),
-		Repo: text(r.Project.Top), Branch: r.Branch, Base: c.Base, Agent: text(r.Agent), Model: r.Model, Egress: r.Egress, Argv: texts(r.Argv),
+		ID: string(c.ID), Kind: string(r.Kind), State: string(c.State), Text: text(r.Text), By: actorOf(r.By), Group: r.Group, Dev: text(r.Dev),
+		Repo: text(r.Project.Top), Branch: r.Branch, Base: string(c.Onto()), Agent: text(r.Agent), Model: r.Model, Egress: r.Egress, Argv: texts(r.Argv),
 		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks), Setup: texts(r.Setup),
 		Strategy: r.Strategy, Messages: r.Messages,
 		Approve: string(r.Approve), TimeoutMS: r.Timeout.Milliseconds(),
@@ -133,7 +133,7 @@ func cardOf(c proposal.Card) api.Card {
 			return api.FileLine{Path: text(f.Path), Status: f.Status, From: text(f.From), Added: f.Added,
 				Removed: f.Removed, Binary: f.Binary, Note: text(f.Note)}
 		}),
-		FilesTotal: c.FilesTotal, Added: c.Added, Removed: c.Removed, Reach: texts(c.Reach),
+		FilesTotal: c.FilesTotal, Added: c.Added, Removed: c.Removed, Class: c.Class, Typed: c.Typed, Banner: texts(c.Banner), Reach: texts(c.Reach),
 		Marks: each(c.Marks, func(m policy.Mark) api.Mark {
 			return api.Mark{Path: text(m.Path), Kind: string(m.Kind), Says: text(m.Says)}
 		}),
@@ -163,7 +163,7 @@ func movedOf(m *proposal.Moved) *api.Moved {
 
 func approvalOf(a approval.Approval) api.Approval {
 	out := api.Approval{
-		ID: string(a.ID), Change: string(a.Change), Kind: a.Kind, Proposal: a.Proposal, Digest: string(a.Digest),
+		ID: string(a.ID), Change: string(a.Change), Kind: string(a.Kind), Proposal: a.Proposal, Digest: string(a.Digest),
 		Asked: a.Asked, Decision: string(a.Decision), At: a.At, Via: a.Via, Reason: text(a.Reason),
 		Message: text(a.Message), Unsigned: a.Unsigned,
 	}

@@ -55,6 +55,52 @@ func Listen(ctx context.Context, path string, ops disk.Ops) (net.Listener, error
 	return l, nil
 }
 
+// ListenUsers makes the second socket at path, which every user of this machine may reach: its folders ours and 0755, itself 0666. In all else it
+// is like Listen.
+func ListenUsers(ctx context.Context, path string, ops disk.Ops) (net.Listener, error) {
+	dir := filepath.Dir(path)
+	for _, folder := range []string{filepath.Dir(dir), dir} {
+		if err := ops.Do("socket:mkdir-users", func() error { return os.MkdirAll(folder, 0o755) }); err != nil {
+			return nil, fmt.Errorf("make the folder of the second socket: %w", err)
+		}
+		if err := ownOpenFolder(folder); err != nil {
+			return nil, err
+		}
+		if err := ops.Do("socket:chmod-users-folder", func() error { return os.Chmod(folder, 0o755) }); err != nil { // whatever the umask is
+			return nil, fmt.Errorf("open the folder of the second socket: %w", err)
+		}
+	}
+	if err := removeStale(ctx, path, ops); err != nil {
+		return nil, err
+	}
+	var l net.Listener
+	err := ops.Do("socket:listen-users", func() (err error) {
+		l, err = (&net.ListenConfig{}).Listen(ctx, "unix", path)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", path, err)
+	}
+	if err := ops.Do("socket:chmod-users", func() error { return os.Chmod(path, 0o666) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the second socket to users: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// ownOpenFolder refuses a folder that is not a real one of ours, or that others may write.
+func ownOpenFolder(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the folder of the second socket: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return problem.Errorf(problem.Refused, fmt.Sprintf("ls -ld %q", dir),
+			"the folder %q of the second socket is not a folder of uid %d that nobody else may write", dir, os.Geteuid())
+	}
+	return nil
+}
+
 // ownParent refuses a folder in which somebody else could put another in the place of ours. One that
 // is not there is made.
 func ownParent(dir string) error {

@@ -27,8 +27,8 @@ func TestAScraperNeedsNoVersionAndIsHeardByUIDAlone(t *testing.T) {
 		ctx  context.Context
 		want int
 	}{
-		"owner":    {context.WithValue(t.Context(), peerKey{}, person(1234)), 200},
-		"stranger": {context.WithValue(t.Context(), peerKey{}, person(1235)), 403},
+		"owner":    {context.WithValue(t.Context(), peerKey{}, userOf(1234)), 200},
+		"stranger": {context.WithValue(t.Context(), peerKey{}, userOf(1235)), 403},
 		"nobody":   {t.Context(), 403},
 	} {
 		w := newRecorder()

@@ -6,38 +6,55 @@ import (
 	"net/http"
 	"os/user"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/rule/right"
 )
+
+// People finds the person of who asks.
+type People interface {
+	// Recognize returns who with their person and identity, and their roles, read at the moment of use; UID is the kernel's word.
+	Recognize(ctx context.Context, who audit.Actor) (audit.Actor, []right.Held, error)
+}
 
 // peerKey is where a connection's credentials lie in its context.
 type peerKey struct{}
 
 // withPeer asks the kernel who opened a connection. Without an answer the context holds none, and nobody is heard.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	conn, ok := c.(*net.UnixConn)
+	uid, ok := peerOf(c)
 	if !ok {
 		return ctx
 	}
+	return context.WithValue(ctx, peerKey{}, userOf(uid))
+}
+
+// peerOf asks the kernel who opened a connection; false without an answer.
+func peerOf(c net.Conn) (uid int, ok bool) {
+	conn, ok := c.(syscall.Conn)
+	if !ok {
+		return 0, false
+	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return ctx
+		return 0, false
 	}
 	var cred *unix.Ucred
 	if ctrl := raw.Control(func(fd uintptr) {
 		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	}); ctrl != nil || err != nil {
-		return ctx
+		return 0, false
 	}
-	return context.WithValue(ctx, peerKey{}, person(int(cred.Uid)))
+	return int(cred.Uid), true
 }
 
-// person names a user by login name; one that has no name by number.
-func person(uid int) audit.Actor {
+// userOf names a user by login name; one that has no name by number.
+func userOf(uid int) audit.Actor {
 	name := "uid " + strconv.Itoa(uid)
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		name = u.Username
@@ -60,11 +77,27 @@ func (s *Server) onlyOwner(next http.Handler) http.Handler {
 		who, ok := r.Context().Value(peerKey{}).(audit.Actor)
 		if !ok || who.UID != s.Owner && who.UID != 0 {
 			s.refuseWith(w, r, problem.Errorf(problem.Denied, "sallyport status --home DIR",
-				"home %q belongs to %s; %s may not use it", s.Home, person(s.Owner).Name, orUnknown(who.Name)))
+				"home %q belongs to %s; %s may not use it", s.Home, userOf(s.Owner).Name, orUnknown(who.Name)))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// recognized finds the person of who asks, and refuses what they may not ask for. A verb that works across builds needs none, and so also no
+// database.
+func (s *Server) recognized(v api.Spec, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, held, err := s.People.Recognize(r.Context(), by(r))
+		if err == nil {
+			err = right.May(right.Asker{Held: held, Root: who.UID == 0}, v.Pattern(), r.PathValue("group"))
+		}
+		if err != nil {
+			s.refuseWith(w, r, err)
+			return
+		}
+		next(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, who)))
+	}
 }
 
 func orUnknown(name string) string {

@@ -65,7 +65,7 @@ func (n requests) examine(ctx context.Context, _ audit.Actor, in api.InFolder) (
 
 func (n requests) wanted(ctx context.Context, _ audit.Actor, in api.WhoWants) (api.Wanted, error) {
 	w, err := n.wants(ctx, in)
-	return api.Wanted{Change: string(w.Change), Agent: w.Agent, Keys: texts(w.Keys), Bases: texts(w.Bases), Env: texts(w.Env), Held: w.Held}, err
+	return api.Wanted{Change: string(w.Subject), Agent: w.Agent, Keys: texts(w.Keys), Bases: texts(w.Bases), Env: texts(w.Env), Held: w.Held}, err
 }
 
 func (n requests) wants(ctx context.Context, in api.WhoWants) (live.Wanted, error) {

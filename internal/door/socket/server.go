@@ -33,9 +33,16 @@ type Options struct {
 	Approvals   Approvals
 	Audit       Audit
 	Spending    Spending
+	Chats       Chats
+	Afresh      Afresh
+	Drops       Drops
+	Places      Places
 	Storage     Storage
 	Agents      Agents
 	Targets     Targets
+	People      People
+	Groups      Groups
+	Members     Members
 	Scan        SecretScan
 
 	Secrets *secret.Scanner // takes secrets out of problems; nil = by the built-in rules
@@ -74,10 +81,14 @@ func (s *Server) Busy() int { return int(s.active.Load() + s.came.Swap(0)) }
 
 // Serve answers on l until ctx ends; then it ends every stream and shell, closes l and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	return s.serve(ctx, l, s.Handler())
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener, verbs http.Handler) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	server := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           verbs,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    64 << 10,
@@ -114,7 +125,7 @@ func (s *Server) Handler() http.Handler {
 	for _, v := range s.verbs() {
 		h := v.handler
 		if !v.AnyVersion {
-			h = s.sameVersion(h)
+			h = s.sameVersion(s.recognized(v.Spec, h))
 		}
 		mux.HandleFunc(v.Pattern(), h)
 	}

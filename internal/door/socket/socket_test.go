@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -25,6 +26,7 @@ import (
 	"sallyport/internal/door/client"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/rule/right"
 )
 
 type host struct{ stopped chan struct{} }
@@ -45,10 +47,18 @@ func (h host) Keep(_ context.Context, c id.Change, ref id.Checkpoint, write func
 }
 
 // options are a server's, whose every part is v.
+// known knows everybody as one person.
+type known struct{ err error }
+
+func (k known) Recognize(_ context.Context, who audit.Actor) (audit.Actor, []right.Held, error) {
+	who.Person = "psn-known000"
+	return who, []right.Held{{Role: right.Owner}}, k.err
+}
+
 func options(v *verbs) Options {
 	return Options{
 		Home: "/home/of/mine", Owner: os.Geteuid(), Log: slog.New(slog.DiscardHandler), Host: host{},
-		Requests: v, Changes: v, Courses: v, Trials: v, Work: v, Sessions: v, Checkpoints: v, Approvals: v, Audit: v, Spending: v,
+		Requests: v, Changes: v, Courses: v, Trials: v, Work: v, Sessions: v, Checkpoints: v, Approvals: v, Audit: v, Spending: v, People: known{},
 	}
 }
 
@@ -96,7 +106,7 @@ func TestARequestArrivesAsAskedAndAsWhoTheKernelSays(t *testing.T) {
 	if r.Project.Top != "/repo/sub" || r.Timeout != 1500*time.Millisecond || !bytes.Equal(r.Script, []byte{0, 255}) || r.Approve != "later" || r.Strategy != "shadow_workspace" || !r.Messages {
 		t.Errorf("asked %+v", r)
 	}
-	if r.By.Kind != "person" || r.By.UID != os.Geteuid() || r.By.Name == "" {
+	if r.By.Kind != "person" || r.By.UID != os.Geteuid() || r.By.Name == "" || r.By.Person != "psn-known000" {
 		t.Errorf("by %+v", r.By)
 	}
 }
@@ -514,9 +524,9 @@ func TestOnlyOwnerAndRootAreHeard(t *testing.T) {
 		ctx  context.Context
 		want int
 	}{
-		{context.WithValue(t.Context(), peerKey{}, person(1234)), 200},
-		{context.WithValue(t.Context(), peerKey{}, person(0)), 200},
-		{context.WithValue(t.Context(), peerKey{}, person(1235)), 403},
+		{context.WithValue(t.Context(), peerKey{}, userOf(1234)), 200},
+		{context.WithValue(t.Context(), peerKey{}, userOf(0)), 200},
+		{context.WithValue(t.Context(), peerKey{}, userOf(1235)), 403},
 		{t.Context(), 403}, // the kernel did not say
 	} {
 		w := newRecorder()
@@ -619,7 +629,9 @@ func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
 
 func TestAShellHasATerminalItsSizeAndItsExitStatus(t *testing.T) {
 	v := &verbs{shell: func(ctx context.Context, slave *os.File) (int, error) {
-		cmd := exec.CommandContext(ctx, "sh", "-c", `stty size; read line; echo "got $line"; stty size; exit 7`)
+		// What is typed may overtake a new size: they are different things that a person does.
+		cmd := exec.CommandContext(ctx, "sh", "-c", `stty size; read line; echo "got $line"
+			i=0; until test "$(stty size)" = "50 132" || test $i = 5000; do i=$((i+1)); done; stty size; exit 7`)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 		err := cmd.Run()
 		return cmd.ProcessState.ExitCode(), ignoreExit(err)
@@ -850,4 +862,16 @@ func TestKeysReachTheControllerBesideTheRequestAndNotInIt(t *testing.T) {
 	if _, err := client.Call(t.Context(), c, api.SessionResume, api.Resume{Of: "codex-1a2b3", Keys: r.Keys}); err != nil || v.keys["OPENAI_API_KEY"].Reveal() != "sk-Tulip4711" {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestWhoAsksIsFoundAgainAsAPersonForEachRequestOrNotHeard(t *testing.T) {
+	v := &verbs{}
+	c, h := serve(t, v, func(o *Options) { o.People = known{errors.New("the database is gone")} })
+	if err := client.Do(t.Context(), c, api.ApprovalRefuse, api.Reason{Of: "apr-00000001"}); err == nil || !strings.Contains(err.Error(), "the database is gone") || len(v.calls) != 0 {
+		t.Errorf("%v, and the controller heard %q", err, v.calls)
+	}
+	if err := client.Do(t.Context(), c, api.DaemonStop, api.Nothing{}); err != nil { // needs no person, and a way out there must be
+		t.Error(err)
+	}
+	<-h.stopped
 }

@@ -8,7 +8,7 @@ import (
 
 // verbs are those of the table, each with what answers it.
 func (s *Server) verbs() []served {
-	return slices.Concat(s.daemonVerbs(), s.requestVerbs(), s.changeVerbs(), s.workVerbs(), s.checkpointVerbs(), s.approvalVerbs())
+	return slices.Concat(s.daemonVerbs(), s.requestVerbs(), s.groupVerbs(), s.personVerbs(), s.changeVerbs(), s.workVerbs(), s.checkpointVerbs(), s.approvalVerbs(), s.chatVerbs(), s.placeVerbs())
 }
 
 // daemonVerbs are what is asked of the daemon itself.
@@ -45,6 +45,35 @@ func (s *Server) requestVerbs() []served {
 		mount(s.door, api.AgentTry, agents.try),
 		mount(s.door, api.KeyWanted, requests.wanted),
 		mount(s.door, api.KeyGive, requests.give),
+	}
+}
+
+// groupVerbs are those of the home's groups.
+func (s *Server) groupVerbs() []served {
+	groups := groups{s.Groups}
+
+	return []served{
+		mount(s.door, api.GroupList, groups.list),
+		mount(s.door, api.GroupShow, groups.show),
+		mount(s.door, api.GroupCreate, groups.create),
+		mount(s.door, api.GroupCommit, groups.commit),
+		mount(s.door, api.GroupRefresh, groups.refresh),
+		mount(s.door, api.HomeComplete, groups.complete),
+	}
+}
+
+// personVerbs are those of the people whom the home knows.
+func (s *Server) personVerbs() []served {
+	members := members{s.Members}
+
+	return []served{
+		mount(s.door, api.PersonList, members.list),
+		mount(s.door, api.PersonShow, members.show),
+		mount(s.door, api.PersonAdd, members.add),
+		mount(s.door, api.PersonLink, members.link),
+		mount(s.door, api.PersonRole, members.role),
+		mount(s.door, api.PersonRemove, members.remove),
+		mount(s.door, api.AccountUnlink, members.unlink),
 	}
 }
 
@@ -99,6 +128,48 @@ func (s *Server) checkpointVerbs() []served {
 		mountBytes(s.door, api.CheckpointDiff, checkpoints.diff),
 		mount(s.door, api.CheckpointExport, checkpoints.export),
 		mount(s.door, api.CheckpointRestore, checkpoints.restore),
+	}
+}
+
+// chatVerbs are what people say to groups, and what comes of it.
+func (s *Server) chatVerbs() []served {
+	chats := chats{s.Chats}
+	afresh := afresh{s.Afresh}
+
+	return []served{
+		mount(s.door, api.ChatSay, chats.say),
+		mount(s.door, api.CardAnswer, chats.answer),
+		mountBytesBy(s.door, api.ChatWatch, chats.watch),
+		mount(s.door, api.ChatList, chats.list),
+		mount(s.door, api.ChatShow, chats.show),
+		mount(s.door, api.ChatStop, chats.stop),
+		mount(s.door, api.ChatForget, afresh.forget),
+		mount(s.door, api.GroupMemoryClear, afresh.clearMemory),
+		mountBytes(s.door, api.ChatTranscript, chats.transcript),
+		mount(s.door, api.MessageList, chats.messages),
+		mount(s.door, api.MessageShow, chats.message),
+		mount(s.door, api.MessageDrops, drops{s.Drops}.count),
+		mount(s.door, api.MessageRetry, chats.retry),
+		mount(s.door, api.ScheduleAdd, chats.plan),
+		mount(s.door, api.ScheduleList, chats.tasks),
+		mount(s.door, api.ScheduleRemove, chats.unplan),
+	}
+}
+
+// placeVerbs are the platforms that people speak on, and who hears what there.
+func (s *Server) placeVerbs() []served {
+	places := places{s.Places}
+
+	return []served{
+		mount(s.door, api.ChannelAdd, places.add),
+		mount(s.door, api.ChannelList, places.list),
+		mount(s.door, api.ChannelShow, places.show),
+		mount(s.door, api.ChannelRemove, places.remove),
+		mount(s.door, api.WiringList, places.wirings),
+		mount(s.door, api.WiringSet, places.wire),
+		mount(s.door, api.WiringRemove, places.unwire),
+		mount(s.door, api.WiringPolicy, places.policy),
+		mount(s.door, api.WiringImport, places.bring),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
+	"sallyport/internal/rule/trust"
 )
 
 // Trials is what a person says of what has landed.
@@ -48,12 +49,20 @@ func lengthOf(ms *int64) *time.Duration {
 	return &length
 }
 
+// restartOf is what restarts: a command, or a group.
+func restartOf(t trust.Target) string {
+	if t.Group != "" {
+		return "the agent of " + t.Group
+	}
+	return t.Restart
+}
+
 func trialOf(t *trial.Trial, state change.State) *api.Trial {
 	if t == nil {
 		return nil
 	}
 	out := &api.Trial{
-		Landing: string(t.Landing), Restart: text(t.Target.Restart), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
+		Landing: string(t.Landing), Restart: text(restartOf(t.Target)), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
 		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
 		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, At: t.At, Reason: text(t.Reason),
 		Say: text(said(t, state)), Undoing: string(t.Undoing), Restored: t.Restored,

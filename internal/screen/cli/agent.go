@@ -113,6 +113,9 @@ func printAgents(a *app, s sheet, all []api.Agent) {
 			}
 			said("key", "not found; set "+inert.Line(names)+", or name it under agents: in the home's sallyport.yaml")
 		}
+		if one.Login != "" {
+			said("login", "found in "+inert.Path(one.Login)+"; key: login below agents: "+inert.Line(one.Name)+": in the home's sallyport.yaml uses it")
+		}
 		model := inert.Line(one.Endpoint)
 		if one.Model != "" {
 			model = inert.Line(one.Model) + " at " + model

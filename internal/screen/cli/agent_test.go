@@ -133,7 +133,7 @@ func TestATryIsSaidInOneLineWithTheWayOut(t *testing.T) {
 	if got = d.cli("agent", "test", "codex", "--json"); got.code != exitError || !strings.Contains(got.out, `"problem": "key_refused"`) {
 		t.Errorf("exit %d %q", got.code, got.out)
 	}
-	if got = d.cli("agent", "test", "claude"); got.code != exitUsage || !strings.Contains(got.err, `there is no agent "claude"; there are codex,`) {
+	if got = d.cli("agent", "test", "claud"); got.code != exitUsage || !strings.Contains(got.err, `there is no agent "claud"; there are codex,`) {
 		t.Errorf("exit %d %q", got.code, got.err)
 	}
 }
@@ -150,12 +150,12 @@ func TestAtATerminalInitAsksAndWritesWhatWasChosen(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-Tulip4711")
 	s := d.sit(t, "init", "--repo", repo)
 	s.see(`which agent shall work on this repository\?`)
-	s.see(`\* 7  api .*here, key in \$ANTHROPIC_API_KEY`)
+	s.see(`\* 8  api .*here, key in \$ANTHROPIC_API_KEY`)
 	s.see(`number or name \[api\]: `)
-	s.press("claude\n")
-	s.see(`there is no claude; answer with a number from 1 to 8`)
+	s.press("claud\n")
+	s.see(`there is no claud; answer with a number from 1 to 9`)
 	s.see(`number or name`)
-	s.press("6\n")
+	s.press("7\n")
 	s.see(`what shall become of files that break a rule`)
 	if _, err := os.Stat(file); err == nil {
 		t.Error("it is written before the last answer")

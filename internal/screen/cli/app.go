@@ -133,6 +133,31 @@ func (a *app) home() (string, error) {
 	return p.Home(a.homeFlag)
 }
 
+// namedHome is the home that a command names as its word; without one, the home of every command.
+func (a *app) namedHome(words []string) (string, error) {
+	usual, err := a.home()
+	if len(words) == 0 {
+		return usual, err
+	}
+	p := client.Me()
+	p.Getenv = a.Getenv
+	home, wrong := p.Home(words[0])
+	if wrong != nil || err == nil && home == usual {
+		return home, wrong
+	}
+	if a.homeFlag != "" {
+		return "", problem.Errorf(problem.Usage, "sallyport --help", "HOME is %q, and --home names another; give one of them", home)
+	}
+	return home, nil
+}
+
+// about has this invocation, and the commands that it shows, be about a home.
+func (a *app) about(home string) {
+	if usual, err := a.home(); err != nil || usual != home {
+		a.homeFlag = home
+	}
+}
+
 // connect returns a client of the home's daemon, started if need be.
 func (a *app) connect(ctx context.Context) (*client.Client, error) {
 	home, err := a.home()

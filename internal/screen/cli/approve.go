@@ -30,6 +30,9 @@ A card is marked if something in it makes a tool run by itself, tells an agent w
 what it looks like. A marked card needs a word of its own: "approve marked" at the prompt, --marked
 elsewhere. An approval given beforehand (run --approve yes) does not cover it.
 
+A change of the host itself has to be approved in words: type CONFIRM HOST at the prompt, or say
+--typed 'CONFIRM HOST'. One person alone can do that a minute after the card was made, not before.
+
 --message is the commit's message, as with git commit -m, instead of the one on the card. Its first
 line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
 approved it are added.
@@ -43,10 +46,11 @@ yours ends the change. One because of its marks, of another digest, or of where 
 does not: the change still waits for you.`,
 		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
-			return approve(cmd.Context(), a, words[0], yes || with.Marked, digest, with)
+			return approve(cmd.Context(), a, words[0], yes || with.Marked || with.Typed != "", digest, with)
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is shown without asking")
 	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, without asking")
+	cmd.Flags().StringVar(&with.Typed, "typed", "", "approve, without asking, what wants these `WORDS` typed: CONFIRM HOST")
 	cmd.Flags().StringVar(&digest, "digest", "", "approve only if the card still has this `DIGEST`; its first 8 characters are enough")
 	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject")
 	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "land without a signature where commit.gpgsign wants one")

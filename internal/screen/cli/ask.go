@@ -71,13 +71,23 @@ func decidable(q api.Question) error {
 	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was answered already: %s%s", q.Approval.ID, q.Approval.Decision, who)
 }
 
+// yesTo is what a card's yes is asked with, the words of one that covers all, and why another yes is not enough; "" = any is. What is said
+// in passing covers neither what is marked nor a change of the host.
+func yesTo(c api.Card) (question, whole, short string) {
+	const rest = "[m]essage, [d]iff, [r]efuse, [l]ater? "
+	switch {
+	case c.Typed != "":
+		return "[" + c.Typed + "] approves exactly this and what is marked, " + rest, c.Typed, "a plain yes is not enough to change the host"
+	case c.MarksWord:
+		return "[approve marked] approves exactly this and what is marked, " + rest, "approve marked", "a plain yes does not cover what is marked"
+	}
+	return "[a]pprove exactly this, " + rest, "approve", ""
+}
+
 // readDecision asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
 func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
-		question, marked := "[a]pprove exactly this, [m]essage, [d]iff, [r]efuse, [l]ater? ", q.Proposal.Card.MarksWord
-		if marked {
-			question = "[approve marked] approves exactly this and what is marked, [m]essage, [d]iff, [r]efuse, [l]ater? "
-		}
+		question, whole, short := yesTo(q.Proposal.Card)
 		if c := q.Proposal.Card; c.Moved != nil {
 			question = movedBy(c) + ". " + question
 		}
@@ -89,13 +99,14 @@ func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question,
 		case err != nil:
 			return false, false, fmt.Errorf("read the answer: %w", err)
 		}
-		switch word := strings.ToLower(strings.Join(strings.Fields(word), " ")); word {
-		case "approve marked", "a", "approve", "yes":
-			with.Marked = word == "approve marked"
-			if with.Digest = q.Proposal.Digest; marked && !with.Marked {
-				fmt.Fprintln(a.Err, "nothing was decided: a plain yes does not cover what is marked. To approve that too, type: approve marked")
+		word = strings.ToLower(strings.Join(strings.Fields(word), " "))
+		switch word {
+		case strings.ToLower(whole), "approve marked", "a", "approve", "yes":
+			if short != "" && word != strings.ToLower(whole) {
+				fmt.Fprintf(a.Err, "nothing was decided: %s. To approve it, type: %s\n", short, whole)
 				continue
 			}
+			with.Digest, with.Marked, with.Typed = q.Proposal.Digest, short != "" || word == "approve marked", q.Proposal.Card.Typed
 			with.Of = q.Approval.ID
 			return true, false, client.Do(ctx, c, api.ApprovalApprove, with)
 		case "m", "message":

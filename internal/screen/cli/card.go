@@ -26,6 +26,9 @@ func printCard(s sheet, change string, p api.Proposal) {
 	if c.Note != "" {
 		s.line("  %s %s", s.yellow("note:"), inert.Line(c.Note))
 	}
+	for _, b := range c.Banner {
+		s.rows("  "+s.red("!")+" ", "    ", inert.Line(b))
+	}
 	s.line("")
 	printPicture(s, c)
 	printMarks(s, c)

@@ -75,9 +75,18 @@ func printChanges(w io.Writer, rows []api.Change) {
 	fmt.Fprintln(t, "CHANGE\tSTATE\tMOVED\tBRANCH\tREPOSITORY\tREQUEST")
 	for _, c := range rows {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, stands(c), ago(c.Moved, now), clip(inert.Path(c.Branch), 24),
-			clip(inert.Path(c.Repo), 40), clip(inert.Line(firstLine(c.Text)), 60))
+			clip(inert.Path(c.Repo), 40), clip(wish(c), 60))
 	}
 	_ = t.Flush() // a reader who left has seen enough
+}
+
+// wish is the first line of what is asked for, and of which group it is.
+func wish(c api.Change) string {
+	line := inert.Line(firstLine(c.Text))
+	if c.Dev != "" {
+		line = inert.Line(c.Group) + ": " + line
+	}
+	return line
 }
 
 // watchManner is how a person watches: to the end.
@@ -98,8 +107,8 @@ the change running or to cancel it. A change that you leave goes on without you.
 If the daemon has died, it is started again. The key of the agent's model is read from your
 environment and handed to it.
 
-When the change is on trial, you are asked to confirm at a terminal. Elsewhere it is shown until the
-trial is decided.
+When the change is on trial, you are asked to confirm at a terminal. Elsewhere you are told how long
+it waits and what ends that, and it is shown until the trial is decided.
 
 Exit status: that of where the change came to rest; 130 if you left it running.`,
 		"  sallyport change watch chg-1a2b3c4d\n  sallyport change watch chg-1a2b3c4d --output",

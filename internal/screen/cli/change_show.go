@@ -73,6 +73,12 @@ func printRequest(s sheet, c api.Change) {
 	}
 	s.line("")
 	s.line("asked by %s, for %s in %s", inert.Line(c.By.Name), inert.Path(c.Branch), inert.Path(c.Repo))
+	switch {
+	case c.Kind == "swap" && c.Dev == "":
+		s.line("it brings to the group %s what has moved in the template; no agent makes it", inert.Line(c.Group))
+	case c.Dev != "":
+		s.line("it changes what the group %s runs; %s makes it", inert.Line(c.Group), inert.Line(c.Dev))
+	}
 	if c.Base != "" {
 		s.line("from commit %s", short(c.Base))
 	}

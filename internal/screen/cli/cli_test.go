@@ -31,7 +31,7 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"no such flag":          {[]string{"status", "--frob"}, "--frob", "sallyport status --help"},
 		"too many words":        {[]string{"status", "now"}, "\"now\" is one word too many", "sallyport status --help"},
 		"no id":                 {[]string{"change", "export"}, "CHANGE is missing", "sallyport change export --help"},
-		"a verb without a noun": {[]string{"log"}, `there is no command "log"`, "sallyport change log --help"},
+		"a verb without a noun": {[]string{"tell"}, `there is no command "tell"`, "sallyport change tell --help"},
 		"a verb of two nouns":   {[]string{"diff"}, `did you mean change diff or checkpoint diff?`, "sallyport --help"},
 		"a command mistyped":    {[]string{"chnage"}, `there is no command "chnage"`, "sallyport change --help"},
 		"one of two commands":   {[]string{"statsu"}, `there is no command "statsu"; did you mean `, "sallyport --help"},

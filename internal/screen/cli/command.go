@@ -103,6 +103,16 @@ func exactly(names ...string) func([]string) error {
 	}
 }
 
+// atMost takes the word with this name, or none.
+func atMost(name string) func([]string) error {
+	return func(words []string) error {
+		if len(words) == 0 {
+			return nil
+		}
+		return exactly(name)(words)
+	}
+}
+
 // oneChange takes the id of a change as the only word.
 func oneChange(words []string) error {
 	if err := exactly("CHANGE")(words); err != nil {

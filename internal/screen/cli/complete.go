@@ -28,7 +28,7 @@ type offer func(ctx context.Context, c *client.Client) []string
 // completes returns what completes the words of a command by what its usage line calls them;
 // nil where no id is wanted. Of several words every one is completed alike.
 func (a *app) completes(use string) cobra.CompletionFunc {
-	_, words, _ := strings.Cut(use, " ")
+	verb, words, _ := strings.Cut(use, " ")
 	var ids offer
 	switch {
 	case words == "NAME":
@@ -38,6 +38,26 @@ func (a *app) completes(use string) cobra.CompletionFunc {
 			}
 			return agent.Names(), cobra.ShellCompDirectiveNoFileComp
 		}
+	case strings.HasPrefix(words, "NAME "): // a new one
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+	case strings.HasPrefix(words, "CONVERSATION"):
+		return a.completesWiring(words)
+	case words == "CHANNEL":
+		ids = channelNames
+	case strings.Contains(words, "GROUP"):
+		ids = groupNames
+	case words == "PERSON":
+		ids = personIDs
+	case words == "SESSION":
+		ids = sessionNames
+	case words == "MESSAGE" && verb == "retry":
+		ids = deadMessageIDs
+	case words == "MESSAGE":
+		ids = messageIDs
+	case words == "TASK":
+		ids = taskIDs
 	case strings.Contains(words, "APPROVAL"):
 		ids = waitingIDs
 	case strings.Contains(words, "CHECKPOINT"):
@@ -53,6 +73,21 @@ func (a *app) completes(use string) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return a.ids(cmd, ids), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completesWiring completes a conversation, and then what is said of it.
+func (a *app) completesWiring(words string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, given []string, _ string) (offered []string, _ cobra.ShellCompDirective) {
+		switch {
+		case len(given) == 0:
+			offered = a.ids(cmd, conversationIDs)
+		case len(given) == 1 && strings.HasSuffix(words, "GROUP"):
+			offered = a.ids(cmd, groupNames)
+		case len(given) == 1:
+			offered = placePolicies
+		}
+		return offered, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -116,13 +151,13 @@ func knownStates(given []string) error {
 
 // completeFlags completes the flags that take one of a few words, or an id, wherever they are.
 func completeFlags(a *app, cmd *cobra.Command) {
-	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "profile": {"go", "node", "python"},
+	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "status": messageStatuses, "profile": {"go", "node", "python"},
 		"agent": agent.Names(), "egress": {config.Registries}, "strategy": strategies, "execution-mode": {api.Interactive, api.Deterministic}} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // it is registered once
 		}
 	}
-	for name, ids := range map[string]offer{"change": changeIDs, "checkpoint": checkpointIDs} {
+	for name, ids := range map[string]offer{"change": changeIDs, "checkpoint": checkpointIDs, "group": groupNames, "channel": channelNames} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 				return a.ids(cmd, ids), cobra.ShellCompDirectiveNoFileComp

@@ -177,8 +177,8 @@ func newDaemonRunCommand(a *app) *cobra.Command {
 is for a service manager, or to see what the daemon logs. You hardly need it: any command that
 needs the daemon starts one in the background.
 
-Like every daemon it ends by itself after 15 minutes without work and without a command. Let the
-service manager start it again only where that is wanted.
+Like every daemon that a command starts, it ends by itself after 15 minutes without work and without
+a command. "sallyport serve" is the same and stays.
 
 Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon serves the home.`,
 		"  sallyport daemon run --home /srv/sallyport", exactly(), func(cmd *cobra.Command, _ []string) error {
@@ -186,8 +186,30 @@ Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon se
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
-			defer stop()
-			return a.Daemon(ctx, home)
+			return serveHome(cmd.Context(), a, home, false)
 		})
+}
+
+func newServeCommand(a *app) *cobra.Command {
+	return a.cmd("serve [HOME]", "keep a home up in the foreground", `Serves a home in the foreground and logs to the terminal. Unlike a daemon that a command has
+started, it stays while there is nothing to do. Ctrl-C, a signal of a service manager and "sallyport
+daemon stop" end it in good order, and what was accepted goes on with the next daemon. Without HOME
+it serves the home that every command uses.
+
+Exit status: 0 when it was stopped, 75 if another daemon serves the home.`,
+		"  sallyport serve\n  sallyport serve ~/assistants", atMost("HOME"), func(cmd *cobra.Command, words []string) error {
+			home, err := a.namedHome(words)
+			if err != nil {
+				return err
+			}
+			a.about(home)
+			return serveHome(cmd.Context(), a, home, true)
+		})
+}
+
+// serveHome runs the daemon of a home until a signal ends it; stays has it stay while there is nothing to do.
+func serveHome(ctx context.Context, a *app, home string, stays bool) error {
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	return a.Daemon(ctx, home, stays)
 }

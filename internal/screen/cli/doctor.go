@@ -154,9 +154,25 @@ func checkAgents(ctx context.Context, p Program, c *client.Client) (checks []api
 			}
 		default:
 			check.Detail = strings.TrimSpace("version "+one.Version) + ", no key: set " + strings.Join(one.Keys, " or ")
+			if one.Login != "" {
+				check.Detail += ", or key: login below agents: " + one.Name + ": in the home's sallyport.yaml, for it is logged in"
+			}
 			check.Fix = "sallyport agent list"
 		}
 		checks = append(checks, check)
+	}
+	return append(checks, checkRunners(ctx, c, all)...)
+}
+
+// checkRunners makes a line for each group whose agent is not installed here.
+func checkRunners(ctx context.Context, c *client.Client, all []api.Agent) (checks []api.Check) {
+	groups, _ := client.Call(ctx, c, api.GroupList, api.OfUser{}) // what keeps groups from being listed has a line of its own
+	for _, g := range groups.Groups {
+		for _, one := range all {
+			if one.Name == g.Agent && !one.Installed {
+				checks = append(checks, api.Check{Name: "group " + g.Name, Refused: true, Detail: "its agent " + one.Name + " is not installed here, and it answers nobody without it", Fix: one.Install})
+			}
+		}
 	}
 	return checks
 }

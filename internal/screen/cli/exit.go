@@ -39,7 +39,7 @@ var exitMeanings = []struct {
 	{exitAgentFailed, "the agent failed"},
 	{exitNothing, "nothing to do: the agent changed nothing"},
 	{exitBaseFails, "the agent changed nothing, and the base fails its own checks"},
-	{exitTaken, "another daemon serves the home (daemon run only)"},
+	{exitTaken, "another daemon serves the home (serve and daemon run only)"},
 	{exitInterrupted, "you left the change running, and it goes on"},
 }
 

@@ -51,12 +51,17 @@ type daemon struct {
 	wanted     api.Wanted
 	looked     string // how wanted was asked for last
 	agents     []api.Agent
+	groups     []api.Group
 	repository api.Repository // what stands where a person does
 	refused    error          // why no change can be made there
 	tested     api.AgentTest
 	env        map[string]string // of the person, beside the usual
 	others     []api.Change      // beside detail's, in a list
 	lost       error             // what confirm answers, nil = it is confirmed
+	rooms      []room            // what each watch of a chat is told in turn
+	chats      []api.Chat
+	drops      []api.Drop
+	messages   []api.Message
 }
 
 func newDaemon(t *testing.T) *daemon {
@@ -120,6 +125,21 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		return d.wanted
 	})
 	answer("POST /v1/changes/{id}/keys", func(r *http.Request) any { d.note("keys " + r.PathValue("id") + body(r)); return struct{}{} })
+	answer("GET /v1/groups", func(*http.Request) any { return api.Groups{Groups: d.groups} })
+	answer("POST /v1/home", func(r *http.Request) any { d.note("complete" + body(r)); return api.Begun{} })
+	answer("POST /v1/groups", func(r *http.Request) any { d.note("create " + body(r)); return api.Begun{Change: &d.detail.Change} })
+	answer("POST /v1/groups/{group}/refresh", func(r *http.Request) any {
+		d.note("refresh " + r.PathValue("group") + body(r))
+		if len(d.groups) == 0 { // then nothing has moved in its template
+			return api.Begun{}
+		}
+		return api.Begun{Change: &d.detail.Change}
+	})
+	answer("POST /v1/groups/{group}/commit", func(r *http.Request) any {
+		d.note("commit " + r.PathValue("group") + body(r))
+		return api.Begun{Change: &d.detail.Change}
+	})
+	answer("GET /v1/groups/{group}", func(r *http.Request) any { d.note("group " + r.PathValue("group")); return d.groups[0] })
 	answer("GET /v1/agents", func(r *http.Request) any { d.note("agents " + r.URL.RawQuery); return d.agents })
 	answer("POST /v1/agents/test", func(r *http.Request) any { d.note("test " + body(r)); return d.tested })
 	answer("GET /v1/changes", func(r *http.Request) any {
@@ -182,6 +202,7 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/changes/{id}/export", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })
 	mux.HandleFunc("GET /v1/changes/{id}/transcript", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, d.stream) })
 	mux.HandleFunc("GET /v1/changes/{id}/watch", d.watch)
+	d.chatRoutes(mux, answer)
 }
 
 func (d *daemon) watch(w http.ResponseWriter, r *http.Request) {

@@ -108,6 +108,7 @@ type following struct {
 	asking   *typing        // Ctrl-C's question is on the screen; nil if it is not
 	question *trialQuestion // a trial's is, nil if none
 	looked   time.Time      // at the trial
+	told     bool           // that it asks, and until when
 	reason   string         // of the last state: a trial's question that says the same is not said twice
 }
 
@@ -156,20 +157,26 @@ func (f *following) loop(ctx context.Context, signals <-chan os.Signal) error {
 // comebacksMax is how often a daemon that died is started again under one watch.
 const comebacksMax = 3
 
-// watch hands the change's notices on until it rests. A daemon that died is started again, and the watch goes on.
 func (f *following) watch(ctx context.Context, q *queue) error {
+	return watchOn(ctx, f.app, f.client, f.change, func(n api.Notice) error { q.put(n); return nil })
+}
+
+// watchOn hands a change's notices on until it rests. A daemon that died is started again, and the watch goes on.
+func watchOn(ctx context.Context, a *app, c *client.Client, change string, put func(api.Notice) error) error {
 	for again := 0; ; again++ {
-		err := f.client.Watch(ctx, f.change, func(n api.Notice) error { q.put(n); return nil })
+		err := c.Watch(ctx, change, put)
 		if !errors.Is(err, client.ErrCut) || again == comebacksMax {
 			return err
 		}
-		if err := f.client.ComeBack(ctx, err); err != nil {
+		if err := c.ComeBack(ctx, err); err != nil {
 			return err
 		}
-		if err := giveKeys(ctx, f.Getenv, f.client, f.change); err != nil { // it died with the key of the agent's model
+		if err := giveKeys(ctx, a.Getenv, c, change); err != nil { // it died with the key of the agent's model
 			return err
 		}
-		q.put(api.Notice{Change: f.change, At: time.Now(), Kind: "daemon", Text: "the daemon died and was started again"})
+		if err := put(api.Notice{Change: change, At: time.Now(), Kind: "daemon", Text: "the daemon died and was started again"}); err != nil {
+			return err
+		}
 	}
 }
 

@@ -32,7 +32,12 @@ replaces it.
 
 Then it says whether changes can be made in this repository as it stands, and what the repository's
 own files say that does not count. "sallyport doctor" says that again. The last lines are the
-commands to run next.`
+commands to run next.
+
+With HOME it makes a home instead: a git repository with the configuration, the template that new
+groups are copied from, and the group echo, whose agent needs no account. With --agent, or if you
+choose one at a terminal, a second group gets that agent. Nothing that is there is overwritten; an
+older home gets what it lacks.`
 
 // initFlags are the words of init.
 type initFlags struct {
@@ -42,13 +47,20 @@ type initFlags struct {
 
 func newInitCommand(a *app) *cobra.Command {
 	var f initFlags
-	cmd := a.cmd("init [flags]", "write the .sallyport.yaml of a repository, the rules for its changes", initLong,
+	cmd := a.cmd("init [HOME] [flags]", "write the rules of a repository, or make a home with groups", initLong,
 		`  sallyport init
   sallyport init --yes
-  sallyport init --agent codex --strategy shadow_workspace`,
-		exactly(), func(cmd *cobra.Command, _ []string) error { return writeRules(a, cmd, f) })
+  sallyport init --agent codex --strategy shadow_workspace
+  sallyport init ~/assistants
+  sallyport init ~/assistants --agent codex`,
+		atMost("HOME"), func(cmd *cobra.Command, words []string) error {
+			if len(words) == 1 {
+				return initHome(a, cmd, f, words[0])
+			}
+			return writeRules(a, cmd, f)
+		})
 	cmd.Flags().StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
-	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent for this repository: `NAME`, or none")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent for this repository, or of a second group of HOME: `NAME`, or none")
 	cmd.Flags().StringVar(&f.strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "ask nothing, and take the defaults where no flag says otherwise")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace a file that is there already, after showing the difference")
@@ -141,6 +153,9 @@ func surveyAgents(getenv func(string) string, root string) []candidate {
 	person := sandbox.Person{Path: getenv("PATH"), Home: getenv("HOME"), Top: root}
 	var all []candidate
 	for _, k := range agent.Table() {
+		if k.Talks { // it would change nothing
+			continue
+		}
 		c := candidate{Known: k, installed: len(k.Programs) == 0}
 		for _, p := range k.Programs {
 			if _, err := person.Find(p, root); err == nil {

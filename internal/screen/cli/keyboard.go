@@ -15,9 +15,21 @@ import (
 // readKeys hands over single keys of a terminal without waiting for a line. Signals stay
 // signals: Ctrl-C is not a key. restore puts the terminal back as it was, and may be called twice.
 func readKeys(fd int) (keys <-chan byte, restore func(), err error) {
+	ch := make(chan byte, 16)
+	restore, err = eachKey(fd, func(k byte) {
+		select {
+		case ch <- k:
+		default: // nobody waits for that many
+		}
+	})
+	return ch, restore, err
+}
+
+// eachKey is readKeys for who takes every key.
+func eachKey(fd int, take func(byte)) (restore func(), err error) {
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	now := *was
 	now.Lflag &^= unix.ICANON | unix.ECHO
@@ -25,16 +37,15 @@ func readKeys(fd int) (keys <-chan byte, restore func(), err error) {
 	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
 	wake, stop, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &now); err != nil {
-		return nil, nil, errors.Join(err, wake.Close(), stop.Close())
+		return nil, errors.Join(err, wake.Close(), stop.Close())
 	}
-	ch := make(chan byte, 16)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pollKeys(fd, int(wake.Fd()), ch)
+		pollKeys(fd, int(wake.Fd()), take)
 	}()
 	restore = sync.OnceFunc(func() {
 		stop.Close() // wakes the reader
@@ -42,11 +53,11 @@ func readKeys(fd int) (keys <-chan byte, restore func(), err error) {
 		wake.Close()
 		_ = unix.IoctlSetTermios(fd, unix.TCSETS, was) // a terminal that is gone needs no restoring
 	})
-	return ch, restore, nil
+	return restore, nil
 }
 
 // pollKeys reads until wake ends or the terminal does.
-func pollKeys(fd, wake int, keys chan<- byte) {
+func pollKeys(fd, wake int, take func(byte)) {
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN}}
 		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
@@ -58,10 +69,7 @@ func pollKeys(fd, wake int, keys chan<- byte) {
 		if n, err := unix.Read(fd, key[:]); err != nil || n == 0 {
 			return
 		}
-		select {
-		case keys <- key[0]:
-		default: // nobody waits for that many
-		}
+		take(key[0])
 	}
 }
 

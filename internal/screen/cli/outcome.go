@@ -107,6 +107,9 @@ func printWaiting(a *app, s sheet, change string, p *api.Proposal) {
 	if p != nil && p.Card.MarksWord {
 		approve += " --marked"
 	}
+	if p != nil && p.Card.Typed != "" {
+		approve += " --typed '" + p.Card.Typed + "'"
+	}
 	redo := p != nil && p.Card.Kind == "edit" && p.Card.Moved != nil
 	if redo && len(p.Card.Drift) > 0 { // as it stands it does not land
 		s.line("  redo:    %s", a.command("sallyport change redo "+change))
@@ -143,7 +146,7 @@ func reportEnd(a *app, c api.Change) {
 // wayToTakeUp is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
 func wayToTakeUp(a *app, d api.Detail) (label, command string) {
 	c := d.Change
-	if c.Kind == "revert" {
+	if c.Kind == "revert" || c.Kind == "group" || c.Kind == "swap" && c.Dev == "" { // no agent works on it
 		return "", ""
 	}
 	switch c.State {

@@ -21,14 +21,14 @@ type Program struct {
 	Dir    func() (string, error) // where the person stands
 	// Connect returns a client of the home's daemon; start says whether to start one where none runs.
 	Connect func(ctx context.Context, home string, start bool) (*client.Client, error)
-	// Daemon serves a home in the foreground until ctx ends.
-	Daemon func(ctx context.Context, home string) error
+	// Daemon serves a home in the foreground until ctx ends or, unless it stays, there is nothing to do.
+	Daemon func(ctx context.Context, home string, stays bool) error
 	// Uninstall removes what a home's sallyport has left in a repository, or with "" everywhere, if agree says so of what it found.
 	Uninstall func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error)
 }
 
 // System is the program as the shell starts it.
-func System(daemon func(ctx context.Context, home string) error) Program {
+func System(daemon func(ctx context.Context, home string, stays bool) error) Program {
 	return Program{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Dir: os.Getwd, Daemon: daemon,
 		Connect: func(ctx context.Context, home string, start bool) (*client.Client, error) {

@@ -57,6 +57,17 @@ func addCommands(a *app, root *cobra.Command) {
 		}
 		root.AddCommand(all...)
 	}
+	add("Talk with an assistant:",
+		newChatCommand(a),
+		group("group", "the assistants of a home", groupLong, newGroupListCommand(a), newGroupShowCommand(a), newGroupCreateCommand(a), newGroupCommitCommand(a), newGroupDriftCommand(a), follows(newGroupRefreshCommand(a)),
+			group("memory", "what a group's agent has written", memoryLong, newGroupMemoryClearCommand(a))),
+		group("session", "the agents at their work, of groups and of changes", sessionLong, newSessionListCommand(a), newSessionShowCommand(a), newSessionLogCommand(a), newSessionStopCommand(a), newSessionForgetCommand(a)),
+		group("message", "what was said to groups, and what became of it", messageLong, newMessageListCommand(a), newMessageShowCommand(a), newMessageRetryCommand(a)),
+		group("schedule", "what groups do at a time", scheduleLong, newScheduleListCommand(a), newScheduleAddCommand(a), newScheduleRemoveCommand(a)),
+		group("person", "who may talk with assistants, and decide", personLong, newPersonListCommand(a), newPersonShowCommand(a), newPersonAddCommand(a), newPersonLinkCommand(a), newPersonUnlinkCommand(a), newPersonRoleCommand(a), newPersonRemoveCommand(a)),
+		group("channel", "the platforms on which people talk with groups", channelLong, newChannelAddCommand(a), newChannelListCommand(a), newChannelShowCommand(a), newChannelRemoveCommand(a)),
+		group("wiring", "which groups hear which conversations", wiringLong, newWiringListCommand(a), newWiringSetCommand(a), newWiringRemoveCommand(a), newWiringPolicyCommand(a), newWiringImportCommand(a)),
+		newServeCommand(a))
 	add("Let an agent work:",
 		newInitCommand(a), follows(newRunCommand(a)), follows(newResumeCommand(a)),
 		group("agent", "which agents there are, and whether one works", agentLong, newAgentListCommand(a), newAgentTestCommand(a)),

@@ -23,9 +23,9 @@ const runLong = `Lets an agent, or any COMMAND, work on a copy of the repository
 and shown to you as a card. It lands on the branch once you have approved exactly that. If you
 refuse, your files are as they were.
 
---agent names the agent: codex, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:CMD' for any
-other one that speaks ACP. Without it and without a COMMAND the repository's .sallyport.yaml names
-the agent. "sallyport agent list" says under which name the key of its model is read from your
+--agent names the agent: codex, claude, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:CMD' for
+any other one that speaks ACP. Without it and without a COMMAND the repository's .sallyport.yaml
+names the agent. "sallyport agent list" says under which name the key of its model is read from your
 environment. The key is added outside the sandbox to what goes to the model, and is kept nowhere.
 
 An agent whose work breaks a rule or fails a check is told so and tries again, five times in all.

@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -18,6 +20,13 @@ type overview struct {
 	Waiting []api.Change `json:"waiting"`
 	Working []api.Change `json:"working"`
 	Recent  []api.Change `json:"recent"`
+	Groups  []api.Group  `json:"groups"`
+	Chats   []api.Chat   `json:"chats"`
+	Drops   []api.Drop   `json:"drops"`
+	// Tasks are those that groups have at a time, by when they are due.
+	Tasks []api.Message `json:"tasks"`
+	// GroupsProblem is why the groups could not be read.
+	GroupsProblem string `json:"groups_problem,omitempty"`
 }
 
 const recentMax = 10
@@ -27,7 +36,9 @@ func newStatusCommand(a *app) *cobra.Command {
 	cmd := a.remote("status", "show what waits for you, what is being worked on, and what to do next",
 		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
 named with what ends that. If something waits for you, the last line is the command to run next.
-Above stand the home, its daemon, how the sandbox confines programs, and what is over its limit.
+Above stand the home, its daemon, how the sandbox confines programs, the groups with what of them
+does not run, their sessions, the messages to them that wait or were given up, the tasks that they
+have at a time, and what is over its limit.
 
 --disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
 free.`,
@@ -48,7 +59,27 @@ free.`,
 				return err
 			}
 
-			o := overview{Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}}
+			chats, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
+			if err != nil {
+				return err
+			}
+
+			drops, err := client.Call(ctx, c, api.MessageDrops, api.Nothing{})
+			if err != nil {
+				return err
+			}
+
+			tasks, err := client.Call(ctx, c, api.ScheduleList, api.Nothing{})
+			if err != nil {
+				return err
+			}
+
+			o := overview{Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}, Groups: []api.Group{}, Chats: chats, Drops: drops, Tasks: tasks}
+			if all, err := client.Call(ctx, c, api.GroupList, api.OfUser{User: a.userHome()}); err == nil {
+				o.Groups = all.Groups
+			} else {
+				o.GroupsProblem = problem.Of(err).Text // what else there is to say is said all the same
+			}
 			for _, r := range rows {
 				switch {
 				case waitsForPerson(r):
@@ -76,6 +107,13 @@ func printOverview(a *app, s sheet, o overview) {
 		s.line("sandbox %s", inert.Line(b.Policy))
 	} else if b.Problem != "" {
 		s.line("%s %s; see %s", s.red("no sandbox works, and nothing is run:"), inert.Line(b.Problem), a.command("sallyport doctor"))
+	}
+	printGroups(a, s, o.Groups)
+	printMessageCounts(a, s, o.Chats)
+	printDrops(s, o.Drops)
+	printTasks(a, s, o.Tasks)
+	if o.GroupsProblem != "" {
+		s.line("%s %s; see %s", s.red("groups  cannot be read:"), inert.Line(o.GroupsProblem), a.command("sallyport doctor"))
 	}
 	if n := len(d.Alerts); n > 0 {
 		over := "1 figure over its limit"
@@ -108,9 +146,55 @@ func printOverview(a *app, s sheet, o overview) {
 	}
 }
 
+// printMessageCounts counts the sessions of groups, and the messages to them that wait and that were given up, if there are any.
+func printMessageCounts(a *app, s sheet, chats []api.Chat) {
+	live, waiting, dead := 0, 0, 0
+	for _, c := range chats {
+		waiting, dead = waiting+c.Waiting, dead+c.Dead
+		if c.Live {
+			live++
+		}
+	}
+	if live > 0 {
+		s.line("chats   %s up; %s", count(live, "session"), a.command("sallyport session list"))
+	}
+	if waiting > 0 {
+		s.line("chats   %s waiting; %s", count(waiting, "message"), a.command("sallyport message list --status pending"))
+	}
+	if dead > 0 {
+		s.line("chats   %s; %s", s.red(count(dead, "message")+" given up"), a.command("sallyport message list --status dead"))
+	}
+}
+
+// printTasks says how many tasks groups have at a time, and when the first is due.
+func printTasks(a *app, s sheet, tasks []api.Message) {
+	if len(tasks) == 0 {
+		return
+	}
+	first := tasks[0].Due
+	for _, m := range tasks {
+		if m.Due.Before(first) {
+			first = m.Due
+		}
+	}
+	s.line("tasks   %s, the next at %s; %s", count(len(tasks), "task"), first.Local().Format(time.DateTime), a.command("sallyport schedule list"))
+}
+
+// printDrops counts what was dropped before it was a message, by reason.
+func printDrops(s sheet, drops []api.Drop) {
+	all, why := 0, []string{}
+	for _, d := range drops {
+		all += d.Count
+		why = append(why, fmt.Sprintf("%d %s", d.Count, inert.Line(d.Reason)))
+	}
+	if all > 0 {
+		s.rows("chats   ", "        ", fmt.Sprintf("%s dropped in the last 7 days: %s", count(all, "message"), strings.Join(why, ", ")))
+	}
+}
+
 // printRow shows a change in one line, and why it is where it is in a second.
 func printRow(s sheet, c api.Change) {
-	s.line("  %s  %s  %s  %s", c.ID, paddedState(s, c.State), clip(inert.Line(firstLine(c.Text)), 60),
+	s.line("  %s  %s  %s  %s", c.ID, paddedState(s, c.State), clip(wish(c), 60),
 		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
 	if c.State == api.InTrial && c.Trial != nil {
 		s.line("    %s", clip(trialLine(c.Trial), max(s.width-4, 60)))

@@ -177,6 +177,31 @@ func TestAtATerminalWhatIsMarkedNeedsItsWords(t *testing.T) {
 	}
 }
 
+func TestAtATerminalAChangeOfTheHostNeedsItsWords(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.question = waiting()
+	d.question.Proposal.Card.Class, d.question.Proposal.Card.Typed, d.question.Proposal.Card.Banner = "host", "CONFIRM HOST", []string{"Review carefully.\x1b[2J"}
+	d.question.Proposal.Card.MarksTotal, d.question.Proposal.Card.MarksWord = 1, true
+	d.after = func(string) { d.detail = finalized() }
+	s := d.sit(t, "approve", "chg-00000001")
+	if shown := s.see(`\[CONFIRM HOST\].*ater\? `); strings.Contains(shown, "\x1b[2J") || !strings.Contains(shown, "Review carefully.") {
+		t.Errorf("it shows %q", shown)
+	}
+	for _, word := range []string{"a", "approve marked", "", "confirm"} {
+		s.press(word + "\n")
+		s.see("nothing was decided")
+		s.see(`ater\? `)
+	}
+	if told := d.told(); told != "" {
+		t.Fatalf("other words told %s", told)
+	}
+	s.press("confirm host\n")
+	s.see("landed")
+	if code := s.leaves(); code != exitDone || !strings.Contains(d.told(), `"marked":true`) || !strings.Contains(d.told(), `"typed":"CONFIRM HOST"`) {
+		t.Errorf("exit %d told %s", code, d.told())
+	}
+}
+
 func TestAtATerminalLaterLeavesItWaitingAndARefusalHasAReason(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, d.question = waiting()

@@ -22,10 +22,17 @@ var errReader = errors.New("the reader left")
 
 // transcript hands the lines of a session's transcript to each, as recorded.
 func transcript(ctx context.Context, c *client.Client, change, session string, each func(json.RawMessage) error) error {
+	return recordedLines(func(w io.Writer) error {
+		return client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: change, Session: session}, w)
+	}, each)
+}
+
+// recordedLines hands the lines of a transcript to each, as recorded.
+func recordedLines(log func(io.Writer) error, each func(json.RawMessage) error) error {
 	in, out := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
-		err := client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: change, Session: session}, out)
+		err := log(out)
 		out.CloseWithError(err) // never fails
 		read <- err
 	}()

@@ -43,6 +43,9 @@ func (f *following) look(ctx context.Context) error {
 		f.ask(nil)
 	case f.trial == trialEnd || f.trial == trialAsked && !f.canAsk:
 		return errEnough
+	case f.trial == trialStay && !f.told && !f.json: // they are told once how long it takes, and what ends it before
+		f.told = true
+		printTrialQuestion(f.app, f.sheet(f.Err), d.Change)
 	case f.trial == trialAsked && f.question == nil:
 		f.ask(&trialQuestion{due: time.Now().Add(t.Left())})
 	case f.question != nil: // the time was moved
@@ -108,6 +111,9 @@ func printTrialQuestion(a *app, s sheet, c api.Change) {
 	t := c.Trial
 	s.line("%s %s for a person: %s left, then sallyport rolls it back", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
 	s.line("  rollback: %s", a.command("sallyport rollback "+c.ID))
+	if c.Dev != "" {
+		s.line("  or say:   confirm or rollback, in %s", a.command("sallyport chat "+c.Group))
+	}
 	s.line("next: %s", a.command("sallyport confirm "+c.ID))
 }
 

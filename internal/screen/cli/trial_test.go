@@ -259,3 +259,20 @@ func TestWhatCanBeRolledBackIsListed(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
 	}
 }
+
+// Who watches where nobody can be asked is told once until when a trial waits, and what ends it before.
+func TestWhoWatchesATrialIsToldItsDeadlineAndTheWordsForIt(t *testing.T) {
+	d := newDaemon(t)
+	d.detail = onTrial()
+	d.detail.Change.Dev, d.detail.Change.Group = "dev-greets", "echo"
+	ask := api.Notice{Seq: 3, Kind: "trial", Text: d.detail.Change.Trial.Say}
+	d.notices = []api.Notice{{Seq: 2, Kind: "state", State: "in_trial"}, ask, ask}
+	got := d.cli("change", "watch", "chg-00000001")
+	want := "waits for a person: 1m30s left, then sallyport rolls it back\n  rollback: sallyport rollback chg-00000001\n  or say:   confirm or rollback, in sallyport chat echo\nnext: sallyport confirm chg-00000001\n"
+	if strings.Count(got.err, want) != 1 {
+		t.Errorf("%s", got.err)
+	}
+	if got = d.cli("--json", "change", "watch", "chg-00000001"); strings.Contains(got.err+got.out, "waits for a person") {
+		t.Errorf("in JSON: %s%s", got.out, got.err)
+	}
+}

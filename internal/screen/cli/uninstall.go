@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -67,7 +64,7 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 }
 
 func uninstall(ctx context.Context, a *app, repo string, dry, yes bool) error {
-	if !dry && !yes && (a.json || !a.interactive()) {
+	if !dry && !yes && !a.canAsk() {
 		return problem.Errorf(problem.Usage, "sallyport uninstall --dry-run", "nobody can be asked here: say --yes, or --dry-run to see what would go")
 	}
 	home, err := a.home()
@@ -85,7 +82,7 @@ func uninstall(ctx context.Context, a *app, repo string, dry, yes bool) error {
 		if dry || len(found.Pieces) == 0 || yes {
 			return !dry && len(found.Pieces) > 0, nil
 		}
-		return askUninstall(a, len(found.Pieces))
+		return a.sure(fmt.Sprintf("remove all of this (%s)?", count(len(found.Pieces), "item"))), nil
 	})
 	if err != nil || a.document(out) {
 		return err
@@ -149,19 +146,6 @@ func allEnded(rows []api.Change) error {
 		return nil
 	}
 	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
-}
-
-// askUninstall asks a person.
-func askUninstall(a *app, pieces int) (bool, error) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, unix.SIGINT)
-	defer signal.Stop(signals)
-	word, err := a.prompt(fmt.Sprintf("remove all of this (%s)? type yes: ", count(pieces, "item")), signals)
-	if err != nil { // no answer is no
-		fmt.Fprintln(a.Err)
-		return false, nil
-	}
-	return strings.TrimSpace(word) == "yes", nil
 }
 
 // printLeftovers shows what goes and what stays.

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/who/group"
+)
+
+// A home is whole from the first daemon on: its configuration, what new groups are copied from, and a group that needs no account.
+func TestANewHomeBeginsWithAGroup(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	makeHome(t, home)
+	mine := "# mine\n"
+	if err := os.WriteFile(filepath.Join(home, "sallyport.yaml"), []byte(mine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(home, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	makeHome(t, home) // what a person wrote is tracked as it is
+	makeHome(t, home) // and again changes nothing
+
+	if got, err := os.ReadFile(filepath.Join(home, "sallyport.yaml")); err != nil || string(got) != mine {
+		t.Errorf("what a person wrote is %q: %v", got, err)
+	}
+	if out := gitIn(t, home, "status", "--porcelain"); out != "" {
+		t.Errorf("in a new home git says %q", out)
+	}
+	gitIn(t, home, "config", "core.bare", "true") // as an earlier build made it
+	makeHome(t, home)
+	gitIn(t, home, "status")
+	if n := gitIn(t, home, "rev-list", "--count", "main"); n != "1\n" {
+		t.Errorf("there are %s commits", n)
+	}
+	d := git.Dir{Path: filepath.Join(home, ".git")}
+	head, err := d.Resolve(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, odd, err := group.List(t.Context(), d, head)
+	if err != nil || len(odd) > 0 || !slices.Equal(all, []group.Folder{group.First}) {
+		t.Errorf("the groups are %q and %q: %v", all, odd, err)
+	}
+	tree, err := group.FindTree(t.Context(), d, head, group.First)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := group.Read(t.Context(), d, group.First, tree); err != nil || g.Runner.Agent != "echo" {
+		t.Errorf("the group is %+v: %v", g, err)
+	}
+	ignored := gitIn(t, home, "check-ignore", ".state/x", ".env", ".env.local", "groups/echo/.env") // SM-015
+	if strings.Count(ignored, "\n") != 4 {
+		t.Errorf("git ignores %q", ignored)
+	}
+}
+
+func makeHome(t *testing.T, home string) {
+	t.Helper()
+	d := &Daemon{Options: Options{Home: home}}
+	state, err := d.makeState()
+	if err == nil {
+		err = d.makeRepository(t.Context(), state)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gitIn runs the real git as a person would.
+func gitIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,147 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/rule/right"
+)
+
+// roles knows uids by what they hold.
+type roles map[int][]right.Held
+
+func (k roles) Recognize(_ context.Context, who audit.Actor) (audit.Actor, []right.Held, error) {
+	held, known := k[who.UID]
+	if known {
+		who.Person = "psn-known000"
+	}
+	return who, held, nil
+}
+
+// asked asks the second socket's verbs as a uid.
+func asked(t *testing.T, h http.Handler, uid int, pattern string, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	r := httptest.NewRequestWithContext(context.WithValue(t.Context(), peerKey{}, userOf(uid)), method, path, strings.NewReader(body))
+	r.Header.Set(api.HeaderVersion, strconv.Itoa(api.Version))
+	r.Header.Set(api.HeaderBuild, api.Build())
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// TestTheSecondSocketServesAFewVerbsOfAChatByRole holds that no other verb is reached there, by whomever, and that strangers are told how they are let in.
+func TestTheSecondSocketServesAFewVerbsOfAChatByRole(t *testing.T) {
+	o := options(&verbs{})
+	o.People = roles{1001: {{Role: right.Member, Group: "ada"}}, 1002: {}, 1000: {{Role: right.Owner}}}
+	s := New(o)
+
+	few := map[string]bool{"GET /v1/daemon": true, "GET /v1/groups": true, "POST /v1/groups/{group}/say": true, "GET /v1/groups/{group}/watch": true}
+	for _, v := range api.Verbs() {
+		if few[v.Pattern()] {
+			continue
+		}
+		path := strings.NewReplacer("{change}", "chg-00000001", "{group}", "ada").Replace(v.Pattern())
+		if w := asked(t, s.userHandler(), 1000, path, ""); w.Code != http.StatusForbidden {
+			t.Errorf("%s answers %d: %s", v.Pattern(), w.Code, w.Body)
+		}
+	}
+
+	for uid, says := range map[int]string{1001: "you have no role in the group", 1002: "you have no role in it", 1003: "does not know you"} {
+		w := asked(t, s.userHandler(), uid, "POST /v1/groups/bob/say", `{"text":"hi"}`)
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), says) {
+			t.Errorf("uid %d: %d %s", uid, w.Code, w.Body)
+		}
+	}
+	if w := asked(t, s.userHandler(), 1003, "POST /v1/groups/ada/say", `{"text":"hi"}`); !strings.Contains(w.Body.String(), "sallyport person add NAME --uid 1003") {
+		t.Errorf("a stranger is not told how they are let in: %s", w.Body)
+	}
+	if w := asked(t, s.userHandler(), 1003, "GET /v1/daemon", ""); w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"pid":`+strconv.Itoa(os.Getpid())) {
+		t.Errorf("a stranger is told of the daemon: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestAUserOfTheSecondSocketIsHeldToRatesAndOthersAreNot holds requests, messages and bytes by uid.
+func TestAUserOfTheSecondSocketIsHeldToRatesAndOthersAreNot(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	get, _ := http.NewRequest(http.MethodGet, "/", nil)
+	post := func(size int64) *http.Request { return &http.Request{Method: http.MethodPost, ContentLength: size} }
+	for name, test := range map[string]struct {
+		r    *http.Request
+		most int
+		lack string
+	}{
+		"requests": {get, userRequests, "requests"}, "messages": {post(1), userSays, "messages"},
+		"bytes": {post(1 << 20), 4, "bytes"}, "a size that nobody says": {post(-1), 0, "bytes"},
+	} {
+		a := &rates{of: map[int]*rate{}}
+		for n := range test.most {
+			if lack := a.take(1, test.r, now); lack != "" {
+				t.Fatalf("%s: number %d lacks %s", name, n, lack)
+			}
+		}
+		if lack := a.take(1, test.r, now); lack != test.lack {
+			t.Errorf("%s: one more lacks %q", name, lack)
+		}
+		if test.most > 0 && (a.take(2, test.r, now) != "" || a.take(1, test.r, now.Add(time.Minute)) != "") {
+			t.Errorf("%s: another user is held, or the same for ever", name)
+		}
+	}
+	c := &crowd{of: map[int]int{}}
+	for range userAtOnce {
+		if !c.enter(1) {
+			t.Fatal("a connection is refused")
+		}
+	}
+	if c.enter(1) || !c.enter(2) {
+		t.Error("a user opens more than they may, or closes the door to others")
+	}
+	if c.leave(1); !c.enter(1) {
+		t.Error("a connection that has ended counts")
+	}
+}
+
+// TestTheSecondSocketIsReachedByEveryUserAndMadeInNoFolderOfAnother holds its modes.
+func TestTheSecondSocketIsReachedByEveryUserAndMadeInNoFolderOfAnother(t *testing.T) {
+	short, err := os.MkdirTemp("", "sp") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(short) })
+	dir := filepath.Join(short, "run-chat")
+	path := filepath.Join(dir, "abc", "chat")
+	l, err := ListenUsers(t.Context(), path, disk.Ops{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{dir: 0o755, filepath.Dir(path): 0o755, path: 0o666} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if _, err := ListenUsers(t.Context(), path, disk.Ops{}); !errors.Is(err, ErrAnswered) {
+		t.Errorf("two listen: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenUsers(t.Context(), path, disk.Ops{}); problem.KindOf(err) != problem.Refused {
+		t.Errorf("it is made where others may write: %v", err)
+	}
+}

@@ -1,0 +1,338 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/door/api"
+)
+
+// room is what one watch of a chat is told: what was there before, and then what comes until it is closed.
+type room struct {
+	before []api.ChatLine
+	feed   chan api.ChatLine // nil = nothing comes
+}
+
+func (d *daemon) chatRoutes(mux *http.ServeMux, answer func(string, func(*http.Request) any)) {
+	answer("POST /v1/groups/{group}/say", func(r *http.Request) any {
+		d.note("say " + r.PathValue("group") + body(r))
+		return api.Message{ID: "msg-00000001", Text: "hi", Status: api.MessagePending, At: time.Now().Add(-time.Hour), Trigger: true}
+	})
+	mux.HandleFunc("GET /v1/groups/{group}/watch", func(w http.ResponseWriter, r *http.Request) {
+		d.note("watch " + r.URL.RawQuery)
+		d.mu.Lock()
+		in := d.rooms[0]
+		d.rooms = d.rooms[min(1, len(d.rooms)-1):]
+		d.mu.Unlock()
+		send := func(l api.ChatLine) {
+			json.NewEncoder(w).Encode(l)
+			w.(http.Flusher).Flush()
+		}
+		for _, l := range in.before {
+			send(l)
+		}
+		for {
+			select {
+			case l, more := <-in.feed:
+				if !more {
+					return
+				}
+				send(l)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	answer("GET /v1/chats", func(*http.Request) any { return d.chats })
+	answer("GET /v1/chats/{chat}", func(*http.Request) any { return d.chats[0] })
+	answer("POST /v1/chats/{chat}/stop", func(r *http.Request) any { d.note("stop " + r.PathValue("chat")); return api.Stopped{Stopped: true} })
+	answer("GET /v1/messages", func(r *http.Request) any {
+		return slices.DeleteFunc(slices.Clone(d.messages), func(m api.Message) bool {
+			only := r.URL.Query()["status"]
+			return len(only) > 0 && !slices.Contains(only, m.Status)
+		})
+	})
+	answer("GET /v1/messages/{message}", func(*http.Request) any {
+		return api.Answered{Message: d.messages[0], Answer: []api.Sent{*out("out-00000001", api.LaneTalk, 1, "yes"+hostile).Out}}
+	})
+	answer("GET /v1/drops", func(*http.Request) any { return d.drops })
+	answer("GET /v1/tasks", func(*http.Request) any { return d.messages })
+	answer("POST /v1/groups/{group}/tasks", func(r *http.Request) any { d.note("task " + body(r)); return d.messages[0] })
+}
+
+func in(status string, turn int) api.ChatLine {
+	m := api.Message{ID: "msg-00000001", Text: "hi", Status: status, Turn: turn, At: time.Now(), Trigger: true}
+	if status == api.MessageCompleted || status == api.MessageDead {
+		m.Ended = &m.At
+	}
+	if status == api.MessageDead {
+		m.Reason = "five tries failed" + hostile
+	}
+	return api.ChatLine{Kind: api.ChatIn, At: m.At, In: &m}
+}
+
+func out(id, lane string, turn int, text string) api.ChatLine {
+	at := time.Now()
+	return api.ChatLine{Kind: api.ChatOut, At: at, Out: &api.Sent{ID: id, Lane: lane, Turn: turn, Text: text, At: at}}
+}
+
+var ready = api.ChatLine{Kind: api.ChatReady}
+
+func TestOneThingIsSaidAndOnlyItsAnswerIsPrinted(t *testing.T) {
+	ends := make(chan api.ChatLine, 3)
+	ends <- out("out-00000009", api.LaneNotice, 3, "please hold"+hostile)
+	ends <- in(api.MessageProcessing, 3)
+	ends <- in(api.MessageCompleted, 3)
+	word := func(decides, reason string) api.ChatLine {
+		l := in(api.MessageCompleted, 0)
+		l.In.Decides, l.In.Reason = decides, reason
+		return l
+	}
+	card := func(id, lane, kind, text string) api.ChatLine {
+		l := out(id, lane, 0, text)
+		l.Out.Card, l.Out.Unseen, l.Out.At = kind, kind != api.CardDiff, time.Now().Add(-2*time.Hour)
+		return l
+	}
+	for name, c := range map[string]struct {
+		rooms    []room
+		args     []string
+		in       string
+		code     int
+		out, err string
+	}{
+		"answered while it waits": {rooms: []room{{before: []api.ChatLine{out("out-00000001", api.LaneTalk, 2, "old"), ready}, feed: ends},
+			{before: []api.ChatLine{out("out-00000001", api.LaneTalk, 2, "old"), in(api.MessageCompleted, 3), out("out-00000002", api.LaneTalk, 3, "first"), out("out-00000003", api.LaneTalk, 3, "second\x1b[2J"), ready}}},
+			args: []string{"--say", "hi"}, out: "first\nsecond\\x1b[2J\n", err: "[sallyport] please hold"},
+		"answered before":        {rooms: []room{{before: []api.ChatLine{in(api.MessageFolded, 0), in(api.MessageCompleted, 1), out("out-00000002", api.LaneTalk, 1, "yes"), ready}}}, in: "hi\n", out: "yes\n"},
+		"nothing is sent":        {rooms: []room{{before: []api.ChatLine{in(api.MessageCompleted, 1), ready}}}, args: []string{"--say", "hi"}, err: "echo has read it and sends nothing"},
+		"it decides":             {rooms: []room{{before: []api.ChatLine{word("approve", "Ann approved it."), out("out-00000002", api.LaneNotice, 0, "Ann approved it."), ready}}}, args: []string{"--say", "hi"}, err: "[sallyport] Ann approved it.\n"},
+		"it decides, untold":     {rooms: []room{{before: []api.ChatLine{word("refuse", "Ann refused it."), ready}}}, args: []string{"--say", "hi"}, err: "[sallyport] Ann refused it.\n"},
+		"it decides nothing":     {rooms: []room{{before: []api.ChatLine{word(api.DecidesNothing, "Nothing is decided."), ready}}}, args: []string{"--say", "hi"}, code: exitError, err: "[sallyport] Nothing is decided.\n"},
+		"a card of before":       {rooms: []room{{before: []api.ChatLine{card("out-00000004", api.LaneNotice, api.CardDiff, "+a"), card("out-00000005", api.LaneNotice, "approval", "May it land?"), card("out-00000006", api.LaneTalk, "trial", "I'm back"), word(api.DecidesNothing, "Nothing is decided."), ready}}}, args: []string{"--say", "hi"}, code: exitError, err: "[sallyport] +a\n[sallyport] May it land?\n| I'm back\n[sallyport] Nothing is decided.\n"},
+		"given up":               {rooms: []room{{before: []api.ChatLine{in(api.MessageDead, 1), ready}}}, args: []string{"--say", "hi"}, code: exitAgentFailed, err: "next: sallyport message retry msg-00000001"},
+		"no answer in time":      {rooms: []room{{before: []api.ChatLine{ready}}}, args: []string{"--say", "hi", "--wait", "20ms"}, code: exitWaiting, err: "msg-00000001 stays accepted and is answered later\nnext: sallyport message show msg-00000001"},
+		"the daemon was stopped": {rooms: []room{{before: []api.ChatLine{ready}, feed: overFeed()}}, args: []string{"--say", "hi"}, code: exitWaiting, err: "the daemon was stopped before the answer came"},
+		"no message":             {in: " \n", code: exitUsage, err: "holds no message"},
+		"no text":                {in: "\xff\n", code: exitUsage, err: "it is not UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			d.rooms = c.rooms
+			r := d.cliIn(c.in, append([]string{"chat", "echo"}, c.args...)...)
+			if r.code != c.code || r.out != c.out || !strings.Contains(r.err, c.err) || strings.ContainsAny(r.out+r.err, "\x1b\u202e\a") {
+				t.Errorf("exit %d\nout %q\nerr %q", r.code, r.out, r.err)
+			}
+			if len(c.rooms) > 0 && strings.Count(d.told(), `"text":"hi"`) != 1 {
+				t.Errorf("told %s", d.told())
+			}
+		})
+	}
+}
+
+// TestWithoutAMessageWhatWasSaidIsPrinted holds that a script without a terminal and without a message reads the chat, and ends.
+func TestWithoutAMessageWhatWasSaidIsPrinted(t *testing.T) {
+	d := newDaemon(t)
+	d.rooms = []room{{before: []api.ChatLine{in(api.MessageCompleted, 1), out("out-00000002", api.LaneTalk, 1, "yes\nno"+hostile), out("out-00000003", api.LaneNotice, 1, "by the host"), ready}}}
+	r := d.cliIn("", "chat", "echo")
+	if want := "> hi\n| yes\n| no"; r.code != exitDone || !strings.Contains(r.out, want) || !strings.Contains(r.out, "\n[sallyport] by the host\n") || strings.ContainsAny(r.out, "\r\x1b\u202e\a") || !strings.Contains(r.err, "this is what was said with echo") {
+		t.Errorf("exit %d\nout %q\nerr %q", r.code, r.out, r.err)
+	}
+	dev := in(api.MessageCompleted, 2)
+	dev.In.ID, dev.In.Agent, dev.In.Sender, dev.In.Text = "msg-00000002", true, "dev-1", "Ready?"
+	host := in(api.MessageCompleted, 3)
+	host.In.ID, host.In.Kind, host.In.Text = "msg-00000003", systemKind, "It has landed."
+	d.rooms = []room{{before: []api.ChatLine{host, dev, ready}}}
+	if r := d.cliIn("", "chat", "echo"); !strings.HasSuffix(r.out, "| dev-1 to echo: Ready?\n") || strings.Contains(r.out, "landed") {
+		t.Errorf("what an agent says to the group: %q", r.out)
+	}
+	d.rooms = []room{{before: []api.ChatLine{in(api.MessageCompleted, 1), out("out-00000002", api.LaneTalk, 1, "yes\nno"+hostile), out("out-00000003", api.LaneNotice, 1, "by the host"), ready}}}
+	if r := d.cliIn("", "chat", "echo", "--json"); r.code != exitDone || r.err != "" || strings.Count(r.out, `"kind"`) != 4 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestATaskComesAgainInPlainWords(t *testing.T) {
+	for spec, want := range map[string]string{"1m": "every 1m", "24h": "every 24h", "0 9 * * 1-5": "at the times of the cron line 0 9 * * 1-5"} {
+		if got := repeats(spec); got != want {
+			t.Errorf("%q: %q", spec, got)
+		}
+	}
+}
+
+func overFeed() chan api.ChatLine {
+	c := make(chan api.ChatLine)
+	close(c)
+	return c
+}
+
+func TestWhoNamesNoGroupTalksWithTheOnlyOneOrTheLast(t *testing.T) {
+	long, short := time.Now().Add(-time.Hour), time.Now()
+	d := newDaemon(t)
+	d.rooms = []room{{before: []api.ChatLine{in(api.MessageCompleted, 1), ready}}}
+	d.groups = []api.Group{{Name: "only"}}
+	if r := d.cli("chat", "--say", "hi"); r.code != 0 || !strings.Contains(d.told(), "say only") {
+		t.Errorf("%+v told %s", r, d.told())
+	}
+	d.groups = append(d.groups, api.Group{Name: "other"})
+	if r := d.cli("chat", "--say", "hi"); r.code != exitUsage || !strings.Contains(r.err, "only, other") {
+		t.Errorf("%+v", r)
+	}
+	d.chats = []api.Chat{{Group: "only", Platform: "terminal", Last: &long}, {Group: "other", Platform: "terminal", Last: &short}}
+	if r := d.cli("chat", "--say", "hi"); r.code != 0 || !strings.Contains(d.told(), "say other") {
+		t.Errorf("%+v told %s", r, d.told())
+	}
+}
+
+func TestAtATerminalWordsComeAsTheyAreSaidAndNothingIsShownTwice(t *testing.T) {
+	d := newDaemon(t)
+	first, second := make(chan api.ChatLine), make(chan api.ChatLine)
+	history := []api.ChatLine{out("out-00000001", api.LaneTalk, 1, "good morning\x1b[2J"), ready}
+	d.rooms = []room{{before: history, feed: first}, {before: slices.Insert(slices.Clone(history), 1, in(api.MessageCompleted, 2), out("out-00000002", api.LaneTalk, 2, "Hello there")), feed: second}}
+	s := d.sit(t, "chat", "echo")
+	if shown := s.see(`\| good morning`); strings.Contains(shown, "[2J") {
+		t.Errorf("what was said is not harmless: %q", shown)
+	}
+	s.press("hi\\\nagain\n")
+	s.see(`> hi\r+\n. again`)
+	first <- in(api.MessageProcessing, 2)
+	first <- api.ChatLine{Kind: api.ChatTurn, Turn: 2, At: time.Now().Add(-2 * time.Second)}
+	first <- api.ChatLine{Kind: api.ChatSaid, Turn: 2, Text: "Hel"}
+	s.see(`\| Hel`)
+	first <- api.ChatLine{Kind: api.ChatTool, Turn: 2, Tool: &api.InFlight{Name: "bash", Title: "make\x1b[2J", Started: time.Now().Add(-3 * time.Second)}}
+	s.see(`echo is at work [\ds.]+, tool bash \(make\\x1b\[2J\) 3`)
+	first <- api.ChatLine{Kind: api.ChatSaid, Turn: 2, Text: "lo<internal>hidden"}
+	s.see(`\| Hello`)
+	first <- out("out-00000005", api.LaneNotice, 2, "a word of the host's")
+	s.see(`\[sallyport\] a word of the host's`)
+	card := out("out-00000007", api.LaneTalk, 2, "I'm back")
+	card.Out.Card, card.Out.Change, card.Out.Digits = "trial", "chg-00000001"+hostile, 11
+	first <- card
+	if shown := s.see(`this is card 11, about chg-00000001`); !strings.Contains(shown, "| I'm back") {
+		t.Errorf("message 1 is shown as %q", shown)
+	}
+	first <- out("out-00000002", api.LaneTalk, 2, "Hello there")
+	first <- in(api.MessageCompleted, 2)
+	if shown := s.see(`\| Hello there`); strings.Contains(shown, "hidden") {
+		t.Errorf("what the agent says to itself is shown: %q", shown)
+	}
+
+	close(first) // the daemon is stopped, and what is said next finds another
+	s.see("the daemon was stopped")
+	s.press("on\n")
+	second <- out("out-00000003", api.LaneTalk, 3, "new")
+	if shown := s.see(`\| new`); strings.Contains(shown, "Hello") || strings.Contains(shown, "morning") {
+		t.Errorf("shown twice: %q", shown)
+	}
+	s.press("/quit\n")
+	s.see("to come back: sallyport")
+	if code := s.leaves(); code != exitDone || !strings.Contains(d.told(), `"text":"hi\nagain"`) {
+		t.Errorf("exit %d told %s", code, d.told())
+	}
+}
+
+func TestWhatIsTypedIsEditedKeyByKey(t *testing.T) {
+	for _, c := range []struct{ keys, message string }{
+		{"hello\n", "hello"},
+		{"hällo\x7f\x7f\x7f\x7fi\n", "hi"},
+		{"one \\\ntwo\n", "one \ntwo"},
+		{"ac\x1b[Db\n", "abc"},
+		{"b\x01a\x05c\n", "abc"},
+		{"one two\x17three\n", "one three"},
+		{"gone\x15stays\n", "stays"},
+		{"\x1b[200~two\rrows\x1b[201~!\n", "two\nrows!"},
+		{"\x1b[Aup\n", "up"},
+		{"a\x01\x1b[3~b\n", "b"},
+	} {
+		var e editor
+		var got string
+		for _, k := range []byte(c.keys) {
+			if m, whole, quit := e.key(k); whole || quit {
+				got = m
+			}
+		}
+		if got != c.message {
+			t.Errorf("%q is %q, want %q", c.keys, got, c.message)
+		}
+	}
+	var e editor
+	if _, _, quit := e.key(endOfInputKey); !quit {
+		t.Error("Ctrl-D with nothing typed does not leave")
+	}
+	for _, k := range []byte("abcdefgh\x1b[200~\n\x1b[201~\xe4\xb8\x96x") {
+		e.key(k)
+	}
+	rows, row, col := e.rows(8)
+	if fmt.Sprintf("%q %d %d", rows, row, col) != `["> abcde" ". fgh" ". 世x"] 2 5` {
+		t.Errorf("%q %d %d", rows, row, col)
+	}
+}
+
+func TestWhatAnAgentSaysToItselfIsNotShownNorItsBeginning(t *testing.T) {
+	for said, want := range map[string]string{
+		"hello": "hello", "a<int": "a", "a<internal>x": "a", "a<internal>x</internal>b": "ab", "a <b> c": "a <b> c", " \n": "",
+		"hello <internal>secret</internal> world": "hello  world", "a<": "a",
+	} {
+		if got := visible(said); got != want {
+			t.Errorf("%q shows %q, want %q", said, got, want)
+		}
+	}
+}
+
+func TestWhatWasSentTakesThePlaceOfWhatWasSaid(t *testing.T) {
+	s := sheet{width: 20, terminal: true}
+	w := words{said: "one\ntwo\nthree\nfour"}
+	leave, live := w.live(s, 2)
+	if fmt.Sprint(leave, live) != "[| one | two] [| three | four]" {
+		t.Fatal(leave, live)
+	}
+	if rows, other := w.whole(s, "one\ntwo\nthree\nfour\nfive"); other || len(rows) != 3 {
+		t.Error(rows, other)
+	}
+	if rows, other := w.whole(s, "one\nREDACTED\nthree"); !other || len(rows) != 3 {
+		t.Error(rows, other)
+	}
+	if !w.begins("one\ntwo\nthree\nfour\nfive") || w.begins("else") {
+		t.Error("what was said so far is not known again")
+	}
+}
+
+func TestMessagesTasksAndSessionsAreListedAndShownHarmless(t *testing.T) {
+	d := newDaemon(t)
+	at := time.Now()
+	d.drops = []api.Drop{{Reason: "no mention", Count: 2}, {Reason: "a stranger" + hostile, Count: 1}}
+	d.chats = []api.Chat{{ID: "cht-00000001", Group: "echo", Platform: "terminal", Session: "echo-1a2b3", Agent: "echo", Dead: 1, Working: true, Last: &at}}
+	d.messages = []api.Message{{ID: "msg-00000001", Chat: "cht-00000001", Sender: hostile, Text: "do" + hostile, Status: api.MessageDead, Tries: 5, Reason: hostile, Task: "tsk-00000001", Repeat: "0 9 * * *", At: at, Due: at}}
+	for _, c := range []struct {
+		words string
+		want  []string
+	}{
+		{"session list", []string{"cht-00000001", "echo-1a2b3", "working"}},
+		{"session show cht-00000001", []string{"with echo, working", "sallyport session log echo-1a2b3", "sallyport message list --group echo --status dead"}},
+		{"status", []string{"chats   1 message given up; sallyport message list --status dead", "chats   3 messages dropped in the last 7 days: 2 no mention, 1 a"}},
+		{"session stop cht-00000001", []string{"ended"}},
+		{"message list --status dead", []string{"msg-00000001", "echo", "tsk-00000001", "dead"}},
+		{"message show msg-00000001", []string{"to echo", "5 failed", "| do", "| yes", "answered  20", "next: sallyport message retry msg-00000001"}},
+		{"schedule list", []string{"tsk-00000001", "0 9 * * *", at.Format("2006-01-02 15:04:05")}},
+		{"schedule add echo text --cron 0", []string{"tsk-00000001 scheduled: echo is told at", ", then at the times of the cron line 0 9 * * *"}},
+	} {
+		r := d.cli(strings.Fields(c.words)...)
+		if r.code != 0 || strings.ContainsAny(r.out, "\x1b\u202e\a\r") {
+			t.Errorf("%s: exit %d out %q err %q", c.words, r.code, r.out, r.err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(r.out, want) {
+				t.Errorf("%s: %q is not in %q", c.words, want, r.out)
+			}
+		}
+	}
+	for _, words := range []string{"message list --status gone", "schedule add echo text", "message show chg-00000001", "session show msg-00000001", "chat echo --wait -1s --say x"} {
+		if r := d.cli(strings.Fields(words)...); r.code != exitUsage {
+			t.Errorf("%s: %+v", words, r)
+		}
+	}
+}

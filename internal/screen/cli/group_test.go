@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/door/api"
+)
+
+// What stands in a group may be written by anybody who can have it changed.
+func TestWhatAGroupHoldsIsShownHarmlessAndWhole(t *testing.T) {
+	d := newDaemon(t)
+	d.groups = []api.Group{{
+		Name: "ada", Tree: "89abcdef", Agent: "codex", Model: hostile, Off: []string{"fetch"}, Hooks: []string{"on-start"}, Prompts: []string{hostile}, Skills: []string{hostile},
+		Mounts: []api.GroupMount{{Path: hostile, At: "/extra/x", Mode: "read-only", Asked: "read-write", Problem: hostile}, {Path: "/a", At: "/extra/a", Problem: hostile}},
+		Memory: new(int64(4096)), DriftTotal: 300, Drift: []api.GroupFile{{Path: hostile, Kind: "changed"}}, EditsTotal: 1, Edits: []api.GroupFile{{Path: "x", Kind: "added", Why: hostile}},
+	}, {Name: "bad", Tree: "89abcdef", Problem: "runner.yaml:2:1: " + hostile}}
+	shown := ""
+	for words, wants := range map[string][]string{
+		"group list":      {"agent codex, 300 files unlike the template", "1 hand edit not committed", "cannot run", "runner.yaml:2:1"},
+		"group show ada":  {"tree 89abcdef", "tools off fetch", "on-start", "4.1 kB", "/extra/x is ", "read-only, although its runner.yaml asks for read-write:"},
+		"group drift ada": {"… and 299 more", "cannot be committed: ", "sallyport group commit ada"},
+		"status":          {"groups  ada, bad", "bad cannot run: runner.yaml:2:1", "ada: 1 hand edit not committed"},
+	} {
+		got := d.cli(strings.Fields(words)...)
+		for _, want := range wants {
+			if !strings.Contains(got.out, want) {
+				t.Errorf("%s does not say %q:\n%s", words, want, got.out)
+			}
+		}
+		if got.code != exitDone || got.err != "" {
+			t.Errorf("%s: exit %d, %s", words, got.code, got.err)
+		}
+		shown += got.out
+	}
+	if strings.ContainsAny(shown, "\x1b\u009b\u202e\a\x7f") {
+		t.Errorf("it is not harmless: %q", shown)
+	}
+}
+
+// A change of itself that a group has asked for is shown with what a person says to it.
+func TestAGroupIsShownWithTheOpenChangeOfItself(t *testing.T) {
+	d := newDaemon(t)
+	trial := onTrial().Change
+	for _, test := range []struct {
+		change api.Change
+		wants  []string
+	}{
+		{api.Change{State: api.Working, Text: "Greet people\nby name"}, []string{"change    chg-00000009  working: Greet people\n", "watch:    sallyport change watch chg-00000009\n"}},
+		{api.Change{State: api.AwaitingApproval, Text: hostile}, []string{"chg-00000009  awaiting_approval:", "say:      approve or refuse, in sallyport chat ada\n  next:     sallyport approve chg-00000009\n"}},
+		{api.Change{State: api.InTrial, Trial: trial.Trial}, []string{"confirm or rollback? 1m30s left, then sallyport rolls it back\n", "say:      confirm or rollback, in sallyport chat ada\n  next:     sallyport confirm chg-00000009\n"}},
+		{api.Change{State: api.RollbackFailed}, []string{"next:     sallyport change show chg-00000009\n"}},
+	} {
+		test.change.ID, test.change.Group = "chg-00000009", "ada"
+		d.groups = []api.Group{{Name: "ada", Tree: "89abcdef", Agent: "echo", Swap: &test.change}}
+		got := d.cli("group", "show", "ada")
+		for _, want := range test.wants {
+			if !strings.Contains(got.out, want) {
+				t.Errorf("%s does not say %q:\n%s", test.change.State, want, got.out)
+			}
+		}
+		if strings.ContainsAny(got.out, "\x1b\u009b\u202e\a\x7f") {
+			t.Errorf("it is not harmless: %q", got.out)
+		}
+	}
+}
+
+func TestAGroupsChangeIsWaitedForAndItsOutcomeTold(t *testing.T) {
+	d := newDaemon(t)
+	d.groups = []api.Group{{Name: "helper", Tree: "89abcdef", Agent: "codex", Mounts: []api.GroupMount{
+		{Path: "/srv/box", At: "/extra/box", Mode: "read-write", Asked: "read-write"}, {Path: "/srv/n", At: "/extra/n", Asked: "read-only", Problem: "it is not there"},
+	}}}
+	d.detail = finalized()
+	d.detail.Change.Kind = "group"
+	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || !strings.Contains(got.out, "group helper made: agent codex") {
+		t.Errorf("%+v", got)
+	}
+	if got := d.cli("group", "commit", "helper", "-m", "Call it Ada"); got.code != exitDone || !strings.Contains(got.out, "landed on main") || !strings.Contains(d.told(), "\n"+`commit helper{"message":"Call it Ada","user":"/home/me"}`) ||
+		!strings.Contains(got.out, "/extra/box is /srv/box, read-write: its agent can change") || !strings.Contains(got.out, "/extra/n is /srv/n, not shown: it is not there") {
+		t.Errorf("told %q: %+v", d.told(), got)
+	}
+	d.detail.Change.State, d.detail.Change.Problem, d.detail.Change.Reason, d.detail.Change.Next = api.Failed, "refused", "a rule says no", "sallyport change diff chg-00000001"
+	if got := d.cli("group", "commit", "helper"); got.code != exitRefused || !strings.Contains(got.err, "did not land: a rule says no\nnext: sallyport change diff chg-00000001") {
+		t.Errorf("%+v", got)
+	}
+	for _, words := range [][]string{{"group", "show", "No/Name"}, {"group", "create", "x", "--agent", "sh -c id"}, {"serve", "a", "b"}} {
+		if got := d.cli(words...); got.code != exitUsage {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}
+
+// A refresh is followed like any change of a group, and one that finds nothing says so.
+func TestARefreshIsFollowedToWhereItRests(t *testing.T) {
+	d := newDaemon(t)
+	if got := d.cli("group", "refresh", "ada"); got.code != exitDone || !strings.Contains(got.out, "the group ada has all that has moved in the template") {
+		t.Errorf("%+v", got)
+	}
+	d.groups = []api.Group{{Name: "ada", Tree: "89abcdef", Agent: "echo"}}
+	d.detail = finalized()
+	d.detail.Change.State, d.detail.Change.Kind, d.detail.Change.Group = api.AwaitingApproval, "swap", "ada"
+	got := d.cli("group", "refresh", "ada", "--keep", "AGENTS.md")
+	if got.code != exitWaiting || !strings.Contains(d.told(), "\n"+`refresh ada{"keep":["AGENTS.md"],"approve":"later","user":"/home/me"}`) {
+		t.Errorf("told %q: %+v", d.told(), got)
+	}
+	if got := d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "it brings to the group ada what has moved in the template; no agent makes it") || strings.Contains(got.out, "resume") {
+		t.Errorf("%s", got.out)
+	}
+	if got := d.cli("group", "refresh", "ada", "--approve", "maybe"); got.code != exitUsage {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An agent that is named and not installed answers nobody, and nothing else would say so before the first message.
+func TestAGroupWhoseAgentIsNotInstalledIsNamedWithTheWayToGetIt(t *testing.T) {
+	d := newDaemon(t)
+	d.groups = []api.Group{{Name: "helper", Tree: "89abcdef", Agent: "codex"}, {Name: "pia", Tree: "89abcdef", Agent: "pi"}}
+	d.agents = []api.Agent{{Name: "codex", Install: "npm install -g codex"}, {Name: "pi", Installed: true}}
+	d.detail = finalized()
+	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || !strings.Contains(got.out, "note: codex is not installed on this machine") || !strings.Contains(got.out, "npm install -g codex") {
+		t.Errorf("%+v", got)
+	}
+	if got := d.cli("group", "create", "pia", "--agent", "pi"); strings.Contains(got.out, "pi is not installed") {
+		t.Errorf("%+v", got)
+	}
+	got := d.doctor(t.TempDir(), nil)
+	if !strings.Contains(got.out, "REFUSED group helper: its agent codex is not installed here") || !strings.Contains(got.out, "fix: npm install -g codex") || strings.Contains(got.out, "its agent pi") {
+		t.Errorf("%s", got.out)
+	}
+}
+
+// At a terminal a person chooses, of the agents that are here, the one of a second group; a home that is there asks nothing.
+func TestAtATerminalInitOfAHomeAsksForAnAgent(t *testing.T) {
+	d := newDaemon(t)
+	d.groups = []api.Group{{Name: "echo", Tree: "89abcdef", Agent: "echo"}}
+	d.detail = finalized()
+	home := filepath.Join(t.TempDir(), "home")
+	t.Setenv("PATH", "/nowhere")
+	t.Setenv("ANTHROPIC_API_KEY", "sk-Tulip4711")
+	s := d.sit(t, "init", home)
+	s.see(`which agent shall answer in a second group\?`)
+	s.see(`\* 1  api .*here, key in \$ANTHROPIC_API_KEY`)
+	s.see(`  2  none .*only the group echo`)
+	s.see(`number or name \[api\]: `)
+	s.press("\n")
+	shown := s.see(`next: sallyport --home .*home chat api`)
+	if code := s.leaves(); code != exitDone || strings.Contains(shown, "Tulip") {
+		t.Errorf("exit %d\n%s", code, shown)
+	}
+	d.mu.Lock()
+	calls := strings.Join(d.calls, "\n")
+	d.mu.Unlock()
+	if !strings.Contains(calls, `create {"name":"api","agent":"api"`) {
+		t.Errorf("it asked:\n%s", calls)
+	}
+
+	if err := os.MkdirAll(filepath.Join(home, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(home, ".state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s = d.sit(t, "init", home)
+	s.see(`is a home and lacks nothing`)
+	s.see(`next: sallyport --home .*home chat echo`)
+	if code := s.leaves(); code != exitDone {
+		t.Errorf("exit %d", code)
+	}
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+const scheduleLong = `A schedule has a group do something later: at its time a task wakes the group's agent with a text,
+in your chat with the group, and what the agent says of it comes to that chat. Times are by your
+clock. An assistant can make schedules itself when you ask it to.`
+
+func newScheduleListCommand(a *app) *cobra.Command {
+	return a.remote("list", "list the tasks that wait for their time",
+		`Lists the tasks that wait, of all groups: when each is due next by your clock, how it repeats, and
+what the group is told then. A task that repeats stands here with its next time. "sallyport
+schedule remove TASK" takes one away.`,
+		"  sallyport schedule list\n  sallyport schedule list --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
+			rows, err := client.Call(ctx, c, api.ScheduleList, api.Nothing{})
+			if err != nil || a.document(rows) {
+				return err
+			}
+			if len(rows) == 0 {
+				fmt.Fprintln(a.Out, "nothing is scheduled")
+				return nil
+			}
+			groups, err := groupsOfChats(ctx, c)
+			if err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "TASK\tGROUP\tDUE\tREPEATS\tTEXT")
+			for _, m := range rows {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", m.Task, groups[m.Chat], clock(m.Due), dash(m.Repeat), clip(inert.Line(firstLine(m.Text)), 60))
+			}
+			return t.Flush()
+		})
+}
+
+func newScheduleAddCommand(a *app) *cobra.Command {
+	var in api.Plan
+	cmd := a.remote("add GROUP TEXT", "have a group do something at a time, once or again and again",
+		`Schedules a task: at its time GROUP is told TEXT, in your chat with it. --at alone has it once.
+--cron and --every repeat it: by five fields of cron (minute, hour, day, month, weekday) or by a
+length of time. With --every, --at is the first time.
+
+Times are by your clock, such as "2026-05-01 09:00"; where the clock changes, each time of a day
+has one run. A run that was missed, because nothing ran, is not made up for more than once.`,
+		`  sallyport schedule add echo "Remind me of the meeting" --at "2026-05-01 09:00"
+  sallyport schedule add helper "What is new in my inbox?" --cron "0 9 * * *"
+  sallyport schedule add helper "Look at the build" --every 24h --at "2026-05-01 18:00"`, func(words []string) error {
+			if err := exactly("GROUP", "TEXT")(words); err != nil {
+				return err
+			}
+			return api.CheckGroup(words[0])
+		}, func(ctx context.Context, c *client.Client, words []string) error {
+			if in.At == "" && in.Cron == "" && in.Interval == "" {
+				return problem.Errorf(problem.Usage, "sallyport schedule add --help", "when? give --at TIME, --cron or --every")
+			}
+			in.Group, in.Text = words[0], words[1]
+			m, err := client.Call(ctx, c, api.ScheduleAdd, in)
+			if err != nil || a.document(m) {
+				return err
+			}
+			s := a.sheet(a.Out)
+			again := ""
+			if m.Repeat != "" {
+				again = ", then " + repeats(m.Repeat)
+			}
+			s.line("%s %s: %s is told at %s%s", m.Task, s.green("scheduled"), words[0], clock(m.Due), again)
+			return nil
+		})
+	cmd.Flags().StringVar(&in.At, "at", "", "when, by your clock: `TIME`, such as \"2026-05-01 09:00\"; of what repeats, the first time")
+	cmd.Flags().StringVar(&in.Cron, "cron", "", "again and again at the times of this `LINE`, five fields by your clock")
+	cmd.Flags().StringVar(&in.Interval, "every", "", "again and again after this `DURATION`, such as 90m or 24h")
+	cmd.MarkFlagsMutuallyExclusive("cron", "every")
+	return cmd
+}
+
+// repeats says how a task comes again: by five fields of cron, or after a length of time.
+func repeats(spec string) string {
+	if strings.Contains(spec, " ") {
+		return "at the times of the cron line " + inert.Line(spec)
+	}
+	return "every " + inert.Line(spec)
+}
+
+func newScheduleRemoveCommand(a *app) *cobra.Command {
+	return a.remote("remove TASK", "take a task from the schedule",
+		`Takes a task that waits from the schedule, with all its later runs. What it has done already stays,
+and so do the messages of its runs. "sallyport schedule list" names the tasks.`,
+		"  sallyport schedule remove tsk-1a2b3c4d", func(words []string) error {
+			if err := exactly("TASK")(words); err != nil {
+				return err
+			}
+			_, err := id.ParseTask(words[0])
+			return err
+		}, func(ctx context.Context, c *client.Client, words []string) error {
+			err := client.Do(ctx, c, api.ScheduleRemove, words[0])
+			if err == nil && !a.document(map[string]any{"removed": words[0]}) {
+				a.sheet(a.Out).line("%s is not scheduled any more", words[0])
+			}
+			return err
+		})
+}
+
+// taskIDs offers the tasks that wait.
+func taskIDs(ctx context.Context, c *client.Client) (out []string) {
+	rows, _ := client.Call(ctx, c, api.ScheduleList, api.Nothing{}) // without an answer nothing is offered
+	for _, m := range rows[:min(len(rows), completeMax)] {
+		out = append(out, m.Task+"\tdue "+clock(m.Due))
+	}
+	return out
+}
