@@ -9,12 +9,13 @@ STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
 RACE      = -race -gcflags=modernc.org/...=-race=false
 # One package more at a time than there are processors: many wait, for a limit, an interval or a disk.
 AT_ONCE  ?= $(shell expr $$(nproc) + 1)
-# Loops over every point where power can go take a sample of them, which the seed chooses; `make soak` takes all. Each committed tree
-# has a seed of its own, so that what fails fails again.
+# Loops over every point where power can go take a sample of them, which the seed chooses; `make soak` takes all. So do properties of
+# any input (rapid). Each committed tree has a seed of its own, so that what fails fails again.
 ifndef SALLYPORT_SEED
 SALLYPORT_SEED := $(shell printf %d 0x$$(git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c-7))
 endif
-export SALLYPORT_SEED
+RAPID_SEED ?= $(SALLYPORT_SEED)
+export SALLYPORT_SEED RAPID_SEED
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 GREMLINS  = github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
@@ -27,7 +28,7 @@ help: ## list what can be made
 setup: ## install what running needs (bubblewrap, git)
 	@scripts/setup run
 
-setup-test: ## install what the tests need as well (gcc for the race detector, strace, ssh-keygen, gpg)
+setup-test: ## install what the tests need as well (gcc for the race detector, strace, ssh-keygen, gpg, IRC servers)
 	@scripts/setup test
 
 setup-bench: ## install what the benchmarks compare with as well (PostgreSQL, podman)
@@ -37,26 +38,27 @@ agents: ## install the real agents that the tests run into a cache; AGENTS='open
 	@scripts/agents $(AGENTS)
 
 # sallyport knows its runner by content, and uses no other: so the runner is made first.
-build: ## bin/sallyport, bin/sallyport-runner and bin/sallyport-keeper, static
+build: ## bin/sallyport, and beside it sallyport-runner, sallyport-keeper and sallyport-tool, static
 	@mkdir -p bin
 	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-runner ./cmd/sallyport-runner
 	@chmod go-w bin/sallyport-runner
 	$(STATIC) -ldflags "$(LDFLAGS) -X sallyport/internal/port/sandbox/bwrap.runnerSum=$$(sha256sum bin/sallyport-runner | cut -c -64)" -o bin/sallyport ./cmd/sallyport
 	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-keeper ./cmd/sallyport-keeper
+	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-tool ./cmd/sallyport-tool
 
 demo: setup build ## changes land, go on trial and are rolled back; under two minutes
 	@demo/run
 
 # The tests start themselves again many times, and a race binary sleeps a second at each exit. The longest package comes first.
 test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
-	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops again"
+	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops, and the same cases of properties, again"
 	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly $(RACE) -p $(AT_ONCE) -timeout 45m ./cmd/sallyport ./internal/e2e ./...
 	@scripts/test-as-user
 
 SOAK     ?= 10m
 soak: setup-test agents build ## every point of every loop, and a day of use in ten minutes (SOAK=10m): hours
 	SALLYPORT_LONG=1 SALLYPORT_SOAK=$(SOAK) $(GO) test -mod=readonly -p 1 -timeout 8h -v -run TestADayOfUse ./internal/e2e
-	SALLYPORT_LONG=1 $(GO) test -mod=readonly -timeout 8h ./internal/base/... ./internal/path/... ./internal/drive/... ./internal/e2e
+	SALLYPORT_LONG=1 $(GO) test -mod=readonly -timeout 8h ./internal/base/... ./internal/path/... ./internal/chat/... ./internal/drive/... ./internal/e2e
 
 check: fmt lint test ## what a reviewer runs: format, vet, lint, every test
 
@@ -76,11 +78,12 @@ mutants: ## which small faults a package's own tests let live: make mutants PACK
 	@test -n "$(PACKAGE)" || { echo "name the package: make mutants PACKAGE=./internal/path/trial"; exit 2; }
 	$(GO) run $(GREMLINS) unleash --workers 2 --timeout-coefficient 20 $(MUTANTS) $(PACKAGE)
 
-docs: ## write docs that come from code: cli.md, schemas, states, linked modules, the picture of a card
+docs: ## write docs that come from code: cli.md, schemas, states, linked modules, the pictures
 	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/path/change ./internal/rule/config ./internal/screen/cli ./internal/rule/metric
-	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfACard ./cmd/sallyport
+	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfA ./cmd/sallyport
 
-BENCH = $(GO) test -mod=readonly -timeout 0 -run '^$$' -bench . -benchtime 1x ./internal/bench -v -args
+# It is of the same build as what it speaks to.
+BENCH = $(GO) test -mod=readonly -ldflags '-X sallyport/internal/door/api.build=$(VERSION)' -timeout 0 -run '^$$' -bench . -benchtime 1x ./internal/bench -v -args
 
 bench: setup-bench build ## ours and the rival in turn, into docs/benchmarks.md; an hour and more
 	$(BENCH) -report ../../docs/benchmarks.md -sizes 1000,10000,100000 -rounds 10 -landings 300 -agents 100

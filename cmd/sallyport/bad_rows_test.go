@@ -49,7 +49,7 @@ var badInput = []bad{
 	},
 
 	{
-		name: "a policy that cannot be read", none: true, exit: 2, names: []string{".sallyport.yaml"}, next: "",
+		name: "a policy that cannot be read", none: true, exit: 4, names: []string{".sallyport.yaml"}, next: "",
 		before: func(p *person) {
 			p.write(".sallyport.yaml", "nonsense: [\n")
 			p.git("add", "-A")

@@ -30,18 +30,24 @@ func TestThePictureOfACardIsOfARealRun(t *testing.T) {
 	delete(p.env, "NO_COLOR")
 	p.env["TERM"] = "xterm-256color"
 
-	drawn := drawSVG(steady(p.approves(pictureWanted)))
+	rows := append([]string{"\x1b[2m$\x1b[0m " + pictureWanted, ""}, steady(p.approves(pictureWanted))...)
+	keepPicture(t, cardPicture, drawSVG("A card with its question, and what landed", rows))
+}
+
+// keepPicture holds a picture to what the program shows today.
+func keepPicture(t *testing.T, path string, drawn []byte) {
+	t.Helper()
 	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(cardPicture, drawn, 0o644); err != nil {
+		if err := os.WriteFile(path, drawn, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	kept, err := os.ReadFile(cardPicture)
+	kept, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(kept, drawn) {
-		t.Errorf("%s is not what the program shows today (make docs writes it):\n%s", cardPicture, drawn)
+		t.Errorf("%s is not what the program shows today (make docs writes it):\n%s", path, drawn)
 	}
 }
 
@@ -131,15 +137,14 @@ var colours = map[string]string{
 	"1": "#ffffff", "2": "#8b949e", "31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#79c0ff",
 }
 
-// drawSVG draws rows of a terminal, the command that made them first.
-func drawSVG(rows []string) []byte {
+// drawSVG draws rows of a terminal.
+func drawSVG(title string, rows []string) []byte {
 	const wide, high, margin = 8.4, 19.0, 16.0
-	rows = append([]string{"\x1b[2m$\x1b[0m " + pictureWanted, ""}, rows...)
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14">`+"\n",
 		pictureWidth*wide+2*margin, float64(len(rows))*high+2*margin)
-	fmt.Fprintf(&b, "<title>A card with its question, and what landed</title>\n<rect width=\"100%%\" height=\"100%%\" rx=\"8\" fill=\"#0d1117\"/>\n")
+	fmt.Fprintf(&b, "<title>%s</title>\n<rect width=\"100%%\" height=\"100%%\" rx=\"8\" fill=\"#0d1117\"/>\n", html.EscapeString(title))
 	for i, row := range rows {
 		fmt.Fprintf(&b, `<text x="%.0f" y="%.1f" fill="#c9d1d9" xml:space="preserve">%s</text>`+"\n", margin, margin+high*float64(i+1)-5, spans(row))
 	}

@@ -37,15 +37,19 @@ func run() int {
 	return cli.Main(program, os.Args[1:])
 }
 
-func serve(ctx context.Context, home string) error {
+func serve(ctx context.Context, home string, stays bool) error {
 	// A home begins with git's help; one that is too old is named before anything is made.
 	if _, err := git.Version(ctx); err != nil {
 		return err
 	}
-	err := daemon.Run(ctx, daemon.Options{Home: home})
+	err := daemon.Run(ctx, daemon.Options{Home: home, Stays: stays})
 	if errors.Is(err, lock.ErrHeld) || errors.Is(err, socket.ErrAnswered) {
 		p := problem.Of(err)
-		return problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(home), "%w %q: %s", client.ErrTaken, home, p.Text)
+		next := "sallyport daemon status --home " + inert.Path(home)
+		if stays { // the other may end by itself, and is in the way
+			next = "sallyport daemon stop --home " + inert.Path(home)
+		}
+		return problem.Errorf(problem.Conflict, next, "%w %q: %s", client.ErrTaken, home, p.Text)
 	}
 	return err
 }

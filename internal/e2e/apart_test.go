@@ -2,13 +2,18 @@ package e2e_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/race"
@@ -53,6 +58,38 @@ func apart(t *testing.T) bool {
 		t.Errorf("in a process apart: %v", err)
 	}
 	return false
+}
+
+// laneFile lies beside the program of a place, and holds the process of the test that the place is for.
+const laneFile = "lane"
+
+// endWithLane has this process, a daemon or a keeper of a place, end with the test that it is for, also where that was killed and could
+// clear up nothing.
+func endWithLane() {
+	self, err := os.Executable()
+	if err != nil {
+		return
+	}
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(self), laneFile))
+	if err != nil {
+		return // it is nobody's
+	}
+	pid, err := strconv.Atoi(string(raw))
+	if err != nil {
+		return
+	}
+	lane, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		os.Exit(1) // it has ended
+	}
+	go func() { // ends with the process
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(lane), Events: unix.POLLIN}}, -1)
+			if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+				os.Exit(1)
+			}
+		}
+	}()
 }
 
 // built is the folder of the program that plain has made, for TestMain to remove.

@@ -16,6 +16,9 @@ import (
 	"sallyport/internal/door/client"
 )
 
+// mendsAt is how many paths mend has touched when it waits: the host looks once all of them stand.
+const mendsAt = 3
+
 // mend breaks two rules beside honest work, and does nothing more before it is told so. Then it says what it finds, mends what
 // is still broken, and works on.
 func mend([]string) error {
@@ -96,7 +99,7 @@ func TestWhatBreaksARuleGoesBackUnderTheAgentsFeet(t *testing.T) {
 func told(t *testing.T, more string, all ...meeting) {
 	w := newWorld(t)
 	w.configure(t, map[string]string{
-		"sallyport.yaml": "interactive: {watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 5000, max_uncommitted_changes: 1" + more + "}\n",
+		"sallyport.yaml": fmt.Sprintf("interactive: {watchdog_poll_interval_ms: 100, checkpoint_interval_ms: 3600000, max_uncommitted_changes: %d%s}\n", mendsAt, more),
 		"policy.yaml":    "forbidden_areas: ['**/*.lock', keep.txt]\n",
 	})
 	w.before = look(t, w.repo)

@@ -13,7 +13,6 @@ import (
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 	"sallyport/internal/port/agent"
-	"sallyport/internal/port/agent/agenttest"
 	"sallyport/internal/port/agent/agenttest/modeltest"
 	"sallyport/internal/port/sandbox"
 )
@@ -48,6 +47,10 @@ func TestTheRealCodexLivesInASandbox(t *testing.T) {
 	live(t, real{name: "codex", model: "gpt-5.5", wire: agent.Responses, base: "/v1", remembers: true})
 }
 
+func TestTheRealClaudeLivesInASandbox(t *testing.T) {
+	live(t, real{name: "claude", model: "claude-opus-4-5", wire: agent.Messages, remembers: true})
+}
+
 func TestTheRealCodexOverACPLivesInASandbox(t *testing.T) {
 	live(t, real{name: "codex-acp", model: "gpt-5.5", wire: agent.Responses, base: "/v1", remembers: true})
 }
@@ -75,16 +78,13 @@ func TestTheAgentOfOursLivesInASandbox(t *testing.T) {
 
 // live has an agent do in a real sandbox what people use it for, and what they do not want of it.
 func live(t *testing.T, r real) {
-	path := os.Getenv("PATH")
+	path := found(t, r)
+	if !apart(t) {
+		return
+	}
 	known, err := agent.Lookup(r.name)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(known.Programs) > 0 {
-		_, path = agenttest.Real(t, r.name)
-	}
-	if !apart(t) {
-		return
 	}
 	at := slices.IndexFunc(known.Endpoints, func(e agent.Endpoint) bool { return e.Wire == r.wire })
 	s := &stage{world: newWorld(t), real: r, where: known.Endpoints[at], path: path, key: keyBegin + keyEnd}
@@ -305,6 +305,9 @@ func (s *stage) killed(t *testing.T, c *client.Client, d *doomed) *client.Client
 // keyless looks for the key in all that is kept.
 func (s *stage) keyless(t *testing.T) {
 	t.Helper()
+	if err := os.RemoveAll(s.keyFile()); err != nil { // it is the person's, and nowhere else
+		t.Fatal(err)
+	}
 	for _, r := range s.server.Requests() {
 		if strings.Contains(string(r.Body), s.key) {
 			t.Errorf("the key is in what its model was told by %s %s", r.Method, r.Path)

@@ -145,7 +145,7 @@ func TestAnAgentWithoutItsKeyOrItsProgramIsRefusedBeforeAnyWork(t *testing.T) {
 		next  string
 	}{
 		"no key":         {"api", problem.Unavailable, "api has no key: $OUR_MODEL_KEY is set neither in your shell nor where the daemon was started", "OUR_MODEL_KEY=… sallyport run --agent api …"},
-		"no such agent":  {"claude", problem.Usage, `there is no agent "claude"; there are codex,`, "sallyport agent list"},
+		"no such agent":  {"nobody", problem.Usage, `there is no agent "nobody"; there are codex,`, "sallyport agent list"},
 		"no agent named": {"", problem.Usage, "no agent is named", "sallyport agent list"},
 	} {
 		run.Agent = test.agent
@@ -202,7 +202,7 @@ func TestATryOfAnAgentSaysInOneLineWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
-	if _, err := client.Call(t.Context(), c, api.AgentTry, api.TestAgent{Place: try.Place, Agent: "claude"}); problem.KindOf(err) != problem.Usage {
+	if _, err := client.Call(t.Context(), c, api.AgentTry, api.TestAgent{Place: try.Place, Agent: "nobody"}); problem.KindOf(err) != problem.Usage {
 		t.Errorf("an agent that there is not: %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(w.home, ".state", "probe-*"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -17,13 +18,17 @@ import (
 	"sallyport/internal/door/client"
 	"sallyport/internal/inside/adapter"
 	"sallyport/internal/inside/runner"
+	"sallyport/internal/inside/tools"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest/scripttest"
 )
 
 // TestMain makes the test binary everything a home needs: the daemon, its sandboxes' launcher
-// and init, the agents in them, and the keeper. So the processes that are killed here are real ones.
+// and init, the agents in them and what these ask the host by, and the keeper. So the processes that are killed here are real ones.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == agent.ToolsProgram {
+		os.Exit(tools.Main(context.Background(), tools.System()))
+	}
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
 		case "runner":
@@ -32,10 +37,12 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(runner.Main(os.Args[2:]))
 		case "daemon":
+			endWithLane()
 			os.Exit(serve(os.Args[2:]))
 		case "agent":
 			syscall.Exit(play(os.Args[2:])) // at once: with the race detector in it os.Exit sleeps a second in there
 		case "start", "watch":
+			endWithLane()
 			os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr))
 		}
 	}

@@ -55,7 +55,8 @@ func TestEveryWriteIsWithinANamedOperation(t *testing.T) {
 	}
 	slices.Sort(names)
 	t.Logf("%d writes within %d operations: %q", tr.inside, len(names), names)
-	for _, must := range []string{"ref:update", "tree:replace", "index:swap", "db:landed", "sandbox:start", "keeper:start", "checkpoint:import"} {
+	for _, must := range []string{"ref:update", "tree:replace", "index:swap", "db:landed", "sandbox:start", "keeper:start", "checkpoint:import", "db:put-conversation",
+		"db:claim-chat", "db:move-message", "db:put-session", "group:folders", "tools:listen"} {
 		if tr.names[must] == 0 {
 			t.Errorf("the trace does not show %s", must)
 		}
@@ -96,6 +97,25 @@ func (w *world) story(t *testing.T, c *client.Client) {
 	if at := rest(t, c, back.ID, nil); at.State != api.Finalized {
 		t.Fatalf("%s is %s: %s", at.ID, at.State, at.Reason)
 	}
+	for _, ask := range []func() (api.Begun, error){
+		func() (api.Begun, error) { return client.Call(ctx, c, api.GroupCreate, api.NewGroup{Name: "helper"}) },
+		func() (api.Begun, error) {
+			must(os.WriteFile(filepath.Join(w.home, "groups/helper/AGENTS.md"), []byte("# Ada\n"), 0o600))
+			return client.Call(ctx, c, api.GroupCommit, api.CommitGroup{Group: "helper"})
+		},
+	} {
+		begun, err := ask()
+		must(err)
+		if at := rest(t, c, begun.Change.ID, nil); at.State != api.Finalized {
+			t.Fatalf("%s is %s: %s", at.ID, at.State, at.Reason)
+		}
+	}
+	said, err := client.Call(ctx, c, api.ChatSay, api.Say{Group: "echo", Text: "/say hello"})
+	must(err)
+	await(t, "the answer", func() (bool, error) {
+		m, err := client.Call(ctx, c, api.MessageShow, said.ID)
+		return m.Status == "completed", err
+	})
 	refused, err := w.request(ctx, c)
 	must(err)
 	rest(t, c, refused.ID, nil)

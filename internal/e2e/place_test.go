@@ -45,6 +45,7 @@ func newPlace(t *testing.T) *place {
 	}
 	p := &place{dir: dir, repo: filepath.Join(dir, "repo"), home: filepath.Join(dir, "home"), bin: filepath.Join(dir, "bin", "sallyport"), log: filepath.Join(dir, "log")}
 	t.Cleanup(func() {
+		endAll(t)
 		for _, group := range p.groups() {
 			_ = unix.Rmdir(group) // of a home that is no more
 		}
@@ -62,7 +63,12 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	for _, name := range []string{p.bin, filepath.Join(dir, "bin", "sallyport-keeper")} {
-		shell(t, dir, "cp", self, name)
+		if err := os.Link(self, name); err != nil { // it lies on another disk
+			shell(t, dir, "cp", self, name)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", laneFile), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	adopt(t)
 	return p
@@ -280,6 +286,11 @@ func (d *doomed) client(t *testing.T, p *place) (c *client.Client) {
 // rest waits until a change is where nothing happens by itself, or its daemon is gone.
 func rest(t *testing.T, c *client.Client, change string, gone func() bool) (out api.Change) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s is %s (%s): %s", change, out.State, out.BlockedReason, out.Reason)
+		}
+	}()
 	await(t, change+" to come to rest", func() (bool, error) {
 		d, err := client.Call(t.Context(), c, api.ChangeShow, change)
 		if err != nil {
@@ -328,6 +339,24 @@ func children() []int {
 }
 
 func reap() { children() }
+
+// endAll ends what a test that broke off has left: all of it, for this process has adopted it and runs one test.
+func endAll(t *testing.T) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(3 * time.Millisecond)
+	defer tick.Stop()
+	for left := children(); len(left) > 0; left = children() {
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL) // a child that has not been waited for: nobody else has its number
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("processes %d do not end", left)
+			return
+		}
+		<-tick.C
+	}
+}
 
 // nobody waits until no process is left of all that was started.
 func nobody(t *testing.T) {

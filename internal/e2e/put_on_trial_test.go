@@ -66,24 +66,27 @@ func (w *tried) afresh(t *testing.T, boot string, d time.Duration) {
 		began.UnixMilli(), (d + time.Second).Milliseconds(), began.Format(time.RFC3339Nano), boot)
 }
 
-// asked waits until a person is asked to confirm.
-func (w *tried) asked(t *testing.T, c *client.Client) (out api.Detail) {
+// asked waits until a person is asked to confirm, and returns until when. A short trial may be over by then.
+func (w *tried) asked(t *testing.T, c *client.Client) (expires time.Time) {
 	t.Helper()
 	await(t, w.change+" to be on trial", func() (bool, error) {
 		d, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
-		out = d
-		if err == nil && api.Final(d.Change.State) {
+		if err == nil && api.Final(d.Change.State) && (d.Change.Trial == nil || d.Change.Trial.Reason != "deadman timeout") {
 			return false, fmt.Errorf("it is %s: %s", d.Change.State, d.Change.Reason)
 		}
-		return err == nil && d.Change.State == api.InTrial && d.Change.Trial.Asks(), nil
+		if err != nil || !api.Final(d.Change.State) && (d.Change.State != api.InTrial || !d.Change.Trial.Asks()) {
+			return false, nil
+		}
+		expires = d.Change.Trial.Expires
+		return true, nil
 	})
-	return out
+	return expires
 }
 
 // toTrial has a change landed and a person asked, by a daemon that this test owns.
-func (w *tried) toTrial(t *testing.T) *doomed {
+func (w *tried) toTrial(t *testing.T) (d *doomed, expires time.Time) {
 	t.Helper()
-	d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home})
+	d = w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home})
 	c := d.client(t, w.place)
 	if c == nil {
 		t.Fatalf("the daemon did not come up: %s", w.said())
@@ -91,8 +94,7 @@ func (w *tried) toTrial(t *testing.T) *doomed {
 	if err := approve(t.Context(), c, w.change); err != nil {
 		t.Fatal(err)
 	}
-	w.asked(t, c)
-	return d
+	return d, w.asked(t, c)
 }
 
 // kill ends a daemon of this test as the kernel would.
@@ -115,9 +117,9 @@ func (w *tried) keepers() (pids []int) {
 	return pids
 }
 
-func (w *tried) killKeepers(t *testing.T) {
+// killKeepers returns how many it found.
+func (w *tried) killKeepers(t *testing.T) (killed int) {
 	t.Helper()
-	killed := 0
 	await(t, "the keepers to be gone", func() (bool, error) {
 		pids := w.keepers()
 		for _, pid := range pids {
@@ -126,21 +128,74 @@ func (w *tried) killKeepers(t *testing.T) {
 		killed += len(pids)
 		return len(pids) == 0, nil
 	})
-	if killed == 0 {
-		t.Error("no keeper watched the trial")
-	}
+	return killed
 }
 
-// killBoth ends the daemon and its keepers, so that neither can bring the other back.
-func (w *tried) killBoth(t *testing.T, d *doomed) {
+// killBoth ends the daemon and its keepers, so that neither can bring the other back, and returns how many keepers there were.
+func (w *tried) killBoth(t *testing.T, d *doomed) (keepers int) {
 	t.Helper()
 	if err := d.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	w.killKeepers(t)
+	keepers = w.killKeepers(t)
 	d.kill(t)
 	killAll(t) // it may have been starting another keeper, which nobody could see below a process that stood still
+	return keepers
 }
+
+// death is what ends the daemon of a trial, its keeper or both, while nobody is there.
+type death struct {
+	name   string
+	strike func(w *tried, t *testing.T, d *doomed) (keepers int) // that it met; -1 if it met none of them
+	after  func(w *tried, t *testing.T, d *doomed) *client.Client
+}
+
+// deaths are all of them. Who comes after is brought by the keeper, or by whoever runs a command.
+var deaths = []death{
+	{"the daemon is killed", func(_ *tried, t *testing.T, d *doomed) int { d.kill(t); return -1 }, brought},
+	{"the keeper is killed", func(w *tried, t *testing.T, _ *doomed) int { return w.killKeepers(t) }, brought},
+	{"both are killed, and somebody runs a command", (*tried).killBoth, commanded},
+	{"the machine starts anew, and somebody runs a command", (*tried).killBoth, func(w *tried, t *testing.T, d *doomed) *client.Client {
+		w.anotherBoot(t)
+		return w.start(t)
+	}},
+	{"the daemon hangs", func(_ *tried, t *testing.T, d *doomed) int {
+		if err := d.Process.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		return -1
+	}, func(w *tried, t *testing.T, d *doomed) *client.Client {
+		<-d.ended // the keeper ends it
+		return w.dial(t)
+	}},
+}
+
+func brought(w *tried, t *testing.T, _ *doomed) *client.Client   { return w.dial(t) }
+func commanded(w *tried, t *testing.T, _ *doomed) *client.Client { return w.start(t) }
+
+// dies has a daemon, or its keeper, die in the middle of a trial that ends soon, and returns a client of the one that comes after. begin
+// begins such a trial and says when it ends. A machine that is so slow that the trial was over by then has a longer one.
+func (x death) dies(t *testing.T, w *tried, begin func(length time.Duration) (d *doomed, expires time.Time)) *client.Client {
+	t.Helper()
+	for length := 2 * time.Second; length < patience; length *= 4 {
+		d, expires := begin(length)
+		keepers := x.strike(w, t, d)
+		if !time.Now().Before(expires) {
+			killAll(t)
+			t.Logf("a trial of %s was over before anything could be killed", length)
+			continue
+		}
+		if keepers == 0 {
+			t.Error("no keeper watched the trial")
+		}
+		return x.after(w, t, d)
+	}
+	t.Fatalf("nothing could be killed within a trial: %s", w.said())
+	return nil
+}
+
+// lateMax is how long after its deadline a trial may be over that its daemon did not live to see: ten times what it takes.
+const lateMax = 2 * time.Minute
 
 // killAll ends whatever this test has left running.
 func killAll(t *testing.T) {
@@ -261,8 +316,10 @@ func (w *tried) shortlyAsked(t *testing.T) {
 	t.Helper()
 	w.restore(t, "asked")
 	w.shortly(t, 10*time.Minute)
-	d := w.toTrial(t)
-	w.killBoth(t, d)
+	d, _ := w.toTrial(t)
+	if w.killBoth(t, d) == 0 {
+		t.Error("no keeper watched the trial")
+	}
 	w.save(t, "tried")
 }
 
@@ -323,7 +380,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 				}
 			}()
 			seen, killed := once(where)
-			if !killed { // two that write at the same time share a commit, which has neither's name then
+			if !killed {
 				t.Logf("it did not die: its operations are %q", seen)
 				return
 			}
@@ -357,50 +414,23 @@ func TestNoDeathSavesAChangeOnTrial(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	const length = 2 * time.Second
 	w := newTried(t)
 	w.toAsked(t)
-	w.shortly(t, length)
 	w.keep(t, "asked")
-	late := func(t *testing.T, d api.Detail, by time.Duration) {
-		t.Helper()
-		if took := time.Since(d.Change.Trial.Expires); took > by {
-			t.Errorf("it was back %s after its deadline", took)
-		}
-		if d.Change.Trial.Reason != "deadman timeout" {
-			t.Errorf("because of %q", d.Change.Trial.Reason)
-		}
-	}
-	for name, do := range map[string]func(t *testing.T, d *doomed) (*client.Client, time.Duration){
-		"the daemon is killed": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
-			d.kill(t)
-			return w.dial(t), 10 * time.Second
-		},
-		"the keeper is killed": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
-			w.killKeepers(t)
-			return w.dial(t), 10 * time.Second
-		},
-		"both are killed, and somebody runs a command": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
-			w.killBoth(t, d)
-			return w.start(t), 10 * time.Second
-		},
-		"the machine starts anew, and somebody runs a command": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
-			w.killBoth(t, d)
-			w.anotherBoot(t)
-			return w.start(t), 10 * time.Second
-		},
-		"the daemon hangs": func(t *testing.T, d *doomed) (*client.Client, time.Duration) {
-			if err := d.Process.Signal(unix.SIGSTOP); err != nil {
-				t.Fatal(err)
+	for _, x := range deaths {
+		t.Run(x.name, func(t *testing.T) {
+			c := x.dies(t, w, func(length time.Duration) (*doomed, time.Time) {
+				w.restore(t, "asked")
+				w.shortly(t, length)
+				return w.toTrial(t)
+			})
+			d := w.judgeTrial(t, c)
+			if took := d.Change.Moved.Sub(d.Change.Trial.Expires); took > lateMax {
+				t.Errorf("it was back %s after its deadline", took)
 			}
-			<-d.ended // the keeper ends it
-			return w.dial(t), 20 * time.Second
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w.restore(t, "asked")
-			c, by := do(t, w.toTrial(t))
-			late(t, w.judgeTrial(t, c), by)
+			if d.Change.Trial.Reason != "deadman timeout" {
+				t.Errorf("because of %q", d.Change.Trial.Reason)
+			}
 			w.stop(t, c)
 			w.leftNothing(t)
 		})

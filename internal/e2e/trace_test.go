@@ -116,7 +116,9 @@ func (tr *trace) mark(ops []string, args string) []string {
 	}
 	path := m[len(m)-1][2]
 	if op, ok := strings.CutPrefix(path, disktest.MarkBegin); ok {
-		tr.names[op]++
+		for _, name := range disktest.NamesOf(op) {
+			tr.names[name]++
+		}
 		return append(ops, op)
 	}
 	if op, ok := strings.CutPrefix(path, disktest.MarkEnd); ok && len(ops) > 0 && ops[len(ops)-1] == op {

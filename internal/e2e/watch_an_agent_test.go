@@ -32,6 +32,11 @@ func patient(args []string) error {
 				return nil
 			}
 			time.Sleep(5 * time.Millisecond)
+			if is, err := os.ReadFile("stage.txt"); err != nil || string(is) != strconv.Itoa(stage)+"\n" { // it went back before anybody saw it
+				if err := put("stage.txt", strconv.Itoa(stage)+"\n"); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	for _, err := range []error{put("one.txt", "one\n"), os.RemoveAll("gone.txt"), os.Chmod("tool.sh", 0o755), wait(1)} {
@@ -238,10 +243,12 @@ const watchedSampled = 3
 func second(names, prefixes []string) []string {
 	count := map[string]int{}
 	var all []string
-	for _, name := range names {
-		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
-			if count[name]++; count[name] == 1 {
-				all = append(all, name)
+	for _, op := range names {
+		for _, name := range disktest.NamesOf(op) {
+			if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+				if count[name]++; count[name] == 1 {
+					all = append(all, name)
+				}
 			}
 		}
 	}

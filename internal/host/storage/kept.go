@@ -109,6 +109,10 @@ func (r *round) sessions(ctx context.Context) error {
 			t.goes = r.abandoned(at.At)
 		case err != nil:
 			return err
+		case s.Chat != "":
+			if t.goes, err = r.left(ctx, s); err != nil {
+				return err
+			}
 		default:
 			t.goes = r.over(s.Change, r.Retention.Transcripts)
 			t.remove = r.ended(ctx, s.Change, t.remove)
@@ -118,6 +122,20 @@ func (r *round) sessions(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// left reports whether a session of a chat ended long ago and its chat goes on under another identity.
+func (r *round) left(ctx context.Context, s session.Session) (bool, error) {
+	if s.Ended == nil || r.now.Sub(*s.Ended) < r.Retention.Transcripts {
+		return false, nil
+	}
+	current := s.ID
+	err := r.DB.Read(ctx, func(tx store.Tx) error {
+		c, err := tx.Chat(ctx, s.Chat)
+		current = c.Identity
+		return err
+	})
+	return err == nil && current != s.ID, err
 }
 
 // exports are what lies in .state/changes for people to read.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/store"
@@ -287,7 +288,7 @@ func silent(ctx context.Context, folder string) bool {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		socket := (name == "daemon.sock" || strings.HasPrefix(name, WayPrefix)) && e.Type() == fs.ModeSocket
+		socket := (name == "daemon.sock" || strings.HasPrefix(name, WayPrefix) || strings.HasPrefix(name, live.SocketPrefix)) && e.Type() == fs.ModeSocket
 		if socket && !refused(ctx, filepath.Join(folder, name)) || !socket && !(strings.HasPrefix(name, BundlePrefix) && e.Type().IsRegular()) {
 			return false
 		}

@@ -129,6 +129,10 @@ func kindOf(name string) (kind Kind, counted bool) {
 		return "", true
 	case "sallyport.db", "sallyport.db-wal", "sallyport.db-shm":
 		return Database, false
+	case "trees":
+		return Layers, false
+	case "groups":
+		return GroupFiles, false
 	case "backups":
 		return Backups, false
 	case "logs":

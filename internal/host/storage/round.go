@@ -86,6 +86,7 @@ func (s *Steward) keeps() map[Kind]string {
 		Refs:         after(s.Retention.Refs),
 		Transcripts:  after(s.Retention.Transcripts),
 		Exports:      after(s.Retention.Exports),
+		GroupFiles:   "as long as its group is there",
 		Database:     "always", Backups: "always", Logs: "always",
 		Orphans: days(s.Retention.Grace) + " after it was last touched",
 		Other:   "as long as it is needed",

@@ -28,6 +28,7 @@ const (
 	Repositories Kind = "repositories" // the host's own, with every checkpoint
 	Refs         Kind = "refs"         // of changes that have ended, in those and in projects
 	Transcripts  Kind = "transcripts"  // folders of sessions
+	GroupFiles   Kind = "groups"       // what the agents of groups have written and remember
 	Exports      Kind = "exports"      // state.md and diffs, for people
 	Database     Kind = "database"
 	Backups      Kind = "backups"
@@ -37,7 +38,7 @@ const (
 )
 
 // kinds is the order of a report.
-var kinds = []Kind{Layers, Caches, Workspaces, Repositories, Refs, Transcripts, Exports, Database, Backups, Logs, Orphans, Other}
+var kinds = []Kind{Layers, Caches, Workspaces, Repositories, Refs, Transcripts, GroupFiles, Exports, Database, Backups, Logs, Orphans, Other}
 
 // Retention says how long things stay after their change has ended. Zero means the default.
 type Retention struct {

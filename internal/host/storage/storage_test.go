@@ -62,7 +62,7 @@ func newOwned(t *testing.T) *owned {
 	})
 	ops := disk.Ops{Around: func(op string, do func() error) error { o.onDisk = append(o.onDisk, op); return do() }}
 	o.Steward = New(Parts{
-		DB: db, Owner: person.Owner{UID: 7, Name: "ann"}, State: state, Changes: o, Ops: ops, Log: slog.New(slog.DiscardHandler),
+		DB: db, Owner: person.Owner{ID: "psn-0000ann0", UID: 7, Name: "ann"}, State: state, Changes: o, Ops: ops, Log: slog.New(slog.DiscardHandler),
 		Workspaces: workspace.New(workspace.Config{Root: state, Strategy: workspace.Copy, Ops: ops}),
 		Retention:  Retention{Grace: -1},
 	})
@@ -90,7 +90,7 @@ func (o *owned) add(state change.State, since time.Duration) (id.Change, id.Sess
 	o.t.Helper()
 	c, s := id.NewChange(), id.NewSession("sh")
 	at := time.Now().Add(-since).UTC().Truncate(time.Millisecond)
-	who := audit.Actor{Kind: "person", Name: "ann", UID: 7}
+	who := audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"}
 	row := change.Row{ID: c, State: state, Created: at, Moved: at, Base: string(o.base), Request: request.Request{
 		Kind: request.Edit, Text: "x", Project: o.project, Branch: "main", Head: o.base, By: who, At: at, Agent: "command", Argv: []string{"true"},
 	}}
@@ -145,10 +145,10 @@ func TestOnlyWhatHasBeenKeptLongEnoughGoes(t *testing.T) {
 		t.Errorf("looking did %q and forgot %q", o.onDisk, o.forgot)
 	}
 
-	if _, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "bob", UID: 8}); !errors.Is(err, person.ErrNotOwner) {
+	if _, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "bob", UID: 7, Person: "psn-0000bob0"}); !errors.Is(err, person.ErrNotOwner) {
 		t.Errorf("somebody else may: %v", err)
 	}
-	if _, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7}); err != nil {
+	if _, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(o.forgot) != 1 || o.forgot[0] != old {

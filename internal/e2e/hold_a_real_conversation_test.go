@@ -1,0 +1,164 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/agent/agenttest"
+	"sallyport/internal/port/agent/agenttest/modeltest"
+)
+
+// A real agent holds ten turns. It is killed with its host in the sixth, and goes on.
+
+func TestTheRealCodexHoldsAConversation(t *testing.T) {
+	talks(t, real{name: "codex", model: "gpt-5.5", wire: agent.Responses, base: "/v1", remembers: true})
+}
+
+func TestTheRealGeminiHoldsAConversation(t *testing.T) {
+	talks(t, real{name: "gemini", model: "test-model", wire: agent.Gemini})
+}
+
+// TestTheAgentOfOursHoldsAConversation is the same without any program but ours.
+func TestTheAgentOfOursHoldsAConversation(t *testing.T) {
+	talks(t, real{name: "api", model: "test-model", wire: agent.Messages, remembers: true})
+}
+
+// turnsHeld is how many turns a conversation has, and killedIn in which of them its host dies.
+const turnsHeld, killedIn = 10, 6
+
+func talks(t *testing.T, r real) {
+	path := found(t, r)
+	if !apart(t) {
+		return
+	}
+	gate := modeltest.NewGate()
+	var script []modeltest.Turn
+	for n := 1; n <= turnsHeld; n++ {
+		if n == killedIn {
+			script = append(script, modeltest.Turn{Text: "never said", Before: gate})
+		}
+		script = append(script, modeltest.Say(fmt.Sprintf("answer %d", n)))
+	}
+	s := newTalk(t, newWorld(t), r, path, script...)
+	d, c := s.opens(t)
+
+	var said []string
+	say := func(n int) {
+		t.Helper()
+		text := fmt.Sprintf("question number %d", n)
+		if _, err := client.Call(t.Context(), c, api.ChatSay, api.Say{Group: "ann", Text: text, Nonce: text}); err != nil {
+			t.Fatalf("%v\n%s", err, s.said())
+		}
+		said = append(said, text)
+	}
+	settled := func() {
+		t.Helper()
+		await(t, fmt.Sprintf("the answer to %q", said[len(said)-1]), func() (bool, error) {
+			all, err := client.Call(t.Context(), c, api.MessageList, api.Messages{Group: "ann"})
+			if err != nil || len(all) == 0 {
+				return false, err
+			}
+			last := all[len(all)-1]
+			if last.Tries > 1 || last.Status == "dead" {
+				t.Fatalf("%s: %s\n%s", last.Status, last.Reason, s.said())
+			}
+			return last.Status == "completed", nil
+		})
+	}
+	for n := 1; n <= turnsHeld; n++ {
+		say(n)
+		if n == killedIn {
+			<-gate.Reached()
+			if err := d.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			d.end(t, s.place)
+			d, c = s.runs(t)
+		}
+		settled()
+	}
+
+	s.remembered(t)
+	s.stop(t, c)
+	s.leftNothing(t)
+	s.keyless(t)
+}
+
+// found is the PATH with which a real agent is found; the test is skipped where there is none.
+func found(t *testing.T, r real) (path string) {
+	t.Helper()
+	known, err := agent.Lookup(r.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(known.Programs) == 0 {
+		return os.Getenv("PATH")
+	}
+	_, path = agenttest.Real(t, r.name)
+	return path
+}
+
+// newTalk is a world whose home knows the agent, its key in a file, and its model, which does what the script says.
+func newTalk(t *testing.T, w *world, r real, path string, script ...modeltest.Turn) *stage {
+	t.Helper()
+	known, err := agent.Lookup(r.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(known.Endpoints, func(e agent.Endpoint) bool { return e.Wire == r.wire })
+	s := &stage{world: w, real: r, where: known.Endpoints[at], path: path, key: keyBegin + keyEnd}
+	s.server = modeltest.Start(t, script...)
+	s.server.Require(s.where.Header, s.where.Prefix+s.key)
+	if err := os.WriteFile(s.keyFile(), []byte(s.key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.configure(t, map[string]string{"sallyport.yaml": fmt.Sprintf("agents: {%s: {key: 'file:%s', base: '%s', model: '%s', wire: %s}}\n", r.name, s.keyFile(), s.server.URL+s.base, r.model, r.wire)})
+	return s
+}
+
+func (s *stage) keyFile() string { return filepath.Join(s.dir, "model.key") }
+
+// runs starts a daemon that finds the agent.
+func (s *stage) runs(t *testing.T) (*doomed, *client.Client) {
+	t.Helper()
+	d := s.begin(t, []string{s.bin, "daemon", "run", "--home", s.home}, "PATH="+s.path)
+	return d, d.client(t, s.place)
+}
+
+// opens starts the first daemon, and makes the group ann, whose agent it is.
+func (s *stage) opens(t *testing.T) (*doomed, *client.Client) {
+	t.Helper()
+	d, c := s.runs(t)
+	made, err := client.Call(t.Context(), c, api.GroupCreate, api.NewGroup{Name: "ann", Agent: s.name})
+	if err != nil || made.Change == nil {
+		t.Fatalf("%+v, %v\n%s", made, err, s.said())
+	}
+	if at := rest(t, c, made.Change.ID, nil); at.State != api.Finalized {
+		t.Fatalf("the group is not made: %s: %s", at.State, at.Reason)
+	}
+	return d, c
+}
+
+// remembered holds that the last thing the model was asked has all that was said before, whoever remembers it.
+func (s *stage) remembered(t *testing.T) {
+	t.Helper()
+	all := s.server.Requests()
+	last := string(all[len(all)-1].Body)
+	for n := 1; n <= turnsHeld; n++ {
+		for _, want := range []string{fmt.Sprintf("question number %d", n), fmt.Sprintf("answer %d", n)} {
+			if n == turnsHeld && strings.HasPrefix(want, "answer") {
+				continue
+			}
+			if !strings.Contains(last, want) {
+				t.Errorf("at the end its model is not told %q", want)
+			}
+		}
+	}
+}
