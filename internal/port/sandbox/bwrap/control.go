@@ -34,7 +34,7 @@ func (p *process) serve(spec sandbox.Spec) {
 				p.heard = fmt.Errorf("hear the sandbox's init: %w", err)
 			}
 			// Nobody inside may go on unwatched.
-			p.Kill()
+			p.abandon()
 			return
 		}
 		p.hear(e)
@@ -175,9 +175,13 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 		return errors.New("the sandbox started after the host had stopped waiting for it")
 	}
 	p.init, p.initPID = file, pid
+	asked := p.asked
 	_, unseen := readNames("/proc/" + strconv.Itoa(pid) + "/fd") // init hides from its like: who sees it sees all
 	p.sees = unseen == nil
 	p.mu.Unlock()
+	if asked {
+		return errors.New("the sandbox was to end before it was up")
+	}
 	if err := p.keepView(from); err != nil {
 		return err
 	}
@@ -221,6 +225,18 @@ func parentOf(pid int) (int, error) {
 		return 0, fmt.Errorf("process %d has no parent", pid)
 	}
 	return strconv.Atoi(fields[1])
+}
+
+// childrenOf returns the children of a process; none where it is gone.
+func childrenOf(pid int) (children []int) {
+	self := strconv.Itoa(pid)
+	raw, _ := os.ReadFile("/proc/" + self + "/task/" + self + "/children")
+	for _, field := range strings.Fields(string(raw)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			children = append(children, child)
+		}
+	}
+	return children
 }
 
 // open makes the program's stdin, stdout and stderr and starts copying; it returns the program's ends.

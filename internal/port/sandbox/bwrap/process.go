@@ -286,7 +286,9 @@ func (p *process) expire() {
 	}
 }
 
-// Kill ends the whole tree: pid 1 of a pid namespace takes all others with it.
+// Kill ends the whole tree: pid 1 of a pid namespace takes all others with it. A sandbox that is not up yet ends when it is, by
+// welcome: a bwrap that dies between making its child and letting it go on leaves a child that waits for ever, out of reach of
+// every death signal.
 func (p *process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -294,6 +296,29 @@ func (p *process) Kill() {
 		return
 	}
 	p.asked = true
+	if p.init != nil {
+		p.end()
+	}
+}
+
+// abandon ends the tree as far as it is up: nobody waits for the rest.
+func (p *process) abandon() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	p.asked = true
+	if p.init == nil {
+		for _, child := range childrenOf(p.cmd.Process.Pid) { // no longer its own to let go on
+			_ = unix.Kill(child, unix.SIGKILL) // gone already is as good; bwrap has not waited for it, or it has no child
+		}
+	}
+	p.end()
+}
+
+// end kills init and whoever waits for it. Call it with mu held, and before it is over.
+func (p *process) end() {
 	if p.init != nil {
 		_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
 	}

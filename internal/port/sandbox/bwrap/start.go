@@ -61,7 +61,7 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*process, error)
 	if err == nil {
 		return p, nil
 	}
-	p.Kill()
+	p.abandon()
 	<-p.done
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, fmt.Errorf("start sandbox %q: %w", spec.ID, cause)

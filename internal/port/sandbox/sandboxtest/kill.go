@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/port/sandbox"
 )
@@ -73,6 +74,35 @@ func testKill(t *testing.T, s Setup) {
 		cancel(why)
 		if _, err := s.Driver.Start(ctx, s.Spec(t, "true")); !errors.Is(err, why) {
 			t.Errorf("err = %v", err)
+		}
+	})
+	t.Run("cancelled while it starts, it ends at every moment", func(t *testing.T) {
+		spec := s.Spec(t, "true")
+		began := time.Now()
+		if got := s.run(t, spec); got.Code != 0 {
+			t.Fatalf("%+v", got)
+		}
+		const moments = 30
+		step := time.Since(began) / moments
+		why := errors.New("withdrawn")
+		for i := range moments {
+			mark := marker()
+			spec := s.Spec(t, "exec sleep "+mark)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			late := time.AfterFunc(time.Duration(i)*step, func() { cancel(why) })
+			p, err := s.Driver.Start(ctx, spec)
+			switch {
+			case err == nil:
+				if exit, err := p.Wait(); err != nil || exit.Signal != "SIGKILL" {
+					t.Errorf("moment %d: %+v, %v", i, exit, err)
+				}
+			case !errors.Is(err, why):
+				t.Errorf("moment %d: %v", i, err)
+			}
+			late.Stop()
+			if left := alive(t, mark); len(left) > 0 {
+				t.Errorf("moment %d left alive: %s", i, strings.Join(left, " "))
+			}
 		}
 	})
 	t.Run("many at once end each by itself", func(t *testing.T) {
