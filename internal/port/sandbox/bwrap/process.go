@@ -296,35 +296,24 @@ func (p *process) Kill() {
 		return
 	}
 	p.asked = true
-	if p.init != nil {
-		p.end()
-	}
-}
-
-// abandon ends the tree as far as it is up: nobody waits for the rest.
-func (p *process) abandon() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over {
+	if p.init == nil {
 		return
 	}
-	p.asked = true
-	if p.init == nil {
-		for _, child := range childrenOf(p.cmd.Process.Pid) { // no longer its own to let go on
-			_ = unix.Kill(child, unix.SIGKILL) // gone already is as good; bwrap has not waited for it, or it has no child
-		}
-	}
-	p.end()
+	_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
+	_ = p.cmd.Process.Kill()                                         // a frozen bwrap would never see that init is gone
 }
 
-// end kills init and whoever waits for it. Call it with mu held, and before it is over.
-func (p *process) end() {
-	if p.init != nil {
-		_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
+// abandon ends the tree also where it is not up: nobody waits for that any more.
+func (p *process) abandon() {
+	p.mu.Lock()
+	if !p.over && p.init == nil {
+		for _, child := range childrenOf(p.cmd.Process.Pid) {
+			_ = unix.Kill(child, unix.SIGKILL) // gone already is as good
+		}
+		_ = p.cmd.Process.Kill()
 	}
-	// The launcher or bwrap too: their death signal ends what is not up yet, and a
-	// frozen bwrap would never see that init is gone.
-	_ = p.cmd.Process.Kill()
+	p.mu.Unlock()
+	p.Kill()
 }
 
 // Wait blocks until nothing of the sandbox is left. An error says that this
