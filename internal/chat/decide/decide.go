@@ -3,8 +3,9 @@
 // Nothing but a whole message decides: an option of a card by its number or its words, or a word of the table for that kind of card, in any
 // case. It may carry the card's two digits, before or behind. Without them it counts for a card that was delivered in this conversation before the
 // message was received; and if the same words would have fitted another one too that is open, or that has ended or opened within a minute,
-// it is asked back and never guessed: who wrote it may not have seen yet which of them still stood. From somebody who is not entitled, and
-// in a quote, forwarded, edited or from a bot, the same words are talk.
+// it is asked back and never guessed: who wrote it may not have seen yet which of them still stood. Words that answer to a card where it
+// stands are about that card alone. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
+// words are talk.
 package decide
 
 import (
@@ -28,8 +29,9 @@ type Word struct {
 	Received  time.Time // by our clock
 	Quoted    bool      // it stands in a quote
 	Forwarded bool
-	Edited    bool // it is another text than when it came
-	Bot       bool // a program said it
+	Edited    bool   // it is another text than when it came
+	Bot       bool   // a program said it
+	To        id.Out // the card that it answers to where that stands; "" = none
 }
 
 // Asks is what a card wants to know.
@@ -52,6 +54,7 @@ type Card struct {
 	Entitled  bool // who speaks may decide about it, now
 	Asks      Asks
 	Options   []Option   // of a promotion, a folder or a question; the others have their own
+	Names     string     // key of the option that takes a name behind it, such as "create kitchen"; "" = none does
 	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084)
 	Elsewhere bool       // of an approval: it cannot be approved in a conversation (SM-909)
 	Opened    time.Time  // it was written
@@ -71,6 +74,7 @@ const (
 	Confirm  Does = "confirm"
 	RollBack Does = "rollback"
 	Choose   Does = "choose" // Answer.Option
+	Name     Does = "name"   // Answer.Option is the name that was said
 )
 
 // Kind is what becomes of words.
@@ -90,7 +94,7 @@ const (
 type Answer struct {
 	Card   Card
 	Does   Does
-	Option string // key
+	Option string // key; of Name, the name
 	typed  bool   // they are not the words that this card takes for it
 }
 
@@ -108,6 +112,9 @@ func Decide(w Word, cards []Card) Verdict {
 	}
 	cards = slices.DeleteFunc(slices.Clone(cards), func(c Card) bool { return !c.Entitled })
 	text := strings.TrimSpace(w.Text)
+	if w.To != "" {
+		return onCard(w, text, cards)
+	}
 	if v, named := byName(w, text, cards); named {
 		return v
 	}
@@ -179,18 +186,39 @@ func byName(w Word, text string, cards []Card) (Verdict, bool) {
 		if !named {
 			continue
 		}
-		a, ok := c.read(rest)
-		switch {
-		case !ok || c.Opened.After(w.Received):
-			return Verdict{}, false
-		case c.Ended != nil && !c.Ended.After(w.Received):
-			return Verdict{Kind: Over, Answer: a}, true
-		case !c.shown(w.Received):
-			return Verdict{Kind: Unseen, Fits: []Answer{a}}, true
-		}
-		return a.verdict(), true
+		return c.take(w, rest)
 	}
 	return Verdict{}, false
+}
+
+// onCard reads words that answer to a card where it stands, with its digits or without.
+func onCard(w Word, text string, cards []Card) Verdict {
+	for _, c := range cards {
+		if c.ID != w.To {
+			continue
+		}
+		if rest, named := c.unnamed(text); named {
+			text = rest
+		}
+		if v, ok := c.take(w, text); ok {
+			return v
+		}
+	}
+	return Verdict{Kind: Talk}
+}
+
+// take reads words that are about this card alone; false if they do nothing to it.
+func (c Card) take(w Word, text string) (Verdict, bool) {
+	a, ok := c.read(text)
+	switch {
+	case !ok || c.Opened.After(w.Received):
+		return Verdict{}, false
+	case c.Ended != nil && !c.Ended.After(w.Received):
+		return Verdict{Kind: Over, Answer: a}, true
+	case !c.shown(w.Received):
+		return Verdict{Kind: Unseen, Fits: []Answer{a}}, true
+	}
+	return a.verdict(), true
 }
 
 // unnamed returns words without the card's digits, which stand before them, or behind words that are no number.
@@ -226,6 +254,9 @@ func (c Card) read(text string) (a Answer, ok bool) {
 			return a, false
 		}
 		a.Does, a.Option = Choose, o.Key
+	}
+	if word, name, ok := strings.Cut(text, " "); ok && c.Names != "" && strings.EqualFold(word, c.Names) && a.Does == "" {
+		a.Does, a.Option = Name, strings.TrimSpace(name)
 	}
 	return a, a.Does != ""
 }
@@ -313,6 +344,9 @@ func (a Answer) Words() string {
 		if a.Does == Choose && o.Key == a.Option {
 			word = number(i + 1)
 		}
+	}
+	if a.Does == Name {
+		word = a.Card.Names + " " + a.Option
 	}
 	return number(a.Card.Digits) + " " + word
 }

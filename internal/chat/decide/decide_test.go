@@ -206,6 +206,31 @@ func TestWordsOfOthersAndWordsThatWereNotSaidHereAreTalk(t *testing.T) {
 	}
 }
 
+// Whoever answers to a card where it stands means that one: others that the words would fit are no matter, and its digits may be said too.
+func TestWordsThatAnswerToACardAreAboutItAlone(t *testing.T) {
+	not := func(c *decide.Card) { c.Entitled = false }
+	cards := []decide.Card{card(20, decide.Trial), card(21, decide.Trial, opened(time.Second)), card(22, decide.Trial, ended(time.Second)),
+		card(23, decide.Trial, unseen), card(24, decide.Trial, not), card(25, decide.Approval, host)}
+	for _, c := range []struct {
+		to   int
+		text string
+		want string
+	}{
+		{20, "confirm", "decided 20 confirm"}, {20, "2", "decided 20 rollback"}, {20, "20 confirm", "decided 20 confirm"}, {21, "confirm", "decided 21 confirm"},
+		{20, "21 confirm", "talk"}, {20, "approve", "talk"}, {20, "thanks", "talk"}, {22, "confirm", "over 22 confirm"}, {23, "confirm", "unseen 23 confirm"},
+		{24, "confirm", "talk"}, {25, "approve", "typed 25 approve"}, {25, "confirm", "talk"}, {26, "confirm", "talk"},
+	} {
+		w := decide.Word{Text: c.text, Received: noon, To: card(c.to, decide.Trial).ID}
+		if got := strings.TrimSpace(say(decide.Decide(w, cards))); got != c.want {
+			t.Errorf("%q to %d: %s, not %s", c.text, c.to, got, c.want)
+		}
+		w.Edited = true
+		if got := say(decide.Decide(w, cards)); got != "talk" {
+			t.Errorf("%q to %d, edited: %s", c.text, c.to, got)
+		}
+	}
+}
+
 // Who may decide about one card alone, such as the trial of what they asked for, decides about no other by their words.
 func TestWordsReachOnlyTheCardsThatWhoSpeaksMayDecideAbout(t *testing.T) {
 	not := func(c *decide.Card) { c.Entitled = false }

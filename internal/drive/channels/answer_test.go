@@ -81,9 +81,9 @@ func TestWhatIsNoAnswerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestAReplyDecidesNothingWhateverItQuotes holds that words which answer to another message are no decision, also where the platform does not say
-// to which, or what it said.
-func TestAReplyDecidesNothingWhateverItQuotes(t *testing.T) {
+// TestAReplyDecidesAboutTheCardItAnswersToAndNothingElse holds that words which answer to another message are no decision, also where the
+// platform does not say to which, or what it said.
+func TestAReplyDecidesAboutTheCardItAnswersToAndNothingElse(t *testing.T) {
 	play(t, []string{"echo", "other"}, func(t *testing.T, s *scene) {
 		s.lives()
 		s.mentions(cyd, room, "hello")
@@ -99,6 +99,10 @@ func TestAReplyDecidesNothingWhateverItQuotes(t *testing.T) {
 			if open := answers(q); before == 0 || open != before {
 				t.Errorf("a reply to %s: %d of %d questions wait", name, open, before)
 			}
+		}
+		card := slices.IndexFunc(s.arrived(at), func(a channeltest.Arrived) bool { return len(a.Buttons) > 0 })
+		if open := answers(&channel.Quote{ID: s.arrived(at)[card].ID, From: "sallyport", Text: "Wire to which agent?"}); open != before-1 {
+			t.Errorf("a reply to the card: %d of %d questions wait", open, before)
 		}
 	})
 }

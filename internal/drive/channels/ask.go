@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/dispatch"
@@ -131,7 +132,10 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 	if len(s.groups) > groupsShown {
 		q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("The home has %d groups; for one that is not here: sallyport wiring set %s GROUP", len(s.groups), s.where.ID))
 	}
-	q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("To make a new one for it: sallyport group create NAME, and then: sallyport wiring set %s NAME", s.where.ID))
+	if c.Create != nil {
+		q.Card.Lines = append(q.Card.Lines, "For a new one, say: "+dispatch.CreateNew+" NAME")
+		q.Options = append(q.Options, question.Option{Key: dispatch.CreateNew, Label: "➕ Create new"})
+	}
 	q.Options = append(q.Options, question.Option{Key: Ignore, Label: "Ignore", Alone: true})
 	return c.ask(ctx, tx, s, q, p)
 }
@@ -232,17 +236,50 @@ func (c *Channels) May(ctx context.Context, tx store.Tx, q question.Question, by
 	return k.Is(right.Owner) || k.Is(right.GlobalAdmin) || p.Group != "" && slices.Contains(k.Held, right.Held{Role: right.GroupAdmin, Group: string(p.Group)}), err
 }
 
-// Prepare reads which groups there are.
-func (c *Channels) Prepare(ctx context.Context) (dispatch.Admit, error) {
+// Prepare reads which groups there are, and makes the one that an answer names if there is none of that name.
+func (c *Channels) Prepare(ctx context.Context, what message.Decision) (dispatch.Admit, error) {
+	var made group.Folder
+	if what.Does == decide.Name {
+		made = group.ChooseFolder(what.Option, nil)
+		if err := c.makeGroup(ctx, what, made); err != nil {
+			return nil, err
+		}
+	}
 	groups, err := c.Groups(ctx)
 	return func(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) error {
-		return c.admit(ctx, tx, q, groups)
+		return c.admit(ctx, tx, q, made, groups)
 	}, err
+}
+
+// makeGroup makes a group for who may have it made while the question waits. One that is there already is as good.
+func (c *Channels) makeGroup(ctx context.Context, what message.Decision, folder group.Folder) error {
+	groups, err := c.Groups(ctx)
+	if err != nil || slices.Contains(groups, folder) {
+		return err
+	}
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		q, err := tx.Question(ctx, what.Question)
+		if err != nil {
+			return err
+		}
+		if q.Outcome != question.Waiting {
+			return problem.Case(question.ErrEnded, "", "%s", q.Told())
+		}
+		may, err := c.May(ctx, tx, q, what.By)
+		if err == nil && !may {
+			err = problem.Errorf(problem.Denied, "", "%s may not decide about %s", what.By.Name, q.ID)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Create(ctx, folder, what.By)
 }
 
 // admit does what somebody has answered about a stranger or a place: who is let in is heard as if they had been all along. It runs in the
 // transaction of the answer.
-func (c *Channels) admit(ctx context.Context, tx store.Tx, q question.Question, groups []group.Folder) error {
+func (c *Channels) admit(ctx context.Context, tx store.Tx, q question.Question, made group.Folder, groups []group.Folder) error {
 	p, ok, err := tx.Pending(ctx, q.ID)
 	if err != nil || !ok {
 		return err
@@ -265,6 +302,10 @@ func (c *Channels) admit(ctx context.Context, tx store.Tx, q question.Question, 
 		return c.drop(ctx, tx, s, "it was denied")
 	case answer == Allow:
 		if err := c.letIn(ctx, tx, s, p.Group); err != nil {
+			return err
+		}
+	case answer == dispatch.CreateNew:
+		if err := c.wire(ctx, tx, s, k.First, made); err != nil {
 			return err
 		}
 	case len(answer) > len(WireTo) && answer[:len(WireTo)] == WireTo:

@@ -41,7 +41,9 @@ type Parts struct {
 	Voices Voices
 	Open   func(conversation.Channel) (channel.Driver, error) // the driver of a channel's platform
 	Groups func(context.Context) ([]group.Folder, error)      // all of the home
-	Anyone bool                                               // permissions are switched off (CH-059)
+	// Create makes a group, a copy of the template, and returns once it is there; nil: none is made from a conversation.
+	Create func(ctx context.Context, g group.Folder, by audit.Actor) error
+	Anyone bool // permissions are switched off (CH-059)
 }
 
 // Channels runs the channels of a home.

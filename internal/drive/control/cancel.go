@@ -2,13 +2,16 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/standing"
 	"sallyport/internal/path/change"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 )
 
 // Cancel withdraws a change. A step that is under way is stopped; what it had is kept.
@@ -82,6 +85,35 @@ func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *ledge
 	}
 	stop(said)
 	return true, nil
+}
+
+// makePatience is how long who has a group made from a conversation waits for it.
+const makePatience = 30 * time.Second
+
+// MakeGroup has a group made and waits until it is there. Errors: why it is not; problem.Unavailable if that takes too long, and then it still comes.
+func (c *Controller) MakeGroup(ctx context.Context, g group.Folder, by audit.Actor) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, makePatience, problem.Errorf(problem.Unavailable, "sallyport group list", "the group %s is not there yet", g))
+	defer cancel()
+	row, err := c.Groups.Create(ctx, standing.Asked{By: by, Name: string(g)})
+	if err != nil {
+		return err
+	}
+	moves := c.Feed.Subscribe(row.ID)
+	defer c.Feed.Unsubscribe(moves)
+	for {
+		if row, err = c.Row(ctx, row.ID); err != nil {
+			return err
+		}
+		switch {
+		case row.State == change.Finalized:
+			return nil
+		case row.State.Final() || row.State == change.AwaitingApproval || row.State == change.RollbackFailed:
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "the group %s is not made: %s is %s: %s", g, row.ID, row.State, row.Reason)
+		}
+		if err := c.untilMoved(ctx, moves); err != nil {
+			return err
+		}
+	}
 }
 
 // untilMoved waits until a change has moved.

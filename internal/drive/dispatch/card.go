@@ -93,6 +93,9 @@ func (d decider) asks(ctx context.Context, tx store.Tx, c *decide.Card, o messag
 	if o.Card != message.CardApproval {
 		for _, option := range q.Options {
 			c.Options = append(c.Options, decide.Option{Key: option.Key, Label: option.Label})
+			if o.Card == message.CardAdmission && option.Key == CreateNew {
+				c.Names = CreateNew
+			}
 		}
 	}
 	if o.Card == message.CardQuestion {

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/store"
@@ -78,8 +79,16 @@ func (v Voices) Show(ctx context.Context, tx store.Tx, card message.Out) (text s
 type Admissions interface {
 	// May reports whether somebody may answer, at this moment.
 	May(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) (bool, error)
-	// Prepare looks at what an answer needs of the world, before its transaction.
-	Prepare(ctx context.Context) (Admit, error)
+	// Prepare makes what an answer needs of the world, before its transaction.
+	Prepare(ctx context.Context, what message.Decision) (Admit, error)
+}
+
+// CreateNew is the key of the answer that a place is for a group which is not there yet. It decides with a name behind it.
+const CreateNew = "create"
+
+// asksForName reports whether what was decided is that a group is to be made whose name was not said (CH-067).
+func asksForName(what message.Decision) bool {
+	return what.Asks == message.CardAdmission && what.Does == decide.Choose && what.Option == CreateNew
 }
 
 // Admit does what an answer says, in the transaction of the answer.
@@ -90,9 +99,13 @@ func (d decider) admit(ctx context.Context, what message.Decision) error {
 	if d.Admissions == nil {
 		return problem.Errorf(problem.Unavailable, "sallyport channel list", "this daemon speaks with no platform")
 	}
-	admit, err := d.Admissions.Prepare(ctx)
+	admit, err := d.Admissions.Prepare(ctx, what)
 	if err != nil {
 		return err
+	}
+	key := what.Option
+	if what.Does == decide.Name {
+		key = CreateNew
 	}
 	err = d.DB.InTx(ctx, func(tx store.Tx) error {
 		q, err := tx.Question(ctx, what.Question)
@@ -103,7 +116,7 @@ func (d decider) admit(ctx context.Context, what message.Decision) error {
 		if err != nil {
 			return err
 		}
-		q, err = d.decideAs(ctx, tx, what.Question, what.Option, Said{By: what.By}, may)
+		q, err = d.decideAs(ctx, tx, what.Question, key, Said{By: what.By}, may)
 		if err != nil || q.Outcome == question.Waiting {
 			return err
 		}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"sallyport/internal/base/audit"
@@ -81,12 +82,32 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 	if err != nil {
 		return in, false, err
 	}
-	w := decide.Word{Text: s.Text, Received: intake.Received, Quoted: s.Answers || s.Quote != prompt.Quote{}, Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot}
+	to, err := quoted(ctx, tx, rows, s.ReplyTo)
+	if err != nil {
+		return in, false, err
+	}
+	w := decide.Word{
+		Text: s.Text, Received: intake.Received, Quoted: to == "" && (s.Answers || s.Quote != prompt.Quote{}),
+		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
+	}
 	v := decide.Decide(w, cards)
 	if s.Card != "" {
 		v = decide.Press(w, s.Card, cards)
 	}
 	return d.settle(ctx, tx, intake, v, rows, s)
+}
+
+// quoted returns the card of a conversation that its platform knows by an id; "" if that is none.
+func quoted(ctx context.Context, tx store.Tx, cards map[id.Out]message.Out, platformID string) (id.Out, error) {
+	if platformID == "" {
+		return "", nil
+	}
+	for card := range cards {
+		if d, ok, err := tx.Delivery(ctx, card); err != nil || ok && d.PlatformID == platformID {
+			return card, err
+		}
+	}
+	return "", nil
 }
 
 // settle does what a verdict says; false if the words are talk.
@@ -249,7 +270,7 @@ func (d decider) do(ctx context.Context, in message.In) error {
 		return d.Changes.Confirm(ctx, what.Change, what.By)
 	case decide.RollBack:
 		return d.Changes.RollBack(ctx, what.Change, what.By, "")
-	case decide.Choose:
+	case decide.Choose, decide.Name:
 		return d.choose(ctx, what)
 	}
 	return problem.Errorf(problem.Internal, "sallyport change show "+string(what.Change), "%q is no decision", what.Does)
@@ -265,6 +286,9 @@ func typedIn(text string) string {
 
 // choose records an answer to a question of the host's.
 func (d decider) choose(ctx context.Context, what message.Decision) error {
+	if asksForName(what) {
+		return nil
+	}
 	if what.Asks == message.CardAdmission {
 		return d.admit(ctx, what)
 	}
@@ -318,6 +342,10 @@ func done(what message.Decision) (text string, tell bool) {
 		return what.By.Name + " has " + string(what.Change) + " rolled back. sallyport does it now.", true
 	}
 	switch {
+	case asksForName(what):
+		return "What is the new group to be called? Say: " + CreateNew + " NAME", true
+	case what.Does == decide.Name:
+		return fmt.Sprintf("The group %s is a copy of the template, and hears that conversation from now on.", group.ChooseFolder(what.Option, nil)), true
 	case what.Asks == message.CardMount && what.Option == mount.Mode(true):
 		return "The folder is to be read-write: once " + string(what.Change) + " has landed, the agent can change and delete what is there, if the home allows it.", true
 	case what.Asks == message.CardMount:

@@ -88,6 +88,26 @@ func TestANewGroupLandsAsACopyOfTheTemplate(t *testing.T) {
 	})
 }
 
+// TestAGroupThatSomebodyWaitsForIsThereOrItIsSaidWhyNot holds what a conversation stands on that has a group made (CH-067).
+func TestAGroupThatSomebodyWaitsForIsThereOrItIsSaidWhyNot(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		c := home(t, h, true)
+		by := audit.Actor{Kind: "person", Name: "ann", UID: -1, Person: h.Owner.ID, Identity: "chat:U0"}
+		if err := c.MakeGroup(t.Context(), "cody", by); err != nil {
+			t.Fatal(err)
+		}
+		if out := h.Git("ls-tree", "--name-only", "HEAD:groups"); !strings.Contains(out, "cody") {
+			t.Errorf("the home has the groups %q", out)
+		}
+		if err := c.MakeGroup(t.Context(), "cody", h.By()); problem.KindOf(err) != problem.Conflict {
+			t.Errorf("made again: %v", err)
+		}
+		if err := c.MakeGroup(t.Context(), "dora", audit.Actor{Kind: "person", Name: "bob", UID: 4711}); problem.KindOf(err) != problem.Denied {
+			t.Errorf("made by another: %v", err)
+		}
+	})
+}
+
 func TestAHandEditLandsAndNothingElseDoes(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		c := home(t, h, true)
