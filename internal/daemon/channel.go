@@ -21,6 +21,8 @@ import (
 	"sallyport/internal/port/channel/matrix"
 	"sallyport/internal/port/channel/slack"
 	"sallyport/internal/port/channel/telegram"
+	"sallyport/internal/rule/credential"
+	"sallyport/internal/rule/secret"
 	"sallyport/internal/who/group"
 )
 
@@ -40,60 +42,77 @@ var platforms = map[string]platform{
 	"telegram": {telegram.Settings, telegram.Open, "the bot's token"},
 }
 
-// openChannel returns the driver of a channel. Its credential is read from its file at each connect.
-func openChannel(c conversation.Channel) (channel.Driver, error) {
+// tokens are what channels prove themselves by. Each is held for as long as the daemon lives, so that it is shown nowhere.
+type tokens struct {
+	held *secret.Held
+
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+// open returns the driver of a channel. Its credential is read from its file at each connect.
+func (t *tokens) open(c conversation.Channel) (channel.Driver, error) {
 	p, ok := platforms[c.Platform]
 	if !ok {
 		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "there is no platform %q; there are %s", inert.Short(c.Platform, 40), strings.Join(slices.Sorted(maps.Keys(platforms)), ", "))
 	}
-	var credential func() (string, error)
+	var proof func() (string, error)
 	if c.Credential != "" {
-		credential = func() (string, error) { return readCredential(c.Credential) }
+		proof = func() (string, error) { return t.read(c.Credential) }
 	} else if p.secret != "" {
 		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "%s wants a credential, %s: give --credential file:PATH", c.Platform, p.secret)
 	}
-	return p.open(c.Settings, credential)
+	return p.open(c.Settings, proof)
 }
 
-// checkChannel refuses what no channel can be of, and a credential that cannot be read.
-func checkChannel(c conversation.Channel) error {
-	if _, err := openChannel(c); err != nil || c.Credential == "" {
+// check refuses what no channel can be of, and a credential that cannot be read.
+func (t *tokens) check(c conversation.Channel) error {
+	if _, err := t.open(c); err != nil || c.Credential == "" {
 		return err
 	}
-	_, err := readCredential(c.Credential)
+	_, err := t.read(c.Credential)
 	return err
 }
 
-// credentialMax is the longest credential of a channel, in bytes.
-const credentialMax = 16 << 10
+// tokensMax is the longest credential of a channel, in bytes.
+const tokensMax = 16 << 10
 
-// readCredential reads what a channel proves itself by: file:PATH, of a file that is the host's alone.
-func readCredential(from string) (string, error) {
+// read reads what a channel proves itself by: file:PATH, of a file that is the host's alone, a token in each line.
+func (t *tokens) read(from string) (string, error) {
 	path, ok := strings.CutPrefix(from, "file:")
 	if !ok || !filepath.IsAbs(path) {
 		return "", problem.Errorf(problem.Refused, "sallyport channel add --help", "the channel has no credential: it is said as file:/PATH")
 	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", problem.Errorf(problem.Unavailable, "sallyport channel list", "the credential of the channel cannot be read: %w", err)
-	case !info.Mode().IsRegular() || info.Size() > credentialMax:
-		return "", problem.Errorf(problem.Refused, "sallyport channel list", "%q is no credential: a file of at most %d bytes is", path, credentialMax)
-	case info.Mode().Perm()&0o077 != 0:
-		return "", problem.Errorf(problem.Refused, "chmod 600 "+path, "others can read the credential %q", path)
-	}
-	raw, err := os.ReadFile(path)
+	raw, err := credential.ReadFile(path, os.Getuid(), tokensMax+1)
 	if err != nil {
-		return "", problem.Errorf(problem.Unavailable, "sallyport channel list", "the credential of the channel cannot be read: %w", err)
+		return "", err
 	}
-	return strings.TrimSpace(string(raw)), nil
+	if len(raw) > tokensMax {
+		return "", problem.Errorf(problem.Refused, "sallyport channel list", "%q is no credential: a file of at most %d bytes is", path, tokensMax)
+	}
+	text := strings.TrimSpace(string(raw))
+	t.hold(strings.Fields(text))
+	return text, nil
+}
+
+// hold has tokens shown nowhere.
+func (t *tokens) hold(some []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, token := range some {
+		if !t.all[token] {
+			t.all[token] = true
+			t.held.Hold(secret.Hold(token))
+		}
+	}
 }
 
 // channelsOf runs the channels of the home.
 func channelsOf(d *Daemon) *channels.Channels {
 	home := &groupsNow{dir: d.chats.Home}
 	return channels.New(channels.Parts{
-		Ledger: d.control.Ledger, Voices: dispatch.Voices{Dispatcher: d.chats}, Open: openChannel, Groups: home.list,
+		Ledger: d.control.Ledger, Voices: dispatch.Voices{Dispatcher: d.chats}, Open: d.tokens.open, Groups: home.list,
+		Create: d.control.MakeGroup,
 	})
 }
 

@@ -84,6 +84,7 @@ type Daemon struct {
 	steward  *storage.Steward
 	chats    *dispatch.Dispatcher
 	channels *channels.Channels
+	tokens   tokens // of channels
 	members  people.People
 	users    *users
 	ownUID   bool // every sandbox has a uid of its own
@@ -204,6 +205,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.control = control.New(d.parts(owner, report, state))
 	d.chats = d.dispatcher(owner, state)
 	d.control.Originator = d.chats
+	d.tokens = tokens{held: d.secrets.held, all: map[string]bool{}}
 	d.channels = channelsOf(d)
 	d.members = people.People{Ledger: d.control.Ledger, Groups: d.channels.Groups}
 	d.users = newUsers(d)
@@ -213,7 +215,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.server = socket.New(socket.Options{
 		Home: d.Home, Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d,
 		Requests: d.control, Changes: d.control, Courses: d.control, Trials: d.control, Work: d.control, Sessions: d.control,
-		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats, Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger}, Places: channels.Places{Channels: d.channels, Check: checkChannel},
+		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats, Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger}, Places: channels.Places{Channels: d.channels, Check: d.tokens.check},
 		Storage: d.steward, Agents: d, Targets: d.targets, People: d, Groups: d.control.Groups, Members: d.members, Scan: d.secrets, Secrets: d.secrets.plain,
 	})
 	return nil

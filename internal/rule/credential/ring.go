@@ -199,37 +199,47 @@ func (r *Ring) look(change string, w Wanted) (secret.Value, string, error) {
 
 // read returns the one line of a key's file, which belongs to us or root and is nobody else's to read.
 func (r *Ring) read(path string) (secret.Value, error) {
-	next := fmt.Sprintf("ls -l %q", path)
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	raw, err := ReadFile(path, r.uid, KeyBytesMax+2)
 	if errors.Is(err, fs.ErrNotExist) {
 		return secret.Value{}, missing(fmt.Sprintf("the key's file %q does not exist", path))
 	}
 	if err != nil {
-		return secret.Value{}, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)
+		return secret.Value{}, err
+	}
+	key := string(bytes.TrimRight(raw, "\r\n"))
+	if err := sound(key); err != nil {
+		return secret.Value{}, problem.Errorf(problem.Refused, fmt.Sprintf("ls -l %q", path), "what the file %q holds is no key: %w", path, err)
+	}
+	return secret.Hold(key), nil
+}
+
+// ReadFile returns the first most bytes of a file that holds a secret: it belongs to a user or to root, and is nobody else's to read. Errors:
+// problem.Unavailable, which is fs.ErrNotExist where there is none; problem.Refused for one that is no ordinary file, another's or open to others.
+func ReadFile(path string, uid int, most int64) ([]byte, error) {
+	next := fmt.Sprintf("ls -l %q", path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)
 	}
 	defer f.Close() // read only
 	info, err := f.Stat()
 	if err != nil {
-		return secret.Value{}, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)
+		return nil, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.Mode().IsRegular():
-		return secret.Value{}, problem.Errorf(problem.Refused, next, "the key's file %q is no ordinary file", path)
-	case !ok || int(stat.Uid) != r.uid && stat.Uid != 0:
-		return secret.Value{}, problem.Errorf(problem.Refused, next, "the key's file %q belongs to another user: it must be yours or root's", path)
+		return nil, problem.Errorf(problem.Refused, next, "the key's file %q is no ordinary file", path)
+	case !ok || int(stat.Uid) != uid && stat.Uid != 0:
+		return nil, problem.Errorf(problem.Refused, next, "the key's file %q belongs to another user: it must be yours or root's", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return secret.Value{}, problem.Errorf(problem.Refused, fmt.Sprintf("chmod 600 %q", path), "other users can read the key's file %q (mode %04o)", path, info.Mode().Perm())
+		return nil, problem.Errorf(problem.Refused, fmt.Sprintf("chmod 600 %q", path), "other users can read the key's file %q (mode %04o)", path, info.Mode().Perm())
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, KeyBytesMax+2))
+	raw, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
-		return secret.Value{}, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)
+		return nil, problem.Errorf(problem.Unavailable, next, "the key's file cannot be read: %w", err)
 	}
-	key := string(bytes.TrimRight(raw, "\r\n"))
-	if err := sound(key); err != nil {
-		return secret.Value{}, problem.Errorf(problem.Refused, next, "what the file %q holds is no key: %w", path, err)
-	}
-	return secret.Hold(key), nil
+	return raw, nil
 }
 
 // Sound refuses what could not be sent in a header; the error is one clause and does not hold it.
