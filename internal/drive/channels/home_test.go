@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
@@ -41,7 +40,6 @@ import (
 // People on the scripted platform. Olga is the owner of the home once she is linked.
 var (
 	olga = channeltest.Person{Account: "U0", Handle: "U0", Name: "olga"}
-	ann  = channeltest.Person{Account: "U1", Handle: "U1", Name: "ann"}
 	bob  = channeltest.Person{Account: "U2", Handle: "U2", Name: "bob"}
 	cyd  = channeltest.Person{Account: "U3", Handle: "U3", Name: "cyd"}
 )
@@ -353,16 +351,6 @@ func (s *scene) ins(of group.Folder) (all []message.In) {
 		all, err = tx.Ins(ctx, message.Filter{Group: of, Limit: 100})
 		return err
 	})
-	return all
-}
-
-// audit is the whole log.
-func (s *scene) audit() (all []audit.Entry) {
-	s.T.Helper()
-	all, err := s.control.Audit(s.T.Context(), "", 0, 0)
-	if err != nil {
-		s.T.Fatal(err)
-	}
 	return all
 }
 

@@ -333,7 +333,7 @@ func (t messages) PutOut(ctx context.Context, o message.Out) (message.Out, error
 
 // nextDigits is what the next card of a chat's conversation is called: what no card of the host's is that waits there, if that can be.
 func (t messages) nextDigits(ctx context.Context, of id.Chat) (int, error) {
-	chat, err := conversations{t.queries}.Chat(ctx, of)
+	chat, err := conversations(t).Chat(ctx, of)
 	if err != nil {
 		return 0, err
 	}
