@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/port/channel/matrix"
 	"sallyport/internal/port/channel/slack"
 	"sallyport/internal/port/channel/telegram"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/secret"
 	"sallyport/internal/who/group"
@@ -112,8 +113,16 @@ func channelsOf(d *Daemon) *channels.Channels {
 	home := &groupsNow{dir: d.chats.Home}
 	return channels.New(channels.Parts{
 		Ledger: d.control.Ledger, Voices: dispatch.Voices{Dispatcher: d.chats}, Open: d.tokens.open, Groups: home.list,
-		Create: d.control.MakeGroup,
+		Create: d.control.MakeGroup, Anyone: anyone(d.Home),
 	})
+}
+
+// anyone reports whether a home's policy lets everybody talk at the moment at which it is asked (CH-059). One that does not load lets nobody.
+func anyone(home string) func() bool {
+	return func() bool {
+		p, err := config.LoadPolicy(home)
+		return err == nil && p.Permissions == config.PermissionsOff
+	}
 }
 
 // groupsNow are the groups of a home as it is committed; they are listed once for each commit.

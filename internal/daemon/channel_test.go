@@ -51,6 +51,23 @@ func TestATokenIsReadFromAFileThatIsTheHostsAloneAndShownNowhere(t *testing.T) {
 	}
 }
 
+func TestThePolicyLetsEverybodyTalkOrNobodyWhoIsUnknown(t *testing.T) {
+	home := t.TempDir()
+	for text, want := range map[string]bool{
+		"": false, "permissions: on": false, "permissions: off": true, "permissions: 'off'": true, "permissions: maybe": false, "permissions: off\nnone: 1": false,
+	} {
+		if err := os.WriteFile(filepath.Join(home, "policy.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if anyone(home)() != want {
+			t.Errorf("%q: %t", text, !want)
+		}
+	}
+	if anyone(filepath.Join(home, "none"))() {
+		t.Error("without a policy everybody may talk")
+	}
+}
+
 func TestEachPlatformHasAPage(t *testing.T) {
 	for name, p := range platforms {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", "channels", name+".md"))

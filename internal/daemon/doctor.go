@@ -13,7 +13,9 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/door/api"
+	"sallyport/internal/drive/channels"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/grounds"
@@ -52,6 +54,7 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 	out.Checks = append(out.Checks, approvals(ctx, d.db, d.control.Parts)...)
 	out.Checks = append(out.Checks, checkMessages(ctx, dispatch.Drops{Ledger: d.control.Ledger})...)
 	out.Checks = append(out.Checks, checkChats(ctx, d.chats)...)
+	out.Checks = append(out.Checks, checkChannels(ctx, channels.Places{Channels: d.channels})...)
 	out.Checks = append(out.Checks, checkRoots(extra(d.Home, d.network.folder))...)
 	out.Checks = append(out.Checks, d.checkStuck(ctx)...)
 	return out, nil
@@ -126,6 +129,34 @@ func tellChats(all []dispatch.Seen, tasks int) (checks []api.Check) {
 	}
 	if tasks > 0 {
 		checks = append(checks, api.Check{Name: "schedules", OK: true, Detail: fmt.Sprintf("tasks that groups have at a time: %d", tasks)})
+	}
+	return checks
+}
+
+// checkChannels looks at whether the channels are connected, and whether what leaves by them arrives.
+func checkChannels(ctx context.Context, p channels.Places) []api.Check {
+	all, err := p.List(ctx)
+	if err != nil {
+		return []api.Check{asked("channels", false, "", err)}
+	}
+	return tellChannels(all)
+}
+
+// tellChannels has a line for each channel, and one more for what will not arrive by it.
+func tellChannels(all []channels.Standing) (checks []api.Check) {
+	for _, ch := range all {
+		name, next := "channel "+ch.Name, "sallyport channel show "+ch.Name
+		switch {
+		case ch.Connected:
+			checks = append(checks, api.Check{Name: name, OK: true, Detail: fmt.Sprintf("connected to %s as %s; messages that wait: %d", ch.Platform, ch.Account, ch.Counts[message.Waiting])})
+		case ch.Reason != "":
+			checks = append(checks, api.Check{Name: name, Detail: "not connected, and tried again: " + ch.Reason, Fix: next})
+		default:
+			checks = append(checks, api.Check{Name: name, OK: true, Detail: "connecting to " + ch.Platform})
+		}
+		if n := ch.Counts[message.Undelivered]; n > 0 {
+			checks = append(checks, api.Check{Name: name, Detail: fmt.Sprintf("messages that will never arrive: %d", n), Fix: next})
+		}
 	}
 	return checks
 }

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/channels"
 	"sallyport/internal/drive/dispatch"
 )
 
@@ -23,6 +26,32 @@ func TestTheDoctorTellsSessionsMessagesAndSchedules(t *testing.T) {
 		"sessions: 1 of 2 conversations have one now; messages that wait: 3",
 		"messages: given up, and answered by nobody: 3sallyport message list --status dead",
 		"schedules: tasks that groups have at a time: 4",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestTheDoctorTellsChannelsThatAreDownAndWhatWillNotArrive holds that a channel without a session, and what is lost by one, are told with a way on.
+func TestTheDoctorTellsChannelsThatAreDownAndWhatWillNotArrive(t *testing.T) {
+	up := channels.Standing{
+		Channel: conversation.Channel{Name: "team", Platform: "irc"}, State: channels.State{Connected: true, Account: "port"},
+		Counts: map[message.DeliveryStatus]int{message.Waiting: 2, message.Undelivered: 3},
+	}
+	down := channels.Standing{Channel: conversation.Channel{Name: "work", Platform: "slack"}, State: channels.State{Reason: "invalid_auth"}}
+	fresh := channels.Standing{Channel: conversation.Channel{Name: "home", Platform: "matrix"}}
+	var got []string
+	for _, c := range tellChannels([]channels.Standing{up, down, fresh}) {
+		if c.OK != (c.Fix == "") {
+			t.Errorf("%+v", c)
+		}
+		got = append(got, c.Name+": "+c.Detail+"; "+c.Fix)
+	}
+	want := []string{
+		"channel team: connected to irc as port; messages that wait: 2; ",
+		"channel team: messages that will never arrive: 3; sallyport channel show team",
+		"channel work: not connected, and tried again: invalid_auth; sallyport channel show work",
+		"channel home: connecting to matrix; ",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

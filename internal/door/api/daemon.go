@@ -14,6 +14,7 @@ type Daemon struct {
 	Waiting int       `json:"waiting"` // changes that wait for a person
 	Alerts  []Alert   `json:"alerts,omitempty"`
 	Sandbox Sandbox   `json:"sandbox"`
+	Open    bool      `json:"permissions_off"` // whoever speaks on a platform is heard (CH-059)
 }
 
 // Sandbox is the policy that holds programs here, as it was tried when the daemon started or a doctor

@@ -103,8 +103,8 @@ type CheckResult struct {
 // Approval is a durable request for a person's decision.
 type Approval struct {
 	ID       string     `json:"id"`
-	Change   string     `json:"change"`
-	Kind     string     `json:"kind"`
+	Change   string     `json:"change"` // "" = it is about no change
+	Kind     string     `json:"kind"`   // of what waits about a stranger "sender", about a place "channel"
 	Proposal int        `json:"proposal"`
 	Digest   string     `json:"digest"`
 	Asked    time.Time  `json:"asked"`

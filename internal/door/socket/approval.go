@@ -2,6 +2,8 @@ package socket
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -10,6 +12,7 @@ import (
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/who/question"
 )
 
 // Approvals is what a person is asked, and takes what they say.
@@ -23,11 +26,29 @@ type Approvals interface {
 }
 
 // approvals answers what a person is asked, and takes what they say.
-type approvals struct{ part Approvals }
+type approvals struct {
+	part   Approvals
+	places Places // nil: nobody speaks on a platform
+}
 
+// list has what waits about strangers and places among it (CH-058).
 func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]api.Approval, error) {
 	rows, err := n.part.Approvals(ctx, in.Pending)
-	return each(rows, approvalOf), err
+	if err != nil || n.places == nil {
+		return each(rows, approvalOf), err
+	}
+	open, err := n.places.Waiting(ctx)
+	all := append(each(open, admissionOf), each(rows, approvalOf)...)
+	slices.SortStableFunc(all, func(a, b api.Approval) int { return b.Asked.Compare(a.Asked) })
+	return all, err
+}
+
+// admissionOf is a question about a stranger or a place as a row of what waits.
+func admissionOf(q question.Question) api.Approval {
+	return api.Approval{
+		ID: string(q.ID), Kind: string(q.Kind), Asked: q.Asked, Decision: api.Pending,
+		Reason: text(strings.Join(append([]string{q.Card.Title}, q.Card.Lines[:min(len(q.Card.Lines), 1)]...), " ")),
+	}
 }
 
 func (n approvals) show(ctx context.Context, _ audit.Actor, ref string) (api.Question, error) {

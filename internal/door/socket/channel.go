@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/channels"
+	"sallyport/internal/who/question"
 )
 
 // Places are the platforms that people speak on, and who hears what there.
@@ -23,6 +24,8 @@ type Places interface {
 	Show(ctx context.Context, name string) (channels.Standing, error)
 	// Remove ends and removes one.
 	Remove(ctx context.Context, name string, by audit.Actor) (channels.Gone, error)
+	// Waiting returns the questions about strangers and places that wait for their answer, oldest first.
+	Waiting(ctx context.Context) ([]question.Question, error)
 	// Wirings returns the conversations of a channel, or of all for "".
 	Wirings(ctx context.Context, channel string) ([]channels.Wired, error)
 	// Wire has a group hear a conversation.

@@ -38,6 +38,7 @@ type daemon struct {
 	changes Changes
 	meter   *metric.Set
 	home    string
+	open    func() bool // nil: never
 	started time.Time
 }
 
@@ -57,6 +58,7 @@ func (n daemon) show(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Dae
 	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + string(c.State) })
 	d.Alerts = each(n.meter.Alerts(), alertOf)
 	d.Sandbox = n.part.Sandbox()
+	d.Open = n.open != nil && n.open()
 	return d, nil
 }
 

@@ -17,8 +17,9 @@ import (
 
 // Options say whom a server speaks for, and what does what it is asked.
 type Options struct {
-	Home  string // absolute
-	Owner int    // uid of the home's owner; root is heard too
+	Home  string      // absolute
+	Open  func() bool // permissions are switched off at this moment; nil: never
+	Owner int         // uid of the home's owner; root is heard too
 	Log   *slog.Logger
 	Meter *metric.Set // nil measured nothing
 	Host  Host

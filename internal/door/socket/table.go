@@ -13,7 +13,7 @@ func (s *Server) verbs() []served {
 
 // daemonVerbs are what is asked of the daemon itself.
 func (s *Server) daemonVerbs() []served {
-	daemon := daemon{s.Host, s.Changes, s.Meter, s.Home, s.started}
+	daemon := daemon{s.Host, s.Changes, s.Meter, s.Home, s.Open, s.started}
 	figures := figures{s.Spending, s.Meter}
 	stored := stored{s.Storage, s.Home}
 	scans := scans{s.Scan}
@@ -175,7 +175,7 @@ func (s *Server) placeVerbs() []served {
 
 // approvalVerbs are what a person decides, and what was decided.
 func (s *Server) approvalVerbs() []served {
-	approvals := approvals{s.Approvals}
+	approvals := approvals{s.Approvals, s.Places}
 	entries := entries{s.Audit}
 
 	return []served{

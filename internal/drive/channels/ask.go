@@ -184,8 +184,17 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 	if err != nil {
 		return err
 	}
-	if len(open) >= openMax {
+	if len(open) >= placeMax {
 		return c.drop(ctx, tx, s, "too many questions about this conversation wait")
+	}
+	for channel, most := range map[string]int{s.where.Platform: channelMax, "": homeMax} {
+		open, err := tx.PendingQuestions(ctx, channel)
+		if err != nil {
+			return err
+		}
+		if len(open) >= most {
+			return c.drop(ctx, tx, s, "too many questions about strangers and places wait")
+		}
 	}
 
 	if err := question.Put(ctx, tx, q); err != nil {
@@ -201,8 +210,13 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 	return c.show(ctx, tx, q, asked)
 }
 
-// openMax is how many questions about one conversation wait at the most: strangers fill no disk.
-const openMax = 20
+// How many questions about strangers and places wait at the most: of one conversation, of one channel, and of the home. Strangers fill no disk,
+// and those of one channel keep nobody away from another.
+const (
+	placeMax   = 10
+	channelMax = 15
+	homeMax    = 25
+)
 
 // show puts a question's card before each of those who are asked, where they are alone with the assistant.
 func (c *Channels) show(ctx context.Context, tx store.Tx, q question.Question, asked []person.Known) error {

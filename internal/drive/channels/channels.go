@@ -43,7 +43,7 @@ type Parts struct {
 	Groups func(context.Context) ([]group.Folder, error)      // all of the home
 	// Create makes a group, a copy of the template, and returns once it is there; nil: none is made from a conversation.
 	Create func(ctx context.Context, g group.Folder, by audit.Actor) error
-	Anyone bool // permissions are switched off (CH-059)
+	Anyone func() bool // permissions are switched off at this moment (CH-059); nil: never
 }
 
 // Channels runs the channels of a home.

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/store"
+	"sallyport/internal/who/question"
 )
 
 // Places are the channels of a home as a person adds, looks at and removes them.
@@ -119,6 +120,23 @@ func (p Places) stands(ctx context.Context, tx store.Tx, c conversation.Channel)
 	s.Newest, err = tx.Deliveries(ctx, c.Name, message.Undelivered, newestShown)
 	slices.Reverse(s.Newest)
 	return s, err
+}
+
+// Waiting returns the questions about strangers and places that wait for their answer, oldest first.
+func (p Places) Waiting(ctx context.Context) (open []question.Question, err error) {
+	err = p.DB.Read(ctx, func(tx store.Tx) error {
+		all, err := tx.PendingQuestions(ctx, "")
+		for _, of := range all {
+			if err != nil {
+				return err
+			}
+			var q question.Question
+			q, err = tx.Question(ctx, of)
+			open = append(open, q)
+		}
+		return err
+	})
+	return open, err
 }
 
 // Gone is what went with a channel.

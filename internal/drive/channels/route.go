@@ -21,7 +21,7 @@ func (c *Channels) route(ctx context.Context, tx store.Tx, s said) error {
 		return err
 	}
 	words := wiring.Said{Text: s.Text, Mention: s.Mention, Stuck: stuck, Account: s.names, Sender: s.sender}
-	home := wiring.Home{Open: c.Anyone, Groups: s.groups, Approver: true}
+	home := wiring.Home{Open: c.Anyone != nil && c.Anyone(), Groups: s.groups, Approver: true}
 	v := place.Route(words, home)
 	if v.Kind == wiring.AskSender || v.Kind == wiring.AskPlace { // hardly ever: then it counts whether somebody can be asked
 		asked, err := c.approvers(ctx, tx, "")

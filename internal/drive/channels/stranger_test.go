@@ -101,3 +101,30 @@ func TestAStrangerWhoWaitsWritesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestWithPermissionsOffAStrangerTalksAndDecidesNothing is CH-059: nobody is asked about them, and they become nobody by it. It counts as it
+// stands when they speak.
+func TestWithPermissionsOffAStrangerTalksAndDecidesNothing(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		off := true
+		s.parts = func(p *channels.Parts) { p.Anyone = func() bool { return off } }
+		s.wire(channeltest.DirectOf(bob), "echo")
+		s.wire(channeltest.DirectOf(eve), "echo")
+		s.lives()
+		s.tells(bob, "hello")
+		same(t, "heard", s.heard(), "echo: hello")
+		if k, known := s.person(bob); known {
+			t.Errorf("bob is %+v", k)
+		}
+		if n := len(s.questions(channeltest.DirectOf(bob))); n > 0 {
+			t.Errorf("%d questions wait", n)
+		}
+
+		off = false
+		s.tells(eve, "hello too")
+		same(t, "heard", s.heard(), "echo: hello")
+		if n := len(s.questions(channeltest.DirectOf(eve))); n != 1 {
+			t.Errorf("%d questions wait", n)
+		}
+	})
+}

@@ -184,6 +184,10 @@ protected_areas:
 #  self: allow
 #  cool_down: 1m
 
+# Does who speaks on a platform have to be known? on asks about strangers; off lets everybody talk with the groups that hear a
+# place, and decide nothing.
+#permissions: on
+
 # May relative symbolic links that stay inside the repository be added?
 #allow_symlinks: false
 

@@ -128,6 +128,8 @@ type Policy struct {
 	Marks            Marks  `json:"marks,omitempty" jsonschema:"What becomes of a change that holds what a tool runs by itself: ask wants a word of its own from whoever approves it, refuse ends it, show only shows it (default ask)."`
 
 	Approvals Approvals `json:"approvals,omitzero" jsonschema:"Who has to approve a change that a group asks for, of what it runs itself or of the host."` // SM-912
+
+	Permissions Permissions `json:"permissions,omitempty" jsonschema:"Whether who speaks on a platform has to be known: on asks about strangers, off lets everybody talk with the groups that hear a place, and decide nothing (default on)."` // CH-019, CH-059
 }
 
 // Approvals say who has to approve what a group asks for.

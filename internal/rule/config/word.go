@@ -26,6 +26,7 @@ type (
 	Executables string        // review or refuse
 	Marks       string        // ask, refuse or show
 	Self        string        // allow or refuse
+	Permissions string        // on or off
 	Sum         string        // a SHA-256 in hex
 	Name        string        // of a person or program, in a commit
 	Email       string
@@ -177,6 +178,19 @@ var selves = []string{string(SelfAllow), string(SelfRefuse)}
 func (s *Self) parse(text string) error {
 	*s = Self(text)
 	return oneOf(text, selves)
+}
+
+// What Permissions can be.
+const (
+	PermissionsOn  Permissions = "on"
+	PermissionsOff Permissions = "off"
+)
+
+var permitted = []string{string(PermissionsOn), string(PermissionsOff)}
+
+func (p *Permissions) parse(text string) error {
+	*p = Permissions(text)
+	return oneOf(text, permitted)
 }
 
 func (s *Sum) parse(text string) error {

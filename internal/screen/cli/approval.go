@@ -29,11 +29,12 @@ func oneQuestion(words []string) error {
 
 func newApprovalListCommand(a *app) *cobra.Command {
 	var all bool
-	cmd := a.remote("list", "list the changes that wait for your yes or no", `Lists the approvals that wait for an answer, newest first. Each is about one change that has not
-landed. With --all those that were answered are listed too, with who answered and why.
+	cmd := a.remote("list", "list what waits for your yes or no", `Lists what waits for an answer, newest first: changes that have not landed, and strangers and
+places on a platform. With --all approvals that were answered are listed too, with who answered
+and why.
 
 Next: "sallyport approval show CHANGE" shows what one is about. "sallyport approve CHANGE" and
-"sallyport refuse CHANGE" answer it.`,
+"sallyport refuse CHANGE" answer it. Strangers and places are answered in "sallyport chat host".`,
 		"  sallyport approval list\n  sallyport approval list --all --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			rows, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: !all})
 			if err != nil || a.document(rows) {
@@ -43,7 +44,7 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 				fmt.Fprintln(a.Out, "nothing waits for your answer")
 				return nil
 			}
-			now := time.Now()
+			now, places := time.Now(), false
 			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "APPROVAL\tCHANGE\tDECISION\tASKED\tBY\tREASON")
 			for _, r := range rows {
@@ -51,9 +52,17 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 				if r.By != nil {
 					who = r.By.Name
 				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Change, r.Decision, ago(r.Asked, now), inert.Line(who), clip(inert.Line(r.Reason), 60))
+				about := r.Change
+				if about == "" {
+					about, places = "("+r.Kind+")", true
+				}
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, about, r.Decision, ago(r.Asked, now), inert.Line(who), clip(inert.Line(r.Reason), 60))
 			}
-			return t.Flush()
+			if err := t.Flush(); err != nil || !places {
+				return err
+			}
+			fmt.Fprintf(a.Out, "\nstrangers and places are answered in: %s\n", a.command("sallyport chat host"))
+			return nil
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "list those that were answered too")
 	return cmd

@@ -61,6 +61,7 @@ func (d *daemon) chatRoutes(mux *http.ServeMux, answer func(string, func(*http.R
 		return api.Answered{Message: d.messages[0], Answer: []api.Sent{*out("out-00000001", api.LaneTalk, 1, "yes"+hostile).Out}}
 	})
 	answer("GET /v1/drops", func(*http.Request) any { return d.drops })
+	answer("GET /v1/channels", func(*http.Request) any { return d.channels })
 	answer("GET /v1/tasks", func(*http.Request) any { return d.messages })
 	answer("POST /v1/groups/{group}/tasks", func(r *http.Request) any { d.note("task " + body(r)); return d.messages[0] })
 }
@@ -333,6 +334,34 @@ func TestMessagesTasksAndSessionsAreListedAndShownHarmless(t *testing.T) {
 	for _, words := range []string{"message list --status gone", "schedule add echo text", "message show chg-00000001", "session show msg-00000001", "chat echo --wait -1s --say x"} {
 		if r := d.cli(strings.Fields(words)...); r.code != exitUsage {
 			t.Errorf("%s: %+v", words, r)
+		}
+	}
+}
+
+// TestStatusAndApprovalsTellOfPlatforms holds what a person sees of channels that are down, of strangers who wait, and of permissions that are off
+// (CH-058, CH-059).
+func TestStatusAndApprovalsTellOfPlatforms(t *testing.T) {
+	d := newDaemon(t)
+	d.open = true
+	d.channels = []api.Channel{
+		{Name: "team", Platform: "irc", Status: api.ChannelConnected, Account: "port", Dead: 2},
+		{Name: "work", Platform: "slack", Status: api.ChannelAway, Reason: "invalid_auth" + hostile},
+	}
+	r := d.cli("status")
+	for _, want := range []string{
+		"permissions are off: everybody on a platform may talk", "channels 1 of 2 connected; sallyport channel list\n",
+		"team: 2 messages will never arrive; sallyport channel show team\n", "work: not connected: invalid_auth", "sallyport channel show work\n",
+	} {
+		if !strings.Contains(r.out, want) || r.code != 0 || strings.ContainsAny(r.out, "\x1b\u202e\a\r") {
+			t.Errorf("status: %q is not in %q, or it is not harmless (exit %d, %q)", want, r.out, r.code, r.err)
+		}
+	}
+
+	d.question.Approval = api.Approval{ID: "qst-00000001", Kind: "sender", Decision: api.Pending, Reason: "🙋 “eve” wants to talk" + hostile}
+	r = d.cli("approval", "list")
+	for _, want := range []string{"qst-00000001  (sender)  pending", "🙋 “eve” wants to talk", "answered in: sallyport chat host\n"} {
+		if !strings.Contains(r.out, want) || strings.ContainsAny(r.out, "\x1b\u202e\a\r") {
+			t.Errorf("approval list: %q is not in %q, or it is not harmless (exit %d, %q)", want, r.out, r.code, r.err)
 		}
 	}
 }

@@ -61,6 +61,8 @@ type daemon struct {
 	rooms      []room            // what each watch of a chat is told in turn
 	chats      []api.Chat
 	drops      []api.Drop
+	channels   []api.Channel
+	open       bool // permissions are off
 	messages   []api.Message
 }
 
@@ -100,7 +102,7 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		})
 	}
 	answer("GET /v1/daemon", func(*http.Request) any {
-		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second), Alerts: d.stats.Alerts, Sandbox: d.sandbox}
+		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second), Alerts: d.stats.Alerts, Sandbox: d.sandbox, Open: d.open}
 	})
 	answer("POST /v1/changes", func(r *http.Request) any {
 		d.mu.Lock()

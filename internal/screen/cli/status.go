@@ -24,7 +24,8 @@ type overview struct {
 	Chats   []api.Chat   `json:"chats"`
 	Drops   []api.Drop   `json:"drops"`
 	// Tasks are those that groups have at a time, by when they are due.
-	Tasks []api.Message `json:"tasks"`
+	Tasks    []api.Message `json:"tasks"`
+	Channels []api.Channel `json:"channels"`
 	// GroupsProblem is why the groups could not be read.
 	GroupsProblem string `json:"groups_problem,omitempty"`
 }
@@ -38,7 +39,8 @@ func newStatusCommand(a *app) *cobra.Command {
 named with what ends that. If something waits for you, the last line is the command to run next.
 Above stand the home, its daemon, how the sandbox confines programs, the groups with what of them
 does not run, their sessions, the messages to them that wait or were given up, the tasks that they
-have at a time, and what is over its limit.
+have at a time, the channels that are not connected or have messages that will never arrive, and
+what is over its limit.
 
 --disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
 free.`,
@@ -74,7 +76,15 @@ free.`,
 				return err
 			}
 
-			o := overview{Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}, Groups: []api.Group{}, Chats: chats, Drops: drops, Tasks: tasks}
+			channels, err := client.Call(ctx, c, api.ChannelList, api.Nothing{})
+			if err != nil {
+				return err
+			}
+
+			o := overview{
+				Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}, Groups: []api.Group{},
+				Chats: chats, Drops: drops, Tasks: tasks, Channels: channels,
+			}
 			if all, err := client.Call(ctx, c, api.GroupList, api.OfUser{User: a.userHome()}); err == nil {
 				o.Groups = all.Groups
 			} else {
@@ -108,10 +118,14 @@ func printOverview(a *app, s sheet, o overview) {
 	} else if b.Problem != "" {
 		s.line("%s %s; see %s", s.red("no sandbox works, and nothing is run:"), inert.Line(b.Problem), a.command("sallyport doctor"))
 	}
+	if d.Open {
+		s.line("%s permissions are off: everybody on a platform may talk with the groups that hear them; see policy.yaml", s.yellow("people "))
+	}
 	printGroups(a, s, o.Groups)
 	printMessageCounts(a, s, o.Chats)
 	printDrops(s, o.Drops)
 	printTasks(a, s, o.Tasks)
+	printChannels(a, s, o.Channels)
 	if o.GroupsProblem != "" {
 		s.line("%s %s; see %s", s.red("groups  cannot be read:"), inert.Line(o.GroupsProblem), a.command("sallyport doctor"))
 	}
@@ -178,6 +192,29 @@ func printTasks(a *app, s sheet, tasks []api.Message) {
 		}
 	}
 	s.line("tasks   %s, the next at %s; %s", count(len(tasks), "task"), first.Local().Format(time.DateTime), a.command("sallyport schedule list"))
+}
+
+// printChannels says how many channels are connected, and names those that are not or have messages that will never arrive.
+func printChannels(a *app, s sheet, all []api.Channel) {
+	if len(all) == 0 {
+		return
+	}
+	connected := 0
+	for _, ch := range all {
+		if ch.Status == api.ChannelConnected {
+			connected++
+		}
+	}
+	s.line("channels %d of %d connected; %s", connected, len(all), a.command("sallyport channel list"))
+	for _, ch := range all {
+		next := a.command("sallyport channel show " + ch.Name)
+		if ch.Status == api.ChannelAway {
+			s.line("        %s: %s: %s; %s", inert.Line(ch.Name), s.red("not connected"), inert.Line(ch.Reason), next)
+		}
+		if ch.Dead > 0 {
+			s.line("        %s: %s; %s", inert.Line(ch.Name), s.red(count(ch.Dead, "message")+" will never arrive"), next)
+		}
+	}
 }
 
 // printDrops counts what was dropped before it was a message, by reason.
