@@ -11,37 +11,44 @@ import (
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/port/channel/irc"
+	"sallyport/internal/port/channel/irc/irctest"
 )
 
 // platform is a channel of its own on a real server, with two people in it.
 type platform struct {
-	server *ircd
+	server *network
 	nick   string // the assistant's
 	room   string
-	users  map[string]*user // by handle at the beginning
+	users  map[string]*irctest.User // by handle at the beginning
 	people [2]channeltest.Person
 }
 
 var platforms atomic.Int32
 
+// network is a server, and who is in each channel that is opened.
+type network struct {
+	*irctest.Server
+	people [2]*irctest.User
+}
+
 // open makes a channel in which two people are; they are the same in each.
-func (s *ircd) open(t *testing.T) *platform {
+func (s *network) open(t *testing.T) *platform {
 	t.Helper()
 	n := platforms.Add(1)
-	p := &platform{server: s, nick: fmt.Sprintf("port%d", n), room: fmt.Sprintf("#room%d", n), users: map[string]*user{}}
+	p := &platform{server: s, nick: fmt.Sprintf("port%d", n), room: fmt.Sprintf("#room%d", n), users: map[string]*irctest.User{}}
 	for i, u := range s.people {
-		p.people[i] = channeltest.Person{Handle: u.nick, Name: u.nick}
-		if s.accounts {
-			p.people[i].Account = u.nick
+		p.people[i] = channeltest.Person{Handle: u.Nick, Name: u.Nick}
+		if s.Accounts {
+			p.people[i].Account = u.Nick
 		}
-		p.users[u.nick] = u.join(p.room)
+		p.users[u.Nick] = u.Join(p.room)
 	}
 	return p
 }
 
 // settings are the driver's, as a person says them.
 func (p *platform) settings() map[string]string {
-	return map[string]string{"server": p.server.addr, "nick": p.nick, "channels": p.room, "tls": "no", "pace": "1ms"}
+	return map[string]string{"server": p.server.Addr, "nick": p.nick, "channels": p.room, "tls": "no", "pace": "1ms"}
 }
 
 func (p *platform) Driver(t *testing.T) channel.Driver {
@@ -82,36 +89,36 @@ func (p *platform) Say(t *testing.T, s channeltest.Saying) string {
 		tags = "@+draft/reply=" + s.Quote.ID + " "
 	}
 	if s.Bot {
-		u.send("MODE " + u.nick + " +B")
-		defer u.send("MODE " + u.nick + " -B")
+		u.Send("MODE " + u.Nick + " +B")
+		defer u.Send("MODE " + u.Nick + " -B")
 	}
-	from := u.mark()
-	u.send(tags + "PRIVMSG " + to + " :" + text)
-	if !p.server.accounts {
-		u.settle()
+	from := u.Mark()
+	u.Send(tags + "PRIVMSG " + to + " :" + text)
+	if !p.server.Accounts {
+		u.Settle()
 		return ""
 	}
-	echo := u.awaitFrom(from, "the echo", func(e *girc.Event) bool { return e.Command == "PRIVMSG" && e.Last() == text && e.Params[0] == to })
+	echo := u.AwaitFrom(from, "the echo", func(e *girc.Event) bool { return e.Command == "PRIVMSG" && e.Last() == text && e.Params[0] == to })
 	return echo.Tags["msgid"]
 }
 
 func (p *platform) Arrived(_ *testing.T, place string) []channeltest.Arrived {
 	ann := p.users[p.people[0].Handle]
 	if place == p.Direct().Address {
-		return ann.got(ann.nick, p.nick)
+		return ann.Got(ann.Nick, p.nick)
 	}
-	return ann.got(p.room, p.nick)
+	return ann.Got(p.room, p.nick)
 }
 
 func (p *platform) Rename(t *testing.T, who channeltest.Person, name string) channeltest.Person {
 	t.Helper()
 	u := p.users[who.Handle]
-	u.send("NICK " + name)
-	u.await("the nick", func(e *girc.Event) bool { return e.Command == "NICK" && e.Last() == name })
+	u.Send("NICK " + name)
+	u.Await("the nick", func(e *girc.Event) bool { return e.Command == "NICK" && e.Last() == name })
 	p.users[name] = u
 	t.Cleanup(func() {
-		u.send("NICK " + who.Handle)
-		u.settle()
+		u.Send("NICK " + who.Handle)
+		u.Settle()
 	})
 	return channeltest.Person{Account: who.Account, Handle: name, Name: name}
 }
@@ -120,17 +127,17 @@ func (p *platform) Rename(t *testing.T, who channeltest.Person, name string) cha
 func (p *platform) Refuse(t *testing.T, place string) {
 	t.Helper()
 	ann := p.users[p.people[0].Handle]
-	ann.send("MODE " + place + " +m")
-	ann.settle()
+	ann.Send("MODE " + place + " +m")
+	ann.Settle()
 }
 
 // Cut has an operator kill the assistant.
 func (p *platform) Cut(t *testing.T) {
 	t.Helper()
 	bob := p.users[p.people[1].Handle]
-	bob.send("OPER root pw")
-	bob.send("KILL " + p.nick + " :out")
-	bob.await("the kill", func(e *girc.Event) bool {
+	bob.Send("OPER root pw")
+	bob.Send("KILL " + p.nick + " :out")
+	bob.Await("the kill", func(e *girc.Event) bool {
 		return e.Command == "QUIT" && strings.HasPrefix(e.Source.Name, p.nick)
 	})
 }
@@ -142,14 +149,14 @@ func (marking) HasBots() {}
 
 func TestInspircdKeepsWhatChannelsPromise(t *testing.T) {
 	t.Parallel()
-	s := network(t)
-	s.people = [2]*user{s.enter(t, "ann").register(), s.enter(t, "bob").register()}
+	s := &network{Server: irctest.Network(t)}
+	s.people = [2]*irctest.User{s.Enter(t, "ann").Register(), s.Enter(t, "bob").Register()}
 	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return marking{s.open(t)} })
 }
 
 func TestNgircdKeepsWhatChannelsPromise(t *testing.T) {
 	t.Parallel()
-	s := ngircd(t)
-	s.people = [2]*user{s.enter(t, "ann"), s.enter(t, "bob")}
+	s := &network{Server: irctest.Ngircd(t)}
+	s.people = [2]*irctest.User{s.Enter(t, "ann"), s.Enter(t, "bob")}
 	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return s.open(t) })
 }

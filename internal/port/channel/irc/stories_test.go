@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/irc"
+	"sallyport/internal/port/channel/irc/irctest"
 )
 
 // host is the host's side of a session.
@@ -118,9 +119,9 @@ func (h *host) said(text string) (e channel.Event) {
 }
 
 // open returns a driver with further settings.
-func open(t *testing.T, s *ircd, nick, credential string, more ...string) channel.Driver {
+func open(t *testing.T, s *irctest.Server, nick, credential string, more ...string) channel.Driver {
 	t.Helper()
-	settings := map[string]string{"server": s.addr, "nick": nick, "tls": "no", "pace": "1ms"}
+	settings := map[string]string{"server": s.Addr, "nick": nick, "tls": "no", "pace": "1ms"}
 	for _, m := range more {
 		name, value, _ := strings.Cut(m, "=")
 		settings[name] = value
@@ -136,26 +137,12 @@ func open(t *testing.T, s *ircd, nick, credential string, more ...string) channe
 	return d
 }
 
-// identify logs somebody in to an account that has another nick.
-func (u *user) identify(account string) *user {
-	u.t.Helper()
-	u.send("PRIVMSG NickServ :IDENTIFY " + account + " password1")
-	u.await("the login", func(e *girc.Event) bool { return e.Command == "900" })
-	return u
-}
-
-func (u *user) quit() {
-	u.t.Helper()
-	u.send("QUIT")
-	u.await("the end", func(e *girc.Event) bool { return e.Command == "ERROR" })
-}
-
 // TestAnAccountIsNotItsNick holds what a stolen nick, absent services and a login are worth, on a real network.
 func TestAnAccountIsNotItsNick(t *testing.T) {
 	t.Parallel()
-	s := network(t)
-	s.enter(t, "port").register().quit()
-	ann := s.enter(t, "ann").register()
+	s := irctest.Network(t)
+	s.Enter(t, "port").Register().Quit()
+	ann := s.Enter(t, "ann").Register()
 
 	wrong := listen(t, open(t, s, "port", "a-wrong-one", "account=port"), "")
 	wrong.await("the refusal", func() bool { return wrong.over })
@@ -168,11 +155,11 @@ func TestAnAccountIsNotItsNick(t *testing.T) {
 		t.Errorf("we are %+v", self)
 	}
 	card := channel.Message{Place: "=ann", Account: "ann", Text: "your card"}
-	say := func(u *user, text string) channel.Event {
-		u.send("PRIVMSG port :" + text)
+	say := func(u *irctest.User, text string) channel.Event {
+		u.Send("PRIVMSG port :" + text)
 		return h.said(text)
 	}
-	unreachable := func(when string, who ...*user) {
+	unreachable := func(when string, who ...*irctest.User) {
 		t.Helper()
 		if _, err := h.driver.Deliver(t.Context(), card); err == nil || errors.Is(err, channel.ErrDead) {
 			t.Errorf("%s: %v", when, err)
@@ -181,9 +168,9 @@ func TestAnAccountIsNotItsNick(t *testing.T) {
 			t.Errorf("%s, the place: %v", when, err)
 		}
 		for _, u := range who {
-			u.settle()
-			if got := u.got(u.nick, "port"); len(got) > 0 {
-				t.Errorf("%s: %s has %+v", when, u.nick, got)
+			u.Settle()
+			if got := u.Got(u.Nick, "port"); len(got) > 0 {
+				t.Errorf("%s: %s has %+v", when, u.Nick, got)
 			}
 		}
 	}
@@ -191,8 +178,8 @@ func TestAnAccountIsNotItsNick(t *testing.T) {
 		t.Errorf("ann: %+v", e)
 	}
 
-	ann.quit()
-	mallory := s.enter(t, "ann")
+	ann.Quit()
+	mallory := s.Enter(t, "ann")
 	if e := say(mallory, "confirm"); e.Sender.Account != "" || e.Place.Address != "ann" || e.Sender.Handle != "ann" {
 		t.Errorf("who took the nick: %+v", e)
 	}
@@ -201,26 +188,26 @@ func TestAnAccountIsNotItsNick(t *testing.T) {
 		t.Error("a message to an account went to its nick alone")
 	}
 
-	back := s.enter(t, "annie").identify("ann")
+	back := s.Enter(t, "annie").Identify("ann")
 	if e := say(back, "from elsewhere"); e.Sender.Account != "ann" || e.Place.Address != "=ann" || e.Sender.Handle != "annie" {
 		t.Errorf("ann with another nick: %+v", e)
 	}
 	if _, err := h.driver.Deliver(t.Context(), card); err != nil {
 		t.Error(err)
 	}
-	back.settle()
-	if got := back.got("annie", "port"); len(got) != 1 || got[0].Text != "your card" {
+	back.Settle()
+	if got := back.Got("annie", "port"); len(got) != 1 || got[0].Text != "your card" {
 		t.Errorf("annie has %+v", got)
 	}
 
-	stop(s.services)
+	irctest.Stop(s.Services)
 	for gone := false; !gone; {
-		from := back.mark()
-		back.send("WHO NickServ")
-		gone = back.awaitFrom(from, "NickServ", func(e *girc.Event) bool { return e.Command == "352" || e.Command == "315" }).Command == "315"
+		from := back.Mark()
+		back.Send("WHO NickServ")
+		gone = back.AwaitFrom(from, "NickServ", func(e *girc.Event) bool { return e.Command == "352" || e.Command == "315" }).Command == "315"
 	}
-	back.quit()
-	again := s.enter(t, "annie")
+	back.Quit()
+	again := s.Enter(t, "annie")
 	if e := say(again, "it is me still"); e.Sender.Account != "" || e.Place.Address != "annie" {
 		t.Errorf("without services: %+v", e)
 	}
@@ -236,34 +223,34 @@ func TestAnAccountIsNotItsNick(t *testing.T) {
 // a server repeats.
 func TestASplitAndAFloodLoseNothingUnsaid(t *testing.T) {
 	t.Parallel()
-	tool(t, "inspircd")
-	p := ports(t, 4)
-	a := inspircd(t, "a", "1AA", p[0], p[1], "b", p[3])
-	b := inspircd(t, "b", "2BB", p[2], p[3], "a", p[1])
-	ann, carol := a.enter(t, "ann"), b.enter(t, "carol")
-	ann.send("OPER root pw")
-	ann.send("CONNECT b.test")
-	ann.join("#team")
-	ann.send("MODE #team +H 50:1h")
+	irctest.Tool(t, "inspircd")
+	p := irctest.Ports(t, 4)
+	a := irctest.Inspircd(t, "a", "1AA", p[0], p[1], "b", p[3])
+	b := irctest.Inspircd(t, "b", "2BB", p[2], p[3], "a", p[1])
+	ann, carol := a.Enter(t, "ann"), b.Enter(t, "carol")
+	ann.Send("OPER root pw")
+	ann.Send("CONNECT b.test")
+	ann.Join("#team")
+	ann.Send("MODE #team +H 50:1h")
 	d := open(t, a, "port", "", "channels=#team")
 	h := listen(t, d, "before").ready()
 	if !slices.Equal(h.lost, []string{""}) {
 		t.Errorf("after a cut, lost is %q", h.lost)
 	}
 	for joined := false; !joined; { // until the servers are linked
-		carol.send("JOIN #team")
-		carol.settle()
-		from := ann.mark()
-		ann.send("NAMES #team")
-		joined = strings.Contains(ann.awaitFrom(from, "names", func(e *girc.Event) bool { return e.Command == "353" }).Last(), "carol")
-		carol.send("PART #team")
+		carol.Send("JOIN #team")
+		carol.Settle()
+		from := ann.Mark()
+		ann.Send("NAMES #team")
+		joined = strings.Contains(ann.AwaitFrom(from, "names", func(e *girc.Event) bool { return e.Command == "353" }).Last(), "carol")
+		carol.Send("PART #team")
 	}
-	carol.join("#team").send("PRIVMSG #team :hello from b")
+	carol.Join("#team").Send("PRIVMSG #team :hello from b")
 	h.said("hello from b")
 
-	ann.send("SQUIT b.test")
+	ann.Send("SQUIT b.test")
 	h.await("the split", func() bool { return len(h.lost) == 2 })
-	ann.send("PRIVMSG #team :still here")
+	ann.Send("PRIVMSG #team :still here")
 	h.said("still here")
 
 	floods(t, ann, h)
@@ -271,15 +258,15 @@ func TestASplitAndAFloodLoseNothingUnsaid(t *testing.T) {
 }
 
 // floods has somebody say more than waits, while the host takes nothing.
-func floods(t *testing.T, ann *user, h *host) {
+func floods(t *testing.T, ann *irctest.User, h *host) {
 	h.mu.Lock()
 	h.closed, h.lost, h.events = true, nil, nil
 	h.mu.Unlock()
 	const all = 2000
 	for i := range all {
-		ann.send(fmt.Sprintf("PRIVMSG #team :flood %d", i))
+		ann.Send(fmt.Sprintf("PRIVMSG #team :flood %d", i))
 	}
-	ann.settle()
+	ann.Settle()
 	if _, err := h.driver.Deliver(t.Context(), channel.Message{Place: "#team", Text: "I am still there"}); err != nil { // the server has answered behind the flood
 		t.Error(err)
 	}
@@ -287,7 +274,7 @@ func floods(t *testing.T, ann *user, h *host) {
 	h.closed = false
 	h.mu.Unlock()
 	h.await("that something is lost", func() bool { return len(h.lost) > 0 })
-	ann.send("PRIVMSG #team :after the flood")
+	ann.Send("PRIVMSG #team :after the flood")
 	h.said("after the flood")
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -302,16 +289,16 @@ func floods(t *testing.T, ann *user, h *host) {
 }
 
 // repeats has the server say once more what was said, to who enters.
-func repeats(t *testing.T, ann *user, d channel.Driver) {
-	ann.send("PRIVMSG #team :confirm")
-	ann.settle()
-	ann.send("KILL port :out")
-	ann.await("the kill", func(e *girc.Event) bool { return e.Command == "QUIT" && e.Source.Name == "port" })
+func repeats(t *testing.T, ann *irctest.User, d channel.Driver) {
+	ann.Send("PRIVMSG #team :confirm")
+	ann.Settle()
+	ann.Send("KILL port :out")
+	ann.Await("the kill", func(e *girc.Event) bool { return e.Command == "QUIT" && e.Source.Name == "port" })
 	again := listen(t, d, "").ready()
 	if len(again.lost) == 0 {
 		t.Error("what was said meanwhile is lost, and nothing says so")
 	}
-	ann.send("PRIVMSG #team :now")
+	ann.Send("PRIVMSG #team :now")
 	again.said("now")
 	again.mu.Lock()
 	defer again.mu.Unlock()
@@ -323,28 +310,28 @@ func repeats(t *testing.T, ann *user, d channel.Driver) {
 // TestATakenNickIsNotOurs holds that another nick is taken, and told, while somebody has ours.
 func TestATakenNickIsNotOurs(t *testing.T) {
 	t.Parallel()
-	s := ngircd(t)
-	other := s.enter(t, "port").join("#team")
+	s := irctest.Ngircd(t)
+	other := s.Enter(t, "port").Join("#team")
 	h := listen(t, open(t, s, "port", "", "channels=#team,#closed"), "").ready()
 	if !slices.Equal(h.selves[0].Names, []string{"port_"}) {
 		t.Errorf("we are %+v", h.selves)
 	}
-	other.send("PRIVMSG #team :port_: you are called otherwise")
+	other.Send("PRIVMSG #team :port_: you are called otherwise")
 	if e := h.said("port_: you are called otherwise"); !e.Mention {
 		t.Errorf("%+v", e)
 	}
-	other.send("PRIVMSG #team :port: that is me")
+	other.Send("PRIVMSG #team :port: that is me")
 	if e := h.said("port: that is me"); e.Mention {
 		t.Errorf("%+v", e)
 	}
-	other.send("KICK #team port_ :out")
-	other.send("MODE #team +i")
-	other.send("PRIVMSG port_ :that was that")
+	other.Send("KICK #team port_ :out")
+	other.Send("MODE #team +i")
+	other.Send("PRIVMSG port_ :that was that")
 	h.said("that was that")
 	if _, err := h.driver.Deliver(t.Context(), channel.Message{Place: "#team", Text: "x"}); err == nil || errors.Is(err, channel.ErrDead) {
 		t.Errorf("to where we were thrown out: %v", err)
 	}
-	other.send("INVITE port_ #team")
-	other.await("us", func(e *girc.Event) bool { return e.Command == "JOIN" && e.Source.Name == "port_" })
+	other.Send("INVITE port_ #team")
+	other.Await("us", func(e *girc.Event) bool { return e.Command == "JOIN" && e.Source.Name == "port_" })
 	h.await("what was said meanwhile", func() bool { return slices.Contains(h.lost, "#team") })
 }

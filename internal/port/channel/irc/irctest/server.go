@@ -1,4 +1,5 @@
-package irc_test
+// Package irctest has real IRC servers for tests, and people who are connected to them.
+package irctest
 
 import (
 	"bytes"
@@ -16,22 +17,22 @@ import (
 	"time"
 )
 
-// ircd is a real server, and the services beside it, in a folder of its own.
-type ircd struct {
-	addr     string // where people connect
-	link     string // port where servers connect
-	dir      string
-	accounts bool
-	services *exec.Cmd
-	people   [2]*user // who is in each channel that is opened
+// Server is a real server, and the services beside it, in a folder of its own.
+type Server struct {
+	Addr     string // where people connect
+	Link     string // port where servers connect
+	Accounts bool   // people can log in
+	Services *exec.Cmd
+
+	dir string
 }
 
 // taken are the ports that were given to a server of these tests.
 var taken sync.Map
 
-// ports returns so many that nobody listens on now. They lie below those that the kernel gives to clients, who could take one before the
+// Ports returns so many that nobody listens on now. They lie below those that the kernel gives to clients, who could take one before the
 // server does.
-func ports(t *testing.T, n int) (all []string) {
+func Ports(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for tries := 0; len(all) < n; tries++ {
 		if tries > 1000 {
@@ -49,8 +50,8 @@ func ports(t *testing.T, n int) (all []string) {
 	return all
 }
 
-// tool returns the path of a program, or skips.
-func tool(t *testing.T, name string) string {
+// Tool returns the path of a program, or skips.
+func Tool(t *testing.T, name string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
@@ -93,8 +94,8 @@ func names(files map[string]string, dir string) (all []string) {
 	return all
 }
 
-// run starts a server, which ends with the test.
-func run(t *testing.T, dir, program string, args ...string) *exec.Cmd {
+// Run starts a server, which ends with the test.
+func Run(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := exec.Command(program, args...)
@@ -107,7 +108,7 @@ func run(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		stop(cmd)
+		Stop(cmd)
 		if t.Failed() {
 			t.Logf("the end of what %s says:\n%s", program, out.Bytes()[max(0, out.Len()-1500):])
 		}
@@ -115,7 +116,7 @@ func run(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func stop(cmd *exec.Cmd) {
+func Stop(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
@@ -156,15 +157,15 @@ const inspircdConf = `
 <oper name="root" password="pw" host="*@*" type="op">
 `
 
-// inspircd starts one, which may be linked with another one.
-func inspircd(t *testing.T, name, id, people, link, other, otherLink string) *ircd {
+// Inspircd starts one, which may be linked with another one.
+func Inspircd(t *testing.T, name, id, people, link, other, otherLink string) *Server {
 	t.Helper()
-	program := tool(t, "inspircd")
+	program := Tool(t, "inspircd")
 	conf := strings.NewReplacer("SERVER", name, "ID", id, "PEOPLE", people, "OTHERLINK", otherLink, "OTHER", other, "LINK", link).Replace(inspircdConf)
 	dir := folder(t, map[string]string{"ircd.conf": conf})
-	s := &ircd{addr: "127.0.0.1:" + people, link: link, dir: dir, accounts: true}
-	run(t, dir, program, "--config", filepath.Join(dir, "ircd.conf"), "--nofork", "--nopid", "--nolog")
-	reachable(t, s.addr)
+	s := &Server{Addr: "127.0.0.1:" + people, Link: link, dir: dir, Accounts: true}
+	Run(t, dir, program, "--config", filepath.Join(dir, "ircd.conf"), "--nofork", "--nopid", "--nolog")
+	reachable(t, s.Addr)
 	return s
 }
 
@@ -184,34 +185,34 @@ module { name = "enc_none" }
 module { name = "m_sasl" }
 `
 
-// serve starts the services, which keep no accounts when they end.
-func (s *ircd) serve(t *testing.T) {
+// Serve starts the services, which keep no accounts when they end.
+func (s *Server) Serve(t *testing.T) {
 	t.Helper()
-	program := tool(t, "anope")
-	dir := folder(t, map[string]string{"services.conf": strings.ReplaceAll(anopeConf, "LINK", s.link), "motd": ""})
-	s.services = run(t, dir, program, "--nofork", "--nothird", "--config=services.conf", "--confdir="+dir, "--dbdir="+dir, "--logdir="+dir, "--modulesdir=/usr/lib/anope", "--localedir="+dir)
+	program := Tool(t, "anope")
+	dir := folder(t, map[string]string{"services.conf": strings.ReplaceAll(anopeConf, "LINK", s.Link), "motd": ""})
+	s.Services = Run(t, dir, program, "--nofork", "--nothird", "--config=services.conf", "--confdir="+dir, "--dbdir="+dir, "--logdir="+dir, "--modulesdir=/usr/lib/anope", "--localedir="+dir)
 }
 
-// network is one server of inspircd, with services.
-func network(t *testing.T) *ircd {
+// Network is one server of inspircd, with services.
+func Network(t *testing.T) *Server {
 	t.Helper()
-	tool(t, "inspircd")
-	tool(t, "anope")
-	p := ports(t, 3)
-	s := inspircd(t, "a", "1AA", p[0], p[1], "b", p[2])
-	s.serve(t)
+	Tool(t, "inspircd")
+	Tool(t, "anope")
+	p := Ports(t, 3)
+	s := Inspircd(t, "a", "1AA", p[0], p[1], "b", p[2])
+	s.Serve(t)
 	return s
 }
 
-// ngircd starts one; it has no services.
-func ngircd(t *testing.T) *ircd {
+// Ngircd starts one; it has no services.
+func Ngircd(t *testing.T) *Server {
 	t.Helper()
-	program := tool(t, "ngircd")
-	people := ports(t, 1)[0]
+	program := Tool(t, "ngircd")
+	people := Ports(t, 1)[0]
 	conf := fmt.Sprintf("[Global]\nName = ng.test\nInfo = x\nListen = 127.0.0.1\nPorts = %s\nAdminInfo1 = x\n[Limits]\nMaxPenaltyTime = 0\nMaxConnectionsIP = 0\nMaxJoins = 0\n[Options]\nDNS = no\nIdent = no\nPAM = no\n[Operator]\nName = root\nPassword = pw\n", people)
 	dir := folder(t, map[string]string{"ngircd.conf": conf})
-	run(t, dir, program, "-n", "-f", filepath.Join(dir, "ngircd.conf"))
-	s := &ircd{addr: "127.0.0.1:" + people, dir: dir}
-	reachable(t, s.addr)
+	Run(t, dir, program, "-n", "-f", filepath.Join(dir, "ngircd.conf"))
+	s := &Server{Addr: "127.0.0.1:" + people, dir: dir}
+	reachable(t, s.Addr)
 	return s
 }
