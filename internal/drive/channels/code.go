@@ -2,6 +2,7 @@ package channels
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -15,10 +16,11 @@ import (
 	"sallyport/internal/who/person"
 )
 
-// Codes are tried so often in triesFor, by one account and by all.
+// Codes are tried so often in triesFor, by one account and by all. There are 31⁸ of them: what all may try guesses none, and strangers keep
+// nobody from linking an account.
 const (
 	triesOf  = 5
-	triesAll = 50
+	triesAll = 5000
 	triesFor = 10 * time.Minute
 )
 
@@ -121,7 +123,11 @@ func (c *Channels) burn(ctx context.Context, tx store.Tx, s said, code person.Li
 	if to == "" {
 		return true, nil
 	}
-	return true, c.notice(ctx, tx, to, "This code links nothing here, and is good no more. A code is sent alone with the assistant, as a message of its own, by an account that is nobody yet; next: sallyport person link")
+	text := "This code links nothing here, and is good no more. A code is sent alone with the assistant, as a message of its own, by an account that is nobody yet; next: "
+	if k.ID != "" {
+		return true, c.notice(ctx, tx, to, text+fmt.Sprintf("this account is %s already: sallyport person unlink %s, and then sallyport person link", k.Name, s.identity()))
+	}
+	return true, c.notice(ctx, tx, to, text+"sallyport person link")
 }
 
 // person is somebody whom the home knows.

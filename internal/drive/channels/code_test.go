@@ -43,7 +43,7 @@ func TestACodeThatIsSeenElsewhereIsUsedUp(t *testing.T) {
 				for _, at := range []channel.Place{stream, danDM, olgaDM} {
 					all := s.texts(at)
 					if c.told != nil && at == *c.told {
-						if len(all) != 1 || !strings.HasPrefix(all[0], "This code links nothing here") {
+						if len(all) != 1 || !strings.HasPrefix(all[0], "This code links nothing here") || !strings.Contains(all[0], "sallyport person unlink chat:"+dan.Account) {
 							t.Errorf("told in %s: %q", at.Name, all)
 						}
 					} else if len(all) > 0 {

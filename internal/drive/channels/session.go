@@ -70,6 +70,8 @@ func (c *Channels) begin(ctx context.Context, ch conversation.Channel, before *l
 const (
 	againFirst = time.Second
 	againMost  = 2 * time.Minute
+	// againRefused is the wait after a platform has taken no credential, or has said no: who asks more often is locked out.
+	againRefused = 15 * time.Minute
 )
 
 // keep runs a session for as long as the channel is there.
@@ -87,10 +89,14 @@ func (c *Channels) keep(ctx context.Context, l *line) {
 		if err == nil {
 			err = errors.New("the platform has ended it, and does not say why")
 		}
+		pause := wait
+		if kind := problem.KindOf(err); kind == problem.Denied || kind == problem.Refused {
+			pause = againRefused
+		}
 		l.lose(inert.Short(c.Secrets.Redact(problem.Of(err).Text), 300))
-		c.Log.Warn("the session of a channel is lost", "channel", l.Name, "error", l.State().Reason, "again", wait)
+		c.Log.Warn("the session of a channel is lost", "channel", l.Name, "error", l.State().Reason, "again", pause)
 
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/ledger"
@@ -262,4 +263,34 @@ func TestASessionThatCrashesOrNeverEndsIsBegunAgainOrLeft(t *testing.T) {
 		close(stays)
 		synctest.Wait()
 	})
+}
+
+// TestASessionThatIsRefusedIsNotTriedUntilItIsLockedOut holds that what a person has to mend is tried again seldom, and what mends itself soon.
+func TestASessionThatIsRefusedIsNotTriedUntilItIsLockedOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		least int32
+		most  int32
+	}{
+		"a wrong token":    {problem.New(problem.Denied, "the token is none"), 4, 5},
+		"a refusal":        {problem.New(problem.Refused, "switch it on"), 4, 5},
+		"a bad connection": {problem.New(problem.Unavailable, "a bad gateway"), 25, 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+				var runs atomic.Int32
+				s.oddly(func(o *odd) {
+					o.run = func(context.Context, channel.Listener) error {
+						runs.Add(1)
+						return c.err
+					}
+				})
+				s.lives()
+				time.Sleep(time.Hour)
+				if n := runs.Load(); n < c.least || n > c.most {
+					t.Errorf("tried %d times in an hour", n)
+				}
+			})
+		})
+	}
 }
