@@ -365,3 +365,22 @@ func TestStatusAndApprovalsTellOfPlatforms(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusCountsStrangersAndPlacesThatWait is CH-060: who looks at status sees that somebody waits, and the command to run next.
+func TestStatusCountsStrangersAndPlacesThatWait(t *testing.T) {
+	d := newDaemon(t)
+	d.detail.Change.State = api.Finalized
+	if r := d.cli("status"); strings.Contains(r.out, "waiting for you") || r.code != 0 {
+		t.Errorf("nobody waits: %+v", r)
+	}
+	d.question.Approval = api.Approval{ID: "qst-00000001", Kind: "channel", Decision: api.Pending}
+	r := d.cli("status")
+	for _, want := range []string{"waiting for you:\n  1 question about strangers and places; sallyport approval list\n", "\nnext: sallyport approval list\n"} {
+		if !strings.Contains(r.out, want) || r.code != 0 {
+			t.Errorf("%q is not in %q (exit %d, %q)", want, r.out, r.code, r.err)
+		}
+	}
+	if r := d.cli("status", "--json"); !strings.Contains(r.out, `"id": "qst-00000001"`) {
+		t.Errorf("in JSON: %+v", r)
+	}
+}

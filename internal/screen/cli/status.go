@@ -26,6 +26,8 @@ type overview struct {
 	// Tasks are those that groups have at a time, by when they are due.
 	Tasks    []api.Message `json:"tasks"`
 	Channels []api.Channel `json:"channels"`
+	// Admissions are the questions about strangers and places that wait.
+	Admissions []api.Approval `json:"admissions"`
 	// GroupsProblem is why the groups could not be read.
 	GroupsProblem string `json:"groups_problem,omitempty"`
 }
@@ -36,11 +38,12 @@ func newStatusCommand(a *app) *cobra.Command {
 	var disk bool
 	cmd := a.remote("status", "show what waits for you, what is being worked on, and what to do next",
 		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
-named with what ends that. If something waits for you, the last line is the command to run next.
-Above stand the home, its daemon, how the sandbox confines programs, the groups with what of them
-does not run, their sessions, the messages to them that wait or were given up, the tasks that they
-have at a time, the channels that are not connected or have messages that will never arrive, and
-what is over its limit.
+named with what ends that. If something waits for you, the last line is the command to run next;
+questions about strangers and places on a platform are counted with it. Above stand the home, its
+daemon, how the sandbox confines programs, the groups with what of them does not run, their
+sessions, the messages to them that wait or were given up, the tasks that they have at a time, the
+channels that are not connected or have messages that will never arrive, and what is over its
+limit.
 
 --disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
 free.`,
@@ -81,8 +84,13 @@ free.`,
 				return err
 			}
 
+			asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true})
+			if err != nil {
+				return err
+			}
+
 			o := overview{
-				Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}, Groups: []api.Group{},
+				Admissions: admissions(asked), Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}, Groups: []api.Group{},
 				Chats: chats, Drops: drops, Tasks: tasks, Channels: channels,
 			}
 			if all, err := client.Call(ctx, c, api.GroupList, api.OfUser{User: a.userHome()}); err == nil {
@@ -136,11 +144,29 @@ func printOverview(a *app, s sheet, o overview) {
 		}
 		s.line("%s  %s: %s; see %s", s.red("alerts"), over, inert.Line(d.Alerts[0].Text), a.command("sallyport stats"))
 	}
+	printWork(a, s, o)
+	switch {
+	case len(o.Waiting) > 0:
+		s.line("")
+		s.line("next: %s", inert.Line(a.command(wayOn(o.Waiting[0]))))
+	case len(o.Admissions) > 0:
+		s.line("")
+		s.line("next: %s", a.command(admissionsNext))
+	case len(o.Working)+len(o.Recent) == 0:
+		s.line("")
+		s.line("nothing yet")
+		s.line("next: %s", a.command(`sallyport run --request "…" -- COMMAND`))
+	}
+}
+
+// printWork shows what waits for the person, what is being worked on, and what ended last.
+func printWork(a *app, s sheet, o overview) {
 	for _, part := range []struct {
 		title string
 		rows  []api.Change
-	}{{s.yellow("waiting for you"), o.Waiting}, {s.cyan("being worked on"), o.Working}, {"recent", o.Recent}} {
-		if len(part.rows) == 0 {
+		asked []api.Approval
+	}{{s.yellow("waiting for you"), o.Waiting, o.Admissions}, {s.cyan("being worked on"), o.Working, nil}, {"recent", o.Recent, nil}} {
+		if len(part.rows)+len(part.asked) == 0 {
 			continue
 		}
 		s.line("")
@@ -148,16 +174,24 @@ func printOverview(a *app, s sheet, o overview) {
 		for _, c := range part.rows {
 			printRow(s, c)
 		}
+		if n := len(part.asked); n > 0 {
+			s.line("  %s about strangers and places; %s", count(n, "question"), a.command(admissionsNext))
+		}
 	}
-	switch {
-	case len(o.Waiting) > 0:
-		s.line("")
-		s.line("next: %s", inert.Line(a.command(wayOn(o.Waiting[0]))))
-	case len(o.Working)+len(o.Recent) == 0:
-		s.line("")
-		s.line("nothing yet")
-		s.line("next: %s", a.command(`sallyport run --request "…" -- COMMAND`))
+}
+
+// admissionsNext shows the questions about strangers and places, and how each is answered.
+const admissionsNext = "sallyport approval list"
+
+// admissions are the questions about strangers and places of what waits.
+func admissions(asked []api.Approval) []api.Approval {
+	all := []api.Approval{}
+	for _, q := range asked {
+		if q.Kind == "sender" || q.Kind == "channel" {
+			all = append(all, q)
+		}
 	}
+	return all
 }
 
 // printMessageCounts counts the sessions of groups, and the messages to them that wait and that were given up, if there are any.
