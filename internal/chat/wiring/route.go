@@ -23,8 +23,11 @@ type Sender struct {
 	Over   bool                        // owner or global admin: of every group
 }
 
-// known reports whether a group knows the sender.
-func (s Sender) known(g group.Folder) bool { return s.Over || s.Groups[g] != "" }
+// Known reports whether a group knows the sender.
+func (s Sender) Known(g group.Folder) bool { return s.Over || s.Groups[g] != "" }
+
+// stranger reports whether no group knows the sender.
+func (s Sender) stranger() bool { return !s.Over && len(s.Groups) == 0 }
 
 // admin reports whether the sender may wire the group.
 func (s Sender) admin(g group.Folder) bool { return s.Over || s.Groups[g] == right.GroupAdmin }
@@ -164,6 +167,8 @@ func (p Place) unwired(s Said, h Home) Verdict {
 		return Verdict{Kind: Dropped, Reason: PlacePublic}
 	case len(h.Groups) == 1 && s.Sender.admin(h.Groups[0]):
 		return Verdict{Kind: Wire, Group: h.Groups[0]}
+	case p.policy != conversation.Request && s.Sender.stranger() && !h.Open:
+		return Verdict{Kind: Dropped, Reason: PolicyStrict}
 	case !h.Approver:
 		return Verdict{Kind: Dropped, Reason: NoApprover}
 	}
@@ -174,7 +179,7 @@ func (p Place) unwired(s Said, h Home) Verdict {
 func (p Place) stranger(s Said, h Home) (Verdict, bool) {
 	var wants group.Folder // the first that would answer
 	for _, l := range p.heard {
-		if s.Sender.known(l.Group) {
+		if s.Sender.Known(l.Group) {
 			return Verdict{}, false
 		}
 		if ok, _ := l.engages(s); ok && wants == "" {
@@ -197,7 +202,7 @@ func (p Place) stranger(s Said, h Home) (Verdict, bool) {
 // outcome says what one group does with it.
 func (l listener) outcome(s Said, h Home) Outcome {
 	o := Outcome{Group: l.Group, Action: Ignore}
-	if l.Scope == Known && (h.Open || !s.Sender.known(l.Group)) {
+	if l.Scope == Known && (h.Open || !s.Sender.Known(l.Group)) {
 		o.Reason = ScopeKnown
 		return o
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/channels"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
@@ -178,4 +179,21 @@ func TestAPlaceSaysWhatBecomesOfStrangers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAStrictPlaceThatNobodyHearsAsksNobody holds CH-009 and CH-050 for a place without a group: no card comes of what strangers say there.
+func TestAStrictPlaceThatNobodyHearsAsksNobody(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.lives()
+		where := s.where(hallway)
+		s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.SetPolicy(ctx, where.ID, conversation.Strict) })
+		s.mentions(bob, hallway, "hello")
+		if n := len(s.questions(hallway)); n > 0 || s.drops()[string(wiring.PolicyStrict)] != 1 {
+			t.Errorf("%d questions wait; dropped %v", n, s.drops())
+		}
+		s.mentions(olga, hallway, "hello")
+		if n := len(s.questions(hallway)); n != 1 {
+			t.Errorf("%d questions wait about a place in which the owner speaks", n)
+		}
+	})
 }

@@ -168,6 +168,16 @@ func (s *scene) place(ctx context.Context, tx store.Tx, at channel.Place) (conve
 	})
 }
 
+// where is the conversation of a place.
+func (s *scene) where(at channel.Place) (where conversation.Conversation) {
+	s.T.Helper()
+	s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+		where, err = s.place(ctx, tx, at)
+		return err
+	})
+	return where
+}
+
 // lives is one life of the host; end stops it.
 func (s *scene) lives() (end func()) {
 	s.T.Helper()
