@@ -288,7 +288,14 @@ func (c *Channels) makeGroup(ctx context.Context, what message.Decision, folder 
 	if err != nil {
 		return err
 	}
-	return c.Create(ctx, folder, what.By)
+	err = c.Create(ctx, folder, what.By)
+	if err == nil {
+		return nil
+	}
+	if groups, wrong := c.Groups(ctx); wrong == nil && slices.Contains(groups, folder) { // an earlier daemon had begun to make it
+		return nil
+	}
+	return err
 }
 
 // admit does what somebody has answered about a stranger or a place: who is let in is heard as if they had been all along. It runs in the

@@ -34,8 +34,9 @@ func (s *scene) making() (made *[]string, failing *error) {
 			if _, err := group.Create(ctx, s.repo, head, group.Beginning{Folder: g}, by); err != nil {
 				return err
 			}
-			*made = append(*made, string(g))
-			s.groups = append(s.groups, g)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			*made, s.groups = append(*made, string(g)), append(s.groups, g)
 			return nil
 		}
 	}
@@ -90,6 +91,85 @@ func TestAGroupThatCannotBeMadeLeavesTheQuestion(t *testing.T) {
 		}
 		s.press(olga, olgaDM, channels.WireTo+"echo")
 		same(t, "heard", s.heard(), "echo: hello")
+	})
+}
+
+// TestAGroupThatIsThereAfterAllIsHeard holds that a place is wired also where another has made the group that was named.
+func TestAGroupThatIsThereAfterAllIsHeard(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.making()
+		making := s.parts
+		s.parts = func(p *channels.Parts) {
+			making(p)
+			create := p.Create
+			p.Create = func(ctx context.Context, g group.Folder, by audit.Actor) error {
+				return errors.Join(create(ctx, g, by), errors.New("it is there already"))
+			}
+		}
+		s.lives()
+		s.mentions(bob, hallway, "hello")
+		s.tells(olga, "create kitchen")
+		same(t, "heard", s.heard(), "kitchen: hello")
+	})
+}
+
+// waiting has the making of groups wait until a test lets it go on, or the host ends.
+func (s *scene) waiting(goOn <-chan struct{}) {
+	making := s.parts
+	s.parts = func(p *channels.Parts) {
+		making(p)
+		create := p.Create
+		p.Create = func(ctx context.Context, g group.Folder, by audit.Actor) error {
+			select {
+			case <-goOn:
+				return create(ctx, g, by)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// TestWhileAGroupIsMadeOthersAreHeard holds that no conversation of a channel waits for it.
+func TestWhileAGroupIsMadeOthersAreHeard(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.making()
+		goOn := make(chan struct{})
+		s.waiting(goOn)
+		s.member()
+		s.wire(danDM, "echo")
+		s.lives()
+		s.mentions(bob, hallway, "hello")
+		s.tells(olga, "create kitchen")
+		s.tells(dan, "is anybody there?")
+		same(t, "heard while it is made", s.heard(), "echo: is anybody there?")
+
+		close(goOn)
+		same(t, "heard", s.heard(), "echo: is anybody there?", "kitchen: hello")
+	})
+}
+
+// TestAHostThatEndsWhileAGroupIsMadeGoesOnWithItLater holds that its end waits for no group, and that the answer is not lost.
+func TestAHostThatEndsWhileAGroupIsMadeGoesOnWithItLater(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		made, _ := s.making()
+		goOn := make(chan struct{})
+		s.waiting(goOn)
+		end := s.lives()
+		s.mentions(bob, hallway, "hello")
+		s.tells(olga, "create kitchen")
+		at := time.Now()
+		end()
+		if took := time.Since(at); took > 10*time.Second || len(*made) > 0 {
+			t.Errorf("the host ended after %s; made %v", took, *made)
+		}
+
+		close(goOn)
+		s.lives()
+		same(t, "heard", s.heard(), "kitchen: hello")
+		if told := s.newest(olgaDM).Text; !strings.HasPrefix(told, "The group kitchen is a copy of the template") || len(s.questions(hallway)) > 0 {
+			t.Errorf("told %q, %d questions wait", told, len(s.questions(hallway)))
+		}
 	})
 }
 

@@ -51,7 +51,6 @@ const chatName = "chat"
 type scene struct {
 	*drivetest.Home
 	repo     git.Dir
-	groups   []group.Folder
 	platform *channeltest.Scripted            // of the channel "chat"
 	others   map[string]*channeltest.Scripted // of further channels, by name; tests add them before live
 	parts    func(*channels.Parts)            // changes what channels stand on; nil = nothing
@@ -60,10 +59,11 @@ type scene struct {
 	dispatch *dispatch.Dispatcher
 	channels *channels.Channels
 
-	mu    sync.Mutex
-	turns []string // of every turn, "<group>: <what its agent heard>"
-	words []string // of every turn, all that its agent was told
-	turn  func(of group.Folder, words string) (string, error)
+	mu     sync.Mutex
+	groups []group.Folder
+	turns  []string // of every turn, "<group>: <what its agent heard>"
+	words  []string // of every turn, all that its agent was told
+	turn   func(of group.Folder, words string) (string, error)
 }
 
 // play runs a test in a home in which time passes only when everybody waits for it. Its owner is olga, who has written to the assistant
@@ -199,7 +199,11 @@ func (s *scene) lives() (end func()) {
 	})
 	parts := channels.Parts{
 		Ledger: c.Ledger, Voices: dispatch.Voices{Dispatcher: d},
-		Groups: func(context.Context) ([]group.Folder, error) { return slices.Clone(s.groups), nil },
+		Groups: func(context.Context) ([]group.Folder, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return slices.Clone(s.groups), nil
+		},
 		Open: func(ch conversation.Channel) (channel.Driver, error) {
 			if ch.Name == chatName {
 				return s.platform.Driver(s.T), nil

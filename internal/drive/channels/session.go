@@ -20,6 +20,7 @@ import (
 type line struct {
 	conversation.Channel
 	driver channel.Driver
+	host   context.Context // for as long as the daemon runs
 	life   context.Context // for as long as the channel is there
 	end    context.CancelFunc
 	over   chan struct{}
@@ -41,7 +42,7 @@ func (l *line) is(ch conversation.Channel) bool {
 func (c *Channels) begin(ctx context.Context, ch conversation.Channel, before *line) {
 	life, end := context.WithCancel(ctx)
 	l := &line{
-		Channel: ch, life: life, end: end, over: make(chan struct{}), lanes: map[string]bool{},
+		Channel: ch, host: ctx, life: life, end: end, over: make(chan struct{}), lanes: map[string]bool{},
 		state: State{Since: ledger.Now()},
 	}
 	err := calmly(func() (err error) {

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/chat/wiring"
@@ -57,14 +58,25 @@ func (c *Channels) take(ctx context.Context, l *line, e channel.Event) error {
 	if talk != (talker{}) {
 		c.floods.count(talk, ledger.Now())
 	}
-	if decided.Open() {
+	switch {
+	case !decided.Open():
+		return nil
+	case decided.Decides.Does != decide.Name:
 		return c.Voices.CarryOut(ctx, decided)
 	}
 	return nil
 }
+	c.ending.Go(func() { c.makeAside(l, decided) }) // a group takes a while to make, and nobody is to wait for it
 
 // takeIn is that transaction. It returns what was decided, and whose talk it was, if it was talk: what comes again is counted once.
 func (c *Channels) takeIn(ctx context.Context, l *line, e channel.Event, groups []group.Folder) (decided message.In, talk talker, err error) {
+// makeAside has a group made that somebody has named, for as long as the daemon runs. What it does not come to the next one does.
+func (c *Channels) makeAside(l *line, decided message.In) {
+	if err := c.Voices.CarryOut(l.host, decided); err != nil && l.host.Err() == nil {
+		c.Log.Error("what was decided in a conversation is not done before the next start", "channel", l.Name, "error", c.Secrets.Redact(problem.Of(err).Text))
+	}
+}
+
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		decided, talk = message.In{}, talker{}
 		s, fresh, err := c.receive(ctx, tx, l, e)

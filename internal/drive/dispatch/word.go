@@ -193,12 +193,17 @@ func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 }
 
 // carryOut does what words have decided, and tells in the conversation what came of it. Doing it again does nothing twice: a change that
-// was decided so already says so to nobody.
+// was decided so already says so to nobody. A group takes a while to make: the end of ctx ends that, and leaves the row to the next daemon.
 func (d decider) carryOut(ctx context.Context, in message.In) (message.In, error) {
-	ctx = context.WithoutCancel(ctx)
+	life, ctx := ctx, context.WithoutCancel(ctx)
+	if in.Decides.Does != decide.Name {
+		life = ctx
+	}
 	said, tell := "", true
 	var kind problem.Kind
-	if err := d.do(ctx, in); err != nil {
+	if err := d.do(life, in); err != nil && life.Err() != nil {
+		return in, err
+	} else if err != nil {
 		p := problem.Of(err)
 		if kind, said = p.Kind, "Nothing is decided: "+p.Text; p.Next != "" {
 			said += "; next: " + p.Next
