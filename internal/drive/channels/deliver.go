@@ -76,7 +76,9 @@ func (c carrier) sendDue(ctx context.Context) (wait time.Duration, err error) {
 		c.inLane(d, "", func(ctx context.Context, l *line) { c.send(ctx, l, d.Out) })
 	}
 	for _, d := range ended {
-		c.inLane(d, " told", func(ctx context.Context, l *line) { c.tellOutcome(ctx, l, d) })
+		if l := c.line(d.Channel); l != nil && l.outcomes.due(d, now) {
+			c.inLane(d, " told", func(ctx context.Context, l *line) { c.tellOutcome(ctx, l, d) })
+		}
 	}
 	return wait, nil
 }
@@ -157,10 +159,13 @@ func (c carrier) send(ctx context.Context, l *line, of id.Out) {
 		c.put(ctx, d.Arrived(<-ids, len(pieces), ledger.Now()), &p)
 		return
 	}
-	c.put(ctx, c.after(l, d, err), &p)
+	if d = c.after(l, d, err); d.Status == message.Undelivered {
+		c.Log.Warn("a message will not arrive", "channel", d.Channel, "message", d.Out, "reason", d.Reason)
+	}
+	c.put(ctx, d, &p)
 }
 
-// after is how a message waits, or is dead, once a try has failed.
+// after is how a message waits, or is dead, once a try to send or to change it has failed.
 func (c carrier) after(l *line, d message.Delivery, err error) message.Delivery {
 	now := ledger.Now()
 	var later *channel.Later
@@ -174,16 +179,11 @@ func (c carrier) after(l *line, d message.Delivery, err error) message.Delivery 
 	why := inert.Short(c.Secrets.Redact(problem.Of(err).Text), 300)
 	switch {
 	case errors.Is(err, channel.ErrDead):
-		d = d.Dead(why, now)
+		return d.Dead(why, now)
 	case errors.Is(err, channel.ErrAway):
 		return d.Later(why, now.Add(againFirst)) // it is no fault of the message
-	default:
-		d = d.Again(why, now)
 	}
-	if d.Status == message.Undelivered {
-		c.Log.Warn("a message will not arrive", "channel", d.Channel, "message", d.Out, "reason", d.Reason)
-	}
-	return d
+	return d.Again(why, now)
 }
 
 // A platform that says when to come again is believed between these.
@@ -219,29 +219,5 @@ func (c carrier) put(ctx context.Context, d message.Delivery, p *parcel) {
 		c.Voices.NoteDelivery(ctx, p.Out)
 	case err != nil && !errors.Is(err, message.ErrMoved):
 		c.Log.Error("how a message left could not be kept; it may be sent again", "message", d.Out, "error", err)
-	}
-}
-
-// tellOutcome has a card that has its answer show that, where the platform changes messages (CH-904).
-func (c carrier) tellOutcome(ctx context.Context, l *line, d message.Delivery) {
-	var p parcel
-	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
-		p, err = c.open(ctx, tx, d.Out)
-		return err
-	})
-	if err == nil && p.outcome != "" && d.PlatformID != "" && l.driver.Can().Edits {
-		pieces := l.driver.Can().Cut(p.Text + "\n\n" + p.outcome)
-		m := channel.Message{Place: p.where.Address, Thread: p.chat.Thread, Text: pieces[len(pieces)-1], Card: &channel.Card{Question: string(p.ID)}}
-		err = l.call(ctx, sendTime, func(ctx context.Context) error { return l.driver.Update(ctx, d.PlatformID, m) })
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			return
-		}
-		c.Log.Info("a card does not show that it has its answer", "channel", d.Channel, "card", d.Out, "error", c.Secrets.Redact(problem.Of(err).Text))
-	}
-	err = c.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error { return tx.NoteTold(ctx, d.Out) })
-	if err != nil {
-		c.Log.Error("that a card shows its answer could not be kept", "card", d.Out, "error", err)
 	}
 }

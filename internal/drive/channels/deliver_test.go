@@ -26,6 +26,7 @@ import (
 type odd struct {
 	channel.Driver
 	deliver func(ctx context.Context, m channel.Message) (string, error) // nil = as it does
+	update  func(ctx context.Context, id string, m channel.Message) error
 	run     func(ctx context.Context, l channel.Listener) error
 	can     func(channel.Can) channel.Can
 }
@@ -35,6 +36,13 @@ func (o *odd) Deliver(ctx context.Context, m channel.Message) (string, error) {
 		return o.Driver.Deliver(ctx, m)
 	}
 	return o.deliver(ctx, m)
+}
+
+func (o *odd) Update(ctx context.Context, id string, m channel.Message) error {
+	if o.update == nil {
+		return o.Driver.Update(ctx, id, m)
+	}
+	return o.update(ctx, id, m)
 }
 
 func (o *odd) Run(ctx context.Context, l channel.Listener) error {

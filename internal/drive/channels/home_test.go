@@ -284,6 +284,17 @@ func (s *scene) newest(at channel.Place) channeltest.Arrived {
 	return all[len(all)-1]
 }
 
+// now is a message that has arrived, as it stands now.
+func (s *scene) now(at channel.Place, id string) channeltest.Arrived {
+	s.T.Helper()
+	all := s.arrived(at)
+	i := slices.IndexFunc(all, func(a channeltest.Arrived) bool { return a.ID == id })
+	if i < 0 {
+		s.T.Fatalf("%s is not in %s", id, at.Address)
+	}
+	return all[i]
+}
+
 // press has somebody press a button of the newest card of a place.
 func (s *scene) press(p channeltest.Person, at channel.Place, option string) {
 	s.T.Helper()

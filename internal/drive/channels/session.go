@@ -25,6 +25,8 @@ type line struct {
 	end    context.CancelFunc
 	over   chan struct{}
 
+	outcomes outcomes
+
 	mu    sync.Mutex
 	self  channel.Self
 	state State

@@ -1,0 +1,117 @@
+package channels_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/channels"
+	"sallyport/internal/port/channel"
+)
+
+// updating has changing a card fail as a test says, which is told how often it was tried; nil changes it.
+func (s *scene) updating(fails func(try int) error) (tries func() int) {
+	var n atomic.Int64
+	s.oddly(func(o *odd) {
+		o.update = func(ctx context.Context, id string, m channel.Message) error {
+			if err := fails(int(n.Add(1))); err != nil {
+				return err
+			}
+			return o.Driver.Update(ctx, id, m)
+		}
+	})
+	return func() int { return int(n.Load()) }
+}
+
+// TestACardThatCouldNotShowItsOutcomeIsTriedAgain is CH-904 where the platform limits, is away, or fails: the buttons go, and it is not asked
+// before it may be.
+func TestACardThatCouldNotShowItsOutcomeIsTriedAgain(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		tries := s.updating(func(try int) error {
+			switch {
+			case try == 1:
+				return &channel.Later{Until: time.Now().Add(30 * time.Second)}
+			case try == 2:
+				return channel.ErrAway
+			case try < 6:
+				return errors.New("a bad gateway")
+			}
+			return nil
+		})
+		s.lives()
+		s.mentions(bob, hallway, "hello")
+		card := s.newest(olgaDM).ID
+		s.press(olga, olgaDM, channels.Ignore)
+		time.Sleep(29 * time.Second)
+		if n := tries(); n != 1 || len(s.now(olgaDM, card).Buttons) == 0 {
+			t.Errorf("tried %d times before it may be", n)
+		}
+
+		time.Sleep(5 * time.Minute)
+		shown := s.now(olgaDM, card)
+		if n := tries(); n < 6 || n > 7 || len(shown.Buttons) > 0 || !strings.Contains(shown.Text, "olga answered already") {
+			t.Errorf("tried %d times: %+v", n, shown)
+		}
+	})
+}
+
+// TestAPlaceThatTakesNothingIsNotAskedForEachOfItsCards holds that cards which end together wait together.
+func TestAPlaceThatTakesNothingIsNotAskedForEachOfItsCards(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		until := time.Now().Add(time.Hour)
+		tries := s.updating(func(int) error {
+			if time.Now().Before(until) {
+				return &channel.Later{Until: until}
+			}
+			return nil
+		})
+		s.lives()
+		var cards []string
+		for _, at := range []channel.Place{hallway, stream, room} {
+			s.mentions(bob, at, "hello")
+			cards = append(cards, s.newest(olgaDM).ID)
+		}
+		for _, card := range cards {
+			s.platform.Press(t, olgaDM.Address, card, olga, channels.Ignore)
+			synctest.Wait()
+		}
+		time.Sleep(30 * time.Minute)
+		if n := tries(); n != 1 {
+			t.Errorf("asked %d times before it may be", n)
+		}
+		time.Sleep(time.Hour)
+		for _, a := range s.arrived(olgaDM) {
+			if len(a.Buttons) > 0 {
+				t.Errorf("this has buttons still: %s", a.Text)
+			}
+		}
+	})
+}
+
+// TestACardThatCannotBeChangedIsGivenUp holds that one which the platform refuses is tried once, and one that never works not for ever.
+func TestACardThatCannotBeChangedIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want int
+	}{"refused": {channel.ErrDead, 1}, "broken": {errors.New("a bad gateway"), message.DeliveryTriesMax}} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+				tries := s.updating(func(int) error { return c.err })
+				s.lives()
+				s.mentions(bob, hallway, "hello")
+				s.press(olga, olgaDM, channels.Ignore)
+				time.Sleep(2 * time.Hour)
+				n := tries()
+				time.Sleep(2 * time.Hour)
+				if n < c.want || n > c.want+1 || tries() != n { // one more, where it was looked for just before it was given up
+					t.Errorf("tried %d times, then %d", n, tries())
+				}
+			})
+		})
+	}
+}
