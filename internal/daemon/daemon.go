@@ -207,7 +207,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.control.Originator = d.chats
 	d.tokens = tokens{held: d.secrets.held, all: map[string]bool{}}
 	d.channels = channelsOf(d)
-	d.members = people.People{Ledger: d.control.Ledger, Groups: d.channels.Groups}
+	d.members = people.People{Ledger: d.control.Ledger, Groups: d.channels.Groups, Granted: d.channels.HearKnown}
 	d.users = newUsers(d)
 	d.members.Changed = d.users.Changed
 	d.chats.Admissions = d.channels

@@ -261,7 +261,7 @@ func (c *Channels) Prepare(ctx context.Context, what message.Decision) (dispatch
 	}
 	groups, err := c.Groups(ctx)
 	return func(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) error {
-		return c.admit(ctx, tx, q, made, groups)
+		return usher{c}.admit(ctx, tx, q, by, made, groups)
 	}, err
 }
 
@@ -300,22 +300,16 @@ func (c *Channels) makeGroup(ctx context.Context, what message.Decision, folder 
 
 // admit does what somebody has answered about a stranger or a place: who is let in is heard as if they had been all along. It runs in the
 // transaction of the answer.
-func (c *Channels) admit(ctx context.Context, tx store.Tx, q question.Question, made group.Folder, groups []group.Folder) error {
+func (c usher) admit(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor, made group.Folder, groups []group.Folder) error {
 	p, ok, err := tx.Pending(ctx, q.ID)
 	if err != nil || !ok {
 		return err
 	}
-	if err := tx.DropPending(ctx, q.ID); err != nil {
-		return err
-	}
-	k, err := keptBy(p)
+	s, first, err := c.release(ctx, tx, p, groups)
 	if err != nil {
 		return err
 	}
-	s, err := c.again(ctx, tx, p, k, groups)
-	if err != nil {
-		return err
-	}
+	s.decider = by
 
 	answer := string(q.Outcome)
 	switch {
@@ -326,11 +320,11 @@ func (c *Channels) admit(ctx context.Context, tx store.Tx, q question.Question, 
 			return err
 		}
 	case answer == dispatch.CreateNew:
-		if err := c.wire(ctx, tx, s, k.First, made); err != nil {
+		if err := c.wire(ctx, tx, s, first, made); err != nil {
 			return err
 		}
 	case len(answer) > len(WireTo) && answer[:len(WireTo)] == WireTo:
-		if err := c.wire(ctx, tx, s, k.First, group.Folder(answer[len(WireTo):])); err != nil {
+		if err := c.wire(ctx, tx, s, first, group.Folder(answer[len(WireTo):])); err != nil {
 			return err
 		}
 	default:
@@ -340,47 +334,4 @@ func (c *Channels) admit(ctx context.Context, tx store.Tx, q question.Question, 
 		return err
 	}
 	return c.route(ctx, tx, s)
-}
-
-// again is what was said once, with its time.
-func (c *Channels) again(ctx context.Context, tx store.Tx, p wiring.Pending, k kept, groups []group.Folder) (s said, err error) {
-	s = said{Event: k.Event, intake: k.Intake, by: actor(k.Event.Sender), groups: groups}
-	if s.where, err = tx.Conversation(ctx, p.Conversation); err != nil {
-		return s, err
-	}
-	if l := c.line(s.where.Platform); l != nil {
-		s.names = l.names()
-	}
-	return s, c.recognize(ctx, tx, &s)
-}
-
-// letIn makes a stranger a member of a group.
-func (c *Channels) letIn(ctx context.Context, tx store.Tx, s said, g group.Folder) error {
-	who := s.sender.Person
-	if who == "" {
-		who = id.NewPerson()
-		if err := tx.AddPerson(ctx, person.Person{ID: who, Name: fmt.Sprintf("%s (%s)", s.by.Name, who)}); err != nil {
-			return err
-		}
-		if err := tx.Link(ctx, s.identity(), who, s.by.Name); err != nil {
-			return err
-		}
-	}
-	return tx.Grant(ctx, who, right.Held{Role: right.Member, Group: string(g)})
-}
-
-// wire has a group hear a place, and makes its member whom the card named (CH-066, CH-074). Whoever else spoke there stays a stranger: no card
-// showed them.
-func (c *Channels) wire(ctx context.Context, tx store.Tx, s said, first channel.Sender, g group.Folder) error {
-	if !slices.Contains(s.groups, g) {
-		return problem.Errorf(problem.NotFound, "sallyport group list", "there is no group %q any more", g)
-	}
-	if err := tx.PutWiring(ctx, wiring.New(s.where.ID, s.where.Kind, g, ledger.Now())); err != nil {
-		return err
-	}
-	s.Sender, s.by = first, actor(first)
-	if err := c.recognize(ctx, tx, &s); err != nil {
-		return err
-	}
-	return c.letIn(ctx, tx, s, g)
 }

@@ -142,8 +142,8 @@ func (p Places) Waiting(ctx context.Context) (open []question.Question, err erro
 // Gone is what went with a channel.
 type Gone struct{ Wirings, Waiting int }
 
-// Remove ends a channel's session and removes it, with who is known there, who hears what there, and what waits to leave by it. Errors:
-// problem.NotFound.
+// Remove ends a channel's session and removes it, with who is known there, who hears what there, what waits to leave by it, and what somebody
+// is asked about its strangers and places. Errors: problem.NotFound.
 func (p Places) Remove(ctx context.Context, name string, by audit.Actor) (gone Gone, err error) {
 	if _, err := p.Show(ctx, name); err != nil {
 		return gone, err
@@ -167,6 +167,9 @@ func (p Places) Remove(ctx context.Context, name string, by audit.Actor) (gone G
 			return err
 		}
 
+		if err := withdrawAll(ctx, tx, name); err != nil {
+			return err
+		}
 		if there, err := tx.DropChannel(ctx, name); err != nil || !there {
 			return err
 		}
@@ -176,6 +179,18 @@ func (p Places) Remove(ctx context.Context, name string, by audit.Actor) (gone G
 		p.Look()
 	}
 	return gone, err
+}
+
+// withdrawAll ends the questions about strangers and places of a channel that is removed.
+func withdrawAll(ctx context.Context, tx store.Tx, channel string) error {
+	open, err := tx.PendingQuestions(ctx, channel)
+	for _, of := range open {
+		if err != nil {
+			return err
+		}
+		err = question.Withdraw(ctx, tx, of, "the channel "+channel+" was removed", ledger.Now())
+	}
+	return err
 }
 
 // placeOf finds a conversation of a channel. Errors: problem.NotFound, also for one of the host's own.

@@ -35,10 +35,7 @@ func (c *Channels) route(ctx context.Context, tx store.Tx, s said) error {
 	case wiring.Heard:
 		return c.heard(ctx, tx, s, v)
 	case wiring.Wire:
-		if err := tx.PutWiring(ctx, wiring.New(s.where.ID, s.where.Kind, v.Group, ledger.Now())); err != nil {
-			return err
-		}
-		return c.route(ctx, tx, s)
+		return usher{c}.wireAtOnce(ctx, tx, s, v.Group)
 	case wiring.AskSender:
 		return c.askSender(ctx, tx, s, v.Group)
 	case wiring.AskPlace:

@@ -35,6 +35,8 @@ type said struct {
 	sender wiring.Sender
 	groups []group.Folder // all of the home
 	talk   *talker        // set where it counts as talk
+	// decider is who has decided about it; nobody yet, as long as nothing had to be decided.
+	decider audit.Actor
 }
 
 // take makes of an event what becomes of it, in one transaction with how far the platform has come. An event that comes again changes
@@ -64,12 +66,10 @@ func (c *Channels) take(ctx context.Context, l *line, e channel.Event) error {
 	case decided.Decides.Does != decide.Name:
 		return c.Voices.CarryOut(ctx, decided)
 	}
+	c.ending.Go(func() { c.makeAside(l, decided) }) // a group takes a while to make, and nobody is to wait for it
 	return nil
 }
-	c.ending.Go(func() { c.makeAside(l, decided) }) // a group takes a while to make, and nobody is to wait for it
 
-// takeIn is that transaction. It returns what was decided, and whose talk it was, if it was talk: what comes again is counted once.
-func (c *Channels) takeIn(ctx context.Context, l *line, e channel.Event, groups []group.Folder) (decided message.In, talk talker, err error) {
 // makeAside has a group made that somebody has named, for as long as the daemon runs. What it does not come to the next one does.
 func (c *Channels) makeAside(l *line, decided message.In) {
 	if err := c.Voices.CarryOut(l.host, decided); err != nil && l.host.Err() == nil {
@@ -77,6 +77,8 @@ func (c *Channels) makeAside(l *line, decided message.In) {
 	}
 }
 
+// takeIn is that transaction. It returns what was decided, and whose talk it was, if it was talk: what comes again is counted once.
+func (c *Channels) takeIn(ctx context.Context, l *line, e channel.Event, groups []group.Folder) (decided message.In, talk talker, err error) {
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		decided, talk = message.In{}, talker{}
 		s, fresh, err := c.receive(ctx, tx, l, e)

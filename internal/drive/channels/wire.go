@@ -106,8 +106,10 @@ func (p Places) Wire(ctx context.Context, of id.Conversation, n Wish, by audit.A
 		if i := slices.IndexFunc(there, func(w wiring.Wiring) bool { return w.Group == g }); i >= 0 {
 			is = there[i]
 		}
-		w, err = putWiring(ctx, tx, where, n.onto(is), by)
-		return err
+		if w, err = putWiring(ctx, tx, where, n.onto(is), by); err != nil {
+			return err
+		}
+		return usher{p.Channels}.settle(ctx, tx, is, groups, by)
 	})
 	return w, err
 }
@@ -200,34 +202,40 @@ func (p Places) Import(ctx context.Context, rows []OldRow, by audit.Actor) (all 
 	}
 	err = p.DB.InTx(ctx, func(tx store.Tx) error {
 		all = nil
+		var made []wiring.Wiring
 		for i, row := range rows {
-			w, err := importRow(ctx, tx, row, groups, by)
+			w, g, err := importRow(ctx, tx, row, groups, by)
 			if err != nil {
 				return fmt.Errorf("row %d: %w", i+1, err)
 			}
 			all = slices.DeleteFunc(all, func(o Wired) bool { return o.ID == w.ID })
-			all = append(all, w)
+			all, made = append(all, w), append(made, wiring.Wiring{Conversation: w.ID, Group: g})
+		}
+		for _, w := range made { // once all of them hear what was said
+			if err := (usher{p.Channels}).settle(ctx, tx, w, groups, by); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 	return all, err
 }
 
-func importRow(ctx context.Context, tx store.Tx, row OldRow, groups []group.Folder, by audit.Actor) (w Wired, err error) {
+func importRow(ctx context.Context, tx store.Tx, row OldRow, groups []group.Folder, by audit.Actor) (w Wired, g group.Folder, err error) {
 	where, err := findPlace(ctx, tx, row.Where)
 	if err != nil {
-		return w, err
+		return w, "", err
 	}
-	g, err := knownGroup(groups, row.Group)
-	if err != nil {
-		return w, err
+	if g, err = knownGroup(groups, row.Group); err != nil {
+		return w, "", err
 	}
 	is, ok := row.Convert(wiring.New(where.ID, where.Kind, g, ledger.Now()))
 	if !ok {
-		return w, problem.Errorf(problem.Usage, "sallyport wiring import --help", "response_scope %q with trigger_rules %q is no wiring: all, triggered or allowlisted, and a pattern or none",
+		return w, "", problem.Errorf(problem.Usage, "sallyport wiring import --help", "response_scope %q with trigger_rules %q is no wiring: all, triggered or allowlisted, and a pattern or none",
 			inert.Short(row.Scope, 40), inert.Short(row.Rules, 80))
 	}
-	return putWiring(ctx, tx, where, is, by)
+	w, err = putWiring(ctx, tx, where, is, by)
+	return w, g, err
 }
 
 // findPlace finds a conversation by its id, or by its channel and address.

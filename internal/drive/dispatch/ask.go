@@ -107,7 +107,7 @@ func (d decider) record(ctx context.Context, tx store.Tx, of id.Question, key st
 	if err != nil {
 		return q, err
 	}
-	return q, tx.AppendEntry(ctx, audit.Entry{At: saying.At, Actor: s.By, Subject: string(of), Verb: "answered"})
+	return q, tx.AppendEntry(ctx, audit.Entry{At: saying.At, Actor: s.By, Subject: string(of), Verb: "answered", Reason: key})
 }
 
 // spoken is the answer that ended a question, as its agent reads it.

@@ -4,7 +4,6 @@ package people
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +27,8 @@ type People struct {
 	*ledger.Ledger
 	Groups  func(context.Context) ([]group.Folder, error) // all of the home
 	Changed func()                                        // is told that accounts at the terminal may be others now
+	// Granted has heard who waited for somebody's word and is known by now, in the transaction of that; nil: nobody waits.
+	Granted func(ctx context.Context, tx store.Tx, groups []group.Folder, by audit.Actor) error
 }
 
 const (
@@ -68,7 +69,7 @@ func (p People) Add(ctx context.Context, by audit.Actor, name string, uid int) (
 		if err := tx.AddPerson(ctx, who); err != nil {
 			return err
 		}
-		if err := note(ctx, tx, by, who.ID, "added", name); err != nil {
+		if err := ledger.NotePerson(ctx, tx, by, who.ID, "added", name); err != nil {
 			return err
 		}
 		if uid != NoUID {
@@ -76,7 +77,7 @@ func (p People) Add(ctx context.Context, by audit.Actor, name string, uid int) (
 			if err := tx.Link(ctx, i, who.ID, name); err != nil {
 				return err
 			}
-			if err := note(ctx, tx, by, who.ID, "linked", i.String()); err != nil {
+			if err := ledger.NotePerson(ctx, tx, by, who.ID, "linked", i.String()); err != nil {
 				return err
 			}
 		}
@@ -107,7 +108,7 @@ func (p People) Link(ctx context.Context, by audit.Actor, name string) (k person
 		for _, c := range all {
 			channels = append(channels, c.Name)
 		}
-		return note(ctx, tx, by, k.ID, "was given a code", "")
+		return ledger.NotePerson(ctx, tx, by, k.ID, "was given a code", "")
 	})
 	if err != nil {
 		return person.Known{}, "", time.Time{}, nil, err
@@ -141,7 +142,7 @@ func (p People) Unlink(ctx context.Context, by audit.Actor, identity string) (k 
 		if _, err := tx.Unlink(ctx, i); err != nil {
 			return err
 		}
-		if err := note(ctx, tx, by, who.ID, "unlinked", i.String()); err != nil {
+		if err := ledger.NotePerson(ctx, tx, by, who.ID, "unlinked", i.String()); err != nil {
 			return err
 		}
 		k, err = find(ctx, tx, string(who.ID))
@@ -163,22 +164,29 @@ func (p People) Remove(ctx context.Context, by audit.Actor, name string) (k pers
 		if _, err := tx.DropPerson(ctx, k.ID); err != nil {
 			return err
 		}
-		return note(ctx, tx, by, k.ID, "removed", k.Name)
+		return ledger.NotePerson(ctx, tx, by, k.ID, "removed", k.Name)
 	})
 	p.changed(err)
 	return k, err
 }
 
-// Grant gives somebody a role.
+// Grant gives somebody a role. What they said and waits for somebody's word is heard, if the role is enough for it.
 func (p People) Grant(ctx context.Context, by audit.Actor, name string, h right.Held) (person.Known, error) {
 	if err := p.checkGroup(ctx, h); err != nil {
+		return person.Known{}, err
+	}
+	groups, err := p.Groups(ctx)
+	if err != nil {
 		return person.Known{}, err
 	}
 	return p.role(ctx, by, name, func(tx store.Tx, k person.Known) error {
 		if err := tx.Grant(ctx, k.ID, h); err != nil {
 			return err
 		}
-		return note(ctx, tx, by, k.ID, "was given a role", roleWords(h))
+		if err := ledger.NotePerson(ctx, tx, by, k.ID, "was given a role", h.Words()); err != nil || p.Granted == nil {
+			return err
+		}
+		return p.Granted(ctx, tx, groups, by)
 	})
 }
 
@@ -190,12 +198,12 @@ func (p People) Revoke(ctx context.Context, by audit.Actor, name string, h right
 	return p.role(ctx, by, name, func(tx store.Tx, k person.Known) error {
 		took, err := tx.Revoke(ctx, k.ID, h)
 		if err == nil && !took {
-			err = problem.Errorf(problem.NotFound, "sallyport person show "+string(k.ID), "%q does not have the role %s", inert.Short(k.Name, nameBytesMax), roleWords(h))
+			err = problem.Errorf(problem.NotFound, "sallyport person show "+string(k.ID), "%q does not have the role %s", inert.Short(k.Name, nameBytesMax), h.Words())
 		}
 		if err != nil {
 			return err
 		}
-		return note(ctx, tx, by, k.ID, "lost a role", roleWords(h))
+		return ledger.NotePerson(ctx, tx, by, k.ID, "lost a role", h.Words())
 	})
 }
 
@@ -255,13 +263,6 @@ func checkRole(h right.Held) error {
 	return problem.Errorf(problem.Usage, next, "there is no role %q; there are %s, %s and %s", inert.Short(string(h.Role), 40), right.GlobalAdmin, right.GroupAdmin, right.Member)
 }
 
-func roleWords(h right.Held) string {
-	if h.Group == "" {
-		return string(h.Role)
-	}
-	return string(h.Role) + " of " + h.Group
-}
-
 // checkName refuses what cannot be told from an id, or does not stand in one line.
 func checkName(name string) error {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
@@ -309,12 +310,4 @@ func owns(ctx context.Context, tx store.Tx, by audit.Actor) error {
 		return err
 	}
 	return o.MayDecide(by)
-}
-
-func note(ctx context.Context, tx store.Tx, by audit.Actor, who id.Person, verb, reason string) error {
-	err := tx.AppendEntry(ctx, audit.Entry{At: ledger.Now(), Actor: by, Subject: string(who), Verb: verb, Reason: reason})
-	if err != nil {
-		return fmt.Errorf("write down what became of %s: %w", who, err)
-	}
-	return nil
 }

@@ -27,6 +27,14 @@ type Held struct {
 	Group string // of GroupAdmin and Member
 }
 
+// Words is a role in a sentence.
+func (h Held) Words() string {
+	if h.Group == "" {
+		return string(h.Role)
+	}
+	return string(h.Role) + " of " + h.Group
+}
+
 // Person is somebody of a home, as they are at the moment of use.
 type Person struct {
 	ID        id.Person

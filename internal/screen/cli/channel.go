@@ -245,8 +245,9 @@ func newChannelRemoveCommand(a *app) *cobra.Command {
 	var yes bool
 	cmd := a.cmd("remove CHANNEL", "end a channel, with who is known there and who hears what there",
 		`Ends the session of a channel and removes it, and asks first. With it go the links of its accounts
-to people, the wirings of its conversations, and the messages that wait to leave by it. What was
-said there stays. The file of its credential is yours and stays as it is.
+to people, the wirings of its conversations, what you are asked about its strangers and
+conversations, and the messages that wait to leave by it. What was said there stays. The file of its
+credential is yours and stays as it is.
 
 Exit status: 0 also when you said no, and nothing was removed.`,
 		"  sallyport channel remove libera\n  sallyport channel remove libera --yes", oneChannel, func(cmd *cobra.Command, words []string) error {

@@ -173,7 +173,7 @@ func newPersonRoleCommand(a *app) *cobra.Command {
 	var in api.SetRole
 	cmd := a.remote("role PERSON ROLE", "give somebody a role, or take it",
 		`Gives PERSON a role, or takes it with --remove. A role counts from the next thing that they say or
-decide.
+decide. What they have said already, and you were asked about, is heard.
 
   member        talks with the group of --group, and decides nothing
   group_admin   of the group of --group: decides about changes of what it runs, and who talks there

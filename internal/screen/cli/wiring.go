@@ -83,7 +83,10 @@ mention, and from then on all of that thread.
 on all of that thread), or pattern: the text matches --pattern, in RE2; "." matches every message.
 --scope known has the group listen to its members and to who stands higher; all to everybody who is
 heard there. --ignored accumulate keeps what the group does not answer as context of its next turn;
-drop forgets it.`,
+drop forgets it.
+
+If you were asked about the conversation, that is answered so: what was said there last is heard,
+and whom the card names becomes a member of GROUP where somebody is asked about strangers.`,
 		`  sallyport wiring set cnv-1a2b3c4d ada
   sallyport wiring set cnv-1a2b3c4d ada --pattern '^!ada' --scope known
   sallyport wiring set cnv-1a2b3c4d ada --mode mention --ignored accumulate`, oneWiring, func(ctx context.Context, c *client.Client, words []string) error {
