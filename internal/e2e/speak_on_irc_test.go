@@ -103,6 +103,10 @@ func TestAStrangersChannelGetsANewGroupAndAnswersAfterAKill(t *testing.T) {
 		t.Error("a stranger has made a group")
 	}
 
+	await(t, "all that it said to be known as sent", func() (bool, error) { // a platform without nonces is told again what is not
+		team, err := client.Call(t.Context(), c, api.ChannelShow, "team")
+		return team.Waiting == 0, err
+	})
 	d, err := client.Call(t.Context(), c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		t.Fatal(err)
