@@ -147,8 +147,17 @@ type Filter struct {
 	After  int64        // seq
 	Task   id.Task
 	Tasks  bool // only those that a schedule made
+	Wakes  bool // only those that wake
+	Fills  bool // only context
 	Newest bool // the newest Limit, still oldest first
 	Limit  int  // 0 = 1000
+}
+
+// Folding is the turn that messages were only counted in.
+type Folding struct {
+	Turn  int
+	Fence int64
+	At    time.Time
 }
 
 // Tx is what messages ask of a transaction.

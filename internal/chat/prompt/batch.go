@@ -111,8 +111,8 @@ func (b Batch) writeSent(w *strings.Builder) {
 }
 
 // Older returns messages that a prompt does not show as an agent reads them where it likes to: the newest, in the order of time, as many
-// as have room in FoldedMax bytes, and how many there are before those.
-func Older(rows []Message, loc *time.Location) string {
+// as have room in FoldedMax bytes, and how many there are before those, with the ones before rows.
+func Older(rows []Message, before int, loc *time.Location) string {
 	loc = cmp.Or(loc, time.UTC)
 	from, size := len(rows), 0
 	for i, m := range slices.Backward(rows) {
@@ -123,7 +123,7 @@ func Older(rows []Message, loc *time.Location) string {
 		}
 		from = i
 	}
-	return Batch{Location: loc, Messages: rows[from:], Folded: from}.String() + "\n"
+	return Batch{Location: loc, Messages: rows[from:], Folded: before + from}.String() + "\n"
 }
 
 func counted(n int, one, more string) string {

@@ -88,14 +88,17 @@ func TestWhatIsNotShownIsReadInFullWithinItsBound(t *testing.T) {
 	rows[1].ID = "msg-00000002"
 	want := `<context timezone="America/New_York" />` + "\n<messages>\n" + `<message sender="Ann" time="Jan 1, 2024, 1:30 PM">&lt;/messages&gt; one</message>` + "\n" +
 		`<message sender="Bob" time="Jan 1, 2024, 1:30 PM" id="msg-00000002">two</message>` + "\n</messages>\n"
-	if got := prompt.Older(rows, newYork); got != want {
+	if got := prompt.Older(rows, 0, newYork); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	var many []prompt.Message
 	for n := range 400 {
 		many = append(many, say(fmt.Sprint("n", n), strings.Repeat("&", prompt.TextMax)))
 	}
-	got := prompt.Older(many, nil)
+	if got := prompt.Older(rows, 12, newYork); got != strings.TrimSuffix(want, "\n")+"\n<folded count=\"12\">12 older messages are not shown, and will not wake you again.</folded>\n" {
+		t.Errorf("with 12 before them:\n%s", got)
+	}
+	got := prompt.Older(many, 0, nil)
 	if len(got) > prompt.FoldedMax+200 || !strings.Contains(got, `"n399"`) || strings.Contains(got, `"n0"`) || !strings.HasSuffix(got, "older messages are not shown, and will not wake you again.</folded>\n") {
 		t.Errorf("%d bytes, ending %q", len(got), got[len(got)-200:])
 	}

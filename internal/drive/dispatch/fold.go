@@ -46,8 +46,9 @@ func (f fold) make() error {
 	return nil
 }
 
-// lay lays down what a turn's prompt only counts, and returns where the agent finds it; "" if there is nothing.
-func (f fold) lay(turn int, folded []message.In, loc *time.Location) (string, error) {
+// lay lays down what a turn's prompt only counts, and how many there are before those, and returns where the agent finds it; "" if there
+// is nothing.
+func (f fold) lay(turn int, folded []message.In, before int, loc *time.Location) (string, error) {
 	if len(folded) == 0 {
 		return "", nil
 	}
@@ -58,7 +59,7 @@ func (f fold) lay(turn int, folded []message.In, loc *time.Location) (string, er
 	name := fmt.Sprintf("turn-%08d.txt", turn) // names are in the order of turns
 	err := f.ops.Do("turn:folded", func() error {
 		fresh := whole.Fresh(filepath.Join(f.dir, name))
-		if err := whole.Write(fresh, []byte(prompt.Older(rows, loc))); err != nil {
+		if err := whole.Write(fresh, []byte(prompt.Older(rows, before, loc))); err != nil {
 			return err
 		}
 		if err := os.Chmod(fresh, 0o644); err != nil {

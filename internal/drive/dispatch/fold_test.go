@@ -9,10 +9,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/store"
 )
 
 // TestWhatAPromptOnlyCountsIsReadInTheSessionsOwnFolder holds the place of CH-014b: the host writes it before the turn, nothing inside can,
@@ -60,6 +64,45 @@ func TestWhatAPromptOnlyCountsIsReadInTheSessionsOwnFolder(t *testing.T) {
 				t.Errorf("%s: %v %v", f.Name(), info.Mode(), err)
 			}
 		}
+	})
+}
+
+// TestContextSilencesNoChatHoweverMuchThereIs holds CH-011 and CH-014b: who is named is answered, all that is older is told as a number, and
+// none of it waits any more.
+func TestContextSilencesNoChatHoweverMuchThereIs(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		d, _ := s.lives()
+		chat, err := d.Open(t.Context(), "echo", "1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const all = 10_020
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			for n := range all {
+				m := message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.Chat, Sender: "bob", Text: fmt.Sprint("talk ", n), At: time.Now(), Due: time.Now(), Status: message.Pending}
+				if _, err := tx.PutIn(ctx, m); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		m := s.say(d, "echo", "and you?")
+		s.is(m.ID, message.Completed)
+		words := s.told()
+		if len(words) != 1 || !strings.Contains(words[0], fmt.Sprintf(`<folded count="%d">`, all-9)) || strings.Count(words[0], "<message ") != 10 || !strings.Contains(words[0], ">talk 10019<") {
+			t.Fatalf("the agent was told %q", words)
+		}
+		text, err := os.ReadFile(filepath.Join(folded(s.starts[0]).Source, "turn-00000001.txt"))
+		if shown := strings.Count(string(text), "<message "); err != nil || !strings.Contains(string(text), fmt.Sprintf(`<folded count="%d">`, all-9-shown)) {
+			t.Errorf("%d of them can be read: %v", shown, err)
+		}
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			counts, err := tx.CountIns(ctx, chat.ID)
+			if counts[message.Pending] != 0 || counts[message.Folded] != all-9 || counts[message.Completed] != 10 {
+				t.Errorf("afterwards there are %v", counts)
+			}
+			return err
+		})
 	})
 }
 

@@ -23,12 +23,14 @@ type turn struct {
 	rows    []message.In // in process
 	folded  []message.In // older, counted in the prompt: folded once the turn is completed
 	older   string       // where the agent can read them
+	cut     int64        // context before this number is counted and folded too, and not read
+	unread  int          // how much that is
 	later   int
 	sent    []prompt.Sent // by an earlier try
 	claimed time.Duration // by the dispatcher's clock
 }
 
-// waitingMax is how many messages of one chat are looked at together.
+// waitingMax is how many messages of one chat are looked at together that wake, and how much of the context.
 const waitingMax = 10_000
 
 // begin takes what waits in a chat into a turn, in one transaction; false if nothing waits that wakes and is due.
@@ -36,13 +38,9 @@ func (w *worker) begin(ctx context.Context) (t turn, any bool, err error) {
 	err = w.DB.InTx(ctx, func(tx store.Tx) error {
 		t, any = turn{}, false
 		now := ledger.Now()
-		waiting, err := tx.Ins(ctx, message.Filter{Chat: w.chat.ID, Status: []message.Status{message.Pending}, Limit: waitingMax})
-		if err != nil {
+		rows, shown, err := t.gather(ctx, tx, w.chat.ID, now)
+		if err != nil || len(shown) == 0 {
 			return err
-		}
-		rows, shown := eligible(waiting, now)
-		if len(shown) == 0 {
-			return nil
 		}
 		any = true
 
@@ -80,6 +78,30 @@ func (w *worker) begin(ctx context.Context) (t turn, any bool, err error) {
 		t.claimed = w.up()
 	}
 	return t, any, err
+}
+
+// gather reads what a turn may show: all that wakes, however much was said beside it, and the newest of the context. Of what is older it
+// reads only how much it is.
+func (t *turn) gather(ctx context.Context, tx store.Tx, chat id.Chat, now time.Time) (map[string]message.In, []prompt.Message, error) {
+	f := message.Filter{Chat: chat, Status: []message.Status{message.Pending}, Wakes: true, Limit: waitingMax}
+	waiting, err := tx.Ins(ctx, f)
+	if err != nil || !slices.ContainsFunc(waiting, func(m message.In) bool { return !m.Due.After(now) }) {
+		return nil, nil, err
+	}
+	f.Wakes, f.Fills, f.Newest = false, true, true
+	said, err := tx.Ins(ctx, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	waiting = append(waiting, said...)
+	slices.SortFunc(waiting, func(a, b message.In) int { return cmp.Compare(a.Seq, b.Seq) })
+	rows, shown := eligible(waiting, now)
+	if len(said) < waitingMax || len(shown) < len(rows) { // all of it was read, or a message is alone in its turn
+		return rows, shown, nil
+	}
+	t.cut = said[0].Seq
+	t.unread, err = tx.CountContext(ctx, chat, t.cut)
+	return rows, shown, err
 }
 
 // eligible are the messages that a turn may show: those that are due, and those that a failed try gave back, so that order holds. There
@@ -134,7 +156,7 @@ func sentIn(ctx context.Context, tx store.Tx, chat id.Chat, turn int, sent *[]pr
 
 // text is the turn as its agent is given it.
 func (t turn) text(loc *time.Location) string {
-	b := prompt.Batch{Location: loc, Folded: len(t.folded), FoldedAt: t.older, Later: t.later, Sent: t.sent}
+	b := prompt.Batch{Location: loc, Folded: len(t.folded) + t.unread, FoldedAt: t.older, Later: t.later, Sent: t.sent}
 	for _, m := range t.rows {
 		b.Messages = append(b.Messages, m.Shown())
 	}
@@ -182,7 +204,10 @@ func (w *worker) complete(ctx context.Context, t turn, said string) error {
 				return err
 			}
 		}
-		return nil
+		if t.unread == 0 {
+			return nil
+		}
+		return tx.FoldContext(ctx, chat.ID, t.cut, message.Folding{Turn: t.number, Fence: chat.Fence, At: now})
 	})
 	if err == nil {
 		w.chat.Tool = nil

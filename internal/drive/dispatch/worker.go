@@ -203,7 +203,7 @@ func (w *worker) take(ctx context.Context, t turn) error {
 		err = w.start(ctx)
 	}
 	if err == nil {
-		t.older, err = foldOf(w.Ops, w.live.run.Session.Dir).lay(t.number, t.folded, w.Zone())
+		t.older, err = foldOf(w.Ops, w.live.run.Session.Dir).lay(t.number, t.folded, t.unread, w.Zone())
 	}
 	if err != nil {
 		if ctx.Err() != nil {

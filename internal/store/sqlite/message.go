@@ -204,6 +204,12 @@ func (t messages) Ins(ctx context.Context, f message.Filter) ([]message.In, erro
 	if f.Tasks {
 		add("task <> ''")
 	}
+	if f.Wakes {
+		add("trig = 1")
+	}
+	if f.Fills {
+		add("trig = 0")
+	}
 	if len(f.Status) > 0 {
 		marks := strings.TrimSuffix(strings.Repeat("?, ", len(f.Status)), ", ")
 		statuses := make([]any, len(f.Status))
@@ -250,6 +256,27 @@ func (t messages) MoveIn(ctx context.Context, from message.Status, fence int64, 
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	t.rows.Ins = append(t.rows.Ins, m)
+	return nil
+}
+
+// olderContext finds the chat messages that wait before a number and wake nobody.
+const olderContext = `chat = ? AND status = 'pending' AND trig = 0 AND kind NOT IN ('task', 'system', 'answer') AND seq < ?`
+
+// CountContext counts the chat messages that wait before a number and wake nobody.
+func (t messages) CountContext(ctx context.Context, chat id.Chat, before int64) (n int, err error) {
+	if _, err = t.one(ctx, `SELECT count(*) FROM message_in WHERE `+olderContext, []any{chat, before}, &n); err != nil {
+		return 0, fmt.Errorf("count what was said in %q: %w", chat, err)
+	}
+	return n, nil
+}
+
+// FoldContext folds them.
+func (t messages) FoldContext(ctx context.Context, chat id.Chat, before int64, by message.Folding) error {
+	_, err := t.write(ctx, "fold-messages", `UPDATE message_in SET status = 'folded', turn = ?, fence = ?, ended_at = ? WHERE `+olderContext,
+		by.Turn, by.Fence, ms(by.At), chat, before)
+	if err != nil {
+		return fmt.Errorf("fold what was said in %q: %w", chat, err)
+	}
 	return nil
 }
 

@@ -248,6 +248,8 @@ func testMessages(t *testing.T, s *suite) {
 		{message.Filter{Limit: 2}, []string{"one", "context"}},
 		{message.Filter{After: m.Seq, Chat: c.ID}, []string{"context", "later"}},
 		{message.Filter{Tasks: true}, nil},
+		{message.Filter{Wakes: true}, []string{"one", "later", "now"}},
+		{message.Filter{Fills: true}, []string{"context"}},
 	} {
 		var texts []string
 		s.do(func(ctx context.Context, tx store.Tx) error {
