@@ -505,6 +505,18 @@ func TestAToolBeyondItsBudgetEndsTheTurn(t *testing.T) {
 	}
 }
 
+// TestALongConversationMayUseAnyProcessorTime holds CH-080: what the home lets a change use ends no session of a conversation.
+func TestALongConversationMayUseAnyProcessorTime(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.Parts.Settings.Limits.Processor, s.Parts.Settings.Limits.MemoryBytes = time.Hour, 1<<30
+		d, _ := s.lives()
+		s.is(s.say(d, "echo", "hello").ID, message.Completed)
+		if l := s.starts[0].Limits; l.OrDefault().Processor < 10*365*24*time.Hour || l.MemoryBytes != 1<<30 {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
 // TestSilenceIsNoFaultAndAnAgentThatHangsIsEnded holds CH-091 and CH-099.
 func TestSilenceIsNoFaultAndAnAgentThatHangsIsEnded(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {

@@ -157,6 +157,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 	}
 	s.run.Spec.Own = slices.Concat(shown, desk, []sandbox.Bind{{Source: folded.dir, Target: FoldedFolder}})
 	s.run.Spec.Limits.OutputBytes = outputMax
+	s.run.Spec.Limits.Processor = 0 // that of a session without an end, whatever the home lets a change use
 	s.run.Program.Dirs = append(s.run.Program.Dirs, filepath.Dir(sandbox.ToolProgram))
 	s.run.Spec.Env = append(s.run.Spec.Env, fmt.Sprintf("%s=%d", promptVariable, w.PromptOf))
 	s.release = release

@@ -61,7 +61,7 @@ func (c *client) next() bool {
 		return c.unread(err)
 	}
 	a := c.cfg.decide(raw, c.tunnel)
-	if a.Status == 0 && !c.spend(len(raw)) {
+	if a.Status == 0 && a.counted() && !c.spend(len(raw)) {
 		a = a.refuse(http.StatusForbidden, whySent)
 	}
 	if a.Status != 0 {

@@ -107,7 +107,7 @@ type Limits struct {
 	Conns        int           // at once; default 64
 	HeaderBytes  int           // of a request; default 64 KiB
 	RequestBytes int64         // of one request's body, and of what goes up one tunnel; default 64 MiB
-	SentBytes    int64         // up, of a session in all; default 1 GiB
+	SentBytes    int64         // up, of a session in all, what its routes are asked aside; default 1 GiB
 	HeaderTime   time.Duration // until a request's head, or a client's hello, is there; default 10 s
 	DialTime     time.Duration // default 10 s
 	Idle         time.Duration // without a byte either way; default 10 min: a session that is paused keeps its tunnels so long

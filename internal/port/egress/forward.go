@@ -113,6 +113,7 @@ func (x *exchange) run() bool {
 		}
 	}
 	x.body = newUpload(x.client, x.a.head.length, x.live, x.meter.asked)
+	x.body.free = !x.a.counted()
 	if x.a.Route != nil && x.a.Route.Wire != "" {
 		x.body.ask = &asking{}
 	}

@@ -80,6 +80,35 @@ func TestEachLimitIsToldByName(t *testing.T) {
 	}
 }
 
+// TestWhatAModelIsAskedIsNoPartOfWhatASessionSends holds CH-080: a conversation goes on asking its model, however long it lasts and whatever
+// it has sent elsewhere. One request has its limit none the less.
+func TestWhatAModelIsAskedIsNoPartOfWhatASessionSends(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			io.WriteString(w, "ok")
+		}
+	}))
+	defer s.Close()
+	w := open(t, func(w *world) {
+		w.cfg.Rules, w.cfg.Limits = []Rule{{Host: "example.com"}}, Limits{SentBytes: 2000, RequestBytes: 1000}
+		w.cfg.Routes = []Route{modelRoute(t, s.URL+"/v1/")}
+		w.at[80] = s.Listener.Addr().String()
+	})
+	post := func(target, host string, size int) string {
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", target, host, size, strings.Repeat("x", size))
+	}
+	model := func(size int) string { return post("/model/responses", Inside, size) }
+	elsewhere := post("http://example.com/", "example.com", 900)
+	for i, c := range []struct {
+		raw    string
+		status int
+	}{{model(900), 200}, {model(900), 200}, {model(900), 200}, {elsewhere, 200}, {elsewhere, 200}, {elsewhere, 403}, {model(900), 200}, {model(1001), 413}, {elsewhere, 403}} {
+		if resp, body := w.send(c.raw); resp.StatusCode != c.status {
+			t.Errorf("request %d: %d %s, want %d", i, resp.StatusCode, body, c.status)
+		}
+	}
+}
+
 func TestATunnelThatSendsTooMuchIsCutOff(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -27,6 +27,7 @@ type upload struct {
 	done chan struct{} // closed at its end
 	note func([]byte)  // sees what goes up; may be nil
 	ask  *asking       // says whether it may; may be nil
+	free bool          // it counts towards no limit of the session
 
 	reading sync.Mutex // held while the connection is read
 	n       int64
@@ -86,7 +87,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	switch {
 	case u.n > u.c.cfg.Limits.RequestBytes:
 		u.broken = errTooMuch
-	case !u.c.spend(n):
+	case !u.free && !u.c.spend(n):
 		u.broken = errSent
 	case u.ask != nil && u.ask.Write(p[:n]) != "":
 		u.broken = errAsked(u.ask.why)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
@@ -19,7 +20,10 @@ var Defaults = Limits{
 }
 
 // OrDefault fills what is zero or negative: there is no sandbox without a limit.
-func (l Limits) OrDefault() Limits {
+func (l Limits) OrDefault() Limits { return l.on(runtime.NumCPU()) }
+
+// on is OrDefault on a machine with so many processors.
+func (l Limits) on(processors int) Limits {
 	if l.MemoryBytes <= 0 {
 		l.MemoryBytes = Defaults.MemoryBytes
 	}
@@ -42,9 +46,17 @@ func (l Limits) OrDefault() Limits {
 		l.Timeout = Defaults.Timeout
 	}
 	if l.Processor <= 0 {
-		l.Processor = l.Timeout * time.Duration(max(coresMin, runtime.NumCPU()/2))
+		l.Processor = times(l.Timeout, max(coresMin, processors/2))
 	}
 	return l
+}
+
+// times is n times d, or the longest time that there is: the time of a session that has no end is none the less a number.
+func times(d time.Duration, n int) time.Duration {
+	if d > math.MaxInt64/time.Duration(n) {
+		return math.MaxInt64
+	}
+	return d * time.Duration(n)
 }
 
 // coresMin is how many processors a sandbox may keep busy for all its time, where nothing else is said: these, or half of

@@ -80,7 +80,7 @@ type Limits struct {
 	Processes   int      `json:"processes,omitempty" min:"8" max:"32768" jsonschema:"Processes and threads at once (default 512)."`
 	Output      Size     `json:"output,omitempty" min:"1KiB" max:"1GiB" jsonschema:"Bytes of stdout and stderr together, such as 10MiB (default 10MiB)."`
 	Timeout     Duration `json:"timeout,omitempty" min:"1s" max:"24h" jsonschema:"How long an agent may run, such as 1h or 90m (default 1h)."`
-	Processor   Duration `json:"processor,omitempty" min:"1s" max:"3650d" jsonschema:"Processor time of all processes together, such as 8h (default: the timeout for each of four processors, or for half of the machine's where that is more)."`
+	Processor   Duration `json:"processor,omitempty" min:"1s" max:"3650d" jsonschema:"Processor time of all processes together, such as 8h (default: the timeout for each of four processors, or for half of the machine's where that is more). The session of a conversation has no end, and this does not end it."`
 	Files       int      `json:"files,omitempty" min:"100" max:"100000000" jsonschema:"Files and folders that a workspace may grow by, and as many in /tmp and the home folder (default 1000000)."`
 	Descriptors int      `json:"descriptors,omitempty" min:"64" max:"1048576" jsonschema:"Open files of one process (default 4096)."`
 }
