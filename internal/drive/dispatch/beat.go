@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,13 +27,18 @@ type beat struct {
 	turn        int // of the chat
 	said        []byte
 	event       time.Duration
-	tool        *conversation.Tool
-	toolUp      time.Duration // when it began
+	tools       []running // in flight, the oldest first: an agent may use several at once
 	door        stuck.Door
 	interrupted time.Duration
-	moved       chan struct{} // holds one token when the tool is another
+	moved       chan struct{} // holds one token when the oldest tool is another
 	trying      bool          // the turn shows whether the agent answers: nobody is told of it, and no tool of the host works in it
 	line        string        // that its program printed last
+}
+
+// running is a tool in flight.
+type running struct {
+	*conversation.Tool
+	up time.Duration // when it began
 }
 
 func newBeat(d *Dispatcher, chat *conversation.Chat) *beat {
@@ -51,7 +57,7 @@ func (b *beat) begins() time.Duration {
 func (b *beat) next(turn int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.turn, b.said, b.tool, b.interrupted = turn, nil, nil, 0
+	b.turn, b.said, b.tools, b.interrupted = turn, nil, nil, 0
 }
 
 // saidMax is the most that one turn says.
@@ -96,7 +102,7 @@ func (b *beat) printed() string {
 func (b *beat) onTrial(trying bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.trying, b.tool, b.interrupted = trying, nil, 0
+	b.trying, b.tools, b.interrupted = trying, nil, 0
 	if trying {
 		b.said = nil
 	}
@@ -114,21 +120,18 @@ func (b *beat) use(t agent.ToolCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.event = b.d.up()
-	switch {
-	case !t.Over:
-		b.tool = &conversation.Tool{
+	before := b.oldest()
+	b.tools = slices.DeleteFunc(b.tools, func(r running) bool { return r.ID == t.ID })
+	if !t.Over {
+		b.tools = append(b.tools, running{&conversation.Tool{
 			ID: t.ID, Name: t.Kind, Title: b.d.Secrets.Redact(t.Title), Started: ledger.Now(), Declared: time.Duration(t.TimeoutMS) * time.Millisecond,
-		}
-		b.toolUp = b.event
-	case b.tool != nil && b.tool.ID == t.ID:
-		b.tool = nil
-	default:
+		}, b.event})
+	}
+	now := b.oldest()
+	if now == before || b.trying {
 		return
 	}
-	if b.trying {
-		return
-	}
-	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.ToolMoved, Turn: b.turn, Tool: b.tool})
+	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.ToolMoved, Turn: b.turn, Tool: now})
 	select {
 	case b.moved <- struct{}{}:
 	default:
@@ -142,6 +145,14 @@ func (b *beat) ask() (over func()) {
 		defer b.mu.Unlock()
 		b.door.Open += open
 		b.door.Moved = b.d.up()
+// oldest is the tool in flight that began first, which people are shown; nil if none is.
+func (b *beat) oldest() *conversation.Tool {
+	if len(b.tools) == 0 {
+		return nil
+	}
+	return b.tools[0].Tool
+}
+
 	}
 	move(1)
 	return sync.OnceFunc(func() { move(-1) })
@@ -162,22 +173,18 @@ func (b *beat) words() string {
 	return string(b.said)
 }
 
-// flight is the tool in flight.
+// flight is the tool in flight that began first.
 func (b *beat) flight() *conversation.Tool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tool
+	return b.oldest()
 }
 
-// interrupt notes that the host has the turn interrupted; false if it has already.
-func (b *beat) interrupt() bool {
+// interrupt notes that the host has the turn interrupted.
+func (b *beat) interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.interrupted > 0 {
-		return false
-	}
 	b.interrupted = b.d.up()
-	return true
 }
 
 // judge says what is to be done with the session (CH-090 to CH-101).
@@ -185,8 +192,8 @@ func (b *beat) judge(started time.Duration, fence int64, t *turn) stuck.Verdict 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := stuck.Session{Running: true, Started: started, Event: b.event, Door: b.door, Interrupted: b.interrupted, Fence: fence}
-	if b.tool != nil {
-		s.Tool = &stuck.Tool{Name: b.tool.Name, Started: b.toolUp, Declared: b.tool.Declared}
+	for _, r := range b.tools {
+		s.Tools = append(s.Tools, stuck.Tool{Name: r.Name, Started: r.up, Declared: r.Declared})
 	}
 	if t != nil {
 		for _, m := range t.rows {

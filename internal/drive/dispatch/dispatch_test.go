@@ -517,6 +517,46 @@ func TestALongConversationMayUseAnyProcessorTime(t *testing.T) {
 	})
 }
 
+// TestToolsThatRunAtOnceEachHaveTheirBudget holds CH-094 and CH-101 of an agent that uses several: the one that goes on is not forgotten
+// over the one that is over.
+func TestToolsThatRunAtOnceEachHaveTheirBudget(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		declared := 10 * time.Minute
+		s.turn = func(ctx context.Context, _ string, st *stage) (string, error) {
+			st.Began(agent.Tool{ID: "build", Kind: "execute", Title: "make", Timeout: declared})
+			st.Began(agent.Tool{ID: "look", Kind: "read", Title: "ls", Timeout: time.Minute})
+			time.Sleep(30 * time.Second)
+			st.Ended("look", false)
+			select {
+			case <-time.After(90 * time.Minute):
+			case <-ctx.Done():
+				declared = 2 * time.Hour // it has learnt
+				return "", ctx.Err()
+			}
+			return "built", nil
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "build")
+		time.Sleep(time.Minute)
+		if tool := s.chat(m.Chat).Tool; tool == nil || tool.Title != "make" {
+			t.Errorf("in flight: %+v", tool)
+		}
+		time.Sleep(8 * time.Minute)
+		s.is(m.ID, message.Processing)
+		time.Sleep(2 * time.Minute)
+		if row := s.is(m.ID, message.Processing); row.Tries != 1 {
+			t.Errorf("a tool beyond its budget: %+v", row)
+		}
+		time.Sleep(80 * time.Minute)
+		s.is(m.ID, message.Processing)
+		time.Sleep(20 * time.Minute)
+		if row := s.is(m.ID, message.Completed); row.Tries != 1 {
+			t.Errorf("%+v", row)
+		}
+		same(t, "sent", s.sent(m.Chat), "built")
+	})
+}
+
 // TestSilenceIsNoFaultAndAnAgentThatHangsIsEnded holds CH-091 and CH-099.
 func TestSilenceIsNoFaultAndAnAgentThatHangsIsEnded(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {

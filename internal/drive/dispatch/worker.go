@@ -286,11 +286,12 @@ func (w *worker) attend(ctx context.Context, t turn) error {
 
 		case <-tick.C:
 			v := w.live.judge(w.live.started, w.chat.Fence, &t)
-			switch {
-			case v.Act == stuck.Interrupt && w.live.interrupt():
+			switch v.Act {
+			case stuck.Interrupt:
 				because = v.Because
+				w.live.interrupt()
 				w.live.run.Talk.Interrupt()
-			case v.Act == stuck.Kill:
+			case stuck.Kill:
 				w.Log.Warn("an agent was ended", "chat", w.chat.ID, "group", w.chat.Group, "because", v.Because)
 				w.end(ctx)
 				return w.giveBack(ctx, t, v.Because, false)

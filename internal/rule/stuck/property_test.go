@@ -32,8 +32,8 @@ func drawn(t *rapid.T) stuck.Session {
 		Running: rapid.Bool().Draw(t, "running"), Woken: rapid.Bool().Draw(t, "woken"), Started: moment("started"), Event: moment("event"), Interrupted: moment("interrupted"), Fence: mine,
 		Door: stuck.Door{Open: rapid.IntRange(0, 2).Draw(t, "open"), Moved: moment("moved"), Until: moment("until") + far("waits")},
 	}
-	if rapid.Bool().Draw(t, "a tool") {
-		s.Tool = &stuck.Tool{Name: rapid.SampledFrom([]string{"Bash", "Read", stuck.ToolsOff[0]}).Draw(t, "tool"), Started: moment("tool started"), Declared: far("declared") - time.Hour}
+	for range rapid.IntRange(0, 3).Draw(t, "tools") {
+		s.Tools = append(s.Tools, stuck.Tool{Name: rapid.SampledFrom([]string{"Bash", "Read", stuck.ToolsOff[0]}).Draw(t, "tool"), Started: moment("tool started"), Declared: far("declared") - time.Hour})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "rows") {
 		s.Rows = append(s.Rows, row(i))
@@ -79,7 +79,7 @@ func TestWhateverASessionIsItsMessagesAreKeptOnceAndItsHangEnds(t *testing.T) {
 		}
 
 		// What speaks is not killed.
-		quiet := s.Tool != nil || up-s.Event > stuck.ClaimGrace || s.Event > up
+		quiet := len(s.Tools) > 0 || up-s.Event > stuck.ClaimGrace || s.Event > up
 		if s.Running && !lost && !quiet && v.Act != stuck.Leave {
 			t.Fatalf("an agent that has just spoken: %+v", v)
 		}

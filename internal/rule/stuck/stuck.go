@@ -20,7 +20,7 @@ type Session struct {
 	Woken       bool          // by the sweep that asks: it is not judged yet (CH-101)
 	Started     time.Duration // its sandbox
 	Event       time.Duration // the last event of its agent; what the host pushed into the turn is none (CH-099)
-	Tool        *Tool         // in flight
+	Tools       []Tool        // in flight, the oldest first
 	Door        Door
 	Interrupted time.Duration // when the host had its turn interrupted
 	Fence       int64         // the claim that this run of the host has on the session
@@ -119,21 +119,9 @@ func (s Session) split() (held, left []Row, lost bool) {
 
 // judge decides on a sandbox that runs.
 func (s Session) judge(up time.Duration, rows []Row) (Act, string) {
-	if t := s.Tool; t != nil {
-		name, budget := inert.Short(t.Name, 60), Budget(t.Declared)
-		switch over := up - t.Started - budget; {
-		case slices.Contains(ToolsOff, t.Name):
-			return Kill, fmt.Sprintf("the agent began the tool %s, which is off here", name)
-		case s.Interrupted > t.Started && up-s.Interrupted >= InterruptGrace:
-			return Kill, fmt.Sprintf("the agent's tool %s ran longer than %s and did not stop when the host interrupted the turn", name, words(budget))
-		case s.Interrupted > t.Started:
-			return Leave, ""
-		case over >= ToolSlack:
-			return Interrupt, fmt.Sprintf("the agent's tool %s runs longer than %s", name, words(budget))
-		}
-		return Leave, "" // a tool within its budget explains any silence
+	if len(s.Tools) > 0 {
+		return s.judgeTools(up)
 	}
-
 	if up-s.sign(up) > Silence {
 		if len(rows) == 0 {
 			return Kill, fmt.Sprintf("the agent had nothing to do for %s", words(Silence))
@@ -147,6 +135,36 @@ func (s Session) judge(up time.Duration, rows []Row) (Act, string) {
 	}
 	return Leave, ""
 }
+
+// judgeTools decides on a sandbox in which tools run. Each has a budget of its own, and one within it explains any silence; the first that
+// is beyond it ends the turn for all.
+func (s Session) judgeTools(up time.Duration) (Act, string) {
+	late := func(t Tool) bool { return up-t.Started-Budget(t.Declared) >= ToolSlack }
+	var left []Tool // that were to stop
+	for _, t := range s.Tools {
+		if slices.Contains(ToolsOff, t.Name) {
+			return Kill, fmt.Sprintf("the agent began the tool %s, which is off here", t.label())
+		}
+		if s.Interrupted > t.Started {
+			left = append(left, t)
+		}
+	}
+	over := slices.IndexFunc(s.Tools, late)
+	switch stays := slices.IndexFunc(left, late); {
+	case len(left) > 0 && up-s.Interrupted < InterruptGrace:
+		return Leave, ""
+	case stays >= 0:
+		return Kill, fmt.Sprintf("the agent's tool %s ran longer than %s and did not stop when the host interrupted the turn", left[stays].label(), words(Budget(left[stays].Declared)))
+	case len(left) > 0:
+		return Kill, fmt.Sprintf("the agent's tool %s did not stop when the host interrupted the turn", left[0].label())
+	case over >= 0:
+		return Interrupt, fmt.Sprintf("the agent's tool %s runs longer than %s", s.Tools[over].label(), words(Budget(s.Tools[over].Declared)))
+	}
+	return Leave, ""
+}
+
+// label is what a person is told that the tool is.
+func (t Tool) label() string { return inert.Short(t.Name, 60) }
 
 // sign returns when the agent last gave a sign of life. A request that is open and does not move is none after Silence, or a stream that
 // hangs would hold its session for ever. A server's word to wait counts, within bounds.

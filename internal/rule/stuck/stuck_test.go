@@ -42,7 +42,7 @@ func pending(id string, tries int, wait time.Duration, because string) stuck.Res
 func TestWhatExplainsASilenceAndWhatDoesNot(t *testing.T) {
 	tool := func(name string, started, declared time.Duration) func(s *stuck.Session) {
 		return func(s *stuck.Session) {
-			s.Event, s.Tool = started, &stuck.Tool{Name: name, Started: started, Declared: declared}
+			s.Event, s.Tools = started, append(s.Tools, stuck.Tool{Name: name, Started: started, Declared: declared})
 		}
 	}
 	both := func(fs ...func(s *stuck.Session)) func(s *stuck.Session) {
@@ -112,6 +112,14 @@ func TestWhatExplainsASilenceAndWhatDoesNot(t *testing.T) {
 		"over, interrupted":                          {both(tool("Bash", ago(time.Hour), time.Minute), set(func(s *stuck.Session) { s.Interrupted = ago(30*time.Second - 1) })), stuck.Leave, ""},
 		"over, interrupted in vain":                  {both(tool("Bash", ago(time.Hour), time.Minute), set(func(s *stuck.Session) { s.Interrupted = ago(30 * time.Second) })), stuck.Kill, "the agent's tool Bash ran longer than 1 minute and did not stop when the host interrupted the turn"},
 		"an interruption of an earlier turn":         {both(tool("Bash", ago(10*time.Second), time.Minute), set(func(s *stuck.Session) { s.Interrupted = ago(time.Minute) })), stuck.Leave, ""},
+		"two tools, the older within two hours":      {both(tool("Bash", ago(time.Hour), 2*time.Hour), tool("Read", ago(20*time.Minute), 0)), stuck.Leave, ""},
+		"two tools, the younger over":                {both(tool("Bash", ago(time.Hour), 2*time.Hour), tool("Read", ago(31*time.Minute), 0)), stuck.Interrupt, "the agent's tool Read runs longer than 30 minutes"},
+		"two tools, the older over":                  {both(tool("Bash", ago(time.Hour), time.Minute), tool("Read", ago(time.Second), 0)), stuck.Interrupt, "the agent's tool Bash runs longer than 1 minute"},
+		"two tools, interrupted":                     {both(tool("Bash", ago(time.Hour), 2*time.Hour), tool("Read", ago(31*time.Minute), 0), set(func(s *stuck.Session) { s.Interrupted = ago(20 * time.Second) })), stuck.Leave, ""},
+		"two tools, interrupted in vain":             {both(tool("Bash", ago(time.Hour), 2*time.Hour), tool("Read", ago(31*time.Minute), 0), set(func(s *stuck.Session) { s.Interrupted = ago(30 * time.Second) })), stuck.Kill, "the agent's tool Read ran longer than 30 minutes and did not stop"},
+		"interrupted, and another goes on":           {both(tool("Bash", ago(time.Hour), 2*time.Hour), set(func(s *stuck.Session) { s.Interrupted = ago(30 * time.Second) })), stuck.Kill, "the agent's tool Bash did not stop when the host interrupted the turn"},
+		"interrupted, and another begins":            {both(tool("Bash", ago(time.Hour), time.Minute), tool("Read", ago(time.Second), 0), set(func(s *stuck.Session) { s.Interrupted = ago(20 * time.Second) })), stuck.Leave, ""},
+		"two tools, one of them off":                 {both(tool("Bash", ago(time.Hour), 2*time.Hour), tool("EnterWorktree", ago(time.Second), 0)), stuck.Kill, "EnterWorktree, which is off"},
 		"a tool that is off":                         {tool("AskUserQuestion", ago(time.Second), 0), stuck.Kill, "the agent began the tool AskUserQuestion, which is off here"},
 		"a tool that is off, woken by this sweep":    {both(tool("ExitWorktree", ago(time.Second), 0), set(func(s *stuck.Session) { s.Woken = true })), stuck.Leave, ""},
 		"a name that is to be believed to be a kill": {tool("\x1b[2JRead\n\u202e"+strings.Repeat("x", 1<<20), ago(time.Hour), 0), stuck.Interrupt, `\x1b[2JRead \u202exxx`},

@@ -20,7 +20,7 @@ const sweep = 10 * time.Second
 //	TIME wake                  the sandbox starts, by the sweep that comes next
 //	TIME claim ID [pushed]     the session takes a message into process
 //	TIME event                 the agent says or does something
-//	TIME tool NAME [BUDGET]    a tool begins; `done` ends it
+//	TIME tool NAME [BUDGET]    a tool begins, beside those that run; `done NAME` ends it, `done` all
 //	TIME open / bytes / close  a request at the egress door; `wait D` is an answer with Retry-After
 //	TIME end                   the turn ends, and its messages are completed
 //	TIME exit                  the sandbox ends by itself
@@ -120,7 +120,7 @@ func (w *world) sweep() {
 		w.s.Interrupted = w.up
 	case stuck.Kill:
 		w.did, w.acted = append(w.did, at+": "+verdict.Because), append(w.acted, w.up)
-		w.s.Running, w.s.Tool, w.s.Door = false, nil, stuck.Door{}
+		w.s.Running, w.s.Tools, w.s.Door = false, nil, stuck.Door{}
 	}
 
 	for _, reset := range verdict.Rows {
@@ -152,12 +152,14 @@ func (w *world) do(verb string, words []string) {
 	case "event":
 		s.Event = w.up
 	case "tool":
-		s.Event, s.Tool = w.up, &stuck.Tool{Name: words[0], Started: w.up}
+		began := stuck.Tool{Name: words[0], Started: w.up}
 		if len(words) > 1 {
-			s.Tool.Declared = w.duration(words[1])
+			began.Declared = w.duration(words[1])
 		}
+		s.Event, s.Tools = w.up, append(s.Tools, began)
 	case "done":
-		s.Event, s.Tool = w.up, nil
+		over := words
+		s.Event, s.Tools = w.up, slices.DeleteFunc(s.Tools, func(t stuck.Tool) bool { return len(over) == 0 || t.Name == over[0] })
 	case "open":
 		s.Door.Open, s.Door.Moved = s.Door.Open+1, w.up
 	case "bytes":
@@ -169,7 +171,7 @@ func (w *world) do(verb string, words []string) {
 	case "end":
 		s.Event, s.Rows = w.up, nil
 	case "exit":
-		s.Running, s.Tool, s.Door = false, nil, stuck.Door{}
+		s.Running, s.Tools, s.Door = false, nil, stuck.Door{}
 	case "clock", "asleep":
 		w.wall = w.wall.Add(w.duration(words[0]))
 	case "fence":
