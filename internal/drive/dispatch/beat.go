@@ -78,12 +78,19 @@ func (b *beat) say(t agent.Text) {
 	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.Said, Turn: b.turn, Text: b.d.Secrets.Redact(t.Text)})
 }
 
-// hear hears what the agent's program printed: a thought is a sign of life too.
+// hear hears what the agent's program printed: a thought is a sign of life too. That the host said something, that the adapter took it, and
+// what the adapter notes of itself is none: the host has caused that (CH-099).
 func (b *beat) hear(l path.Line) {
+	if l.Stream == "event" || l.ForHost() {
+		return
+	}
+	text := strings.TrimSpace(l.Text)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.event = b.d.up()
-	if text := strings.TrimSpace(l.Text); text != "" && l.Stream != "event" && !l.ForHost() {
+	if !strings.HasPrefix(text, notePrefix) {
+		b.event = b.d.up()
+	}
+	if text != "" {
 		b.line = inert.Short(text, lineMax)
 	}
 }
@@ -138,13 +145,6 @@ func (b *beat) use(t agent.ToolCall) {
 	}
 }
 
-// ask hears that a request to the model begins; what it returns hears that it is over.
-func (b *beat) ask() (over func()) {
-	move := func(open int) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.door.Open += open
-		b.door.Moved = b.d.up()
 // oldest is the tool in flight that began first, which people are shown; nil if none is.
 func (b *beat) oldest() *conversation.Tool {
 	if len(b.tools) == 0 {
@@ -153,6 +153,13 @@ func (b *beat) oldest() *conversation.Tool {
 	return b.tools[0].Tool
 }
 
+// ask hears that a request to the model begins; what it returns hears that it is over.
+func (b *beat) ask() (over func()) {
+	move := func(open int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.door.Open += open
+		b.door.Moved = b.d.up()
 	}
 	move(1)
 	return sync.OnceFunc(func() { move(-1) })

@@ -557,6 +557,57 @@ func TestToolsThatRunAtOnceEachHaveTheirBudget(t *testing.T) {
 	})
 }
 
+// TestAnAgentThatNeverBeginsIsEndedAfterAMinute holds CH-092 and CH-099: that its session began, that the host has said something to it and
+// that its adapter took that are no signs of life, however late they come.
+func TestAnAgentThatNeverBeginsIsEndedAfterAMinute(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.pipe = 100 * time.Millisecond
+		tries := 0
+		s.turn = func(ctx context.Context, _ string, st *stage) (string, error) {
+			if tries++; tries == 1 {
+				st.Note("the adapter notes something")
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "done", nil
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "hello")
+		time.Sleep(time.Minute)
+		s.is(m.ID, message.Processing)
+		time.Sleep(time.Minute)
+		if row := s.is(m.ID, message.Completed); row.Tries != 1 {
+			t.Errorf("%+v", row)
+		}
+		same(t, "sent", s.sent(m.Chat), "done")
+	})
+}
+
+// TestAnAgentThatHasBegunIsLeftInPeace holds the other side of it: one word of an agent is enough, and so is a line of its program.
+func TestAnAgentThatHasBegunIsLeftInPeace(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.pipe = 100 * time.Millisecond
+		s.turn = func(_ context.Context, words string, st *stage) (string, error) {
+			time.Sleep(50 * time.Second)
+			if strings.Contains(words, ">speak<") {
+				st.Say("I look\n")
+			} else {
+				st.Think("a thought\n")
+			}
+			time.Sleep(20 * time.Minute)
+			return "done", nil
+		}
+		d, _ := s.lives()
+		for _, words := range []string{"speak", "think"} {
+			m := s.say(d, "echo", words)
+			time.Sleep(25 * time.Minute)
+			if row := s.is(m.ID, message.Completed); row.Tries != 0 {
+				t.Errorf("%+v", row)
+			}
+		}
+	})
+}
+
 // TestSilenceIsNoFaultAndAnAgentThatHangsIsEnded holds CH-091 and CH-099.
 func TestSilenceIsNoFaultAndAnAgentThatHangsIsEnded(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,7 @@ type scene struct {
 	opens   error
 	forgets bool // agents load no session of their own
 	swaps   dispatch.Swaps
+	pipe    time.Duration // that a program takes to read what the host says to it
 
 	control *control.Controller // of this life
 	drives  bool                // it moves changes too
@@ -122,8 +124,19 @@ func (s *scene) run(spec sandbox.Spec, killed <-chan struct{}) int {
 		}
 	}()
 	return adapter.Run(context.Background(), adapter.Options{
-		Engines: map[string]agent.Engine{"echo": &player{scene: s}}, In: spec.Stdin, Out: spec.Stdout, Home: spec.Home, Ended: ended,
+		Engines: map[string]agent.Engine{"echo": &player{scene: s}}, In: late{spec.Stdin, s.pipe}, Out: spec.Stdout, Home: spec.Home, Ended: ended,
 	})
+}
+
+// late is a pipe that takes its time.
+type late struct {
+	io.Reader
+	by time.Duration
+}
+
+func (l late) Read(p []byte) (int, error) {
+	time.Sleep(l.by)
+	return l.Reader.Read(p)
 }
 
 // player is the engine and the conversation of one session.

@@ -217,6 +217,7 @@ func (w *worker) take(ctx context.Context, t turn) error {
 	w.live.next(t.number)
 	w.Feed.Publish(&message.Event{Chat: w.chat.ID, At: ledger.Now(), Kind: message.TurnBegan, Turn: t.number})
 	w.live.intake.Store(t.intake())
+	t.claimed = w.up() // what its session took to begin was no delay of its agent's
 	if d := w.live.run.Talk.Tell(ctx, t.text(w.Zone())); !d.Delivered {
 		w.end(ctx)
 		return w.giveBack(ctx, t, "the agent did not take the message", ctx.Err() != nil)
