@@ -181,10 +181,16 @@ type Tx interface {
 	Ins(ctx context.Context, f Filter) ([]In, error)
 	// MoveIn stores what may change of a message whose status and fence are still as given. Errors: ErrMoved.
 	MoveIn(ctx context.Context, from Status, fence int64, m In) error
+	// CountContext counts the chat messages of a chat that wait, wake nobody and stand before a number.
+	CountContext(ctx context.Context, chat id.Chat, before int64) (int, error)
+	// FoldContext folds these into a turn that was completed under a fence. Nobody waits for one of them, so who watches is not told of each.
+	FoldContext(ctx context.Context, chat id.Chat, before int64, turn Folding) error
 	// DueChats returns the chats that something waits for which wakes and is due, the longest due first.
 	DueChats(ctx context.Context, now time.Time) ([]id.Chat, error)
 	// NextDueChat returns when the next message that wakes falls due after a time; false if none will.
 	NextDueChat(ctx context.Context, after time.Time) (time.Time, bool, error)
+	// WaitingUntil returns those that wake and fall due after a time, the last first: no task whose time has not come.
+	WaitingUntil(ctx context.Context, after time.Time) ([]In, error)
 	// PutOut stores one with the next number of its turn and lane, and returns it. One of a call that has sent already is returned as it was.
 	PutOut(ctx context.Context, o Out) (Out, error)
 	// Outs returns those of a chat after a number, oldest first; with turn > 0 of that turn alone.

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/stuck"
 	"sallyport/internal/store"
 )
 
@@ -605,6 +606,45 @@ func TestAnAgentThatHasBegunIsLeftInPeace(t *testing.T) {
 				t.Errorf("%+v", row)
 			}
 		}
+	})
+}
+
+// TestAClockThatWasSetBackKeepsNoMessageWaiting holds CH-090: words that came by the clock of before wait for nothing, and what failed by it
+// for no longer than it would now. What others said beside it is shown, and a task waits for its time.
+func TestAClockThatWasSetBackKeepsNoMessageWaiting(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		d, _ := s.lives()
+		chat, err := d.Open(t.Context(), "echo", "1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(text string, change func(m *message.In)) (m message.In) {
+			later := time.Now().Add(5 * time.Hour)
+			m = message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.Chat, Trigger: true, Text: text, At: later, Due: later, Status: message.Pending}
+			change(&m)
+			s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+				m, err = tx.PutIn(ctx, m)
+				return err
+			})
+			return m
+		}
+		task := put("water", func(m *message.In) { m.Kind, m.Task = prompt.Task, id.NewTask() })
+		said := put("beside", func(m *message.In) { m.Trigger = false })
+		s.is(said.ID, message.Pending)
+		fresh := put("fresh", func(*message.In) {})
+		s.is(fresh.ID, message.Completed)
+		s.is(said.ID, message.Completed)
+		if words := s.told(); len(words) != 1 || !strings.Contains(words[0], ">beside<") {
+			t.Errorf("the agent was told %q", words)
+		}
+		failed := put("failed", func(m *message.In) { m.Tries = 2 })
+		s.is(failed.ID, message.Pending)
+		time.Sleep(stuck.Backoff(2) + time.Second)
+		s.is(failed.ID, message.Completed)
+		time.Sleep(time.Hour)
+		s.is(task.ID, message.Pending)
+		time.Sleep(5 * time.Hour)
+		s.is(task.ID, message.Completed)
 	})
 }
 

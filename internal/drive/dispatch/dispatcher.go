@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/layer"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/stuck"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
@@ -189,17 +190,59 @@ func (d *Dispatcher) Owes(ctx context.Context) bool {
 // sweep wakes every chat that is due.
 func (d *Dispatcher) sweep(ctx context.Context) error {
 	var due []id.Chat
+	var waiting []message.In
 	err := d.DB.Read(ctx, func(tx store.Tx) (err error) {
-		due, err = tx.DueChats(ctx, ledger.Now())
+		now := ledger.Now()
+		if waiting, err = tx.WaitingUntil(ctx, now.Add(stuck.Backoff(0))); err != nil {
+			return err
+		}
+		due, err = tx.DueChats(ctx, now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	if len(late(ledger.Now(), waiting)) > 0 {
+		return setBack(ctx, d) // and it looks again
+	}
 	for _, chat := range append(Renewer{d}.renewed(), due...) {
 		d.wake(ctx, chat)
 	}
 	return nil
+}
+
+// late are the messages that wait longer than any can: the clock was set back since they came, or since they failed.
+func late(now time.Time, waiting []message.In) []stuck.Reset {
+	rows := make([]stuck.Row, len(waiting))
+	for i, m := range waiting {
+		rows[i] = m.Row(0)
+	}
+	return stuck.Clamp(stuck.Now{Wall: now}, rows)
+}
+
+// setBack has messages fall due as they would if the clock had always been what it is now.
+func setBack(ctx context.Context, d *Dispatcher) error {
+	defer d.Poke()
+	return d.DB.InTx(ctx, func(tx store.Tx) error {
+		now := ledger.Now()
+		waiting, err := tx.WaitingUntil(ctx, now)
+		if err != nil {
+			return err
+		}
+		by := map[string]message.In{}
+		for _, m := range waiting {
+			by[string(m.ID)] = m
+		}
+		for _, r := range late(now, waiting) {
+			m := by[r.ID]
+			m.Due = r.Due
+			if err := tx.MoveIn(ctx, m.Status, m.Fence, m); err != nil {
+				return err
+			}
+			d.Log.Warn("a message waits no longer than it should", "chat", m.Chat, "because", r.Reason)
+		}
+		return nil
+	})
 }
 
 func (d *Dispatcher) nextDue(ctx context.Context, after time.Time) (due time.Time, any bool, err error) {

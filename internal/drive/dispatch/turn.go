@@ -111,7 +111,7 @@ func eligible(waiting []message.In, now time.Time) (rows map[string]message.In, 
 	wakes := false
 	for _, m := range waiting {
 		due := !m.Due.After(now)
-		if !due && m.Tries == 0 {
+		if !due && m.Tries == 0 && m.Trigger { // such as a task whose time has not come
 			continue
 		}
 		wakes = wakes || due && m.Trigger

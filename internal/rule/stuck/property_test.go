@@ -38,9 +38,6 @@ func drawn(t *rapid.T) stuck.Session {
 	for i := range rapid.IntRange(0, 4).Draw(t, "rows") {
 		s.Rows = append(s.Rows, row(i))
 	}
-	for i := range rapid.IntRange(0, 2).Draw(t, "waiting") {
-		s.Waiting = append(s.Waiting, row(10+i))
-	}
 	return s
 }
 

@@ -35,11 +35,15 @@ func fail(now Now, row Row, because string) Reset {
 	return Reset{ID: row.ID, Tries: tries, Due: now.Wall.Add(Backoff(tries)).UTC(), Reason: because}
 }
 
-// clamp shortens waits that a clock which was set back has made longer than they are.
-func clamp(now Now, waiting []Row) (resets []Reset) {
+// Clamp shortens waits that a clock which was set back has made longer than they are: new words wait for nothing, and what has failed for no
+// longer than it would after a try that fails now. Waiting are rows that are pending, and none that is planned for a time.
+func Clamp(now Now, waiting []Row) (resets []Reset) {
 	for _, row := range waiting {
-		latest := now.Wall.Add(Backoff(row.Tries))
-		if row.Tries > 0 && row.Due.After(latest) {
+		latest := now.Wall
+		if row.Tries > 0 {
+			latest = latest.Add(Backoff(row.Tries))
+		}
+		if row.Due.After(latest) {
 			resets = append(resets, Reset{ID: row.ID, Tries: row.Tries, Due: latest.UTC(), Reason: "the clock was set back"})
 		}
 	}

@@ -25,7 +25,6 @@ type Session struct {
 	Interrupted time.Duration // when the host had its turn interrupted
 	Fence       int64         // the claim that this run of the host has on the session
 	Rows        []Row         // in process
-	Waiting     []Row         // pending again, until their backoff has passed
 }
 
 // Tool is one that the agent has begun and not ended; the row of CH-094.
@@ -86,7 +85,7 @@ func Judge(now Now, s Session) Verdict {
 	case lost:
 		return Verdict{Act: Leave}
 	}
-	rows := slices.Concat(retry(now, left, "the host ended in the middle of the turn"), clamp(now, s.Waiting))
+	rows := retry(now, left, "the host ended in the middle of the turn")
 	if !s.Running {
 		return Verdict{Act: Leave, Rows: slices.Concat(retry(now, held, "the agent's sandbox ended in the middle of the turn"), rows)}
 	}

@@ -170,11 +170,6 @@ func TestWhatBecomesOfTheMessagesOfASession(t *testing.T) {
 			s.Rows = append(s.Rows, stuck.Row{ID: "new", Fence: mine + 1}, stuck.Row{ID: "old", Fence: mine - 1})
 		}, stuck.Kill, nil},
 		"taken over by a later run, and not running": {func(s *stuck.Session) { s.Running = false; s.Rows[0].Fence = mine + 1 }, stuck.Leave, nil},
-		"waits that a clock has made longer": {func(s *stuck.Session) {
-			s.Waiting = []stuck.Row{
-				{ID: "a", Tries: 2, Due: wall.Add(time.Hour)}, {ID: "b", Tries: 2, Due: wall.Add(15 * time.Second)}, {ID: "c", Due: wall.Add(time.Hour)}, {ID: "d", Tries: 4, Due: wall.Add(-time.Hour)},
-			}
-		}, stuck.Leave, []stuck.Reset{pending("a", 2, 15*time.Second, "the clock was set back")}},
 	} {
 		got := stuck.Judge(now, atWork(c.s))
 		if got.Act != c.act || !reflect.DeepEqual(got.Rows, c.want) {
@@ -185,6 +180,16 @@ func TestWhatBecomesOfTheMessagesOfASession(t *testing.T) {
 	// An agent that failed, and said so, is the same (CH-103).
 	got := stuck.Return(now, []stuck.Row{{ID: "m1"}, {ID: "m2", Pushed: true}}, "the agent said: no")
 	if want := []stuck.Reset{pending("m1", 1, time.Second, "the agent said: no"), pending("m2", 0, 0, "the agent said: no")}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAClockThatWasSetBackMakesNobodyWaitLonger(t *testing.T) {
+	got := stuck.Clamp(now, []stuck.Row{
+		{ID: "a", Tries: 2, Due: wall.Add(time.Hour)}, {ID: "b", Tries: 2, Due: wall.Add(15 * time.Second)}, {ID: "c", Due: wall.Add(time.Hour)}, {ID: "d", Tries: 4, Due: wall.Add(-time.Hour)},
+		{ID: "e", Due: wall},
+	})
+	if want := []stuck.Reset{pending("a", 2, 15*time.Second, "the clock was set back"), pending("c", 0, 0, "the clock was set back")}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -34,6 +34,7 @@ const sweep = 10 * time.Second
 type world struct {
 	t             *testing.T
 	s             stuck.Session
+	waiting       []stuck.Row
 	up            time.Duration
 	wall          time.Time
 	did           []string
@@ -123,23 +124,23 @@ func (w *world) sweep() {
 		w.s.Running, w.s.Tools, w.s.Door = false, nil, stuck.Door{}
 	}
 
-	for _, reset := range verdict.Rows {
+	for _, reset := range slices.Concat(verdict.Rows, stuck.Clamp(stuck.Now{Up: w.up, Wall: w.wall}, w.waiting)) {
 		state := fmt.Sprintf("due in %s", reset.Due.Sub(w.wall))
 		if reset.Dead {
 			state = "dead: " + reset.Reason
 		}
 		w.did = append(w.did, fmt.Sprintf("%s %s, %d tries, %s", w.up-booted, reset.ID, reset.Tries, state))
 		is := func(row stuck.Row) bool { return row.ID == reset.ID }
-		w.s.Rows, w.s.Waiting = slices.DeleteFunc(w.s.Rows, is), slices.DeleteFunc(w.s.Waiting, is)
+		w.s.Rows, w.waiting = slices.DeleteFunc(w.s.Rows, is), slices.DeleteFunc(w.waiting, is)
 		if !reset.Dead {
-			w.s.Waiting = append(w.s.Waiting, stuck.Row{ID: reset.ID, Tries: reset.Tries, Due: reset.Due})
+			w.waiting = append(w.waiting, stuck.Row{ID: reset.ID, Tries: reset.Tries, Due: reset.Due})
 		}
 	}
-	if !w.again || w.s.Running || len(w.s.Waiting) == 0 || w.s.Waiting[0].Due.After(w.wall) {
+	if !w.again || w.s.Running || len(w.waiting) == 0 || w.waiting[0].Due.After(w.wall) {
 		return
 	}
 	w.do("wake", nil)
-	w.s.Rows, w.s.Waiting = append(w.s.Rows, stuck.Row{ID: w.s.Waiting[0].ID, Tries: w.s.Waiting[0].Tries, Claimed: w.up, Fence: w.s.Fence}), w.s.Waiting[1:]
+	w.s.Rows, w.waiting = append(w.s.Rows, stuck.Row{ID: w.waiting[0].ID, Tries: w.waiting[0].Tries, Claimed: w.up, Fence: w.s.Fence}), w.waiting[1:]
 }
 
 func (w *world) do(verb string, words []string) {

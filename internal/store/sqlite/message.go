@@ -286,6 +286,21 @@ const dueChats = `SELECT chat, min(due_at) AS due FROM message_in WHERE status =
 // nextDueChat is asked whenever the dispatcher rests.
 const nextDueChat = `SELECT min(due_at) FROM message_in WHERE status = 'pending' AND trig = 1 AND due_at > ?`
 
+// waitingUntil is asked with each look of the dispatcher: few wait for a time to come.
+const waitingUntil = `WHERE status = 'pending' AND trig = 1 AND due_at > ? AND (task = '' OR tries > 0) ORDER BY due_at DESC LIMIT +?`
+
+// waitingMax is how many of those are told at once, those that wait the longest.
+const waitingMax = 1000
+
+// WaitingUntil returns those that wake and fall due after a time, and were not planned for it.
+func (t messages) WaitingUntil(ctx context.Context, after time.Time) ([]message.In, error) {
+	all, err := t.ins(ctx, waitingUntil, ms(after), waitingMax)
+	if err != nil {
+		return nil, fmt.Errorf("find the messages that wait: %w", err)
+	}
+	return all, nil
+}
+
 // DueChats returns the chats that something waits for which wakes and is due.
 func (t messages) DueChats(ctx context.Context, now time.Time) (all []id.Chat, err error) {
 	err = t.each(ctx, func(row scanner) error {

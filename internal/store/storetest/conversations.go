@@ -231,11 +231,13 @@ func testMessages(t *testing.T, s *suite) {
 		s.same(next, at(50))
 		_, any, err4 := tx.NextDueChat(ctx, at(50))
 		s.same(any, false)
+		waits, err7 := tx.WaitingUntil(ctx, at(20))
+		s.same(len(waits) == 1 && waits[0].Text == "later", true)
 		counts, err5 := tx.CountIns(ctx, "")
 		s.same(counts, map[message.Status]int{message.Pending: 3, message.Completed: 1})
 		of, err6 := tx.CountIns(ctx, other.ID)
 		s.same(of, map[message.Status]int{message.Pending: 1})
-		return errors.Join(err, err2, err3, err4, err5, err6)
+		return errors.Join(err, err2, err3, err4, err5, err6, err7)
 	})
 	for _, q := range []struct {
 		f    message.Filter
