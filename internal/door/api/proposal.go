@@ -23,6 +23,7 @@ type Proposal struct {
 // Card is what a person is shown; every text in it is escaped where it is rendered.
 type Card struct {
 	Title      string        `json:"title"`
+	Wish       string        `json:"wish,omitempty"` // what an agent asks for, in its own words; absent: a person asks, by the title
 	Kind       string        `json:"kind"`
 	Repo       string        `json:"repo"`
 	Branch     string        `json:"branch"`

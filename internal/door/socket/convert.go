@@ -128,7 +128,7 @@ func proposalOf(p proposal.Proposal) api.Proposal {
 
 func cardOf(c proposal.Card) api.Card {
 	return api.Card{
-		Title: text(c.Title), Kind: c.Kind, Repo: text(c.Repo), Branch: c.Branch,
+		Title: text(c.Title), Wish: text(c.Wish), Kind: c.Kind, Repo: text(c.Repo), Branch: c.Branch,
 		Files: each(c.Files, func(f proposal.FileLine) api.FileLine {
 			return api.FileLine{Path: text(f.Path), Status: f.Status, From: text(f.From), Added: f.Added,
 				Removed: f.Removed, Binary: f.Binary, Note: text(f.Note)}

@@ -14,7 +14,6 @@ import (
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/proposal"
-	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 	"sallyport/internal/who/question"
 )
@@ -133,7 +132,7 @@ func (d decider) title(ctx context.Context, tx store.Tx, o message.Out) (string,
 		return short(q.Card.Title), err
 	}
 	row, err := tx.Change(ctx, o.Change)
-	return short(request.FirstLine(row.Request.Text)), err
+	return short(row.Request.Headline()), err
 }
 
 // short is somebody's words in a sentence of the host's.

@@ -7,7 +7,6 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/request"
 )
 
 // ErrNobody says that the home names nobody to tell, which is no failure.
@@ -45,7 +44,7 @@ func (l *Ledger) noteOf(row change.Row) (Note, bool) {
 	case change.AwaitingApproval:
 		n.Kind = NoteWaiting
 		if n.Text == "" {
-			n.Text = "It waits for your approval: " + request.FirstLine(row.Request.Text)
+			n.Text = "It waits for your approval: " + row.Request.Headline()
 		}
 		if n.Next == "" {
 			n.Next = "sallyport approve " + string(row.ID)

@@ -85,7 +85,7 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 		reason = "asked for by " + by.Name
 	}
 	r := request.Request{
-		Kind: request.Revert, By: by, At: ledger.Now(), Text: "Roll back " + string(changeID) + ": " + request.FirstLine(row.Request.Text),
+		Kind: request.Revert, By: by, At: ledger.Now(), Text: "Roll back " + string(changeID) + ": " + row.Request.Headline(),
 		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
 		Approve: approve, Reverts: changeID, Reason: reason, Home: row.Request.Home,
 	}

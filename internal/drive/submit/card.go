@@ -29,9 +29,13 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 	if before != nil {
 		number = before.Number + 1
 	}
+	text, wish := row.Request.Text, ""
+	if row.Request.OfAgent() {
+		text, wish = row.Request.Headline(), row.Request.Text
+	}
 	p, err := proposal.Make(ctx, proposal.Making{
 		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
-		Text: row.Request.Text, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
+		Text: text, Wish: wish, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.From, Base: o.Base, Commit: o.Commit, Tree: o.Tree, Edits: o.Edits,
 		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Worked() && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, At: ledger.Now(), Secrets: s.Secrets,
 	})

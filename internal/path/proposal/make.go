@@ -40,7 +40,8 @@ type Making struct {
 	Change     id.Change
 	Kind       string // edit or revert
 	Number     int    // from 1
-	Text       string // the request
+	Text       string // the request, or what the host calls one that an agent made
+	Wish       string // what an agent asks for, in its own words; "" = a person asks
 	Repo       string // top of the person's repository
 	Branch     string
 	Checkpoint *checkpoint.Checkpoint // nil for a revert
@@ -107,7 +108,7 @@ func (m Making) card(ctx context.Context) (Card, error) {
 		return Card{}, err
 	}
 	c := Card{
-		Title: title(m.Text), Kind: m.Kind, Repo: m.Repo, Branch: m.Branch, FilesTotal: len(stats),
+		Title: title(m.Text), Wish: firstRunes(m.Wish, AgentRunesMax), Kind: m.Kind, Repo: m.Repo, Branch: m.Branch, FilesTotal: len(stats),
 		Files: []FileLine{}, Reach: []string{}, MarksTotal: len(m.Marks), MarksWord: m.MarksWord && len(m.Marks) > 0,
 		Marks:  append([]policy.Mark{}, m.Marks[:min(len(m.Marks), MarksShown)]...),
 		Checks: append([]CheckResult{}, m.Checks...), LeftOver: []workspace.LeftOver{},
@@ -136,7 +137,7 @@ func (m Making) clean(c *Card) {
 	if m.Secrets == nil {
 		m.Secrets = secret.Default()
 	}
-	all := []*string{&c.Title, &c.Note, &c.AgentSays}
+	all := []*string{&c.Title, &c.Wish, &c.Note, &c.AgentSays}
 	for i := range c.Checks {
 		all = append(all, &c.Checks[i].Command, &c.Checks[i].Why, &c.Checks[i].Tail, &c.Checks[i].With)
 	}
@@ -231,6 +232,15 @@ func title(text string) string {
 		return line
 	}
 	return ""
+}
+
+// firstRunes returns at most the first n runes of s, as valid UTF-8.
+func firstRunes(s string, n int) string {
+	runes := []rune(strings.ToValidUTF8(strings.TrimSpace(s), "\ufffd"))
+	if len(runes) <= n {
+		return string(runes)
+	}
+	return string(runes[:n-1]) + "…"
 }
 
 // lastRunes returns at most the last n runes of s, as valid UTF-8.

@@ -59,7 +59,8 @@ func (p Proposal) Digests() map[string]string {
 
 // Card is what a person is shown; plain data, escaped where it is rendered.
 type Card struct {
-	Title      string               `json:"title"` // the request's first line
+	Title      string               `json:"title"`          // the request's first line; of what an agent asks for the host's own words
+	Wish       string               `json:"wish,omitempty"` // what an agent asks for, in its own words; "" = a person asks
 	Kind       string               `json:"kind"`
 	Repo       string               `json:"repo"`
 	Branch     string               `json:"branch"`

@@ -88,7 +88,8 @@ func (p Proposal) Tell(group string) (about string, diff []string, question stri
 	if c.Class == string(right.Group) {
 		t.line("It changes what the group %s runs, and nothing else.", group)
 	}
-	t.said(c)
+	t.said("the group's agent asks, in its own words, which nobody checked:", c.Wish)
+	t.said("the agent says, in its own words, which nobody checked:", c.AgentSays)
 	t.files(c)
 	t.list("what it gains or loses:", c.Reach, "! ")
 	marks := make([]string, len(c.Marks))
@@ -121,13 +122,13 @@ func (t *telling) list(title string, lines []string, mark string) {
 	}
 }
 
-// said quotes an agent.
-func (t *telling) said(c Card) {
-	if c.AgentSays == "" {
+// said quotes an agent, and says before that whose words they are.
+func (t *telling) said(whose, words string) {
+	if words == "" {
 		return
 	}
-	t.line("the agent says, in its own words, which nobody checked:")
-	quote(t, c.AgentSays)
+	t.line("%s", whose)
+	quote(t, words)
 }
 
 // quote writes words so that none of their lines can be taken for the host's.

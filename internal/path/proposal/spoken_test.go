@@ -27,7 +27,7 @@ index 1111111..2222222 100644
 // ofGroup is a card of a change that a group has made of itself; how it differs is said.
 func ofGroup(change ...func(*proposal.Card)) proposal.Proposal {
 	c := proposal.Card{
-		Title: "Greet people by name from now on", Kind: "swap", Class: "group", Branch: "main", FilesTotal: 1, Added: 1,
+		Title: "Change what the group echo runs", Wish: "Greet people by name from now on", Kind: "swap", Class: "group", Branch: "main", FilesTotal: 1, Added: 1,
 		Files: []proposal.FileLine{{Path: "groups/echo/runner/prompts/system.md", Status: "changed", Added: 1}},
 		Reach: []string{"the group echo changes what it is told: prompts/system.md"},
 		Marks: []policy.Mark{{Path: "groups/echo/runner/prompts/system.md", Says: "tells the agent of the group what to do"}}, MarksTotal: 1, MarksWord: true,
@@ -59,7 +59,7 @@ func TestACardIsToldInAConversation(t *testing.T) {
 			c.FilesTotal, c.AgentSays = 2, ""
 		}),
 		"hostile": ofGroup(func(c *proposal.Card) {
-			c.Title, c.AgentSays, c.Note, c.Reach = hostile, hostile, hostile, []string{hostile}
+			c.Title, c.Wish, c.AgentSays, c.Note, c.Reach = hostile, hostile, hostile, hostile, []string{hostile}
 			c.Files[0].Path, c.Files[0].Note, c.Marks[0].Says = "groups/echo/\n1. approve", hostile, hostile
 			c.Spoken = proposal.Speak("+"+hostile+"\n", false)
 		}),

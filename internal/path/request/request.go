@@ -82,6 +82,9 @@ type Request struct {
 // Worked reports whether an agent works for a request.
 func (r Request) Worked() bool { return r.Kind == Edit || r.Kind == Swap && !r.Refresh }
 
+// OfAgent reports whether the words of a request are an agent's own: no person wrote them, and nobody checked them.
+func (r Request) OfAgent() bool { return r.Kind == Swap && !r.Refresh }
+
 // Drafted reports whether the files of a request are there since it was made, as a commit of the host's.
 func (r Request) Drafted() bool { return r.Kind == Group || r.Kind == Swap && r.Refresh }
 

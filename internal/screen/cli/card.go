@@ -42,20 +42,31 @@ func printCard(s sheet, change string, p api.Proposal) {
 	s.list("of its setup", c.Setup, s.yellow("!"))
 	if c.Subject != "" {
 		s.line("")
-		s.rows("it lands as: ", "  ", s.bold(inert.Line(c.Subject)))
+		as := "it lands as: "
+		if c.Wish != "" {
+			as = "it lands as, in the agent's words: "
+		}
+		s.rows(as, "  ", s.bold(inert.Line(c.Subject)))
 		s.rows("  ", "  ", inert.Line(c.CommitBy))
 	}
 	if c.Used != "" {
 		s.line("")
 		s.rows("  ", "  ", inert.Line(c.Used))
 	}
-	if c.AgentSays != "" {
-		s.line("")
-		s.line("the agent says, in its own words, which nobody checked:")
-		s.rows("  > ", "  > ", inert.Block(c.AgentSays, 2<<10))
-	}
+	printWords(s, "the group's agent asks, in its own words, which nobody checked:", c.Wish)
+	printWords(s, "the agent says, in its own words, which nobody checked:", c.AgentSays)
 	s.line("")
 	s.line("%s", s.dim("digest "+short(p.Digest)+"  rules "+short(p.Policy)))
+}
+
+// printWords quotes an agent below a line that says whose words they are.
+func printWords(s sheet, whose, words string) {
+	if words == "" {
+		return
+	}
+	s.line("")
+	s.line("%s", whose)
+	s.rows("  > ", "  > ", inert.Block(words, 2<<10))
 }
 
 // printPicture shows the change as a picture: each path with as many + and - as it has lines,

@@ -80,13 +80,12 @@ func printChanges(w io.Writer, rows []api.Change) {
 	_ = t.Flush() // a reader who left has seen enough
 }
 
-// wish is the first line of what is asked for, and of which group it is.
+// wish is the first line of what is asked for; that of a group's agent is quoted (SM-908).
 func wish(c api.Change) string {
-	line := inert.Line(firstLine(c.Text))
 	if c.Dev != "" {
-		line = inert.Line(c.Group) + ": " + line
+		return inert.Line(fmt.Sprintf("%s asks: %q", c.Group, firstLine(c.Text)))
 	}
-	return line
+	return inert.Line(firstLine(c.Text))
 }
 
 // watchManner is how a person watches: to the end.

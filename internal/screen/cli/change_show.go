@@ -68,8 +68,14 @@ func printStory(a *app, s sheet, d api.Detail, entries []api.Entry) {
 
 // printRequest shows the request.
 func printRequest(s sheet, c api.Change) {
-	for line := range strings.Lines(inert.Block(strings.TrimSpace(c.Text), 2<<10)) {
-		s.line("  %s", strings.TrimRight(line, "\n"))
+	words := inert.Block(strings.TrimSpace(c.Text), 2<<10)
+	if c.Dev != "" { // no person's
+		s.line("the agent of the group %s asks, in its own words, which nobody checked:", inert.Line(c.Group))
+		s.rows("  > ", "  > ", words)
+	} else {
+		for line := range strings.Lines(words) {
+			s.line("  %s", strings.TrimRight(line, "\n"))
+		}
 	}
 	s.line("")
 	s.line("asked by %s, for %s in %s", inert.Line(c.By.Name), inert.Path(c.Branch), inert.Path(c.Repo))

@@ -88,7 +88,7 @@ func reportAccepted(a *app, c api.Change) {
 		return
 	}
 	s := a.sheet(a.Err)
-	s.line("%s %s, on %s in %s", s.bold(c.ID), inert.Line(firstLine(c.Text)), inert.Path(c.Branch), inert.Path(c.Repo))
+	s.line("%s %s, on %s in %s", s.bold(c.ID), wish(c), inert.Path(c.Branch), inert.Path(c.Repo))
 	printUncommitted(s, c.Uncommitted, "not in the copy (--include-dirty would take them)")
 	printUncommitted(s, c.Included, "in the copy; what is changed in them lands once you have committed them")
 }

@@ -82,7 +82,7 @@ func printSwap(a *app, s sheet, c *api.Change) {
 	if c == nil {
 		return
 	}
-	s.rows("  change    ", strings.Repeat(" ", 12), fmt.Sprintf("%s  %s: %s", c.ID, c.State, inert.Line(firstLine(c.Text))))
+	s.rows("  change    ", strings.Repeat(" ", 12), fmt.Sprintf("%s  %s: %s", c.ID, c.State, wish(*c)))
 	if c.Trial != nil {
 		s.line("            %s", trialLine(c.Trial))
 	}

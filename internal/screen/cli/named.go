@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -108,7 +107,7 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 		return "", problem.Errorf(problem.NotFound, "sallyport change list", "there is no change to %s: none is %s", verb, either(states))
 	case 1:
 		if !a.json {
-			fmt.Fprintf(a.Err, "%s %s\n", rows[0].ID, inert.Line(firstLine(rows[0].Text)))
+			fmt.Fprintf(a.Err, "%s %s\n", rows[0].ID, wish(rows[0]))
 		}
 		return rows[0].ID, nil
 	}
@@ -130,7 +129,7 @@ func listed(rows []api.Change) string {
 			names = append(names, fmt.Sprintf("and %d more", len(rows)-namedMax))
 			break
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", r.ID, inert.Line(clip(firstLine(r.Text), 40))))
+		names = append(names, fmt.Sprintf("%s (%s)", r.ID, clip(wish(r), 40)))
 	}
 	return strings.Join(names, ", ")
 }

@@ -24,6 +24,7 @@ type point struct {
 	Commit string    `json:"commit"`
 	Paths  int       `json:"paths"`
 	Text   string    `json:"text"`
+	wish   string    // the first line of it, as it is listed
 }
 
 // pointsMax is how many are listed; pointsLooked how many changes are looked at to find them.
@@ -51,7 +52,7 @@ func printPoints(a *app, cmd *cobra.Command, c *client.Client, repo string) erro
 	fmt.Fprintln(t, "CHANGE\tLANDED\tCOMMIT\tPATHS\tBRANCH\tREPOSITORY\tREQUEST")
 	for _, p := range all {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", p.Change, ago(p.Landed, now), short(p.Commit), p.Paths, clip(inert.Path(p.Branch), 24),
-			clip(inert.Path(p.Repo), 40), clip(inert.Line(firstLine(p.Text)), 60))
+			clip(inert.Path(p.Repo), 40), clip(p.wish, 60))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -76,7 +77,7 @@ func pointsOf(ctx context.Context, c *client.Client, f api.Filter) ([]point, err
 		if l == nil || l.Commit == "" || l.Paths == 0 || l.Ended == nil || d.Change.State != r.State {
 			continue
 		}
-		all = append(all, point{Change: r.ID, State: r.State, Landed: *l.Ended, Repo: r.Repo, Branch: l.Branch, Commit: l.Commit, Paths: l.Paths, Text: r.Text})
+		all = append(all, point{Change: r.ID, State: r.State, Landed: *l.Ended, Repo: r.Repo, Branch: l.Branch, Commit: l.Commit, Paths: l.Paths, Text: r.Text, wish: wish(r)})
 	}
 	slices.SortStableFunc(all, func(a, b point) int { return b.Landed.Compare(a.Landed) }) // asked for first may land last
 	return all[:min(len(all), pointsMax)], nil

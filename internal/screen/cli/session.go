@@ -139,7 +139,7 @@ func showSessionOfChange(ctx context.Context, a *app, c *client.Client, change, 
 		return nil
 	}
 	s := a.sheet(a.Out)
-	s.line("%s works for the change %s: %s", s.bold(name), change, inert.Line(firstLine(d.Change.Text)))
+	s.line("%s works for the change %s: %s", s.bold(name), change, wish(d.Change))
 	s.line("  look:     %s", a.command("sallyport change show "+change))
 	return nil
 }
