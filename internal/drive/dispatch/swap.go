@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/standing"
@@ -41,7 +42,7 @@ func (w wisher) requestSwap(s *session) live.Handler {
 		if args.DevAgentName != "" {
 			wish.Dev = id.Slug(args.DevAgentName)
 		}
-		if err := w.saidHere(ctx, wish.Message); err != nil {
+		if err := w.saidHere(ctx, wish.Message, s.number()); err != nil {
 			return tool.Result{}, err
 		}
 		row, err := w.Swaps.RequestSwap(ctx, wish)
@@ -56,16 +57,22 @@ func (w wisher) requestSwap(s *session) live.Handler {
 	}
 }
 
-// saidHere refuses a message that this conversation does not have: whoever sent it wishes nothing here. "" names none.
-func (w wisher) saidHere(ctx context.Context, of id.Message) error {
+// saidHere refuses a message that the agent does not answer in this turn: whoever sent it wishes nothing now. "" names none.
+func (w wisher) saidHere(ctx context.Context, of id.Message, turn int) error {
 	if of == "" {
 		return nil
 	}
 	return w.DB.Read(ctx, func(tx store.Tx) error {
 		m, err := tx.In(ctx, of)
-		if problem.KindOf(err) == problem.NotFound || err == nil && (m.Chat != w.chat.ID || m.Kind != prompt.Chat || m.Identity == "" || m.OfAgent()) {
-			return problem.Errorf(problem.Usage, "sallyport-tool request_dev_changes --help", "message: no person has said %q in this conversation; give the id of a message as it was shown to you, or leave it out", inert.Short(string(of), 40))
+		if problem.KindOf(err) == problem.NotFound || err == nil && !w.answers(m, turn) {
+			return problem.Errorf(problem.Usage, "sallyport-tool request_dev_changes --help", "message: no person has said %q in what you answer now; give the id of a message of this turn as it was shown to you, or leave it out", inert.Short(string(of), 40))
 		}
 		return err
 	})
+}
+
+// answers reports whether a message is a person's, of the batch that a turn is about.
+func (w wisher) answers(m message.In, turn int) bool {
+	said := m.Kind == prompt.Chat || m.Kind == prompt.Answer
+	return m.Chat == w.chat.ID && said && m.Identity != "" && !m.OfAgent() && m.Status == message.Processing && m.Turn == turn
 }

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,8 @@ func (w *wishes) TellDev(_ context.Context, _ change.Row, words string) error {
 func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		w := &wishes{s: s}
-		tries := 0
+		tries, named := 0, regexp.MustCompile(`id="(msg-[^"]+)"`)
+		var older string
 		s.turn = func(_ context.Context, words string, st *stage) (string, error) {
 			text := last(words)
 			switch {
@@ -62,7 +64,10 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 				if _, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet", Message: "msg-somebody"}); problem.KindOf(err) != problem.Usage {
 					t.Errorf("a message that nobody said here: %v", err)
 				}
-				r, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet people"})
+				if _, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet", Message: older}); problem.KindOf(err) != problem.Usage {
+					t.Errorf("a message of an earlier turn, %q: %v", older, err)
+				}
+				r, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet people", Message: named.FindStringSubmatch(words)[1]})
 				if err != nil || r.ID == "" {
 					t.Errorf("%+v %v", r, err)
 				}
@@ -70,6 +75,8 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 					return "", problem.New(problem.Unavailable, "no model")
 				}
 				return "begun", nil
+			case text == "hello":
+				older = named.FindStringSubmatch(words)[1]
 			case strings.HasPrefix(text, "tell "):
 				r, err := st.ask(tool.SendMessage, tool.Message{Text: strings.TrimPrefix(text, "tell "), To: "dev-greets"})
 				if err != nil {
@@ -84,9 +91,10 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		s.swaps = w
 		d, _ := s.lives()
 
+		s.say(d, "echo", "hello")
 		m := s.say(d, "echo", "change")
 		time.Sleep(time.Minute)
-		if len(w.asked) != 1 || w.asked[0].Text != "greet people" || w.asked[0].Chat != m.Chat || w.asked[0].By.Kind != "agent" {
+		if len(w.asked) != 1 || w.asked[0].Message != m.ID || w.asked[0].Text != "greet people" || w.asked[0].Chat != m.Chat || w.asked[0].By.Kind != "agent" {
 			t.Fatalf("it asked for %+v in %d tries", w.asked, tries)
 		}
 		if err := d.Hear(t.Context(), w.row, "Which <internal>x</internal>name?", "key"); err != nil {
@@ -103,7 +111,7 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, change.Working, w.row) })
 		s.say(d, "echo", "tell thanks")
 		time.Sleep(time.Minute)
-		same(t, "the conversation was sent", s.sent(m.Chat), "begun", "heard: Which name?", "dev-greets has it.",
+		same(t, "the conversation was sent", s.sent(m.Chat), "heard: hello", "begun", "heard: Which name?", "dev-greets has it.",
 			"dev-greets has it; its change is finalized, so it can change nothing more.", "heard: dev heard: thanks")
 		all, err := d.List(t.Context(), "echo")
 		if err != nil || !slices.ContainsFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev && c.Live }) {
