@@ -61,6 +61,8 @@ var (
 	GroupCommit = verb[CommitGroup, Begun](post, "/v1/groups/{group}/commit")
 	// GroupRefresh brings to a group what has moved in the template; there is no change where nothing has.
 	GroupRefresh = verb[RefreshGroup, Begun](post, "/v1/groups/{group}/refresh")
+	// GroupPromote has the template get what a change has landed in its group; there is no change where it has that already.
+	GroupPromote = verb[string, Begun](post, "/v1/changes/{change}/promote")
 	// GroupMemoryClear removes all that a group's agent has written.
 	GroupMemoryClear = verb[string, Cleared](post, "/v1/groups/{group}/memory/clear", within(clearTime))
 	// HomeComplete adds what a home lacks that was made before there were groups.

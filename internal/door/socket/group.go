@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/live"
@@ -26,6 +27,8 @@ type Groups interface {
 	Complete(ctx context.Context, a standing.Asked) (change.Row, error)
 	// Refresh returns the row of the change that brings a group what has moved in the template; a row without an id where nothing has.
 	Refresh(ctx context.Context, a standing.Refresh) (change.Row, error)
+	// Promote returns the row of the change that brings the template what a group has landed; a row without an id where it has that.
+	Promote(ctx context.Context, a standing.Asked, of id.Change) (change.Row, error)
 }
 
 // groups answers what is asked of the home's groups.
@@ -79,6 +82,11 @@ func (n groups) refresh(ctx context.Context, by audit.Actor, in api.RefreshGroup
 		return out, err
 	}
 	row, err := n.part.Refresh(ctx, standing.Refresh{By: by, Name: in.Group, Keep: in.Keep, Approve: mode, Account: account(by), User: in.User})
+	return begunOf(row), err
+}
+
+func (n groups) promote(ctx context.Context, by audit.Actor, of string) (out api.Begun, err error) {
+	row, err := n.part.Promote(ctx, standing.Asked{By: by}, id.Change(of))
 	return begunOf(row), err
 }
 

@@ -58,6 +58,7 @@ func (s *Server) groupVerbs() []served {
 		mount(s.door, api.GroupCreate, groups.create),
 		mount(s.door, api.GroupCommit, groups.commit),
 		mount(s.door, api.GroupRefresh, groups.refresh),
+		mount(s.door, api.GroupPromote, groups.promote),
 		mount(s.door, api.HomeComplete, groups.complete),
 	}
 }

@@ -39,9 +39,13 @@ func (a *Answers) Need(ctx context.Context, tx store.Tx, r request.Request, clas
 	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wisher.String(), People: people, Rules: rules, Mend: config.EditPolicy(a.Home)})
 }
 
-// Entitled says who has to approve what a card is about. What no group asked for is the owner's. An error may come with who may still say no.
+// Entitled says who has to approve what a card is about. What no group asked for is the owner's, or of who says what the template is to have.
+// An error may come with who may still say no.
 func (a *Answers) Entitled(ctx context.Context, tx store.Tx, r request.Request, c proposal.Card) (right.Need, error) {
-	if c.Class == "" {
+	switch {
+	case r.Promotes != "":
+		return a.Promoters(ctx, tx, r.Promotes)
+	case c.Class == "":
 		return a.Owner.Need(), nil
 	}
 	need, err := a.Need(ctx, tx, r, right.Class(c.Class))
@@ -49,6 +53,55 @@ func (a *Answers) Entitled(ctx context.Context, tx store.Tx, r request.Request, 
 		need.No = a.Owner.Need().No
 	}
 	return need, err
+}
+
+// Promoters say whether the template is to have what a change of a group has landed: who approved that and still could, and the owner (SM-150).
+func (a *Answers) Promoters(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error) {
+	row, err := tx.Change(ctx, of)
+	if err != nil {
+		return right.Need{}, err
+	}
+	tried, err := ledger.Tried(ctx, tx, row)
+	if err != nil {
+		return right.Need{}, err
+	}
+	may, err := a.entitledTo(ctx, tx, row)
+	if len(may.No) > 0 { // the policy may leave nobody, or not be readable: then it is the owner's
+		err = nil
+	}
+	who := a.Owner.Need().May
+	for _, p := range tried.Approvers {
+		if slices.Contains(may.May, p.Person) && !slices.Contains(who, p.Person) {
+			who = append(who, p.Person)
+		}
+	}
+	return right.Only(who...), err
+}
+
+// Shows says who answers how a folder is shown by what a group has changed: who would approve the change, and the owner (CH-026).
+func (a *Answers) Shows(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error) {
+	row, err := tx.Change(ctx, of)
+	if err != nil {
+		return right.Need{}, err
+	}
+	p, ok, err := tx.Proposal(ctx, of)
+	if err != nil {
+		return right.Need{}, err
+	}
+	if !ok { // the least that it can reach: what the diff reaches is approved by its card
+		p.Card.Class = string(right.Group)
+	}
+	need, err := a.Entitled(ctx, tx, row.Request, p.Card)
+	if len(need.No) > 0 {
+		err = nil
+	}
+	who := a.Owner.Need().May
+	for _, k := range need.May {
+		if !slices.Contains(who, k) {
+			who = append(who, k)
+		}
+	}
+	return right.Only(who...), err
 }
 
 // Asks says whom a card goes to; nobody, where nobody can approve it: whoever tries is told why.

@@ -90,6 +90,9 @@ func TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed(t *testing.
 			t.Errorf("its group is shown with %+v, %v", seen.Swap, err)
 		}
 		card := a.Show(c, chg).Proposal.Card
+		if card.Title != "Change what the group echo runs" || card.Wish != "Greet people" {
+			t.Errorf("its headline is %q, the agent's words %q", card.Title, card.Wish)
+		}
 		if !slices.Equal(card.Then, []string{"sallyport restarts the agent of echo on its new files, and it must answer", "it is on trial for 2m0s: confirm it, or sallyport rolls it back"}) {
 			t.Errorf("the card foretold %q", card.Then)
 		}
@@ -126,9 +129,10 @@ func TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed(t *testing.
 	})
 }
 
-// TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo holds SM-152 and SM-155; saying it twice changes nothing.
-func TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo(t *testing.T) {
-	swapping(t, func(t *testing.T, a *drivetest.Assistants, _ *drivetest.Chats, _ *drivetest.Service) {
+// TestWhatAGroupKeepsTheTemplateGetsWhenItsOwnerSaysSo holds SM-152 and SM-155; saying it twice changes nothing.
+func TestWhatAGroupKeepsTheTemplateGetsWhenItsOwnerSaysSo(t *testing.T) {
+	swapping(t, func(t *testing.T, a *drivetest.Assistants, _ *drivetest.Chats, s *drivetest.Service) {
+		s.Words.Trial = 0 // of what is no group's
 		c, _ := a.Begin()
 		chg := a.Swap(c)
 		a.Asked(c, chg)
@@ -155,6 +159,57 @@ func TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo(t *testing.T) {
 		if a.Git("show", "HEAD:template/runner/prompts/system.md") != greets || a.Git("rev-list", "--count", "HEAD~2..HEAD") != "2" {
 			t.Errorf("git log: %s", a.Git("log", "--oneline"))
 		}
+		if said := a.Said(); !strings.HasPrefix(said[len(said)-1], "notice: The template has what "+string(chg)+" landed, by chg-") || strings.HasPrefix(said[len(said)-2], "notice: The template has") {
+			t.Errorf("it is said %q", said)
+		}
+	})
+}
+
+// TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo holds SM-150 and SM-152 of an approver who does not own the home: what is in the
+// way of it is told where the change was asked for, and so is its end.
+func TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo(t *testing.T) {
+	swapping(t, func(t *testing.T, a *drivetest.Assistants, _ *drivetest.Chats, s *drivetest.Service) {
+		s.Words.Trial = 0 // of what is no group's
+		c, _ := a.Begin()
+		ada, gil := a.Admin("ada", "echo"), a.Admin("gil", "echo")
+		chg := a.Offer(c)
+		a.YesBy(c, chg, ada)
+		a.Asked(c, chg)
+		if err := c.Confirm(t.Context(), chg, ada); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Promote(t.Context(), chg, gil); problem.KindOf(err) != problem.Denied {
+			t.Errorf("by an admin who has not approved it: %v", err)
+		}
+
+		prompt := filepath.Join(a.Repo, "template/runner/prompts/system.md")
+		before, err := os.ReadFile(prompt)
+		if err := errors.Join(err, os.WriteFile(prompt, []byte("by hand\n"), 0o644), c.Promote(t.Context(), chg, ada)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		var waits id.Change
+		a.Tx(func(ctx context.Context, tx store.Tx) error {
+			rows, err := tx.Changes(ctx, change.Filter{States: []change.State{change.AwaitingApproval}, Limit: 2})
+			if err == nil && len(rows) == 1 {
+				waits = rows[0].ID
+			}
+			return err
+		})
+		said := a.Said()
+		if !strings.HasPrefix(said[len(said)-1], "notice approval: May "+string(waits)+" land?") {
+			t.Fatalf("what is in its way is said as %q", said)
+		}
+		if err := os.WriteFile(prompt, before, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		a.YesBy(c, waits, ada)
+		a.Is(c, waits, change.Finalized)
+		if a.Git("show", "HEAD:template/runner/prompts/system.md") != greets {
+			t.Errorf("git log: %s", a.Git("log", "--oneline"))
+		}
+		said = a.Said()
+		lines(t, "its end", said[len(said)-1:], "notice: The template has what "+string(chg)+" landed, by "+string(waits)+"; new groups begin with it")
 	})
 }
 

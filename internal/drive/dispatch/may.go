@@ -28,11 +28,16 @@ func (d decider) may(ctx context.Context, tx store.Tx, q question.Question, by a
 	return slices.Contains(need.No, by.Person), err
 }
 
-// need says who answers a question: about a change that is to land whoever approves it, about what an agent wants to know whom its group
+// need says who answers a question: about a change whoever approves it, about what an agent wants to know whom its group
 // knows, and about all else the owner.
 func (d decider) need(ctx context.Context, tx store.Tx, q question.Question) (right.Need, error) {
-	if q.Kind == question.Swap {
+	switch {
+	case q.Kind == question.Swap:
 		return d.approvers(ctx, tx, id.Change(q.Subject))
+	case q.Kind == question.Promote && d.Changes != nil:
+		return d.Changes.Promoters(ctx, tx, id.Change(q.Subject))
+	case q.Kind == question.Mount && d.Changes != nil:
+		return d.Changes.Shows(ctx, tx, id.Change(q.Subject))
 	}
 	chat, err := tx.Chat(ctx, id.Chat(q.Subject))
 	if problem.KindOf(err) == problem.NotFound {

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/message"
@@ -19,11 +20,15 @@ import (
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/rule/mount"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
+	"sallyport/internal/who/question"
 )
 
 // somebody is a person of the home, as a platform has authenticated them, and where they are alone with the assistant.
@@ -165,12 +170,17 @@ func TestAGroupsAdminApprovesOnAnotherPlatformAndConfirmsWhereItWasAskedFor(t *t
 			}
 		}
 
-		if m, decides := s.hears(ada, ada.direct, words("confirm")); decides {
-			t.Errorf("message 1 stands elsewhere: %+v", m.Decides)
+		if got := s.texts(ada.direct); got[len(got)-1] != "This is about the group echo, in echo on terminal.\n"+trial.Message1 {
+			t.Errorf("message 1 is shown to who approved it as %q", got)
+		}
+		if other := len(s.cards(gil.direct)) + len(s.cards(may.direct)); other != 0 {
+			t.Errorf("%d others are shown message 1", other)
 		}
 		for _, who := range []somebody{gil, may, nobody} {
-			if m, decides := s.hears(who, s.origin(), words("confirm")); decides {
-				t.Errorf("%s confirms: %+v", who.by.Name, m.Decides)
+			for _, in := range []id.Conversation{s.origin(), ada.direct} {
+				if m, decides := s.hears(who, in, words("confirm")); decides {
+					t.Errorf("%s confirms: %+v", who.by.Name, m.Decides)
+				}
 			}
 		}
 		for how, said := range map[string]dispatch.Said{
@@ -188,6 +198,103 @@ func TestAGroupsAdminApprovesOnAnotherPlatformAndConfirmsWhereItWasAskedFor(t *t
 		s.Is(s.control, s.change, change.Finalized)
 		if got := s.texts(ada.direct); got[len(got)-1] != name+" is landed and kept: confirmed by ada" {
 			t.Errorf("who was asked is told %q", got)
+		}
+	})
+}
+
+// Who approved a change in a conversation of their own ends its trial there, and is told how it ended (SM-140).
+func TestWhoApprovedAChangeElsewhereEndsItsTrialThere(t *testing.T) {
+	for word, end := range map[string]change.State{"confirm": change.Finalized, "rollback": change.RolledBack} {
+		asksThere(t, "", func(t *testing.T, s *changing) {
+			ada := s.knows("ada", "slack", admin("echo"))
+			s.askAgain(right.Group)
+			s.hears(ada, ada.direct, words("approve"))
+			s.Asked(s.control, s.change)
+			if m, decides := s.hears(ada, ada.direct, words(word)); !decides || m.Decides.Problem != "" {
+				t.Errorf("%s: %+v", word, m)
+			}
+			d := s.Is(s.control, s.change, end)
+			told := d.Change.Reason
+			if end == change.Finalized {
+				told = string(s.change) + " is landed and kept: confirmed by ada"
+			}
+			for _, in := range []id.Conversation{s.origin(), ada.direct} {
+				if n := drivetest.Count(s.texts(in), told); n != 1 {
+					t.Errorf("%q is told %d times: %q", told, n, s.texts(in))
+				}
+			}
+		})
+	}
+}
+
+// What the template is to have is said by who approved the change, or the owner, and what cannot be done is told as that, with the way to
+// have it done after all (SM-150, SM-152).
+func TestAPromotionThatFailsIsToldAndNotLost(t *testing.T) {
+	asksThere(t, "", func(t *testing.T, s *changing) {
+		ada, bea := s.knows("ada", "slack", admin("echo")), s.knows("bea", "irc", admin("echo"))
+		s.askAgain(right.Group)
+		s.hears(ada, ada.direct, words("approve"))
+		s.Asked(s.control, s.change)
+		s.hears(ada, ada.direct, words("confirm"))
+		s.Is(s.control, s.change, change.Finalized)
+		s.Tx(func(ctx context.Context, tx store.Tx) error { // of what is no group's, so nothing can be promoted
+			q := question.New(s.change.Subject(), "To the template?", []string{"Apply to template", "Keep local to echo"}, time.Now())
+			q.Kind, q.Words = question.Promote, false
+			err := question.Put(ctx, tx, q)
+			for _, in := range []id.Conversation{ada.direct, bea.direct} {
+				chat, err2 := ledger.HostChat(ctx, tx, in)
+				_, err3 := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardPromote, Question: q.ID, Change: s.change, Text: q.Text(), At: time.Now()})
+				err = errors.Join(err, err2, err3)
+			}
+			return err
+		})
+		if m, decides := s.hears(bea, bea.direct, words("apply to template")); decides && m.Decides.Kind == decide.Decided {
+			t.Errorf("by who has not approved it: %+v", m)
+		}
+		m, decides := s.hears(ada, ada.direct, words("apply to template"))
+		want := "The template was not changed: " + string(s.change) + " has nothing that the template could have: it is finalized; next: sallyport change show " + string(s.change) +
+			"\nTo have it changed after that: sallyport group promote " + string(s.change)
+		if !decides || m.Decides.Problem != problem.Conflict || m.Reason != want {
+			t.Errorf("told %q: %+v", m.Reason, m.Decides)
+		}
+		for _, in := range []id.Conversation{s.origin(), ada.direct, bea.direct} {
+			if drivetest.Count(s.texts(in), want) != 1 {
+				t.Errorf("what became of it is told as %q", s.texts(in))
+			}
+		}
+	})
+}
+
+// How a folder is shown is said by who would approve the change, where it was asked for or where they are alone with the assistant (CH-026).
+func TestAGroupsAdminSaysHowAFolderIsShown(t *testing.T) {
+	asksThere(t, "", func(t *testing.T, s *changing) {
+		s.end()
+		told := &wishes{s: s.scene}
+		s.swaps = told
+		s.begin(t)
+		ada, gil := s.knows("ada", "slack", admin("echo")), s.knows("gil", "irc", admin("other"))
+		s.askAgain(right.Group)
+		row := s.Show(s.control, s.change).Change
+		asks := func(write bool) error {
+			return s.control.SettleMounts(t.Context(), row, []mount.Wish{{Path: "/srv/box", Write: write}})
+		}
+		if err := asks(true); !errors.Is(err, ledger.ErrAsked) {
+			t.Errorf("it is shown without a word: %v", err)
+		}
+		if m, decides := s.hears(gil, ada.direct, words("read-write")); decides {
+			t.Errorf("by who may not: %+v", m.Decides)
+		}
+		if got := s.texts(ada.direct); !strings.HasPrefix(got[len(got)-1], "The group echo asks for this in echo on terminal.\n"+string(s.change)+" is to show the agent of echo this folder") {
+			t.Errorf("it is asked as %q", got)
+		}
+		if m, decides := s.hears(ada, ada.direct, words("read-write")); !decides || m.Decides.Problem != "" {
+			t.Errorf("the admin says: %+v", m)
+		}
+		if err := asks(true); err != nil || len(told.told) != 1 {
+			t.Errorf("afterwards: %v, the dev agent is told %q", err, told.told)
+		}
+		if got := s.texts(s.origin()); !strings.HasPrefix(got[len(got)-1], "The folder is to be read-write") {
+			t.Errorf("it is told as %q", got)
 		}
 	})
 }

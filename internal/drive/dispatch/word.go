@@ -30,6 +30,9 @@ import (
 type Changes interface {
 	// Entitled says who approves what a card is about, at this moment. Beside an error it names who may still say no.
 	Entitled(ctx context.Context, tx store.Tx, r request.Request, c proposal.Card) (right.Need, error)
+	// Promoters say whether the template is to have what a change has landed, and Shows how a folder is shown by it, at this moment.
+	Promoters(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error)
+	Shows(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error)
 	Approve(ctx context.Context, of id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
 	RefuseVia(ctx context.Context, of id.Approval, by audit.Actor, via, reason string) error
 	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
@@ -199,17 +202,14 @@ func (d decider) carryOut(ctx context.Context, in message.In) (message.In, error
 	if in.Decides.Does != decide.Name {
 		life = ctx
 	}
-	said, tell := "", true
+	said, tell := done(*in.Decides)
 	var kind problem.Kind
+	decided := true
 	if err := d.do(life, in); err != nil && life.Err() != nil {
 		return in, err
 	} else if err != nil {
-		p := problem.Of(err)
-		if kind, said = p.Kind, "Nothing is decided: "+p.Text; p.Next != "" {
-			said += "; next: " + p.Next
-		}
-	} else {
-		said, tell = done(*in.Decides)
+		kind, tell, decided = problem.KindOf(err), true, errors.As(err, &unpromoted{})
+		said = undone(err, in.Decides.Change)
 	}
 
 	closed := in
@@ -226,7 +226,7 @@ func (d decider) carryOut(ctx context.Context, in message.In) (message.In, error
 		if err := tx.MoveIn(ctx, message.Processing, now.Fence, closed); err != nil || !tell {
 			return err
 		}
-		if kind == "" {
+		if decided {
 			return d.tell(ctx, tx, decision, in.Chat, closed.Reason)
 		}
 		return d.notice(ctx, tx, in.Chat, closed.Reason)
@@ -240,7 +240,7 @@ func (d decider) carryOut(ctx context.Context, in message.In) (message.In, error
 // tell tells what words have decided: of a change wherever it is asked about, of all else where they were said. A yes that waits for
 // another's tells of itself.
 func (d decider) tell(ctx context.Context, tx store.Tx, what message.Decision, where id.Chat, text string) error {
-	if what.Does != decide.Approve && what.Does != decide.RollBack {
+	if what.Does != decide.Approve && what.Does != decide.RollBack && what.Asks != message.CardPromote && what.Asks != message.CardMount {
 		return d.notice(ctx, tx, where, text)
 	}
 	if what.Does == decide.Approve {
@@ -313,9 +313,29 @@ func (d decider) choose(ctx context.Context, what message.Decision) error {
 	case what.Asks == message.CardMount:
 		d.proposeAgain(ctx, what.Change)
 	case what.Asks == message.CardPromote && what.Option == ledger.ApplyToTemplate:
-		return d.Changes.Promote(ctx, what.Change, what.By)
+		if err := d.Changes.Promote(ctx, what.Change, what.By); err != nil {
+			return unpromoted{err}
+		}
 	}
 	return nil
+}
+
+// unpromoted is why the template is not changed after somebody has said that it is to be: what they said stands.
+type unpromoted struct{ error }
+
+func (u unpromoted) Unwrap() error { return u.error }
+
+// undone says why what somebody's words decided was not done, and what to do next.
+func undone(err error, of id.Change) string {
+	p := problem.Of(err)
+	next := ""
+	if p.Next != "" {
+		next = "; next: " + p.Next
+	}
+	if errors.As(err, &unpromoted{}) {
+		return "The template was not changed: " + p.Text + next + "\nTo have it changed after that: sallyport group promote " + string(of)
+	}
+	return "Nothing is decided: " + p.Text + next
 }
 
 // proposeAgain tells the agent that makes a change that a person has said how a folder is shown. One that is being started anew hears it by

@@ -2,12 +2,14 @@ package drivetest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
@@ -16,8 +18,10 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
 )
 
 // SwapChat is the conversation in which a group of a test asks for a change.
@@ -116,6 +120,14 @@ func (h *Home) Swapping(text string) (*Assistants, *Chats, *Service) {
 // Swap has the group ask for its change, and a person approve it; it returns once nothing moves without time.
 func (a *Assistants) Swap(c *control.Controller) id.Change {
 	a.T.Helper()
+	chg := a.Offer(c)
+	a.Yes(c, chg)
+	return chg
+}
+
+// Offer has the group ask for its change, which waits for a yes then.
+func (a *Assistants) Offer(c *control.Controller) id.Change {
+	a.T.Helper()
 	row, err := a.Wish(c, id.NewChange(), "Greet people")
 	if err != nil {
 		a.T.Fatal(err)
@@ -128,8 +140,27 @@ func (a *Assistants) Swap(c *control.Controller) id.Change {
 	}
 	time.Sleep(time.Minute)
 	a.Is(c, row.ID, change.AwaitingApproval)
-	a.Yes(c, row.ID)
 	return row.ID
+}
+
+// Admin makes somebody an admin of a group.
+func (a *Assistants) Admin(name, of string) audit.Actor {
+	a.T.Helper()
+	i := person.Identity{Platform: "slack", Account: "U-" + name}
+	by := audit.Actor{Kind: "person", Name: name, UID: -1, Person: id.Person("psn-0000" + name + "0"), Identity: i.String()}
+	a.Tx(func(ctx context.Context, tx store.Tx) error {
+		return errors.Join(
+			tx.AddPerson(ctx, person.Person{ID: by.Person, Name: name}), tx.Link(ctx, i, by.Person, name),
+			tx.Grant(ctx, by.Person, right.Held{Role: right.GroupAdmin, Group: of}),
+		)
+	})
+	return by
+}
+
+// YesBy is somebody's yes to what a change waits with.
+func (a *Assistants) YesBy(c *control.Controller, chg id.Change, by audit.Actor) {
+	a.T.Helper()
+	yes(a.Home, c, chg, by)
 }
 
 // Write has an ordinary change write a file, approved beforehand.

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
@@ -16,8 +17,14 @@ import (
 // Yes approves what a change waits with.
 func (h *Home) Yes(c *control.Controller, chg id.Change) {
 	h.T.Helper()
+	yes(h, c, chg, h.By())
+}
+
+// yes is somebody's yes to what a change waits with.
+func yes(h *Home, c *control.Controller, chg id.Change, by audit.Actor) {
+	h.T.Helper()
 	d := h.Is(c, chg, change.AwaitingApproval)
-	if err := c.Approve(h.T.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
+	if err := c.Approve(h.T.Context(), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line"}); err != nil {
 		h.T.Fatal(err)
 	}
 	synctest.Wait()

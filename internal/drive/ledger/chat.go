@@ -32,15 +32,6 @@ type Origin struct {
 	Asks func(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) ([]id.Person, error)
 }
 
-// tell writes messages into the conversation in which a change was asked for.
-func (n *Origin) tell(ctx context.Context, tx store.Tx, row change.Row, all ...message.Out) error {
-	chat, there, err := n.chat(ctx, tx, row)
-	if err != nil || !there {
-		return err
-	}
-	return n.tellIn(ctx, tx, row, chat, all...)
-}
-
 // chat is where a change was asked for; false if that was in no conversation, or in one that this home does not have.
 func (n *Origin) chat(ctx context.Context, tx store.Tx, row change.Row) (chat conversation.Chat, there bool, err error) {
 	if row.Request.Chat == "" {
@@ -75,6 +66,9 @@ func (n *Origin) OpenApproval(ctx context.Context, tx store.Tx, row change.Row, 
 	if err != nil || asked.ID != fresh {
 		return asked, err
 	}
+	if row.Request.Promotes != "" && p.Number == 1 { // it is answered by now: somebody said that they want it
+		return asked, nil
+	}
 
 	about, diff, ask := p.Tell(row.Request.Group)
 	var all []message.Out
@@ -85,9 +79,18 @@ func (n *Origin) OpenApproval(ctx context.Context, tx store.Tx, row change.Row, 
 	return asked, n.ask(ctx, tx, row, p, all)
 }
 
-// ShowTrial shows message 1 where the change was asked for (SM-121), in the transaction that says that it is out.
+// ShowTrial shows message 1 where the change was asked for (SM-121), and to who approved it or asked for it where they are alone with the
+// assistant (SM-140), in the transaction that says that it is out.
 func (n *Origin) ShowTrial(ctx context.Context, tx store.Tx, row change.Row, t trial.Trial) error {
-	return n.tell(ctx, tx, row, message.Out{Lane: message.Talk, Card: message.CardTrial, Text: t.Question()})
+	if _, there, err := n.chat(ctx, tx, row); err != nil || !there {
+		return err
+	}
+	tried, err := Tried(ctx, tx, row)
+	if err != nil {
+		return err
+	}
+	who := personsOf(append(tried.Approvers, tried.Requester))
+	return n.show(ctx, tx, row, who, isAbout, message.Out{Lane: message.Talk, Card: message.CardTrial, Text: t.Question()})
 }
 
 // promotion is what is asked once a change of what a group runs is kept (SM-150).
@@ -104,11 +107,15 @@ func (n *Origin) askToPromote(ctx context.Context, tx store.Tx, row change.Row, 
 		return nil
 	}
 	q := question.New(row.ID.Subject(), fmt.Sprintf(promotion, of), []string{"Apply to template", "Keep local to " + of}, Now())
-	q.Words = false
+	q.Kind, q.Words = question.Promote, false
 	if err := question.Put(ctx, tx, q); err != nil {
 		return err
 	}
-	return n.tell(ctx, tx, row, message.Out{Lane: message.Notice, Card: message.CardPromote, Question: q.ID, Text: q.Text()})
+	tried, err := Tried(ctx, tx, row)
+	if err != nil {
+		return err
+	}
+	return n.show(ctx, tx, row, personsOf(tried.Approvers), isAbout, message.Out{Lane: message.Notice, Card: message.CardPromote, Question: q.ID, Text: q.Text()})
 }
 
 // ended tells how a change has come to its end, or to where it needs a person.
@@ -194,6 +201,9 @@ func endOf(row change.Row, m Move) string {
 	case change.Finalized:
 		if row.Outcome != "" {
 			return name + " has come to its end with nothing to land" + why + next
+		}
+		if row.Request.Promotes != "" {
+			return fmt.Sprintf("The template has what %s landed, by %s; new groups begin with it", row.Request.Promotes, name)
 		}
 		return name + " is landed and kept" + why
 	case change.Rejected:

@@ -10,7 +10,9 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/rule/mount"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/question"
 )
@@ -40,7 +42,14 @@ func (n *Origin) askMount(ctx context.Context, tx store.Tx, row change.Row, w mo
 	if err := question.Put(ctx, tx, q); err != nil {
 		return q, err
 	}
-	return q, n.tell(ctx, tx, row, message.Out{Lane: message.Notice, Card: message.CardMount, Question: q.ID, Text: q.Text()})
+	p, ok, err := tx.Proposal(ctx, row.ID)
+	if err != nil {
+		return q, err
+	}
+	if !ok {
+		p = proposal.Proposal{Change: row.ID, Card: proposal.Card{Class: string(right.Group)}} // the least that it can be
+	}
+	return q, n.ask(ctx, tx, row, p, []message.Out{{Lane: message.Notice, Card: message.CardMount, Question: q.ID, Text: q.Text()}})
 }
 
 // ErrAsked says that what a change shows waits until a person has answered.

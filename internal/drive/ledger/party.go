@@ -2,9 +2,11 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/path/approval"
@@ -21,6 +23,16 @@ func PartyOf(who audit.Actor) right.Party {
 		return right.Party{}
 	}
 	return right.Party{Person: who.Person, Identity: who.Identity}
+}
+
+// personsOf are the persons of the home among parties, each once.
+func personsOf(all []right.Party) (who []id.Person) {
+	for _, p := range all {
+		if p.Person != "" && !slices.Contains(who, p.Person) {
+			who = append(who, p.Person)
+		}
+	}
+	return who
 }
 
 // unproven reports whether an identity is a handle, which anybody may take.
@@ -51,7 +63,7 @@ func Requester(ctx context.Context, tx store.Tx, r request.Request) (right.Party
 	if problem.KindOf(err) == problem.NotFound {
 		return right.Party{}, nil
 	}
-	if err != nil || m.Chat != r.Chat || m.Kind != prompt.Chat || m.OfAgent() {
+	if err != nil || m.Chat != r.Chat || m.Kind != prompt.Chat && m.Kind != prompt.Answer || m.OfAgent() {
 		return right.Party{}, err
 	}
 	platform, account, ok := strings.Cut(m.Identity, ":")

@@ -64,8 +64,28 @@ func TestAHandleEndsNoTrial(t *testing.T) {
 	}
 }
 
+// Whoever answers the agent's question wishes what it asked them about, and no task and no word of the host's is anybody's.
+func TestAnAnswerIsAWishAndNothingElseThatWakesIs(t *testing.T) {
+	b := open(t)
+	for kind, want := range map[prompt.Kind]right.Party{
+		prompt.Chat: {Identity: "irc:mia"}, prompt.Answer: {Identity: "irc:mia"}, prompt.Task: {}, prompt.System: {},
+	} {
+		b.do(func(tx store.Tx) error {
+			chat, wish, err := said(t.Context(), tx, "irc:mia", kind)
+			if err != nil {
+				return err
+			}
+			got, err := ledger.Requester(t.Context(), tx, request.Request{Kind: request.Swap, Chat: chat.ID, Wish: wish})
+			if got != want {
+				t.Errorf("%s: %+v, not %+v", kind, got, want)
+			}
+			return err
+		})
+	}
+}
+
 // said puts a message of somebody into a chat of its own.
-func said(ctx context.Context, tx store.Tx, identity string) (chat conversation.Chat, of id.Message, err error) {
+func said(ctx context.Context, tx store.Tx, identity string, kinds ...prompt.Kind) (chat conversation.Chat, of id.Message, err error) {
 	where, err := tx.PutConversation(ctx, conversation.Conversation{
 		ID: id.NewConversation(), Platform: "irc", Address: string(id.NewChat()), Kind: conversation.Direct, Name: "echo", Created: ledger.Now(),
 	})
@@ -80,7 +100,7 @@ func said(ctx context.Context, tx store.Tx, identity string) (chat conversation.
 		return chat, "", err
 	}
 	m, err := tx.PutIn(ctx, message.In{
-		ID: id.NewMessage(), Chat: chat.ID, Intake: in.Seq, Kind: prompt.Chat, Trigger: true, Identity: identity, Sender: "x", Text: "change yourself", At: ledger.Now(),
+		ID: id.NewMessage(), Chat: chat.ID, Intake: in.Seq, Kind: append(kinds, prompt.Chat)[0], Trigger: true, Identity: identity, Sender: "x", Text: "change yourself", At: ledger.Now(),
 		Status: message.Pending, Due: ledger.Now(),
 	})
 	return chat, m.ID, err

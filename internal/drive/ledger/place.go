@@ -16,7 +16,7 @@ import (
 	"sallyport/internal/who/person"
 )
 
-// Tell tells of a change where it was asked for, and wherever else its card stands.
+// Tell tells of a change where it was asked for, and wherever else it is asked about.
 func (n *Origin) Tell(ctx context.Context, tx store.Tx, row change.Row, text string) error {
 	first, there, err := n.chat(ctx, tx, row)
 	if err != nil || !there {
@@ -28,7 +28,7 @@ func (n *Origin) Tell(ctx context.Context, tx store.Tx, row change.Row, text str
 	}
 	all := []id.Chat{first.ID}
 	for _, o := range cards {
-		if o.Card == message.CardApproval && !slices.Contains(all, o.Chat) {
+		if o.Card.Host() && !slices.Contains(all, o.Chat) {
 			all = append(all, o.Chat)
 		}
 	}
@@ -44,18 +44,35 @@ func (n *Origin) Tell(ctx context.Context, tx store.Tx, row change.Row, text str
 	return nil
 }
 
-// ask shows a card where a change was asked for, and to each who is asked where they are alone with the assistant: one question, however
-// many messages show it.
+// What opens a card where it stands beside the conversation that it is of: a group, the conversation and its platform.
+const (
+	asksFor = "The group %s asks for this in %s on %s.\n"
+	isAbout = "This is about the group %s, in %s on %s.\n"
+)
+
+// ask shows what is to be approved where a change was asked for, and to each who is asked where they are alone with the assistant.
 func (n *Origin) ask(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal, card []message.Out) error {
+	_, there, err := n.chat(ctx, tx, row)
+	if err != nil || !there {
+		return err
+	}
+	var who []id.Person
+	if n.Asks != nil {
+		if who, err = n.Asks(ctx, tx, row, p); err != nil {
+			return err
+		}
+	}
+	return n.show(ctx, tx, row, who, asksFor, card...)
+}
+
+// show shows a card where a change was asked for, and to these persons where they are alone with the assistant: one question, however many
+// messages show it. The first is the one that they are opened by there.
+func (n *Origin) show(ctx context.Context, tx store.Tx, row change.Row, who []id.Person, opening string, card ...message.Out) error {
 	first, there, err := n.chat(ctx, tx, row)
 	if err != nil || !there {
 		return err
 	}
-	if err := n.tellIn(ctx, tx, row, first, card...); err != nil || n.Asks == nil {
-		return err
-	}
-	who, err := n.Asks(ctx, tx, row, p)
-	if err != nil {
+	if err := n.tellIn(ctx, tx, row, first, card...); err != nil || len(who) == 0 {
 		return err
 	}
 	where, err := tx.Conversation(ctx, first.Conversation)
@@ -67,7 +84,10 @@ func (n *Origin) ask(ctx context.Context, tx store.Tx, row change.Row, p proposa
 		return err
 	}
 	told := slices.Clone(card)
-	told[0].Text = fmt.Sprintf("The group %s asks for this in %s on %s.\n", row.Request.Group, inert.Short(where.Name, 80), where.Platform) + told[0].Text
+	told[0].Text = fmt.Sprintf(opening, row.Request.Group, inert.Short(where.Name, 80), where.Platform) + told[0].Text
+	for i := range told {
+		told[i].Lane = message.Notice // it is the host that speaks there
+	}
 	for _, chat := range others {
 		if err := n.tellIn(ctx, tx, row, chat, told...); err != nil {
 			return err

@@ -45,8 +45,10 @@ type Parts struct {
 	Requests   Requests
 	End        func(ctx context.Context, change id.Change, said ledger.Withdrawn) error // withdraws a change that has not landed
 	// Need says who has to approve a change that a group asks for. Errors: problem.Refused, saying why nobody can.
-	Need  func(ctx context.Context, tx store.Tx, r request.Request, class right.Class) (right.Need, error)
-	Extra live.Extra // folders of this machine that groups may be shown
+	Need func(ctx context.Context, tx store.Tx, r request.Request, class right.Class) (right.Need, error)
+	// Promoters say whether the template is to have what a change of a group has landed.
+	Promoters func(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error)
+	Extra     live.Extra // folders of this machine that groups may be shown
 }
 
 // Groups are those of one home.

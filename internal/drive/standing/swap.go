@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
 )
 
 // Wish is what the agent of a group wants changed in what it runs.
@@ -208,16 +209,20 @@ func (g *Groups) Map(ctx context.Context, row change.Row, commit git.OID) (group
 }
 
 // Promote asks for the template to have what a change of a group has landed in its runner and skills (SM-152). No row is returned if the
-// template has it already.
+// template has it already. It is told of where the change was asked for. Errors: person.ErrNotOwner if it is none of theirs.
 func (g *Groups) Promote(ctx context.Context, a Asked, of id.Change) (change.Row, error) {
-	if err := g.may(a.By); err != nil {
-		return change.Row{}, err
-	}
 	var row change.Row
 	var edits []git.Edit
 	err := g.DB.Read(ctx, func(tx store.Tx) (err error) {
 		if row, err = tx.Change(ctx, of); err != nil {
 			return err
+		}
+		need, err := g.Promoters(ctx, tx, of)
+		if err != nil {
+			return err
+		}
+		if a.By.Kind != "person" || a.By.Person == "" || !slices.Contains(need.May, a.By.Person) {
+			return fmt.Errorf("promote %s: %w", of, problem.Case(person.ErrNotOwner, "sallyport change show "+string(of), "%q has not approved it", a.By.Name))
 		}
 		l, ok, err := tx.LandingOf(ctx, of)
 		if err == nil && (!ok || row.State != change.Finalized || row.Request.Kind != request.Swap) {
@@ -229,7 +234,7 @@ func (g *Groups) Promote(ctx context.Context, a Asked, of id.Change) (change.Row
 	if err != nil {
 		return change.Row{}, err
 	}
-	r := request.Request{Kind: request.Group, By: a.By, Agent: "none", Approve: request.Yes, Promotes: of}
+	r := request.Request{Kind: request.Group, By: a.By, Agent: "none", Approve: request.Yes, Promotes: of, Chat: row.Request.Chat}
 	return g.offer(ctx, id.NewChange(), r, func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
 		return group.Promote(ctx, host, base, group.Folder(row.Request.Group), of, edits, by)
 	})

@@ -141,6 +141,13 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		d.note("commit " + r.PathValue("group") + body(r))
 		return api.Begun{Change: &d.detail.Change}
 	})
+	answer("POST /v1/changes/{change}/promote", func(r *http.Request) any {
+		d.note("promote " + r.PathValue("change"))
+		if len(d.groups) == 0 { // then the template has it
+			return api.Begun{}
+		}
+		return api.Begun{Change: &d.detail.Change}
+	})
 	answer("GET /v1/groups/{group}", func(r *http.Request) any { d.note("group " + r.PathValue("group")); return d.groups[0] })
 	answer("GET /v1/agents", func(r *http.Request) any { d.note("agents " + r.URL.RawQuery); return d.agents })
 	answer("POST /v1/agents/test", func(r *http.Request) any { d.note("test " + body(r)); return d.tested })

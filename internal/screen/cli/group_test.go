@@ -169,3 +169,46 @@ func TestAtATerminalInitOfAHomeAsksForAnAgent(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 }
+
+// TestWhatAnAgentAsksForIsQuotedWhereverItIsShown holds SM-908: no line of it can be taken for the host's.
+func TestWhatAnAgentAsksForIsQuotedWhereverItIsShown(t *testing.T) {
+	d := newDaemon(t)
+	const words = `Ada has approved this already: a "typo"`
+	d.detail, d.question = waiting()
+	d.detail.Change.Kind, d.detail.Change.Group, d.detail.Change.Dev, d.detail.Change.Text = "swap", "ada", "dev-greets", words+"\nMay it land? yes"
+	for _, c := range []*api.Card{&d.detail.Proposal.Card, &d.question.Proposal.Card} {
+		c.Title, c.Wish = "Change what the group ada runs", d.detail.Change.Text
+	}
+	listed := `ada asks: "Ada has approved this already: a `
+	for line, want := range map[string]string{
+		"status": listed, "change list": listed, "change show chg-00000001": "\n  > " + words + "\n  > May it land? yes\n",
+		"approval show chg-00000001": "Change what the group ada runs", "rollback --list": "",
+	} {
+		got := d.cli(strings.Fields(line)...)
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%s lacks %q:\n%s", line, want, got.out)
+		}
+		for l := range strings.Lines(got.out + got.err) {
+			if at := strings.Index(l, "Ada has approved"); at >= 0 && !strings.HasSuffix(l[:at], "> ") && !strings.HasSuffix(l[:at], `ada asks: "`) {
+				t.Errorf("%s says it as the host's own: %q", line, l)
+			}
+		}
+	}
+}
+
+// TestAPromotionIsAskedForAgainByACommand holds SM-152.
+func TestAPromotionIsAskedForAgainByACommand(t *testing.T) {
+	d := newDaemon(t)
+	if got := d.cli("group", "promote", "chg-00000001"); got.code != exitDone || !strings.Contains(got.out, "the template has what chg-00000001 has landed: there is nothing to do") {
+		t.Errorf("%+v", got)
+	}
+	d.groups = []api.Group{{Name: "ada", Tree: "89abcdef", Agent: "echo"}}
+	d.detail = finalized()
+	d.detail.Change.Kind = "group"
+	if got := d.cli("group", "promote", "chg-00000001"); got.code != exitDone || !strings.Contains(got.out, "landed on main") || !strings.Contains(d.told(), "\npromote chg-00000001") {
+		t.Errorf("told %q: %+v", d.told(), got)
+	}
+	if got := d.cli("group", "promote"); got.code != exitUsage {
+		t.Errorf("%+v", got)
+	}
+}

@@ -59,7 +59,7 @@ func addCommands(a *app, root *cobra.Command) {
 	}
 	add("Talk with an assistant:",
 		newChatCommand(a),
-		group("group", "the assistants of a home", groupLong, newGroupListCommand(a), newGroupShowCommand(a), newGroupCreateCommand(a), newGroupCommitCommand(a), newGroupDriftCommand(a), follows(newGroupRefreshCommand(a)),
+		group("group", "the assistants of a home", groupLong, newGroupListCommand(a), newGroupShowCommand(a), newGroupCreateCommand(a), newGroupCommitCommand(a), newGroupDriftCommand(a), follows(newGroupRefreshCommand(a)), newGroupPromoteCommand(a),
 			group("memory", "what a group's agent has written", memoryLong, newGroupMemoryClearCommand(a))),
 		group("session", "the agents at their work, of groups and of changes", sessionLong, newSessionListCommand(a), newSessionShowCommand(a), newSessionLogCommand(a), newSessionStopCommand(a), newSessionForgetCommand(a)),
 		group("message", "what was said to groups, and what became of it", messageLong, newMessageListCommand(a), newMessageShowCommand(a), newMessageRetryCommand(a)),

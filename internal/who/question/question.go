@@ -25,6 +25,8 @@ const (
 	Mount Kind = "mount" // may an agent change what is in a folder that it is to be shown
 	Ask   Kind = "ask"   // an agent wants to know something
 
+	Promote Kind = "promote" // is the template to have what a group has landed
+
 	Sender  Kind = "sender"  // may a stranger talk with a group
 	Channel Kind = "channel" // which group is a conversation for
 )
