@@ -159,10 +159,11 @@ func (c carrier) send(ctx context.Context, l *line, of id.Out) {
 		c.put(ctx, d.Arrived(<-ids, len(pieces), ledger.Now()), &p)
 		return
 	}
-	if d = c.after(l, d, err); d.Status == message.Undelivered {
-		c.Log.Warn("a message will not arrive", "channel", d.Channel, "message", d.Out, "reason", d.Reason)
+	next := c.after(l, d, err) // a call that was left behind may still read d
+	if next.Status == message.Undelivered {
+		c.Log.Warn("a message will not arrive", "channel", next.Channel, "message", next.Out, "reason", next.Reason)
 	}
-	c.put(ctx, d, &p)
+	c.put(ctx, next, &p)
 }
 
 // after is how a message waits, or is dead, once a try to send or to change it has failed.
