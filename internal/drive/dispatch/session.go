@@ -126,7 +126,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	hold(cancel)
-	desk, leave, err := w.Desk.Seat(life, string(w.chat.ID), g.owner, w.handlers(s), func() string { return s.intake.Load().(string) })
+	desk, leave, err := w.Desk.Seat(life, string(w.chat.ID), g.owner, w.handlers(s, g.Runner.ToolsOff), func() string { return s.intake.Load().(string) })
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 	system, shown := "", w.shown(g.files, g.places)
 	if w.dev != nil {
 		system, shown = w.dev.system(), devShown(g.files)
-		g.Runner.Agent, g.Runner.Model = config.RunnerAgent(w.dev.Request.Agent), config.Model(w.dev.Request.Model)
+		g.Runner.Agent, g.Runner.Model, g.Runner.ToolsOff = config.RunnerAgent(w.dev.Request.Agent), config.Model(w.dev.Request.Model), nil
 	} else {
 		if system, err = w.system(ctx, g.Group); err != nil {
 			return err

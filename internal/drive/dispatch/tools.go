@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 )
 
@@ -25,8 +26,8 @@ const sentMax = 500
 // tasksMax is how many tasks a chat has at the most.
 const tasksMax = 100
 
-// handlers are the tools of a standing group, as its session has them.
-func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
+// handlers are the tools of a standing group, as its session has them: without those that are off.
+func (w *worker) handlers(s *session, off []config.ToolName) map[tool.Name]live.Handler {
 	if w.dev != nil {
 		return w.dev.handlers()
 	}
@@ -47,7 +48,7 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 			return r, err
 		}
 	}
-	return map[tool.Name]live.Handler{
+	all := map[tool.Name]live.Handler{
 		tool.SendMessage: wisher{w}.sender(agent(tool.SendMessage, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
 			return w.send(ctx, tx, chat, s.number(), c)
 		})),
@@ -73,6 +74,10 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 			return tool.Result{Text: "The task " + string(task) + " is cancelled.", ID: string(task)}, nil
 		}),
 	}
+	for _, name := range off {
+		delete(all, tool.Name(name))
+	}
+	return all
 }
 
 // sender sends words to the group's dev agent, if they are for it, and all others into the conversation.

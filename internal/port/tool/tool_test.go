@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/schedule"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/config"
 )
 
 func TestEachToolIsDefinedOnceAndTakesObjectsOfTexts(t *testing.T) {
@@ -44,6 +45,17 @@ func TestEachToolIsDefinedOnceAndTakesObjectsOfTexts(t *testing.T) {
 	}
 	if _, there := tool.Find("bash"); there {
 		t.Error("there is a tool that nobody defined")
+	}
+}
+
+// TestWhatARunnerMayTakeFromAnyAgentIsWhatTheHostGives holds the two lists of the host's tools together.
+func TestWhatARunnerMayTakeFromAnyAgentIsWhatTheHostGives(t *testing.T) {
+	names := make([]tool.Name, len(config.HostTools))
+	for i, name := range config.HostTools {
+		names[i] = tool.Name(name)
+	}
+	if !slices.Equal(names, tool.Standing) {
+		t.Errorf("runners know %q, the host gives %q", names, tool.Standing)
 	}
 }
 

@@ -333,7 +333,7 @@ func TestParserAndSchemaAgree(t *testing.T) {
 		{"repository", "{execution_mode: deterministic, interactive: {max_uncommitted_changes: 1}}", true}, {"repository", "execution_mode: both", false}, {"repository", "runtime: {}", false},
 		{"repository", "interactive: {shadow_workspace: {promotion_strategy: some}}", false}, {"repository", "interactive: {shadow_workspace: {max_shadow_size_mb: 1048577}}", false},
 		{"plan", "allowed_areas: [src]", true}, {"plan", "forbidden_areas: [src, '**/x']", true}, {"plan", "allowed_areas: src", false}, {"plan", "{}", false}, {"plan", "checks: [x]", false},
-		{"runner", "agent: echo", true}, {"runner", "{agent: codex, model: gpt-5, rounds: 3, tools_off: [Bash, send_message], budgets: {tokens_per_hour: 1, cost_per_day: 2.5}}", true},
+		{"runner", "agent: echo", true}, {"runner", "{agent: codex, model: gpt-5, rounds: 3, tools_off: [cancel_task, send_message], budgets: {tokens_per_hour: 1, cost_per_day: 2.5}}", true},
 		{"runner", "{}", false}, {"runner", "agent: 'acp:evil'", false}, {"runner", "agent: sh", false}, {"runner", "{agent: echo, hooks: [x]}", false}, {"runner", "{agent: echo, rounds: 0}", false},
 		{"runner", "{agent: echo, tools_off: ['a b']}", false}, {"runner", "{agent: echo, budgets: {tokens_per_change: 1}}", false}, {"runner", "{agent: echo, egress: [registries]}", false},
 		{"sallyport", "allowed_areas: []", false}, {"sallyport", "retention: 1", false},

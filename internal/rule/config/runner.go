@@ -21,6 +21,12 @@ type (
 	ToolName    string // of a tool, as the agent or the host calls it
 )
 
+// HostTools are the tools that the host gives to the agent of a group.
+var HostTools = []ToolName{"send_message", "ask_user_question", "schedule_task", "list_tasks", "cancel_task", "request_dev_changes"}
+
+// undivided are the agents that have all of their own tools or none: their programs have no setting that takes one away.
+var undivided = []RunnerAgent{"codex", "codex-acp"}
+
 const toolForm = `^[A-Za-z][A-Za-z0-9_.:-]{0,63}$`
 
 // RunnerAgents are the agents that a group may name. A group asks to have its own files changed, so a command line is none of them.
@@ -55,7 +61,7 @@ type Runner struct {
 	Agent    RunnerAgent   `json:"agent" jsonschema:"The agent that answers: echo, which needs no account, or codex, claude, codex-acp, gemini, opencode, qwen, pi, api."`
 	Model    Model         `json:"model,omitempty" jsonschema:"The model that it asks, as its endpoint calls it (default: the home's for this agent)."`
 	Rounds   int           `json:"rounds,omitempty" min:"1" max:"20" jsonschema:"How many times in all a change of its own files may be tried until the rules and checks pass (default 5)."`                         // CW-053
-	ToolsOff []ToolName    `json:"tools_off,omitempty" jsonschema:"Tools that the agent is not given: its own or the host's, by name."`                                                                              // SM-165
+	ToolsOff []ToolName    `json:"tools_off,omitempty" jsonschema:"Tools that the agent is not given: its own or the host's, by name. codex and codex-acp can be kept from the host's alone."`                       // SM-165
 	Mounts   []Mount       `json:"mounts,omitempty" jsonschema:"Folders of this machine that its agent sees below /extra, read-only unless readonly is false. The home's sallyport.yaml must have a root for each."` // CH-025
 	Budgets  RunnerBudgets `json:"budgets,omitzero" jsonschema:"How much this group's agent may use. The home's budgets hold beside these."`
 }
@@ -77,5 +83,20 @@ func ParseRunner(name, mend string, data []byte) (Runner, error) {
 	if r.Agent == "" {
 		return Runner{}, problem.Errorf(problem.Refused, mend, "%s names no agent; write agent: %s, or another", inert.Path(name), Echo)
 	}
+	if own := r.undivided(); own != "" {
+		return Runner{}, problem.Errorf(problem.Refused, mend, "%s: tools_off: names %s, and the agent %s cannot be kept from a tool of its own, only from the host's", inert.Path(name), own, r.Agent)
+	}
 	return r, nil
+}
+
+// undivided is the first tool that the runner takes from an agent that has it all the same; "" = there is none.
+func (r Runner) undivided() ToolName {
+	if slices.Contains(undivided, r.Agent) {
+		for _, name := range r.ToolsOff {
+			if !slices.Contains(HostTools, name) {
+				return name
+			}
+		}
+	}
+	return ""
 }

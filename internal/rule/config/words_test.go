@@ -216,3 +216,18 @@ func TestAStateWithoutKeysSaysSo(t *testing.T) {
 		t.Errorf("a folder is a state: %v", err)
 	}
 }
+
+// TestAnAgentThatCannotLoseAToolIsRefusedByName holds SM-165: a tool that is off and there all the same is a fence that is none.
+func TestAnAgentThatCannotLoseAToolIsRefusedByName(t *testing.T) {
+	for text, want := range map[string]string{
+		"agent: codex\ntools_off: [send_message, shell, web]\n": "r: tools_off: names shell, and the agent codex cannot be kept from a tool of its own, only from the host's",
+		"agent: codex-acp\ntools_off: [Bash]\n":                 "r: tools_off: names Bash, and the agent codex-acp cannot be kept from a tool of its own, only from the host's",
+		"agent: codex\ntools_off: [schedule_task]\n":            "",
+		"agent: claude\ntools_off: [Bash]\n":                    "",
+	} {
+		_, err := config.ParseRunner("r", "mend", []byte(text))
+		if want == "" && err != nil || want != "" && (problem.KindOf(err) != problem.Refused || problem.Of(err).Text != want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

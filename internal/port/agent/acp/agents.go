@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/stuck"
 )
 
 // gemini asks for edits, commands and fetches in its default mode; flags beat what the repository's own settings say. It is not gone on with:
@@ -21,7 +22,7 @@ var gemini = dialect{
 			"privacy":   object{"usageStatisticsEnabled": false},
 			"telemetry": object{"enabled": false},
 			"security":  object{"auth": object{"selectedType": "gemini-api-key"}, "folderTrust": object{"enabled": false}},
-			"tools":     object{"sandbox": false, "exclude": at.webless("web_fetch", "google_web_search")},
+			"tools":     object{"sandbox": false, "exclude": at.off("web_fetch", "google_web_search")},
 			"ide":       object{"enabled": false},
 		})}
 	},
@@ -46,7 +47,7 @@ var qwen = dialect{
 			"telemetry": object{"enabled": false},
 			"security":  object{"auth": object{"selectedType": "openai"}, "folderTrust": object{"enabled": false}},
 			"model":     model,
-			"tools":     object{"sandbox": false, "approvalMode": "default", "exclude": at.webless("web_fetch", "web_search")},
+			"tools":     object{"sandbox": false, "approvalMode": "default", "exclude": at.off("web_fetch", "web_search")},
 			"ide":       object{"enabled": false},
 			"ui":        object{"enableFollowupSuggestions": false},
 			"memory":    object{"enableManagedAutoMemory": false, "enableManagedAutoDream": false, "enableAutoSkill": false},
@@ -103,7 +104,7 @@ var claude = dialect{
 			"settings": object{"env": pinned},
 		}
 		meta := object{"claudeCode": object{"options": options}}
-		if off := slices.Concat(at.Off, at.webless("WebFetch", "WebSearch")); len(off) > 0 {
+		if off := at.off("WebFetch", "WebSearch"); len(off) > 0 {
 			options["disallowedTools"] = off
 		}
 		if told := at.Foreword(false); told != "" {
@@ -113,12 +114,14 @@ var claude = dialect{
 	},
 }
 
-// webless are the tools that an agent does not get which may not fetch anything: not all of them are of that kind, and asked about.
-func (at place) webless(tools ...string) []string {
+// off are the tools that an agent does not get: those of its order, and those of the web if it may fetch nothing, for not all of them are
+// of that kind, and asked about.
+func (at place) off(web ...string) []string {
+	all := append([]string{}, at.Off...)
 	if slices.Contains(at.Denied, agent.Fetch) {
-		return tools
+		all = append(all, web...)
 	}
-	return []string{}
+	return all
 }
 
 // claudeModel tells claude where its model is. With a login it asks as it does with one, which its endpoint wants.
@@ -226,7 +229,7 @@ func opencodeConfig(at place) object {
 	c := object{
 		"$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled",
 		"instructions": []string{at.dir + "/AGENTS.md", at.dir + "/CLAUDE.md", at.home + "/.config/opencode/sallyport.md"},
-		"permission":   object{"edit": "ask", "bash": "ask", "webfetch": "ask"},
+		"permission":   opencodePermissions(at.Off),
 	}
 	model := strings.TrimPrefix(at.Model, "anthropic/")
 	if at.Model == "" { // it knows Anthropic's and takes what it thinks best
@@ -241,4 +244,23 @@ func opencodeConfig(at place) object {
 		"models": object{model: object{"name": model, "tool_call": true, "limit": object{"context": 200_000, "output": 8192}}},
 	}}
 	return c
+}
+
+// opencodeEdits are the tools of opencode whose permission is that of edit.
+var opencodeEdits = []string{"write", "patch", "multiedit", "apply_patch"}
+
+// opencodePermissions has opencode ask before it changes or runs something, and gives it none of the tools that are off: what is denied
+// throughout is not shown to its model.
+func opencodePermissions(off []string) object {
+	all := object{"edit": "ask", "bash": "ask", "webfetch": "ask"}
+	for _, name := range off {
+		switch {
+		case slices.Contains(stuck.ToolsOff, name): // they are claude's
+		case slices.Contains(opencodeEdits, name):
+			all["edit"] = "deny"
+		default:
+			all[name] = "deny"
+		}
+	}
+	return all
 }

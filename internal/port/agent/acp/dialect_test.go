@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/stuck"
 )
 
 // placed is a place for an agent with the wire that its table has first.
@@ -153,5 +154,35 @@ func TestAnAgentThatMayFetchNothingHasNoToolOfTheWeb(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAToolThatIsOffIsTakenInTheAgentsOwnWay holds SM-165 for tools of the agents themselves.
+func TestAToolThatIsOffIsTakenInTheAgentsOwnWay(t *testing.T) {
+	for name, place := range map[string]string{
+		"gemini": `"exclude": [ "some_tool" ]`, "qwen": `"exclude": [ "some_tool" ]`, "claude": `"disallowedTools": [ "some_tool" ]`, "opencode": `"some_tool": "deny"`,
+	} {
+		for _, off := range [][]string{nil, {"some_tool"}} {
+			at := placed(t, name, "m1")
+			at.Off = off
+			d := dialects[name]
+			text := strings.Join(d.environment(at), "\n")
+			if d.files != nil {
+				for _, file := range d.files(at) {
+					text += file
+				}
+			}
+			if d.session != nil {
+				text += encoded(d.session(at))
+			}
+			text = strings.Join(strings.Fields(text), " ")
+			if strings.Contains(text, place) != (off != nil) || strings.Contains(text, `"exclude": null`) {
+				t.Errorf("%s without %q is set up with %s", name, off, text)
+			}
+		}
+	}
+
+	if all := opencodePermissions(append([]string{"write"}, stuck.ToolsOff...)); all["edit"] != "deny" || all["bash"] != "ask" || len(all) != 3 {
+		t.Errorf("opencode without its tool that writes: %v", all)
 	}
 }

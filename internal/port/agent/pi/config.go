@@ -94,8 +94,9 @@ func kind(tool string) string {
 	return "other"
 }
 
-// flags are those of one start. They come last on the command line: they win over the home's own.
-func (s setup) flags(session string, denied []string) []string {
+// flags are those of one start, without the tools that are off and those of a kind that is denied. They come last on the command line:
+// they win over the home's own.
+func (s setup) flags(session string, off, denied []string) []string {
 	provider := s.wire.builtin
 	if provider == "" {
 		provider = custom
@@ -104,12 +105,9 @@ func (s setup) flags(session string, denied []string) []string {
 	if s.told != "" {
 		out = append(out, "--append-system-prompt", s.instructions())
 	}
-	if len(denied) == 0 {
-		return out
-	}
 	var left []string
 	for _, t := range tools {
-		if !slices.Contains(denied, t.kind) {
+		if !slices.Contains(off, t.name) && !slices.Contains(denied, t.kind) {
 			left = append(left, t.name)
 		}
 	}

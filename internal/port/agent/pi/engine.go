@@ -78,7 +78,7 @@ func (Engine) Open(ctx context.Context, o agent.Order, last string, show agent.S
 // start starts pi with a session, which is made if it is not there.
 func start(ctx context.Context, s setup, o agent.Order, session string, show agent.Show) (agent.Conversation, error) {
 	defer keepCommands()()
-	argv := append(append([]string{}, o.Argv...), s.flags(s.file(session), o.Denied)...)
+	argv := append(append([]string{}, o.Argv...), s.flags(s.file(session), o.Off, o.Denied)...)
 	c, err := child.Start(child.Options{Argv: argv, Env: append(append([]string{}, o.Env...), s.env()...)})
 	if err != nil {
 		return nil, err

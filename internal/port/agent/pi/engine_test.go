@@ -387,6 +387,21 @@ func TestToolsThatAreDeniedAreNotThere(t *testing.T) {
 	}
 }
 
+func TestToolsThatAreOffAreNotThere(t *testing.T) {
+	for off, want := range map[string]string{
+		"": "", "schedule_task": "", "bash": " --tools read,edit,write", "read,bash,edit,write": " --no-tools",
+	} {
+		d := newDesk(t)
+		o := order(t)
+		o.Off = strings.Split(off, ",")
+		_ = d.open(o, "").Close()
+		_, after, _ := strings.Cut(strings.TrimSpace(d.kept("args")), ".jsonl")
+		if after != want {
+			t.Errorf("%q: %q", off, after)
+		}
+	}
+}
+
 func TestAnOrderThatCannotBeServedSaysWhatIsWrong(t *testing.T) {
 	d := newDesk(t)
 	for _, o := range []agent.Order{{Wire: "telepathy", Base: "http://x"}, {Wire: agent.Chat}} {
