@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/mount"
@@ -51,6 +52,23 @@ func tellExtra(all []live.Mounted, of group.Folder) string {
 			line = "- " + sandbox.Extra + "/" + m.Name + " is not shown in this session; a person sees why with: sallyport group show " + string(of)
 		}
 		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// tellSkills is what an agent is told of its group's skills. No program of an agent looks for them where they are.
+func tellSkills(all []group.Skill) string {
+	if len(all) == 0 {
+		return ""
+	}
+	lines := []string{"You have skills: files that say how something is done here. Before you do what one of them is for, read its file " +
+		"to the end, by a command of your shell where your tools for files do not reach it:"}
+	for _, s := range all {
+		line := "- " + inert.Line(s.Name)
+		if s.Description != "" {
+			line += ": " + s.Description
+		}
+		lines = append(lines, line+" ("+inert.Path(SkillsFolder+"/"+s.Path)+")")
 	}
 	return strings.Join(lines, "\n")
 }

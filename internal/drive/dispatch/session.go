@@ -440,7 +440,7 @@ func (w *worker) shown(tree, places string) []sandbox.Bind {
 	return all
 }
 
-// system is what a group's agent is told once: its prompts, in the order of their names.
+// system is what a group's agent is told once: its prompts, in the order of their names, and which skills it has.
 func (w *worker) system(ctx context.Context, g group.Group) (string, error) {
 	oids := make([]git.OID, len(g.Prompts))
 	for i, p := range g.Prompts {
@@ -455,7 +455,7 @@ func (w *worker) system(ctx context.Context, g group.Group) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the prompts of group %s: %w", g.Folder, err)
 	}
-	return strings.Join(texts, "\n\n"), nil
+	return joined(strings.Join(texts, "\n\n"), tellSkills(g.Skills)), nil
 }
 
 // wordsMax is how much of the end of a transcript goes into the log.

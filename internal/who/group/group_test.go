@@ -402,3 +402,34 @@ func TestDriftFromTheTemplateIsToldByPathAndKind(t *testing.T) {
 		t.Errorf("without a template: %+v, %v", all, err)
 	}
 }
+
+// TestTheSkillsOfAGroupAreReadWithWhatTheySayOfThemselves holds SM-011: in order, whatever else lies beside them.
+func TestTheSkillsOfAGroupAreReadWithWhatTheySayOfThemselves(t *testing.T) {
+	h := newHome(t)
+	h.write(t, "groups/ada/skills/zz/SKILL.md", "Sing.\n")
+	h.write(t, "groups/ada/skills/bake/SKILL.md", "---\nname: bake\ndescription: Bake a cake.\n---\n\nTake flour.\n")
+	h.write(t, "groups/ada/skills/bake/more/SKILL.md", "---\ndescription: No skill.\n---\n")
+	h.write(t, "groups/ada/skills/README.md", "---\ndescription: No skill.\n---\n")
+	tree, err := group.FindTree(t.Context(), h.Dir, h.commit(t), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := group.Read(t.Context(), h.Dir, "ada", tree)
+	if err != nil || len(g.Skills) != 3 {
+		t.Fatalf("%+v, %v", g.Skills, err)
+	}
+	if g.Skills[0] != (group.Skill{Name: "bake", Description: "Bake a cake.", Path: "bake/SKILL.md"}) ||
+		!strings.HasPrefix(g.Skills[1].Description, "Remember something for a later conversation") || g.Skills[2] != (group.Skill{Name: "zz", Path: "zz/SKILL.md"}) {
+		t.Errorf("%+v", g.Skills)
+	}
+
+	for i := range 100 {
+		h.write(t, fmt.Sprintf("groups/ada/skills/s%d/SKILL.md", i), "x\n")
+	}
+	if tree, err = group.FindTree(t.Context(), h.Dir, h.commit(t), "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := group.Read(t.Context(), h.Dir, "ada", tree); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "there are 103 skills; 100 is the limit") {
+		t.Errorf("%v", err)
+	}
+}

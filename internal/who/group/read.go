@@ -29,6 +29,7 @@ type Group struct {
 	Instructions *File  // AGENTS.md; nil if there is none
 	Prompts      []File // of runner/prompts, by name
 	Hooks        []File // of runner/hooks, in the order of Hooks
+	Skills       []Skill
 }
 
 // File is one file of a group.
@@ -87,6 +88,9 @@ func (g *Group) sort(files map[string]git.Entry) error {
 		if e.Mode == git.Submodule {
 			return g.Folder.refuse(p, "it is a submodule")
 		}
+		if isSkill(p) && isFile(e) {
+			g.Skills = append(g.Skills, Skill{Name: path.Base(path.Dir(p)), Path: p[len(skillsFolder)+1:]})
+		}
 		in, name := path.Split(p)
 		switch {
 		case p == skillsFolder: // a link would show a folder of the host to the group's agent
@@ -110,6 +114,10 @@ func (g *Group) sort(files map[string]git.Entry) error {
 	if len(g.Prompts) > promptsMax {
 		return g.Folder.refuse(promptsFolder, "there are %d prompts; %d is the limit", len(g.Prompts), promptsMax)
 	}
+	if len(g.Skills) > skillsMax {
+		return g.Folder.refuse(skillsFolder, "there are %d skills; %d is the limit", len(g.Skills), skillsMax)
+	}
+	slices.SortFunc(g.Skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(g.Prompts, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(g.Hooks, func(a, b File) int {
 		return slices.Index(Hooks, path.Base(a.Path)) - slices.Index(Hooks, path.Base(b.Path))
@@ -143,7 +151,7 @@ func Skills(ctx context.Context, d git.Dir, tree git.OID) ([]string, error) {
 
 func isFile(e git.Entry) bool { return e.Mode == git.File || e.Mode == git.Executable }
 
-// measure reads the runner.yaml, and what the host looks into: how large each file is, and whether a text is one.
+// measure reads the runner.yaml, what the host looks into (how large each file is, and whether a text is one), and what skills say of themselves.
 func (g *Group) measure(ctx context.Context, d git.Dir, files map[string]git.Entry) error {
 	var looked []*File
 	if g.Instructions != nil {
@@ -160,10 +168,16 @@ func (g *Group) measure(ctx context.Context, d git.Dir, files map[string]git.Ent
 	for i, f := range looked {
 		oids[i] = f.OID
 	}
+	for _, s := range g.Skills {
+		oids = append(oids, files[skillsFolder+"/"+s.Path].OID)
+	}
 
 	at := -1
 	return d.Blobs(ctx, oids, func(_ git.OID, size int64, r io.Reader) error {
 		at++
+		if at >= len(looked) {
+			return g.Skills[at-len(looked)].describe(r)
+		}
 		f := looked[at]
 		f.SizeBytes = size
 		hook := path.Dir(f.Path) == hooksFolder
