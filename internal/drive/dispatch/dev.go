@@ -100,8 +100,10 @@ func hearDev(ctx context.Context, tx store.Tx, swap change.Row, words, key strin
 }
 
 // handlers are the tools of a dev agent whose change is over.
-func (m maker) handlers() map[tool.Name]live.Handler {
-	return live.ToOriginator(func(ctx context.Context, words, key string) error { return m.Hear(ctx, m.Row, words, key) })
+func (m maker) handlers(s *session) map[tool.Name]live.Handler {
+	has := live.ToOriginator(func(ctx context.Context, words, key string) error { return m.Hear(ctx, m.Row, words, key) })
+	has[tool.SendMessage] = live.Counted(s.number, has[tool.SendMessage])
+	return has
 }
 
 // system is what a dev agent is told in its own chat.

@@ -29,7 +29,7 @@ const tasksMax = 100
 // handlers are the tools of a standing group, as its session has them: without those that are off.
 func (w *worker) handlers(s *session, off []config.ToolName) map[tool.Name]live.Handler {
 	if w.dev != nil {
-		return w.dev.handlers()
+		return w.dev.handlers(s)
 	}
 	chat := w.chat
 	agent := func(verb tool.Name, do func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error)) live.Handler {
@@ -74,6 +74,7 @@ func (w *worker) handlers(s *session, off []config.ToolName) map[tool.Name]live.
 			return tool.Result{Text: "The task " + string(task) + " is cancelled.", ID: string(task)}, nil
 		}),
 	}
+	all[tool.SendMessage] = live.Counted(s.number, all[tool.SendMessage])
 	for _, name := range off {
 		delete(all, tool.Name(name))
 	}
@@ -99,7 +100,7 @@ func (b *beat) number() int {
 	return b.turn
 }
 
-// send puts words into the conversation in the middle of a turn (CH-083); the same call for the same message sends once.
+// send puts words into the conversation in the middle of a turn (CH-083); the same call in a later try of the turn sends nothing more.
 func (w *worker) send(ctx context.Context, tx store.Tx, chat conversation.Chat, turn int, c tool.Call) (tool.Result, error) {
 	text := w.Secrets.Redact(prompt.Strip(c.Args.(tool.Message).Text))
 	if text == "" {

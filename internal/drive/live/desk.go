@@ -48,6 +48,28 @@ func (d Desk) Seat(ctx context.Context, session string, owner sandbox.Owner, has
 	return binds, func() { cancel(); served.Wait() }, nil
 }
 
+// Counted has equal calls of one turn count, each for itself: words that are said twice are two messages. A later try of the turn counts
+// from the beginning, so that each of them has the result that it had.
+func Counted[T comparable](turn func() T, do Handler) Handler {
+	var mu sync.Mutex // held while one is done: the next is another only if this one was
+	var of T
+	var done map[string]int
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := turn(); done == nil || now != of {
+			of, done = now, map[string]int{}
+		}
+		key := c.Key()
+		c.Again = done[key]
+		r, err := do(ctx, c)
+		if err == nil {
+			done[key]++
+		}
+		return r, err
+	}
+}
+
 // ToOriginator are the tools by which an agent that changes what a group runs speaks with that group's agent, and with nobody else.
 func ToOriginator(hear func(ctx context.Context, words, key string) error) map[tool.Name]Handler {
 	return map[tool.Name]Handler{

@@ -37,6 +37,8 @@ func (ss *Supervisors) seat(ctx context.Context, row change.Row, run *session.Ru
 		return func() {}, nil
 	}
 	has := live.ToOriginator(func(ctx context.Context, words, key string) error { return ss.Originator.Hear(ctx, row, words, key) })
+	intake := func() string { return ofTurn(run, run.Talk.Turn()+1) } // what was asked in an earlier turn may be asked again
+	has[tool.SendMessage] = live.Counted(intake, has[tool.SendMessage])
 	has[tool.RequestSwap] = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		s := ss.watching(row.ID)
 		if s == nil {
@@ -52,7 +54,6 @@ func (ss *Supervisors) seat(ctx context.Context, row change.Row, run *session.Ru
 		})
 		return r, err
 	}
-	intake := func() string { return ofTurn(run, run.Talk.Turn()+1) } // what was asked in an earlier turn may be asked again
 	binds, leave, err := ss.Desk.Seat(ctx, string(row.ID), run.Spec.Owner, has, intake)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package supervise_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,13 +154,17 @@ func TestANewWishEndsTheOneBeforeAndNoneBeginsDuringATrial(t *testing.T) {
 	})
 }
 
-// TestADevAgentMayAskTheSameAgainInALaterTurn holds that a call made twice in a turn is one, and that a question of a later turn is another.
+// TestADevAgentMayAskTheSameAgainInALaterTurn holds that a question asked twice in a turn is one, that one of a later turn is another, and
+// that words said twice are two messages.
 func TestADevAgentMayAskTheSameAgainInALaterTurn(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		var a *drivetest.Assistants
 		a, _ = h.Assist(func(ctx context.Context, _ *drivetest.Scene, _ string) (string, error) {
 			for range 2 {
 				if _, err := a.Call(ctx, tool.AskUserQuestion, tool.Question{Question: "OK?", Options: []string{"yes", "no"}}, ""); err != nil {
+					t.Error(err)
+				}
+				if _, err := a.Call(ctx, tool.SendMessage, tool.Message{Text: "Still at it"}, ""); err != nil {
 					t.Error(err)
 				}
 			}
@@ -175,7 +180,8 @@ func TestADevAgentMayAskTheSameAgainInALaterTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if heard := a.Heard(); len(heard) != 2 || heard[0] != "OK?\n1. yes\n2. no" || heard[1] != heard[0] {
+		turn := []string{"OK?\n1. yes\n2. no", "Still at it", "Still at it"}
+		if heard := a.Heard(); !slices.Equal(heard, slices.Concat(turn, turn)) {
 			t.Errorf("the group heard %q", heard)
 		}
 	})

@@ -47,6 +47,7 @@ type Call struct {
 	Intake string
 	Tree   string // of request_swap
 	Args   any    // Message, Question, Schedule, Nothing, Cancel, DevChanges or Swap
+	Again  int    // how often the turn has made the same call before, where each counts
 }
 
 // Key is the same for the same call for the same message, in a later try of the turn too: then the first result is the answer.
@@ -54,6 +55,9 @@ func (c Call) Key() string {
 	args, err := json.Marshal(c.Args)
 	if err != nil {
 		panic("arguments of " + string(c.Verb) + ": " + err.Error()) // they were decoded from JSON
+	}
+	if c.Again > 0 {
+		args = fmt.Appendf(args, "\x00%d", c.Again)
 	}
 	sum := sha256.Sum256(slices.Concat([]byte(c.Verb), []byte{0}, []byte(c.Intake), []byte{0}, args))
 	return hex.EncodeToString(sum[:])
