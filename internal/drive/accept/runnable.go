@@ -6,6 +6,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
@@ -90,16 +91,15 @@ func (rs *Requests) Wanting(ctx context.Context, r request.Request) (live.Wanted
 func (rs *Requests) WantedBy(ctx context.Context, ref string) (live.Wanted, error) {
 	var row change.Row
 	err := rs.DB.Read(ctx, func(tx store.Tx) error {
-		of := id.Change(ref)
-		if id.KindOf(ref) != "change" {
-			s, err := tx.Session(ctx, id.Session(ref))
-			if err != nil {
-				return err
-			}
-			of = s.Change
+		if id.KindOf(ref) == "change" {
+			var err error
+			row, err = tx.Change(ctx, id.Change(ref))
+			return err
 		}
-		var err error
-		row, err = tx.Change(ctx, of)
+		s, err := tx.Session(ctx, id.Session(ref))
+		if err == nil {
+			row, err = ledger.ChangeOf(ctx, tx, s)
+		}
 		return err
 	})
 	if err != nil {

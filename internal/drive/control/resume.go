@@ -26,7 +26,7 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 		if s, err = tx.Session(ctx, identity); err != nil {
 			return err
 		}
-		row, err = tx.Change(ctx, s.Change)
+		row, err = ledger.ChangeOf(ctx, tx, s)
 		return err
 	})
 	if err != nil {
