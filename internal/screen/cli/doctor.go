@@ -142,6 +142,7 @@ func checkAgents(ctx context.Context, p Program, c *client.Client) (checks []api
 		if !one.Installed {
 			continue
 		}
+		known := one.KeyFrom != ""
 		findKey(p.Getenv, &one)
 		check := api.Check{Name: "agent " + one.Name, OK: one.Problem == "" && (one.KeyFrom != "" || one.Keyless), Fix: "sallyport agent test " + one.Name}
 		switch {
@@ -149,7 +150,10 @@ func checkAgents(ctx context.Context, p Program, c *client.Client) (checks []api
 			check.Detail = one.Problem
 		case check.OK:
 			check.Detail = strings.TrimSpace("version "+one.Version) + ", its key is there"
-			if one.KeyFrom == "" {
+			switch {
+			case !known && one.KeyFrom != "":
+				check.Detail += " for changes, in " + one.KeyFrom + ", and reaches no group"
+			case one.KeyFrom == "":
 				check.Detail = strings.TrimSpace("version "+one.Version) + ", its model asks for no key"
 			}
 		default:
@@ -164,13 +168,22 @@ func checkAgents(ctx context.Context, p Program, c *client.Client) (checks []api
 	return append(checks, checkRunners(ctx, c, all)...)
 }
 
-// checkRunners makes a line for each group whose agent is not installed here.
+// checkRunners makes a line for each group whose agent is not installed here, or has no key in a group.
 func checkRunners(ctx context.Context, c *client.Client, all []api.Agent) (checks []api.Check) {
 	groups, _ := client.Call(ctx, c, api.GroupList, api.OfUser{}) // what keeps groups from being listed has a line of its own
 	for _, g := range groups.Groups {
 		for _, one := range all {
-			if one.Name == g.Agent && !one.Installed {
-				checks = append(checks, api.Check{Name: "group " + g.Name, Refused: true, Detail: "its agent " + one.Name + " is not installed here, and it answers nobody without it", Fix: one.Install})
+			if one.Name != g.Agent {
+				continue
+			}
+			check := api.Check{Name: "group " + g.Name, Refused: true}
+			if !one.Installed {
+				check.Detail, check.Fix = "its agent "+one.Name+" is not installed here, and it answers nobody without it", one.Install
+			} else if lack := keyLack(one); lack != "" {
+				check.Detail, check.Fix = "its agent "+lack, "sallyport agent list"
+			}
+			if check.Detail != "" {
+				checks = append(checks, check)
 			}
 		}
 	}

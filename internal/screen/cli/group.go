@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -90,8 +91,8 @@ them back.`,
 			printMounts(s, g)
 			s.line("  its own words: %s", inert.Path(filepath.Join(d.Change.Repo, "groups", g.Name, "AGENTS.md")))
 			s.line("  once edited:   %s", a.command("sallyport group commit "+g.Name))
-			if one, is := absentAgent(cmd.Context(), a.Program, c, g.Agent); is {
-				s.line("  %s %s is not installed on this machine, and the group answers nobody without it: %s", s.yellow("note:"), one.Name, inert.Line(one.Install))
+			if lack := lackOf(cmd.Context(), a.Program, c, g.Agent); lack != "" {
+				s.line("  %s %s", s.yellow("note:"), lack)
 			}
 			return nil
 		})
@@ -184,19 +185,36 @@ func knownRunner(agent string) error {
 	return err
 }
 
-// absentAgent finds an agent that a group runs and that is not installed here; without an answer none is.
-func absentAgent(ctx context.Context, p Program, c *client.Client, name string) (api.Agent, bool) {
+// lackOf is what the agent of a group lacks here, so that it answers nobody; "" if that is nothing, or is not known.
+func lackOf(ctx context.Context, p Program, c *client.Client, name string) string {
 	at, err := placeOf(p)
 	if name == config.Echo || err != nil {
-		return api.Agent{}, false
+		return ""
 	}
 	all, _ := client.Call(ctx, c, api.AgentList, at)
 	for _, one := range all {
-		if one.Name == name {
-			return one, !one.Installed
+		switch {
+		case one.Name != name:
+		case !one.Installed:
+			return one.Name + " is not installed on this machine, and the group answers nobody without it: " + inert.Line(one.Install)
+		default:
+			return keyLack(one)
 		}
 	}
-	return api.Agent{}, false
+	return ""
+}
+
+// keyLack says that an agent has no key in a group, as the daemon sees it: nobody's shell is there when a group is woken. "" if it has one.
+func keyLack(one api.Agent) string {
+	if !one.Installed || one.Keyless || one.KeyFrom != "" || one.Problem != "" {
+		return ""
+	}
+	text := fmt.Sprintf("%[1]s has no key in a group, and the group answers nobody without it; a key of your shell reaches no group: "+
+		"write agents: {%[1]s: {key: file:PATH}} into the home's sallyport.yaml", one.Name)
+	if one.Login != "" {
+		text += ", or key: login in place of that, for it is logged in"
+	}
+	return text
 }
 
 // userHome is the folder whose git configuration counts; "" where the environment names none.

@@ -113,11 +113,39 @@ func TestARefreshIsFollowedToWhereItRests(t *testing.T) {
 	}
 }
 
+// TestAGroupWhoseAgentHasNoKeyIsNamedWithTheWayToGiveIt holds that a key of a shell, which reaches no group, is not taken for one.
+func TestAGroupWhoseAgentHasNoKeyIsNamedWithTheWayToGiveIt(t *testing.T) {
+	t.Setenv("SALLYPORT_TEST_KEY", "x")
+	d := newDaemon(t)
+	d.groups = []api.Group{{Name: "helper", Tree: "89abcdef", Agent: "codex"}}
+	d.agents = []api.Agent{{Name: "codex", Installed: true, Version: "1", Keys: []string{"SALLYPORT_TEST_KEY"}, Login: "/l"}}
+	d.detail = finalized()
+	const lack = "codex has no key in a group, and the group answers nobody without it; a key of your shell reaches no group: " +
+		"write agents: {codex: {key: file:PATH}} into the home's sallyport.yaml, or key: login in place of that, for it is logged in"
+	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || !strings.Contains(got.out, "note: "+lack+"\n") {
+		t.Errorf("%+v", got)
+	}
+	got := d.doctor(t.TempDir(), nil)
+	for _, want := range []string{"REFUSED group helper: its agent " + lack, "ok      agent codex: version 1, its key is there for changes, in $SALLYPORT_TEST_KEY, and reaches no group"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is not in\n%s", want, got.out)
+		}
+	}
+
+	d.agents[0].KeyFrom = "file:/k"
+	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || strings.Contains(got.out, "note:") {
+		t.Errorf("%+v", got)
+	}
+	if got := d.doctor(t.TempDir(), nil); strings.Contains(got.out, "group helper") || !strings.Contains(got.out, "ok      agent codex: version 1, its key is there\n") {
+		t.Errorf("%s", got.out)
+	}
+}
+
 // An agent that is named and not installed answers nobody, and nothing else would say so before the first message.
 func TestAGroupWhoseAgentIsNotInstalledIsNamedWithTheWayToGetIt(t *testing.T) {
 	d := newDaemon(t)
 	d.groups = []api.Group{{Name: "helper", Tree: "89abcdef", Agent: "codex"}, {Name: "pia", Tree: "89abcdef", Agent: "pi"}}
-	d.agents = []api.Agent{{Name: "codex", Install: "npm install -g codex"}, {Name: "pi", Installed: true}}
+	d.agents = []api.Agent{{Name: "codex", Install: "npm install -g codex"}, {Name: "pi", Installed: true, KeyFrom: "file:/k"}}
 	d.detail = finalized()
 	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || !strings.Contains(got.out, "note: codex is not installed on this machine") || !strings.Contains(got.out, "npm install -g codex") {
 		t.Errorf("%+v", got)
@@ -135,17 +163,18 @@ func TestAGroupWhoseAgentIsNotInstalledIsNamedWithTheWayToGetIt(t *testing.T) {
 func TestAtATerminalInitOfAHomeAsksForAnAgent(t *testing.T) {
 	d := newDaemon(t)
 	d.groups = []api.Group{{Name: "echo", Tree: "89abcdef", Agent: "echo"}}
+	d.agents = []api.Agent{{Name: "api", Installed: true, Keys: []string{"ANTHROPIC_API_KEY"}}}
 	d.detail = finalized()
 	home := filepath.Join(t.TempDir(), "home")
 	t.Setenv("PATH", "/nowhere")
 	t.Setenv("ANTHROPIC_API_KEY", "sk-Tulip4711")
 	s := d.sit(t, "init", home)
 	s.see(`which agent shall answer in a second group\?`)
-	s.see(`\* 1  api .*here, key in \$ANTHROPIC_API_KEY`)
+	s.see(`\* 1  api .*here, with a key from a file that sallyport\.yaml names`) // not that of the shell, which reaches no group
 	s.see(`  2  none .*only the group echo`)
 	s.see(`number or name \[api\]: `)
 	s.press("\n")
-	shown := s.see(`next: sallyport --home .*home chat api`)
+	shown := s.see(`(?s)api has no key in a group.*next: sallyport --home .*home chat api`)
 	if code := s.leaves(); code != exitDone || strings.Contains(shown, "Tulip") {
 		t.Errorf("exit %d\n%s", code, shown)
 	}

@@ -25,6 +25,7 @@ type madeHome struct {
 	Added  []string    `json:"added"`  // groups that are new
 	Change *api.Change `json:"change"` // that brought what an older home lacked
 	Groups []api.Group `json:"groups"`
+	Lacks  []string    `json:"lacks,omitempty"` // what keeps a new group from answering
 	Next   string      `json:"next"`
 }
 
@@ -104,6 +105,12 @@ func chooseRunner(a *app, f initFlags, home string, fresh bool) (string, error) 
 		return "", nil
 	}
 	options := agentChoices(here)
+	for i, c := range here {
+		options[i].meaning = c.Title + ": here, with a key from a file that sallyport.yaml names"
+		if c.Login != nil {
+			options[i].meaning += ", or its login"
+		}
+	}
 	options[len(options)-1].meaning = "only the group echo, which needs no account"
 	agent, err := pickOption(a, "which agent shall answer in a second group?", likely(here), options)
 	if agent == noAgent {
@@ -145,6 +152,9 @@ func (m *madeHome) add(ctx context.Context, a *app, c *client.Client, agent stri
 		return err
 	}
 	m.Added = append(m.Added, agent)
+	if lack := lackOf(ctx, a.Program, c, agent); lack != "" {
+		m.Lacks = append(m.Lacks, lack)
+	}
 	m.Groups, err = list()
 	return err
 }
@@ -182,6 +192,9 @@ func (m *madeHome) report(a *app) error {
 		if slices.Contains(m.Added, g.Name) {
 			s.line("  its words: %s", inert.Path(filepath.Join(m.Home, "groups", g.Name, "AGENTS.md")))
 		}
+	}
+	for _, lack := range m.Lacks {
+		s.line("  %s %s", s.yellow("note:"), lack)
 	}
 	s.line("next: %s", m.Next)
 	return nil
