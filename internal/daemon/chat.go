@@ -89,9 +89,12 @@ func (t talks) desk(socket string, owner sandbox.Owner, has map[tool.Name]live.H
 }
 
 // zone is the clock that the people of this home live by, as it is said now (CH-131).
-func (t talks) zone() *time.Location {
+func (t talks) zone() *time.Location { return t.chooseZone().Location }
+
+// chooseZone says of that clock too where its zone was named.
+func (t talks) chooseZone() zone.Choice {
 	dotEnv, _ := os.ReadFile(filepath.Join(t.home, ".env")) // one that cannot be read names none
-	return zone.Of(zone.Sources{Environment: os.Getenv("TZ"), DotEnv: string(dotEnv), System: systemZone()}).Location
+	return zone.Of(zone.Sources{Environment: os.Getenv("TZ"), DotEnv: string(dotEnv), System: systemZone()})
 }
 
 // systemZone is where the system says which zone it is in.

@@ -12,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/zone"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/channels"
@@ -54,6 +56,7 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 	out.Checks = append(out.Checks, approvals(ctx, d.db, d.control.Parts)...)
 	out.Checks = append(out.Checks, checkMessages(ctx, dispatch.Drops{Ledger: d.control.Ledger})...)
 	out.Checks = append(out.Checks, checkChats(ctx, d.chats)...)
+	out.Checks = append(out.Checks, checkZone(talks{d.Home, d.Ops, d.log}.chooseZone()))
 	out.Checks = append(out.Checks, checkChannels(ctx, channels.Places{Channels: d.channels})...)
 	out.Checks = append(out.Checks, checkRoots(extra(d.Home, d.network.folder))...)
 	out.Checks = append(out.Checks, d.checkStuck(ctx)...)
@@ -109,11 +112,11 @@ func checkChats(ctx context.Context, d *dispatch.Dispatcher) []api.Check {
 	if err != nil {
 		return []api.Check{asked("schedules", false, "", err)}
 	}
-	return tellChats(all, len(tasks))
+	return tellChats(all, tasks)
 }
 
 // tellChats has a line for all conversations, one for messages that were given up, and one for tasks.
-func tellChats(all []dispatch.Seen, tasks int) (checks []api.Check) {
+func tellChats(all []dispatch.Seen, tasks []message.In) (checks []api.Check) {
 	live, waiting, dead := 0, 0, 0
 	for _, c := range all {
 		waiting, dead = waiting+c.Waiting, dead+c.Dead
@@ -127,11 +130,37 @@ func tellChats(all []dispatch.Seen, tasks int) (checks []api.Check) {
 	if dead > 0 {
 		checks = append(checks, api.Check{Name: "messages", Detail: fmt.Sprintf("given up, and answered by nobody: %d", dead), Fix: "sallyport message list --status dead"})
 	}
-	if tasks > 0 {
-		checks = append(checks, api.Check{Name: "schedules", OK: true, Detail: fmt.Sprintf("tasks that groups have at a time: %d", tasks)})
+	stopped := 0
+	for _, m := range tasks {
+		if m.Status == message.Dead {
+			stopped++
+		}
+	}
+	if n := len(tasks) - stopped; n > 0 {
+		checks = append(checks, api.Check{Name: "schedules", OK: true, Detail: fmt.Sprintf("tasks that groups have at a time: %d", n)})
+	}
+	if stopped > 0 {
+		checks = append(checks, api.Check{Name: "stopped schedules", Detail: fmt.Sprintf("tasks that were not done, and do not come again until they are tried again: %d", stopped), Fix: "sallyport schedule list"})
 	}
 	return checks
 }
+
+// checkZone says by which zone's clock groups have their times, and what was named that is no zone: reminders would come hours off.
+func checkZone(c zone.Choice) api.Check {
+	check := api.Check{Name: "times", OK: len(c.Invalid) == 0, Detail: fmt.Sprintf("groups have their times by the clock of %s, from %s", c.Location, c.From)}
+	if check.OK {
+		return check
+	}
+	for _, named := range c.Invalid {
+		place, name, _ := strings.Cut(named, ": ")
+		check.Detail += fmt.Sprintf("; %s names %q, which is no zone", place, inert.Short(name, zoneShown))
+	}
+	check.Fix = "timedatectl list-timezones"
+	return check
+}
+
+// zoneShown is how much is shown of a name that is no zone, in bytes.
+const zoneShown = 64
 
 // checkChannels looks at whether the channels are connected, and whether what leaves by them arrives.
 func checkChannels(ctx context.Context, p channels.Places) []api.Check {

@@ -4,19 +4,22 @@ import (
 	"slices"
 	"testing"
 
+	"sallyport/internal/base/zone"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
+	"sallyport/internal/door/api"
 	"sallyport/internal/drive/channels"
 	"sallyport/internal/drive/dispatch"
 )
 
 // TestTheDoctorTellsSessionsMessagesAndSchedules holds that what was given up is no line of good news, and that nothing is told of nothing.
 func TestTheDoctorTellsSessionsMessagesAndSchedules(t *testing.T) {
-	if none := tellChats(nil, 0); len(none) != 0 {
+	if none := tellChats(nil, nil); len(none) != 0 {
 		t.Errorf("of nothing it tells %+v", none)
 	}
 	var got []string
-	for _, c := range tellChats([]dispatch.Seen{{Live: true, Waiting: 2}, {Waiting: 1, Dead: 3}}, 4) {
+	tasks := []message.In{{Status: message.Pending}, {Status: message.Processing}, {Status: message.Dead}}
+	for _, c := range tellChats([]dispatch.Seen{{Live: true, Waiting: 2}, {Waiting: 1, Dead: 3}}, tasks) {
 		if c.OK != (c.Fix == "") {
 			t.Errorf("%+v", c)
 		}
@@ -25,7 +28,8 @@ func TestTheDoctorTellsSessionsMessagesAndSchedules(t *testing.T) {
 	want := []string{
 		"sessions: 1 of 2 conversations have one now; messages that wait: 3",
 		"messages: given up, and answered by nobody: 3sallyport message list --status dead",
-		"schedules: tasks that groups have at a time: 4",
+		"schedules: tasks that groups have at a time: 2",
+		"stopped schedules: tasks that were not done, and do not come again until they are tried again: 1sallyport schedule list",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
@@ -55,5 +59,17 @@ func TestTheDoctorTellsChannelsThatAreDownAndWhatWillNotArrive(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestTheDoctorTellsByWhoseClockGroupsHaveTheirTimes holds that a name which is no zone does not pass in silence (CH-131).
+func TestTheDoctorTellsByWhoseClockGroupsHaveTheirTimes(t *testing.T) {
+	good := checkZone(zone.Of(zone.Sources{Environment: "Europe/Berlin", DotEnv: "TZ=Not/Read"}))
+	if want := (api.Check{Name: "times", OK: true, Detail: "groups have their times by the clock of Europe/Berlin, from TZ"}); good != want {
+		t.Errorf("%+v", good)
+	}
+	bad := checkZone(zone.Of(zone.Sources{Environment: "Europe/Berln", DotEnv: "TZ=Mars/Base"}))
+	if want := `groups have their times by the clock of UTC, from the default; TZ names "Europe/Berln", which is no zone; .env names "Mars/Base", which is no zone`; bad.OK || bad.Detail != want || bad.Fix == "" {
+		t.Errorf("%+v", bad)
 	}
 }

@@ -55,6 +55,7 @@ type Message struct {
 	Ended    *time.Time `json:"ended,omitempty"`
 	Task     string     `json:"task,omitempty"`
 	Repeat   string     `json:"repeat,omitempty"` // as five fields of cron, or an interval
+	Zone     string     `json:"zone,omitempty"`   // by whose clock a task has its time
 	Question string     `json:"question,omitempty"`
 	Decides  string     `json:"decides,omitempty"` // what its words decide, or DecidesNothing: then no agent is told them
 }

@@ -257,7 +257,7 @@ func messageOf(m message.In) api.Message {
 		Status: string(m.Status), Tries: m.Tries, Due: m.Due, Turn: m.Turn, Reason: text(m.Reason), Ended: m.Ended, Task: string(m.Task), Question: text(m.Question),
 	}
 	if m.Recurrence != nil {
-		out.Repeat = text(m.Recurrence.Spec)
+		out.Repeat, out.Zone = text(m.Recurrence.Spec), text(m.Recurrence.Zone)
 	}
 	if d := m.Decides; d != nil {
 		if out.Decides = string(d.Does); d.Kind != decide.Decided || d.Problem != "" {

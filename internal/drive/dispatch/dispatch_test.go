@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/zone"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/chat/schedule"
@@ -738,6 +739,68 @@ func TestATaskComesWhenItIsDueAndAgain(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		same(t, "sent", s.sent(chat.ID), "watered", "watered", "watered")
+	})
+}
+
+// TestATaskThatWasGivenUpIsToldAndListedAsStopped holds law 6 for what would come again: after its tries it does not, it says so, and it
+// comes again once it is tried again.
+func TestATaskThatWasGivenUpIsToldAndListedAsStopped(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		fails := true
+		var list tool.Result
+		s.turn = func(_ context.Context, words string, st *stage) (string, error) {
+			switch {
+			case strings.Contains(words, ">list<"):
+				var err error
+				list, err = st.ask(tool.ListTasks, tool.Nothing{})
+				return "", err
+			case fails:
+				return "", errors.New("no model")
+			}
+			return "watered", nil
+		}
+		d, _ := s.lives()
+		chat, err := d.Open(t.Context(), "echo", "1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 9 * * *", Text: "water the plants"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		once, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Once, Text: "water them now"}, zone.Format(task.Due.Add(time.Hour), time.UTC))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(once.Due.Add(time.Hour)))
+		s.is(task.ID, message.Dead)
+		s.is(once.ID, message.Dead)
+		told := strings.Join(s.sent(chat.ID), "\n")
+		for _, want := range []string{
+			"The task " + string(task.Task) + " was not done, and does not come again until it is tried again: ", "To try it again: sallyport message retry " + string(task.ID),
+			"The task " + string(once.Task) + " was not done: ",
+		} {
+			if !strings.Contains(told, want) {
+				t.Errorf("%q is not in\n%s", want, told)
+			}
+		}
+		if all, err := d.Tasks(t.Context()); err != nil || len(all) != 1 || all[0].ID != task.ID || all[0].Status != message.Dead {
+			t.Errorf("%v: %+v", err, all)
+		}
+		s.say(d, "echo", "list")
+		if len(list.Tasks) != 1 || list.Tasks[0].ID != string(task.Task) || !strings.HasPrefix(list.Tasks[0].Next, "stopped, for it was not done: ") || !strings.HasSuffix(list.Tasks[0].Next, "sallyport message retry "+string(task.ID)) {
+			t.Errorf("its agent is told %+v", list)
+		}
+
+		fails = false
+		if _, err := d.Retry(t.Context(), task.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		s.is(task.ID, message.Completed)
+		if all, err := d.Tasks(t.Context()); err != nil || len(all) != 1 || all[0].Task != task.Task || all[0].Status != message.Pending || !all[0].Due.Equal(task.Due.Add(24*time.Hour)) {
+			t.Errorf("%v: %+v", err, all)
+		}
 	})
 }
 

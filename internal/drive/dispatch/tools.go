@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"sallyport/internal/base/audit"
@@ -181,7 +182,15 @@ func (w *worker) list(ctx context.Context, tx store.Tx, chat conversation.Chat) 
 	if len(r.Tasks) > 0 {
 		r.Text = "These tasks are scheduled."
 	}
-	return r, nil
+	ended, err := stoppedTasks(ctx, tx, chat.ID)
+	for _, m := range ended[max(0, len(ended)-tasksMax):] {
+		r.Text = "These tasks are scheduled, or were and are stopped."
+		r.Tasks = append(r.Tasks, tool.Task{
+			ID: string(m.Task), Text: m.Text, Repeat: m.Recurrence.Spec,
+			Next: "stopped, for it was not done: " + inert.Short(m.Reason, reasonMax) + "; a person has it come again by sallyport message retry " + string(m.ID),
+		})
+	}
+	return r, err
 }
 
 // cancelTask ends a task: what waits of it is done with, and it does not come again. Errors: problem.NotFound.
@@ -227,11 +236,29 @@ func (d *Dispatcher) Unplan(ctx context.Context, task id.Task) error {
 	return d.DB.InTx(ctx, func(tx store.Tx) error { return d.cancelTask(ctx, tx, "", task) })
 }
 
-// Tasks are those that wait, of all chats.
+// Tasks are those that wait, of all chats, and after them those that are stopped.
 func (d *Dispatcher) Tasks(ctx context.Context) (all []message.In, err error) {
 	err = d.DB.Read(ctx, func(tx store.Tx) error {
-		all, err = tx.Ins(ctx, message.Filter{Status: []message.Status{message.Pending, message.Processing}, Tasks: true})
+		if all, err = tx.Ins(ctx, message.Filter{Status: []message.Status{message.Pending, message.Processing}, Tasks: true}); err != nil {
+			return err
+		}
+		ended, err := stoppedTasks(ctx, tx, "")
+		all = append(all, ended...)
 		return err
 	})
 	return all, err
+}
+
+// stoppedTasks are those of a chat, or of all, that would come again and were given up: they come again once they are tried again.
+func stoppedTasks(ctx context.Context, tx store.Tx, chat id.Chat) ([]message.In, error) {
+	all, err := tx.Ins(ctx, message.Filter{Chat: chat, Status: []message.Status{message.Dead}, Tasks: true, Newest: true})
+	return slices.DeleteFunc(all, func(m message.In) bool { return !stopped(m) }), err
+}
+
+// reasonMax is how much of why a task is stopped its agent is told, in bytes.
+const reasonMax = 300
+
+// stopped reports whether a message was the last of a task that would come again.
+func stopped(m message.In) bool {
+	return m.Status == message.Dead && m.Recurrence != nil && m.Recurrence.Kind != schedule.Once
 }

@@ -302,6 +302,9 @@ func dead(m message.In) string {
 	if m.Task != "" {
 		what = fmt.Sprintf("The task %s was not done", m.Task)
 	}
+	if stopped(m) {
+		what += ", and does not come again until it is tried again"
+	}
 	return fmt.Sprintf("%s: %s. To try it again: sallyport message retry %s", what, m.Reason, m.ID)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/zone"
 	"sallyport/internal/door/api"
 )
 
@@ -308,17 +309,24 @@ func TestMessagesTasksAndSessionsAreListedAndShownHarmless(t *testing.T) {
 	d.drops = []api.Drop{{Reason: "no mention", Count: 2}, {Reason: "a stranger" + hostile, Count: 1}}
 	d.chats = []api.Chat{{ID: "cht-00000001", Group: "echo", Platform: "terminal", Session: "echo-1a2b3", Agent: "echo", Dead: 1, Working: true, Last: &at}}
 	d.messages = []api.Message{{ID: "msg-00000001", Chat: "cht-00000001", Sender: hostile, Text: "do" + hostile, Status: api.MessageDead, Tries: 5, Reason: hostile, Task: "tsk-00000001", Repeat: "0 9 * * *", At: at, Due: at}}
+	waits := api.Message{ID: "msg-00000002", Chat: "cht-00000001", Text: "water", Status: api.MessagePending, Task: "tsk-00000002", Repeat: "24h", At: at, Due: at}
+	far := waits
+	far.Task, far.Zone = "tsk-00000003", "Pacific/Kiritimati"
+	d.messages = append(d.messages, waits, far)
+	there := at.In(zone.Load(far.Zone)).Format("2006-01-02 15:04:05")
 	for _, c := range []struct {
 		words string
 		want  []string
 	}{
 		{"session list", []string{"cht-00000001", "echo-1a2b3", "working"}},
 		{"session show cht-00000001", []string{"with echo, working", "sallyport session log echo-1a2b3", "sallyport message list --group echo --status dead"}},
-		{"status", []string{"chats   1 message given up; sallyport message list --status dead", "chats   3 messages dropped in the last 7 days: 2 no mention, 1 a"}},
+		{"status", []string{"chats   1 message given up; sallyport message list --status dead", "chats   3 messages dropped in the last 7 days: 2 no mention, 1 a",
+			"tasks   2 tasks, the next at ", "tasks   1 task stopped; sallyport schedule list"}},
 		{"session stop cht-00000001", []string{"ended"}},
 		{"message list --status dead", []string{"msg-00000001", "echo", "tsk-00000001", "dead"}},
 		{"message show msg-00000001", []string{"to echo", "5 failed", "| do", "| yes", "answered  20", "next: sallyport message retry msg-00000001"}},
-		{"schedule list", []string{"tsk-00000001", "0 9 * * *", at.Format("2006-01-02 15:04:05")}},
+		{"schedule list", []string{"tsk-00000001  echo   stopped", "0 9 * * *", "tsk-00000001 is stopped: ", "; next: sallyport message retry msg-00000001\n",
+			"tsk-00000002  echo   " + at.Format("2006-01-02 15:04:05") + " ", "tsk-00000003  echo   " + there + " (Pacific/Kiritimati)"}},
 		{"schedule add echo text --cron 0", []string{"tsk-00000001 scheduled: echo is told at", ", then at the times of the cron line 0 9 * * *"}},
 	} {
 		r := d.cli(strings.Fields(c.words)...)

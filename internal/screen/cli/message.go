@@ -73,7 +73,9 @@ func groupsOfChats(ctx context.Context, c *client.Client) (map[string]string, er
 }
 
 // clock shows a time by the user's clock.
-func clock(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05") }
+func clock(at time.Time) string { return at.Local().Format(clockForm) }
+
+const clockForm = "2006-01-02 15:04:05"
 
 // fromWhom says who sent a message: a task is the host's.
 func fromWhom(m api.Message) string {

@@ -214,18 +214,25 @@ func printMessageCounts(a *app, s sheet, chats []api.Chat) {
 	}
 }
 
-// printTasks says how many tasks groups have at a time, and when the first is due.
+// printTasks says how many tasks groups have at a time, when the first is due, and how many were given up.
 func printTasks(a *app, s sheet, tasks []api.Message) {
-	if len(tasks) == 0 {
-		return
-	}
-	first := tasks[0].Due
+	var first api.Message
+	waiting, stopped := 0, 0
 	for _, m := range tasks {
-		if m.Due.Before(first) {
-			first = m.Due
+		if m.Status == api.MessageDead {
+			stopped++
+			continue
+		}
+		if waiting++; waiting == 1 || m.Due.Before(first.Due) {
+			first = m
 		}
 	}
-	s.line("tasks   %s, the next at %s; %s", count(len(tasks), "task"), first.Local().Format(time.DateTime), a.command("sallyport schedule list"))
+	if waiting > 0 {
+		s.line("tasks   %s, the next at %s; %s", count(waiting, "task"), taskClock(first), a.command("sallyport schedule list"))
+	}
+	if stopped > 0 {
+		s.line("tasks   %s; %s", s.red(count(stopped, "task")+" stopped"), a.command("sallyport schedule list"))
+	}
 }
 
 // printChannels says how many channels are connected, and names those that are not or have messages that will never arrive.
