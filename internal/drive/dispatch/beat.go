@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
@@ -21,7 +22,7 @@ func (d *Dispatcher) up() time.Duration { return time.Since(d.began) + time.Seco
 // beat is what a session gives as signs of life, and what its agent says in a turn. Its methods are called by whoever hears something.
 type beat struct {
 	d    *Dispatcher
-	chat *conversation.Chat
+	chat id.Chat
 
 	mu          sync.Mutex
 	turn        int // of the chat
@@ -41,7 +42,7 @@ type running struct {
 	up time.Duration // when it began
 }
 
-func newBeat(d *Dispatcher, chat *conversation.Chat) *beat {
+func newBeat(d *Dispatcher, chat id.Chat) *beat {
 	return &beat{d: d, chat: chat, moved: make(chan struct{}, 1)}
 }
 
@@ -75,7 +76,7 @@ func (b *beat) say(t agent.Text) {
 	if b.trying {
 		return
 	}
-	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.Said, Turn: b.turn, Text: b.d.Secrets.Redact(t.Text)})
+	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: ledger.Now(), Kind: message.Said, Turn: b.turn, Text: b.d.Secrets.Redact(t.Text)})
 }
 
 // hear hears what the agent's program printed: a thought is a sign of life too. That the host said something, that the adapter took it, and
@@ -138,7 +139,7 @@ func (b *beat) use(t agent.ToolCall) {
 	if now == before || b.trying {
 		return
 	}
-	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.ToolMoved, Turn: b.turn, Tool: now})
+	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: ledger.Now(), Kind: message.ToolMoved, Turn: b.turn, Tool: now})
 	select {
 	case b.moved <- struct{}{}:
 	default:

@@ -5,14 +5,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sallyport/internal/chat/conversation"
 	"sallyport/internal/rule/stuck"
 )
 
 // TestAnAgentThatWaitsAsItsModelBidsIsNotStuck holds it for longer than it may be silent, and no longer than it was bidden.
 func TestAnAgentThatWaitsAsItsModelBidsIsNotStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBeat(&Dispatcher{began: time.Now()}, &conversation.Chat{})
+		b := newBeat(&Dispatcher{began: time.Now()}, "")
 		judge := func() stuck.Act { return b.judge(1, 1, nil).Act }
 		b.ask()()
 		b.wait(2 * time.Hour)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -523,8 +524,12 @@ func TestALongConversationMayUseAnyProcessorTime(t *testing.T) {
 // over the one that is over.
 func TestToolsThatRunAtOnceEachHaveTheirBudget(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
-		declared := 10 * time.Minute
+		var tries atomic.Int32
 		s.turn = func(ctx context.Context, _ string, st *stage) (string, error) {
+			declared := 10 * time.Minute
+			if tries.Add(1) > 1 {
+				declared = 2 * time.Hour // it has learnt
+			}
 			st.Began(agent.Tool{ID: "build", Kind: "execute", Title: "make", Timeout: declared})
 			st.Began(agent.Tool{ID: "look", Kind: "read", Title: "ls", Timeout: time.Minute})
 			time.Sleep(30 * time.Second)
@@ -532,7 +537,6 @@ func TestToolsThatRunAtOnceEachHaveTheirBudget(t *testing.T) {
 			select {
 			case <-time.After(90 * time.Minute):
 			case <-ctx.Done():
-				declared = 2 * time.Hour // it has learnt
 				return "", ctx.Err()
 			}
 			return "built", nil
