@@ -64,6 +64,8 @@ type LandingByID interface {
 type ApprovalList interface {
 	// Approvals returns newest first; pending only, or all.
 	Approvals(ctx context.Context, pendingOnly bool, limit int) ([]approval.Approval, error)
+	// EndedQuestions returns those of some kinds that have their outcome, newest first.
+	EndedQuestions(ctx context.Context, limit int, kinds ...question.Kind) ([]question.Question, error)
 }
 
 // DB is an open database.

@@ -261,6 +261,9 @@ func (c Card) read(text string) (a Answer, ok bool) {
 	return a, a.Does != ""
 }
 
+// Read says what whole words do to a card that was named, whatever its state; false if they do nothing to it.
+func (c Card) Read(words string) (Answer, bool) { return c.read(strings.TrimSpace(words)) }
+
 // lower is a text with the letters of ASCII in lower case: no other letter stands for one of them.
 func lower(text string) string {
 	return strings.Map(func(r rune) rune {

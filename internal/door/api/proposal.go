@@ -123,8 +123,28 @@ const Pending = "pending"
 
 // Question is an approval with what it is about.
 type Question struct {
-	Approval Approval `json:"approval"`
-	Proposal Proposal `json:"proposal"`
+	Approval  Approval   `json:"approval"`
+	Proposal  Proposal   `json:"proposal"`
+	Admission *Admission `json:"admission,omitempty"` // of a question about a stranger or a place, which has no proposal
+}
+
+// Admission is what is asked about a stranger or a place.
+type Admission struct {
+	Lines   []string `json:"lines"`
+	Options []Choice `json:"options"` // in the order of their numbers, from 1
+}
+
+// Choice is an answer to choose, by its number, its key or its label.
+type Choice struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
+	No    bool   `json:"no"`    // it is chosen by "sallyport refuse"
+	Named bool   `json:"named"` // it wants a name behind its key, such as "create kitchen"
+}
+
+// Admitted says what came of an answer about a stranger or a place.
+type Admitted struct {
+	Told string `json:"told"`
 }
 
 // Approve says yes to exactly the digest that was read.

@@ -161,10 +161,12 @@ var (
 // What a person decides, and what was decided.
 var (
 	ApprovalList = verb[Waiting, []Approval](get, "/v1/approvals")
-	// ApprovalShow takes the id of an approval, or of a change with one.
+	// ApprovalShow takes the id of an approval, of a change with one, or of a question about a stranger or a place.
 	ApprovalShow    = verb[string, Question](get, "/v1/approvals/{question}")
 	ApprovalApprove = verb[Approve, Nothing](post, "/v1/approvals/{approval}/approve", decision("sallyport approve "))
 	ApprovalRefuse  = verb[Reason, Nothing](post, "/v1/approvals/{approval}/refuse", decision("sallyport approval show "))
-	AuditList       = verb[Entries, []Entry](get, "/v1/audit")
-	AuditVerify     = verb[Expected, AuditReport](get, "/v1/audit/verify")
+	// ApprovalAnswer answers a question about a stranger or a place, in words that its card takes.
+	ApprovalAnswer = verb[Answer, Admitted](post, "/v1/approvals/{card}/answer", decision("sallyport approval show "))
+	AuditList      = verb[Entries, []Entry](get, "/v1/audit")
+	AuditVerify    = verb[Expected, AuditReport](get, "/v1/audit/verify")
 )

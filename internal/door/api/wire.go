@@ -25,12 +25,16 @@ var names = map[string]func(string) error{
 	"channel":      CheckChannel,
 	"conversation": func(s string) error { _, err := id.ParseConversation(s); return err },
 	"person":       checkPerson,
-	"question": func(s string) error { // an approval, or a change with one
-		if id.KindOf(s) == "change" {
-			_, err := id.ParseChange(s)
-			return err
+	"question": func(s string) error { // an approval, a change with one, or a question about a stranger or a place
+		var err error
+		switch id.KindOf(s) {
+		case "change":
+			_, err = id.ParseChange(s)
+		case "question":
+			_, err = id.ParseQuestion(s)
+		default:
+			_, err = id.ParseApproval(s)
 		}
-		_, err := id.ParseApproval(s)
 		return err
 	},
 	"message": func(s string) error { _, err := id.ParseMessage(s); return err },

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/who/question"
@@ -31,27 +32,83 @@ type approvals struct {
 	places Places // nil: nobody speaks on a platform
 }
 
-// list has what waits about strangers and places among it (CH-058).
+// list has what is asked about strangers and places among it (CH-058).
 func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]api.Approval, error) {
 	rows, err := n.part.Approvals(ctx, in.Pending)
 	if err != nil || n.places == nil {
 		return each(rows, approvalOf), err
 	}
-	open, err := n.places.Waiting(ctx)
-	all := append(each(open, admissionOf), each(rows, approvalOf)...)
+	asked, err := n.places.Waiting(ctx)
+	if err == nil && !in.Pending {
+		var before []question.Question
+		before, err = n.places.Answered(ctx)
+		asked = append(asked, before...)
+	}
+	all := append(each(asked, admissionOf), each(rows, approvalOf)...)
 	slices.SortStableFunc(all, func(a, b api.Approval) int { return b.Asked.Compare(a.Asked) })
 	return all, err
 }
 
-// admissionOf is a question about a stranger or a place as a row of what waits.
+// admissionOf is a question about a stranger or a place as a row of what waits, or was answered.
 func admissionOf(q question.Question) api.Approval {
-	return api.Approval{
-		ID: string(q.ID), Kind: string(q.Kind), Asked: q.Asked, Decision: api.Pending,
+	out := api.Approval{
+		ID: string(q.ID), Kind: string(q.Kind), Asked: q.Asked, Decision: string(approval.Pending),
 		Reason: text(strings.Join(append([]string{q.Card.Title}, q.Card.Lines[:min(len(q.Card.Lines), 1)]...), " ")),
 	}
+	switch {
+	case q.Outcome == question.Waiting:
+		return out
+	case q.Answer == nil:
+		out.Decision, out.Reason = string(approval.Void), text(q.Reason)
+		return out
+	}
+	out.Decision = string(approval.Approved)
+	chosen, _ := q.Option(q.Answer.Option)
+	if chosen.Alone {
+		out.Decision = string(approval.Refused)
+	}
+	by := actorOf(q.Answer.By)
+	out.By, out.At, out.Via, out.Reason = &by, &q.Answer.At, q.Answer.Via, text(chosen.Label+": "+out.Reason)
+	return out
+}
+
+// admitting is what such a question asks, and what it is answered with.
+func admitting(q question.Question) *api.Admission {
+	out := &api.Admission{Lines: []string{text(q.Card.Title)}}
+	for _, line := range q.Card.Lines {
+		out.Lines = append(out.Lines, text(line))
+	}
+	out.Options = each(q.Options, func(o question.Option) api.Choice {
+		return api.Choice{Key: o.Key, Label: text(o.Label), No: o.Alone, Named: o.Key == dispatch.CreateNew}
+	})
+	return out
+}
+
+// answer answers one, whoever else was asked.
+func (n approvals) answer(ctx context.Context, by audit.Actor, in api.Answer) (out api.Admitted, err error) {
+	if n.places == nil {
+		return out, noPlaces(in.Of)
+	}
+	told, err := n.places.Answer(ctx, id.Question(in.Of), in.Text, by)
+	return api.Admitted{Told: text(told)}, err
+}
+
+// noPlaces says that nobody is asked about strangers.
+func noPlaces(of string) error {
+	return problem.Errorf(problem.NotFound, "sallyport channel list", "there is no question %q: this daemon speaks with no platform", of)
 }
 
 func (n approvals) show(ctx context.Context, _ audit.Actor, ref string) (api.Question, error) {
+	if id.KindOf(ref) == "question" {
+		if n.places == nil {
+			return api.Question{}, noPlaces(ref)
+		}
+		q, err := n.places.Question(ctx, id.Question(ref))
+		if err != nil {
+			return api.Question{}, err
+		}
+		return api.Question{Approval: admissionOf(q), Admission: admitting(q)}, nil
+	}
 	a, p, err := n.part.Approval(ctx, ref)
 	return api.Question{Approval: approvalOf(a), Proposal: proposalOf(p)}, err
 }

@@ -26,6 +26,12 @@ type Places interface {
 	Remove(ctx context.Context, name string, by audit.Actor) (channels.Gone, error)
 	// Waiting returns the questions about strangers and places that wait for their answer, oldest first.
 	Waiting(ctx context.Context) ([]question.Question, error)
+	// Answered returns those that have ended, newest first.
+	Answered(ctx context.Context) ([]question.Question, error)
+	// Question returns one of them, whether it waits or not. Errors: not found.
+	Question(ctx context.Context, of id.Question) (question.Question, error)
+	// Answer answers one in words that its card takes, and says what came of it. Errors: usage, conflict if it was answered.
+	Answer(ctx context.Context, of id.Question, words string, by audit.Actor) (told string, err error)
 	// Wirings returns the conversations of a channel, or of all for "".
 	Wirings(ctx context.Context, channel string) ([]channels.Wired, error)
 	// Wire has a group hear a conversation.

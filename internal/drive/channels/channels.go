@@ -33,6 +33,8 @@ type Voices interface {
 	Show(ctx context.Context, tx store.Tx, card message.Out) (text string, options []channel.Option, outcome string, err error)
 	// NoteDelivery says that a card has arrived.
 	NoteDelivery(ctx context.Context, card message.Out)
+	// Admit answers a question about a stranger or a place by its name, and says what came of it.
+	Admit(ctx context.Context, of id.Question, words string, by audit.Actor) (told string, err error)
 }
 
 // Parts is what channels stand on.
@@ -95,6 +97,9 @@ func token(into chan struct{}) {
 
 // Run speaks with the platforms until ctx ends.
 func (c *Channels) Run(ctx context.Context) error {
+	if err := forgetAnswered(ctx, c.DB); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("forget what waited for questions that have ended: %w", err)
+	}
 	defer c.ending.Wait()
 	c.ending.Go(func() { carrier{c}.deliver(ctx) })
 	for {

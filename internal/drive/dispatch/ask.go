@@ -121,32 +121,53 @@ func spoken(q question.Question) string {
 	return q.Answer.Text
 }
 
-// Answer answers a question of a chat by its name: with the number, key or label of an option, or in words. It returns the message that
-// its agent is told by. Errors: problem.NotFound; problem.Conflict if it was answered, which says how; problem.Usage if it is no answer.
+// Answer answers a question by its name: with the number, key or label of an option, or in words. It returns the message that its agent is
+// told by; of a question about a stranger or a place, which no agent has asked, what came of it. Errors: problem.NotFound; problem.Conflict if it
+// was answered, which says how; problem.Usage if it is no answer.
 func (d *Dispatcher) Answer(ctx context.Context, of id.Question, s Said) (in message.In, err error) {
+	var q question.Question
+	err = d.DB.Read(ctx, func(tx store.Tx) (err error) {
+		q, err = tx.Question(ctx, of)
+		return err
+	})
+	if err != nil {
+		return in, err
+	}
+	if admits(q) {
+		told, err := Voices{d}.Admit(ctx, of, s.Text, s.By)
+		if err != nil {
+			return in, err
+		}
+		return message.In{Kind: prompt.Chat, Identity: s.identity(), Sender: s.Name, Text: s.Text, At: ledger.Now()}.Closed(told, ledger.Now()), nil
+	}
 	err = d.DB.InTx(ctx, func(tx store.Tx) error {
-		q, err := tx.Question(ctx, of)
-		if err != nil {
-			return err
-		}
-		chat, err := tx.Chat(ctx, id.Chat(q.Subject))
-		if err != nil {
-			return problem.Errorf(problem.Usage, "sallyport approval list", "%s is no question of a conversation", of)
-		}
-		key, _, err := q.Read(s.Text)
-		if err != nil {
-			return err
-		}
-		if q, err = d.decide(ctx, tx, of, key, s); err != nil {
-			return err
-		}
-		in, err = d.tellAgent(ctx, tx, chat, 0, q, spoken(q), s)
+		in, err = decider{d}.answer(ctx, tx, of, s)
 		return err
 	})
 	if errors.Is(err, question.ErrSaid) {
 		err = nil
 	}
 	return in, err
+}
+
+// answer answers a question of a chat.
+func (d decider) answer(ctx context.Context, tx store.Tx, of id.Question, s Said) (in message.In, err error) {
+	q, err := tx.Question(ctx, of)
+	if err != nil {
+		return in, err
+	}
+	chat, err := tx.Chat(ctx, id.Chat(q.Subject))
+	if err != nil {
+		return in, problem.Errorf(problem.Usage, "sallyport approval list", "%s is no question of a conversation", of)
+	}
+	key, _, err := q.Read(s.Text)
+	if err != nil {
+		return in, err
+	}
+	if q, err = d.decide(ctx, tx, of, key, s); err != nil {
+		return in, err
+	}
+	return d.tellAgent(ctx, tx, chat, 0, q, spoken(q), s)
 }
 
 // tellAgent has the agent that asked hear the answer.

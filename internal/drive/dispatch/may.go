@@ -18,7 +18,7 @@ func (d decider) may(ctx context.Context, tx store.Tx, q question.Question, by a
 	if by.Kind != "person" || by.Person == "" {
 		return false, nil
 	}
-	if q.Kind == question.Sender || q.Kind == question.Channel {
+	if admits(q) {
 		if d.Admissions == nil {
 			return false, nil
 		}
@@ -29,9 +29,11 @@ func (d decider) may(ctx context.Context, tx store.Tx, q question.Question, by a
 }
 
 // need says who answers a question: about a change whoever approves it, about what an agent wants to know whom its group
-// knows, and about all else the owner.
+// knows, and about all else the owner. A question about a stranger or a place ends by admit alone, which does what the answer says.
 func (d decider) need(ctx context.Context, tx store.Tx, q question.Question) (right.Need, error) {
 	switch {
+	case admits(q):
+		return right.Need{}, problem.Errorf(problem.Internal, "sallyport approval show "+string(q.ID), "%s is about a stranger or a place, and is answered as such", q.ID)
 	case q.Kind == question.Swap:
 		return d.approvers(ctx, tx, id.Change(q.Subject))
 	case q.Kind == question.Promote && d.Changes != nil:

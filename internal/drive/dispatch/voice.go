@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"sallyport/internal/base/audit"
@@ -93,37 +92,3 @@ func asksForName(what message.Decision) bool {
 
 // Admit does what an answer says, in the transaction of the answer.
 type Admit func(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) error
-
-// admit records an answer about a stranger or a place, and does what it says.
-func (d decider) admit(ctx context.Context, what message.Decision) error {
-	if d.Admissions == nil {
-		return problem.Errorf(problem.Unavailable, "sallyport channel list", "this daemon speaks with no platform")
-	}
-	admit, err := d.Admissions.Prepare(ctx, what)
-	if err != nil {
-		return err
-	}
-	key := what.Option
-	if what.Does == decide.Name {
-		key = CreateNew
-	}
-	err = d.DB.InTx(ctx, func(tx store.Tx) error {
-		q, err := tx.Question(ctx, what.Question)
-		if err != nil {
-			return err
-		}
-		may, err := d.Admissions.May(ctx, tx, q, what.By)
-		if err != nil {
-			return err
-		}
-		q, err = d.decideAs(ctx, tx, what.Question, key, Said{By: what.By}, may)
-		if err != nil || q.Outcome == question.Waiting {
-			return err
-		}
-		return admit(ctx, tx, q, what.By)
-	})
-	if errors.Is(err, question.ErrSaid) {
-		return nil
-	}
-	return err
-}

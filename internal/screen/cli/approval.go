@@ -14,27 +14,30 @@ import (
 	"sallyport/internal/door/client"
 )
 
-// oneQuestion takes the id of an approval, or of a change that has one.
-func oneQuestion(words []string) error {
+// oneQuestion takes the id of an approval, of a change that has one, or of a question about a stranger or a place.
+func oneQuestion(words []string) (err error) {
 	if err := exactly("APPROVAL or CHANGE")(words); err != nil {
 		return err
 	}
-	if id.KindOf(words[0]) == "change" {
-		_, err := id.ParseChange(words[0])
-		return err
+	switch {
+	case id.KindOf(words[0]) == "change":
+		_, err = id.ParseChange(words[0])
+	case admits(words[0]):
+		_, err = id.ParseQuestion(words[0])
+	default:
+		_, err = id.ParseApproval(words[0])
 	}
-	_, err := id.ParseApproval(words[0])
 	return err
 }
 
 func newApprovalListCommand(a *app) *cobra.Command {
 	var all bool
 	cmd := a.remote("list", "list what waits for your yes or no", `Lists what waits for an answer, newest first: changes that have not landed, and strangers and
-places on a platform. With --all approvals that were answered are listed too, with who answered
-and why.
+places on a platform. With --all those that were answered are listed too, with who answered and why.
 
-Next: "sallyport approval show CHANGE" shows what one is about. "sallyport approve CHANGE" and
-"sallyport refuse CHANGE" answer it. Strangers and places are answered in "sallyport chat host".`,
+Next: "sallyport approval show APPROVAL" shows what one is about, and how it is answered. "sallyport
+approve" and "sallyport refuse" answer it. What is about a stranger or a place is also answered in
+the chat where its card stands; yours is "sallyport chat host".`,
 		"  sallyport approval list\n  sallyport approval list --all --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			rows, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: !all})
 			if err != nil || a.document(rows) {
@@ -44,7 +47,7 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 				fmt.Fprintln(a.Out, "nothing waits for your answer")
 				return nil
 			}
-			now, places := time.Now(), false
+			now, place := time.Now(), ""
 			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(t, "APPROVAL\tCHANGE\tDECISION\tASKED\tBY\tREASON")
 			for _, r := range rows {
@@ -54,14 +57,17 @@ Next: "sallyport approval show CHANGE" shows what one is about. "sallyport appro
 				}
 				about := r.Change
 				if about == "" {
-					about, places = "("+r.Kind+")", true
+					about = "(" + r.Kind + ")"
+					if r.Decision == api.Pending {
+						place = r.ID
+					}
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, about, r.Decision, ago(r.Asked, now), inert.Line(who), clip(inert.Line(r.Reason), 60))
 			}
-			if err := t.Flush(); err != nil || !places {
+			if err := t.Flush(); err != nil || place == "" {
 				return err
 			}
-			fmt.Fprintf(a.Out, "\nstrangers and places are answered in: %s\n", a.command("sallyport chat host"))
+			fmt.Fprintf(a.Out, "\nhow one about a stranger or a place is answered: %s\n", a.command("sallyport approval show "+place))
 			return nil
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "list those that were answered too")
@@ -73,15 +79,22 @@ func newApprovalShowCommand(a *app) *cobra.Command {
 on, what is marked, the commit's message and the digest. That is exactly what "sallyport approve"
 would approve. Here every path is named, also where the prompt joins those of a folder.
 
+Of a question about a stranger or a place, it shows what its card asks, and the answers.
+
 Looking decides nothing. While an answer is wanted, the last lines name the commands that give it.`,
 		`  sallyport approval show
   sallyport approval show chg-1a2b3c4d
+  sallyport approval show qst-1a2b3c4d
   sallyport approval show apr-1a2b3c4d --json`, oneQuestion, func(ctx context.Context, c *client.Client, words []string) error {
 			q, err := client.Call(ctx, c, api.ApprovalShow, words[0])
 			if err != nil || a.document(q) {
 				return err
 			}
 			s := a.sheet(a.Out)
+			if q.Admission != nil {
+				printAdmission(a, s, q)
+				return nil
+			}
 			printCard(s, q.Approval.Change, q.Proposal)
 			s.line("")
 			line := fmt.Sprintf("%s %s", q.Approval.ID, q.Approval.Decision)

@@ -13,7 +13,7 @@ import (
 
 func newApproveCommand(a *app) *cobra.Command {
 	var yes bool
-	var digest string
+	var digest, option string
 	with := api.Approve{Via: viaCommandLine}
 	cmd := a.cmd("approve APPROVAL|CHANGE", "approve exactly what is shown, and see it land",
 		`Shows the card and, at a terminal, asks. Your yes lands the change: one more commit on its branch.
@@ -41,11 +41,21 @@ Where git's own configuration wants commits signed (commit.gpgsign), the commit 
 repository's owner, by their program. What cannot be signed does not land, unless --unsigned says
 so.
 
+A question about a stranger or a place, as "sallyport approval list" names it, is answered at once:
+whoever wants to talk is let in. --option says which group is to hear a place. "sallyport approval
+show" lists the options.
+
 Exit status: 0 when it has landed, 3 when you left it waiting, 4 when it was refused. A refusal of
 yours ends the change. One because of its marks, of another digest, or of where its branch stands
 does not: the change still waits for you.`,
-		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked",
+		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked\n  sallyport approve qst-1a2b3c4d --option echo",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
+			if admits(words[0]) {
+				return admit(cmd, a, words[0], option)
+			}
+			if option != "" {
+				return problem.Errorf(problem.Usage, "sallyport approval list", "--option %q is for a question about a stranger or a place (qst-…)", option)
+			}
 			return approve(cmd.Context(), a, words[0], yes || with.Marked || with.Typed != "", digest, with)
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is shown without asking")
@@ -53,6 +63,7 @@ does not: the change still waits for you.`,
 	cmd.Flags().StringVar(&with.Typed, "typed", "", "approve, without asking, what wants these `WORDS` typed: CONFIRM HOST")
 	cmd.Flags().StringVar(&digest, "digest", "", "approve only if the card still has this `DIGEST`; its first 8 characters are enough")
 	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject")
+	cmd.Flags().StringVar(&option, "option", "", "answer a question about a stranger or a place: `OPTION`, by its number, key or label")
 	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "land without a signature where commit.gpgsign wants one")
 	return cmd
 }

@@ -456,6 +456,11 @@ func (t *talk) tell(ctx context.Context, text string) error {
 	case t.woken <- struct{}{}:
 	default:
 	}
+	if m.ID == "" { // it was about a stranger or a place: no agent hears of it
+		t.print(func(s sheet) { s.hung(typedMark, typedRest, inert.Block(text, len(text))) })
+		t.host(inert.Line(m.Reason))
+		return nil
+	}
 	if !t.seen[m.ID] {
 		t.seen[m.ID] = true
 		if m.Ended == nil {

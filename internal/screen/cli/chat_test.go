@@ -24,6 +24,10 @@ func (d *daemon) chatRoutes(mux *http.ServeMux, answer func(string, func(*http.R
 		d.note("say " + r.PathValue("group") + body(r))
 		return api.Message{ID: "msg-00000001", Text: "hi", Status: api.MessagePending, At: time.Now().Add(-time.Hour), Trigger: true}
 	})
+	answer("POST /v1/cards/{card}/answer", func(r *http.Request) any {
+		d.note("answer " + r.PathValue("card") + body(r))
+		return api.Message{Status: api.MessageCompleted, Reason: "The answer of ann is kept." + hostile}
+	})
 	mux.HandleFunc("GET /v1/groups/{group}/watch", func(w http.ResponseWriter, r *http.Request) {
 		d.note("watch " + r.URL.RawQuery)
 		d.mu.Lock()
@@ -237,6 +241,24 @@ func TestAtATerminalWordsComeAsTheyAreSaidAndNothingIsShownTwice(t *testing.T) {
 	}
 }
 
+// TestWhatCameOfAnAnswerAboutAStrangerIsTold holds that no message stays open for it.
+func TestWhatCameOfAnAnswerAboutAStrangerIsTold(t *testing.T) {
+	d := newDaemon(t)
+	d.rooms = []room{{before: []api.ChatLine{ready}, feed: make(chan api.ChatLine)}}
+	s := d.sit(t, "chat", "host")
+	s.see("host")
+	for range 2 {
+		s.press("/answer qst-00000001 allow\n")
+		if shown := s.see(`\[sallyport\] The answer of ann is kept`); !strings.Contains(shown, "> /answer qst-00000001 allow") {
+			t.Errorf("shown: %q", shown)
+		}
+	}
+	s.press("/quit\n")
+	if code := s.leaves(); code != exitDone || strings.Count(d.told(), `answer qst-00000001{"text":"allow"}`) != 2 {
+		t.Errorf("exit %d told %s", code, d.told())
+	}
+}
+
 func TestWhatIsTypedIsEditedKeyByKey(t *testing.T) {
 	for _, c := range []struct{ keys, message string }{
 		{"hello\n", "hello"},
@@ -367,7 +389,7 @@ func TestStatusAndApprovalsTellOfPlatforms(t *testing.T) {
 
 	d.question.Approval = api.Approval{ID: "qst-00000001", Kind: "sender", Decision: api.Pending, Reason: "🙋 “eve” wants to talk" + hostile}
 	r = d.cli("approval", "list")
-	for _, want := range []string{"qst-00000001  (sender)  pending", "🙋 “eve” wants to talk", "answered in: sallyport chat host\n"} {
+	for _, want := range []string{"qst-00000001  (sender)  pending", "🙋 “eve” wants to talk", "is answered: sallyport approval show qst-00000001\n"} {
 		if !strings.Contains(r.out, want) || strings.ContainsAny(r.out, "\x1b\u202e\a\r") {
 			t.Errorf("approval list: %q is not in %q, or it is not harmless (exit %d, %q)", want, r.out, r.code, r.err)
 		}
@@ -390,5 +412,52 @@ func TestStatusCountsStrangersAndPlacesThatWait(t *testing.T) {
 	}
 	if r := d.cli("status", "--json"); !strings.Contains(r.out, `"id": "qst-00000001"`) {
 		t.Errorf("in JSON: %+v", r)
+	}
+}
+
+// TestAStrangerAndAPlaceAreAnsweredByACommand holds what approve, refuse and approval show do with a question about them (CH-058, SM-911).
+func TestAStrangerAndAPlaceAreAnsweredByACommand(t *testing.T) {
+	stranger := &api.Admission{
+		Lines:   []string{"🙋 “eve” wants to talk" + hostile, "They said: “hi”"},
+		Options: []api.Choice{{Key: "allow", Label: "Allow"}, {Key: "deny", Label: "Deny", No: true}},
+	}
+	place := &api.Admission{Lines: []string{"🔌 New channel"}, Options: []api.Choice{
+		{Key: "agent-group-echo", Label: "echo"}, {Key: "create", Label: "➕ Create new", Named: true}, {Key: "ignore", Label: "Ignore", No: true},
+	}}
+	const of = "qst-00000001"
+	for _, c := range []struct {
+		name  string
+		about *api.Admission
+		args  []string
+		code  int
+		sent  string // to the daemon
+		says  []string
+	}{
+		{"show a stranger", stranger, []string{"approval", "show", of}, exitDone, "", []string{"“eve” wants to talk", "sallyport approve qst-00000001 ", "sallyport refuse qst-00000001 "}},
+		{"show a place", place, []string{"approval", "show", of}, exitDone, "", []string{"approve qst-00000001 --option echo ", "--option 'create NAME' ", "sallyport refuse qst-00000001 "}},
+		{"let in", stranger, []string{"approve", of}, exitDone, `answer qst-00000001 {"text":"allow"}`, []string{"qst-00000001: it is done"}},
+		{"turn away", stranger, []string{"refuse", of}, exitDone, `answer qst-00000001 {"text":"deny"}`, []string{"qst-00000001: it is done"}},
+		{"wire", place, []string{"approve", of, "--option", "echo"}, exitDone, `answer qst-00000001 {"text":"echo"}`, nil},
+		{"wire to a new one", place, []string{"approve", of, "--option", "create kitchen"}, exitDone, `answer qst-00000001 {"text":"create kitchen"}`, nil},
+		{"ignore", place, []string{"refuse", of, "--json"}, exitDone, `answer qst-00000001 {"text":"ignore"}`, []string{`"options"`}},
+		{"say yes and no at once", place, []string{"approve", of, "--option", "3"}, exitUsage, "", []string{"is no yes", "sallyport refuse qst-00000001"}},
+		{"say yes to one of many", place, []string{"approve", of}, exitUsage, "", []string{"say which, with --option"}},
+		{"say why", stranger, []string{"refuse", of, "--reason", "spam"}, exitUsage, "", []string{"--reason is for a change"}},
+		{"approve as a change", stranger, []string{"approve", of, "--marked"}, exitUsage, "", []string{"--marked is for a change"}},
+		{"choose for a change", nil, []string{"approve", "chg-00000001", "--option", "echo"}, exitUsage, "", []string{"qst-"}},
+		{"answer what is no question", nil, []string{"approve", of}, exitError, "", []string{"no stranger"}},
+	} {
+		d := newDaemon(t)
+		d.question = api.Question{Approval: api.Approval{ID: of, Decision: api.Pending}, Admission: c.about}
+		r := d.cli(c.args...)
+		told := strings.TrimSpace(d.told())
+		if r.code != c.code || told != c.sent || strings.ContainsAny(r.out+r.err, "\x1b\u202e\a\r") {
+			t.Errorf("%s: exit %d, sent %q: %s%s", c.name, r.code, told, r.out, r.err)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(r.out+r.err, want) {
+				t.Errorf("%s: %q is not in %q", c.name, want, r.out+r.err)
+			}
+		}
 	}
 }

@@ -117,7 +117,10 @@ func changeIDs(ctx context.Context, c *client.Client) (out []string) {
 func waitingIDs(ctx context.Context, c *client.Client) (out []string) {
 	rows, _ := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true}) // as above
 	for _, r := range rows[:min(len(rows), completeMax)] {
-		out = append(out, r.Change+"\t"+r.Decision, r.ID+"\t"+r.Decision)
+		if r.Change != "" {
+			out = append(out, r.Change+"\t"+r.Decision)
+		}
+		out = append(out, r.ID+"\t"+r.Decision)
 	}
 	return out
 }

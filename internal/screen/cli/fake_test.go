@@ -192,6 +192,10 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("GET /v1/approvals", func(*http.Request) any { return []api.Approval{d.question.Approval} })
 	answer("GET /v1/approvals/{ref}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.question })
 	answer("POST /v1/approvals/{id}/approve", func(r *http.Request) any { d.note("approve " + body(r)); return struct{}{} })
+	answer("POST /v1/approvals/{id}/answer", func(r *http.Request) any {
+		d.note("answer " + r.PathValue("id") + " " + body(r))
+		return api.Admitted{Told: "it is done"}
+	})
 	answer("POST /v1/approvals/{id}/refuse", func(r *http.Request) any { d.note("refuse " + body(r)); return struct{}{} })
 	answer("GET /v1/targets", func(r *http.Request) any { d.note("target " + r.URL.Query().Get("repo")); return d.target })
 	answer("POST /v1/targets/trust", func(r *http.Request) any { d.note("trust " + body(r)); return d.target })

@@ -18,10 +18,17 @@ yours changes. The reason is in the audit, and whoever asked for the change read
 
 The work is kept in the home's own copy of the repository. "sallyport resume IDENTITY" lets its
 agent go on with it; "sallyport change show CHANGE" names the identity. "sallyport change redo
-CHANGE" applies it to the branch as it is now.`,
+CHANGE" applies it to the branch as it is now.
+
+A question about a stranger or a place is answered with no, and takes no reason: nobody is told one.
+Whoever speaks there again is asked about again.`,
 		`  sallyport refuse chg-1a2b3c4d --reason "wrong file"
-  sallyport refuse --reason "not the generated files"`, oneQuestion, func(cmd *cobra.Command, words []string) error {
+  sallyport refuse --reason "not the generated files"
+  sallyport refuse qst-1a2b3c4d`, oneQuestion, func(cmd *cobra.Command, words []string) error {
 			ctx := cmd.Context()
+			if admits(words[0]) {
+				return turnAway(cmd, a, words[0])
+			}
 			if strings.TrimSpace(reason) == "" {
 				return problem.Errorf(problem.Usage, "sallyport refuse "+words[0]+` --reason "…"`, "a refusal of %s needs a reason", words[0])
 			}

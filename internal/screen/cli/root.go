@@ -102,8 +102,9 @@ An id may be cut short, and left out where only one change can be meant.`
 	checkpointLong = `A checkpoint is the work of a change as it was recorded and judged at one moment: every half minute
 while the agent works, after many changes, and at its end. Only a valid one can be offered to you.`
 
-	approvalLong = `An approval is the question about one change: may exactly this land? These commands show what is
-asked. "sallyport approve" and "sallyport refuse" answer it.`
+	approvalLong = `An approval is the question about one change: may exactly this land? Beside those stand questions
+about strangers and places on a platform. These commands show what is asked. "sallyport approve" and
+"sallyport refuse" answer it.`
 
 	targetLong = `A target says how the code of a repository is restarted when a change has landed, how to probe
 whether it answers, and how long you have to confirm it. docs/targets.md tells how to write one.`

@@ -76,6 +76,19 @@ func (t questions) OpenQuestions(ctx context.Context, subject id.Subject) ([]que
 	return all, nil
 }
 
+// EndedQuestions returns those of some kinds that have their outcome, newest first.
+func (t questions) EndedQuestions(ctx context.Context, limit int, kinds ...question.Kind) ([]question.Question, error) {
+	of, err := encode(kinds)
+	if err != nil {
+		return nil, fmt.Errorf("list the questions that have ended: %w", err)
+	}
+	all, err := t.list(ctx, ` WHERE q.outcome IS NOT NULL AND q.kind IN (SELECT value FROM json_each(?)) ORDER BY q.seq DESC LIMIT +?`, of, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list the questions that have ended: %w", err)
+	}
+	return all, nil
+}
+
 func (t questions) list(ctx context.Context, where string, args ...any) (all []question.Question, err error) {
 	err = t.each(ctx, func(row scanner) error {
 		q, err := scanQuestion(row)

@@ -173,6 +173,19 @@ func testQuestions(t *testing.T, s *suite) {
 	}
 	open(c.ID, first, second)
 	open(other.ID, elsewhere)
+	over := func(limit int, kinds []question.Kind, want ...id.Question) {
+		t.Helper()
+		s.do(func(ctx context.Context, tx store.Tx) error {
+			all, err := tx.EndedQuestions(ctx, limit, kinds...)
+			var got []id.Question
+			for _, q := range all {
+				got = append(got, q.ID)
+			}
+			s.same(got, want)
+			return err
+		})
+	}
+	over(9, []question.Kind{question.Ask})
 
 	say := func(ref id.Question, option, text string) question.Saying {
 		return question.Saying{ID: ref, Need: ours.Need(), By: alice, Option: option, Text: text, Edit: "e", Via: "terminal", At: at(20)}
@@ -201,6 +214,9 @@ func testQuestions(t *testing.T, s *suite) {
 		return tx.EndQuestion(ctx, "qst-nowhere0", question.Void, "", when)
 	})
 	open(c.ID)
+	over(9, []question.Kind{question.Sender, question.Ask}, second.ID, first.ID)
+	over(1, []question.Kind{question.Ask}, second.ID)
+	over(9, []question.Kind{question.Sender, question.Channel})
 	if err := s.db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,71 @@
+package channels
+
+import (
+	"context"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/store"
+	"sallyport/internal/who/question"
+)
+
+// Question returns one about a stranger or a place, whether it waits or not. Errors: problem.NotFound.
+func (p Places) Question(ctx context.Context, of id.Question) (q question.Question, err error) {
+	err = p.DB.Read(ctx, func(tx store.Tx) error {
+		q, err = tx.Question(ctx, of)
+		if err == nil && q.Kind != question.Sender && q.Kind != question.Channel {
+			err = problem.Errorf(problem.NotFound, "sallyport approval list", "%s is about no stranger and no place", of)
+		}
+		return err
+	})
+	return q, err
+}
+
+// answeredShown is how many questions that were answered are listed.
+const answeredShown = 100
+
+// Answered returns the questions about strangers and places that have ended, the newest first.
+func (p Places) Answered(ctx context.Context) (all []question.Question, err error) {
+	err = p.DB.Read(ctx, func(tx store.Tx) error {
+		all, err = tx.EndedQuestions(ctx, answeredShown, question.Sender, question.Channel)
+		return err
+	})
+	return all, err
+}
+
+// Answer answers such a question, in words that its card takes, and says what came of it: whoever else was asked.
+func (p Places) Answer(ctx context.Context, of id.Question, words string, by audit.Actor) (told string, err error) {
+	return p.Voices.Admit(ctx, of, words, by)
+}
+
+// forgetAnswered drops what waits for questions that have ended: nobody is asked about it any more.
+func forgetAnswered(ctx context.Context, db store.DB) error {
+	return db.InTx(ctx, func(tx store.Tx) error {
+		all, err := tx.PendingQuestions(ctx, "")
+		for _, of := range all {
+			if err == nil {
+				err = forget(ctx, tx, of)
+			}
+		}
+		return err
+	})
+}
+
+// forget drops what waits for a question, if that has ended.
+func forget(ctx context.Context, tx store.Tx, of id.Question) error {
+	q, err := tx.Question(ctx, of)
+	if err != nil || q.Outcome == question.Waiting {
+		return err
+	}
+	p, ok, err := tx.Pending(ctx, of)
+	if err != nil || !ok {
+		return err
+	}
+	if k, err := keptBy(p); err == nil { // what cannot be read is forgotten, too
+		if err := tx.DropIntake(ctx, k.Intake.Seq, "the question about it has ended"); err != nil {
+			return err
+		}
+	}
+	return tx.DropPending(ctx, of)
+}
