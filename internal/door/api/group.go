@@ -60,7 +60,8 @@ type Begun struct {
 // Groups are those of a home.
 type Groups struct {
 	Groups []Group  `json:"groups"`
-	Odd    []string `json:"odd"` // what lies beside them and is none
+	Odd    []string `json:"odd"`             // what lies beside them and is none
+	Asked  bool     `json:"asked,omitempty"` // whoever asks is asked by the host itself, too: in HostChat
 }
 
 // Group is one group as it stands. What runs is the tree; what differs from it does not.

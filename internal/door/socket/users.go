@@ -43,7 +43,7 @@ func (s *Server) greet(context.Context, audit.Actor, api.Nothing) (api.Daemon, e
 	return api.Daemon{Build: api.Build(), API: api.Version, Home: s.Home}, nil
 }
 
-// talkable names the groups that whoever asks may talk with.
+// talkable names the groups that whoever asks may talk with, and says whether the host itself asks them something.
 func (s *Server) talkable(ctx context.Context, by audit.Actor, _ api.OfUser) (out api.Groups, err error) {
 	out.Groups = []api.Group{}
 	_, held, err := s.People.Recognize(ctx, by)
@@ -56,6 +56,7 @@ func (s *Server) talkable(ctx context.Context, by audit.Actor, _ api.OfUser) (ou
 			out.Groups = append(out.Groups, api.Group{Name: string(g.Folder), Agent: string(g.Group.Runner.Agent)})
 		}
 	}
+	out.Asked = right.May(right.Asker{Held: held}, api.ChatSay.Pattern(), api.HostChat) == nil
 	return out, err
 }
 

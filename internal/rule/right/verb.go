@@ -21,12 +21,24 @@ type Verb struct {
 	Least Role
 	Scope Scope
 	Self  bool // as a person of the home: it is not enough to be root
+	Asked Role // in the host's own chat, of any group: whoever decides is asked there; "" = it is nothing else there
+}
+
+// hostChat stands for a group where one talks with the host itself.
+const hostChat = "host"
+
+// in is what a verb takes of the group that it is about.
+func (v Verb) in(group string) Verb {
+	if group == hostChat && v.Asked != "" {
+		return Verb{Least: v.Asked, Scope: OfOwn, Self: v.Self}
+	}
+	return v
 }
 
 var (
 	owners  = Verb{Least: Owner, Scope: OfHome}
 	oneself = Verb{Least: Owner, Scope: OfHome, Self: true}
-	members = Verb{Least: Member, Scope: OfGroup}
+	members = Verb{Least: Member, Scope: OfGroup, Asked: GroupAdmin}
 	theirs  = Verb{Least: Member, Scope: OfOwn}
 )
 
@@ -163,6 +175,7 @@ func (h Held) covers(need Role, group string) bool {
 // Errors: problem.Denied.
 func May(who Asker, verb, group string) error {
 	v, ok := Needed(verb)
+	v = v.in(group)
 	switch {
 	case !ok:
 		return problem.Errorf(problem.Denied, "sallyport --help", "nobody may ask for %s", verb)
@@ -180,6 +193,8 @@ func May(who Asker, verb, group string) error {
 		return problem.Errorf(problem.Denied, "sallyport chat --help", "only the owner of this home may ask for that")
 	case len(who.Held) == 0:
 		return problem.Errorf(problem.Denied, "sallyport chat --help", "this home does not know you, or you have no role in it")
+	case group == hostChat:
+		return problem.Errorf(problem.Denied, "sallyport group list", "nothing is asked of you: whoever decides about a group is asked there")
 	}
 	return problem.Errorf(problem.Denied, "sallyport group list", "you have no role in the group %q", group)
 }

@@ -31,6 +31,7 @@ type daemon struct {
 	calls      []string
 	detail     api.Detail
 	question   api.Question
+	asked      bool // the host asks whoever uses it
 	notices    []api.Notice
 	after      func(call string) // called when something was decided, to move detail on
 	hold       chan struct{}     // a watch stays open until this is closed; nil = ends at once
@@ -127,7 +128,7 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		return d.wanted
 	})
 	answer("POST /v1/changes/{id}/keys", func(r *http.Request) any { d.note("keys " + r.PathValue("id") + body(r)); return struct{}{} })
-	answer("GET /v1/groups", func(*http.Request) any { return api.Groups{Groups: d.groups} })
+	answer("GET /v1/groups", func(*http.Request) any { return api.Groups{Groups: d.groups, Asked: d.asked} })
 	answer("POST /v1/home", func(r *http.Request) any { d.note("complete" + body(r)); return api.Begun{} })
 	answer("POST /v1/groups", func(r *http.Request) any { d.note("create " + body(r)); return api.Begun{Change: &d.detail.Change} })
 	answer("POST /v1/groups/{group}/refresh", func(r *http.Request) any {

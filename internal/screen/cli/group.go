@@ -34,7 +34,10 @@ cannot run is named with the place of what is wrong.`,
 			for _, g := range all.Groups {
 				printGroup(s, g)
 			}
-			if len(all.Groups) == 0 {
+			if all.Asked {
+				s.line("what sallyport itself asks you: %s", a.command("sallyport chat "+api.HostChat))
+			}
+			if len(all.Groups) == 0 && !all.Asked {
 				home, err := a.home()
 				if err != nil {
 					return err

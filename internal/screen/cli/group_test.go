@@ -40,6 +40,15 @@ func TestWhatAGroupHoldsIsShownHarmlessAndWhole(t *testing.T) {
 	}
 }
 
+// Who decides about a group, and talks with none, is told where they are asked.
+func TestWhoIsAskedByTheHostIsToldWhere(t *testing.T) {
+	d := newDaemon(t)
+	d.asked = true
+	if got := d.cli("group", "list"); got.code != exitDone || got.out != "what sallyport itself asks you: sallyport chat host\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A change of itself that a group has asked for is shown with what a person says to it.
 func TestAGroupIsShownWithTheOpenChangeOfItself(t *testing.T) {
 	d := newDaemon(t)

@@ -177,7 +177,10 @@ decide. What they have said already, and you were asked about, is heard.
 
   member        talks with the group of --group, and decides nothing
   group_admin   of the group of --group: decides about changes of what it runs, and who talks there
-  global_admin  the same for every group`,
+  global_admin  the same for every group
+
+Whoever decides is asked where they are alone with the assistant on a platform. Another user of this
+machine is asked in "sallyport chat host".`,
 		`  sallyport person role ann member --group echo
   sallyport person role ann group_admin --group echo
   sallyport person role ann global_admin --remove`, exactly("PERSON", "ROLE"), func(ctx context.Context, c *client.Client, words []string) error {
