@@ -130,8 +130,10 @@ func TestWithNobodyWhoCanBeAskedNothingWaits(t *testing.T) {
 // TestStrangersOfOneChannelKeepNobodyAwayFromAnother holds the bounds of what waits: of a channel, and of the home.
 func TestStrangersOfOneChannelKeepNobodyAwayFromAnother(t *testing.T) {
 	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
-		s.addChannel("other")
-		s.others["other"] = channeltest.NewScripted()
+		for _, name := range []string{"other", "third"} {
+			s.addChannel(name)
+			s.others[name] = channeltest.NewScripted()
+		}
 		s.lives()
 		crowd := func(p *channeltest.Scripted) {
 			for i := range 30 {
@@ -156,6 +158,10 @@ func TestStrangersOfOneChannelKeepNobodyAwayFromAnother(t *testing.T) {
 		crowd(s.others["other"])
 		if n, all := waiting("other"), waiting(""); n != 10 || all != 25 {
 			t.Errorf("%d questions of another channel wait, %d in all", n, all)
+		}
+		crowd(s.others["third"])
+		if n := waiting("third"); n != 5 {
+			t.Errorf("%d questions of a third channel wait: others keep its people away", n)
 		}
 	})
 }

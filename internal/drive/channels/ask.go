@@ -187,14 +187,11 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 	if len(open) >= placeMax {
 		return c.drop(ctx, tx, s, "too many questions about this conversation wait")
 	}
-	for channel, most := range map[string]int{s.where.Platform: channelMax, "": homeMax} {
-		open, err := tx.PendingQuestions(ctx, channel)
+	if many, err := tooMany(ctx, tx, s.where.Platform); err != nil || many {
 		if err != nil {
 			return err
 		}
-		if len(open) >= most {
-			return c.drop(ctx, tx, s, "too many questions about strangers and places wait")
-		}
+		return c.drop(ctx, tx, s, "too many questions about strangers and places wait")
 	}
 
 	if err := question.Put(ctx, tx, q); err != nil {
@@ -210,13 +207,24 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 	return c.show(ctx, tx, q, asked)
 }
 
-// How many questions about strangers and places wait at the most: of one conversation, of one channel, and of the home. Strangers fill no disk,
-// and those of one channel keep nobody away from another.
+// How many questions about strangers and places wait at the most: of one conversation, of one channel, and of the home. Strangers fill no disk.
+// Those of other channels keep nobody away: a channel has a few of its own, whatever waits in the home.
 const (
 	placeMax   = 10
 	channelMax = 15
+	channelOwn = 5
 	homeMax    = 25
 )
+
+// tooMany reports whether so many questions wait that none is asked about a channel.
+func tooMany(ctx context.Context, tx store.Tx, channel string) (bool, error) {
+	here, err := tx.PendingQuestions(ctx, channel)
+	if err != nil || len(here) < channelOwn {
+		return false, err
+	}
+	all, err := tx.PendingQuestions(ctx, "")
+	return len(here) >= channelMax || len(all) >= homeMax, err
+}
 
 // show puts a question's card before each of those who are asked, where they are alone with the assistant.
 func (c *Channels) show(ctx context.Context, tx store.Tx, q question.Question, asked []person.Known) error {
