@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
@@ -93,11 +92,14 @@ func keptBy(p wiring.Pending) (k kept, err error) {
 // askSender asks whether a stranger may talk with a group. While that waits, what they say is dropped (CH-051).
 func (c *Channels) askSender(ctx context.Context, tx store.Tx, s said, g group.Folder) error {
 	p := wiring.Pending{About: wiring.AboutSender, Conversation: s.where.ID, Identity: s.by.Identity, Group: g, Sender: s.by.Name}
-	_, waits, err := tx.PendingOf(ctx, p.About, p.Conversation, p.Identity)
+	there, waits, err := tx.PendingOf(ctx, p.About, p.Conversation, p.Identity)
 	if err != nil {
 		return err
 	}
 	if waits {
+		if err := (asker{c}).anew(ctx, tx, there); err != nil {
+			return err
+		}
 		return c.drop(ctx, tx, s, "somebody is asked about the sender already")
 	}
 
@@ -120,6 +122,9 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 		return err
 	}
 	if waits {
+		if err := (asker{c}).anew(ctx, tx, there); err != nil {
+			return err
+		}
 		return c.replace(ctx, tx, there, s)
 	}
 
@@ -204,7 +209,7 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 	if err := tx.PutPending(ctx, p); err != nil {
 		return err
 	}
-	return c.show(ctx, tx, q, asked)
+	return asker{c}.show(ctx, tx, q, asked)
 }
 
 // How many questions about strangers and places wait at the most: of one conversation, of one channel, and of the home. Strangers fill no disk.
@@ -224,28 +229,6 @@ func tooMany(ctx context.Context, tx store.Tx, channel string) (bool, error) {
 	}
 	all, err := tx.PendingQuestions(ctx, "")
 	return len(here) >= channelMax || len(all) >= homeMax, err
-}
-
-// show puts a question's card before each of those who are asked, where they are alone with the assistant.
-func (c *Channels) show(ctx context.Context, tx store.Tx, q question.Question, asked []person.Known) error {
-	for _, k := range asked {
-		for _, a := range k.Accounts {
-			chat, ok, err := ledger.DirectChat(ctx, tx, a)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				continue
-			}
-			_, err = tx.PutOut(ctx, message.Out{
-				ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardAdmission, Question: q.ID, Text: c.Secrets.Redact(q.Text()), At: ledger.Now(),
-			})
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // May reports whether somebody may answer a question about a stranger or a place, at this moment: who is asked, and who stands higher.
