@@ -126,13 +126,19 @@ func (a *Assistants) Swap(c *control.Controller) id.Change {
 }
 
 // Offer has the group ask for its change, which waits for a yes then.
-func (a *Assistants) Offer(c *control.Controller) id.Change {
+func (a *Assistants) Offer(c *control.Controller) id.Change { return a.Offered(c) }
+
+// Offered has the group ask for its change, and its dev agent propose it; meanwhile is done while that agent works.
+func (a *Assistants) Offered(c *control.Controller, meanwhile ...func()) id.Change {
 	a.T.Helper()
 	row, err := a.Wish(c, id.NewChange(), "Greet people")
 	if err != nil {
 		a.T.Fatal(err)
 	}
 	time.Sleep(time.Minute)
+	for _, do := range meanwhile {
+		do()
+	}
 	tree := string(a.Show(c, row.ID).Checkpoints[0].Tree)
 	swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "greets"}, OverallSummary: "Greet people", CommitSHA: "0123456"}
 	if _, err := a.Call(a.T.Context(), tool.RequestSwap, swap, tree); err != nil {

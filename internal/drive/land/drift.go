@@ -35,11 +35,19 @@ func (ls *Landings) wayOn(ctx context.Context, row change.Row, because error) er
 	if r.Kind == request.Revert {
 		return problem.Errorf(problem.Refused, asBranch(row), "%w; first roll back what changed it later, or make a branch of this rollback and merge that", because)
 	}
-	if r.Drafted() {
-		return problem.Errorf(problem.Refused, "sallyport change cancel "+string(row.ID), "%w; cancel this change, and ask for the same again on %s as it is now", because, r.Branch)
+	next, words := onward(row)
+	return problem.Errorf(problem.Refused, next, "%w; %s", because, words)
+}
+
+// onward is how a person gets on with a change that does not fit its branch as it is now: the command to run, and what to do.
+func onward(row change.Row) (next, words string) {
+	switch r := row.Request; {
+	case r.Drafted():
+		return "sallyport change cancel " + string(row.ID), "cancel this change, and ask for the same again on " + r.Branch + " as it is now"
+	case r.Kind == request.Swap: // its base holds what the group ran when it began, so nothing makes it anew
+		return "sallyport chat " + r.Group, "refuse it, and ask for it anew in a conversation of the group " + r.Group
 	}
-	return problem.Errorf(problem.Refused, Redoing(row.ID),
-		"%w; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", because, r.Branch, asBranch(row))
+	return Redoing(row.ID), "redo the change to apply its edits to " + row.Request.Branch + " as it is now, or make a branch of it and merge it: " + asBranch(row)
 }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.

@@ -121,8 +121,8 @@ func (ls *Landings) judgeResult(ctx context.Context, row change.Row, u *unchecke
 		}
 	}
 	if v.why != nil {
-		return &redResult{*u, v.results, problem.Errorf(problem.Refused, Redoing(row.ID),
-			"%s, and on the tree that would land %s; redo the change to apply its edits to %s as it is now, or make a branch of it and merge it: %s", unlike(row, u), failed(v.results), row.Request.Branch, asBranch(row))}
+		next, words := onward(row)
+		return &redResult{*u, v.results, problem.Errorf(problem.Refused, next, "%s, and on the tree that would land %s; %s", unlike(row, u), failed(v.results), words)}
 	}
 	if unshown(u.approved, u.Offer, v.fresh) {
 		return ls.unseenIn(row, u, v)

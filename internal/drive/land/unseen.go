@@ -59,8 +59,8 @@ func (ls *Landings) unseenIn(row change.Row, u *unchecked, v verdict) error {
 	}
 	text := fmt.Sprintf("on %s as it is now the change does what its card did not show: %s: %s%s", row.Request.Branch, inert.Path(m.Path), m.Says, more)
 	if u.Judging.Rules.Marks == policy.MarksRefuse {
-		return &unseen{*u, v, problem.Errorf(problem.Refused, Redoing(row.ID),
-			"%s; the home's policy.yaml refuses such a change (marks: refuse); redo the change to apply its edits there, or make a branch of it and merge it: %s", text, asBranch(row))}
+		next, words := onward(row)
+		return &unseen{*u, v, problem.Errorf(problem.Refused, next, "%s; the home's policy.yaml refuses such a change (marks: refuse); %s", text, words)}
 	}
 	return &unseen{*u, v, problem.Errorf(problem.Refused, "sallyport approval show "+string(row.ID), "%s; its card shows that now, and asks again", text)}
 }

@@ -1,0 +1,53 @@
+package land_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/grounds"
+	"sallyport/internal/path/change"
+)
+
+// TestASwapThatDoesNotFitItsBranchAnyMoreIsAskedForAnew is SM-162: what refuses its landing names no command that refuses it, too, and the
+// command that it names leads on.
+func TestASwapThatDoesNotFitItsBranchAnyMoreIsAskedForAnew(t *testing.T) {
+	for name, s := range map[string]struct{ file, text, why string }{
+		"a person has committed its file":  {drivetest.SwapPrompt, "Answer in rhymes.\n", drivetest.SwapPrompt},
+		"a check fails beside what is new": {"closed", "x\n", "nobody is to be greeted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Checks: []string{"make greeting"}}}
+				a, troupe := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+					s.Write("template/runner/prompts/system.md", "Greet people.\n")
+					return "", nil
+				})
+				troupe.Check = func(s *drivetest.Scene) (string, bool) {
+					return "nobody is to be greeted\n", s.Read("closed") != "x\n" || s.Read(drivetest.SwapPrompt) != "Greet people.\n"
+				}
+				c, _ := a.Begin()
+				chg := a.Offered(c)
+				h.Commits(s.file, s.text, "By hand")
+				a.Yes(c, chg)
+				d := a.Is(c, chg, change.AwaitingApproval)
+				if card := d.Proposal.Card; card.Note != d.Change.Reason || d.Change.Next != "sallyport chat echo" || strings.Contains(card.Note, "redo") || strings.Contains(card.Note, "change branch") ||
+					!strings.HasSuffix(card.Note, "; refuse it, and ask for it anew in a conversation of the group echo") {
+					t.Errorf("its card says %q, next %q", card.Note, d.Change.Next)
+				}
+				if told := d.Proposal.Card.Note + d.Proposal.Card.Checks[0].Tail; !strings.Contains(told, s.why) {
+					t.Errorf("its card does not say %q: %q", s.why, told)
+				}
+				if _, err := c.Redo(t.Context(), chg, h.By(), nil); problem.KindOf(err) != problem.Conflict {
+					t.Errorf("it is redone: %v", err)
+				}
+				if _, err := a.Wish(c, "chg-bbbbbbbb", "Greet people"); err != nil {
+					t.Fatal(err)
+				}
+				a.Is(c, chg, change.Cancelled)
+			})
+		})
+	}
+}
