@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/redo"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/store"
@@ -21,19 +22,17 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	if err := c.Owner.MayDecide(by); err != nil {
 		return change.Row{}, err
 	}
-	var s session.Session
-	err = c.DB.Read(ctx, func(tx store.Tx) error {
-		if s, err = tx.Session(ctx, identity); err != nil {
-			return err
-		}
-		row, err = ledger.ChangeOf(ctx, tx, s)
-		return err
-	})
+	s, row, err := c.sessionOf(ctx, identity)
 	if err != nil {
 		return change.Row{}, err
 	}
 	if _, err := session.ReadMetadata(c.Runtime.Dir(s.ID)); err != nil {
 		return change.Row{}, err
+	}
+	if row.Request.Kind == request.Swap && !c.Standing(row.ID) { // before anything is wanted for it
+		if _, err := takesUp(row); err != nil {
+			return change.Row{}, err
+		}
 	}
 	if err := c.mayResume(ctx, row.ID); err != nil {
 		return change.Row{}, err
@@ -88,18 +87,37 @@ func (c *Controller) ResumeSession(ctx context.Context, identity id.Session, by 
 	return row, err
 }
 
+// sessionOf is a session with the change that it works at.
+func (c *Controller) sessionOf(ctx context.Context, identity id.Session) (s session.Session, row change.Row, err error) {
+	err = c.DB.Read(ctx, func(tx store.Tx) error {
+		if s, err = tx.Session(ctx, identity); err != nil {
+			return err
+		}
+		row, err = ledger.ChangeOf(ctx, tx, s)
+		return err
+	})
+	return s, row, err
+}
+
 // takesUp is the event that brings a change back to work. Errors: conflict, saying why it cannot.
 func takesUp(row change.Row) (change.Event, error) {
 	show := "sallyport change show " + string(row.ID)
 	if !row.Request.Worked() || row.Base == "" {
 		return "", problem.Errorf(problem.Conflict, show, "%s has no agent to resume", row.ID)
 	}
+	swap := row.Request.Kind == request.Swap
 	switch row.State {
 	case change.Paused, change.Blocked:
 		return change.Resume, nil
 	case change.Failed, change.Cancelled, change.Rejected:
+		if swap {
+			return "", redo.AskAnew(row)
+		}
 		return change.Again, nil
 	case change.AwaitingApproval:
+		if swap {
+			return "", redo.AskAnew(row)
+		}
 		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer: refuse it, then resume it", row.ID)
 	}
 	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State)

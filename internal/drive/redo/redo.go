@@ -85,7 +85,7 @@ func (rs *Redos) redoable(ctx context.Context, changeID id.Change) (remake, erro
 	case row.Request.Drafted():
 		return remake{}, problem.Errorf(problem.Conflict, show, "%s is about the files of a group, and no agent made it: what it was asked with is asked anew", changeID)
 	case row.Request.Kind == request.Swap:
-		return remake{}, problem.Errorf(problem.Conflict, show, "%s changes what the group %s runs: ask for it anew in a conversation of that group", changeID, row.Request.Group)
+		return remake{}, AskAnew(row)
 	case row.Request.Kind != request.Edit:
 		return remake{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(changeID), "%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", changeID)
 	case d.Trial != nil || d.Landing != nil && d.Landing.State != landing.Undone:

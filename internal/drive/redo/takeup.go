@@ -3,6 +3,7 @@ package redo
 import (
 	"context"
 
+	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
@@ -26,6 +27,11 @@ func (rs *Redos) TakeUp(ctx context.Context, tx store.Tx, row *change.Row, s ses
 	}
 	row.Identity, row.From, row.Cancel, row.Resumes = s.ID, from, false, row.Resumes+1
 	return rs.Move(ctx, tx, row, m)
+}
+
+// AskAnew refuses to take up a change of what a group runs: another may have been asked for since, and one works at a time (SM-022, SM-100).
+func AskAnew(row change.Row) error {
+	return problem.Errorf(problem.Conflict, "sallyport chat "+row.Request.Group, "%s changes what the group %s runs: ask for it anew in a conversation of that group", row.ID, row.Request.Group)
 }
 
 // Onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.

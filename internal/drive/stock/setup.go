@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/layer"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
 )
@@ -149,6 +150,9 @@ func (s *Stocks) runSetup(ctx context.Context, w work.Work, room layer.Room, on 
 
 // setupAgain says of a failed setup how a person goes on once it is mended.
 func (s *Stocks) setupAgain(ctx context.Context, row change.Row, own bool, failed *SetupFailed) error {
+	if r := row.Request; r.Kind == request.Swap {
+		return problem.Errorf(problem.Refused, "sallyport chat "+r.Group, "%w. Mend it and commit, and ask for the change anew in a conversation of the group %s", failed, r.Group)
+	}
 	begun, err := s.Sessions(ctx, row.ID)
 	if err != nil {
 		return err

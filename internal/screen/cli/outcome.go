@@ -146,7 +146,7 @@ func reportEnd(a *app, c api.Change) {
 // wayToTakeUp is the command that takes up a change that has ended, or stands, and what that is called; "" if none does (RM-026).
 func wayToTakeUp(a *app, d api.Detail) (label, command string) {
 	c := d.Change
-	if c.Kind == "revert" || c.Kind == "group" || c.Kind == "swap" && c.Dev == "" { // no agent works on it
+	if c.Kind == "revert" || c.Kind == "group" || c.Kind == "swap" && (c.Dev == "" || api.Final(c.State)) { // no agent works on it, or none goes on
 		return "", ""
 	}
 	switch c.State {

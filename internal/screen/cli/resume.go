@@ -41,7 +41,7 @@ func newResumeCommand(a *app) *cobra.Command {
 	cmd := a.cmd("resume IDENTITY", "let the agent of a change that has ended or stands still go on", `Lets the agent of a session go on, also when its change has failed, was cancelled or was refused. If
 it was paused or blocked, it goes on from there. Otherwise a new run begins with the session's
 identity, its transcript and its last tree. The key of the agent's model is read from your
-environment.
+environment. A change of what a group runs is asked for anew in its conversation once it has ended.
 
 Then it follows the change, as run does, and a new card follows. A change of "run --approve yes"
 that has had no card yet lands without one, once rules and checks pass. To decide on it first, run

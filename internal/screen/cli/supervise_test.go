@@ -173,6 +173,25 @@ func TestTheEndOfASessionSaysHowToResumeIt(t *testing.T) {
 	}
 }
 
+// A change of what a group runs is asked for anew once it is over, so no command takes it up.
+func TestOnlyAnOpenChangeOfAGroupSaysHowToResumeIt(t *testing.T) {
+	for state, wanted := range map[string]bool{
+		api.Failed: false, api.Cancelled: false, api.Rejected: false, api.Paused: true, api.Blocked: true,
+	} {
+		d := newDaemon(t)
+		d.detail = finalized()
+		d.detail.Change.State, d.detail.Change.Kind, d.detail.Change.Group, d.detail.Change.Dev = state, "swap", "echo", "dev-greets"
+		d.detail.Sessions = []api.Session{{ID: "echo-1a2b3"}}
+		if got := d.cli("change", "watch", "chg-00000001"); strings.HasSuffix(got.err, "resume: sallyport resume echo-1a2b3\n") != wanted {
+			t.Errorf("%s: %q", state, got.err)
+		}
+		d.detail.Sessions = nil
+		if got := d.cli("change", "watch", "chg-00000001"); strings.Contains(got.err, "begin again") {
+			t.Errorf("%s, without a session: %q", state, got.err)
+		}
+	}
+}
+
 func TestABlockedAgentComesWithAllThatCanBeDone(t *testing.T) {
 	d := newDaemon(t)
 	d.detail = failed(problem.Refused, "3 checkpoints in a row break the rules; the agent is stopped")

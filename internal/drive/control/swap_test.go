@@ -1,0 +1,121 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/grounds"
+	"sallyport/internal/path/change"
+)
+
+// TestADevAgentWhoseChangeIsOverIsNotTakenUpAgain holds SM-022 and SM-100: what has ended is asked for anew, and so no two work at once.
+func TestADevAgentWhoseChangeIsOverIsNotTakenUpAgain(t *testing.T) {
+	works := func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+		s.Write("template/runner/prompts/system.md", "Greet people.\n")
+		return "", nil
+	}
+	for name, s := range map[string]struct {
+		turn  drivetest.Deed
+		until func(a *drivetest.Assistants, c *control.Controller) error
+		state change.State
+	}{
+		"a person refused it": {works, func(a *drivetest.Assistants, c *control.Controller) error {
+			return c.Refuse(a.T.Context(), a.Show(c, a.Offered(c)).Approval.ID, a.By(), "say Hi")
+		}, change.Rejected},
+		"it waits for a person": {works, func(a *drivetest.Assistants, c *control.Controller) error {
+			a.Offered(c)
+			return nil
+		}, change.AwaitingApproval},
+		"its agent gave up": {func(context.Context, *drivetest.Scene, string) (string, error) { return "", errors.New("no model") },
+			func(a *drivetest.Assistants, c *control.Controller) error {
+				_, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+				return err
+			}, change.Failed},
+		"another was asked for": {works, func(a *drivetest.Assistants, c *control.Controller) error {
+			if _, err := a.Wish(c, "chg-aaaaaaaa", "Greet people"); err != nil {
+				return err
+			}
+			time.Sleep(time.Minute)
+			_, err := a.Wish(c, "chg-bbbbbbbb", "Greet people by name")
+			return err
+		}, change.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				a, troupe := h.Assist(s.turn)
+				c, _ := a.Begin()
+				if err := s.until(a, c); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				all, err := c.List(t.Context(), change.Filter{States: []change.State{s.state}})
+				if err != nil || len(all) != 1 {
+					t.Fatalf("%d are %s: %v", len(all), s.state, err)
+				}
+				d, told := a.Show(c, all[0].ID), len(troupe.Told())
+				_, err = c.ResumeSession(t.Context(), d.Sessions[len(d.Sessions)-1].ID, h.By(), nil)
+				if p := problem.Of(err); err == nil || p.Kind != problem.Conflict || p.Next != "sallyport chat echo" || !strings.Contains(p.Text, "ask for it anew in a conversation of that group") {
+					t.Errorf("it is resumed: %v", err)
+				}
+				time.Sleep(time.Minute)
+				a.Is(c, all[0].ID, s.state)
+				if now := len(troupe.Told()); now != told {
+					t.Errorf("agents were told %d things more", now-told)
+				}
+			})
+		})
+	}
+}
+
+// TestADevAgentThatStandsStillGoesOn holds that its change is resumed as any other while it is the one under way.
+func TestADevAgentThatStandsStillGoesOn(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		a, _ := h.Assist(func(context.Context, *drivetest.Scene, string) (string, error) { return "", nil })
+		c, end := a.Begin()
+		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for _, lost := range []bool{false, true} {
+			if err := c.Pause(t.Context(), row.ID, h.By(), "let me look"); err != nil {
+				t.Fatal(err)
+			}
+			if lost {
+				end()
+				c, _ = a.Begin()
+			}
+			d := a.Is(c, row.ID, change.Paused)
+			if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.By(), nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			a.Is(c, row.ID, change.Working)
+		}
+	})
+}
+
+// TestAGroupsChangeWhoseSetupFailsIsAskedForAnew holds that no command is named that refuses it.
+func TestAGroupsChangeWhoseSetupFailsIsAskedForAnew(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Setup: []string{"make ready"}}}
+		a, troupe := h.Assist(func(context.Context, *drivetest.Scene, string) (string, error) { return "", nil })
+		troupe.Check = func(*drivetest.Scene) (string, bool) { return "", false }
+		c, _ := a.Begin()
+		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d := a.Is(c, row.ID, change.Failed)
+		if d.Change.Next != "sallyport chat echo" || !strings.HasSuffix(d.Change.Reason, "Mend it and commit, and ask for the change anew in a conversation of the group echo") {
+			t.Errorf("%q, next %q", d.Change.Reason, d.Change.Next)
+		}
+	})
+}
