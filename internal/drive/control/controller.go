@@ -33,6 +33,7 @@ import (
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
@@ -196,6 +197,7 @@ func (c *Controller) makePath() {
 	c.submissions = submit.New(submit.Parts{
 		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
 		Reverts: c.Reverts, Standing: c.Groups, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
+		Moved: func(ctx context.Context, row change.Row, p *proposal.Proposal) { c.land.FindMoved(ctx, row, p) },
 		TakeUp: func(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error {
 			return c.Redos.TakeUp(ctx, tx, row, s, why, from, m)
 		},

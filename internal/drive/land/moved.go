@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sallyport/internal/base/audit"
@@ -231,8 +232,10 @@ func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.
 		}
 	}
 	drift, err := drifted(ctx, host, head, edits)
-	for i := range m.Subjects {
-		m.Subjects[i] = ls.Secrets.Redact(m.Subjects[i])
+	for _, words := range [][]string{m.Subjects, m.Paths} {
+		for i := range words {
+			words[i] = ls.Secrets.Redact(words[i])
+		}
 	}
 	return m, drift, err
 }
@@ -281,9 +284,18 @@ func drifted(ctx context.Context, host git.Dir, head git.OID, edits []git.Edit) 
 // AddMoved adds to the card of a change that waits what the branch has become since: the card is a view, and what an approval is
 // bound to stays as it is.
 func (ls *Landings) AddMoved(ctx context.Context, row change.Row, p *proposal.Proposal) {
-	if p == nil || row.State != change.AwaitingApproval {
-		return
+	if p != nil && row.State == change.AwaitingApproval {
+		ls.FindMoved(ctx, row, p)
 	}
+}
+
+// FindMoved puts on a card what the branch has become since the base, in the place of what was found before. Why a landing was refused
+// stays there.
+func (ls *Landings) FindMoved(ctx context.Context, row change.Row, p *proposal.Proposal) {
+	if !slices.Equal(p.Card.Drift, []string{p.Card.Note}) {
+		p.Card.Drift = p.Card.Drift[:0]
+	}
+	p.Card.Moved = nil
 	m, drift, err := ls.movedSince(ctx, row, p.Edits)
 	if err != nil {
 		if ctx.Err() == nil {

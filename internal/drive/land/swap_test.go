@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
+	"sallyport/internal/store"
 )
 
 // TestASwapThatDoesNotFitItsBranchAnyMoreIsAskedForAnew is SM-162: what refuses its landing names no command that refuses it, too, and the
@@ -50,4 +52,37 @@ func TestASwapThatDoesNotFitItsBranchAnyMoreIsAskedForAnew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheCardOfASwapSaysInItsConversationWhatAPersonCommittedMeanwhile is SM-162: nobody has to approve it to find out.
+func TestTheCardOfASwapSaysInItsConversationWhatAPersonCommittedMeanwhile(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		a, _, _ := h.Swapping("Greet people.\n")
+		c, _ := a.Begin()
+		chg := a.Offered(c, func() { h.Commits(drivetest.SwapPrompt, "Answer in rhymes.\n", "By hand") })
+		var about string
+		h.Tx(func(ctx context.Context, tx store.Tx) error {
+			outs, err := tx.Outs(ctx, drivetest.SwapChat, 0, 0, 100)
+			for _, o := range outs {
+				if o.Card == message.CardDiff && about == "" {
+					about = o.Text
+				}
+			}
+			return err
+		})
+		const want = "\nmain has moved by 1 commit since the change began\n  ! what differs there now: " + drivetest.SwapPrompt +
+			"\nwhy it cannot land as it stands:\n  ! " + drivetest.SwapPrompt + " changed on main since the change began\n"
+		if !strings.Contains(about, want) {
+			t.Errorf("its card says\n%s", about)
+		}
+
+		// Looked at again, it says what is so then.
+		if card := a.Is(c, chg, change.AwaitingApproval).Proposal.Card; len(card.Drift) != 1 || card.Moved == nil || card.Moved.Commits != 1 {
+			t.Errorf("it is shown with %q, %+v", card.Drift, card.Moved)
+		}
+		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "revert", "--no-edit", "HEAD")
+		if card := a.Show(c, chg).Proposal.Card; len(card.Drift) != 0 || card.Moved == nil || card.Moved.Commits != 2 {
+			t.Errorf("once that is undone it is shown with %q, %+v", card.Drift, card.Moved)
+		}
+	})
 }

@@ -50,6 +50,7 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 		if p.Card.Spoken, err = s.speak(ctx, o); err != nil {
 			return p, err
 		}
+		s.Moved(ctx, row, &p) // nobody looks at that card again, as on the command line
 	}
 	p.Card.Made = s.Secrets.Redact(madeBy(row.Request))
 	if p.Card.Setup, err = s.Stocks.LostBy(ctx, s.Opener.Spec(row)); err != nil {

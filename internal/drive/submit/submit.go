@@ -39,6 +39,8 @@ type Parts struct {
 	Ops         disk.Ops
 	SessionsDir string                                    // folder of sessions
 	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
+	// Moved puts on a card what the branch has become since its base.
+	Moved func(ctx context.Context, row change.Row, p *proposal.Proposal)
 	// TakeUp moves a change back to work with a session that goes on from a tree, and why.
 	TakeUp func(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error
 }

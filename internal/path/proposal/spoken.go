@@ -98,6 +98,7 @@ func (p Proposal) Tell(group string) (about string, diff []string, question stri
 	}
 	t.list("marked, and your yes covers it:", marks, "! ")
 	t.checks(c)
+	t.moved(c)
 	t.list("why it cannot land as it stands:", c.Drift, "! ")
 	t.list("on the network:", c.Network, "! ")
 	t.list("once it has landed:", append(c.Then[:len(c.Then):len(c.Then)], after(c, group)...), "! ")
