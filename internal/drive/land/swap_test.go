@@ -2,13 +2,18 @@ package land_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/store"
 )
@@ -83,6 +88,42 @@ func TestTheCardOfASwapSaysInItsConversationWhatAPersonCommittedMeanwhile(t *tes
 		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "revert", "--no-edit", "HEAD")
 		if card := a.Show(c, chg).Proposal.Card; len(card.Drift) != 0 || card.Moved == nil || card.Moved.Commits != 2 {
 			t.Errorf("once that is undone it is shown with %q, %+v", card.Drift, card.Moved)
+		}
+	})
+}
+
+// TestTheAgentsOfASwapHearWhyItsLandingWasRefused is SM-110: the group's agent reads it with its next turn, and the dev agent is woken by it.
+func TestTheAgentsOfASwapHearWhyItsLandingWasRefused(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		a, _, _ := h.Swapping("Greet people.\n")
+		c, _ := a.Begin()
+		chg := a.Offered(c)
+		heard := func() (group, dev []string) {
+			h.Tx(func(ctx context.Context, tx store.Tx) error {
+				group, dev = nil, nil
+				row, err1 := tx.Change(ctx, chg)
+				of, err2 := ledger.DevChat(ctx, tx, row)
+				all, err3 := tx.Ins(ctx, message.Filter{})
+				for _, m := range all {
+					if said := fmt.Sprintf("%t %s", m.Trigger, m.Text); m.Kind == prompt.System && m.Chat == of.ID {
+						dev = append(dev, said)
+					} else if m.Kind == prompt.System && m.Chat == drivetest.SwapChat {
+						group = append(group, said)
+					}
+				}
+				return errors.Join(err1, err2, err3)
+			})
+			return group, dev
+		}
+		h.Commits(drivetest.SwapPrompt, "Answer in rhymes.\n", "By hand")
+		a.Yes(c, chg)
+		d := a.Is(c, chg, change.AwaitingApproval)
+		want := string(chg) + " was not landed, and waits for a person again: " + d.Change.Reason
+		if group, dev := heard(); !slices.Equal(group, []string{"false " + want}) || !slices.Equal(dev, []string{"true " + want}) {
+			t.Errorf("the group's agent heard %q, the dev agent %q; want %q", group, dev, want)
+		}
+		if said := a.Said(); len(said) == 0 || slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "waits for a person again") }) {
+			t.Errorf("people are told beside the new card: %q", said)
 		}
 	})
 }

@@ -125,6 +125,9 @@ func (n *Origin) ended(ctx context.Context, tx store.Tx, row change.Row, m Move)
 			return err
 		}
 	}
+	if row.Request.Kind == request.Swap && row.Request.Chat != "" && (m.Event == change.Held || m.Event == change.Undone) { // its new card tells people
+		return n.tellAgents(ctx, tx, row, fmt.Sprintf("%s was not landed, and waits for a person again: %s", row.ID, inert.Line(row.Reason)))
+	}
 	text := endOf(row, m)
 	if text == "" || row.Request.Chat == "" {
 		return nil
@@ -136,7 +139,7 @@ func (n *Origin) ended(ctx context.Context, tx store.Tx, row change.Row, m Move)
 }
 
 // tellAgents puts an end before the agents of a swap: the group's reads it with its next turn, and the one that made the change is woken by
-// a failure or a refusal.
+// a failure, by a refusal, and by a landing that was refused (SM-110).
 func (n *Origin) tellAgents(ctx context.Context, tx store.Tx, row change.Row, text string) error {
 	chat, err := tx.Chat(ctx, row.Request.Chat)
 	if problem.KindOf(err) == problem.NotFound {
@@ -145,7 +148,7 @@ func (n *Origin) tellAgents(ctx context.Context, tx store.Tx, row change.Row, te
 	if err == nil {
 		err = n.tellAgent(ctx, tx, chat, text, false)
 	}
-	if err != nil || row.State != change.Failed && row.State != change.Rejected {
+	if err != nil || row.State != change.Failed && row.State != change.Rejected && row.State != change.AwaitingApproval {
 		return err
 	}
 	began, err := tx.Sessions(ctx, row.ID.Subject())
