@@ -173,7 +173,7 @@ func (g *Groups) swapOf(ctx context.Context, w Wish) (r request.Request, err err
 	if err != nil {
 		return r, err
 	}
-	r.Agent, r.Model = string(runs.Runner.Agent), string(runs.Runner.Model)
+	r.Agent, r.Model, r.Rounds = string(runs.Runner.Agent), string(runs.Runner.Model), runs.Runner.Rounds
 	return r, r.Check()
 }
 

@@ -2,6 +2,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 
 	"sallyport/internal/base/audit"
@@ -96,7 +97,7 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 			return err
 		}
 		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: p.Digests()}
-		if row.Swap != nil && len(results) > 0 && p.Number < agent.RoundsDefault && !row.Cancel {
+		if row.Swap != nil && len(results) > 0 && p.Number < cmp.Or(row.Request.Rounds, agent.RoundsDefault) && !row.Cancel {
 			return s.sendBack(ctx, tx, row, o, m)
 		}
 		if len(o.Edits) == 0 {

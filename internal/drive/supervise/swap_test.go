@@ -393,3 +393,33 @@ func TestADevAgentGoesOnAfterACheckRefusedItsProposal(t *testing.T) {
 		})
 	}
 }
+
+// TestAChangeOfAGroupIsTriedAsOftenAsItsRunnerSays is CW-053, of the runner.yaml that stood when the group asked for it.
+func TestAChangeOfAGroupIsTriedAsOftenAsItsRunnerSays(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Checks: []string{"make greeting"}}}
+		a, troupe := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write(prompts, "Greet.\n")
+			s.Write("template/runner/runner.yaml", "agent: echo\nrounds: 20\n") // which counts for the next one
+			return "", nil
+		})
+		troupe.Check = func(*drivetest.Scene) (string, bool) { return "", false }
+		h.Commits("groups/echo/runner/runner.yaml", "agent: echo\nrounds: 2\n", "Two")
+		c, _ := a.Begin()
+		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			time.Sleep(time.Minute)
+			all := h.Is(c, row.ID, change.Working).Checkpoints
+			if _, err := a.Call(t.Context(), tool.RequestSwap, swap, string(all[len(all)-1].Tree)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if d := h.Is(c, row.ID, change.Failed); d.Proposal.Number != 2 {
+			t.Errorf("it was tried %d times", d.Proposal.Number)
+		}
+	})
+}
