@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"sallyport/internal/drive/work"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
@@ -18,5 +20,23 @@ func TestADevAgentIsKeptFromTheWeb(t *testing.T) {
 		if slices.Contains(task.Denied, agent.Fetch) != want || subject.Webless != want {
 			t.Errorf("%s: %q is denied, %t", kind, task.Denied, subject.Webless)
 		}
+	}
+}
+
+// TestADevAgentStandsOnABranchOfItsOwn holds SM-026 and SM-043: what it commits is on no branch that the home has.
+func TestADevAgentStandsOnABranchOfItsOwn(t *testing.T) {
+	for want, r := range map[string]request.Request{
+		"dev/chg-k3v9m2qp": {Kind: request.Swap}, "main": {Kind: request.Edit}, "of a refresh": {Kind: request.Swap, Refresh: true},
+	} {
+		r.Branch = want
+		if r.Worked() && r.Kind == request.Swap {
+			r.Branch = "main"
+		}
+		if is := (work.Opener{}).Spec(change.Row{ID: "chg-k3v9m2qp", Request: r}).Branch; is != want {
+			t.Errorf("%s: its branch is %q", want, is)
+		}
+	}
+	if !repository.PlainBranch("dev/chg-k3v9m2qp") {
+		t.Error("git takes no such branch")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/layer"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
@@ -53,13 +54,17 @@ func (o Opener) Anew(ctx context.Context, w Work) (Work, error) {
 
 // Spec is the workspace of a row, which always can be named again.
 func (o Opener) Spec(row change.Row) workspace.Spec {
-	return workspace.Spec{
+	spec := workspace.Spec{
 		Change:  row.ID,
 		Project: row.Request.Project,
 		Base:    git.OID(row.Base),
 		Branch:  row.Request.Branch,
 		Owner:   o.Owner(row),
 	}
+	if r := row.Request; r.Kind == request.Swap && r.Worked() { // it stands on an overlay, which the home's branch never has (SM-026, SM-043)
+		spec.Branch = "dev/" + string(row.ID)
+	}
+	return spec
 }
 
 // Owner is who a change's writable files belong to.
