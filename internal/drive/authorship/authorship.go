@@ -109,7 +109,7 @@ func subjectOf(l landing.Landing) string {
 func (c Composer) ForLanding(ctx context.Context, row change.Row, p proposal.Proposal, yes approval.Approval) (Commit, error) {
 	who, _ := c.person(ctx, row)
 	m := landing.Message{
-		Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text,
+		Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: bodyOf(row),
 		Approver: approver(row, who, *yes.By), Unasked: yes.Via == approval.ViaFlag,
 	}
 	switch r := row.Request; {
@@ -134,7 +134,7 @@ func (c Composer) ForLanding(ctx context.Context, row change.Row, p proposal.Pro
 // ForBranch is the commit of a branch that a person asked for, of what was offered last.
 func (c Composer) ForBranch(ctx context.Context, row change.Row, p proposal.Proposal) (Commit, error) {
 	who, _ := c.person(ctx, row)
-	m := landing.Message{Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: row.Request.Text}
+	m := landing.Message{Change: row.ID, Subject: cmp.Or(p.Card.Subject, landing.Subject(row.Request.Text)), Body: bodyOf(row)}
 	if row.Request.Worked() {
 		var err error
 		if m.CoAuthor, err = c.coAuthor(ctx, row); err != nil {
@@ -142,6 +142,20 @@ func (c Composer) ForBranch(ctx context.Context, row change.Row, p proposal.Prop
 		}
 	}
 	return c.seal(who, worded(m, row.Request.Kind, row.Request.Message), p.At), nil
+}
+
+// bodyOf is what a commit says below its subject: the request, and before it all that the agent of a swap says of its change, where the
+// subject has a part of that (SM-103).
+func bodyOf(row change.Row) string {
+	wish := row.Request.Text
+	if row.Swap == nil {
+		return wish
+	}
+	summary := strings.TrimSpace(row.Swap.Summary)
+	if strings.Join(strings.Fields(summary), " ") == landing.Subject(summary) { // it has all
+		return wish
+	}
+	return summary + "\n\nWhat the group " + row.Request.Group + " asked for:\n\n" + wish
 }
 
 // worded is a message with what a person has it say, "" = what it says.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
@@ -15,6 +16,7 @@ import (
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
+	"sallyport/internal/port/tool"
 	"sallyport/internal/store"
 )
 
@@ -126,4 +128,36 @@ func TestTheAgentsOfASwapHearWhyItsLandingWasRefused(t *testing.T) {
 			t.Errorf("people are told beside the new card: %q", said)
 		}
 	})
+}
+
+// TestTheCommitOfASwapSaysTheWholeSummary is SM-103: the subject has room for a part of what was approved.
+func TestTheCommitOfASwapSaysTheWholeSummary(t *testing.T) {
+	const long = "Greet everybody by the name that they gave when they came here first, and ask whoever gave none"
+	for summary, body := range map[string]string{
+		"Greet people by name":                "Be kinder\n\nCo-authored-by:",
+		long:                                  long + "\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
+		"Greet people\nby their first name":   "Greet people\nby their first name\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
+		"Greet people\n\nApproved-by: nobody": "Greet people\n\n  Approved-by: nobody\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
+	} {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			a, _, _ := h.Swapping("Greet people.\n")
+			c, _ := a.Begin()
+			row, err := a.Wish(c, "chg-aaaaaaaa", "Be kinder")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "greets"}, OverallSummary: summary, CommitSHA: "0123456"}
+			if _, err := a.Call(t.Context(), tool.RequestSwap, swap, string(a.Show(c, row.ID).Checkpoints[0].Tree)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			a.Yes(c, row.ID)
+			a.Is(c, row.ID, change.InTrial)
+			subject, said, _ := strings.Cut(h.Git("log", "-1", "--format=%B"), "\n\n")
+			if !strings.HasPrefix(subject, "swap chg-aaaaaaaa: Greet ") || strings.Contains(subject, "\n") || !strings.HasPrefix(said, body) {
+				t.Errorf("%q lands as %q with\n%s", summary, subject, said)
+			}
+		})
+	}
 }
