@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
+	"sallyport/internal/port/tool"
 )
 
 // TestADevAgentWhoseChangeIsOverIsNotTakenUpAgain holds SM-022 and SM-100: what has ended is asked for anew, and so no two work at once.
@@ -60,7 +61,10 @@ func TestADevAgentWhoseChangeIsOverIsNotTakenUpAgain(t *testing.T) {
 				}
 				d, told := a.Show(c, all[0].ID), len(troupe.Told())
 				_, err = c.ResumeSession(t.Context(), d.Sessions[len(d.Sessions)-1].ID, h.By(), nil)
-				if p := problem.Of(err); err == nil || p.Kind != problem.Conflict || p.Next != "sallyport chat echo" || !strings.Contains(p.Text, "ask for it anew in a conversation of that group") {
+				if err == nil {
+					t.Fatal("it is resumed")
+				}
+				if p := problem.Of(err); p.Kind != problem.Conflict || p.Next != "sallyport chat echo" || !strings.Contains(p.Text, "ask for it anew in a conversation of that group") {
 					t.Errorf("it is resumed: %v", err)
 				}
 				time.Sleep(time.Minute)
@@ -116,6 +120,51 @@ func TestAGroupsChangeWhoseSetupFailsIsAskedForAnew(t *testing.T) {
 		d := a.Is(c, row.ID, change.Failed)
 		if d.Change.Next != "sallyport chat echo" || !strings.HasSuffix(d.Change.Reason, "Mend it and commit, and ask for the change anew in a conversation of the group echo") {
 			t.Errorf("%q, next %q", d.Change.Reason, d.Change.Next)
+		}
+	})
+}
+
+// TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed holds that its words on a card are about the tree on that card.
+func TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		turn := func(text string) drivetest.Deed {
+			return func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+				s.Write("template/runner/prompts/system.md", text)
+				return "", nil
+			}
+		}
+		a, _ := h.Assist(turn("Insult people.\n"), turn("Greet people.\n"))
+		c, _ := a.Begin()
+		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := c.TellDev(t.Context(), a.Is(c, row.ID, change.Working).Change, "kindly"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		all := a.Is(c, row.ID, change.Working).Checkpoints
+		swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "greets"}, OverallSummary: "Greet people", CommitSHA: "0123456"}
+		if _, err := a.Call(t.Context(), tool.RequestSwap, swap, string(all[len(all)-1].Tree)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d := a.Is(c, row.ID, change.AwaitingApproval)
+		if _, err = c.RestoreTo(t.Context(), all[0].ID, h.By()); err == nil {
+			t.Fatal("another checkpoint is offered")
+		}
+		if p := problem.Of(err); p.Kind != problem.Refused || p.Next != "sallyport chat echo" || !strings.Contains(p.Text, "is not what dev-greets has proposed") {
+			t.Errorf("another checkpoint is offered: %v", err)
+		}
+		if now := a.Is(c, row.ID, change.AwaitingApproval); now.Proposal.Number != 1 || now.Approval.ID != d.Approval.ID || now.Proposal.Tree != d.Proposal.Tree {
+			t.Errorf("it waits with card %d of %s", now.Proposal.Number, now.Proposal.Tree)
+		}
+		if _, err := c.RestoreTo(t.Context(), d.Change.Swap.Checkpoint, h.By()); err != nil {
+			t.Fatal(err)
+		}
+		if now := a.Is(c, row.ID, change.AwaitingApproval); now.Proposal.Number != 2 || now.Proposal.Tree != d.Proposal.Tree {
+			t.Errorf("the proposed one again is card %d of %s", now.Proposal.Number, now.Proposal.Tree)
 		}
 	})
 }

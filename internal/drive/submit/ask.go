@@ -58,6 +58,9 @@ func (s *Submissions) OfferAgain(ctx context.Context, row change.Row, cp checkpo
 	if cp.Status != checkpoint.Valid {
 		return problem.Errorf(problem.Refused, "sallyport checkpoint show "+string(cp.ID), "%s is %s; only a valid checkpoint can be offered", cp.ID, cp.Status)
 	}
+	if r := row.Request; r.Kind == request.Swap && (row.Swap == nil || row.Swap.Checkpoint != cp.ID) { // its summaries and its commit are of another tree
+		return problem.Errorf(problem.Refused, "sallyport chat "+r.Group, "%s is not what %s has proposed: refuse %s, and ask for it anew in a conversation of the group %s", cp.ID, r.Dev, row.ID, r.Group)
+	}
 	row.Chosen = cp.ID
 	o, err := s.Offer(ctx, row, git.OID(row.Base))
 	if err != nil {
