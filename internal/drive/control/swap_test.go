@@ -27,10 +27,10 @@ func TestADevAgentWhoseChangeIsOverIsNotTakenUpAgain(t *testing.T) {
 		state change.State
 	}{
 		"a person refused it": {works, func(a *drivetest.Assistants, c *control.Controller) error {
-			return c.Refuse(a.T.Context(), a.Show(c, a.Offered(c)).Approval.ID, a.By(), "say Hi")
+			return c.Refuse(a.T.Context(), a.Show(c, a.Offer(c)).Approval.ID, a.By(), "say Hi")
 		}, change.Rejected},
 		"it waits for a person": {works, func(a *drivetest.Assistants, c *control.Controller) error {
-			a.Offered(c)
+			a.Offer(c)
 			return nil
 		}, change.AwaitingApproval},
 		"its agent gave up": {func(context.Context, *drivetest.Scene, string) (string, error) { return "", errors.New("no model") },

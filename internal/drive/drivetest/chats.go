@@ -125,11 +125,8 @@ func (a *Assistants) Swap(c *control.Controller) id.Change {
 	return chg
 }
 
-// Offer has the group ask for its change, which waits for a yes then.
-func (a *Assistants) Offer(c *control.Controller) id.Change { return a.Offered(c) }
-
-// Offered has the group ask for its change, and its dev agent propose it; meanwhile is done while that agent works.
-func (a *Assistants) Offered(c *control.Controller, meanwhile ...func()) id.Change {
+// Offer has the group ask for its change, and its dev agent propose it, which waits for a yes then; meanwhile is done while that agent works.
+func (a *Assistants) Offer(c *control.Controller, meanwhile ...func()) id.Change {
 	a.T.Helper()
 	row, err := a.Wish(c, id.NewChange(), "Greet people")
 	if err != nil {

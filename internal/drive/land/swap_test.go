@@ -38,7 +38,7 @@ func TestASwapThatDoesNotFitItsBranchAnyMoreIsAskedForAnew(t *testing.T) {
 					return "nobody is to be greeted\n", s.Read("closed") != "x\n" || s.Read(drivetest.SwapPrompt) != "Greet people.\n"
 				}
 				c, _ := a.Begin()
-				chg := a.Offered(c)
+				chg := a.Offer(c)
 				h.Commits(s.file, s.text, "By hand")
 				a.Yes(c, chg)
 				d := a.Is(c, chg, change.AwaitingApproval)
@@ -66,7 +66,7 @@ func TestTheCardOfASwapSaysInItsConversationWhatAPersonCommittedMeanwhile(t *tes
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		a, _, _ := h.Swapping("Greet people.\n")
 		c, _ := a.Begin()
-		chg := a.Offered(c, func() { h.Commits(drivetest.SwapPrompt, "Answer in rhymes.\n", "By hand") })
+		chg := a.Offer(c, func() { h.Commits(drivetest.SwapPrompt, "Answer in rhymes.\n", "By hand") })
 		var about string
 		h.Tx(func(ctx context.Context, tx store.Tx) error {
 			outs, err := tx.Outs(ctx, drivetest.SwapChat, 0, 0, 100)
@@ -99,7 +99,7 @@ func TestTheAgentsOfASwapHearWhyItsLandingWasRefused(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		a, _, _ := h.Swapping("Greet people.\n")
 		c, _ := a.Begin()
-		chg := a.Offered(c)
+		chg := a.Offer(c)
 		heard := func() (group, dev []string) {
 			h.Tx(func(ctx context.Context, tx store.Tx) error {
 				group, dev = nil, nil
