@@ -55,58 +55,9 @@ free.`,
 				}
 				return err
 			}
-			d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
+			o, err := a.readOverview(ctx, c)
 			if err != nil {
 				return err
-			}
-			rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: 200})
-			if err != nil {
-				return err
-			}
-
-			chats, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
-			if err != nil {
-				return err
-			}
-
-			drops, err := client.Call(ctx, c, api.MessageDrops, api.Nothing{})
-			if err != nil {
-				return err
-			}
-
-			tasks, err := client.Call(ctx, c, api.ScheduleList, api.Nothing{})
-			if err != nil {
-				return err
-			}
-
-			channels, err := client.Call(ctx, c, api.ChannelList, api.Nothing{})
-			if err != nil {
-				return err
-			}
-
-			asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true})
-			if err != nil {
-				return err
-			}
-
-			o := overview{
-				Admissions: admissions(asked), Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}, Groups: []api.Group{},
-				Chats: chats, Drops: drops, Tasks: tasks, Channels: channels,
-			}
-			if all, err := client.Call(ctx, c, api.GroupList, api.OfUser{User: a.userHome()}); err == nil {
-				o.Groups = all.Groups
-			} else {
-				o.GroupsProblem = problem.Of(err).Text // what else there is to say is said all the same
-			}
-			for _, r := range rows {
-				switch {
-				case waitsForPerson(r):
-					o.Waiting = append(o.Waiting, r)
-				case !api.Final(r.State):
-					o.Working = append(o.Working, r)
-				case len(o.Recent) < recentMax:
-					o.Recent = append(o.Recent, r)
-				}
 			}
 			if !a.document(o) {
 				printOverview(a, a.sheet(a.Out), o)
@@ -115,6 +66,64 @@ free.`,
 		})
 	cmd.Flags().BoolVar(&disk, "disk", false, "show instead what the home has on disk, and what gc would free")
 	return cmd
+}
+
+// readOverview asks the daemon for what status shows.
+func (a *app) readOverview(ctx context.Context, c *client.Client) (overview, error) {
+	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
+	if err != nil {
+		return overview{}, err
+	}
+	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: 200})
+	if err != nil {
+		return overview{}, err
+	}
+
+	chats, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
+	if err != nil {
+		return overview{}, err
+	}
+
+	drops, err := client.Call(ctx, c, api.MessageDrops, api.Nothing{})
+	if err != nil {
+		return overview{}, err
+	}
+
+	tasks, err := client.Call(ctx, c, api.ScheduleList, api.Nothing{})
+	if err != nil {
+		return overview{}, err
+	}
+
+	channels, err := client.Call(ctx, c, api.ChannelList, api.Nothing{})
+	if err != nil {
+		return overview{}, err
+	}
+
+	asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true})
+	if err != nil {
+		return overview{}, err
+	}
+
+	o := overview{
+		Admissions: admissions(asked), Daemon: d, Waiting: []api.Change{}, Working: []api.Change{}, Recent: []api.Change{}, Groups: []api.Group{},
+		Chats: chats, Drops: drops, Tasks: tasks, Channels: channels,
+	}
+	if all, err := client.Call(ctx, c, api.GroupList, api.OfUser{User: a.userHome()}); err == nil {
+		o.Groups = all.Groups
+	} else {
+		o.GroupsProblem = problem.Of(err).Text // what else there is to say is said all the same
+	}
+	for _, r := range rows {
+		switch {
+		case waitsForPerson(r):
+			o.Waiting = append(o.Waiting, r)
+		case !api.Final(r.State):
+			o.Working = append(o.Working, r)
+		case len(o.Recent) < recentMax:
+			o.Recent = append(o.Recent, r)
+		}
+	}
+	return o, nil
 }
 
 func printOverview(a *app, s sheet, o overview) {
