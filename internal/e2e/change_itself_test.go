@@ -372,7 +372,6 @@ func (w *swapped) once(t *testing.T, l swapLoop, where string, s *swapper) (name
 	}
 	d.end(t, w.place)
 	w.noKeeper(t, d)
-	w.cut = w.cut || d.killed()
 	return operations(t, log), d.killed()
 }
 

@@ -330,7 +330,6 @@ func (w *world) escapes(t *testing.T, c *client.Client) {
 		}
 		moves("the agent to write again")
 	}
-	w.cut = true
 	if err := client.Do(t.Context(), c, api.ChangeCancel, api.Reason{Of: id, Reason: "enough"}); err != nil {
 		t.Fatal(err)
 	}

@@ -298,7 +298,6 @@ func (w *world) dieTalking(t *testing.T, start, where string, n *terminal) (name
 	}
 	d.end(t, w.place)
 	w.noKeeper(t, d)
-	w.cut = w.cut || d.killed()
 	return operations(t, log), d.killed()
 }
 

@@ -350,7 +350,6 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 		}
 		d.end(t, w.place)
 		w.noKeeper(t, d)
-		w.cut = w.cut || d.killed()
 		return operations(t, log), d.killed()
 	}
 	points := []string{}

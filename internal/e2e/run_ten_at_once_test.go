@@ -118,7 +118,6 @@ func TestAnAgentThatHasNoPlaceWaitsForOne(t *testing.T) {
 	if all != 2 || len(running) != 2 {
 		t.Errorf("of 2 places, %d are taken, by %v", all, running)
 	}
-	w.cut = true
 	for id := range running {
 		if err := client.Do(t.Context(), c, api.ChangeCancel, api.Reason{Of: id, Reason: "make room"}); err != nil {
 			t.Fatal(err)

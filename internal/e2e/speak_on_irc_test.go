@@ -118,7 +118,6 @@ func TestAStrangersChannelGetsANewGroupAndAnswersAfterAKill(t *testing.T) {
 		reap()
 		return errors.Is(unix.Kill(d.PID, 0), unix.ESRCH), nil
 	})
-	w.cut = true
 	c = w.start(t)
 	await(t, "the assistant to come back", func() (bool, error) { return joins(ann) == 2, nil })
 	w.says(t, ann, "again")

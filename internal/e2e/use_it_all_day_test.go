@@ -52,7 +52,7 @@ func TestADayOfUseKeepsEveryInvariant(t *testing.T) {
 	d := &day{world: newWorld(t), dice: rand.New(rand.NewPCG(uint64(seed), 0)), makes: map[string]string{}}
 	d.mount(t)
 	d.configure(t, map[string]string{"sallyport.yaml": "changes: {at_once: 4}\n"})
-	d.before, d.paths, d.cut = look(t, d.repo), map[string]bool{}, true
+	d.before, d.paths = look(t, d.repo), map[string]bool{}
 	d.c = d.start(t)
 
 	happens := []func(*testing.T){func(*testing.T) {}, d.kill, d.fill, d.collect}
