@@ -1,0 +1,241 @@
+package release
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// What begins so is on its way in or out. Without a Put that holds the folder, a crash left it.
+const (
+	comingName = ".new-"
+	goingName  = ".old-"
+)
+
+// Put copies the programs that lie in the folder from, and returns the release that they are. r says what is known of
+// them; Digest and Files are found. A release that is there, whole, is returned as it is: nothing changes.
+func (f Folder) Put(from string, r Release) (Release, error) {
+	held, err := f.hold(syscall.LOCK_SH)
+	if err != nil {
+		return Release{}, fmt.Errorf("keep the programs in %q as a release: %w", from, err)
+	}
+	defer held.Close()
+	var coming string
+	err = f.Ops.Do("release:begin", func() (err error) {
+		coming, err = os.MkdirTemp(f.Dir, comingName)
+		return err
+	})
+	if err == nil {
+		r, err = f.put(from, coming, r)
+		err = errors.Join(err, f.discard(coming, aside(coming)))
+	}
+	if err != nil {
+		return Release{}, fmt.Errorf("keep the programs in %q as a release: %w", from, err)
+	}
+	return r, nil
+}
+
+// put copies and hashes in one go; nothing is forced to the disk before it is known to be new.
+func (f Folder) put(from, coming string, r Release) (Release, error) {
+	r.Built, r.Files = r.Built.UTC(), map[string]string{}
+	err := f.Ops.Do("release:copy", func() error {
+		for _, name := range programs {
+			sum, err := copyProgram(filepath.Join(from, name), filepath.Join(coming, name))
+			if errors.Is(err, fs.ErrNotExist) && name != Program {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			r.Files[name] = sum
+		}
+		return nil
+	})
+	if err != nil {
+		return r, err
+	}
+	r.Digest = digest(r.Files)
+	if there, err := f.whole(r.Digest); err == nil {
+		return there, nil
+	}
+	err = f.Ops.Do("release:write", func() error { return writeThrough(coming, r) })
+	if err == nil {
+		err = f.Ops.Do("release:put", func() error { return f.place(coming, r.Digest) })
+	}
+	return r, err
+}
+
+// whole returns a release whose files are all as they were put there.
+func (f Folder) whole(digest string) (Release, error) {
+	program, r, err := f.Open(digest)
+	if err != nil {
+		return Release{}, err
+	}
+	return r, program.Close()
+}
+
+// copyProgram copies a program and returns the sum of the copy. Where the file system can, both share their blocks.
+func copyProgram(from, to string) (sum string, err error) {
+	in, err := os.OpenFile(from, syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return "", errors.Join(err, fmt.Errorf("%q is no program", from))
+	}
+	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o500)
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	const ficlone = 0x40049409
+	if _, _, shares := syscall.Syscall(syscall.SYS_IOCTL, out.Fd(), ficlone, in.Fd()); shares == 0 {
+		_, err = io.Copy(hash, out)
+	} else {
+		_, err = io.Copy(io.MultiWriter(out, hash), in)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), errors.Join(err, out.Close())
+}
+
+// writeThrough brings a copied release to the disk, with its card.
+func writeThrough(coming string, r Release) error {
+	raw, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	errs := []error{os.WriteFile(filepath.Join(coming, card), append(raw, '\n'), 0o400)}
+	for name := range r.Files {
+		errs = append(errs, persist(filepath.Join(coming, name)))
+	}
+	return errors.Join(append(errs, persist(filepath.Join(coming, card)), persist(coming))...)
+}
+
+// place gives a copied release its name. What lies there and is not this release, whole, makes room.
+func (f Folder) place(coming, digest string) error {
+	err := os.Rename(coming, f.path(digest))
+	if err != nil {
+		if _, wrong := f.whole(digest); wrong == nil { // another Put of the same was first
+			return persist(f.Dir)
+		}
+		if os.Rename(f.path(digest), aside(coming)) == nil {
+			err = os.Rename(coming, f.path(digest))
+		}
+	}
+	return errors.Join(err, persist(f.Dir))
+}
+
+// aside is where place sets aside what lay in its way.
+func aside(coming string) string { return coming + ".aside" }
+
+// Prune removes all releases but the newest keep, the current and the previous one, and those to spare; and what a crash
+// in Put or Prune has left, unless a Put is under way. One whose release.json has changed can never be started, and goes
+// too. It returns what it removed, the newest first.
+func (f Folder) Prune(keep int, spare ...string) (removed []Release, err error) {
+	for _, named := range []func() (string, error){f.Current, f.Previous} {
+		digest, err := named()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("nothing is removed while it is not known what runs: %w", err)
+		}
+		spare = append(spare, digest)
+	}
+	all, errs := f.list()
+	errs = slices.DeleteFunc(errs, func(err error) bool {
+		var wrong *Fault
+		if !errors.As(err, &wrong) || wrong.Kind != ErrChanged {
+			return false
+		}
+		all = append(all, Release{Digest: wrong.Digest})
+		return true
+	})
+	for n, r := range all {
+		if n < keep && r.Files != nil || slices.Contains(spare, r.Digest) {
+			continue
+		}
+		going := f.path(goingName + r.Digest)
+		err := f.discard(going) // what an earlier one left
+		if err == nil {
+			err = f.Ops.Do("release:remove", func() error {
+				return errors.Join(os.Rename(f.path(r.Digest), going), persist(f.Dir))
+			})
+		}
+		if err == nil {
+			removed = append(removed, r)
+			err = f.discard(going)
+		}
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(append(errs, f.sweep())...)
+}
+
+// sweep removes what a crash left.
+func (f Folder) sweep() error {
+	entries, err := os.ReadDir(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var left []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), comingName) || strings.HasPrefix(e.Name(), goingName) {
+			left = append(left, f.path(e.Name()))
+		}
+	}
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	held, err := f.hold(syscall.LOCK_EX | syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) { // a Put is under way, and some of it may be its own
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	return f.discard(left...)
+}
+
+// discard removes what has no name as a release any more; absence is success.
+func (f Folder) discard(paths ...string) error {
+	var errs []error
+	for _, path := range paths {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		errs = append(errs, f.Ops.Do("release:discard", func() error { return os.RemoveAll(path) }))
+	}
+	return errors.Join(errs...)
+}
+
+// hold makes the folder if need be, and locks it until what it returns is closed: Put with others, Prune alone.
+func (f Folder) hold(how int) (*os.File, error) {
+	if _, err := os.Lstat(f.Dir); errors.Is(err, fs.ErrNotExist) {
+		err := f.Ops.Do("release:folder", func() error {
+			state := filepath.Dir(f.Dir)
+			return errors.Join(os.MkdirAll(f.Dir, 0o700), persist(state), persist(filepath.Dir(state)))
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	folder, err := os.OpenFile(f.Dir, syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = syscall.Flock(int(folder.Fd()), how)
+	}
+	if err != nil {
+		folder.Close()
+		return nil, &fs.PathError{Op: "lock", Path: f.Dir, Err: err}
+	}
+	return folder, nil
+}
