@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/chat/schedule"
 	"sallyport/internal/rule/stuck"
@@ -185,6 +186,8 @@ type Tx interface {
 	CountContext(ctx context.Context, chat id.Chat, before int64) (int, error)
 	// FoldContext folds these into a turn that was completed under a fence. Nobody waits for one of them, so who watches is not told of each.
 	FoldContext(ctx context.Context, chat id.Chat, before int64, turn Folding) error
+	// TakeContext has the chat of a thread take over what waits in its group's chat of no thread there, and wakes nobody.
+	TakeContext(ctx context.Context, to conversation.Chat) error
 	// DueChats returns the chats that something waits for which wakes and is due, the longest due first.
 	DueChats(ctx context.Context, now time.Time) ([]id.Chat, error)
 	// NextDueChat returns when the next message that wakes falls due after a time; false if none will.

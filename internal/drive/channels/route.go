@@ -63,7 +63,7 @@ func (c *Channels) heard(ctx context.Context, tx store.Tx, s said, v wiring.Verd
 		if o.Action == wiring.Ignore {
 			continue
 		}
-		chat, err := tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: o.Group, Conversation: s.where.ID, Thread: s.Thread, Created: ledger.Now()})
+		chat, err := s.chat(ctx, tx, o)
 		if err != nil {
 			return err
 		}
@@ -79,6 +79,20 @@ func (c *Channels) heard(ctx context.Context, tx store.Tx, s said, v wiring.Verd
 		}
 	}
 	return nil
+}
+
+// chat is that of a group which hears something. Where each message may begin a thread, one that wakes nobody begins none: it waits for the
+// next thread that wakes the group, and is its context (CH-011, CH-013).
+func (s said) chat(ctx context.Context, tx store.Tx, o wiring.Outcome) (conversation.Chat, error) {
+	c := conversation.Chat{ID: id.NewChat(), Group: o.Group, Conversation: s.where.ID, Thread: s.Thread, Created: ledger.Now()}
+	if s.roots && o.Action == wiring.Context && s.Thread == s.ID {
+		c.Thread = ""
+	}
+	c, err := tx.PutChat(ctx, c)
+	if err == nil && s.roots && o.Action == wiring.Wake && c.Thread != "" && c.Turn == 0 {
+		err = tx.TakeContext(ctx, c)
+	}
+	return c, err
 }
 
 // drop writes down that nothing became of something, and why (CH-906). What was said is not kept.

@@ -29,6 +29,7 @@ import (
 type said struct {
 	channel.Event
 	names  []string // of the assistant's account there
+	roots  bool     // the id of a message there names the thread that begins with it
 	where  conversation.Conversation
 	intake message.Intake
 	by     audit.Actor
@@ -156,7 +157,7 @@ func clean(e channel.Event) channel.Event {
 
 // receive writes down that something came in, with how far the platform has come, and finds out who said it; false if it came before.
 func (c *Channels) receive(ctx context.Context, tx store.Tx, l *line, e channel.Event) (s said, fresh bool, err error) {
-	s = said{Event: e, names: l.names(), by: actor(e.Sender)}
+	s = said{Event: e, names: l.names(), roots: l.driver.Can().Roots, by: actor(e.Sender)}
 	if e.Cursor != "" {
 		if err := tx.MoveCursor(ctx, l.Name, e.Cursor); err != nil {
 			return s, false, err

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/schedule"
 )
@@ -259,8 +260,12 @@ func (t messages) MoveIn(ctx context.Context, from message.Status, fence int64, 
 	return nil
 }
 
-// olderContext finds the chat messages that wait before a number and wake nobody.
-const olderContext = `chat = ? AND status = 'pending' AND trig = 0 AND kind NOT IN ('task', 'system', 'answer') AND seq < ?`
+// waitsAsContext finds the chat messages that wait and wake nobody, and olderContext those of a chat before a number.
+const (
+	waitsAsContext = `status = 'pending' AND trig = 0 AND kind NOT IN ('task', 'system', 'answer')`
+	olderContext   = `chat = ? AND seq < ? AND ` + waitsAsContext
+	takenContext   = `chat = (SELECT id FROM chat WHERE folder = ? AND conversation = ? AND thread = '') AND ` + waitsAsContext
+)
 
 // CountContext counts the chat messages that wait before a number and wake nobody.
 func (t messages) CountContext(ctx context.Context, chat id.Chat, before int64) (n int, err error) {
@@ -276,6 +281,14 @@ func (t messages) FoldContext(ctx context.Context, chat id.Chat, before int64, b
 		by.Turn, by.Fence, ms(by.At), chat, before)
 	if err != nil {
 		return fmt.Errorf("fold what was said in %q: %w", chat, err)
+	}
+	return nil
+}
+
+// TakeContext has a chat take over what its group was told without a thread.
+func (t messages) TakeContext(ctx context.Context, to conversation.Chat) error {
+	if _, err := t.write(ctx, "take-context", `UPDATE message_in SET chat = ? WHERE `+takenContext, to.ID, to.Group, to.Conversation); err != nil {
+		return fmt.Errorf("have %q take over what was said before: %w", to.ID, err)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ func TestWhatIsAskedOftenIsAnsweredByAnIndex(t *testing.T) {
 		nextDueChat: "USING COVERING INDEX message_in_due",
 		`SELECT id FROM message_in ` + waitingUntil:                                "USING INDEX message_in_due",
 		`SELECT count(*) FROM message_in WHERE ` + olderContext:                    "USING INDEX message_in_chat",
+		`SELECT count(*) FROM message_in WHERE ` + takenContext:                    "USING INDEX message_in_chat",
 		`SELECT doc FROM session WHERE subject = 'c' ORDER BY attempt, started_at`: "USING INDEX session_subject",
 	} {
 		var plan []string

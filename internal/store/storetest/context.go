@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/store"
@@ -42,5 +43,35 @@ func testContext(t *testing.T, s *suite) {
 			}
 		}
 		return errors.Join(err, err2, err3, err4)
+	})
+}
+
+// testTaken holds that the chat of a thread takes over what waits in its group's chat of no thread, and nothing else.
+func testTaken(t *testing.T, s *suite) {
+	c, other := s.talks("room", "echo"), s.talks("room", "notes")
+	fills := func(m *message.In) { m.Trigger = false }
+	waits := s.hears(c.ID, "before", fills)
+	stays := []message.In{
+		s.hears(c.ID, "wakes", nil),
+		s.hears(c.ID, "the host's", func(m *message.In) { m.Trigger, m.Kind = false, prompt.System }),
+		s.hears(c.ID, "folded", func(m *message.In) { m.Trigger, m.Status = false, message.Folded }),
+		s.hears(other.ID, "of another group", fills),
+		s.hears(s.talks("stream", "echo").ID, "of another place", fills),
+	}
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		thread := c
+		thread.ID, thread.Thread = id.NewChat(), "t1"
+		thread, err := tx.PutChat(ctx, thread)
+		if err != nil {
+			return err
+		}
+		err = tx.TakeContext(ctx, thread)
+		waits.Chat = thread.ID
+		for _, m := range append(stays, waits) {
+			got, wrong := tx.In(ctx, m.ID)
+			s.same(got, m)
+			err = errors.Join(err, wrong)
+		}
+		return err
 	})
 }

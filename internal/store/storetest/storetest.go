@@ -65,6 +65,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"what leaves by a channel", testDeliveries},
 		{"what is said", testMessages},
 		{"what is only counted", testContext},
+		{"what a thread takes over", testTaken},
 		{"what is asked in a conversation", testCards},
 		{"text that would change is refused", testExact},
 		{"a failing closure is undone alone", testSavepoint},

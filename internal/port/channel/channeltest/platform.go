@@ -43,6 +43,12 @@ func (s *Scripted) Forgetful() *Scripted {
 	return s
 }
 
+// Rooted has the id of a message in a threaded place name the thread that begins with it, as on Slack.
+func (s *Scripted) Rooted() *Scripted {
+	s.can.Roots = true
+	return s
+}
+
 func (s *Scripted) Driver(*testing.T) channel.Driver { return &scriptedDriver{s: s} }
 
 func (s *Scripted) Place() channel.Place {
