@@ -45,8 +45,8 @@ const (
 // Always is the pattern that every message matches, also one without text (CH-007).
 const Always = "."
 
-// patternMax is the longest pattern, in bytes.
-const patternMax = 1 << 10
+// patternMax is the longest pattern, in characters.
+const patternMax = 1000
 
 // Wiring has a group hear a conversation.
 type Wiring struct {
@@ -87,8 +87,8 @@ func (w Wiring) Check() error {
 		return bad("engage mode pattern needs a pattern; %q matches every message", Always)
 	case w.Mode != Pattern && w.Pattern != "":
 		return bad("engage mode %s has no pattern", w.Mode)
-	case len(w.Pattern) > patternMax:
-		return bad("the pattern has %d bytes; %d is the limit", len(w.Pattern), patternMax)
+	case utf8.RuneCountInString(w.Pattern) > patternMax:
+		return bad("the pattern has %d characters; %d is the limit", utf8.RuneCountInString(w.Pattern), patternMax)
 	}
 	if w.Mode == Pattern {
 		if _, err := regexp.Compile(w.Pattern); err != nil {

@@ -131,11 +131,11 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 	q := question.New("", "🔌 New channel — wire it?", nil, ledger.Now())
 	q.Kind, q.Words = question.Channel, false
 	q.Card.Lines = []string{fmt.Sprintf("%s is trying to reach you in %s on %s. Wire to which agent?", s.speaker(), where(s.where), s.where.Platform)}
-	for _, g := range s.groups[:min(len(s.groups), groupsShown)] {
+	for _, g := range s.home.Groups[:min(len(s.home.Groups), groupsShown)] {
 		q.Options = append(q.Options, question.Option{Key: WireTo + string(g), Label: string(g)})
 	}
-	if len(s.groups) > groupsShown {
-		q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("The home has %d groups; for one that is not here: sallyport wiring set %s GROUP", len(s.groups), s.where.ID))
+	if len(s.home.Groups) > groupsShown {
+		q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("The home has %d groups; for one that is not here: sallyport wiring set %s GROUP", len(s.home.Groups), s.where.ID))
 	}
 	if c.Create != nil {
 		q.Card.Lines = append(q.Card.Lines, "For a new one, say: "+dispatch.CreateNew+" NAME")
@@ -241,7 +241,7 @@ func (c *Channels) May(ctx context.Context, tx store.Tx, q question.Question, by
 	return k.Is(right.Owner) || k.Is(right.GlobalAdmin) || p.Group != "" && slices.Contains(k.Held, right.Held{Role: right.GroupAdmin, Group: string(p.Group)}), err
 }
 
-// Prepare reads which groups there are, and makes the one that an answer names if there is none of that name.
+// Prepare reads how the home stands, and makes the one that an answer names if there is none of that name.
 func (c *Channels) Prepare(ctx context.Context, what message.Decision) (dispatch.Admit, error) {
 	var made group.Folder
 	if what.Does == decide.Name {
@@ -250,9 +250,9 @@ func (c *Channels) Prepare(ctx context.Context, what message.Decision) (dispatch
 			return nil, err
 		}
 	}
-	groups, err := c.Groups(ctx)
+	home, err := c.home(ctx)
 	return func(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor) error {
-		return usher{c}.admit(ctx, tx, q, by, made, groups)
+		return usher{c}.admit(ctx, tx, q, by, made, home)
 	}, err
 }
 
@@ -291,12 +291,12 @@ func (c *Channels) makeGroup(ctx context.Context, what message.Decision, folder 
 
 // admit does what somebody has answered about a stranger or a place: who is let in is heard as if they had been all along. It runs in the
 // transaction of the answer.
-func (c usher) admit(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor, made group.Folder, groups []group.Folder) error {
+func (c usher) admit(ctx context.Context, tx store.Tx, q question.Question, by audit.Actor, made group.Folder, home wiring.Home) error {
 	p, ok, err := tx.Pending(ctx, q.ID)
 	if err != nil || !ok {
 		return err
 	}
-	s, first, err := c.release(ctx, tx, p, groups)
+	s, first, err := c.release(ctx, tx, p, home)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/channel"
@@ -56,6 +57,7 @@ type Channels struct {
 	lines  map[string]*line
 	codes  tries
 	floods floods
+	ready  wiring.Ready
 	look   chan struct{} // channels were added or removed
 	poke   chan struct{} // something is to be delivered
 	ending sync.WaitGroup

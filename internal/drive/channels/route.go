@@ -21,7 +21,7 @@ func (c *Channels) route(ctx context.Context, tx store.Tx, s said) error {
 		return err
 	}
 	words := wiring.Said{Text: s.Text, Mention: s.Mention, Stuck: stuck, Account: s.names, Sender: s.sender}
-	home := wiring.Home{Open: c.Anyone != nil && c.Anyone(), Groups: s.groups, Approver: true}
+	home := s.home
 	v := place.Route(words, home)
 	if v.Kind == wiring.AskSender || v.Kind == wiring.AskPlace { // hardly ever: then it counts whether somebody can be asked
 		asked, err := c.approvers(ctx, tx, "")
@@ -44,13 +44,22 @@ func (c *Channels) route(ctx context.Context, tx store.Tx, s said) error {
 	return c.drop(ctx, tx, s, string(v.Reason))
 }
 
+// home is what routing has to know of the home, as it stands now: files are read for it, which no transaction waits for.
+func (c *Channels) home(ctx context.Context) (wiring.Home, error) {
+	groups, err := c.Groups(ctx)
+	return wiring.Home{Open: c.Anyone != nil && c.Anyone(), Groups: groups, Approver: true}, err
+}
+
 // ground is what routing has to know of the conversation.
 func (c *Channels) ground(ctx context.Context, tx store.Tx, s said) (wiring.Place, error) {
 	wirings, err := tx.Wirings(ctx, s.where.ID)
 	if err != nil {
 		return wiring.Place{}, err
 	}
-	place := wiring.Compile(s.where.Kind, s.where.Policy, wirings)
+	place, fresh := c.ready.Place(s.where, wirings)
+	if !fresh {
+		return place, nil
+	}
 	for g, why := range place.Broken() {
 		c.Log.Warn("a wiring engages on nothing", "group", g, "conversation", s.where.ID, "error", why)
 	}

@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/people"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
@@ -24,7 +25,7 @@ import (
 type usher struct{ *Channels }
 
 // release takes what was said out of what waits, and returns it with whom its card names.
-func (c usher) release(ctx context.Context, tx store.Tx, p wiring.Pending, groups []group.Folder) (s said, first channel.Sender, err error) {
+func (c usher) release(ctx context.Context, tx store.Tx, p wiring.Pending, home wiring.Home) (s said, first channel.Sender, err error) {
 	if err := tx.DropPending(ctx, p.Question); err != nil {
 		return s, first, err
 	}
@@ -32,13 +33,13 @@ func (c usher) release(ctx context.Context, tx store.Tx, p wiring.Pending, group
 	if err != nil {
 		return s, first, err
 	}
-	s, err = c.again(ctx, tx, p, k, groups)
+	s, err = c.again(ctx, tx, p, k, home)
 	return s, k.First, err
 }
 
 // again is what was said once, with its time.
-func (c usher) again(ctx context.Context, tx store.Tx, p wiring.Pending, k kept, groups []group.Folder) (s said, err error) {
-	s = said{Event: k.Event, intake: k.Intake, by: actor(k.Event.Sender), groups: groups}
+func (c usher) again(ctx context.Context, tx store.Tx, p wiring.Pending, k kept, home wiring.Home) (s said, err error) {
+	s = said{Event: k.Event, intake: k.Intake, by: actor(k.Event.Sender), home: home}
 	if s.where, err = tx.Conversation(ctx, p.Conversation); err != nil {
 		return s, err
 	}
@@ -49,24 +50,24 @@ func (c usher) again(ctx context.Context, tx store.Tx, p wiring.Pending, k kept,
 }
 
 // withdraw ends a question that nobody needs to answer any more, because of what somebody did, and returns what waited for its answer.
-func (c usher) withdraw(ctx context.Context, tx store.Tx, p wiring.Pending, groups []group.Folder, by audit.Actor, did string) (s said, first channel.Sender, err error) {
+func (c usher) withdraw(ctx context.Context, tx store.Tx, p wiring.Pending, home wiring.Home, by audit.Actor, did string) (s said, first channel.Sender, err error) {
 	why := inert.Short(by.Name, 60) + " " + did
 	if err := question.Withdraw(ctx, tx, p.Question, why, ledger.Now()); err != nil {
 		return s, first, err
 	}
-	s, first, err = c.release(ctx, tx, p, groups)
+	s, first, err = c.release(ctx, tx, p, home)
 	s.decider = by
 	return s, first, err
 }
 
 // settle ends the question about a place that somebody has wired otherwise: what was said there is heard as after its answer (CH-066, CH-074).
 // Whom the card names becomes a member where the place asks about strangers at all.
-func (c usher) settle(ctx context.Context, tx store.Tx, w wiring.Wiring, groups []group.Folder, by audit.Actor) error {
+func (c usher) settle(ctx context.Context, tx store.Tx, w wiring.Wiring, home wiring.Home, by audit.Actor) error {
 	p, waits, err := tx.PendingOf(ctx, wiring.AboutChannel, w.Conversation, "")
 	if err != nil || !waits {
 		return err
 	}
-	s, first, err := c.withdraw(ctx, tx, p, groups, by, fmt.Sprintf("wired it to %s", w.Group))
+	s, first, err := c.withdraw(ctx, tx, p, home, by, fmt.Sprintf("wired it to %s", w.Group))
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (c usher) wireAtOnce(ctx context.Context, tx store.Tx, s said, g group.Fold
 		return err
 	}
 	if waits {
-		before, _, err := c.withdraw(ctx, tx, p, s.groups, s.by, fmt.Sprintf("wired it to %s", g))
+		before, _, err := c.withdraw(ctx, tx, p, s.home, s.by, fmt.Sprintf("wired it to %s", g))
 		if err != nil {
 			return err
 		}
@@ -103,8 +104,16 @@ func (c usher) wireAtOnce(ctx context.Context, tx store.Tx, s said, g group.Fold
 	return c.route(ctx, tx, s)
 }
 
-// HearKnown has heard who waits and is known by now: somebody has given them a role, and their question needs no answer any more.
-func (c *Channels) HearKnown(ctx context.Context, tx store.Tx, groups []group.Folder, by audit.Actor) error {
+// HearKnown reads how the home stands, and returns what has heard, in a transaction, who waits and is known by then: somebody has given them a
+// role, and their question needs no answer any more.
+func (c *Channels) HearKnown(ctx context.Context) (people.Heard, error) {
+	home, err := c.home(ctx)
+	return func(ctx context.Context, tx store.Tx, by audit.Actor) error {
+		return usher{c}.hearKnown(ctx, tx, home, by)
+	}, err
+}
+
+func (c usher) hearKnown(ctx context.Context, tx store.Tx, home wiring.Home, by audit.Actor) error {
 	open, err := tx.PendingQuestions(ctx, "")
 	if err != nil {
 		return err
@@ -115,7 +124,7 @@ func (c *Channels) HearKnown(ctx context.Context, tx store.Tx, groups []group.Fo
 			return err
 		}
 		if waits && p.About == wiring.AboutSender {
-			if err := (usher{c}).hearIfKnown(ctx, tx, p, groups, by); err != nil {
+			if err := c.hearIfKnown(ctx, tx, p, home, by); err != nil {
 				return err
 			}
 		}
@@ -124,16 +133,16 @@ func (c *Channels) HearKnown(ctx context.Context, tx store.Tx, groups []group.Fo
 }
 
 // hearIfKnown has heard what a sender said, if the group that they want knows them.
-func (c usher) hearIfKnown(ctx context.Context, tx store.Tx, p wiring.Pending, groups []group.Folder, by audit.Actor) error {
+func (c usher) hearIfKnown(ctx context.Context, tx store.Tx, p wiring.Pending, home wiring.Home, by audit.Actor) error {
 	k, err := keptBy(p)
 	if err != nil {
 		return err
 	}
-	s, err := c.again(ctx, tx, p, k, groups)
+	s, err := c.again(ctx, tx, p, k, home)
 	if err != nil || !s.sender.Known(p.Group) {
 		return err
 	}
-	if s, _, err = c.withdraw(ctx, tx, p, groups, by, fmt.Sprintf("let them talk with %s", p.Group)); err != nil {
+	if s, _, err = c.withdraw(ctx, tx, p, home, by, fmt.Sprintf("let them talk with %s", p.Group)); err != nil {
 		return err
 	}
 	return c.route(ctx, tx, s)
@@ -172,7 +181,7 @@ func (c usher) letIn(ctx context.Context, tx store.Tx, s said, g group.Folder) e
 // wire has a group hear a place, and makes its member whom the card named (CH-066, CH-074). Whoever else spoke there stays a stranger: no card
 // showed them.
 func (c usher) wire(ctx context.Context, tx store.Tx, s said, first channel.Sender, g group.Folder) error {
-	if !slices.Contains(s.groups, g) {
+	if !slices.Contains(s.home.Groups, g) {
 		return problem.Errorf(problem.NotFound, "sallyport group list", "there is no group %q any more", g)
 	}
 	if _, err := putWiring(ctx, tx, s.where, wiring.New(s.where.ID, s.where.Kind, g, ledger.Now()), s.decider); err != nil {

@@ -3,8 +3,10 @@ package channels_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/channels"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
@@ -65,10 +67,11 @@ func TestOnlyWhomTheCardNamesBecomesAMember(t *testing.T) {
 	})
 }
 
-// counting is a database that counts the questions that are written.
+// counting is a database that counts the questions that are written, and tells while something that came in is taken.
 type counting struct {
 	store.DB
 	questions int
+	taking    atomic.Bool
 }
 
 type countingTx struct {
@@ -77,7 +80,15 @@ type countingTx struct {
 }
 
 func (c *counting) InTx(ctx context.Context, do func(store.Tx) error) error {
-	return c.DB.InTx(ctx, func(tx store.Tx) error { return do(countingTx{tx, c}) })
+	return c.DB.InTx(ctx, func(tx store.Tx) error {
+		defer c.taking.Store(false)
+		return do(countingTx{tx, c})
+	})
+}
+
+func (t countingTx) AddIntake(ctx context.Context, i message.Intake) (message.Intake, bool, error) {
+	t.of.taking.Store(true)
+	return t.Tx.AddIntake(ctx, i)
 }
 
 func (t countingTx) AddQuestion(ctx context.Context, q question.Question) error {
@@ -125,6 +136,29 @@ func TestWithPermissionsOffAStrangerTalksAndDecidesNothing(t *testing.T) {
 		same(t, "heard", s.heard(), "echo: hello")
 		if n := len(s.questions(channeltest.DirectOf(eve))); n != 1 {
 			t.Errorf("%d questions wait", n)
+		}
+	})
+}
+
+// TestThePolicyIsReadOnceForWhatIsSaidAndNoTransactionWaitsForIt holds that of an event that is routed twice, and of one that is not routed.
+func TestThePolicyIsReadOnceForWhatIsSaidAndNoTransactionWaitsForIt(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		db := &counting{DB: s.Parts.DB}
+		s.Parts.DB = db
+		asked := 0
+		s.parts = func(p *channels.Parts) {
+			p.Anyone = func() bool {
+				if asked++; db.taking.Load() {
+					t.Error("a transaction waits for the policy")
+				}
+				return false
+			}
+		}
+		s.lives()
+		s.tells(olga, "hello") // wires the place at once, and is heard
+		s.mentions(bob, hallway, "hello")
+		if asked != 2 {
+			t.Errorf("of two events the policy was read %d times", asked)
 		}
 	})
 }

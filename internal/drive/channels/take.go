@@ -34,8 +34,8 @@ type said struct {
 	intake message.Intake
 	by     audit.Actor
 	sender wiring.Sender
-	groups []group.Folder // all of the home
-	talk   *talker        // set where it counts as talk
+	home   wiring.Home // as it was before the transaction
+	talk   *talker     // set where it counts as talk
 	// decider is who has decided about it; nobody yet, as long as nothing had to be decided.
 	decider audit.Actor
 }
@@ -47,11 +47,11 @@ func (c *Channels) take(ctx context.Context, l *line, e channel.Event) error {
 	if e.Place.Kind == channel.Threaded && e.Thread == "" && l.driver.Can().Roots {
 		e.Thread = e.ID // what answers it stands in its thread
 	}
-	groups, err := c.Groups(ctx)
+	home, err := c.home(ctx)
 	if err != nil {
 		return err
 	}
-	decided, talk, err := c.takeIn(ctx, l, e, groups)
+	decided, talk, err := c.takeIn(ctx, l, e, home)
 	if lasts(err) {
 		err = c.pass(ctx, l, e, err)
 	}
@@ -79,14 +79,14 @@ func (c *Channels) makeAside(l *line, decided message.In) {
 }
 
 // takeIn is that transaction. It returns what was decided, and whose talk it was, if it was talk: what comes again is counted once.
-func (c *Channels) takeIn(ctx context.Context, l *line, e channel.Event, groups []group.Folder) (decided message.In, talk talker, err error) {
+func (c *Channels) takeIn(ctx context.Context, l *line, e channel.Event, home wiring.Home) (decided message.In, talk talker, err error) {
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		decided, talk = message.In{}, talker{}
 		s, fresh, err := c.receive(ctx, tx, l, e)
 		if err != nil || !fresh {
 			return err
 		}
-		s.groups, s.talk = groups, &talk
+		s.home, s.talk = home, &talk
 		decided, err = c.become(ctx, tx, s)
 		return err
 	})

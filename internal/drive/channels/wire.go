@@ -85,11 +85,11 @@ func (n Wish) onto(w wiring.Wiring) wiring.Wiring {
 // Wire has a group hear a conversation, from the next thing that is said there (CH-116). Errors: problem.Usage for what is no wiring;
 // problem.NotFound.
 func (p Places) Wire(ctx context.Context, of id.Conversation, n Wish, by audit.Actor) (w Wired, err error) {
-	groups, err := p.Groups(ctx)
+	home, err := p.home(ctx)
 	if err != nil {
 		return w, err
 	}
-	g, err := knownGroup(groups, n.Group)
+	g, err := knownGroup(home.Groups, n.Group)
 	if err != nil {
 		return w, err
 	}
@@ -109,7 +109,7 @@ func (p Places) Wire(ctx context.Context, of id.Conversation, n Wish, by audit.A
 		if w, err = putWiring(ctx, tx, where, n.onto(is), by); err != nil {
 			return err
 		}
-		return usher{p.Channels}.settle(ctx, tx, is, groups, by)
+		return usher{p.Channels}.settle(ctx, tx, is, home, by)
 	})
 	return w, err
 }
@@ -196,7 +196,7 @@ type OldRow struct {
 // Import converts wirings of older data and stores all of them, or none if one is none (CH-005). Errors: problem.Usage and problem.NotFound,
 // which name the row.
 func (p Places) Import(ctx context.Context, rows []OldRow, by audit.Actor) (all []Wired, err error) {
-	groups, err := p.Groups(ctx)
+	home, err := p.home(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (p Places) Import(ctx context.Context, rows []OldRow, by audit.Actor) (all 
 		all = nil
 		var made []wiring.Wiring
 		for i, row := range rows {
-			w, g, err := importRow(ctx, tx, row, groups, by)
+			w, g, err := importRow(ctx, tx, row, home.Groups, by)
 			if err != nil {
 				return fmt.Errorf("row %d: %w", i+1, err)
 			}
@@ -212,7 +212,7 @@ func (p Places) Import(ctx context.Context, rows []OldRow, by audit.Actor) (all 
 			all, made = append(all, w), append(made, wiring.Wiring{Conversation: w.ID, Group: g})
 		}
 		for _, w := range made { // once all of them hear what was said
-			if err := (usher{p.Channels}).settle(ctx, tx, w, groups, by); err != nil {
+			if err := (usher{p.Channels}).settle(ctx, tx, w, home, by); err != nil {
 				return err
 			}
 		}

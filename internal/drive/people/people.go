@@ -27,9 +27,12 @@ type People struct {
 	*ledger.Ledger
 	Groups  func(context.Context) ([]group.Folder, error) // all of the home
 	Changed func()                                        // is told that accounts at the terminal may be others now
-	// Granted has heard who waited for somebody's word and is known by now, in the transaction of that; nil: nobody waits.
-	Granted func(ctx context.Context, tx store.Tx, groups []group.Folder, by audit.Actor) error
+	// Granted returns what has heard who waited for somebody's word and is known by now; nil: nobody waits.
+	Granted func(ctx context.Context) (Heard, error)
 }
+
+// Heard has heard what somebody said, in the transaction of what lets them be heard.
+type Heard func(ctx context.Context, tx store.Tx, by audit.Actor) error
 
 const (
 	nameBytesMax = 80
@@ -175,18 +178,21 @@ func (p People) Grant(ctx context.Context, by audit.Actor, name string, h right.
 	if err := p.checkGroup(ctx, h); err != nil {
 		return person.Known{}, err
 	}
-	groups, err := p.Groups(ctx)
-	if err != nil {
-		return person.Known{}, err
+	heard := Heard(func(context.Context, store.Tx, audit.Actor) error { return nil })
+	if p.Granted != nil {
+		var err error
+		if heard, err = p.Granted(ctx); err != nil {
+			return person.Known{}, err
+		}
 	}
 	return p.role(ctx, by, name, func(tx store.Tx, k person.Known) error {
 		if err := tx.Grant(ctx, k.ID, h); err != nil {
 			return err
 		}
-		if err := ledger.NotePerson(ctx, tx, by, k.ID, "was given a role", h.Words()); err != nil || p.Granted == nil {
+		if err := ledger.NotePerson(ctx, tx, by, k.ID, "was given a role", h.Words()); err != nil {
 			return err
 		}
-		return p.Granted(ctx, tx, groups, by)
+		return heard(ctx, tx, by)
 	})
 }
 
