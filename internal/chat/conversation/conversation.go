@@ -87,8 +87,8 @@ type Tool struct {
 
 // Tx is what conversations ask of a transaction.
 type Tx interface {
-	// PutConversation stores one, or returns the one that has its platform and address already, by its new name. Its policy is that of the
-	// first time, Request unless it is said.
+	// PutConversation stores one, or returns the one that has its platform and address already, by its new name and kind. Its policy is that of
+	// the first time, Request unless it is said.
 	PutConversation(ctx context.Context, c Conversation) (Conversation, error)
 	// Conversation returns one. Errors: problem.NotFound.
 	Conversation(ctx context.Context, id id.Conversation) (Conversation, error)

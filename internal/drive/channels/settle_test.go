@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/channels"
@@ -72,6 +73,32 @@ func TestWiringsThatAreImportedHearWhatWasSaid(t *testing.T) {
 		same(t, "heard", slices.Sorted(slices.Values(s.heard())), "echo: hello", "notes: hello")
 		if n := len(s.questions(hallway)); n > 0 {
 			t.Errorf("%d questions wait", n)
+		}
+	})
+}
+
+// TestAWiringIsImportedBeforeAnythingWasSaidThere holds that older data is taken over at once: the place is heard from its first word, and is
+// of the kind that its platform says (CH-005).
+func TestAWiringIsImportedBeforeAnythingWasSaidThere(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.member()
+		s.lives()
+		row := channels.OldRow{Old: wiring.Old{Scope: "all"}, Where: chatName + ":" + room.Address, Group: "echo"}
+		all, err := (channels.Places{Channels: s.channels}).Import(t.Context(), []channels.OldRow{row, row}, s.By())
+		if err != nil || len(all) != 1 || len(all[0].Wirings) != 1 || all[0].Address != room.Address {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		s.says(dan, room, "hello")
+		same(t, "heard", s.heard(), "echo: hello")
+		if is := s.where(room); is.ID != all[0].ID || is.Kind != room.Kind || is.Name != room.Name {
+			t.Errorf("the place is %+v", is)
+		}
+
+		for where, want := range map[string]problem.Kind{chatName + ":": problem.Usage, chatName + ":a\x00b": problem.Usage, "none:room": problem.NotFound, chatName: problem.Usage} {
+			row.Where = where
+			if _, err := (channels.Places{Channels: s.channels}).Import(t.Context(), []channels.OldRow{row}, s.By()); problem.KindOf(err) != want {
+				t.Errorf("%q: %v", where, err)
+			}
 		}
 	})
 }

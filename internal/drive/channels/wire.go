@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -238,7 +239,8 @@ func importRow(ctx context.Context, tx store.Tx, row OldRow, groups []group.Fold
 	return w, g, err
 }
 
-// findPlace finds a conversation by its id, or by its channel and address.
+// findPlace finds a conversation by its id, or by its channel and address. One in which nothing was said yet is made; what kind it is the first
+// words there tell.
 func findPlace(ctx context.Context, tx store.Tx, name string) (conversation.Conversation, error) {
 	if of, err := id.ParseConversation(name); err == nil {
 		return placeOf(ctx, tx, of)
@@ -254,6 +256,10 @@ func findPlace(ctx context.Context, tx store.Tx, name string) (conversation.Conv
 	if i := slices.IndexFunc(there, func(c conversation.Conversation) bool { return c.Address == address }); i >= 0 {
 		return there[i], nil
 	}
-	return conversation.Conversation{}, problem.Errorf(problem.NotFound, "sallyport wiring list --channel "+channel,
-		"nothing was said in %q on %s yet, so it is no conversation", inert.Short(address, 80), channel)
+	if address == "" || len(address) > addressMax || !utf8.ValidString(address) || strings.ContainsRune(address, 0) {
+		return conversation.Conversation{}, problem.Errorf(problem.Usage, "sallyport wiring import --help", "%q is no place on %s", inert.Short(address, 80), channel)
+	}
+	return tx.PutConversation(ctx, conversation.Conversation{
+		ID: id.NewConversation(), Platform: channel, Address: address, Kind: conversation.Group, Name: inert.Short(address, labelMax), Created: ledger.Now(),
+	})
 }

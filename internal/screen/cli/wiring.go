@@ -158,7 +158,8 @@ func newWiringImportCommand(a *app) *cobra.Command {
 	return a.remote("import FILE", "take over wirings of older data",
 		`Converts wirings of older data, which had response_scope and trigger_rules, and stores them: all
 rows of the file, or none if one cannot be converted, which is named. FILE has one JSON object a
-line. Its conversation is an id, or CHANNEL:ADDRESS of a conversation in which something was said.
+line. Its conversation is an id, or CHANNEL:ADDRESS, where ADDRESS is what the platform calls the
+place: on IRC #room, elsewhere its id. Nothing needs to have been said there before.
 
 response_scope all becomes the pattern ".", of all senders; triggered becomes mention, or
 trigger_rules as its pattern, of all senders; allowlisted becomes the same of known senders. A row

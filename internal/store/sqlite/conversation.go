@@ -27,11 +27,11 @@ func (t conversations) PutConversation(ctx context.Context, c conversation.Conve
 		return t.conversation(ctx, what, `platform = ? AND address = ?`, c.Platform, c.Address)
 	}
 	if there, err := find(); problem.KindOf(err) != problem.NotFound {
-		if err != nil || there.Name == c.Name {
+		if err != nil || there.Name == c.Name && there.Kind == c.Kind {
 			return there, err
 		}
-		there.Name = c.Name
-		if _, err := t.write(ctx, "rename-conversation", `UPDATE conversation SET name = ? WHERE id = ?`, c.Name, there.ID); err != nil {
+		there.Name, there.Kind = c.Name, c.Kind
+		if _, err := t.write(ctx, "rename-conversation", `UPDATE conversation SET name = ?, kind = ? WHERE id = ?`, c.Name, c.Kind, there.ID); err != nil {
 			return there, fmt.Errorf("%s: %w", what, err)
 		}
 		return there, nil

@@ -141,13 +141,13 @@ func testChannels(t *testing.T, s *suite) {
 		}
 	}
 
-	// The label of a place follows its platform; its policy does not.
+	// The label and the kind of a place follow its platform; its policy does not.
 	c := s.place("irc", "#a")
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		err := tx.SetPolicy(ctx, c.ID, conversation.Strict)
-		again, err2 := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: "irc", Address: "#a", Kind: conversation.Group, Name: "renamed", Created: at(9)})
+		again, err2 := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: "irc", Address: "#a", Kind: conversation.Threaded, Name: "renamed", Created: at(9)})
 		want := c
-		want.Name, want.Policy = "renamed", conversation.Strict
+		want.Name, want.Kind, want.Policy = "renamed", conversation.Threaded, conversation.Strict
 		s.same(again, want)
 		return errors.Join(err, err2)
 	})

@@ -274,7 +274,7 @@ func TestAThreadBelongsToItsRoom(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "x"})
-	if e := <-h.events; e.Place != (channel.Place{Address: "500", Kind: channel.Group, Name: "renamed"}) {
+	if e := <-h.events; e.Place != (channel.Place{Address: "500", Kind: channel.Threaded, Name: "renamed"}) {
 		t.Errorf("%+v", e)
 	}
 }

@@ -77,7 +77,7 @@ func (f *fake) Driver(t *testing.T) channel.Driver {
 }
 
 func (f *fake) Place() channel.Place {
-	return channel.Place{Address: "500", Kind: channel.Group, Name: "team"}
+	return channel.Place{Address: "500", Kind: channel.Threaded, Name: "team"}
 }
 
 func (f *fake) Direct() channel.Place {

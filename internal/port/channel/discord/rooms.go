@@ -61,7 +61,7 @@ func (r *rooms) forget(key string) {
 	delete(r.kept, key)
 }
 
-// place is where something was said: a thread belongs to its room. with is who is alone there with the bot, if that is so.
+// place is where something was said: a thread belongs to its room, which may have threads whether it has one now or not. with is who is alone there with the bot, if that is so.
 func (s *session) place(ctx context.Context, id, with string) (p channel.Place, thread string, err error) {
 	is, err := s.room(ctx, id)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *session) place(ctx context.Context, id, with string) (p channel.Place, 
 	case is.Type == discordgo.ChannelTypeDM:
 		return channel.Place{Address: id, Kind: channel.Direct, Name: with}, "", nil
 	case !is.thread():
-		return channel.Place{Address: id, Kind: channel.Group, Name: is.Name}, "", nil
+		return channel.Place{Address: id, Kind: channel.Threaded, Name: is.Name}, "", nil
 	}
 	of, err := s.room(ctx, is.Parent)
 	return channel.Place{Address: is.Parent, Kind: channel.Threaded, Name: of.Name}, id, err
