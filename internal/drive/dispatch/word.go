@@ -55,9 +55,6 @@ func (d decider) hear(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 	if chat.Group == group.Host {
 		return d.unheard(ctx, tx, chat, intake, s)
 	}
-	if s.By.Person != "" && d.Owner.MayDecide(s.By) != nil { // of a member, who answers no question of the agent's
-		return d.told(ctx, tx, chat, intake, s)
-	}
 	return d.talk(ctx, tx, chat, intake, s)
 }
 
