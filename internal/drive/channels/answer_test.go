@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/base/id"
@@ -36,6 +37,7 @@ func (s *scene) asks(at channel.Place) {
 		_, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Talk, Turn: 1, Question: q.ID, Card: message.CardQuestion, Text: q.Text(), At: time.Now()})
 		return err
 	})
+	synctest.Wait() // it has arrived before anybody answers
 }
 
 // TestWhatIsNoAnswerHoldsUpNobody holds that words which cannot answer an agent's open question are taken from the platform, and heard where
