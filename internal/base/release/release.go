@@ -240,15 +240,12 @@ func (f Folder) List() ([]Release, error) {
 }
 
 func (f Folder) list() (all []Release, errs []error) {
-	entries, err := os.ReadDir(f.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, err)
+	digests, err := f.Find("")
+	if err != nil {
+		return nil, []error{err}
 	}
-	for _, e := range entries {
-		if !IsDigest(e.Name()) {
-			continue
-		}
-		switch r, err := f.Read(e.Name()); {
+	for _, digest := range digests {
+		switch r, err := f.Read(digest); {
 		case err == nil:
 			all = append(all, r)
 		case !errors.Is(err, ErrAbsent): // else it was just pruned
@@ -262,6 +259,20 @@ func (f Folder) list() (all []Release, errs []error) {
 		return strings.Compare(a.Digest, b.Digest)
 	})
 	return all, errs
+}
+
+// Find returns the digests that begin with part, in order, whatever has become of their releases.
+func (f Folder) Find(part string) (digests []string, err error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if IsDigest(e.Name()) && strings.HasPrefix(e.Name(), part) {
+			digests = append(digests, e.Name())
+		}
+	}
+	return digests, nil
 }
 
 // Current returns the digest of the release that runs or is started next; an error wrapping fs.ErrNotExist if none was used.

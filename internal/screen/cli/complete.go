@@ -44,6 +44,8 @@ func (a *app) completes(use string) cobra.CompletionFunc {
 		}
 	case strings.HasPrefix(words, "CONVERSATION"):
 		return a.completesWiring(words)
+	case words == "RELEASE":
+		return a.completesRelease()
 	case words == "CHANNEL":
 		ids = channelNames
 	case strings.Contains(words, "GROUP"):
