@@ -4,7 +4,7 @@
 // case. It may carry the card's two digits, before or behind. Without them it counts for a card that was delivered in this conversation before the
 // message was received; and if the same words would have fitted another one too that is open, or that has ended or opened within a minute,
 // it is asked back and never guessed: who wrote it may not have seen yet which of them still stood. Words that answer to a card where it
-// stands are about that card alone. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
+// stands are about that card alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
 // words are talk.
 package decide
 
@@ -21,6 +21,10 @@ const (
 	Beside = time.Minute
 	// Told is how long words that the host alone understands are answered with how their card ended.
 	Told = 10 * time.Minute
+	// AskedFor is how long the next words of who was asked for a name are that name.
+	AskedFor = 10 * time.Minute
+	// NoName are the words of who was asked for a name and gives none after all.
+	NoName = "cancel"
 )
 
 // Word is what somebody said, and how it came.
@@ -55,6 +59,7 @@ type Card struct {
 	Asks      Asks
 	Options   []Option   // of a promotion, a folder or a question; the others have their own
 	Names     string     // key of the option that takes a name behind it, such as "create kitchen"; "" = none does
+	Asked     *time.Time // who speaks was asked for that name alone, and has not said it; nil = they were not
 	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084)
 	Elsewhere bool       // of an approval: it cannot be approved in a conversation (SM-909)
 	Opened    time.Time  // it was written
@@ -75,6 +80,7 @@ const (
 	RollBack Does = "rollback"
 	Choose   Does = "choose" // Answer.Option
 	Name     Does = "name"   // Answer.Option is the name that was said
+	Leave    Does = "leave"  // no name is said after all
 )
 
 // Kind is what becomes of words.
@@ -112,6 +118,14 @@ func Decide(w Word, cards []Card) Verdict {
 	}
 	cards = slices.DeleteFunc(slices.Clone(cards), func(c Card) bool { return !c.Entitled })
 	text := strings.TrimSpace(w.Text)
+	if v := among(w, text, cards); v.Kind != Talk {
+		return v
+	}
+	return named(w, text, cards)
+}
+
+// among says what words do that are an answer to one of the cards, or to more.
+func among(w Word, text string, cards []Card) Verdict {
 	if w.To != "" {
 		return onCard(w, text, cards)
 	}
@@ -141,6 +155,24 @@ func Decide(w Word, cards []Card) Verdict {
 		return Verdict{Kind: Which, Fits: inOrder(cards, open, unseen)}
 	}
 	return open[0].verdict()
+}
+
+// named says what words do that answer no card: the name that who speaks was asked for last (CH-067).
+func named(w Word, text string, cards []Card) Verdict {
+	var of *Card
+	for i, c := range cards {
+		asked := c.Asked != nil && c.Ended == nil && !c.Asked.After(w.Received) && w.Received.Sub(*c.Asked) < AskedFor
+		if asked && (w.To == "" || w.To == c.ID) && (of == nil || of.Asked.Before(*c.Asked)) {
+			of = &cards[i]
+		}
+	}
+	switch {
+	case of == nil || text == "":
+		return Verdict{Kind: Talk}
+	case lower(text) == NoName:
+		return Verdict{Kind: Decided, Answer: Answer{Card: *of, Does: Leave}}
+	}
+	return Verdict{Kind: Decided, Answer: Answer{Card: *of, Does: Name, Option: text}}
 }
 
 // Press says what the button of a card does that has w as its words. Who presses it has been shown the card. Words that no button of it has

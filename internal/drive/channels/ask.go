@@ -111,7 +111,11 @@ func (c *Channels) askSender(ctx context.Context, tx store.Tx, s said, g group.F
 	q.Kind, q.Words = question.Sender, false
 	q.Card.Lines = []string{"They said: " + quoted(inert.Short(s.Text, 300))}
 	q.Options = []question.Option{{Key: Allow, Label: "Allow"}, {Key: Deny, Label: "Deny", Alone: true}}
-	return c.ask(ctx, tx, s, q, p)
+	asked, err := c.approvers(ctx, tx, g)
+	if err != nil {
+		return err
+	}
+	return c.ask(ctx, tx, s, q, p, asked)
 }
 
 // askPlace asks which group a conversation is for. What is said there last is what the group will hear (CH-071).
@@ -128,6 +132,10 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 		return c.replace(ctx, tx, there, s)
 	}
 
+	asked, err := c.approvers(ctx, tx, "")
+	if err != nil {
+		return err
+	}
 	q := question.New("", "🔌 New channel — wire it?", nil, ledger.Now())
 	q.Kind, q.Words = question.Channel, false
 	q.Card.Lines = []string{fmt.Sprintf("%s is trying to reach you in %s on %s. Wire to which agent?", s.speaker(), where(s.where), s.where.Platform)}
@@ -137,13 +145,16 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 	if len(s.home.Groups) > groupsShown {
 		q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("The home has %d groups; for one that is not here: sallyport wiring set %s GROUP", len(s.home.Groups), s.where.ID))
 	}
-	if c.Create != nil {
+	if c.Create != nil && slices.ContainsFunc(asked, mayCreate) {
 		q.Card.Lines = append(q.Card.Lines, "For a new one, say: "+dispatch.CreateNew+" NAME")
 		q.Options = append(q.Options, question.Option{Key: dispatch.CreateNew, Label: "➕ Create new"})
 	}
 	q.Options = append(q.Options, question.Option{Key: Ignore, Label: "Ignore", Alone: true})
-	return c.ask(ctx, tx, s, q, p)
+	return c.ask(ctx, tx, s, q, p, asked)
 }
+
+// mayCreate reports whether somebody may have a group made: the owner alone (CH-907). A card that goes to others does not offer it.
+func mayCreate(k person.Known) bool { return k.Is(right.Owner) }
 
 // replace has what was said last stand in the place of what was said before, in the row that waits. Who becomes a member stays.
 func (c *Channels) replace(ctx context.Context, tx store.Tx, there wiring.Pending, s said) error {
@@ -175,16 +186,12 @@ func quoted(text string) string {
 }
 
 // ask puts a question about something that was said to who may decide it.
-func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Question, p wiring.Pending) error {
+func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Question, p wiring.Pending, asked []person.Known) error {
 	about, err := ledger.HostChat(ctx, tx, s.where.ID)
 	if err != nil {
 		return err
 	}
 	q.Subject = about.ID.Subject()
-	asked, err := c.approvers(ctx, tx, p.Group)
-	if err != nil {
-		return err
-	}
 	open, err := tx.OpenQuestions(ctx, q.Subject)
 	if err != nil {
 		return err

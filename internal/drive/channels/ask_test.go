@@ -14,7 +14,9 @@ import (
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/rule/right"
+	"sallyport/internal/store"
 	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
 )
 
 // making has the scene make groups; it returns the names that were made, and what the next is to fail with.
@@ -50,7 +52,7 @@ func TestANewGroupIsMadeForAPlaceByTheNameThatIsSaid(t *testing.T) {
 		s.lives()
 		s.mentions(bob, hallway, "hello")
 		s.press(olga, olgaDM, dispatch.CreateNew)
-		if told := s.newest(olgaDM).Text; !strings.HasSuffix(told, "Say: create NAME") || len(*made) > 0 || len(s.questions(hallway)) != 1 {
+		if told := s.newest(olgaDM).Text; !strings.HasPrefix(told, "What is the new group to be called?") || len(*made) > 0 || len(s.questions(hallway)) != 1 {
 			t.Errorf("told %q, made %v, %d questions wait", told, *made, len(s.questions(hallway)))
 		}
 
@@ -63,6 +65,62 @@ func TestANewGroupIsMadeForAPlaceByTheNameThatIsSaid(t *testing.T) {
 		if told := s.newest(olgaDM).Text; !strings.HasPrefix(told, "The group kitchen-table is a copy of the template") || len(s.questions(hallway)) > 0 {
 			t.Errorf("told %q, %d questions wait", told, len(s.questions(hallway)))
 		}
+	})
+}
+
+// TestWhoWasAskedForANameSaysItNext is CH-067: the next words there of who pressed the button are the name, for ten minutes, and "cancel" is none.
+func TestWhoWasAskedForANameSaysItNext(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		made, _ := s.making()
+		s.wire(olgaDM, "echo")
+		s.lives()
+		s.mentions(bob, hallway, "hello")
+		for _, last := range []struct {
+			says  string
+			after time.Duration
+		}{{"Cancel", 0}, {"the kitchen", 10 * time.Minute}} {
+			s.press(olga, olgaDM, dispatch.CreateNew)
+			time.Sleep(last.after)
+			s.tells(olga, last.says)
+			s.tells(olga, "how are you?")
+		}
+		same(t, "heard", s.heard(), "echo: how are you?", "echo: the kitchen", "echo: how are you?")
+		same(t, "made", *made)
+
+		s.press(olga, olgaDM, dispatch.CreateNew)
+		s.tells(olga, "Kitchen Table")
+		s.tells(olga, "how are you?")
+		same(t, "made", *made, "kitchen-table")
+		same(t, "heard", slices.Sorted(slices.Values(s.heard()[3:])), "echo: how are you?", "kitchen-table: hello")
+		if n := len(s.questions(hallway)); n > 0 {
+			t.Errorf("%d questions wait", n)
+		}
+	})
+}
+
+// TestNobodyIsOfferedAGroupWhoMayHaveNoneMade holds that a card which goes to others than the owner has no such option.
+func TestNobodyIsOfferedAGroupWhoMayHaveNoneMade(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		made, _ := s.making()
+		s.know(cyd, right.Held{Role: right.GlobalAdmin})
+		at := channeltest.DirectOf(cyd)
+		s.wire(at, "echo")
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			_, err := tx.Unlink(ctx, person.Identity{Platform: chatName, Account: olga.Account})
+			if err == nil {
+				_, err = tx.Unlink(ctx, person.AtTerminal(s.Owner.UID))
+			}
+			return err
+		})
+		s.lives()
+		s.mentions(bob, hallway, "hello")
+		if text := s.newest(at).Text; strings.Contains(text, "reate") {
+			t.Errorf("the card is\n%s", text)
+		}
+		s.tells(cyd, "create kitchen")
+		same(t, "made", *made)
+		s.press(cyd, at, channels.WireTo+"notes")
+		same(t, "heard", s.heard(), "echo: create kitchen", "notes: hello")
 	})
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,7 +74,26 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 	if err == nil {
 		c.Entitled, err = d.may(ctx, tx, q, by)
 	}
+	if err == nil && c.Entitled && c.Names != "" && c.Ended == nil {
+		c.Asked, err = askedForName(ctx, tx, o, by)
+	}
 	return c, err == nil, err
+}
+
+// askedForName says when somebody was asked for the name that a card of a chat takes (CH-067); nil if they were not, or have answered that.
+func askedForName(ctx context.Context, tx store.Tx, card message.Out, by audit.Actor) (*time.Time, error) {
+	said, err := tx.Ins(ctx, message.Filter{Chat: card.Chat, Limit: cardsMax, Newest: true})
+	for _, m := range slices.Backward(said) {
+		switch {
+		case m.Decides == nil || m.Decides.Question != card.Question || m.Decides.By.Person != by.Person:
+			continue
+		case asksForName(*m.Decides):
+			return &m.At, err
+		case m.Decides.Does == decide.Name || m.Decides.Does == decide.Leave:
+			return nil, err
+		}
+	}
+	return nil, err
 }
 
 // mayEnd reports whether somebody's word ends the trial of a change (SM-140).

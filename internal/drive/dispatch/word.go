@@ -274,6 +274,8 @@ func (d decider) do(ctx context.Context, in message.In) error {
 		return d.Changes.RollBack(ctx, what.Change, what.By, "")
 	case decide.Choose, decide.Name:
 		return d.choose(ctx, what)
+	case decide.Leave:
+		return nil
 	}
 	return problem.Errorf(problem.Internal, "sallyport change show "+string(what.Change), "%q is no decision", what.Does)
 }
@@ -365,7 +367,9 @@ func done(what message.Decision) (text string, tell bool) {
 	}
 	switch {
 	case asksForName(what):
-		return "What is the new group to be called? Say: " + CreateNew + " NAME", true
+		return "What is the new group to be called? Say its name: what you say here next, within ten minutes, is the name. `" + decide.NoName + "` makes none.", true
+	case what.Does == decide.Leave:
+		return "No group is made. The card waits for another answer.", true
 	case what.Does == decide.Name:
 		return fmt.Sprintf("The group %s is a copy of the template, and hears that conversation from now on.", group.ChooseFolder(what.Option, nil)), true
 	case what.Asks == message.CardMount && what.Option == mount.Mode(true):
