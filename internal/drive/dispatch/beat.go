@@ -204,9 +204,7 @@ func (b *beat) judge(started time.Duration, fence int64, t *turn) stuck.Verdict 
 		s.Tools = append(s.Tools, stuck.Tool{Name: r.Name, Started: r.up, Declared: r.Declared})
 	}
 	if t != nil {
-		for _, m := range t.rows {
-			s.Rows = append(s.Rows, m.Row(t.claimed))
-		}
+		s.Rows = t.inProcess()
 	}
 	return stuck.Judge(stuck.Now{Up: b.d.up(), Wall: ledger.Now()}, s)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"sallyport/internal/chat/schedule"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/tool"
 	"sallyport/internal/rule/stuck"
 	"sallyport/internal/store"
@@ -587,6 +589,88 @@ func TestAnAgentThatNeverBeginsIsEndedAfterAMinute(t *testing.T) {
 		}
 		same(t, "sent", s.sent(m.Chat), "done")
 	})
+}
+
+// TestTheMinuteOfAnAgentBeginsOnceItsProgramIsReady holds CH-092 of a program that is slow to begin, as it may be.
+func TestTheMinuteOfAnAgentBeginsOnceItsProgramIsReady(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.pipe = 100 * time.Millisecond
+		s.begins = func(context.Context) { time.Sleep(110 * time.Second) }
+		tries := 0
+		s.turn = func(ctx context.Context, _ string, st *stage) (string, error) {
+			if tries++; tries == 1 {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			time.Sleep(50 * time.Second)
+			st.Say("I look\n")
+			time.Sleep(20 * time.Minute)
+			return "done", nil
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "hello")
+		time.Sleep(165 * time.Second)
+		if row := s.is(m.ID, message.Processing); row.Tries != 0 {
+			t.Errorf("with a program that began for 110 s: %+v", row)
+		}
+		time.Sleep(10 * time.Second)
+		if row := s.now(m.ID); row.Tries != 1 || !strings.Contains(row.Reason, "did nothing with the message for 1 minute") {
+			t.Errorf("once it hangs: %+v", row)
+		}
+		time.Sleep(time.Hour)
+		if row := s.is(m.ID, message.Completed); row.Tries != 1 {
+			t.Errorf("%+v", row)
+		}
+	})
+}
+
+// TestAProgramThatIsNeverReadyIsEndedByItsOwnLimit holds the other side of it, whoever keeps that limit.
+func TestAProgramThatIsNeverReadyIsEndedByItsOwnLimit(t *testing.T) {
+	if stuck.StartMax <= agent.OpenMax || stuck.StartMax > agent.OpenMax+time.Minute {
+		t.Errorf("an adapter gives up after %s, and the host after %s", agent.OpenMax, stuck.StartMax)
+	}
+	for name, c := range map[string]struct {
+		hangs func(spec sandbox.Spec, killed <-chan struct{})
+		want  string
+	}{
+		"its agent does not begin":    {nil, "did not take a request within 2m0s"},
+		"its adapter reads nothing":   {func(_ sandbox.Spec, killed <-chan struct{}) { <-killed }, "did not take the message"},
+		"its adapter answers nothing": {func(spec sandbox.Spec, _ <-chan struct{}) { _, _ = io.Copy(io.Discard, spec.Stdin) }, "was not ready for the message within 150 seconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+				var m message.In
+				why := ""
+				s.turn = func(context.Context, string, *stage) (string, error) {
+					why = s.now(m.ID).Reason
+					return "done", nil
+				}
+				first := true
+				s.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
+					hangs := first
+					first = false
+					if hangs && c.hangs != nil {
+						c.hangs(spec, killed)
+						return 1
+					}
+					if s.begins = nil; hangs {
+						s.begins = func(ctx context.Context) { <-ctx.Done() }
+					}
+					return s.run(spec, killed)
+				}
+				d, _ := s.lives()
+				m = s.say(d, "echo", "hello")
+				time.Sleep(115 * time.Second)
+				if row := s.is(m.ID, message.Processing); row.Tries != 0 {
+					t.Errorf("%+v", row)
+				}
+				time.Sleep(time.Minute)
+				if row := s.is(m.ID, message.Completed); row.Tries != 1 || !strings.Contains(why, c.want) {
+					t.Errorf("because %q: %+v", why, row)
+				}
+			})
+		})
+	}
 }
 
 // TestAnAgentThatHasBegunIsLeftInPeace holds the other side of it: one word of an agent is enough, and so is a line of its program.

@@ -47,9 +47,11 @@ type scene struct {
 	intake  func() string              // the message that its turn is for
 	later   func(d *dispatch.Dispatcher, chat id.Chat)
 	opens   error
-	forgets bool // agents load no session of their own
+	begins  func(ctx context.Context) // what a program does until it takes words
+	forgets bool                      // agents load no session of their own
 	swaps   dispatch.Swaps
-	pipe    time.Duration // that a program takes to read what the host says to it
+	steer   func(words string) bool // gives an agent words in the middle of its turn; nil = it takes none
+	pipe    time.Duration           // that a program takes to read what the host says to it
 
 	control *control.Controller // of this life
 	drives  bool                // it moves changes too
@@ -93,21 +95,21 @@ func play(t *testing.T, groups []string, test func(t *testing.T, s *scene)) {
 		if _, err := group.MakeHome(t.Context(), s.repo, files, by); err != nil {
 			t.Fatal(err)
 		}
-		h.Parts.Agents = map[string]agent.Driver{"echo": talking{}}
+		h.Parts.Agents = map[string]agent.Driver{"echo": talking{s}}
 		h.Cage.Program = s.run
 		test(t, s)
 	})
 }
 
 // talking is a driver whose program is an adapter in a conversation.
-type talking struct{}
+type talking struct{ *scene }
 
 func (talking) Name() string                     { return "echo" }
 func (talking) Capabilities() agent.Capabilities { return agent.Capabilities{} }
 
-func (talking) Program(t agent.Task) (agent.Program, error) {
+func (p talking) Program(t agent.Task) (agent.Program, error) {
 	line, err := json.Marshal(agent.Order{Engine: "echo", Agent: "echo", Chat: t.Chat, System: t.System, Resumed: t.Resumed})
-	return agent.Program{Name: "echo", Argv: []string{"adapt"}, Stdin: append(line, '\n'), Messages: true, Turns: true, Keeps: true, Chat: true}, err
+	return agent.Program{Name: "echo", Argv: []string{"adapt"}, Stdin: append(line, '\n'), Messages: true, Turns: true, Keeps: true, Chat: true, Steers: p.steer != nil}, err
 }
 
 func (s *scene) run(spec sandbox.Spec, killed <-chan struct{}) int {
@@ -146,18 +148,22 @@ type player struct {
 	loaded bool
 }
 
-func (p *player) Open(_ context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
+func (p *player) Open(ctx context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
 	p.mu.Lock()
 	p.systems = append(p.systems, o.System)
 	p.mu.Unlock()
+	if p.begins != nil {
+		p.begins(ctx)
+	}
 	p.show, p.loaded = show, last != "" && !p.forgets
 	return p, p.opens
 }
 
-func (p *player) Session() string                    { return "the only one" }
-func (p *player) Loaded() bool                       { return p.loaded }
-func (p *player) Steer(context.Context, string) bool { return false }
-func (p *player) Close() error                       { return nil }
+func (p *player) Session() string { return "the only one" }
+func (p *player) Loaded() bool    { return p.loaded }
+func (p *player) Close() error    { return nil }
+
+func (p *player) Steer(_ context.Context, words string) bool { return p.steer != nil && p.steer(words) }
 
 func (p *player) Prompt(ctx context.Context, words string) (string, error) {
 	p.mu.Lock()

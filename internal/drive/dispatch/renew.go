@@ -258,11 +258,7 @@ func (w renewing) try(ctx context.Context, r *renewal) (why string) {
 	words := prompt.Batch{Location: w.Zone(), Messages: []prompt.Message{{Kind: prompt.System, At: ledger.Now(), Text: onTrial}}}
 	limit := time.NewTimer(answerMax)
 	defer limit.Stop()
-	slow := fmt.Sprintf("its turn did not end within %s", answerMax)
-	if d := s.run.Talk.Try(ctx, words.String()); !d.Delivered {
-		slow = "it did not take the host's words"
-		limit.Reset(time.Second) // it may be about to end
-	}
+	give(ctx, s.run.Talk.Try, words.String())
 	select {
 	case <-ctx.Done():
 		return "the host was stopped"
@@ -285,7 +281,7 @@ func (w renewing) try(ctx context.Context, r *renewal) (why string) {
 		}
 		return "its turn was cancelled"
 	case <-limit.C:
-		return slow
+		return fmt.Sprintf("its turn did not end within %s", answerMax)
 	}
 }
 

@@ -66,6 +66,7 @@ type session struct {
 	cancel  context.CancelFunc
 	intake  atomic.Value // the message that the turn is for
 	release func()       // what it stands on
+	steers  bool         // its agent takes words in the middle of a turn
 }
 
 // ground is what a session stands on.
@@ -147,6 +148,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 		return err
 	}
 	hold(s.run.Way.Close)
+	s.steers = s.run.Program.Steers && !g.Hooked("on-message") // which looks at the words of a turn at its beginning
 	s.run.Spec.Mounts = mounts(extra)
 	if err := w.room(ctx, s.run.Session, s.run.Spec.Limits); err != nil {
 		return err

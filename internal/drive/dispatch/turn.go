@@ -13,21 +13,36 @@ import (
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/chat/schedule"
 	"sallyport/internal/drive/ledger"
+	path "sallyport/internal/path/session"
 	"sallyport/internal/rule/stuck"
 	"sallyport/internal/store"
 )
 
 // turn is what an agent is given at once, and what becomes of it.
 type turn struct {
-	number  int
-	rows    []message.In // in process
-	folded  []message.In // older, counted in the prompt: folded once the turn is completed
-	older   string       // where the agent can read them
-	cut     int64        // context before this number is counted and folded too, and not read
-	unread  int          // how much that is
-	later   int
-	sent    []prompt.Sent // by an earlier try
-	claimed time.Duration // by the dispatcher's clock
+	number int
+	rows   []message.In // in process
+	folded []message.In // older, counted in the prompt: folded once the turn is completed
+	older  string       // where the agent can read them
+	cut    int64        // context before this number is counted and folded too, and not read
+	unread int          // how much that is
+	later  int
+	sent   []prompt.Sent // by an earlier try
+
+	given   <-chan path.Delivery // of its words, until that is known
+	told    time.Duration        // when they were said, by the dispatcher's clock; 0 = the agent has them
+	claimed time.Duration        // when the agent had them
+	pushed  pushing
+}
+
+// inProcess are the turn's messages as stuck detection sees them.
+func (t *turn) inProcess() []stuck.Row {
+	rows := make([]stuck.Row, len(t.rows))
+	for i, m := range t.rows {
+		rows[i] = m.Row(t.claimed)
+		rows[i].Told, rows[i].Pushed = t.told, i >= t.pushed.own
+	}
+	return rows
 }
 
 // waitingMax is how many messages of one chat are looked at together that wake, and how much of the context.
@@ -75,7 +90,7 @@ func (w *worker) begin(ctx context.Context) (t turn, any bool, err error) {
 	})
 	if err == nil && any {
 		w.chat.Turn, w.chat.Tool = t.number, nil
-		t.claimed = w.up()
+		t.pushed.own = len(t.rows)
 	}
 	return t, any, err
 }
@@ -247,11 +262,9 @@ func (w *worker) finish(ctx context.Context, tx store.Tx, m message.In, now time
 func (w *worker) giveBack(ctx context.Context, t turn, because string, blameless bool) error {
 	ctx = context.WithoutCancel(ctx)
 	now := stuck.Now{Up: w.up(), Wall: ledger.Now()}
-	var rows []stuck.Row
-	for _, m := range t.rows {
-		row := m.Row(t.claimed)
-		row.Pushed = blameless
-		rows = append(rows, row)
+	rows := t.inProcess()
+	for i := range rows {
+		rows[i].Pushed = rows[i].Pushed || blameless
 	}
 	err := w.DB.InTx(ctx, func(tx store.Tx) error {
 		chat := w.chat

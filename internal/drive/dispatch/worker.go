@@ -1,7 +1,9 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/ledger"
+	path "sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/stuck"
 	"sallyport/internal/store"
@@ -217,12 +220,16 @@ func (w *worker) take(ctx context.Context, t turn) error {
 	w.live.next(t.number)
 	w.Feed.Publish(&message.Event{Chat: w.chat.ID, At: ledger.Now(), Kind: message.TurnBegan, Turn: t.number})
 	w.live.intake.Store(t.intake())
-	t.claimed = w.up() // what its session took to begin was no delay of its agent's
-	if d := w.live.run.Talk.Tell(ctx, t.text(w.Zone())); !d.Delivered {
-		w.end(ctx)
-		return w.giveBack(ctx, t, "the agent did not take the message", ctx.Err() != nil)
-	}
+	t.told = w.up() // what its session took to begin was no delay of its agent's
+	t.given = give(ctx, w.live.run.Talk.Tell, t.text(w.Zone()))
 	return w.attend(ctx, t)
+}
+
+// give gives an agent words, and does not wait for what it says to that: its program may still begin. It is over with the session.
+func give(ctx context.Context, tell func(context.Context, string) path.Delivery, words string) <-chan path.Delivery {
+	given := make(chan path.Delivery, 1)
+	go func() { given <- tell(ctx, words) }()
+	return given
 }
 
 // cannotWake tells a sender why the agent could not be woken (CH-902).
@@ -238,56 +245,50 @@ func cannotWake(c conversation.Chat, p problem.Problem) string {
 func (w *worker) attend(ctx context.Context, t turn) error {
 	tick := time.NewTicker(judgeEvery)
 	defer tick.Stop()
+	defer t.pushed.drop()
 	because := ""
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			w.end(ctx)
 			return w.giveBack(ctx, t, "the host was stopped", true)
-
 		case <-w.yields:
 			if (renewing{w}).yielding(ctx) {
 				w.end(ctx)
 				return w.giveBack(ctx, t, "the group began anew on other files", true)
 			}
-
 		case end := <-w.live.over:
-			why := w.record(ctx, end)
-			renewing{w}.dies()
-			if because != "" {
-				why = because
-			}
-			return w.giveBack(ctx, t, why, ctx.Err() != nil)
-
-		case e := <-w.live.run.Talk.Turns():
-			if e.Outcome == agent.TurnDone {
-				return w.complete(ctx, t, w.live.words())
-			}
-			w.end(ctx) // CH-103: an agent that failed begins anew
-			switch {
-			case because != "":
-			case e.Reason != "":
-				because = "the agent's turn failed: " + e.Reason
-			default:
-				because = "the agent's turn was cancelled"
-			}
-			return w.giveBack(ctx, t, because, false)
-
-		case <-w.live.moved:
-			if err := w.keepTool(ctx); err != nil {
+			return w.perished(ctx, t, end, because)
+		case d := <-t.given:
+			t.given = nil
+			if !d.Delivered {
 				w.end(ctx)
-				return err
+				return w.giveBack(ctx, t, "the agent did not take the message", ctx.Err() != nil)
 			}
-
+			if d.Acknowledged {
+				t.told, t.claimed = 0, w.up()-time.Since(d.At)
+			}
+		case d := <-t.pushed.given:
+			err = w.heardOf(ctx, &t, d)
+		case e := <-w.live.run.Talk.Turns():
+			return w.turned(ctx, t, e, because)
+		case <-w.live.moved:
+			err = w.keepTool(ctx)
 		case answer := <-w.stops:
+			err := w.settle(ctx, &t)
 			w.end(ctx)
-			err := w.stopped(ctx, t)
+			err = errors.Join(err, w.stopped(ctx, t))
 			answer <- stopping{true, err}
 			return err
-
+		case <-w.nudge:
+			t.pushed.wait = true
+			err = w.push(ctx, &t, because)
 		case <-tick.C:
 			v := w.live.judge(w.live.started, w.chat.Fence, &t)
 			switch v.Act {
+			case stuck.Leave:
+				err = w.push(ctx, &t, because)
 			case stuck.Interrupt:
 				because = v.Because
 				w.live.interrupt()
@@ -298,7 +299,43 @@ func (w *worker) attend(ctx context.Context, t turn) error {
 				return w.giveBack(ctx, t, v.Because, false)
 			}
 		}
+		if err != nil {
+			w.end(ctx)
+			return err
+		}
 	}
+}
+
+// perished writes what came of a turn in which the session ended by itself; because says why the host had the turn end.
+func (w *worker) perished(ctx context.Context, t turn, end ended, because string) error {
+	select {
+	case e := <-w.live.run.Talk.Turns(): // before that it has said how its turn ended
+		w.live.over <- end
+		return w.turned(ctx, t, e, because)
+	default:
+	}
+	why := w.record(ctx, end)
+	renewing{w}.dies()
+	return w.giveBack(ctx, t, cmp.Or(because, why), ctx.Err() != nil)
+}
+
+// turned writes what came of a turn that its agent has ended; because says why the host had it end.
+func (w *worker) turned(ctx context.Context, t turn, e agent.TurnEnd, because string) error {
+	if e.Outcome != agent.TurnDone {
+		w.end(ctx) // CH-103: an agent that failed begins anew
+		if because == "" && e.Reason != "" {
+			because = "the agent's turn failed: " + e.Reason
+		}
+		return w.giveBack(ctx, t, cmp.Or(because, "the agent's turn was cancelled"), false)
+	}
+	if err := w.settle(ctx, &t); err != nil {
+		return err
+	}
+	if t.pushed.lost {
+		w.end(ctx)
+		return w.giveBack(ctx, t, "the agent did not say whether it took the words that came in its turn", false)
+	}
+	return w.complete(ctx, t, w.live.words())
 }
 
 // keepTool writes which tool is in flight (CH-094).

@@ -3,6 +3,7 @@ package adapter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -227,4 +228,39 @@ func TestWordsOfManyMessagesAreWhole(t *testing.T) {
 		}
 		h.finish()
 	})
+}
+
+// TestWordsForATurnGoIntoItOrAreRefused is CH-082 from inside: what the agent does not take in that turn it is not told at all.
+func TestWordsForATurnGoIntoItOrAreRefused(t *testing.T) {
+	const taken, refused = `{"id":"t2","type":"tell_ack"}`, `{"id":"t2","status":"refused","type":"tell_ack"}`
+	for name, c := range map[string]struct {
+		steers bool
+		turn   int
+		want   string
+	}{
+		"taken":                    {steers: true, turn: 1, want: taken},
+		"an agent that takes none": {turn: 1, want: refused},
+		"of a turn that is over":   {steers: true, turn: 2, want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				p := &played{turn: until(gate), steers: c.steers}
+				h := wake(t, p, agent.Order{})
+				h.tell("t1", "work")
+				h.say(fmt.Sprintf(`{"type":"tell","id":"t2","turn":%d,"text":"and this"}`, c.turn))
+				is(t, h.heard(), `{"id":"t1","type":"tell_ack"}`, c.want)
+				close(gate)
+				is(t, h.heard()[2:], `{"type":"turn_end","turn":1,"outcome":"done","says":"done"}`)
+				h.say(`{"type":"tell","id":"t3","turn":1,"text":"late"}`)
+				is(t, h.heard()[3:], `{"id":"t3","status":"refused","type":"tell_ack"}`)
+				want := []string{"work"}
+				if c.want == taken {
+					want = append(want, "steered: and this")
+				}
+				is(t, p.told(), want...)
+				h.finish()
+			})
+		})
+	}
 }

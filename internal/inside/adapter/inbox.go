@@ -24,6 +24,7 @@ type message struct {
 	ID           string  `json:"id"`
 	Text         string  `json:"text"`
 	Trial        bool    `json:"trial"` // the turn shows whether the agent answers
+	Turn         int     `json:"turn"`  // of a tell that is for the middle of this turn alone; 0 = it is not
 	Action       string  `json:"action_taken"`
 	Violations   []fault `json:"violations"`
 	Omitted      *struct {

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	openMax      = 2 * time.Minute  // until an agent's program takes words
 	interruptMax = 10 * time.Second // until an interrupted turn is over
 	knownMax     = 4096             // messages that are known to have been handed on
 )
@@ -107,7 +106,7 @@ func (a *adapter) open(ctx context.Context) error {
 		talk, err := a.engine.Open(ctx, a.order, last, a.out)
 		done <- opened{talk, err}
 	}()
-	limit := time.NewTimer(openMax)
+	limit := time.NewTimer(agent.OpenMax)
 	defer limit.Stop()
 	why := ""
 	select {
@@ -121,7 +120,7 @@ func (a *adapter) open(ctx context.Context) error {
 		}
 		return a.keep()
 	case <-limit.C:
-		why = fmt.Sprintf("%s did not take a request within %s", a.order.Agent, openMax)
+		why = fmt.Sprintf("%s did not take a request within %s", a.order.Agent, agent.OpenMax)
 	case <-a.ended:
 		a.asked = true
 		why = "the host ended the session before the agent was ready"
@@ -262,18 +261,36 @@ func (a *adapter) hear(ctx context.Context, m message, ok, working bool) {
 		}
 		a.out.answer(map[string]any{"type": "pause_ack", "checkpoint_id": m.CheckpointID, "status": "paused", "pending_operations": []string{}})
 	case violation, tell:
+		if m.Turn > 0 {
+			a.steer(ctx, m, working)
+			return
+		}
 		handed, again := a.known[m.about()]
 		switch {
 		case handed:
 			a.acknowledge(m) // the answer was lost
 		case again: // it waits already
-		case working && !a.hooks.has(onMessage) && a.talk.Steer(ctx, m.words()):
+		case working && a.steers(ctx, m):
 			a.acknowledge(m)
 		default:
 			a.known[m.about()] = false
 			a.waiting = append(a.waiting, m)
 		}
 	}
+}
+
+// steer gives the agent words in the middle of the turn that they are for, or says that it takes none there.
+func (a *adapter) steer(ctx context.Context, m message, working bool) {
+	if working && m.Turn == a.turns && a.steers(ctx, m) {
+		a.acknowledge(m)
+		return
+	}
+	a.out.answer(map[string]any{"type": "tell_ack", "id": m.ID, "status": "refused"})
+}
+
+// steers reports whether the agent has taken words in the middle of its turn. Those that a hook looks at first are a turn's own.
+func (a *adapter) steers(ctx context.Context, m message) bool {
+	return !a.hooks.has(onMessage) && a.talk.Steer(ctx, m.words())
 }
 
 // words are what a message means to the agent.

@@ -29,6 +29,9 @@ type Delivery struct {
 	Delivered     bool   `json:"delivered"`
 	Acknowledged  bool   `json:"acknowledged"`
 	AgentResponse string `json:"agent_response,omitempty"` // as the agent wrote it: escape it before it is shown
+
+	Refused bool      `json:"-"` // it was answered that the agent takes nothing now (Steer)
+	At      time.Time `json:"-"` // when words were answered; the zero time if they were not
 }
 
 // Answer says whether an agent answered a pause (SV-084).

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/stuck"
 )
 
 // What may wait for a program to read it; more is not delivered.
@@ -58,9 +59,10 @@ type Talk struct {
 }
 
 // NewChatTalk returns one for a program that serves a conversation (Program.Chat): no turn is under way before words are given, they
-// may be longer, and no end of a turn is lost.
+// may be longer, no end of a turn is lost, and an agent has the time to answer that its program may take to begin.
 func NewChatTalk() *Talk {
 	t := NewTalk()
+	t.AnswerWithin = stuck.StartMax
 	t.chat, t.turning, t.turns = true, false, make(chan agent.TurnEnd, chatTurnsMax)
 	return t
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -13,6 +14,8 @@ const (
 	pauseAck     = "pause_ack"
 	violationAck = "violation_ack"
 	tellAck      = "tell_ack"
+
+	refused = "refused" // status of a tell_ack
 )
 
 const (
@@ -25,11 +28,12 @@ const (
 type answer struct {
 	Type         string `json:"type"`
 	CheckpointID string `json:"checkpoint_id"`     // of pause_ack and violation_ack
-	Status       string `json:"status"`            // of pause_ack: paused
+	Status       string `json:"status"`            // of pause_ack: paused; of tell_ack: refused, or ""
 	Understood   bool   `json:"understood"`        // of violation_ack
 	Action       string `json:"corrective_action"` // of violation_ack
 	ID           string `json:"id"`                // of tell_ack
 	Response     string `json:"response"`          // of tell_ack
+	at           time.Time
 }
 
 // parseAnswer reads a line of stdout; whatever is not clearly an answer is plain output.
@@ -131,9 +135,9 @@ func (t *Talk) hear(line []byte) {
 	defer t.mu.Unlock()
 	for _, w := range t.waiters {
 		if w.kind == a.Type && w.id == id && w.begun && !is(w.done) {
-			w.answer = a
+			w.answer, w.answer.at = a, time.Now()
 			close(w.done)
-			t.turning = t.turning || a.Type != pauseAck // its words are the agent's by now
+			t.turning = t.turning || a.Type != pauseAck && a.Status != refused // its words are the agent's by now
 			if t.current != nil && t.current.from == w {
 				t.take(t.current) // what is answered was read, though the pump is not back yet
 			}

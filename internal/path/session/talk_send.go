@@ -52,28 +52,43 @@ func (t *Talk) Violated(ctx context.Context, v Violated) Delivery {
 
 // Tell gives the agent a person's words (SV-086), at most TellBytesMax, in a conversation ChatBytesMax; longer ones are
 // not delivered. It waits for a tell_ack at most AnswerWithin and never says a thing twice.
-func (t *Talk) Tell(ctx context.Context, text string) Delivery { return t.tell(ctx, text, false) }
+func (t *Talk) Tell(ctx context.Context, text string) Delivery {
+	return t.tell(ctx, told{Text: text})
+}
 
 // Try is Tell in a conversation, for a turn that shows whether the agent answers: where a hook fails or drops the words, the turn fails.
-func (t *Talk) Try(ctx context.Context, text string) Delivery { return t.tell(ctx, text, true) }
+func (t *Talk) Try(ctx context.Context, text string) Delivery {
+	return t.tell(ctx, told{Text: text, Trial: true})
+}
 
-func (t *Talk) tell(ctx context.Context, text string, trial bool) Delivery {
-	if t == nil || len(text) > t.longest() {
+// Steer is Tell in a conversation, into the turn that is under way and no other: an agent that does not take it there is not given it.
+// Until it has said that it takes it, which it does before the end of the turn is told, it is not.
+func (t *Talk) Steer(ctx context.Context, text string) Delivery {
+	return t.tell(ctx, told{Text: text, Turn: t.Turn() + 1})
+}
+
+// told is a tell as it is sent.
+type told struct {
+	Type      string    `json:"type"`
+	ID        string    `json:"id"` // a tell_ack names it
+	Text      string    `json:"text"`
+	Trial     bool      `json:"trial,omitempty"`
+	Turn      int       `json:"turn,omitempty"` // that it is for; 0 = the next
+	Timestamp time.Time `json:"timestamp"`
+}
+
+func (t *Talk) tell(ctx context.Context, m told) Delivery {
+	if t == nil || len(m.Text) > t.longest() {
 		return Delivery{}
 	}
 	t.mu.Lock()
 	t.words++
-	id := fmt.Sprintf("tell-%d", t.words)
+	m.Type, m.ID, m.Timestamp = tellAgent, fmt.Sprintf("tell-%d", t.words), time.Now().UTC()
 	t.mu.Unlock()
-	p := &parcel{name: tellAgent + " " + id, words: true, line: encodeLine(struct {
-		Type      string    `json:"type"`
-		ID        string    `json:"id"` // a tell_ack names it
-		Text      string    `json:"text"`
-		Trial     bool      `json:"trial,omitempty"`
-		Timestamp time.Time `json:"timestamp"`
-	}{tellAgent, id, text, trial, time.Now().UTC()})}
-	d, a := t.deliver(ctx, p, true, tellAck, id, 1)
-	d.Acknowledged, d.AgentResponse = a.Type != "", a.Response
+	p := &parcel{name: tellAgent + " " + m.ID, words: m.Turn == 0, line: encodeLine(m)}
+	d, a := t.deliver(ctx, p, true, tellAck, m.ID, 1)
+	d.Refused, d.At = a.Status == refused, a.at
+	d.Acknowledged, d.AgentResponse = a.Type != "" && !d.Refused, a.Response
 	return d
 }
 

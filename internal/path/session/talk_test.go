@@ -448,7 +448,11 @@ func TestAPersonsWordsArriveOnceAndAreAcknowledgedByName(t *testing.T) {
 						say(fmt.Sprintf(row.answer, m["id"]))
 					})
 				})
-				if d := s.Tell(t.Context(), "use <b>\n\x1b \"quotes\""); d != row.want {
+				d := s.Tell(t.Context(), "use <b>\n\x1b \"quotes\"")
+				if d.Acknowledged == d.At.IsZero() {
+					t.Errorf("answered at %s: %+v", d.At, d)
+				}
+				if d.At = (time.Time{}); d != row.want {
 					t.Errorf("%+v, want %+v", d, row.want)
 				}
 				if d := s.Tell(t.Context(), strings.Repeat("x", session.TellBytesMax+1)); d != (session.Delivery{}) {

@@ -249,3 +249,49 @@ func TestTheEndOfATranscriptIsWholeLinesInBounds(t *testing.T) {
 		t.Errorf("%d bytes: %q, %v", len(got), got, err)
 	}
 }
+
+// TestWordsForATurnAreForThatOneAlone holds what a host knows of words that it gives in the middle of a turn: they name it, and are the
+// agent's only once it has said so.
+func TestWordsForATurnAreForThatOneAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan string)
+		read := make(chan int, 3)
+		s := turns(t, func(in *bufio.Reader, say func(string)) {
+			say(turnEnd(1, ""))
+			for answer := range answers {
+				line, _ := in.ReadString('\n')
+				var m struct {
+					ID   string
+					Turn int
+				}
+				_ = json.Unmarshal([]byte(line), &m)
+				read <- m.Turn
+				if answer != "" {
+					say(fmt.Sprintf(answer, m.ID))
+				}
+			}
+		})
+		if s.next() == nil {
+			t.Fatal("the first turn is not over")
+		}
+		for answer, want := range map[string]session.Delivery{
+			`{"type":"tell_ack","id":"%s"}`:                    {Delivered: true, Acknowledged: true},
+			`{"type":"tell_ack","id":"%s","status":"refused"}`: {Delivered: true, Refused: true},
+			"": {Delivered: true},
+		} {
+			told := make(chan session.Delivery, 1)
+			go func() { told <- s.Steer(t.Context(), "And this") }()
+			answers <- answer
+			d := <-told
+			if d.At.IsZero() != (answer == "") {
+				t.Errorf("%q: answered at %s", answer, d.At)
+			}
+			if d.At = (time.Time{}); d != want || <-read != 2 {
+				t.Errorf("%q: %+v, want %+v", answer, d, want)
+			}
+		}
+		close(answers)
+		s.Finish()
+		s.over(t)
+	})
+}

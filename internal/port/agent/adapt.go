@@ -33,7 +33,7 @@ func Adapt(engine string, task Task, args, env []string) (Program, error) {
 		return Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "the agent %q is not driven by %s", task.Agent, engine)
 	}
 	p := Program{
-		Name: k.short(), Argv: []string{sandbox.SelfPath, "runner", "adapt"}, Messages: true, Turns: true, Keeps: true, Chat: task.Chat,
+		Name: k.short(), Argv: []string{sandbox.SelfPath, "runner", "adapt"}, Messages: true, Turns: true, Keeps: true, Chat: task.Chat, Steers: k.Steers,
 		Rounds: task.Settings.Rounds, Model: k.Endpoint(task.Settings),
 	}
 	o := Order{

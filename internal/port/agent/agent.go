@@ -72,6 +72,8 @@ type Program struct {
 	Turns bool
 	// Chat says that it serves a conversation: it waits for words before its first turn, and tells Text and ToolCall.
 	Chat bool
+	// Steers says that its agent takes words in the middle of a turn. Some do not at a moment, and say so.
+	Steers bool
 	// Rounds of change and check that such a program has at the most; 0 = RoundsDefault.
 	Rounds int
 	// Keeps says that the program has a home folder that outlives it, from which a later one can go on.

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// OpenMax is how long an agent's program may take until it takes words; then it has failed.
+const OpenMax = 2 * time.Minute
+
 // Engine is the inside of a driver: it starts the agent's own program and speaks with it. It runs in the sandbox.
 type Engine interface {
 	// Open makes the agent's files in its home folder, starts its program and brings it to where it takes words. With

@@ -22,9 +22,10 @@ type Known struct {
 	// Login is that of its own program, and where its model is with it; nil: it has none that sallyport can use.
 	Login *Login
 	// Hosts are asked for beside the model whatever its settings are. It works without them; they are refused unless egress: names them.
-	Hosts []string
-	Off   []string // what of its own is switched off inside, in words
-	Talks bool     // it serves conversations and changes no files
+	Hosts  []string
+	Off    []string // what of its own is switched off inside, in words
+	Talks  bool     // it serves conversations and changes no files
+	Steers bool     // it takes words in the middle of a turn
 }
 
 // Names of the agents that need no table.
@@ -49,13 +50,13 @@ var known = []Known{
 		Off: []string{"its own sandbox", "its approvals", "web search", "plugins", "update checks", "analytics"},
 	},
 	{
-		Name: "claude", Title: "Claude Code over ACP", Driver: "acp", Programs: []string{"claude-agent-acp"},
+		Name: "claude", Title: "Claude Code over ACP", Driver: "acp", Steers: true, Programs: []string{"claude-agent-acp"},
 		Version: []string{"--version"}, Install: "npm install -g @agentclientprotocol/claude-agent-acp",
 		Endpoints: []Endpoint{Messages.at(anthropicBases, "ANTHROPIC_API_KEY")}, Login: &claudeAccount,
 		Off: []string{"its own sandbox", "titles of sessions", "telemetry", "error reports", "update checks"},
 	},
 	{
-		Name: "codex-acp", Title: "OpenAI Codex over ACP", Driver: "acp", Programs: []string{"codex-acp"},
+		Name: "codex-acp", Title: "OpenAI Codex over ACP", Driver: "acp", Steers: true, Programs: []string{"codex-acp"},
 		Version: []string{"--version"}, Install: "npm install -g @agentclientprotocol/codex-acp",
 		Endpoints: []Endpoint{Responses.at(openAIBases, "CODEX_API_KEY", "OPENAI_API_KEY")}, Login: &chatGPT,
 		Off: []string{"its own sandbox", "web search", "plugins", "titles of sessions", "update checks", "analytics"},
@@ -67,31 +68,31 @@ var known = []Known{
 		Off:       []string{"its own sandbox", "usage statistics", "telemetry", "update checks"},
 	},
 	{
-		Name: "opencode", Title: "opencode", Driver: "acp", Programs: []string{"opencode"},
+		Name: "opencode", Title: "opencode", Driver: "acp", Steers: true, Programs: []string{"opencode"},
 		Args: []string{"acp"}, Version: []string{"--version"}, Install: "npm install -g opencode-ai",
 		Endpoints: []Endpoint{Messages.at(anthropicBases, "ANTHROPIC_API_KEY"), Chat.at(openAIBases, "OPENAI_API_KEY")},
 		Hosts:     []string{"registry.npmjs.org"},
 		Off:       []string{"update checks", "downloads of lists of models"},
 	},
 	{
-		Name: "qwen", Title: "Qwen Code", Driver: "acp", Programs: []string{"qwen"},
+		Name: "qwen", Title: "Qwen Code", Driver: "acp", Steers: true, Programs: []string{"qwen"},
 		Args: []string{"--acp"}, Version: []string{"--version"}, Install: "npm install -g @qwen-code/qwen-code",
 		Endpoints: []Endpoint{Chat.at(openAIBases, "OPENAI_API_KEY")},
 		Off:       []string{"its own sandbox", "memory and suggestions after a turn", "usage statistics", "telemetry", "update checks"},
 	},
 	{
-		Name: "pi", Title: "pi coding agent", Driver: "pi", Programs: []string{"pi"},
+		Name: "pi", Title: "pi coding agent", Driver: "pi", Steers: true, Programs: []string{"pi"},
 		Args: []string{"--mode", "rpc"}, Version: []string{"--version"}, Install: "npm install -g @earendil-works/pi-coding-agent",
 		Endpoints: []Endpoint{Messages.at(anthropicBases, "ANTHROPIC_API_KEY"), Chat.at(openAIBases, "OPENAI_API_KEY")},
 		Off:       []string{"update checks", "telemetry", "extensions, skills, prompts and system prompts of the repository"},
 	},
 	{
-		Name: "api", Title: "sallyport's own agent, on any model", Driver: "api",
+		Name: "api", Title: "sallyport's own agent, on any model", Driver: "api", Steers: true,
 		Endpoints: []Endpoint{
 			Messages.at(anthropicBases, "ANTHROPIC_API_KEY"), Chat.at(openAIBases, "OPENAI_API_KEY"), Responses.at(openAIBases, "OPENAI_API_KEY"),
 		},
 	},
-	{Name: "echo", Title: "answers in conversations with what it was told", Driver: "echo", Talks: true},
+	{Name: "echo", Title: "answers in conversations with what it was told", Driver: "echo", Talks: true, Steers: true},
 }
 
 // Table returns every named agent.

@@ -4,14 +4,15 @@ import "time"
 
 // The limits are constants, not settings (CH-115).
 const (
-	Silence        = 30 * time.Minute // without any sign of life (CH-091)
-	ToolBudget     = 30 * time.Minute // of a tool that declares none
-	ToolBudgetMax  = 24 * time.Hour   // whatever it declares; longer work belongs in the background
-	ToolSlack      = 10 * time.Second // a tool that ends itself at its budget needs a moment to say so
-	InterruptGrace = 30 * time.Second // from the interruption of a turn to the end of its sandbox
-	ClaimGrace     = time.Minute      // from a claim to the first sign of life (CH-092)
-	WaitMax        = 6 * time.Hour    // of a server's Retry-After
-	TriesMax       = 5                // a message that reaches it stops (CH-102)
+	Silence        = 30 * time.Minute  // without any sign of life (CH-091)
+	ToolBudget     = 30 * time.Minute  // of a tool that declares none
+	ToolBudgetMax  = 24 * time.Hour    // whatever it declares; longer work belongs in the background
+	ToolSlack      = 10 * time.Second  // a tool that ends itself at its budget needs a moment to say so
+	InterruptGrace = 30 * time.Second  // from the interruption of a turn to the end of its sandbox
+	StartMax       = 150 * time.Second // from a claim until the agent's program has the words; it gives up by itself a little before
+	ClaimGrace     = time.Minute       // from then to the first sign of life (CH-092)
+	WaitMax        = 6 * time.Hour     // of a server's Retry-After
+	TriesMax       = 5                 // a message that reaches it stops (CH-102)
 )
 
 // backoff is how long a message waits after its nth failed try. The first wait is short, as it is mostly the host that was restarted;

@@ -44,10 +44,11 @@ type Door struct {
 // Row is a message that the session has in process.
 type Row struct {
 	ID      string
-	Claimed time.Duration
-	Fence   int64 // the claim under which it was taken
-	Tries   int   // that have failed
-	Pushed  bool  // into a turn that was under way: that turn was not this message's
+	Claimed time.Duration // when its agent had it
+	Told    time.Duration // when it was said to a program that is not ready to take it yet; 0 = the agent has it
+	Fence   int64         // the claim under which it was taken
+	Tries   int           // that have failed
+	Pushed  bool          // into a turn that was under way: that turn was not this message's
 	Due     time.Time
 }
 
@@ -128,6 +129,12 @@ func (s Session) judge(up time.Duration, rows []Row) (Act, string) {
 		return Kill, fmt.Sprintf("the agent gave no sign of life for %s", words(Silence))
 	}
 	for _, row := range rows {
+		if row.Told > 0 {
+			if up-row.Told > StartMax {
+				return Kill, fmt.Sprintf("the agent's program was not ready for the message within %s", words(StartMax))
+			}
+			continue
+		}
 		if !row.Pushed && up-row.Claimed > ClaimGrace && s.Event <= row.Claimed && s.Door.Moved <= row.Claimed && s.Door.Open == 0 && s.Door.Until < up {
 			return Kill, fmt.Sprintf("the agent did nothing with the message for %s", words(ClaimGrace))
 		}

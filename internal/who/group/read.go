@@ -39,6 +39,11 @@ type File struct {
 	SizeBytes int64
 }
 
+// Hooked reports whether a group has a hook.
+func (g Group) Hooked(name string) bool {
+	return slices.ContainsFunc(g.Hooks, func(f File) bool { return path.Base(f.Path) == name })
+}
+
 // Read reads a group from its tree, whole or not at all. Errors: problem.Refused for what a group cannot have, by its path,
 // for a runner.yaml with line and key.
 func Read(ctx context.Context, d git.Dir, folder Folder, tree git.OID) (Group, error) {

@@ -68,7 +68,7 @@ func (t *talk) open(ctx context.Context, last string) error {
 		return fmt.Errorf("the agent speaks version %d of ACP, and sallyport speaks version %d", hello.Version, version)
 	}
 	t.steering = hello.Meta.Steering.Supported
-	if last != "" {
+	if last != "" && !t.at.Chat {
 		if err := t.requeue(); err != nil {
 			t.show.Note(inert.Short(err.Error(), saidBytesMax))
 		}

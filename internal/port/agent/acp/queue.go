@@ -17,13 +17,13 @@ const (
 )
 
 // enqueue keeps words until the agent asks for them. They are on disk before anybody is told that the agent has them: a session that is
-// killed goes on with them. It is called with mu held.
+// killed goes on with them. In a conversation the host says again what was in no turn that came to its end. It is called with mu held.
 func (t *talk) enqueue(text string) bool {
 	if len(t.queued) >= queuedMax {
 		return false
 	}
 	raw, err := json.Marshal(append(t.queued[:len(t.queued):len(t.queued)], text))
-	if err != nil || len(raw) > queueBytesMax || writeFile(filepath.Join(t.at.home, queueName), string(raw)) != nil {
+	if err != nil || len(raw) > queueBytesMax || !t.at.Chat && writeFile(filepath.Join(t.at.home, queueName), string(raw)) != nil {
 		return false // then they are another turn's
 	}
 	t.queued = append(t.queued, text)

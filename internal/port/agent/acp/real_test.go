@@ -18,16 +18,16 @@ import (
 
 // real are the agents that people use, each on a wire that it speaks.
 var real = map[string]struct {
-	wire          agent.Wire
-	base          string // below the model's URL
-	steers, loads bool
-	kept          string // see agenttest.Subject
+	wire  agent.Wire
+	base  string // below the model's URL
+	loads bool
+	kept  string // see agenttest.Subject
 }{
-	"claude":    {wire: agent.Messages, steers: true, loads: true, kept: ".claude/projects/*/*.jsonl"},
+	"claude":    {wire: agent.Messages, loads: true, kept: ".claude/projects/*/*.jsonl"},
 	"gemini":    {wire: agent.Gemini},
-	"qwen":      {wire: agent.Chat, base: "/v1", steers: true, loads: true},
-	"codex-acp": {wire: agent.Responses, base: "/v1", steers: true, loads: true},
-	"opencode":  {wire: agent.Chat, base: "/v1", steers: true, loads: true},
+	"qwen":      {wire: agent.Chat, base: "/v1", loads: true},
+	"codex-acp": {wire: agent.Responses, base: "/v1", loads: true},
+	"opencode":  {wire: agent.Chat, base: "/v1", loads: true},
 }
 
 // installed is an agent's order against a model of a test.
@@ -61,8 +61,9 @@ func TestRealAgentsHoldTheContractOfEngines(t *testing.T) {
 	for name, is := range real {
 		t.Run(name, func(t *testing.T) {
 			installed(t, name, "")
+			known, _ := agent.Lookup(name)
 			agenttest.Engine(t, agenttest.Subject{
-				Steers: is.steers, Loads: is.loads, Kept: is.kept, Patience: 2 * time.Minute,
+				Steers: known.Steers, Loads: is.loads, Kept: is.kept, Patience: 2 * time.Minute,
 				Make: func(t *testing.T, dir, _ string, turns [][]agenttest.Deed) (agent.Engine, agent.Order) {
 					model := modeltest.Start(t)
 					return modeltest.Play(model, acp.Engine{}, absolute(dir, turns)), installed(t, name, model.URL)

@@ -237,3 +237,34 @@ func TestEveryWordIsInTheHelp(t *testing.T) {
 		}
 	}
 }
+
+// TestEchoAnswersWhatComesInTheMiddleOfATurnWithIt holds that it is answered in its order, and that nothing is taken once the turn is over.
+func TestEchoAnswersWhatComesInTheMiddleOfATurnWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		show := &agenttest.Shown{}
+		talk, err := echo.Engine{}.Open(t.Context(), agent.Order{Chat: true}, "", show)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch := func(text string) string {
+			return prompt.Batch{Messages: []prompt.Message{{Kind: prompt.Chat, Sender: "Ann", Text: text}}}.String()
+		}
+		done := make(chan error, 1)
+		for range 2 {
+			if talk.Steer(t.Context(), batch("early")) {
+				t.Error("it takes words between turns")
+			}
+			go func() {
+				_, err := talk.Prompt(t.Context(), batch("/tool 60"))
+				done <- err
+			}()
+			time.Sleep(30 * time.Second)
+			if !talk.Steer(t.Context(), batch("one")) || !talk.Steer(t.Context(), batch("/fail now")) {
+				t.Error("it takes no words in the middle of a turn")
+			}
+			if err := <-done; err == nil || !strings.HasSuffix(show.String(), "I was busy for 1m0s.\none\n") {
+				t.Errorf("%v: %s", err, show)
+			}
+		}
+	})
+}

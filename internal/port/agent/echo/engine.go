@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/tool"
@@ -62,14 +63,45 @@ type talk struct {
 	loaded   bool
 	calls    int    // of tools
 	now      string // the message that is being answered
+
+	mu      sync.Mutex
+	working bool
+	steered []string // batches that came in the middle of the turn
 }
 
 var _ agent.Conversation = (*talk)(nil)
 
-func (t *talk) Session() string                    { return t.session }
-func (t *talk) Loaded() bool                       { return t.loaded }
-func (t *talk) Steer(context.Context, string) bool { return false }
-func (t *talk) Close() error                       { return nil }
+func (t *talk) Session() string { return t.session }
+func (t *talk) Loaded() bool    { return t.loaded }
+func (t *talk) Close() error    { return nil }
+
+// Steer keeps a batch for when what is being answered has its answer.
+func (t *talk) Steer(_ context.Context, batch string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.working {
+		t.steered = append(t.steered, batch)
+	}
+	return t.working
+}
+
+// begins lets batches come in the middle of the turn, until meanwhile finds none, or the turn ends otherwise.
+func (t *talk) begins(working bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.working, t.steered = working, nil
+}
+
+// meanwhile are the messages that came in the middle of the turn; without any it takes no more.
+func (t *talk) meanwhile() (all []said) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, batch := range t.steered {
+		all = append(all, read(batch)...)
+	}
+	t.steered, t.working = nil, len(all) > 0
+	return all
+}
 
 // The host asks an agent whether it answers by words that end with these, and nobody reads the answer.
 const (
@@ -77,7 +109,7 @@ const (
 	ready   = "ready"
 )
 
-// Prompt answers a batch, message by message.
+// Prompt answers a batch, message by message, and what comes meanwhile.
 func (t *talk) Prompt(ctx context.Context, batch string) (says string, err error) {
 	all := read(batch)
 	if len(all) == 0 && strings.Contains(batch, onTrial) {
@@ -88,20 +120,27 @@ func (t *talk) Prompt(ctx context.Context, batch string) (says string, err error
 	if len(all) > 0 && all[0].sender != "" && !all[0].ofDev() {
 		t.hello = strings.ReplaceAll(t.greeting, "{name}", all[0].sender)
 	}
-	for _, m := range all {
+	t.begins(true)
+	defer t.begins(false)
+	for {
+		if len(all) == 0 {
+			all = t.meanwhile()
+		}
+		if len(all) == 0 {
+			return says, nil
+		}
 		if ctx.Err() != nil {
 			return says, context.Cause(ctx)
 		}
-		answer, err := t.answer(ctx, m)
+		answer, err := t.answer(ctx, all[0])
 		if err != nil {
 			return says, err
 		}
-		if answer != "" {
+		if all = all[1:]; answer != "" {
 			says = answer
 			t.say(answer)
 		}
 	}
-	return says, nil
 }
 
 // say says something, behind the greeting of the turn if it is the first.
