@@ -171,7 +171,7 @@ func checkChannels(ctx context.Context, p channels.Places) []api.Check {
 	return tellChannels(all)
 }
 
-// tellChannels has a line for each channel, and one more for what will not arrive by it.
+// tellChannels has a line for each channel, and one more for what was given up lately.
 func tellChannels(all []channels.Standing) (checks []api.Check) {
 	for _, ch := range all {
 		name, next := "channel "+ch.Name, "sallyport channel show "+ch.Name
@@ -183,8 +183,8 @@ func tellChannels(all []channels.Standing) (checks []api.Check) {
 		default:
 			checks = append(checks, api.Check{Name: name, OK: true, Detail: "connecting to " + ch.Platform})
 		}
-		if n := ch.Counts[message.Undelivered]; n > 0 {
-			checks = append(checks, api.Check{Name: name, Detail: fmt.Sprintf("messages that will never arrive: %d", n), Fix: next})
+		if ch.Failed > 0 {
+			checks = append(checks, api.Check{Name: name, Detail: fmt.Sprintf("messages of the last day that will never arrive: %d", ch.Failed), Fix: next})
 		}
 	}
 	return checks

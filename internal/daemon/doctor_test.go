@@ -40,9 +40,9 @@ func TestTheDoctorTellsSessionsMessagesAndSchedules(t *testing.T) {
 func TestTheDoctorTellsChannelsThatAreDownAndWhatWillNotArrive(t *testing.T) {
 	up := channels.Standing{
 		Channel: conversation.Channel{Name: "team", Platform: "irc"}, State: channels.State{Connected: true, Account: "port"},
-		Counts: map[message.DeliveryStatus]int{message.Waiting: 2, message.Undelivered: 3},
+		Counts: map[message.DeliveryStatus]int{message.Waiting: 2, message.Undelivered: 5}, Failed: 3,
 	}
-	down := channels.Standing{Channel: conversation.Channel{Name: "work", Platform: "slack"}, State: channels.State{Reason: "invalid_auth"}}
+	down := channels.Standing{Channel: conversation.Channel{Name: "work", Platform: "slack"}, State: channels.State{Reason: "invalid_auth"}, Counts: map[message.DeliveryStatus]int{message.Undelivered: 1}}
 	fresh := channels.Standing{Channel: conversation.Channel{Name: "home", Platform: "matrix"}}
 	var got []string
 	for _, c := range tellChannels([]channels.Standing{up, down, fresh}) {
@@ -53,7 +53,7 @@ func TestTheDoctorTellsChannelsThatAreDownAndWhatWillNotArrive(t *testing.T) {
 	}
 	want := []string{
 		"channel team: connected to irc as port; messages that wait: 2; ",
-		"channel team: messages that will never arrive: 3; sallyport channel show team",
+		"channel team: messages of the last day that will never arrive: 3; sallyport channel show team",
 		"channel work: not connected, and tried again: invalid_auth; sallyport channel show work",
 		"channel home: connecting to matrix; ",
 	}

@@ -117,6 +117,10 @@ type Tx interface {
 	ClaimChat(ctx context.Context, id id.Chat) (Chat, error)
 	// MoveChat stores what may change of a chat. Errors: problem.Conflict if its fence is another by now.
 	MoveChat(ctx context.Context, c Chat) error
+	// DropUnused removes what is left of places of platforms that nobody uses: chats and conversations that were made before a time, that no
+	// message, session or question belongs to, and that nobody has said anything about; and whom threads engage of which no message is kept.
+	// It returns how many; what is too much at once goes with the next call.
+	DropUnused(ctx context.Context, before time.Time) (int64, error)
 	// Resident returns the uid of a group's sandboxes; false if it has none yet.
 	Resident(ctx context.Context, of group.Folder) (uint32, bool, error)
 	// CountResidents returns how many groups have one.

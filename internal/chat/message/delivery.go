@@ -87,8 +87,8 @@ type DeliveryTx interface {
 	// Whole reports whether all that a card is about, which was sent just before it, has arrived by the channel by which the card leaves; true where
 	// that is none.
 	Whole(ctx context.Context, card Out) (bool, error)
-	// CountDeliveries counts those of a channel by status.
-	CountDeliveries(ctx context.Context, channel string) (map[DeliveryStatus]int, error)
+	// CountDeliveries counts those of a channel by status that wait, or came to their end at a time or later.
+	CountDeliveries(ctx context.Context, channel string, since time.Time) (map[DeliveryStatus]int, error)
 	// MoveDelivery stores what may change of one that waits. Errors: ErrMoved.
 	MoveDelivery(ctx context.Context, d Delivery) error
 	// EndedCards returns cards that were sent by a channel, whose question has ended since, and which do not show that yet.

@@ -43,6 +43,7 @@ type Channel struct {
 	Waiting    int               `json:"waiting"`           // messages that are to leave by it
 	Sent       int               `json:"sent"`
 	Dead       int               `json:"dead"`
+	Failed     int               `json:"dead_last_day"`
 	Newest     []Undelivered     `json:"newest_dead"` // the newest first
 }
 

@@ -101,7 +101,7 @@ func channelOf(s channels.Standing) api.Channel {
 	out := api.Channel{
 		Name: s.Name, Platform: s.Platform, Settings: s.Settings, Credential: text(s.Credential), Added: s.Added, Status: api.ChannelAway,
 		Since: s.Since, Account: text(s.Account), Reason: text(s.Reason), LostIn: text(s.LostIn),
-		Waiting: s.Counts[message.Waiting], Sent: s.Counts[message.Sent], Dead: s.Counts[message.Undelivered],
+		Waiting: s.Counts[message.Waiting], Sent: s.Counts[message.Sent], Dead: s.Counts[message.Undelivered], Failed: s.Failed,
 		Newest: each(s.Newest, func(d message.Delivery) api.Undelivered {
 			return api.Undelivered{Message: string(d.Out), Conversation: string(d.Conversation), Reason: text(d.Reason), Ended: d.Ended}
 		}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -27,6 +28,7 @@ type Standing struct {
 	conversation.Channel
 	State
 	Counts map[message.DeliveryStatus]int
+	Failed int                // of those that will not arrive: of the last day
 	Newest []message.Delivery // that will not arrive, the newest first
 }
 
@@ -105,8 +107,12 @@ func channelOf(ctx context.Context, tx store.Tx, name string) (conversation.Chan
 	return conversation.Channel{}, problem.Errorf(problem.NotFound, "sallyport channel list", "there is no channel %q", inert.Short(name, 40))
 }
 
-// newestShown is how many messages that will not arrive are told of a channel.
-const newestShown = 5
+const (
+	// newestShown is how many messages that will not arrive are told of a channel.
+	newestShown = 5
+	// failedFor is how long one that will not arrive is something to look at.
+	failedFor = 24 * time.Hour
+)
 
 // stands reads how a channel stands. One whose session is not made yet is connecting.
 func (p Places) stands(ctx context.Context, tx store.Tx, c conversation.Channel) (s Standing, err error) {
@@ -114,9 +120,14 @@ func (p Places) stands(ctx context.Context, tx store.Tx, c conversation.Channel)
 	if l := p.line(c.Name); l != nil && l.is(c) {
 		s.State = l.State()
 	}
-	if s.Counts, err = tx.CountDeliveries(ctx, c.Name); err != nil {
+	if s.Counts, err = tx.CountDeliveries(ctx, c.Name, time.UnixMilli(0)); err != nil {
 		return s, err
 	}
+	lately, err := tx.CountDeliveries(ctx, c.Name, ledger.Now().Add(-failedFor))
+	if err != nil {
+		return s, err
+	}
+	s.Failed = lately[message.Undelivered]
 	s.Newest, err = tx.Deliveries(ctx, c.Name, message.Undelivered, newestShown)
 	slices.Reverse(s.Newest)
 	return s, err
@@ -150,7 +161,7 @@ func (p Places) Remove(ctx context.Context, name string, by audit.Actor) (gone G
 	}
 	err = p.DB.InTx(ctx, func(tx store.Tx) error {
 		gone = Gone{}
-		counts, err := tx.CountDeliveries(ctx, name)
+		counts, err := tx.CountDeliveries(ctx, name, ledger.Now())
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 const trimEvery = time.Hour
 
 // trim removes what is kept for a while, when that is over: layers of trees that no session shows, messages that were answered long ago,
-// and what came in.
+// what came in, and what is left of places that nobody uses.
 func (d *Dispatcher) trim(ctx context.Context) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
@@ -155,7 +155,10 @@ func (d *Dispatcher) trimRows(ctx context.Context) error {
 		if _, err := tx.DropIntakes(ctx, now.Add(-message.IntakeKept)); err != nil {
 			return err
 		}
-		_, err := tx.DropMessages(ctx, now.Add(-message.Kept))
+		if _, err := tx.DropMessages(ctx, now.Add(-message.Kept)); err != nil {
+			return err
+		}
+		_, err := tx.DropUnused(ctx, now.Add(-message.Kept))
 		return err
 	})
 }

@@ -374,17 +374,21 @@ func TestStatusAndApprovalsTellOfPlatforms(t *testing.T) {
 	d := newDaemon(t)
 	d.open = true
 	d.channels = []api.Channel{
-		{Name: "team", Platform: "irc", Status: api.ChannelConnected, Account: "port", Dead: 2},
-		{Name: "work", Platform: "slack", Status: api.ChannelAway, Reason: "invalid_auth" + hostile},
+		{Name: "team", Platform: "irc", Status: api.ChannelConnected, Account: "port", Dead: 3, Failed: 2},
+		{Name: "work", Platform: "slack", Status: api.ChannelAway, Reason: "invalid_auth" + hostile, Dead: 1},
 	}
 	r := d.cli("status")
 	for _, want := range []string{
 		"permissions are off: everybody on a platform may talk", "channels 1 of 2 connected; sallyport channel list\n",
-		"team: 2 messages will never arrive; sallyport channel show team\n", "work: not connected: invalid_auth", "sallyport channel show work\n",
+		"team: 2 messages of the last day will never arrive; sallyport channel show team\n", "work: not connected: invalid_auth", "sallyport channel show work\n",
 	} {
 		if !strings.Contains(r.out, want) || r.code != 0 || strings.ContainsAny(r.out, "\x1b\u202e\a\r") {
 			t.Errorf("status: %q is not in %q, or it is not harmless (exit %d, %q)", want, r.out, r.code, r.err)
 		}
+	}
+
+	if n := strings.Count(r.out, "will never arrive"); n != 1 {
+		t.Errorf("what was given up long ago is told: %q", r.out)
 	}
 
 	d.question.Approval = api.Approval{ID: "qst-00000001", Kind: "sender", Decision: api.Pending, Reason: "🙋 “eve” wants to talk" + hostile}

@@ -42,8 +42,8 @@ named with what ends that. If something waits for you, the last line is the comm
 questions about strangers and places on a platform are counted with it. Above stand the home, its
 daemon, how the sandbox confines programs, the groups with what of them does not run, their
 sessions, the messages to them that wait or were given up, the tasks that they have at a time, the
-channels that are not connected or have messages that will never arrive, and what is over its
-limit.
+channels that are not connected or had messages in the last day that will never arrive, and what is
+over its limit.
 
 --disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
 free.`,
@@ -244,7 +244,7 @@ func printTasks(a *app, s sheet, tasks []api.Message) {
 	}
 }
 
-// printChannels says how many channels are connected, and names those that are not or have messages that will never arrive.
+// printChannels says how many channels are connected, and names those that are not or have given up messages lately.
 func printChannels(a *app, s sheet, all []api.Channel) {
 	if len(all) == 0 {
 		return
@@ -261,8 +261,8 @@ func printChannels(a *app, s sheet, all []api.Channel) {
 		if ch.Status == api.ChannelAway {
 			s.line("        %s: %s: %s; %s", inert.Line(ch.Name), s.red("not connected"), inert.Line(ch.Reason), next)
 		}
-		if ch.Dead > 0 {
-			s.line("        %s: %s; %s", inert.Line(ch.Name), s.red(count(ch.Dead, "message")+" will never arrive"), next)
+		if ch.Failed > 0 {
+			s.line("        %s: %s; %s", inert.Line(ch.Name), s.red(count(ch.Failed, "message")+" of the last day will never arrive"), next)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"sallyport/internal/base/id"
@@ -208,6 +209,40 @@ func (t conversations) MoveChat(ctx context.Context, c conversation.Chat) error 
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
+}
+
+// unusedMost is how many rows of a table DropUnused removes at once.
+const unusedMost = 500
+
+// ofPlatforms chooses conversations that are not the host's own.
+const ofPlatforms = `platform NOT IN ('` + conversation.Terminal + `', '` + conversation.Dev + `')`
+
+// DropUnused removes what is left of places that nobody uses. A subject goes with its chat, and a chat before its conversation.
+func (t conversations) DropUnused(ctx context.Context, before time.Time) (n int64, err error) {
+	for _, query := range []string{
+		`DELETE FROM sticky WHERE NOT EXISTS (SELECT 1 FROM chat WHERE folder = sticky.folder AND conversation = sticky.conversation AND thread = sticky.thread
+			AND (EXISTS (SELECT 1 FROM message_in WHERE chat = chat.id) OR EXISTS (SELECT 1 FROM message_out WHERE chat = chat.id)))`,
+		`DELETE FROM chat WHERE id IN (SELECT id FROM chat AS c WHERE created_at < ?1 AND conversation IN (SELECT id FROM conversation WHERE ` + ofPlatforms + `)
+			AND NOT EXISTS (SELECT 1 FROM message_in WHERE chat = c.id) AND NOT EXISTS (SELECT 1 FROM message_out WHERE chat = c.id)
+			AND NOT EXISTS (SELECT 1 FROM session WHERE subject = c.id) AND NOT EXISTS (SELECT 1 FROM usage WHERE subject = c.id)
+			AND NOT EXISTS (SELECT 1 FROM asked WHERE subject = c.id) AND id NOT IN (SELECT subject FROM question) LIMIT ?2)`,
+		`DELETE FROM subject WHERE id GLOB 'cht-*' AND NOT EXISTS (SELECT 1 FROM chat WHERE id = subject.id)`,
+		`DELETE FROM conversation WHERE id IN (SELECT id FROM conversation AS c WHERE created_at < ?1 AND ` + ofPlatforms + ` AND policy = '` + string(conversation.Request) + `'
+			AND id NOT IN (SELECT conversation FROM chat) AND NOT EXISTS (SELECT 1 FROM intake WHERE conversation = c.id)
+			AND NOT EXISTS (SELECT 1 FROM wiring WHERE conversation = c.id) AND NOT EXISTS (SELECT 1 FROM pending WHERE conversation = c.id)
+			AND id NOT IN (SELECT direct FROM identity) LIMIT ?2)`,
+	} {
+		var args []any
+		if strings.Contains(query, "?") {
+			args = []any{ms(before), unusedMost}
+		}
+		gone, err := t.write(ctx, "drop-unused", query, args...)
+		if err != nil {
+			return n, fmt.Errorf("remove conversations that nobody uses: %w", err)
+		}
+		n += gone
+	}
+	return n, nil
 }
 
 // Resident returns the uid of a group's sandboxes.

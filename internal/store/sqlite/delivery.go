@@ -94,8 +94,8 @@ func (t messages) Deliveries(ctx context.Context, channel string, status message
 	return all, nil
 }
 
-// CountDeliveries counts those of a channel by status.
-func (t messages) CountDeliveries(ctx context.Context, channel string) (map[message.DeliveryStatus]int, error) {
+// CountDeliveries counts those of a channel by status that wait, or came to their end since a time.
+func (t messages) CountDeliveries(ctx context.Context, channel string, since time.Time) (map[message.DeliveryStatus]int, error) {
 	counts := map[message.DeliveryStatus]int{}
 	err := t.each(ctx, func(row scanner) error {
 		var s message.DeliveryStatus
@@ -103,7 +103,7 @@ func (t messages) CountDeliveries(ctx context.Context, channel string) (map[mess
 		err := row.Scan(&s, &n)
 		counts[s] = n
 		return err
-	}, `SELECT status, count(*) FROM delivery WHERE channel = ? GROUP BY status`, channel)
+	}, `SELECT status, count(*) FROM delivery WHERE channel = ? AND (ended_at IS NULL OR ended_at >= ?) GROUP BY status`, channel, ms(since))
 	if err != nil {
 		return nil, fmt.Errorf("count what leaves by %q: %w", channel, err)
 	}

@@ -211,7 +211,7 @@ func testRemovedChannels(_ *testing.T, s *suite) {
 		after := s.place("irc", "#a")
 		s.do(func(ctx context.Context, tx store.Tx) error {
 			_, fresh, err := tx.AddIntake(ctx, message.Intake{Conversation: after.ID, PlatformID: "1", Received: at(2), Outcome: message.Stored})
-			counts, err2 := tx.CountDeliveries(ctx, "irc")
+			counts, err2 := tx.CountDeliveries(ctx, "irc", at(0))
 			s.same([]any{after.ID != before.ID, after.Policy, fresh, len(counts)}, []any{true, conversation.Request, true, 0})
 			old, err3 := tx.Conversation(ctx, before.ID)
 			s.same(old.Platform, fmt.Sprintf("irc (removed, %s)", before.ID))
@@ -240,6 +240,83 @@ func testLately(_ *testing.T, s *suite) {
 		s.same(all, []conversation.Conversation{busy})
 		return errors.Join(err, err2)
 	})
+}
+
+// testUnused holds that a place of a platform goes with its chats once nothing belongs to it, and that everything which does keeps it.
+func testUnused(_ *testing.T, s *suite) {
+	ann, _ := s.people()
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		return tx.PutChannel(ctx, conversation.Channel{Name: "irc", Platform: "irc", Settings: map[string]string{}, Added: at(1)})
+	})
+	s.talks("1000/echo", "echo") // at the terminal
+	chatIn := func(ctx context.Context, tx store.Tx, c conversation.Conversation, thread string) (conversation.Chat, error) {
+		return tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: "ada", Conversation: c.ID, Thread: thread, Created: at(1)})
+	}
+	uses := map[string]func(context.Context, store.Tx, conversation.Conversation, conversation.Chat) error{
+		"wired": func(ctx context.Context, tx store.Tx, c conversation.Conversation, _ conversation.Chat) error {
+			return tx.PutWiring(ctx, wiring.New(c.ID, c.Kind, "ada", at(1)))
+		},
+		"strict": func(ctx context.Context, tx store.Tx, c conversation.Conversation, _ conversation.Chat) error {
+			return tx.SetPolicy(ctx, c.ID, conversation.Strict)
+		},
+		"heard lately": func(ctx context.Context, tx store.Tx, c conversation.Conversation, _ conversation.Chat) error {
+			_, _, err := tx.AddIntake(ctx, message.Intake{Conversation: c.ID, Received: at(1), Outcome: message.Stored})
+			return err
+		},
+		"somebody's": func(ctx context.Context, tx store.Tx, c conversation.Conversation, _ conversation.Chat) error {
+			i := person.Identity{Platform: "irc", Account: "ann"}
+			return errors.Join(tx.Link(ctx, i, ann.ID, ""), tx.NoteDirect(ctx, i, c.ID))
+		},
+		"told": func(ctx context.Context, tx store.Tx, _ conversation.Conversation, chat conversation.Chat) error {
+			_, err := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Talk, Text: "x", At: at(1)})
+			return errors.Join(err, tx.Stick(ctx, chat.Conversation, chat.Thread, chat.Group))
+		},
+		"asked": func(ctx context.Context, tx store.Tx, _ conversation.Conversation, chat conversation.Chat) error {
+			return tx.AddQuestion(ctx, question.New(chat.ID.Subject(), "?", nil, at(1)))
+		},
+	}
+	places := map[string]conversation.Conversation{}
+	for name, use := range uses {
+		c := s.place("irc", name)
+		places[name] = c
+		s.do(func(ctx context.Context, tx store.Tx) error {
+			chat, err := chatIn(ctx, tx, c, "t1")
+			return errors.Join(err, use(ctx, tx, c, chat))
+		})
+	}
+	gone, bare := s.place("irc", "gone"), s.place("irc", "bare")
+	drop := func(before int) (n int64, left []conversation.Conversation) {
+		s.do(func(ctx context.Context, tx store.Tx) (err error) {
+			if n, err = tx.DropUnused(ctx, at(before)); err == nil {
+				left, err = tx.Conversations(ctx, "")
+			}
+			return err
+		})
+		return n, left
+	}
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		_, err := chatIn(ctx, tx, gone, "t1")
+		return errors.Join(err, tx.Stick(ctx, gone.ID, "t1", "ada"))
+	})
+	if n, left := drop(1); n != 1 || len(left) != len(uses)+3 { // whom the thread engages, of which nothing is kept
+		s.t.Errorf("%d rows go of what is young; left are %+v", n, left)
+	}
+	// The chats of the first four go, and nothing else of them.
+	if n, left := drop(2); n != 2*4+2+2 || len(left) != len(uses)+1 {
+		s.t.Errorf("%d rows go; left are %+v", n, left)
+	}
+	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error { _, err := tx.Conversation(ctx, gone.ID); return err })
+	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error { _, err := tx.Conversation(ctx, bare.ID); return err })
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		stuck, err := tx.Stuck(ctx, places["told"].ID, "t1")
+		s.same(len(stuck), 1)
+		chats, err2 := tx.Chats(ctx, "ada")
+		s.same(len(chats), 2)
+		return errors.Join(err, err2)
+	})
+	if n, _ := drop(2); n != 0 {
+		s.t.Errorf("%d rows go the second time", n)
+	}
 }
 
 func testWirings(t *testing.T, s *suite) {
@@ -374,20 +451,22 @@ func testDeliveries(t *testing.T, s *suite) {
 		return errors.Join(err, tx.MoveDelivery(ctx, d.Dead("late", at(24))))
 	})
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		counts, err := tx.CountDeliveries(ctx, "irc")
+		counts, err := tx.CountDeliveries(ctx, "irc", at(0))
 		s.same(counts, map[message.DeliveryStatus]int{message.Sent: 1, message.Undelivered: 1, message.Waiting: 2})
+		lately, err4 := tx.CountDeliveries(ctx, "irc", at(23))
+		s.same(lately, map[message.DeliveryStatus]int{message.Undelivered: 1, message.Waiting: 2})
 		dead, err2 := tx.Deliveries(ctx, "irc", message.Undelivered, 9)
 		s.same(len(dead), 1)
 		s.same(dead[0].Reason, "gone")
 		o, err3 := tx.Out(ctx, first.ID)
 		s.same(o, first)
-		return errors.Join(err, err2, err3)
+		return errors.Join(err, err2, err3, err4)
 	})
 
 	// What waits is not forgotten; what left long ago is.
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		_, err := tx.DropMessages(ctx, at(1000))
-		counts, err2 := tx.CountDeliveries(ctx, "irc")
+		counts, err2 := tx.CountDeliveries(ctx, "irc", at(0))
 		s.same(counts, map[message.DeliveryStatus]int{message.Waiting: 2})
 		return errors.Join(err, err2)
 	})

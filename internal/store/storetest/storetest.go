@@ -61,6 +61,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"a channel of the name of one that was removed", testRemovedChannels},
 		{"who hears what", testWirings},
 		{"where something was said lately", testLately},
+		{"what nobody uses", testUnused},
 		{"what waits for a decision", testPending},
 		{"what leaves by a channel", testDeliveries},
 		{"what is said", testMessages},
