@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/channels"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
 )
 
@@ -162,6 +165,63 @@ func TestStrangersOfOneChannelKeepNobodyAwayFromAnother(t *testing.T) {
 		crowd(s.others["third"])
 		if n := waiting("third"); n != 5 {
 			t.Errorf("%d questions of a third channel wait: others keep its people away", n)
+		}
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			chats, err := tx.Chats(ctx, group.Host)
+			if len(chats) > 30+2 { // of each question, and where the owner is asked
+				t.Errorf("%d rows of chats are there: whom nobody is asked about leaves one", len(chats))
+			}
+			return err
+		})
+	})
+}
+
+// TestWhoWatchesNothingIsToldThatSomebodyWaits holds that notify.command hears of each stranger and place that somebody is asked about, once.
+func TestWhoWatchesNothingIsToldThatSomebodyWaits(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		told := s.Serve()
+		s.wire(channeltest.DirectOf(bob), "echo")
+		s.lives()
+		for range 2 {
+			s.tells(bob, "may I?")
+			s.mentions(eve, hallway, "hello?")
+		}
+		same(t, "told", told.Heard(ledger.NoteAdmission),
+			"🙋 “bob” (chat:U2) wants to talk with echo in “bob” on chat.\nThey said: “may I?”",
+			"🔌 New channel — wire it?\n“eve” (chat:U6) is trying to reach you in “the hallway” on chat. Wire to which agent?")
+	})
+}
+
+// TestWhatStrangersLeaveBehindGoes holds that places in which somebody spoke once, and that nobody used, are forgotten after their days.
+func TestWhatStrangersLeaveBehindGoes(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.member()
+		s.wire(danDM, "echo")
+		end := s.lives()
+		s.tells(dan, "hello")
+		s.says(bob, hallway, "is anybody there?")
+		places := func() (names []string) {
+			s.Tx(func(ctx context.Context, tx store.Tx) error {
+				all, err := tx.Conversations(ctx, chatName)
+				for _, c := range all {
+					names = append(names, c.Name)
+				}
+				return err
+			})
+			return names
+		}
+		same(t, "at first", places(), "dan", "olga", hallway.Name)
+		for range 2 {
+			end()
+			time.Sleep(message.Kept - time.Hour)
+			end = s.lives()
+		}
+		same(t, "after their days", places(), "dan", "olga")
+		s.tells(dan, "again")
+		same(t, "heard", s.heard(), "echo: hello", "echo: again")
+		s.mentions(bob, hallway, "and now?")
+		if n := len(s.questions(hallway)); n != 1 {
+			t.Errorf("%d questions wait about somebody who comes again", n)
 		}
 	})
 }

@@ -36,36 +36,15 @@ const (
 // groupsShown is how many groups a card has; a home with more is wired at the command line.
 const groupsShown = 15
 
-// approvers are who may decide about who talks with a group, and can be asked: its admins, else global admins, else the owner; of a place the
-// owner and global admins.
+// approvers are who may decide about who talks with a group, or of "" about a place, and can be asked.
 func (c *Channels) approvers(ctx context.Context, tx store.Tx, of group.Folder) ([]person.Known, error) {
-	all, err := tx.People(ctx)
+	people, err := ledger.Entitled(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	rungs := []func(person.Known) bool{
-		func(k person.Known) bool {
-			return of != "" && slices.Contains(k.Held, right.Held{Role: right.GroupAdmin, Group: string(of)})
-		},
-		func(k person.Known) bool { return k.Is(right.GlobalAdmin) },
-		func(k person.Known) bool { return k.Is(right.Owner) },
-	}
-	if of == "" {
-		rungs = rungs[1:]
-		slices.Reverse(rungs) // a card about a place goes to the owner (CH-060)
-	}
-	for _, on := range rungs {
-		var there []person.Known
-		for _, k := range all {
-			if on(k) && k.Entitled().Reachable {
-				there = append(there, k)
-			}
-		}
-		if len(there) > 0 {
-			return there, nil
-		}
-	}
-	return nil, nil
+	all, err := tx.People(ctx)
+	need := right.Admission(string(of), people)
+	return slices.DeleteFunc(all, func(k person.Known) bool { return !slices.Contains(need.Ask, k.ID) }), err
 }
 
 // kept is what was said, as it waits for a decision.
@@ -187,6 +166,12 @@ func quoted(text string) string {
 
 // ask puts a question about something that was said to who may decide it.
 func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Question, p wiring.Pending, asked []person.Known) error {
+	if many, err := tooMany(ctx, tx, s.where.Platform); err != nil || many {
+		if err != nil {
+			return err
+		}
+		return c.drop(ctx, tx, s, "too many questions about strangers and places wait")
+	}
 	about, err := ledger.HostChat(ctx, tx, s.where.ID)
 	if err != nil {
 		return err
@@ -199,12 +184,6 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 	if len(open) >= placeMax {
 		return c.drop(ctx, tx, s, "too many questions about this conversation wait")
 	}
-	if many, err := tooMany(ctx, tx, s.where.Platform); err != nil || many {
-		if err != nil {
-			return err
-		}
-		return c.drop(ctx, tx, s, "too many questions about strangers and places wait")
-	}
 
 	if err := question.Put(ctx, tx, q); err != nil {
 		return err
@@ -216,6 +195,10 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 	if err := tx.PutPending(ctx, p); err != nil {
 		return err
 	}
+	tx.After(func() {
+		text := c.Secrets.Redact(strings.Join(append([]string{q.Card.Title}, q.Card.Lines...), "\n"))
+		c.Notify(ledger.Note{Kind: ledger.NoteAdmission, Text: text, Next: "sallyport approval show " + string(q.ID)}, func() {})
+	})
 	return asker{c}.show(ctx, tx, q, asked)
 }
 
@@ -244,8 +227,8 @@ func (c *Channels) May(ctx context.Context, tx store.Tx, q question.Question, by
 	if err != nil || !ok || by.Person == "" {
 		return false, err
 	}
-	k, err := c.person(ctx, tx, by.Person)
-	return k.Is(right.Owner) || k.Is(right.GlobalAdmin) || p.Group != "" && slices.Contains(k.Held, right.Held{Role: right.GroupAdmin, Group: string(p.Group)}), err
+	people, err := ledger.Entitled(ctx, tx)
+	return slices.Contains(right.Admission(string(p.Group), people).May, by.Person), err
 }
 
 // Prepare reads how the home stands, and makes the one that an answer names if there is none of that name.

@@ -54,6 +54,7 @@ type scene struct {
 	platform *channeltest.Scripted            // of the channel "chat"
 	others   map[string]*channeltest.Scripted // of further channels, by name; tests add them before live
 	parts    func(*channels.Parts)            // changes what channels stand on; nil = nothing
+	drives   bool                             // the host moves changes too
 
 	control  *control.Controller // of this life
 	dispatch *dispatch.Dispatcher
@@ -108,16 +109,19 @@ func (s *scene) addChannel(name string) {
 }
 
 // link gives an account of the channel "chat" to a person, who was alone with the assistant there.
-func (s *scene) link(who id.Person, p channeltest.Person) {
+func (s *scene) link(who id.Person, p channeltest.Person) { s.linkBy(chatName, who, p) }
+
+// linkBy gives them an account of another channel.
+func (s *scene) linkBy(channel string, who id.Person, p channeltest.Person) {
 	s.T.Helper()
 	s.Tx(func(ctx context.Context, tx store.Tx) error {
-		i := person.Identity{Platform: chatName, Account: p.Account}
+		i := person.Identity{Platform: channel, Account: p.Account}
 		if err := tx.Link(ctx, i, who, p.Name); err != nil {
 			return err
 		}
 		at := channeltest.DirectOf(p)
 		where, err := tx.PutConversation(ctx, conversation.Conversation{
-			ID: id.NewConversation(), Platform: chatName, Address: at.Address, Kind: at.Kind, Name: at.Name, Created: time.Now(),
+			ID: id.NewConversation(), Platform: channel, Address: at.Address, Kind: at.Kind, Name: at.Name, Created: time.Now(),
 		})
 		if err != nil {
 			return err
@@ -127,13 +131,16 @@ func (s *scene) link(who id.Person, p channeltest.Person) {
 }
 
 // know makes somebody a person with roles.
-func (s *scene) know(p channeltest.Person, held ...right.Held) id.Person {
+func (s *scene) know(p channeltest.Person, held ...right.Held) id.Person { return s.knowBy(chatName, p, held...) }
+
+// knowBy makes somebody of another channel one.
+func (s *scene) knowBy(channel string, p channeltest.Person, held ...right.Held) id.Person {
 	s.T.Helper()
 	who := id.NewPerson()
 	s.Tx(func(ctx context.Context, tx store.Tx) error {
 		return tx.AddPerson(ctx, person.Person{ID: who, Name: p.Name})
 	})
-	s.link(who, p)
+	s.linkBy(channel, who, p)
 	s.grant(who, held...)
 	return who
 }
@@ -220,6 +227,9 @@ func (s *scene) lives() (end func()) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	runs := []func(context.Context) error{d.Run, all.Run}
+	if s.drives {
+		runs = append(runs, c.Run)
+	}
 	ran := make(chan error, len(runs))
 	for _, run := range runs {
 		go func() { ran <- run(ctx) }()

@@ -20,7 +20,7 @@ type Teller interface {
 
 // Note is what a person is told wherever they are. Its texts are redacted; names in them are not yet made inert.
 type Note struct {
-	Change id.Change
+	Change id.Change // "" = it is about none
 	Kind   NoteKind
 	Text   string
 	Next   string // a command to run; "" if there is none
@@ -31,6 +31,7 @@ type NoteKind string
 
 const (
 	NoteWaiting        NoteKind = "waiting"         // for an approval
+	NoteAdmission      NoteKind = "admission"       // a stranger or a place waits for an answer
 	NoteTrial          NoteKind = "trial"           // message 1: confirm or roll back
 	NoteRolledBack     NoteKind = "rolled_back"     // by itself or by a person, after a trial
 	NoteFailed         NoteKind = "failed"          // the change

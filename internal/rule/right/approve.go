@@ -44,7 +44,7 @@ type Person struct {
 
 // Of reports whether somebody belongs to a group: they talk with it, and answer what its agent asks.
 func (p Person) Of(group string) bool {
-	return p.ID != "" && slices.ContainsFunc(p.Held, func(h Held) bool { return h.Role == Owner || h.Role == GlobalAdmin || h.Group == group && group != "" })
+	return p.ID != "" && slices.ContainsFunc(p.Held, func(h Held) bool { return h.covers(Member, group) })
 }
 
 // Rules are what the policy says of approvals (SM-912).
@@ -115,6 +115,28 @@ var ladder = map[Class][]rung{
 
 // seconds are who may give the other yes to a change of the host where the policy wants two.
 var seconds = rung{GlobalAdmin, false}
+
+// places says to whom a question about a place goes that no group hears (CH-060); who talks with a group is asked as a change of it is.
+var places = []rung{{Owner, false}, {GlobalAdmin, false}}
+
+// Admission says who decides about who talks with a group, and of "" about which group hears a place: all of the first rung on which anybody
+// can be reached are asked.
+func Admission(group string, people []Person) (n Need) {
+	rungs := ladder[Group]
+	if group == "" {
+		rungs = places
+	}
+	for _, r := range rungs {
+		asked := len(n.Ask) > 0
+		for _, p := range (Asked{Group: group, People: people}).on(r) {
+			n.May, n.No = append(n.May, p.ID), append(n.No, p.ID)
+			if p.Reachable && !asked {
+				n.Ask = append(n.Ask, p.ID)
+			}
+		}
+	}
+	return n
+}
 
 // Approvers says who has to approve a change: by what it reaches (SM-910), by the roles of this moment, and by the policy. A class that is
 // not known is the host's.

@@ -89,6 +89,29 @@ func TestAChangeGoesToWhomItsReachNames(t *testing.T) {
 	}
 }
 
+// TestWhoIsLetInIsDecidedByTheLadder holds CH-052 and CH-060: whom the card goes to, and who else may answer it.
+func TestWhoIsLetInIsDecidedByTheLadder(t *testing.T) {
+	all := []string{"ann:owner", "gil:global_admin", "ada:group_admin of ada", "bob:group_admin of bob", "may:member of ada"}
+	for _, test := range []struct {
+		group  string
+		people []string
+		want   string // asked; may
+	}{
+		{"ada", all, "[ada]; [ada gil ann]"},
+		{"ada", []string{"ann:owner", "gil:global_admin", "ada!:group_admin of ada"}, "[gil]; [ada gil ann]"},
+		{"ada", []string{"ann:owner", "bob:group_admin of bob"}, "[ann]; [ann]"},
+		{"ada", []string{"ann!:owner", "may:member of ada"}, "[]; [ann]"},
+		{"", all, "[ann]; [ann gil]"},
+		{"", []string{"ann!:owner", "gil:global_admin", "eve:global_admin"}, "[gil eve]; [ann gil eve]"},
+		{"", []string{"ada:group_admin of ada"}, "[]; []"},
+	} {
+		n := right.Admission(test.group, who(test.people...))
+		if got := fmt.Sprintf("%s; %s", n.Ask, n.May); got != test.want || !slices.Equal(n.May, n.No) {
+			t.Errorf("%q of %q: %s, not %s", test.group, test.people, got, test.want)
+		}
+	}
+}
+
 // Where the policy is why nobody can approve, its file is what a person opens next.
 func TestWhoMayNotApproveByThePolicyIsToldItsFile(t *testing.T) {
 	for name, test := range map[string]struct {

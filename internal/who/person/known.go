@@ -23,11 +23,6 @@ type Account struct {
 	Direct id.Conversation // in which they are alone with the assistant; "" = none was seen
 }
 
-// Is reports whether somebody has a role.
-func (k Known) Is(r right.Role) bool {
-	return slices.ContainsFunc(k.Held, func(h right.Held) bool { return h.Role == r })
-}
-
 // Person is somebody as rights see them. They are reached where they were alone with the assistant, and at the terminal.
 func (k Known) Entitled() right.Person {
 	return right.Person{ID: k.ID, Held: k.Held, Reachable: slices.ContainsFunc(k.Accounts, Account.Reached)}
