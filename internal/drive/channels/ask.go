@@ -133,7 +133,7 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 }
 
 // mayCreate reports whether somebody may have a group made: the owner alone (CH-907). A card that goes to others does not offer it.
-func mayCreate(k person.Known) bool { return k.Is(right.Owner) }
+func mayCreate(k person.Known) bool { return slices.Contains(k.Held, right.Held{Role: right.Owner}) }
 
 // replace has what was said last stand in the place of what was said before, in the row that waits. Who becomes a member stays.
 func (c *Channels) replace(ctx context.Context, tx store.Tx, there wiring.Pending, s said) error {

@@ -30,8 +30,8 @@ type tries struct {
 	at map[person.Identity][]time.Time
 }
 
-// may reports whether an account may try another, and counts it.
-func (t *tries) may(i person.Identity, now time.Time) bool {
+// may reports whether an account may try another, and whether it is the first that it may not. It counts both.
+func (t *tries) may(i person.Identity, now time.Time) (may, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all, of := 0, 0
@@ -49,14 +49,14 @@ func (t *tries) may(i person.Identity, now time.Time) bool {
 			of = len(kept)
 		}
 	}
-	if all >= triesAll || of >= triesOf {
-		return false
+	if all >= triesAll || of > triesOf {
+		return false, false
 	}
 	if t.at == nil {
 		t.at = map[person.Identity][]time.Time{}
 	}
 	t.at[i] = append(t.at[i], now)
-	return true
+	return of < triesOf, of == triesOf
 }
 
 // takeCode has a code link the account that sent it to a person; false if it is no code. It counts only in a direct conversation, from an
@@ -70,8 +70,11 @@ func (c *Channels) takeCode(ctx context.Context, tx store.Tx, s said) (bool, err
 		return c.burn(ctx, tx, s, code)
 	}
 	i := s.identity()
-	if !c.codes.may(i, ledger.Now()) {
-		return true, c.drop(ctx, tx, s, "too many codes were tried")
+	if may, first := c.codes.may(i, ledger.Now()); !may {
+		if err := c.drop(ctx, tx, s, "too many codes were tried"); err != nil || !first {
+			return true, err
+		}
+		return true, c.notice(ctx, tx, s.where.ID, fmt.Sprintf("Too many codes were tried from this account. Send yours again in %d minutes.", triesFor/time.Minute))
 	}
 	who, ok, err := tx.TakeCode(ctx, code.Hash(), ledger.Now())
 	if err != nil || !ok {
@@ -95,7 +98,10 @@ func (c *Channels) takeCode(ctx context.Context, tx store.Tx, s said) (bool, err
 	} else if k.Name != "" {
 		name = k.Name
 	}
-	return true, c.notice(ctx, tx, s.where.ID, "This account is "+name+" from now on. What you may do here, your roles say: sallyport person list")
+	if err := c.notice(ctx, tx, s.where.ID, "This account is "+name+" from now on. What you may do here, your roles say: sallyport person list"); err != nil {
+		return true, err
+	}
+	return true, usher{c}.hearKnown(ctx, tx, s.home, by, "is known by this account now")
 }
 
 // burn uses a good code up that was sent where it links nobody: others may have read it, and no agent is to. false if it is no code.

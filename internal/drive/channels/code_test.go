@@ -59,3 +59,33 @@ func TestACodeThatIsSeenElsewhereIsUsedUp(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoTriesTooManyCodesIsToldOnce holds that a right code which comes too soon after wrong ones is not dropped without a word, and that no
+// stranger has the host talk.
+func TestWhoTriesTooManyCodesIsToldOnce(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		const wrong = 5
+		s.lives()
+		sends := func() {
+			code := person.NewCode()
+			s.Tx(func(ctx context.Context, tx store.Tx) error {
+				return tx.PutCode(ctx, person.Code{Hash: code.Hash(), Person: s.Owner.ID, Expires: time.Now().Add(person.CodeFor)})
+			})
+			s.tells(dan, code.String())
+		}
+		for range wrong {
+			s.tells(dan, person.NewCode().String())
+		}
+		sends()
+		sends()
+		same(t, "told", s.texts(danDM), "Too many codes were tried from this account. Send yours again in 10 minutes.")
+		if _, known := s.person(dan); known || s.drops()["too many codes were tried"] != 2 {
+			t.Errorf("known: %v; dropped %v", known, s.drops())
+		}
+		time.Sleep(10 * time.Minute)
+		sends()
+		if k, _ := s.person(dan); k.ID != s.Owner.ID {
+			t.Errorf("after that dan is %+v", k)
+		}
+	})
+}

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/port/channel"
 )
 
-// What one person may say in one conversation: so much at once, and then one message every so often. Strangers share one measure, so that
-// they take none of anybody's. Words that decide and codes are not counted.
+// What one person may say in one conversation: so many messages at once, and then one every so often. A long one counts as several, so that
+// nobody fills the disk. Strangers share one measure, so that they take none of anybody's. Words that decide and codes are not counted.
 const (
 	talkMost  = 6000
 	talkEvery = time.Second
+	talkBytes = 512 // that count as one message
 	// talkersMax is how many are remembered; whoever has said nothing for long is forgotten first.
 	talkersMax = 10_000
 )
@@ -29,15 +31,24 @@ type floods struct {
 	by map[talker]time.Time // when all that they have said is forgotten
 }
 
-// room reports whether somebody may say one more thing.
-func (f *floods) room(t talker, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.by[t].Sub(now) <= (talkMost-1)*talkEvery
+// measure is how long it takes until something that was said is forgotten.
+func measure(e channel.Event) time.Duration {
+	bytes := len(e.Text)
+	if e.Quote != nil {
+		bytes += len(e.Quote.Text)
+	}
+	return time.Duration(1+bytes/talkBytes) * talkEvery
 }
 
-// count counts one more message.
-func (f *floods) count(t talker, now time.Time) {
+// room reports whether somebody may say something of such a measure.
+func (f *floods) room(t talker, measure time.Duration, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(f.by[t].Sub(now), 0) <= talkMost*talkEvery-measure
+}
+
+// count counts what was said.
+func (f *floods) count(t talker, measure time.Duration, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.by == nil {
@@ -50,5 +61,5 @@ func (f *floods) count(t talker, now time.Time) {
 	if free.Before(now) {
 		free = now
 	}
-	f.by[t] = free.Add(talkEvery)
+	f.by[t] = free.Add(measure)
 }

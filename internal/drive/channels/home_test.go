@@ -131,7 +131,9 @@ func (s *scene) linkBy(channel string, who id.Person, p channeltest.Person) {
 }
 
 // know makes somebody a person with roles.
-func (s *scene) know(p channeltest.Person, held ...right.Held) id.Person { return s.knowBy(chatName, p, held...) }
+func (s *scene) know(p channeltest.Person, held ...right.Held) id.Person {
+	return s.knowBy(chatName, p, held...)
+}
 
 // knowBy makes somebody of another channel one.
 func (s *scene) knowBy(channel string, p channeltest.Person, held ...right.Held) id.Person {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/inert"
-	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/conversation"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/store"
 )
@@ -15,7 +15,7 @@ import (
 const (
 	// lostWithin is how lately something must have been said in a conversation to tell it that something is lost.
 	lostWithin = 24 * time.Hour
-	// lostAgain is how long a conversation is not told again: a session that comes and goes fills no channel.
+	// lostAgain is how long a conversation is not told again in which nobody has said anything since: a session that comes and goes fills none.
 	lostAgain = time.Hour
 )
 
@@ -32,8 +32,7 @@ func (c *Channels) lost(ctx context.Context, l *line, place string) {
 }
 
 func (c *Channels) tellLost(ctx context.Context, tx store.Tx, l *line, place string) error {
-	now := ledger.Now()
-	where, err := tx.Lately(ctx, l.Name, now.Add(-lostWithin))
+	where, err := tx.Lately(ctx, l.Name, ledger.Now().Add(-lostWithin))
 	if err != nil {
 		return err
 	}
@@ -42,15 +41,10 @@ func (c *Channels) tellLost(ctx context.Context, tx store.Tx, l *line, place str
 		if place != "" && w.Address != place {
 			continue
 		}
-		chat, err := ledger.HostChat(ctx, tx, w.ID)
-		if err != nil {
-			return err
-		}
-		said, err := tx.NewestOuts(ctx, chat.ID, 20)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(said, func(o message.Out) bool { return o.Text == text && now.Sub(o.At) < lostAgain }) {
+		if knows, err := c.knows(ctx, tx, w, text); err != nil || knows {
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		if err := c.notice(ctx, tx, w.ID, text); err != nil {
@@ -58,4 +52,24 @@ func (c *Channels) tellLost(ctx context.Context, tx store.Tx, l *line, place str
 		}
 	}
 	return nil
+}
+
+// knows reports whether a conversation was told a text lately, and nobody has said anything there since.
+func (c *Channels) knows(ctx context.Context, tx store.Tx, where conversation.Conversation, text string) (bool, error) {
+	chat, err := ledger.HostChat(ctx, tx, where.ID)
+	if err != nil {
+		return false, err
+	}
+	told, err := tx.NewestOuts(ctx, chat.ID, 20)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range slices.Backward(told) {
+		if o.Text == text {
+			since, err := tx.Lately(ctx, where.Platform, o.At)
+			spoken := slices.ContainsFunc(since, func(w conversation.Conversation) bool { return w.ID == where.ID })
+			return !spoken && ledger.Now().Sub(o.At) < lostAgain, err
+		}
+	}
+	return false, nil
 }

@@ -89,7 +89,8 @@ func (s *scene) sendsBy(name string, at channel.Place, text string) {
 	synctest.Wait()
 }
 
-// TestWhatAPlatformDidNotKeepIsSaid holds that conversations that are used are told once that something is lost, and others are not.
+// TestWhatAPlatformDidNotKeepIsSaid holds that conversations that are used are told once that something is lost, again once
+// somebody has spoken there since, and that others are not.
 func TestWhatAPlatformDidNotKeepIsSaid(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		s.platform.Forgetful()
@@ -125,16 +126,23 @@ func TestWhatAPlatformDidNotKeepIsSaid(t *testing.T) {
 		if n := told(); n != 1 {
 			t.Errorf("told %d times within the hour", n)
 		}
-		time.Sleep(time.Hour)
+		s.tells(dan, "hello again")
+		time.Sleep(time.Second)
 		s.platform.Cut(t)
 		time.Sleep(10 * time.Second)
 		if n := told(); n != 2 {
+			t.Errorf("told %d times, and somebody had spoken since the first", n)
+		}
+		time.Sleep(time.Hour)
+		s.platform.Cut(t)
+		time.Sleep(10 * time.Second)
+		if n := told(); n != 3 {
 			t.Errorf("told %d times", n)
 		}
 		time.Sleep(48 * time.Hour)
 		s.platform.Cut(t)
 		time.Sleep(10 * time.Minute)
-		if n := told(); n != 2 {
+		if n := told(); n != 3 {
 			t.Errorf("told %d times, once in a conversation that nobody uses any more", n)
 		}
 	})

@@ -105,15 +105,16 @@ func (c usher) wireAtOnce(ctx context.Context, tx store.Tx, s said, g group.Fold
 }
 
 // HearKnown reads how the home stands, and returns what has heard, in a transaction, who waits and is known by then: somebody has given them a
-// role, and their question needs no answer any more.
+// role.
 func (c *Channels) HearKnown(ctx context.Context) (people.Heard, error) {
 	home, err := c.home(ctx)
 	return func(ctx context.Context, tx store.Tx, by audit.Actor) error {
-		return usher{c}.hearKnown(ctx, tx, home, by)
+		return usher{c}.hearKnown(ctx, tx, home, by, "has let them talk")
 	}, err
 }
 
-func (c usher) hearKnown(ctx context.Context, tx store.Tx, home wiring.Home, by audit.Actor) error {
+// hearKnown has heard who waits and is known by now, because of what somebody did: their question needs no answer any more.
+func (c usher) hearKnown(ctx context.Context, tx store.Tx, home wiring.Home, by audit.Actor, did string) error {
 	open, err := tx.PendingQuestions(ctx, "")
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (c usher) hearKnown(ctx context.Context, tx store.Tx, home wiring.Home, by 
 			return err
 		}
 		if waits && p.About == wiring.AboutSender {
-			if err := c.hearIfKnown(ctx, tx, p, home, by); err != nil {
+			if err := c.hearIfKnown(ctx, tx, p, home, by, did); err != nil {
 				return err
 			}
 		}
@@ -133,7 +134,7 @@ func (c usher) hearKnown(ctx context.Context, tx store.Tx, home wiring.Home, by 
 }
 
 // hearIfKnown has heard what a sender said, if the group that they want knows them.
-func (c usher) hearIfKnown(ctx context.Context, tx store.Tx, p wiring.Pending, home wiring.Home, by audit.Actor) error {
+func (c usher) hearIfKnown(ctx context.Context, tx store.Tx, p wiring.Pending, home wiring.Home, by audit.Actor, did string) error {
 	k, err := keptBy(p)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (c usher) hearIfKnown(ctx context.Context, tx store.Tx, p wiring.Pending, h
 	if err != nil || !s.sender.Known(p.Group) {
 		return err
 	}
-	if s, _, err = c.withdraw(ctx, tx, p, home, by, fmt.Sprintf("let them talk with %s", p.Group)); err != nil {
+	if s, _, err = c.withdraw(ctx, tx, p, home, by, did); err != nil {
 		return err
 	}
 	return c.route(ctx, tx, s)

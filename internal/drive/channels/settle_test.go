@@ -2,10 +2,13 @@ package channels_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/wiring"
@@ -14,6 +17,7 @@ import (
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
+	"sallyport/internal/who/person"
 	"sallyport/internal/who/question"
 )
 
@@ -120,6 +124,32 @@ func TestWhoIsGivenARoleIsHeard(t *testing.T) {
 		}
 		same(t, "heard", s.heard(), "echo: it is bob")
 		if bobs, cyds := len(s.questions(channeltest.DirectOf(bob))), len(s.questions(channeltest.DirectOf(cyd))); bobs != 0 || cyds != 1 {
+			t.Errorf("%d questions wait about bob, %d about cyd", bobs, cyds)
+		}
+	})
+}
+
+// TestWhoLinksTheirAccountIsHeard holds that a code settles what waits about its account as a role does, and nothing about others.
+func TestWhoLinksTheirAccountIsHeard(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		who, code := id.NewPerson(), person.NewCode()
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			return errors.Join(tx.AddPerson(ctx, person.Person{ID: who, Name: "robert"}), tx.Grant(ctx, who, right.Held{Role: right.Member, Group: "echo"}),
+				tx.PutCode(ctx, person.Code{Hash: code.Hash(), Person: who, Expires: time.Now().Add(person.CodeFor)}))
+		})
+		bobDM, cydDM := channeltest.DirectOf(bob), channeltest.DirectOf(cyd)
+		s.wire(bobDM, "echo")
+		s.wire(cydDM, "echo")
+		s.lives()
+		s.tells(bob, "it is bob")
+		card := s.newest(olgaDM).ID
+		s.tells(cyd, "it is cyd")
+		s.tells(bob, code.String())
+		same(t, "heard", s.heard(), "echo: it is bob")
+		if shown := s.now(olgaDM, card); len(shown.Buttons) > 0 || !strings.Contains(shown.Text, "bob is known by this account now") {
+			t.Errorf("the card shows %+v", shown)
+		}
+		if bobs, cyds := len(s.questions(bobDM)), len(s.questions(cydDM)); bobs != 0 || cyds != 1 {
 			t.Errorf("%d questions wait about bob, %d about cyd", bobs, cyds)
 		}
 	})

@@ -59,7 +59,7 @@ func (c *Channels) take(ctx context.Context, l *line, e channel.Event) error {
 		return err
 	}
 	if talk != (talker{}) {
-		c.floods.count(talk, ledger.Now())
+		c.floods.count(talk, measure(e), ledger.Now())
 	}
 	switch {
 	case !decided.Open():
@@ -235,16 +235,22 @@ func (c *Channels) become(ctx context.Context, tx store.Tx, s said) (message.In,
 	if took, err := c.takeCode(ctx, tx, s); err != nil || took {
 		return message.In{}, err
 	}
-	words := s.words()
-	in, decides, err := c.Voices.Decide(ctx, tx, s.where.ID, s.intake, words)
+	var in message.In
+	decides := s.Press == nil || s.Press.Question != "" // a button without a card is no word
+	if decides {
+		var err error
+		if in, decides, err = c.Voices.Decide(ctx, tx, s.where.ID, s.intake, s.words()); err != nil {
+			return in, err
+		}
+	}
 	switch {
-	case err != nil || decides:
-		return in, err
+	case decides:
+		return in, nil
 	case s.Press != nil:
 		return in, c.drop(ctx, tx, s, "a button that they may not press, or that is none any more")
 	case s.Edited:
 		return in, c.drop(ctx, tx, s, "an edit of what was said before")
-	case !c.floods.room(talker{s.where.ID, s.sender.Person}, s.intake.Received):
+	case !c.floods.room(talker{s.where.ID, s.sender.Person}, measure(s.Event), s.intake.Received):
 		return in, c.drop(ctx, tx, s, "too much is said at once")
 	}
 	*s.talk = talker{s.where.ID, s.sender.Person}

@@ -205,6 +205,33 @@ func TestAFloodIsBoundedAndSilencesNobodyElse(t *testing.T) {
 	})
 }
 
+// TestLongTextsFillNoDisk holds that what somebody may say at once is bounded in bytes as well, words and quotes, and that short words of others
+// are heard meanwhile.
+func TestLongTextsFillNoDisk(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.member()
+		s.know(bob, right.Held{Role: right.Member, Group: "echo"})
+		s.hears(stream, "echo", func(w *wiring.Wiring) { w.Ignored = wiring.Accumulate })
+		s.lives()
+		const each, many, most = 32 << 10, 300, 3 << 20
+		for n := range many {
+			text := fmt.Sprint(n, strings.Repeat(" x", each/2))
+			s.platform.Say(t, channeltest.Saying{By: dan, Place: stream, Text: text, Quote: &channel.Quote{ID: "m0", From: "bob", Text: text}})
+		}
+		s.says(bob, stream, "@echo hello")
+		same(t, "heard", s.heard(), "echo: @echo hello")
+		kept := 0
+		for _, m := range s.ins("echo") {
+			kept += len(m.Text) + len(m.Quote.Text)
+		}
+		if kept < most/2 || kept > most || s.drops()["too much is said at once"] < many/2 {
+			t.Errorf("kept are %d bytes; dropped %v", kept, s.drops())
+		}
+		s.says(dan, stream, "@echo it is dan")
+		same(t, "heard", s.heard(), "echo: @echo hello", "echo: @echo it is dan")
+	})
+}
+
 // TestOneThingThatWasSaidIsOneTransaction breaks each operation of it in turn: nothing of it is there, and it comes again.
 func TestOneThingThatWasSaidIsOneTransaction(t *testing.T) {
 	for _, op := range []string{"move-cursor", "add-intake", "put-chat", "put-in", "stick"} {

@@ -145,6 +145,22 @@ func (s *Scripted) Press(_ *testing.T, place, message string, p Person, option s
 	}
 }
 
+// Forge has a client press a button that it was not shown.
+func (s *Scripted) Forge(_ *testing.T, at channel.Place, p Person, press channel.Press) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(channel.Event{
+		ID: fmt.Sprintf("p%d", len(s.log)+1), Place: at, At: time.Now(), Sender: channel.Sender{Account: p.Account, Handle: p.Handle, Name: p.Name}, Press: &press,
+	})
+}
+
+// Names is what the buttons of a message name.
+func (s *Scripted) Names(message string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nonces["question "+message]
+}
+
 // placeOf is a place by its address.
 func (s *Scripted) placeOf(address string) channel.Place {
 	for _, e := range s.log {
