@@ -35,6 +35,7 @@ type NewGroup struct {
 	Name  string `json:"name"`
 	Agent string `json:"agent,omitempty"` // "" = the one that the template names
 	User  string `json:"user,omitempty"`
+	Shown Shown  `json:"shown,omitzero"`
 }
 
 // CommitGroup asks for hand edits to be committed.
@@ -42,6 +43,7 @@ type CommitGroup struct {
 	Group   string `path:"name" json:"-"`
 	Message string `json:"message,omitempty"` // "" = what is done
 	User    string `json:"user,omitempty"`
+	Shown   Shown  `json:"shown,omitzero"`
 }
 
 // RefreshGroup asks for what has moved in the template to be brought to a group.
@@ -50,11 +52,21 @@ type RefreshGroup struct {
 	Keep    []string `json:"keep,omitempty"` // files that stay as the group has them, from its folder
 	Approve string   `json:"approve"`        // ask, yes, later
 	User    string   `json:"user,omitempty"`
+	Shown   Shown    `json:"shown,omitzero"`
 }
 
-// Begun is the change that does what was asked for; none where nothing is to be done.
+// Shown is what a person says of folders of this machine that what they ask for would newly show a group. Nothing said, such a folder can
+// be read, and what would let an agent write there is refused.
+type Shown struct {
+	Yes  bool              `json:"yes,omitempty"`  // each as the group's runner.yaml has it
+	Ask  bool              `json:"ask,omitempty"`  // they can be asked: nothing is done while one has no word in Said
+	Said map[string]string `json:"said,omitempty"` // what they have answered, read-only or read-write, by path
+}
+
+// Begun is the change that does what was asked for; none where nothing is to be done, or where a person has to say how Folders are shown.
 type Begun struct {
-	Change *Change `json:"change"`
+	Change  *Change      `json:"change"`
+	Folders []GroupMount `json:"folders,omitempty"`
 }
 
 // Groups are those of a home.

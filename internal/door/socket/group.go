@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strings"
 
@@ -61,16 +62,16 @@ func (n groups) create(ctx context.Context, by audit.Actor, in api.NewGroup) (ou
 	if err := checkUser(in.User); err != nil {
 		return out, err
 	}
-	row, err := n.part.Create(ctx, standing.Asked{By: by, Name: in.Name, Agent: in.Agent, User: in.User})
-	return begunOf(row), err
+	row, err := n.part.Create(ctx, standing.Asked{By: by, Name: in.Name, Agent: in.Agent, User: in.User, Shown: standing.Shown(in.Shown)})
+	return begunOrUnsaid(row, err)
 }
 
 func (n groups) commit(ctx context.Context, by audit.Actor, in api.CommitGroup) (out api.Begun, err error) {
 	if err := checkUser(in.User); err != nil {
 		return out, err
 	}
-	row, err := n.part.Commit(ctx, standing.Asked{By: by, Name: in.Group, Message: in.Message, User: in.User})
-	return begunOf(row), err
+	row, err := n.part.Commit(ctx, standing.Asked{By: by, Name: in.Group, Message: in.Message, User: in.User, Shown: standing.Shown(in.Shown)})
+	return begunOrUnsaid(row, err)
 }
 
 func (n groups) refresh(ctx context.Context, by audit.Actor, in api.RefreshGroup) (out api.Begun, err error) {
@@ -81,8 +82,10 @@ func (n groups) refresh(ctx context.Context, by audit.Actor, in api.RefreshGroup
 	if err != nil {
 		return out, err
 	}
-	row, err := n.part.Refresh(ctx, standing.Refresh{By: by, Name: in.Group, Keep: in.Keep, Approve: mode, Account: account(by), User: in.User})
-	return begunOf(row), err
+	row, err := n.part.Refresh(ctx, standing.Refresh{
+		By: by, Name: in.Group, Keep: in.Keep, Approve: mode, Account: account(by), User: in.User, Shown: standing.Shown(in.Shown),
+	})
+	return begunOrUnsaid(row, err)
 }
 
 func (n groups) promote(ctx context.Context, by audit.Actor, of string) (out api.Begun, err error) {
@@ -112,6 +115,14 @@ func begunOf(row change.Row) (out api.Begun) {
 		out.Change = &c
 	}
 	return out
+}
+
+// begunOrUnsaid answers with the folders of this machine that a person has to speak about first.
+func begunOrUnsaid(row change.Row, err error) (api.Begun, error) {
+	if unsaid, ok := errors.AsType[*standing.UnsaidError](err); ok {
+		return api.Begun{Folders: each(unsaid.Folders, mountedOf)}, nil
+	}
+	return begunOf(row), err
 }
 
 func mountedOf(m live.Mounted) api.GroupMount {

@@ -33,6 +33,7 @@ type Asked struct {
 	Agent   string // of a new one; "" = the one that the template names
 	Message string // what the commit is to say; "" = what is done
 	User    string // folder whose git configuration counts
+	Shown   Shown
 }
 
 // Create asks for a new group, a copy of the template as it is committed. The row that is returned lands it.
@@ -48,13 +49,14 @@ func (g *Groups) Create(ctx context.Context, a Asked) (change.Row, error) {
 	if err != nil {
 		return change.Row{}, err
 	}
-	return g.ask(ctx, a, folder, func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
+	again := strings.TrimSuffix("sallyport group create "+string(folder)+" --agent "+string(agent), " --agent ")
+	return g.ask(ctx, a, folder, g.shown(ctx, a.Shown, again, func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
 		d, err := group.Create(ctx, host, base, group.Beginning{Folder: folder, Agent: agent}, by)
 		if errors.Is(err, group.ErrNoTemplate) {
 			err = problem.Case(group.ErrNoTemplate, "sallyport init "+inert.Path(g.Home), "%s", problem.Of(err).Text)
 		}
 		return d, err
-	})
+	}))
 }
 
 // Commit asks for what a person has edited below a group's folder to be committed, and nothing else. No row is returned if there is
@@ -67,7 +69,7 @@ func (g *Groups) Commit(ctx context.Context, a Asked) (change.Row, error) {
 	if err != nil {
 		return change.Row{}, err
 	}
-	row, err := g.ask(ctx, a, folder, func(p git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
+	row, err := g.ask(ctx, a, folder, g.shown(ctx, a.Shown, "sallyport group commit "+string(folder), func(p git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
 		d, err := group.DraftHandEdits(ctx, p, a.User, host, base, folder, by)
 		if err != nil {
 			return d, err
@@ -87,7 +89,7 @@ func (g *Groups) Commit(ctx context.Context, a Asked) (change.Row, error) {
 		}
 		_, err = group.Read(ctx, host, folder, tree)
 		return d, err
-	})
+	}))
 	if err == nil {
 		err = g.overtake(ctx, folder, row.ID)
 	}

@@ -30,6 +30,7 @@ type Refresh struct {
 	Approve request.Approve
 	Account string // whose conversation with the group has the card, and the trial
 	User    string // folder whose git configuration counts
+	Shown   Shown
 }
 
 // refreshNamed is how many files a refresh names, in its request and in a refusal.
@@ -40,7 +41,7 @@ const refreshNamed = 20
 // card, a trial and a way back. No row is returned if nothing is to be brought.
 //
 // Errors: problem.Conflict, naming the files, where both sides changed what cannot be merged, and nothing is merged then; problem.Conflict
-// while another change of the group is under way; problem.Refused if the group could not run afterwards.
+// while another change of the group is under way; problem.Refused if the group could not run afterwards; *UnsaidError.
 func (g *Groups) Refresh(ctx context.Context, a Refresh) (row change.Row, err error) {
 	if err := g.may(a.By); err != nil {
 		return row, err
@@ -88,10 +89,10 @@ func (g *Groups) refresh(ctx context.Context, folder group.Folder, a Refresh) (c
 		return change.Row{}, err
 	}
 	m := merging{Groups: g, folder: folder, change: id.NewChange(), keep: a.Keep}
-	return g.offer(ctx, m.change, r, func(p git.Project, host git.Dir, head git.OID, by group.By) (group.Draft, error) {
+	return g.offer(ctx, m.change, r, g.shown(ctx, a.Shown, "sallyport group refresh "+string(folder), func(p git.Project, host git.Dir, head git.OID, by group.By) (group.Draft, error) {
 		m.by = by
 		return m.draft(ctx, p, host, head)
-	})
+	}))
 }
 
 // merging is a refresh as it is computed.

@@ -2,6 +2,7 @@ package standing_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -319,5 +320,24 @@ func TestARefreshThatCouldNotRunIsRefused(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// TestARefreshThatShowsAFolderIsSpokenAboutFirst holds CH-026.
+func TestARefreshThatShowsAFolderIsSpokenAboutFirst(t *testing.T) {
+	refreshes(t, "", func(t *testing.T, r refreshing) {
+		r.edits("template/runner/runner.yaml", "#mounts: []", "mounts: [{path: /srv/a, readonly: false}]")
+		asks := standing.Refresh{By: r.By(), Name: "echo", Approve: request.Later, Account: "1000"}
+		if row, err := r.c.Groups.Refresh(t.Context(), asks); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport group refresh echo --yes" {
+			t.Errorf("nobody was asked: %q, %v", row.ID, err)
+		}
+		asks.Shown.Ask = true
+		if unsaid, ok := errors.AsType[*standing.UnsaidError](second(r.c.Groups.Refresh(t.Context(), asks))); !ok || len(unsaid.Folders) != 1 {
+			t.Errorf("nothing is said: %+v", unsaid)
+		}
+		asks.Shown.Said = map[string]string{"/srv/a": "read-write"}
+		if row, err := r.c.Groups.Refresh(t.Context(), asks); err != nil || row.ID == "" {
+			t.Errorf("%q, %v", row.ID, err)
+		}
 	})
 }

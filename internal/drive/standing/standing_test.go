@@ -1,6 +1,7 @@
 package standing_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -268,3 +269,50 @@ func TestOnlyTheOwnerMakesOrCommitsAGroup(t *testing.T) {
 		}
 	})
 }
+
+// TestAFolderThatAGroupNewlySeesIsSpokenAboutBeforeItCounts holds CH-026 of a person's own hand: read-only needs no word, and nothing that
+// an agent could write in counts before somebody has said so.
+func TestAFolderThatAGroupNewlySeesIsSpokenAboutBeforeItCounts(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		c := home(t, h, true)
+		commit := func(s standing.Shown) (change.Row, error) {
+			return c.Groups.Commit(t.Context(), standing.Asked{By: h.By(), Name: "echo", Shown: s})
+		}
+		create := func(s standing.Shown) (change.Row, error) {
+			return c.Groups.Create(t.Context(), standing.Asked{By: h.By(), Name: "cody", Agent: "codex", Shown: s})
+		}
+		const own, all = "groups/echo/runner/runner.yaml", "template/runner/runner.yaml"
+		write(t, h, own, "agent: echo\nmounts: [{path: /srv/a}]\n")
+		row, err := commit(standing.Shown{})
+		landed(t, h, c, row, err)
+
+		write(t, h, own, "agent: echo\nmounts: [{path: /srv/a, readonly: false}, {path: /srv/b}]\n")
+		if row, err := commit(standing.Shown{}); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport group commit echo --yes" || !strings.Contains(err.Error(), "what is in /srv/a,") {
+			t.Errorf("nobody was asked: %q, %v", row.ID, err)
+		}
+		says := standing.Shown{Ask: true, Said: map[string]string{"/srv/a": "read-only", "/srv/b": "read-only"}}
+		unsaid, ok := errors.AsType[*standing.UnsaidError](second(commit(says)))
+		if !ok || len(unsaid.Folders) != 1 || unsaid.Folders[0].Path != "/srv/a" || !unsaid.Folders[0].Wish.Write {
+			t.Fatalf("otherwise than the file has it: %+v", unsaid)
+		}
+		if unsaid, ok := errors.AsType[*standing.UnsaidError](second(commit(standing.Shown{Ask: true}))); !ok || len(unsaid.Folders) != 2 {
+			t.Fatalf("nothing is said: %+v", unsaid)
+		}
+		says.Said["/srv/a"] = "read-write"
+		row, err = commit(says)
+		landed(t, h, c, row, err)
+
+		write(t, h, all, "agent: echo\nmounts: [{path: /srv/c, readonly: false}]\n")
+		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qam", "mine")
+		if row, err := create(standing.Shown{}); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport group create cody --agent codex --yes" {
+			t.Errorf("nobody was asked: %q, %v", row.ID, err)
+		}
+		if err := c.MakeGroup(t.Context(), "dora", h.By()); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport group create dora --yes" {
+			t.Errorf("from a conversation: %v", err)
+		}
+		row, err = create(standing.Shown{Yes: true})
+		landed(t, h, c, row, err)
+	})
+}
+
+func second(_ change.Row, err error) error { return err }

@@ -53,8 +53,9 @@ type daemon struct {
 	looked     string // how wanted was asked for last
 	agents     []api.Agent
 	groups     []api.Group
-	repository api.Repository // what stands where a person does
-	refused    error          // why no change can be made there
+	folders    []api.GroupMount // of this machine, that a group is newly to be shown
+	repository api.Repository   // what stands where a person does
+	refused    error            // why no change can be made there
 	tested     api.AgentTest
 	env        map[string]string // of the person, beside the usual
 	others     []api.Change      // beside detail's, in a list
@@ -130,17 +131,19 @@ func (d *daemon) routes(mux *http.ServeMux) {
 	answer("POST /v1/changes/{id}/keys", func(r *http.Request) any { d.note("keys " + r.PathValue("id") + body(r)); return struct{}{} })
 	answer("GET /v1/groups", func(*http.Request) any { return api.Groups{Groups: d.groups, Asked: d.asked} })
 	answer("POST /v1/home", func(r *http.Request) any { d.note("complete" + body(r)); return api.Begun{} })
-	answer("POST /v1/groups", func(r *http.Request) any { d.note("create " + body(r)); return api.Begun{Change: &d.detail.Change} })
+	answer("POST /v1/groups", func(r *http.Request) any { said := body(r); d.note("create " + said); return d.begun(said) })
 	answer("POST /v1/groups/{group}/refresh", func(r *http.Request) any {
-		d.note("refresh " + r.PathValue("group") + body(r))
+		said := body(r)
+		d.note("refresh " + r.PathValue("group") + said)
 		if len(d.groups) == 0 { // then nothing has moved in its template
 			return api.Begun{}
 		}
-		return api.Begun{Change: &d.detail.Change}
+		return d.begun(said)
 	})
 	answer("POST /v1/groups/{group}/commit", func(r *http.Request) any {
-		d.note("commit " + r.PathValue("group") + body(r))
-		return api.Begun{Change: &d.detail.Change}
+		said := body(r)
+		d.note("commit " + r.PathValue("group") + said)
+		return d.begun(said)
 	})
 	answer("POST /v1/changes/{change}/promote", func(r *http.Request) any {
 		d.note("promote " + r.PathValue("change"))
@@ -239,6 +242,19 @@ func (d *daemon) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	io.WriteString(w, "event: end\ndata: {}\n\n")
+}
+
+// begun answers who asks for a change of a group, once they have spoken about each folder.
+func (d *daemon) begun(said string) api.Begun {
+	var in struct{ Shown api.Shown }
+	if err := json.Unmarshal([]byte(said), &in); err != nil {
+		panic(err)
+	}
+	left := slices.DeleteFunc(slices.Clone(d.folders), func(f api.GroupMount) bool { return !in.Shown.Ask || in.Shown.Said[f.Path] == f.Asked })
+	if len(left) > 0 {
+		return api.Begun{Folders: left}
+	}
+	return api.Begun{Change: &d.detail.Change}
 }
 
 func body(r *http.Request) string {

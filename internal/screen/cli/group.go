@@ -70,13 +70,14 @@ open, is named with what you can say to it.`,
 
 func newGroupCreateCommand(a *app) *cobra.Command {
 	var agent string
+	var yes bool
 	cmd := a.cmd("create NAME [--agent AGENT]", "make a group, as a copy of the home's template",
 		`Makes the group NAME: a copy of template/ as it is committed in the home, in the folder groups/NAME.
 From then on the copy is the group's own, and a change of the template does not reach it. --agent
 says which agent answers; without it the template does.
 
 The new files land in the home as one commit, as any change does. "sallyport rollback CHANGE" takes
-them back.`,
+them back.`+shownHelp,
 		"  sallyport group create helper\n  sallyport group create helper --agent codex", exactly("NAME"), func(cmd *cobra.Command, words []string) error {
 			if err := knownRunner(agent); err != nil {
 				return err
@@ -85,7 +86,7 @@ them back.`,
 			if err != nil {
 				return err
 			}
-			g, d, err := createGroup(cmd.Context(), a, c, words[0], agent)
+			g, d, err := createGroup(cmd.Context(), a, c, words[0], agent, yes)
 			if err != nil || a.document(map[string]any{"group": g, "change": d.Change}) {
 				return err
 			}
@@ -99,6 +100,7 @@ them back.`,
 			}
 			return nil
 		})
+	shownFlag(cmd, &yes)
 	cmd.Flags().StringVar(&agent, "agent", "", "the agent that answers: `AGENT`, echo or one of sallyport agent list")
 	_ = cmd.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(config.RunnerAgents(), cobra.ShellCompDirectiveNoFileComp)) // the first that is registered counts
 	return cmd
@@ -106,12 +108,15 @@ them back.`,
 
 func newGroupCommitCommand(a *app) *cobra.Command {
 	var message string
+	var yes bool
 	cmd := a.remote("commit GROUP", "commit what you have edited in a group, so that it counts",
 		`Commits what you have edited below groups/GROUP, and nothing else of the home. The home's rules and
 checks judge it, as they judge every change, and a group that could not run afterwards is refused
-with the place of what is wrong. Sessions that begin from then on run it.`,
+with the place of what is wrong. Sessions that begin from then on run it.`+shownHelp,
 		"  sallyport group commit echo\n  sallyport group commit echo -m 'Answer in German'", oneGroup, func(ctx context.Context, c *client.Client, words []string) error {
-			begun, err := client.Call(ctx, c, api.GroupCommit, api.CommitGroup{Group: words[0], Message: message, User: a.userHome()})
+			begun, err := sayShown(a, yes, "groups/"+words[0]+"/runner/runner.yaml", "sallyport group drift "+words[0], func(s api.Shown) (api.Begun, error) {
+				return client.Call(ctx, c, api.GroupCommit, api.CommitGroup{Group: words[0], Message: message, User: a.userHome(), Shown: s})
+			})
 			if err != nil {
 				return err
 			}
@@ -128,9 +133,10 @@ with the place of what is wrong. Sessions that begin from then on run it.`,
 			s := a.sheet(a.Out)
 			printLanded(a, s, d)
 			g, _ := client.Call(ctx, c, api.GroupShow, api.OfGroup{Group: words[0], User: a.userHome()}) // what has landed has landed
-			printMounts(s, g)                                                                            // CH-026: who commits a folder to be written is told so
+			printMounts(s, g)
 			return nil
 		})
+	shownFlag(cmd, &yes)
 	cmd.Flags().StringVarP(&message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject")
 	return cmd
 }
@@ -229,8 +235,10 @@ func (a *app) userHome() string {
 }
 
 // createGroup makes a group and waits until it has landed.
-func createGroup(ctx context.Context, a *app, c *client.Client, name, agent string) (g api.Group, d api.Detail, err error) {
-	begun, err := client.Call(ctx, c, api.GroupCreate, api.NewGroup{Name: name, Agent: agent, User: a.userHome()})
+func createGroup(ctx context.Context, a *app, c *client.Client, name, agent string, yes bool) (g api.Group, d api.Detail, err error) {
+	begun, err := sayShown(a, yes, "template/runner/runner.yaml, as it is committed,", "sallyport group create --help", func(s api.Shown) (api.Begun, error) {
+		return client.Call(ctx, c, api.GroupCreate, api.NewGroup{Name: name, Agent: agent, User: a.userHome(), Shown: s})
+	})
 	if err != nil {
 		return g, d, err
 	}

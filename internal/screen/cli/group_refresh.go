@@ -9,6 +9,7 @@ import (
 
 func newGroupRefreshCommand(a *app) *cobra.Command {
 	var mode string
+	var yes bool
 	var keep []string
 	cmd := a.cmd("refresh GROUP [--keep FILE…]", "bring what has moved in the template into a group",
 		`Brings to a group what has moved in the template since the group was made, or refreshed last. A
@@ -21,7 +22,7 @@ It is a change of the group like any other: it has a card, it is on trial once i
 
 Where the same lines were changed on both sides, nothing is brought at all, and each such file is
 named. Leave such a file as the group has it with --keep, and edit it by hand if you want: once the
-rest is brought, a later refresh does not bring what had moved in it until now.
+rest is brought, a later refresh does not bring what had moved in it until now.`+shownHelp+`
 
 Exit status: 0 when it is landed and kept, or nothing has moved; 3 when it waits for you.`,
 		"  sallyport group refresh echo\n  sallyport group refresh echo --keep runner/prompts/system.md", oneGroup,
@@ -34,7 +35,10 @@ Exit status: 0 when it is landed and kept, or nothing has moved; 3 when it waits
 			if err != nil {
 				return err
 			}
-			begun, err := client.Call(cmd.Context(), c, api.GroupRefresh, api.RefreshGroup{Group: words[0], Keep: keep, Approve: approve, User: a.userHome()})
+			again := "sallyport group refresh " + words[0] + " --keep runner/runner.yaml"
+			begun, err := sayShown(a, yes, "template/runner/runner.yaml", again, func(s api.Shown) (api.Begun, error) {
+				return client.Call(cmd.Context(), c, api.GroupRefresh, api.RefreshGroup{Group: words[0], Keep: keep, Approve: approve, User: a.userHome(), Shown: s})
+			})
 			if err != nil {
 				return err
 			}
@@ -47,6 +51,7 @@ Exit status: 0 when it is landed and kept, or nothing has moved; 3 when it waits
 			reportAccepted(a, *begun.Change)
 			return followThrough(cmd.Context(), a, c, begun.Change.ID, mannerOf(a.Program, approve, false))
 		})
+	shownFlag(cmd, &yes)
 	cmd.Flags().StringArrayVar(&keep, "keep", nil, "leave this `FILE`, from the group's folder, as the group has it; repeatable")
 	cmd.Flags().StringVar(&mode, "approve", "", "ask (show the card and ask), yes (land it without asking) or later (leave it waiting): `MODE`")
 	return cmd

@@ -250,3 +250,50 @@ func TestAPromotionIsAskedForAgainByACommand(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestWhoShowsAGroupAFolderIsAskedHow holds CH-026 where a person's own hand asks for it: it is read, unless they say otherwise.
+func TestWhoShowsAGroupAFolderIsAskedHow(t *testing.T) {
+	d := newDaemon(t)
+	d.groups = []api.Group{{Name: "ada", Tree: "89abcdef", Agent: "echo"}}
+	d.detail = finalized()
+	d.detail.Change.Kind = "group"
+	d.folders = []api.GroupMount{{Path: "/srv/n", At: "/extra/n", Asked: "read-only"}, {Path: "/srv/box", At: "/extra/box", Asked: "read-write"}}
+
+	s := d.sit(t, "group", "commit", "ada")
+	s.see(`shown /srv/n of this machine; may it read there, or write too\?`)
+	s.see(`\* 1  read-only .*`)
+	s.see(`  2  read-write .*its agent can change and delete what is there`)
+	s.see(`number or name \[read-only\]: `)
+	s.press("\n")
+	s.see(`shown /srv/box of this machine`)
+	s.see(`number or name \[read-only\]: `)
+	s.press("read-write\n")
+	s.see(`landed.* on main`)
+	if code := s.leaves(); code != exitDone || !strings.Contains(d.told(), `"shown":{"ask":true,"said":{"/srv/box":"read-write","/srv/n":"read-only"}}`) {
+		t.Errorf("exit %d, told %s", code, d.told())
+	}
+
+	for _, test := range []struct{ words, file, next string }{
+		{"group commit ada", "groups/ada/runner/runner.yaml asks for read-write", "sallyport .*group drift ada"},
+		{"group create bob", "template/runner/runner.yaml, as it is committed, asks for read-write", "sallyport .*group create --help"},
+		{"group refresh ada", "template/runner/runner.yaml asks for read-write", "sallyport .*group refresh ada --keep runner/runner.yaml"},
+	} {
+		d.folders = d.folders[len(d.folders)-1:]
+		s := d.sit(t, strings.Fields(test.words)...)
+		s.see(`number or name \[read-only\]: `)
+		s.press("\n")
+		shown := s.see(`(?s)nothing is done yet.*next: ` + test.next)
+		if words := strings.Join(strings.Fields(shown), " "); !strings.Contains(words, test.file+": to have /srv/box read-only, leave readonly: false out of its entry there") {
+			t.Errorf("%s: %s", test.words, words)
+		}
+		if code := s.leaves(); code != exitError {
+			t.Errorf("%s: exit %d", test.words, code)
+		}
+	}
+	if got := d.cli("group", "commit", "ada"); got.code != exitDone || !strings.Contains(d.told(), "\ncommit ada"+`{"user":"/home/me"}`+"\n") {
+		t.Errorf("nobody can be asked here, told %s: %+v", d.told(), got)
+	}
+	if got := d.cli("group", "create", "bob", "--yes"); got.code != exitDone || !strings.Contains(d.told(), `"shown":{"yes":true}`) {
+		t.Errorf("told %s: %+v", d.told(), got)
+	}
+}

@@ -57,7 +57,7 @@ func initHome(a *app, cmd *cobra.Command, f initFlags, word string) error {
 	if err := out.complete(ctx, a, c); err != nil {
 		return err
 	}
-	if err := out.add(ctx, a, c, agent); err != nil {
+	if err := out.add(ctx, a, c, agent, f.yes); err != nil {
 		return err
 	}
 	return out.report(a)
@@ -131,7 +131,7 @@ func (m *madeHome) complete(ctx context.Context, a *app, c *client.Client) error
 }
 
 // add makes a group with an agent, unless there is one already, and lists what there is then.
-func (m *madeHome) add(ctx context.Context, a *app, c *client.Client, agent string) error {
+func (m *madeHome) add(ctx context.Context, a *app, c *client.Client, agent string, yes bool) error {
 	list := func() ([]api.Group, error) {
 		all, err := client.Call(ctx, c, api.GroupList, api.OfUser{User: a.userHome()})
 		return all.Groups, err
@@ -148,7 +148,7 @@ func (m *madeHome) add(ctx context.Context, a *app, c *client.Client, agent stri
 	if agent == "" || slices.ContainsFunc(m.Groups, func(g api.Group) bool { return g.Agent == agent || g.Name == agent }) {
 		return nil
 	}
-	if _, _, err := createGroup(ctx, a, c, agent, agent); err != nil {
+	if _, _, err := createGroup(ctx, a, c, agent, agent, yes); err != nil {
 		return err
 	}
 	m.Added = append(m.Added, agent)

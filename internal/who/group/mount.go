@@ -15,12 +15,20 @@ import (
 // NewWishes are the folders of this machine that edits in the workspace of a group's change newly ask for, or newly ask to write in. A
 // runner.yaml that cannot be read asks for none: Check refuses it.
 func NewWishes(ctx context.Context, host git.Dir, folder Folder, edits []git.Edit) (all []mount.Wish, err error) {
+	var home []git.Edit
 	for _, e := range edits {
-		m, err := Target(folder, e.Path)
-		if err != nil {
-			continue // nothing that has such a path is offered
+		if m, err := Target(folder, e.Path); err == nil { // nothing that has another path is offered
+			e.Path = m.Target
+			home = append(home, e)
 		}
-		if runs, _ := path.Match(path.Join(groupsFolder, "*", runnerFile), m.Target); !runs {
+	}
+	return NewWishesOf(ctx, host, home)
+}
+
+// NewWishesOf is NewWishes for edits of the home itself. What the template asks for is asked by nobody before a group has it.
+func NewWishesOf(ctx context.Context, host git.Dir, edits []git.Edit) (all []mount.Wish, err error) {
+	for _, e := range edits {
+		if runs, _ := path.Match(path.Join(groupsFolder, "*", runnerFile), e.Path); !runs {
 			continue
 		}
 		old, err := wishesOf(ctx, host, e.Old)
