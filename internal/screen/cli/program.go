@@ -25,12 +25,14 @@ type Program struct {
 	Daemon func(ctx context.Context, home string, stays bool) error
 	// Uninstall removes what a home's sallyport has left in a repository, or with "" everywhere, if agree says so of what it found.
 	Uninstall func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error)
+	// Systemd is what services are installed with.
+	Systemd func() (Systemd, error)
 }
 
 // System is the program as the shell starts it.
 func System(daemon func(ctx context.Context, home string, stays bool) error) Program {
 	return Program{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Dir: os.Getwd, Daemon: daemon,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Dir: os.Getwd, Daemon: daemon, Systemd: systemdHere,
 		Connect: func(ctx context.Context, home string, start bool) (*client.Client, error) {
 			if !start {
 				return client.Me().Dial(ctx, home)

@@ -84,6 +84,7 @@ func addCommands(a *app, root *cobra.Command) {
 		newDoctorCommand(a), newStatsCommand(a), newGCCommand(a), newUninstallCommand(a),
 		group("audit", "who did what and when, and whether that record is whole", auditLong, newAuditListCommand(a), newAuditVerifyCommand(a), newAuditExportCommand(a)),
 		group("release", "the kept versions of sallyport's own programs", releaseLong, newReleaseListCommand(a), newReleaseShowCommand(a), newReleasePruneCommand(a)),
+		group("service", "a home that systemd serves", serviceLong, newServiceInstallCommand(a), newServiceRemoveCommand(a)),
 		group("secret", "secrets in your own files", secretLong, newSecretScanCommand(a)),
 		group("daemon", "the process that does the work of a home", daemonLong, newDaemonStartCommand(a), newDaemonStopCommand(a), newDaemonStatusCommand(a), newDaemonRunCommand(a)))
 	root.AddCommand(newVersionCommand(a))

@@ -34,8 +34,8 @@ the command that keeps it as a patch. The audit goes, too: "sallyport audit expo
 it. The program itself is removed as it was installed, such as by "apt remove sallyport".
 
 While a change is open nothing is removed, nor listed for --dry-run; the message names every such
-change, and what ends the first. The daemon
-is stopped first, also for --dry-run; the next command starts it again.
+change, and what ends the first. The same holds while a service of systemd serves the home. The
+daemon is stopped first, also for --dry-run; the next command starts it again.
 
 Exit status: 0 also when you said no, and nothing was removed.`,
 		`  sallyport uninstall --dry-run         # only look
@@ -69,6 +69,9 @@ func uninstall(ctx context.Context, a *app, repo string, dry, yes bool) error {
 	}
 	home, err := a.home()
 	if err != nil {
+		return err
+	}
+	if err := a.unserved(home); err != nil {
 		return err
 	}
 	if err := retireDaemon(ctx, a.Program, home); err != nil {
