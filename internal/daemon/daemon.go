@@ -204,7 +204,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.ownUID = report.OwnUID
 	d.control = control.New(d.parts(owner, report, state))
 	d.chats = d.dispatcher(owner, state)
-	d.control.Originator = d.chats
+	d.control.Originator = dispatch.DevAgents{Dispatcher: d.chats}
 	d.tokens = tokens{held: d.secrets.held, all: map[string]bool{}}
 	d.channels = channelsOf(d)
 	d.members = people.People{Ledger: d.control.Ledger, Groups: d.channels.Groups, Granted: d.channels.HearKnown}

@@ -1,7 +1,8 @@
 // Package decide says what a person's words do to the cards of a conversation. It is pure: words and cards in, one verdict out.
 //
 // Nothing but a whole message decides: an option of a card by its number or its words, or a word of the table for that kind of card, in any
-// case. It may carry the card's two digits, before or behind. Without them it counts for a card that was delivered in this conversation before the
+// case. Some words take more behind a colon: why somebody refuses, what they want different. It may carry the card's two digits, before or
+// behind; with more behind a colon, before it alone. Without them it counts for a card that was delivered in this conversation before the
 // message was received; and if the same words would have fitted another one too that is open, or that has ended or opened within a minute,
 // it is asked back and never guessed: who wrote it may not have seen yet which of them still stood. Words that answer to a card where it
 // stands are about that card alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
@@ -62,6 +63,7 @@ type Card struct {
 	Asked     *time.Time // who speaks was asked for that name alone, and has not said it; nil = they were not
 	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084)
 	Elsewhere bool       // of an approval: it cannot be approved in a conversation (SM-909)
+	Reworks   bool       // of an approval: an agent goes on with what somebody wants different
 	Opened    time.Time  // it was written
 	Delivered *time.Time // nil = nobody has been shown it here
 	Ended     *time.Time // nil = it waits
@@ -75,7 +77,8 @@ type Does string
 
 const (
 	Approve  Does = "approve"
-	Refuse   Does = "refuse"
+	Refuse   Does = "refuse" // Answer.Option is why, if that was said
+	Rework   Does = "rework" // Answer.Option is what is to be different
 	Confirm  Does = "confirm"
 	RollBack Does = "rollback"
 	Choose   Does = "choose" // Answer.Option
@@ -92,6 +95,7 @@ const (
 	Which     Kind = "which"     // one of Fits is meant: it is asked back
 	Unseen    Kind = "unseen"    // the only ones that fit were not shown here before: they are asked about again
 	Typed     Kind = "typed"     // a yes to Card takes CONFIRM HOST, and this is none
+	Wordless  Kind = "wordless"  // it is not said what is to be different
 	Elsewhere Kind = "elsewhere" // Card cannot be approved here
 	Over      Kind = "over"      // Card has its outcome
 )
@@ -100,7 +104,7 @@ const (
 type Answer struct {
 	Card   Card
 	Does   Does
-	Option string // key; of Name, the name
+	Option string // key; of Name, the name; of Refuse and Rework, what was said with it
 	typed  bool   // they are not the words that this card takes for it
 }
 
@@ -262,6 +266,9 @@ func (c Card) unnamed(text string) (string, bool) {
 	if rest, ok := strings.CutPrefix(text, name+" "); ok {
 		return strings.TrimSpace(rest), true
 	}
+	if goesOn(text) {
+		return "", false
+	}
 	rest, ok := strings.CutSuffix(text, " "+name)
 	rest = strings.TrimSpace(rest)
 	return rest, ok && strings.Trim(rest, "0123456789 ") != ""
@@ -272,7 +279,13 @@ func (c Card) unnamed(text string) (string, bool) {
 func (c Card) read(text string) (a Answer, ok bool) {
 	a.Card = c
 	for _, row := range table {
-		if row.asks != c.Asks || row.host && !c.Host || !slices.Contains(row.words, lower(text)) {
+		if row.asks != c.Asks || row.host && !c.Host || row.does == Rework && !c.Reworks {
+			continue
+		}
+		if word, more, ok := row.cut(text); ok {
+			text, a.Option = word, more
+		}
+		if !slices.Contains(row.words, lower(text)) {
 			continue
 		}
 		a.Does, a.typed = row.does, row.does == Approve && c.Host && !row.host
@@ -322,6 +335,8 @@ func (c Card) shown(received time.Time) bool {
 // verdict is that of words which fit this card alone.
 func (a Answer) verdict() Verdict {
 	switch {
+	case a.Does == Rework && a.Option == "":
+		return Verdict{Kind: Wordless, Answer: a}
 	case a.Does == Approve && a.Card.Elsewhere:
 		return Verdict{Kind: Elsewhere, Answer: a}
 	case a.typed:
@@ -380,8 +395,11 @@ func (a Answer) Words() string {
 			word = number(i + 1)
 		}
 	}
-	if a.Does == Name {
+	switch {
+	case a.Does == Name:
 		word = a.Card.Names + " " + a.Option
+	case a.Does == Rework, a.Does == Refuse && a.Option != "":
+		word += ": …"
 	}
 	return number(a.Card.Digits) + " " + word
 }

@@ -44,6 +44,7 @@ func delivered(ago time.Duration) func(*decide.Card) {
 func unseen(c *decide.Card) { c.Delivered = nil }
 func host(c *decide.Card)   { c.Host = true }
 func long(c *decide.Card)   { c.Elsewhere = true }
+func goesOn(c *decide.Card) { c.Reworks = true }
 
 // say is a verdict in a line.
 func say(v decide.Verdict) string {
@@ -96,6 +97,28 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		{"reject", "decided 10 refuse", []decide.Card{card(10, decide.Approval, host)}},
 		{"CONFIRM HOST", "talk", []decide.Card{approval}},
 		{"CONFIRM HOST", "talk", []decide.Card{trial}},
+
+		// What is said with a no, and what somebody wants different of what an agent goes on with.
+		{"refuse: say Hi instead", "decided 10 refuse say Hi instead", []decide.Card{approval}},
+		{" Reject :\nsay: Hi ", "decided 10 refuse say: Hi", []decide.Card{approval}},
+		{"refuse:", "decided 10 refuse", []decide.Card{approval}},
+		{"11 refuse: at most 10", "decided 11 refuse at most 10", []decide.Card{approval, card(11, decide.Approval)}},
+		{"refuse: at most 10", "which 10 refuse: … or 11 refuse: …", []decide.Card{approval, card(11, decide.Approval)}},
+		{"Change: say Hi, Bob", "decided 10 rework say Hi, Bob", []decide.Card{card(10, decide.Approval, goesOn)}},
+		{"10 change: say Hi to 11", "decided 10 rework say Hi to 11", []decide.Card{card(10, decide.Approval, goesOn), card(11, decide.Approval, goesOn)}},
+		{"change: say Hi", "decided 10 rework say Hi", []decide.Card{card(10, decide.Approval, goesOn, long, host)}},
+		{"change", "wordless 10 rework", []decide.Card{card(10, decide.Approval, goesOn)}},
+		{"change: ", "wordless 10 rework", []decide.Card{card(10, decide.Approval, goesOn)}},
+		{"change: say Hi", "unseen 10 change: …", []decide.Card{card(10, decide.Approval, goesOn, unseen)}},
+		{"change: say Hi", "over 10 rework say Hi", []decide.Card{card(10, decide.Approval, goesOn, ended(time.Minute))}},
+		{"change: say Hi", "talk", []decide.Card{approval, trial, promote, asked}},
+		{"change it: say Hi", "talk", []decide.Card{card(10, decide.Approval, goesOn)}},
+		{"change say Hi", "talk", []decide.Card{card(10, decide.Approval, goesOn)}},
+		{"refuse to answer Bob", "talk", []decide.Card{approval}},
+		{"2: the other", "talk", []decide.Card{approval}},
+		{"approve: as it is", "talk", []decide.Card{approval}},
+		{"CONFIRM HOST: yes", "talk", []decide.Card{card(10, decide.Approval, host)}},
+		{"rollback: it is slow", "talk", []decide.Card{trial}},
 
 		// What the conversation cannot show whole is refused there, and not approved.
 		{"approve", "elsewhere 10 approve", []decide.Card{card(10, decide.Approval, long)}},
@@ -264,11 +287,11 @@ func TestWordsThatFitTwoOptionsOfACardDoNothing(t *testing.T) {
 
 // FuzzNothingButAListedMessageDecides holds that whatever is said, only the whole messages that are listed here decide anything.
 func FuzzNothingButAListedMessageDecides(f *testing.F) {
-	for _, seed := range []string{"confirm", "rollback", "approve", "CONFIRM HOST", "1", "20 confirm", "confirm 20", "Apply to template", "confirm\x00", "10 1", "ｃonfirm", "con\u200bfirm"} {
+	for _, seed := range []string{"confirm", "rollback", "approve", "CONFIRM HOST", "1", "20 confirm", "confirm 20", "Apply to template", "confirm\x00", "10 1", "refuse: 11", "10 change: no", "change 10", "ｃonfirm", "con\u200bfirm"} {
 		f.Add(seed, uint8(0))
 	}
 	f.Fuzz(func(t *testing.T, text string, open uint8) {
-		all := []decide.Card{card(10, decide.Approval), card(11, decide.Approval, host), card(20, decide.Trial), card(30, decide.Promote)}
+		all := []decide.Card{card(10, decide.Approval, goesOn), card(11, decide.Approval, host), card(20, decide.Trial), card(30, decide.Promote)}
 		var cards []decide.Card
 		for i, c := range all {
 			if open&(1<<i) == 0 {
@@ -280,6 +303,14 @@ func FuzzNothingButAListedMessageDecides(f *testing.F) {
 			return
 		}
 		listed := strings.ToUpper(strings.TrimSpace(text))
+		if word, _, ok := strings.Cut(listed, ":"); ok { // more stands behind it
+			word = strings.TrimSpace(word)
+			for _, name := range []string{"", "10 ", "11 "} {
+				if rest, ok := strings.CutPrefix(word, name); ok && slices.Contains([]string{"REFUSE", "REJECT", "CHANGE"}, strings.TrimSpace(rest)) {
+					return
+				}
+			}
+		}
 		for _, name := range []string{"10", "11", "20", "30"} {
 			if rest, ok := strings.CutPrefix(listed, name+" "); ok {
 				listed = strings.TrimSpace(rest)
@@ -290,7 +321,7 @@ func FuzzNothingButAListedMessageDecides(f *testing.F) {
 				break
 			}
 		}
-		if !slices.Contains([]string{"1", "2", "APPROVE", "REFUSE", "REJECT", "CONFIRM", "ROLLBACK", "ROLL BACK", "REVERT", "CONFIRM HOST", "APPLY", "APPLY TO TEMPLATE", "KEEP", "KEEP LOCAL TO ECHO"}, listed) {
+		if !slices.Contains([]string{"1", "2", "APPROVE", "REFUSE", "REJECT", "CHANGE", "CONFIRM", "ROLLBACK", "ROLL BACK", "REVERT", "CONFIRM HOST", "APPLY", "APPLY TO TEMPLATE", "KEEP", "KEEP LOCAL TO ECHO"}, listed) {
 			t.Errorf("%q is %s", text, say(v))
 		}
 	})
@@ -308,11 +339,16 @@ func TestTheWordThatAPersonIsToldIsOneThatDecides(t *testing.T) {
 		{decide.Approve, true, "CONFIRM HOST", card(10, decide.Approval, host)},
 		{decide.Refuse, false, "refuse", card(10, decide.Approval)},
 		{decide.Refuse, true, "refuse", card(10, decide.Approval, host)},
+		{decide.Rework, false, "change", card(10, decide.Approval, goesOn)},
 		{decide.Confirm, false, "confirm", card(10, decide.Trial)},
 		{decide.RollBack, false, "rollback", card(10, decide.Trial)},
 	} {
 		word := decide.Say(test.does, test.host)
-		if got := say(decide.Decide(decide.Word{Text: word, Received: noon}, []decide.Card{test.card})); word != test.word || got != "decided 10 "+string(test.does) {
+		said, want := word, "decided 10 "+string(test.does)
+		if test.does == decide.Rework {
+			said, want = word+": Hi", want+" Hi"
+		}
+		if got := say(decide.Decide(decide.Word{Text: said, Received: noon}, []decide.Card{test.card})); word != test.word || got != want {
 			t.Errorf("%s: %q is %s", test.does, word, got)
 		}
 	}
@@ -361,13 +397,14 @@ func TestACardHasAButtonForEachAnswerThatIsNotTyped(t *testing.T) {
 		card decide.Card
 		want string
 	}{
-		"an approval":               {card(11, decide.Approval), "approve refuse"},
-		"of the host":               {card(11, decide.Approval, host), "refuse"},
-		"that is not shown whole":   {card(11, decide.Approval, long), "refuse"},
-		"a trial":                   {card(11, decide.Trial), "confirm rollback"},
-		"a promotion":               {card(11, decide.Promote), "apply keep"},
-		"an agent's question":       {card(11, decide.Question), "1 2 3"},
-		"a question in words alone": {decide.Card{Asks: decide.Question}, ""},
+		"an approval":                {card(11, decide.Approval), "approve refuse"},
+		"of the host":                {card(11, decide.Approval, host), "refuse"},
+		"that an agent goes on with": {card(11, decide.Approval, goesOn), "approve refuse"},
+		"that is not shown whole":    {card(11, decide.Approval, long), "refuse"},
+		"a trial":                    {card(11, decide.Trial), "confirm rollback"},
+		"a promotion":                {card(11, decide.Promote), "apply keep"},
+		"an agent's question":        {card(11, decide.Question), "1 2 3"},
+		"a question in words alone":  {decide.Card{Asks: decide.Question}, ""},
 	} {
 		var keys []string
 		for _, o := range test.card.Buttons() {

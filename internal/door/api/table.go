@@ -165,6 +165,8 @@ var (
 	ApprovalShow    = verb[string, Question](get, "/v1/approvals/{question}")
 	ApprovalApprove = verb[Approve, Nothing](post, "/v1/approvals/{approval}/approve", decision("sallyport approve "))
 	ApprovalRefuse  = verb[Reason, Nothing](post, "/v1/approvals/{approval}/refuse", decision("sallyport approval show "))
+	// ApprovalRework has the agent of a group's change go on with what is to be different in it.
+	ApprovalRework = verb[Reason, Nothing](post, "/v1/approvals/{approval}/rework", decision("sallyport approval show "))
 	// ApprovalAnswer answers a question about a stranger or a place, in words that its card takes.
 	ApprovalAnswer = verb[Answer, Admitted](post, "/v1/approvals/{card}/answer", decision("sallyport approval show "))
 	AuditList      = verb[Entries, []Entry](get, "/v1/audit")

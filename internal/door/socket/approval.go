@@ -24,6 +24,8 @@ type Approvals interface {
 	// Approve records by's yes to exactly the digest they read, with what they have the commit say; exactly once.
 	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
 	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
+	// Rework has the agent of a group's change go on with what by wants different in it.
+	Rework(ctx context.Context, ref id.Approval, by audit.Actor, via, words string) error
 }
 
 // approvals answers what a person is asked, and takes what they say.
@@ -123,4 +125,8 @@ func (n approvals) approve(ctx context.Context, by audit.Actor, in api.Approve) 
 
 func (n approvals) refuse(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
 	return out, n.part.Refuse(ctx, id.Approval(in.Of), by, in.Reason)
+}
+
+func (n approvals) rework(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {
+	return out, n.part.Rework(ctx, id.Approval(in.Of), by, approval.ViaCommandLine, in.Reason)
 }

@@ -143,7 +143,7 @@ func cardOf(c proposal.Card) api.Card {
 		}),
 		ChecksOn: groundOf(c.ChecksOn), Moved: movedOf(c.Moved),
 		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Setup: texts(c.Setup), Made: text(c.Made), Used: text(c.Used),
-		Subject: text(c.Subject), CommitBy: text(c.CommitBy), AgentSays: text(c.AgentSays),
+		Subject: text(c.Subject), CommitBy: text(c.CommitBy), Reworks: c.Reworks, AgentSays: text(c.AgentSays),
 	}
 }
 

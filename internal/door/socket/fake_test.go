@@ -194,6 +194,10 @@ func (v *verbs) Refuse(_ context.Context, ref id.Approval, by audit.Actor, reaso
 	return v.note(by, "refuse %s %q", ref, reason)
 }
 
+func (v *verbs) Rework(_ context.Context, ref id.Approval, by audit.Actor, via, words string) error {
+	return v.note(by, "rework %s %q, %s", ref, words, via)
+}
+
 func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor) error {
 	return v.note(by, "confirm %s", c)
 }

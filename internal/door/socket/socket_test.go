@@ -238,6 +238,9 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 		"refuse": {func(c *client.Client) error {
 			return client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: "apr-00000001", Reason: "no"})
 		}, `refuse apr-00000001 "no"`},
+		"rework": {func(c *client.Client) error {
+			return client.Do(ctx, c, api.ApprovalRework, api.Reason{Of: "apr-00000001", Reason: "bolder"})
+		}, `rework apr-00000001 "bolder", command line`},
 		"approvals": {func(c *client.Client) error {
 			_, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true})
 			return err

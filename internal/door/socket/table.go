@@ -184,6 +184,7 @@ func (s *Server) approvalVerbs() []served {
 		mount(s.door, api.ApprovalShow, approvals.show),
 		mount(s.door, api.ApprovalApprove, approvals.approve),
 		mount(s.door, api.ApprovalRefuse, approvals.refuse),
+		mount(s.door, api.ApprovalRework, approvals.rework),
 		mount(s.door, api.ApprovalAnswer, approvals.answer),
 		mount(s.door, api.AuditList, entries.list),
 		mount(s.door, api.AuditVerify, entries.verify),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -26,6 +27,8 @@ type Parts struct {
 	Home  string // whose policy says who approves
 	Rules grounds.Rulebook
 	Tidy  func(ctx context.Context, row change.Row) // clears up after a change that has ended and that no step holds
+	// SendBack has the agent of a swap go on from what it proposed.
+	SendBack func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error
 }
 
 // Answers takes people's answers.
@@ -149,6 +152,37 @@ func (a *Answers) RefuseVia(ctx context.Context, ref id.Approval, by audit.Actor
 		return nil
 	case err == nil:
 		a.Tidy(a.Lasting(), ended)
+	}
+	return err
+}
+
+// Rework has the agent that proposed a change go on, with what a person who could refuse it wants different: nobody can answer the card any
+// more, and the agent proposes again. Saying the same again changes nothing. Errors: conflict if no agent goes on with it.
+func (a *Answers) Rework(ctx context.Context, ref id.Approval, by audit.Actor, via, words string) error {
+	words = a.Secrets.Redact(strings.TrimSpace(words))
+	err := a.decide(ctx, ref, func(tx store.Tx, row *change.Row) error {
+		need, err := a.entitledTo(ctx, tx, *row)
+		if err != nil && len(need.No) == 0 {
+			return err
+		}
+		asked, err := tx.Approval(ctx, ref)
+		if err != nil {
+			return err
+		}
+		q, err := tx.Question(ctx, asked.Question)
+		if err != nil {
+			return err
+		}
+		if !approval.Reworks(q) {
+			return problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "no agent goes on with %s: it is approved, or refused", row.ID)
+		}
+		if err := approval.Rework(ctx, tx, approval.Saying{ID: ref, Need: need, By: by, Via: via, At: ledger.Now()}, words); err != nil {
+			return err
+		}
+		return a.SendBack(ctx, tx, row, ledger.Move{Event: change.Reworked, By: by, Subject: string(ref), Reason: words})
+	})
+	if errors.Is(err, approval.ErrSaid) {
+		return nil
 	}
 	return err
 }

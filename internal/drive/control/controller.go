@@ -180,7 +180,11 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, Defaults: c.defaults, Outfits: c.outfits,
 		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
 	})
-	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Tidy: c.TidyApart})
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Tidy: c.TidyApart,
+		SendBack: func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error {
+			return c.Redos.SendBack(ctx, tx, row, m)
+		},
+	})
 	c.Ledger.Origin.Asks = c.Answers.Asks
 	c.Reverts = revert.New(revert.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
@@ -198,8 +202,8 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
 		Reverts: c.Reverts, Standing: c.Groups, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
 		Moved: func(ctx context.Context, row change.Row, p *proposal.Proposal) { c.land.FindMoved(ctx, row, p) },
-		TakeUp: func(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error {
-			return c.Redos.TakeUp(ctx, tx, row, s, why, from, m)
+		SendBack: func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error {
+			return c.Redos.SendBack(ctx, tx, row, m)
 		},
 	})
 	c.land = land.New(land.Parts{

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/store"
 	"sallyport/internal/who/question"
@@ -120,6 +122,7 @@ func (d decider) asks(ctx context.Context, tx store.Tx, c *decide.Card, o messag
 	if o.Card == message.CardQuestion {
 		c.Delivered = &o.At
 	}
+	c.Reworks = approval.Reworks(q)
 	if o.Card != message.CardApproval || q.Ended != nil {
 		return nil
 	}
@@ -171,6 +174,8 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 		}
 		why, err := unspoken(ctx, tx, p, on)
 		return string(on.Change) + " cannot be approved here: " + why + ". To approve it: sallyport approve " + string(on.Change), err
+	case decide.Wordless:
+		return fmt.Sprintf("Nothing is decided: say what is to be different in %s, such as `%d change: greet people by name`.", on.Change, on.Digits), nil
 	case decide.Over:
 		return d.outcome(ctx, tx, on)
 	}
@@ -202,6 +207,8 @@ func meaning(does decide.Does, o message.Out) string {
 		return "approves " + string(o.Change)
 	case decide.Refuse:
 		return "refuses " + string(o.Change)
+	case decide.Rework:
+		return "has " + string(o.Change) + " changed before it lands"
 	case decide.Confirm:
 		return "keeps " + string(o.Change)
 	case decide.RollBack:

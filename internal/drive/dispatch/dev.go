@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/tool"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 )
 
 // A dev agent makes one change of what its group runs, in that change's own session. Once this is over it can still be spoken with, until
@@ -50,8 +51,7 @@ func (w wisher) tellDev(ctx context.Context, name, words, key string) (told stri
 	if swap.Request.Dev != name {
 		return "", problem.Errorf(problem.NotFound, "", "no dev agent %q works for you; it ends when another change is asked for", inert.Short(name, 60))
 	}
-	switch swap.State {
-	case change.Requested, change.Preparing, change.Working, change.Paused, change.Blocked:
+	if swap.State.AtWork() {
 		return name + " has it.", w.Swaps.TellDev(ctx, swap, words)
 	}
 
@@ -82,8 +82,11 @@ func hear(ctx context.Context, tx store.Tx, chat conversation.Chat, h heard) err
 	return err
 }
 
+// DevAgents are the dispatcher as those see it who run the agents of swaps.
+type DevAgents struct{ *Dispatcher }
+
 // Hear puts words of a swap's agent before the agent of the group that wished for the change, in the conversation where it did.
-func (d *Dispatcher) Hear(ctx context.Context, swap change.Row, words, key string) error {
+func (d DevAgents) Hear(ctx context.Context, swap change.Row, words, key string) error {
 	if words = d.Secrets.Redact(prompt.Strip(words)); words == "" {
 		return nil
 	}
@@ -99,9 +102,46 @@ func hearDev(ctx context.Context, tx store.Tx, swap change.Row, words, key strin
 	return hear(ctx, tx, chat, heard{key: key, from: swap.Request.Dev, identity: message.AgentPlatform + string(swap.ID), words: words})
 }
 
+// Yield ends the session of a dev agent's chat, since the agent works at its change again, and gives its home to the session at dir.
+func (d DevAgents) Yield(ctx context.Context, swap change.Row, dir string) error {
+	var chats []conversation.Chat
+	err := d.DB.Read(ctx, func(tx store.Tx) error {
+		chats = nil
+		all, err := tx.Chats(ctx, group.Folder(swap.Request.Group))
+		for _, c := range all {
+			if of, is, found := devOf(ctx, tx, c); found == nil && is && of.ID == swap.ID {
+				chats = append(chats, c)
+			}
+		}
+		return err
+	})
+	for _, c := range chats {
+		if _, err = d.Stop(ctx, c.ID); err != nil {
+			return err
+		}
+		if c.Identity != "" && c.Agent == swap.Request.Agent && !path.HasHome(dir) {
+			_, err = path.MoveHome(d.Ops, d.Runtime.Dir(c.Identity), dir)
+		}
+	}
+	return err
+}
+
+// atWork closes what waits in the chat of a dev agent that works at its change again: what is wanted it hears there.
+func (w *worker) atWork(ctx context.Context, tx store.Tx) error {
+	waiting, err := tx.Ins(ctx, message.Filter{Chat: w.chat.ID, Status: []message.Status{message.Pending}, Limit: waitingMax})
+	for _, m := range waiting {
+		if err == nil {
+			err = tx.MoveIn(ctx, message.Pending, m.Fence, m.Closed(w.dev.Request.Dev+" works at "+string(w.dev.ID)+" again", ledger.Now()))
+		}
+	}
+	return err
+}
+
 // handlers are the tools of a dev agent whose change is over.
 func (m maker) handlers(s *session) map[tool.Name]live.Handler {
-	has := live.ToOriginator(func(ctx context.Context, words, key string) error { return m.Hear(ctx, m.Row, words, key) })
+	has := live.ToOriginator(func(ctx context.Context, words, key string) error {
+		return DevAgents{m.Dispatcher}.Hear(ctx, m.Row, words, key)
+	})
 	has[tool.SendMessage] = live.Counted(s.number, has[tool.SendMessage])
 	return has
 }
@@ -113,8 +153,11 @@ func (m maker) system() string {
 		m.Request.Dev, m.Request.Group, m.ID, strings.ReplaceAll(string(m.State), "_", " "))
 }
 
-// comeHome gives the first session of a dev agent's chat what the session that made the change has kept.
+// comeHome gives a session of a dev agent's chat what the session that made the change has kept, if that has worked since.
 func (m maker) comeHome(ctx context.Context, to path.Session) error {
+	if path.HasHome(to.Dir) {
+		return nil
+	}
 	var all []path.Session
 	err := m.DB.Read(ctx, func(tx store.Tx) (err error) {
 		all, err = tx.Sessions(ctx, m.ID.Subject())

@@ -203,7 +203,7 @@ func (w *worker) outfit(ctx context.Context, s *session, g group.Group, owner sa
 		of.Attempt = last.Attempt + 1
 	}
 	of.Dir = w.Runtime.Dir(of.ID)
-	if w.dev != nil && w.chat.Identity == "" {
+	if w.dev != nil {
 		if err := w.dev.comeHome(ctx, of); err != nil {
 			return err
 		}

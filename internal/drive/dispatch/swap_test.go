@@ -2,18 +2,24 @@ package dispatch_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/standing"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
 	"sallyport/internal/port/tool"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -50,7 +56,7 @@ func (w *wishes) TellDev(_ context.Context, _ change.Row, words string) error {
 	return nil
 }
 
-// TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt holds SM-020, SM-023, SM-032 and SM-042.
+// TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt holds SM-020, SM-022, SM-023, SM-032 and SM-042.
 func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		w := &wishes{s: s}
@@ -97,10 +103,10 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		if len(w.asked) != 1 || w.asked[0].Message != m.ID || w.asked[0].Text != "greet people" || w.asked[0].Chat != m.Chat || w.asked[0].By.Kind != "agent" {
 			t.Fatalf("it asked for %+v in %d tries", w.asked, tries)
 		}
-		if err := d.Hear(t.Context(), w.row, "Which <internal>x</internal>name?", "key"); err != nil {
+		if err := (dispatch.DevAgents{Dispatcher: d}).Hear(t.Context(), w.row, "Which <internal>x</internal>name?", "key"); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Hear(t.Context(), w.row, "Which name?", "key"); err != nil {
+		if err := (dispatch.DevAgents{Dispatcher: d}).Hear(t.Context(), w.row, "Which name?", "key"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -116,6 +122,32 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		all, err := d.List(t.Context(), "echo")
 		if err != nil || !slices.ContainsFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev && c.Live }) {
 			t.Errorf("no dev agent runs in a chat of its own: %+v, %v", all, err)
+		}
+
+		// It is to work again: its session there ends, and leaves to the one at work what it has kept. What waits there is closed.
+		at := slices.IndexFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev })
+		dev := s.chat(all[at].ID)
+		kept := filepath.Join(session.HomeDir(filepath.Join(s.Parts.Settings.Sessions, string(dev.Identity))), "kept")
+		if err := os.WriteFile(kept, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.row.State = change.Working
+		s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, change.Finalized, w.row) })
+		to := filepath.Join(t.TempDir(), "work")
+		if err := (dispatch.DevAgents{Dispatcher: d}).Yield(t.Context(), w.row, to); err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := os.ReadFile(filepath.Join(session.HomeDir(to), "kept")); err != nil || string(raw) != "mine" {
+			t.Errorf("it goes on with %q, %v", raw, err)
+		}
+		late := message.In{ID: id.NewMessage(), Chat: dev.ID, Kind: prompt.System, Trigger: true, Text: "late", At: time.Now(), Status: message.Pending, Due: time.Now()}
+		s.Tx(func(ctx context.Context, tx store.Tx) error { _, err := tx.PutIn(ctx, late); return err })
+		time.Sleep(time.Minute)
+		if m := s.now(late.ID); m.Status != message.Completed || m.Reason != "dev-greets works at "+string(w.row.ID)+" again" {
+			t.Errorf("what waits there is %s: %s", m.Status, m.Reason)
+		}
+		if all, err := d.List(t.Context(), "echo"); err != nil || slices.ContainsFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev && c.Live }) {
+			t.Errorf("two of it run: %+v, %v", all, err)
 		}
 	})
 }

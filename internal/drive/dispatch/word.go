@@ -35,6 +35,7 @@ type Changes interface {
 	Shows(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error)
 	Approve(ctx context.Context, of id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
 	RefuseVia(ctx context.Context, of id.Approval, by audit.Actor, via, reason string) error
+	Rework(ctx context.Context, of id.Approval, by audit.Actor, via, words string) error
 	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
 	RollBack(ctx context.Context, change id.Change, by audit.Actor, reason string) error
 	// Promote has the template changed as a landed change of a group changed the group.
@@ -259,12 +260,15 @@ func (d decider) do(ctx context.Context, in message.In) error {
 		return problem.Errorf(problem.Unavailable, "sallyport change show "+string(what.Change), "this daemon cannot decide about %s in a conversation", what.Change)
 	}
 	switch what.Does {
-	case decide.Approve, decide.Refuse:
+	case decide.Approve, decide.Refuse, decide.Rework:
 		if what.Approval == "" {
 			return problem.Errorf(problem.Conflict, "sallyport change show "+string(what.Change), "%s is asked about on another card by now", what.Change)
 		}
-		if what.Does == decide.Refuse {
-			return d.Changes.RefuseVia(ctx, what.Approval, what.By, approval.ViaChat, "")
+		switch what.Does {
+		case decide.Refuse:
+			return d.Changes.RefuseVia(ctx, what.Approval, what.By, approval.ViaChat, what.Option)
+		case decide.Rework:
+			return d.Changes.Rework(ctx, what.Approval, what.By, approval.ViaChat, what.Option)
 		}
 		// A card that has marks and can be approved here has named every one of them.
 		return d.Changes.Approve(ctx, what.Approval, proposal.Digest(what.Digest), what.By, approve.Words{Via: approval.ViaChat, Marked: true, Typed: typedIn(in.Text)})
@@ -360,6 +364,8 @@ func done(what message.Decision) (text string, tell bool) {
 		return what.By.Name + " approved " + string(what.Change) + ". sallyport lands it now.", true
 	case decide.Refuse:
 		return what.By.Name + " refused " + string(what.Change) + ".", false
+	case decide.Rework:
+		return what.By.Name + " wants " + string(what.Change) + " changed before it lands.", false
 	case decide.Confirm:
 		return what.By.Name + " confirmed " + string(what.Change) + ".", false
 	case decide.RollBack:

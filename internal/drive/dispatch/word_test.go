@@ -289,6 +289,49 @@ func TestADiffThatIsNotShownWholeIsNotApprovedInTheConversation(t *testing.T) {
 	})
 }
 
+// What somebody wants different is said in the conversation, and why they refuse, too (SM-087).
+func TestWordsBehindADecisionAreItsReason(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.Tx(func(ctx context.Context, tx store.Tx) error { // as if its agent had proposed it in so many words
+			row, err := tx.Change(ctx, s.change)
+			if err != nil {
+				return err
+			}
+			row.Swap = &change.Swap{Checkpoint: row.Chosen}
+			p, _, err := tx.Proposal(ctx, s.change)
+			if err != nil {
+				return err
+			}
+			p.Number, p.Card.Reworks = p.Number+1, true
+			_, err = s.control.Origin.OpenApproval(ctx, tx, row, p)
+			return errors.Join(err, tx.MoveChange(ctx, row.State, row))
+		})
+		s.looks(t)
+		time.Sleep(time.Minute)
+		if sent := s.sent(s.chat); !strings.HasSuffix(sent[len(sent)-1], "\n2. refuse\nTo have it changed first, reply `change: …` with what is to be different.") {
+			t.Errorf("it asks %q", sent[len(sent)-1])
+		}
+		if m, told := s.says("change"); m.Decides == nil || !strings.Contains(told, "such as `12 change: greet people by name`") {
+			t.Errorf("without words: %q", told)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval)
+		m, _ := s.says("Change: say Hi, Bob")
+		want := "notice: ann wants " + string(s.change) + " changed before it lands: say Hi, Bob;"
+		if m.Decides == nil || m.Decides.Problem != "" || !slices.ContainsFunc(s.sent(s.chat), func(told string) bool { return strings.HasPrefix(told, want) }) {
+			t.Errorf("%+v; told %q", m, s.sent(s.chat))
+		}
+		if m, told := s.says("12 approve"); m.Decides.Kind != decide.Over || !strings.Contains(told, "ann answered already") || !strings.Contains(told, "have it changed first") {
+			t.Errorf("the card that was withdrawn says %q", told)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval) // it is proposed again
+		s.looks(t)
+		s.says("13 refuse: it is no better")
+		s.Is(s.control, s.change, change.Rejected)
+		sent := s.sent(s.chat)
+		same(t, "told", sent[len(sent)-1:], "notice: ann refused "+string(s.change)+": it is no better; nothing of it landed")
+	})
+}
+
 // A decision is its row: what a daemon that was killed had not done is done by the next one, once, and said again it is the same.
 func TestADecisionInWordsOutlivesTheDaemonAndIsDoneOnce(t *testing.T) {
 	asksThere(t, right.Group, func(t *testing.T, s *changing) {

@@ -118,6 +118,7 @@ func places(workers map[id.Chat]*worker) (idle *worker, taken, leaving int) {
 
 // run takes turns until the place is wanted, the chat goes to another, or ctx ends.
 func (w *worker) run(ctx context.Context) {
+	elsewhere := false // its agent is at work
 	err := w.DB.InTx(ctx, func(tx store.Tx) (err error) {
 		if w.chat, err = tx.ClaimChat(ctx, w.chat.ID); err != nil {
 			return err
@@ -126,13 +127,16 @@ func (w *worker) run(ctx context.Context) {
 		if w.dev = nil; is {
 			w.dev = &maker{w.Dispatcher, swap}
 		}
+		if elsewhere = err == nil && is && swap.State.AtWork(); elsewhere {
+			return w.atWork(ctx, tx)
+		}
 		return err
 	})
 	w.mu.Lock()
 	w.group = w.chat.Group
 	w.mu.Unlock()
 	defer w.end(ctx)
-	for err == nil && ctx.Err() == nil && w.works(true) {
+	for err == nil && !elsewhere && ctx.Err() == nil && w.works(true) {
 		if r := (renewing{w}).renewal(); r != nil {
 			r.done <- renewing{w}.renew(ctx, r)
 			continue

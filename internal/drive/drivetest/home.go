@@ -112,6 +112,11 @@ func (h *Home) Git(args ...string) string {
 func (h *Home) Daemon() (c *control.Controller, end func()) {
 	h.T.Helper()
 	c = control.New(h.Parts)
+	return c, h.Runs(c)
+}
+
+// Runs runs a daemon until the function it returns is called.
+func (h *Home) Runs(c *control.Controller) (end func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- c.Run(ctx) }()
@@ -125,7 +130,7 @@ func (h *Home) Daemon() (c *control.Controller, end func()) {
 		})
 	}
 	h.T.Cleanup(end)
-	return c, end
+	return end
 }
 
 func (h *Home) By() audit.Actor {

@@ -69,9 +69,9 @@ func (h *Home) Assist(turns ...Deed) (*Assistants, *Troupe) {
 // Begin starts a daemon whose dev agents speak with these assistants.
 func (a *Assistants) Begin() (c *control.Controller, end func()) {
 	a.T.Helper()
-	c, end = a.Daemon()
+	c = control.New(a.Parts)
 	c.Originator = a
-	return c, end
+	return c, a.Runs(c)
 }
 
 // Hear keeps what a dev agent says, once for each key.
@@ -84,6 +84,9 @@ func (a *Assistants) Hear(_ context.Context, _ change.Row, words, key string) er
 	}
 	return nil
 }
+
+// Yield does nothing: nobody speaks with a dev agent that has proposed something.
+func (a *Assistants) Yield(context.Context, change.Row, string) error { return nil }
 
 // Heard is what dev agents said, in order.
 func (a *Assistants) Heard() []string {

@@ -94,7 +94,10 @@ func (p *Troupe) Told() []string {
 }
 
 // WentOn reports whether the agent that began last goes on with what one before it has kept.
-func (p *Troupe) WentOn() bool { return p.loads }
+func (p *Troupe) WentOn() bool {
+	synctest.Wait()
+	return p.loads
+}
 
 func (p *Troupe) Checked() []string {
 	synctest.Wait()

@@ -201,6 +201,10 @@ func endOf(row change.Row, m Move) string {
 		next = "; next: " + row.Next
 	}
 	switch row.State {
+	case change.Working:
+		if m.Event == change.Reworked {
+			return fmt.Sprintf("%s wants %s changed before it lands%s; %s goes on with it, and proposes it again", by, name, why, inert.Short(row.Request.Dev, 60))
+		}
 	case change.Finalized:
 		if row.Outcome != "" {
 			return name + " has come to its end with nothing to land" + why + next

@@ -29,6 +29,20 @@ func (rs *Redos) TakeUp(ctx context.Context, tx store.Tx, row *change.Row, s ses
 	return rs.Move(ctx, tx, row, m)
 }
 
+// SendBack has the agent of a swap go on from what it proposed, in its last session: that is not what lands.
+func (rs *Redos) SendBack(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error {
+	cp, err := tx.Checkpoint(ctx, row.Swap.Checkpoint)
+	if err != nil {
+		return err
+	}
+	all, err := tx.Sessions(ctx, row.ID.Subject())
+	if err != nil {
+		return err
+	}
+	row.Swap = nil
+	return rs.TakeUp(ctx, tx, row, all[len(all)-1], session.Redone, string(cp.Commit), m)
+}
+
 // AskAnew refuses to take up a change of what a group runs: another may have been asked for since, and one works at a time (SM-022, SM-100).
 func AskAnew(row change.Row) error {
 	return problem.Errorf(problem.Conflict, "sallyport chat "+row.Request.Group, "%s changes what the group %s runs: ask for it anew in a conversation of that group", row.ID, row.Request.Group)

@@ -5,8 +5,11 @@ import (
 	"fmt"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/store"
 )
 
 // reapply puts the edits of a proposal on another commit, in the host's repository.
@@ -28,11 +31,12 @@ func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if p == nil { // on the same base: a check has failed
+	if p == nil { // on the same base: a person wants something else in it, or a check has failed
 		if p, err = rs.Proposal(ctx, row.ID); err != nil || p == nil {
 			return "", err
 		}
-		return rs.Secrets.Redact(redWords(*p)), nil
+		wanted, err := rs.wanted(ctx, row)
+		return rs.Secrets.Redact(wanted + redWords(*p)), err
 	}
 	r, err := rs.reapply(ctx, row, *p, git.OID(row.Base))
 	if err != nil {
@@ -43,6 +47,21 @@ func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
 		words += redWords(*p)
 	}
 	return rs.Secrets.Redact(words), nil
+}
+
+// wanted is what a person wants different in what was proposed; "" if nobody has said so since.
+func (rs *Redos) wanted(ctx context.Context, row change.Row) (words string, err error) {
+	err = rs.DB.Read(ctx, func(tx store.Tx) error {
+		last, err := tx.LatestApproval(ctx, row.ID)
+		if problem.KindOf(err) == problem.NotFound {
+			return nil
+		}
+		if err == nil && last.Decision == approval.Reworked && last.By != nil {
+			words = fmt.Sprintf("%s has read what you proposed, and wants something else in it before it lands:\n\n%s\n\nChange that, commit it, and propose it again by request_swap.\n", last.By.Name, last.Reason)
+		}
+		return err
+	})
+	return words, err
 }
 
 // redWords say which check failed.

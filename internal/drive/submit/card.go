@@ -42,6 +42,7 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
+	p.Card.Reworks = row.Swap != nil
 	p.Card.Class, p.Card.Typed, p.Card.Think, p.Card.People, p.Card.Banner = o.Class, o.Typed, o.Think, o.People, o.Banner
 	for _, line := range o.Reach {
 		p.Card.Reach = append(p.Card.Reach, s.Secrets.Redact(line))

@@ -19,7 +19,6 @@ import (
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
-	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/store"
@@ -42,8 +41,8 @@ type Parts struct {
 	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
 	// Moved puts on a card what the branch has become since its base.
 	Moved func(ctx context.Context, row change.Row, p *proposal.Proposal)
-	// TakeUp moves a change back to work with a session that goes on from a tree, and why.
-	TakeUp func(ctx context.Context, tx store.Tx, row *change.Row, s session.Session, why session.Interruption, from string, m ledger.Move) error
+	// SendBack has the agent of a swap go on from what it proposed.
+	SendBack func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error
 }
 
 // Trials knows what happens on the host once a proposal has landed.
@@ -97,8 +96,15 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 			return err
 		}
 		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: p.Digests()}
-		if row.Swap != nil && len(results) > 0 && p.Number < cmp.Or(row.Request.Rounds, agent.RoundsDefault) && !row.Cancel {
-			return s.sendBack(ctx, tx, row, o, m)
+		if row.Swap != nil && len(results) > 0 && !row.Cancel {
+			tried, err := s.tried(ctx, tx, p)
+			if err != nil {
+				return err
+			}
+			if tried < cmp.Or(row.Request.Rounds, agent.RoundsDefault) {
+				m.Event = change.Returned // it is told which check refused what it proposed, and how
+				return s.SendBack(ctx, tx, row, m)
+			}
 		}
 		if len(o.Edits) == 0 {
 			m.Outcome = change.BaseFailsChecks

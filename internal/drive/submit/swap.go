@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/grounds"
-	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/session"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -95,12 +96,14 @@ func inItsWords(said change.Swap) string {
 	return strings.Join(lines, "\n")
 }
 
-// sendBack lets the agent of a swap go on from what it proposed. It is told which check refused that, and how.
-func (s *Submissions) sendBack(ctx context.Context, tx store.Tx, row *change.Row, o grounds.Offer, m ledger.Move) error {
-	all, err := tx.Sessions(ctx, row.ID.Subject())
-	if err != nil {
-		return err
+// tried is how often in a row an agent has proposed what checks refuse: since a person wanted something else in it, or from the beginning.
+func (s *Submissions) tried(ctx context.Context, tx store.Tx, p proposal.Proposal) (int, error) {
+	last, err := tx.LatestApproval(ctx, p.Change)
+	if problem.KindOf(err) == problem.NotFound {
+		return p.Number, nil
 	}
-	row.Swap, m.Event = nil, change.Returned
-	return s.TakeUp(ctx, tx, row, all[len(all)-1], session.Redone, string(o.From.Commit), m)
+	if last.Decision != approval.Reworked {
+		last.Proposal = 0
+	}
+	return p.Number - last.Proposal, err
 }

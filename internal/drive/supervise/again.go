@@ -73,12 +73,19 @@ func (ss *Supervisors) program(ctx context.Context, row change.Row, e live.Outfi
 		why += broken
 	}
 	e.Task.Resumed = &agent.Resumed{Why: why, Transcript: ss.Secrets.Redact(said)}
-	if last.Interrupted == session.Redone {
-		if e.Task.Resumed.Files, err = ss.RedoWords(ctx, row); err != nil {
-			return p, err
-		}
+	if e.Task.Resumed.Files, err = ss.redoWords(ctx, row, last); err != nil {
+		return p, err
 	}
 	return e.Program()
+}
+
+// redoWords say to the next session what has become of its files; "" if nothing has. Of what a swap's agent has proposed they hold until it
+// proposes again, however often it is started until then.
+func (ss *Supervisors) redoWords(ctx context.Context, row change.Row, last session.Session) (string, error) {
+	if last.Interrupted != session.Redone && (row.Request.Kind != request.Swap || last.ID == "") {
+		return "", nil
+	}
+	return ss.RedoWords(ctx, row)
 }
 
 // lastBroken says which rules the last checkpoint of a session broke; "" if it broke none.
@@ -103,7 +110,7 @@ func (ss *Supervisors) lastBroken(ctx context.Context, changeID id.Change, s id.
 func interruption(last session.Session) string {
 	switch last.Interrupted {
 	case session.Redone:
-		return "the branch that you work on has moved, or a check failed there"
+		return "the branch that you work on has moved, a check failed there, or a person wants something else in what you proposed"
 	case session.Resumed:
 		return "a person has asked you to go on"
 	case session.NotRestored:
@@ -132,11 +139,11 @@ func (ss *Supervisors) takeHome(ctx context.Context, change id.Change, s session
 // tellRedo says to a program that reads messages and keeps nothing what has become of its files. The function it returns waits
 // until that was said, or cannot be any more.
 func (ss *Supervisors) tellRedo(ctx context.Context, row change.Row, last session.Session, run *session.Running) (wait func(), err error) {
-	if last.Interrupted != session.Redone || run.Talk == nil || run.Program.Keeps {
+	if run.Talk == nil || run.Program.Keeps {
 		return func() {}, nil
 	}
-	words, err := ss.RedoWords(ctx, row)
-	if err != nil {
+	words, err := ss.redoWords(ctx, row, last)
+	if err != nil || words == "" {
 		return func() {}, err
 	}
 	done := make(chan struct{})

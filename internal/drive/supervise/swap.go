@@ -29,12 +29,18 @@ import (
 type Originator interface {
 	// Hear puts words of a swap's agent before the group's, as a message that wakes it. The same key puts them once.
 	Hear(ctx context.Context, swap change.Row, words, key string) error
+	// Yield ends the session in which a swap's agent is spoken with once it has proposed something, since it works again, and gives what it
+	// has kept there to the session whose folder is at dir.
+	Yield(ctx context.Context, swap change.Row, dir string) error
 }
 
 // seat gives the session of a swap's agent its tools; one of another change has none. leave takes them away.
 func (ss *Supervisors) seat(ctx context.Context, row change.Row, run *session.Running) (leave func(), err error) {
 	if row.Request.Kind != request.Swap {
 		return func() {}, nil
+	}
+	if err := ss.Originator.Yield(ctx, row, run.Session.Dir); err != nil {
+		return nil, err
 	}
 	has := live.ToOriginator(func(ctx context.Context, words, key string) error { return ss.Originator.Hear(ctx, row, words, key) })
 	intake := func() string { return ofTurn(run, run.Talk.Turn()+1) } // what was asked in an earlier turn may be asked again

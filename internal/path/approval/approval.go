@@ -18,14 +18,23 @@ const (
 	Pending  Decision = "pending"
 	Approved Decision = "approved"
 	Refused  Decision = "refused"
-	Void     Decision = "void" // what it was bound to has changed; asked again, or the change ended
+	Reworked Decision = "reworked" // something else is wanted: whoever proposed it goes on, and proposes again
+	Void     Decision = "void"     // what it was bound to has changed; asked again, or the change ended
 )
 
-// The options of the question. One no is enough.
-var options = []question.Option{{Key: "approve", Label: "approve"}, {Key: "refuse", Label: "refuse", Alone: true}}
+// The options of the question. One no is enough, and so is one who wants something else; that is asked only where an agent goes on.
+var options = []question.Option{
+	{Key: "approve", Label: "approve"}, {Key: "refuse", Label: "refuse", Alone: true}, {Key: "change", Label: "have it changed first", Alone: true},
+}
 
 // keys are the options that decide.
-var keys = map[Decision]string{Approved: options[0].Key, Refused: options[1].Key}
+var keys = map[Decision]string{Approved: options[0].Key, Refused: options[1].Key, Reworked: options[2].Key}
+
+// Reworks reports whether a question may be answered with what is wanted in the place of what was proposed.
+func Reworks(q question.Question) bool {
+	_, may := q.Option(keys[Reworked])
+	return q.Kind == question.Swap && may
+}
 
 // Of returns a as its question tells it: what was asked, and how it ended.
 func (a Approval) Of(q question.Question) Approval {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -96,28 +97,46 @@ func Refuse(ctx context.Context, tx Tx, ref id.Approval, need right.Need, by aud
 
 // RefuseVia is Refuse by another way than the command line.
 func RefuseVia(ctx context.Context, tx Tx, ref id.Approval, s Saying, reason string) error {
-	by := s.By
-	if !isOf(s.Need.No, by) {
-		return fmt.Errorf("refuse %s: %w", ref, notEntitled(ref, by))
+	s.ID = ref
+	return withhold(ctx, tx, Refused, s, reason)
+}
+
+// Rework notes that somebody who may refuse wants something else in it, in their words, once. Errors are those of Record; a usage error if
+// nobody goes on with what they say.
+func Rework(ctx context.Context, tx Tx, s Saying, words string) error {
+	if strings.TrimSpace(words) == "" {
+		return problem.Errorf(problem.Usage, "sallyport change rework --help", "rework %s: it is not said what is to be different", s.ID)
 	}
-	if len(reason) > ReasonBytesMax {
-		return problem.Errorf(problem.Usage, "sallyport refuse --help", "refuse %s: the reason has %d bytes; %d is the limit", ref, len(reason), ReasonBytesMax)
+	return withhold(ctx, tx, Reworked, s, words)
+}
+
+// doing is what somebody does who withholds their yes.
+var doing = map[Decision]string{Refused: "refuse", Reworked: "rework"}
+
+// withhold notes an answer that is no yes, with what was said.
+func withhold(ctx context.Context, tx Tx, d Decision, s Saying, words string) error {
+	does := fmt.Sprintf("%s %s", doing[d], s.ID)
+	if !isOf(s.Need.No, s.By) {
+		return fmt.Errorf("%s: %w", does, notEntitled(s.ID, s.By))
 	}
-	a, err := tx.Approval(ctx, ref)
+	if len(words) > ReasonBytesMax || !utf8.ValidString(words) {
+		return problem.Errorf(problem.Usage, "sallyport approval show "+string(s.ID), "%s: the words have %d bytes, or are not UTF-8; %d is the limit", does, len(words), ReasonBytesMax)
+	}
+	a, err := tx.Approval(ctx, s.ID)
 	if err != nil {
-		return fmt.Errorf("refuse %s: %w", ref, err)
+		return fmt.Errorf("%s: %w", does, err)
 	}
-	said, err := a.saidBy(ctx, tx, Refused, by)
+	said, err := a.saidBy(ctx, tx, d, s.By)
 	if err != nil {
 		return err
 	}
-	if said {
-		return fmt.Errorf("%s was refused by %s at %s: %w", a.ID, a.By.Name, a.when(), ErrSaid)
+	if said && (d == Refused || a.Reason == words) {
+		return fmt.Errorf("%s was %s by %s at %s: %w", a.ID, d, a.By.Name, a.when(), ErrSaid)
 	}
 	if err := a.undecided(); err != nil {
-		return fmt.Errorf("refuse %s: %w", ref, err)
+		return fmt.Errorf("%s: %w", does, err)
 	}
-	return a.decide(ctx, tx, Refused, question.Saying{Need: right.Only(s.Need.No...), By: by, Via: s.Via, Text: reason, At: s.At})
+	return a.decide(ctx, tx, d, question.Saying{Need: right.Only(s.Need.No...), By: s.By, Via: s.Via, Text: words, At: s.At})
 }
 
 // decide answers the question.
@@ -143,7 +162,7 @@ func (a Approval) undecided() error {
 		return nil
 	case Void:
 		return superseded(a, a.Digest)
-	case Approved, Refused:
+	case Approved, Refused, Reworked:
 		who := "somebody"
 		if a.By != nil {
 			who = a.By.Name

@@ -43,9 +43,13 @@ func Open(ctx context.Context, tx Tx, fresh id.Approval, p proposal.Proposal, at
 
 // asking is the question whether p may land. The card is the proposal's, which the digest names.
 func asking(fresh id.Approval, p proposal.Proposal, at time.Time) question.Question {
+	may := options
+	if !p.Card.Reworks {
+		may = options[:2]
+	}
 	return question.Question{
 		ID: id.Question("qst-" + strings.TrimPrefix(string(fresh), "apr-")), Kind: question.Swap, Subject: id.Subject(p.Change),
-		Card: question.Card{Title: strings.ToValidUTF8(p.Card.Title, "\uFFFD")}, Digest: string(p.Digest), Options: options, Need: max(1, p.Card.People), Asked: at,
+		Card: question.Card{Title: strings.ToValidUTF8(p.Card.Title, "\uFFFD")}, Digest: string(p.Digest), Options: may, Need: max(1, p.Card.People), Asked: at,
 	}
 }
 

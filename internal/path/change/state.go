@@ -54,6 +54,7 @@ const (
 	Block     Event = "blocked"    // the host stopped it: it needs a person (SV-091)
 	Resume    Event = "resumed"    // a person lets it go on
 	Returned  Event = "returned"   // a check refused what an agent has proposed: it goes on, and proposes again
+	Reworked  Event = "reworked"   // a person who is asked wants something else in it: its agent hears their words, goes on, and proposes again
 	Again     Event = "again"      // a person has an ended session resumed (RM-025), or a change made anew on its branch as it is now
 	Fail      Event = "fail"       // agent, rule, check or machine; the reason says which
 )
@@ -66,7 +67,7 @@ var moves = map[State]map[Event]State{
 	Paused:           {Resume: Working, Block: Blocked, Cancel: Cancelled, Fail: Failed},
 	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
 	Submitted:        {Proposed: AwaitingApproval, Returned: Working, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
-	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Again: Preparing, Refused: Rejected, Cancel: Cancelled},
+	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Again: Preparing, Reworked: Working, Refused: Rejected, Cancel: Cancelled},
 	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
 	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
 	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack, GivenUp: Failed},
@@ -106,6 +107,15 @@ func Open() (open []State) {
 		}
 	}
 	return open
+}
+
+// AtWork reports whether the agent of a change in this state is at work, or is about to be.
+func (s State) AtWork() bool {
+	switch s {
+	case Requested, Preparing, Working, Paused, Blocked:
+		return true
+	}
+	return false
 }
 
 // Due reports whether the reconciler has something to do for a change in this state.

@@ -224,12 +224,15 @@ func (c Card) thought() string {
 
 // Ask is what is asked, and how it is answered; why says why a yes is not taken in the conversation, "" = it is.
 func (p Proposal) Ask(why string) string {
-	by := "sallyport approve " + string(p.Change)
+	by, first := "sallyport approve "+string(p.Change), ""
+	if p.Card.Reworks {
+		first = "\nTo have it changed first, reply `change: …` with what is to be different."
+	}
 	switch {
 	case why != "":
-		return fmt.Sprintf("May %s land?%s It cannot be approved here: %s.\nTo approve it: %s\nTo refuse it, reply `refuse`.", p.Change, p.Card.several(), why, by)
+		return fmt.Sprintf("May %s land?%s It cannot be approved here: %s.\nTo approve it: %s\nTo refuse it, reply `refuse`.%s", p.Change, p.Card.several(), why, by, first)
 	case p.Card.ForHost():
-		return fmt.Sprintf("May %s land?%s%s To approve it, type CONFIRM HOST. To refuse it, reply `refuse`.", p.Change, p.Card.several(), p.Card.thought())
+		return fmt.Sprintf("May %s land?%s%s To approve it, type CONFIRM HOST. To refuse it, reply `refuse`.%s", p.Change, p.Card.several(), p.Card.thought(), first)
 	}
-	return fmt.Sprintf("May %s land?%s\n1. approve\n2. refuse", p.Change, p.Card.several())
+	return fmt.Sprintf("May %s land?%s\n1. approve\n2. refuse%s", p.Change, p.Card.several(), first)
 }

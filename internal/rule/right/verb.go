@@ -134,6 +134,7 @@ var verbs = map[string]Verb{
 	"GET /v1/approvals/{question}":          owners,
 	"POST /v1/approvals/{approval}/approve": owners,
 	"POST /v1/approvals/{approval}/refuse":  owners,
+	"POST /v1/approvals/{approval}/rework":  owners,
 	"POST /v1/approvals/{card}/answer":      owners,
 	"GET /v1/audit":                         owners,
 	"GET /v1/audit/verify":                  owners,

@@ -42,6 +42,7 @@ A change of what the assistant runs is shown as a card. Answer that with the num
 with its word, and what is on trial with "confirm" or "rollback". sallyport takes such words, and
 the assistant never sees them. They count for a card that you were shown here. If they could mean
 more than one, you are asked which: say the card's two digits with them, such as "11 approve".
+"refuse: WHY" refuses a change with a reason. "change: WHAT" has it done differently first.
 
 A home of another user's is named by --home. Its owner lets you in: "sallyport person add --help".
 

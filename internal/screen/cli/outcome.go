@@ -116,6 +116,9 @@ func printWaiting(a *app, s sheet, change string, p *api.Proposal) {
 	}
 	s.line("  approve: %s", a.command(approve))
 	s.line("  refuse:  %s", a.command("sallyport refuse "+change+` --reason "…"`))
+	if p != nil && p.Card.Reworks {
+		s.line("  change:  %s", a.command("sallyport change rework "+change+` "…"`))
+	}
 	s.line("  look:    %s", a.command("sallyport change diff "+change))
 	if redo && len(p.Card.Drift) == 0 && p.Card.ChecksOn != nil {
 		s.line("  redo:    %s", a.command("sallyport change redo "+change))

@@ -72,7 +72,7 @@ func addCommands(a *app, root *cobra.Command) {
 		newInitCommand(a), follows(newRunCommand(a)), follows(newResumeCommand(a)),
 		group("agent", "which agents there are, and whether one works", agentLong, newAgentListCommand(a), newAgentTestCommand(a)),
 		group("change", "look at a change, or act on it", changeLong,
-			newChangeListCommand(a), newChangeShowCommand(a), follows(newChangeWatchCommand(a)), newChangeDiffCommand(a), newChangeLogCommand(a), newChangeTellCommand(a), newChangePauseCommand(a), newChangeResumeCommand(a),
+			newChangeListCommand(a), newChangeShowCommand(a), follows(newChangeWatchCommand(a)), newChangeDiffCommand(a), newChangeLogCommand(a), newChangeTellCommand(a), newChangeReworkCommand(a), newChangePauseCommand(a), newChangeResumeCommand(a),
 			follows(newChangeRedoCommand(a)), follows(newChangeCancelCommand(a)), newChangeShellCommand(a), newChangeExportCommand(a), newChangeBranchCommand(a)),
 		group("checkpoint", "the recorded states of a change's work", checkpointLong,
 			newCheckpointListCommand(a), newCheckpointShowCommand(a), newCheckpointDiffCommand(a), newCheckpointExportCommand(a), newCheckpointNowCommand(a)))
