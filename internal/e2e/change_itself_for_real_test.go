@@ -20,10 +20,12 @@ import (
 
 const (
 	devAgent   = "dev-greets"
-	devMarker  = "You are " + devAgent + "." // what only the dev agent is told
 	annPrompts = "groups/ann/runner/prompts/system.md"
 	proposesIt = "Ready to propose these changes: it greets people by name. OK to submit for approval?"
 )
+
+// markerOf is what only a dev agent of a name is told.
+func markerOf(dev string) string { return "You are " + dev + "." }
 
 // ownChange is such a group, and the person who talks with it.
 type ownChange struct {
@@ -31,15 +33,16 @@ type ownChange struct {
 	*swapper
 	home  *swapped
 	first swapPicture
+	d     *doomed
 	c     *client.Client
 }
 
 // wished is what the group's own agent does until its dev agent may propose; may holds back its yes.
-func wished(may *modeltest.Gate) []modeltest.Turn {
+func wished(dev string, may *modeltest.Gate) []modeltest.Turn {
 	return []modeltest.Turn{
-		modeltest.Do(modeltest.Call{Name: string(tool.RequestDevChanges), Args: tool.DevChanges{Summary: "Greet each person by their name.", DevAgentName: devAgent}}),
+		modeltest.Do(modeltest.Call{Name: string(tool.RequestDevChanges), Args: tool.DevChanges{Summary: "Greet each person by their name.", DevAgentName: dev}}),
 		modeltest.Say("I have asked for it."),
-		{Before: may, Text: "It may.", Calls: []modeltest.Call{{Name: string(tool.SendMessage), Args: tool.Message{Text: "yes", To: devAgent}}}},
+		{Before: may, Text: "It may.", Calls: []modeltest.Call{{Name: string(tool.SendMessage), Args: tool.Message{Text: "yes", To: dev}}}},
 		modeltest.Say("It may propose that."),
 	}
 }
@@ -52,10 +55,104 @@ func newOwnChange(t *testing.T, r real, path string, script ...modeltest.Turn) *
 	}
 	o := &ownChange{stage: newTalk(t, w, r, path, script...), swapper: newSwapper("confirm")}
 	o.group = "ann"
-	_, o.c = o.opens(t)
+	o.d, o.c = o.opens(t)
 	o.home = &swapped{tried: &tried{world: w}}
 	o.first = o.home.home1(t)
 	return o
+}
+
+// another waits until something is told once more than it has been.
+func (o *ownChange) another(t *testing.T, what string, is func(api.Sent) bool, do func()) (last api.Sent) {
+	t.Helper()
+	o.mu.Lock()
+	had := o.count(is)
+	o.mu.Unlock()
+	do()
+	o.until(t, what, func(api.Sent) bool { return o.count(is) > had })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.outs {
+		if is(s) {
+			last = s
+		}
+	}
+	return last
+}
+
+// proposes has a wish in plain words become a card, by way of a dev agent of a name.
+func (o *ownChange) proposes(t *testing.T, dev string, may *modeltest.Gate) (card api.Sent) {
+	t.Helper()
+	o.server.Converse(markerOf(dev),
+		modeltest.Do(modeltest.Shell(honest)),
+		modeltest.Do(modeltest.Call{Name: string(tool.AskUserQuestion), Args: tool.Question{Question: proposesIt}}),
+		modeltest.Say("<internal>I wait for the answer.</internal>"))
+	return o.another(t, "the card", asksToApprove, func() {
+		o.says(t, o.c, dev, "Greet people by their name from now on.")
+		await(t, dev+" to ask whether it may propose", func() (bool, error) {
+			select {
+			case <-may.Reached():
+				return true, nil
+			default:
+				return false, nil
+			}
+		})
+		m := committed.FindStringSubmatch(o.server.Told(markerOf(dev), "tool"))
+		if m == nil {
+			t.Fatalf("%s has committed nothing: %s\n%s", dev, o.server.Told(markerOf(dev), "tool"), o.said())
+		}
+		o.server.Converse(markerOf(dev),
+			modeltest.Do(modeltest.Call{Name: string(tool.RequestSwap), Args: tool.Swap{
+				PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "has a greeting"}, OverallSummary: "Greet people by name", CommitSHA: m[1],
+			}}),
+			modeltest.Turn{Text: "<internal>Nothing is left to do.</internal>", Times: 9})
+		may.Open()
+	})
+}
+
+// realEnds are those that a change comes to that does not stay: what the person says to its card, and to message 1, and how they are told.
+var realEnds = []struct {
+	dev, card, trial string
+	told             func(api.Sent) bool
+}{
+	{"dev-waits", "approve", "", func(o api.Sent) bool {
+		return o.Text == "Rolled back to previous version — confirmation timed out."
+	}},
+	{"dev-reverts", "approve", "rollback", func(o api.Sent) bool {
+		return strings.HasPrefix(o.Text, "Rolled back to previous version — asked for by ")
+	}},
+	{"dev-refused", "refuse", "", func(o api.Sent) bool {
+		return strings.Contains(o.Text, " refused chg-") && strings.HasSuffix(o.Text, "; nothing of it landed")
+	}},
+}
+
+// changesNothing has each such end in turn. Each time all is as it was, byte for byte.
+func (o *ownChange) changesNothing(t *testing.T, gates []*modeltest.Gate) {
+	t.Helper()
+	o.alone = true // no end is a wrong one
+	for i, end := range realEnds {
+		stop := o.watch(t, o.c)
+		card := o.proposes(t, end.dev, gates[i])
+		say := func() { o.says(t, o.c, end.dev+"-card", fmt.Sprint(card.Digits, " ", end.card)) }
+		if end.card == "approve" {
+			card = o.another(t, "message 1", asksToConfirm, say)
+			say = func() { o.says(t, o.c, end.dev+"-word", fmt.Sprint(card.Digits, " ", end.trial)) }
+		}
+		if end.card == "approve" && end.trial == "" { // its time is over while nobody lives
+			say = func() {
+				stop()
+				o.home.killBoth(t, o.d)
+				o.home.afresh(t, "", 0)
+				o.d, o.c = o.runs(t)
+				stop = o.watch(t, o.c)
+			}
+		}
+		o.another(t, "the end that "+end.dev+" comes to", end.told, say)
+		if now := o.home.home1(t); now.tree != o.first.tree {
+			t.Errorf("after %s the home is %v, and was %v", end.dev, now, o.first)
+		}
+		o.home.keptItsWord(t, o.c)
+		stop()
+	}
 }
 
 // offers is what the group's prompt would be by the change that is open, and that change.
@@ -65,7 +162,7 @@ func (o *ownChange) offers(t *testing.T) (prompt string, d api.Detail) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(changes, func(ch api.Change) bool { return ch.State != api.Finalized })
+	at := slices.IndexFunc(changes, func(ch api.Change) bool { return !api.Final(ch.State) })
 	if at < 0 {
 		t.Fatalf("no change is open: %+v\n%s", changes, o.said())
 	}
@@ -78,7 +175,8 @@ func (o *ownChange) offers(t *testing.T) (prompt string, d api.Detail) {
 // committed is the commit that the dev agent has named.
 var committed = regexp.MustCompile(`COMMIT=([0-9a-f]{40})`)
 
-// TestTheRealCodexHasItselfChangedInPlainWords is the whole way with an agent that people have, from a wish in plain words to the kept change.
+// TestTheRealCodexHasItselfChangedInPlainWords is the whole way with an agent that people have, from a wish in plain words: nothing stays that
+// times out, that a word takes back, or that is refused; and then one is kept.
 func TestTheRealCodexHasItselfChangedInPlainWords(t *testing.T) {
 	// Of a model that it knows, codex would have it search for the host's tools before it is told of them.
 	r := real{name: "codex", model: "test-model", wire: agent.Responses, base: "/v1", remembers: true}
@@ -86,42 +184,30 @@ func TestTheRealCodexHasItselfChangedInPlainWords(t *testing.T) {
 	if !apart(t) {
 		return
 	}
+	var script []modeltest.Turn
+	var gates []*modeltest.Gate
+	for _, end := range realEnds {
+		gates = append(gates, modeltest.NewGate())
+		script = append(script, wished(end.dev, gates[len(gates)-1])...)
+		if end.card == "approve" {
+			script = append(script, modeltest.Say("ready"))
+		}
+	}
 	may := modeltest.NewGate()
-	o := newOwnChange(t, r, path, append(wished(may),
+	o := newOwnChange(t, r, path, slices.Concat(script, wished(devAgent, may), []modeltest.Turn{
 		modeltest.Say("ready"), // the host looks whether it answers on its new files
 		modeltest.Do(modeltest.Shell("sallyport-tool send_message --text confirm")), modeltest.Say("confirm"),
-		modeltest.Say("Hello, Ann!"))...)
-	o.server.Converse(devMarker,
-		modeltest.Do(modeltest.Shell(honest)),
-		modeltest.Do(modeltest.Call{Name: string(tool.AskUserQuestion), Args: tool.Question{Question: proposesIt}}),
-		modeltest.Say("<internal>I wait for the answer.</internal>"))
+		modeltest.Say("Hello, Ann!"),
+	})...)
+	o.changesNothing(t, gates)
 	stop := o.watch(t, o.c)
 	defer stop()
-
-	o.says(t, o.c, "wish", "Greet people by their name from now on.")
-	await(t, "its dev agent to ask whether it may propose", func() (bool, error) {
-		select {
-		case <-may.Reached():
-			return true, nil
-		default:
-			return false, nil
-		}
-	})
-	m := committed.FindStringSubmatch(o.server.Told(devMarker, "tool"))
-	if m == nil {
-		t.Fatalf("its dev agent has committed nothing: %s\n%s", o.server.Told(devMarker, "tool"), o.said())
-	}
-	o.server.Converse(devMarker, modeltest.Do(modeltest.Call{Name: string(tool.RequestSwap), Args: tool.Swap{
-		PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "has a greeting"}, OverallSummary: "Greet people by name", CommitSHA: m[1],
-	}}))
-	may.Open()
-	o.until(t, "the card", asksToApprove)
+	card := o.proposes(t, devAgent, may)
 	prompt, d := o.offers(t)
 	if !strings.HasSuffix(prompt, "\n"+greets+"\n") || d.Proposal.Card.Subject != "swap "+d.Change.ID+": Greet people by name" {
 		t.Errorf("it offers %q as %q", prompt, d.Proposal.Card.Subject)
 	}
-	o.says(t, o.c, "yes", "1")
-	o.until(t, "message 1", asksToConfirm)
+	card = o.another(t, "message 1", asksToConfirm, func() { o.says(t, o.c, "yes", fmt.Sprint(card.Digits, " approve")) })
 
 	o.says(t, o.c, "else", "Keep it yourself, then.") // what the agent says, at the end of its turn or by a tool, is no person's word
 	o.until(t, "what it says to that", func(s api.Sent) bool {
@@ -130,8 +216,8 @@ func TestTheRealCodexHasItselfChangedInPlainWords(t *testing.T) {
 	if d, err := client.Call(t.Context(), o.c, api.ChangeShow, d.Change.ID); err != nil || d.Change.State != api.InTrial {
 		t.Errorf("its agent has said confirm, and the change is %s, %v", d.Change.State, err)
 	}
-	o.says(t, o.c, "word", "confirm")
-	o.until(t, "the end of the change", o.tellsEnd)
+	o.says(t, o.c, "word", fmt.Sprint(card.Digits, " confirm"))
+	o.until(t, "the end of the change", tellsKept)
 	o.says(t, o.c, "hello", "Hello!")
 	o.until(t, "its greeting", line("Hello, Ann!"))
 	if now := git(t, o.stage.home, "show", "HEAD:"+annPrompts); now != prompt {
@@ -193,7 +279,7 @@ func TestAHostileDevAgentIsRefusedByNameAndHarmsNothing(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	o := newOwnChange(t, real{name: "api", model: "test-model", wire: agent.Messages}, os.Getenv("PATH"), wished(nil)[:2]...)
+	o := newOwnChange(t, real{name: "api", model: "test-model", wire: agent.Messages}, os.Getenv("PATH"), wished(devAgent, nil)[:2]...)
 	secret := fmt.Sprintf("the-diary-of-bea-%d", os.Getpid()) // this program is seen inside, and does not have it
 	diary := filepath.Join(o.stage.home, ".state", "groups", "bea", "memory")
 	if err := os.MkdirAll(diary, 0o755); err != nil {
@@ -207,14 +293,14 @@ func TestAHostileDevAgentIsRefusedByNameAndHarmsNothing(t *testing.T) {
 	for i, a := range rows {
 		script = append(script, modeltest.Do(modeltest.Shell(fmt.Sprintf("cd /worktree; echo ROW %d; { %s; } 2>&1; echo; echo LEFT $(git status --short)", i, a.does))))
 	}
-	o.server.Converse(devMarker, append(script, modeltest.Do(modeltest.Shell(
+	o.server.Converse(markerOf(devAgent), append(script, modeltest.Do(modeltest.Shell(
 		"cd /worktree; "+offerIt("$(git rev-parse HEAD)")+"; while echo late >> template/runner/prompts/system.md; do :; done")))...)
 	stop := o.watch(t, o.c)
 	defer stop()
 	o.says(t, o.c, "wish", "Greet people by their name from now on.")
 	o.until(t, "the card", asksToApprove)
 
-	met := strings.Split(o.server.Told(devMarker, "tool"), "ROW ")
+	met := strings.Split(o.server.Told(markerOf(devAgent), "tool"), "ROW ")
 	for i, a := range rows {
 		if i+1 >= len(met) || !strings.Contains(met[i+1], a.met) || !strings.Contains(met[i+1]+"\n", "LEFT\n") {
 			t.Errorf("a dev agent that %s met %q, not %q", a.name, met[min(i+1, len(met)-1)], a.met)

@@ -27,12 +27,16 @@ const (
 	wish    = "/change append template/runner/prompts/system.md: " + greets
 	greets  = "Greeting: Hello, {name}!"
 	prompts = "groups/echo/runner/prompts/system.md"
+
+	templates = "template/runner/prompts/system.md"
 )
 
 // swapper is a person's terminal, who has echo change itself and decides about that.
 type swapper struct {
 	*terminal
-	word string // that ends the trial: confirm or rollback; "" = nobody says any, and its time does
+	word   string // that ends the trial: confirm or rollback; "" = nobody says any, and its time does
+	shares bool   // what is kept, with the template
+	alone  bool   // it says the word by itself, and whatever end it comes to is one
 }
 
 func newSwapper(word string) *swapper { return &swapper{terminal: newTerminal(), word: word} }
@@ -58,6 +62,8 @@ func tellsApproved(o api.Sent) bool { return strings.Contains(o.Text, " approved
 func asksBack(o api.Sent) bool      { return strings.HasPrefix(o.Text, "Nothing is decided:") }
 func tellsKept(o api.Sent) bool     { return strings.Contains(o.Text, " is landed and kept") }
 
+func tellsPromoted(o api.Sent) bool { return strings.HasPrefix(o.Text, "The template has what chg-") }
+
 func tellsBack(o api.Sent) bool {
 	return strings.HasPrefix(o.Text, "Rolled back to previous version")
 }
@@ -66,9 +72,14 @@ func (s *swapper) tellsEnd(o api.Sent) bool {
 	return s.word == "confirm" && tellsKept(o) || s.word != "confirm" && tellsBack(o)
 }
 
+// endsAlone is of an end that a change may come to by itself where something else than its daemon was killed, or by a person's no.
+func endsAlone(o api.Sent) bool {
+	return tellsBack(o) || strings.Contains(o.Text, " has failed") || strings.Contains(o.Text, " refused chg-")
+}
+
 // tellsWrong is of an end that nobody has asked for.
 func (s *swapper) tellsWrong(o api.Sent) bool {
-	if o.Lane != api.LaneNotice || s.tellsEnd(o) {
+	if o.Lane != api.LaneNotice || s.tellsEnd(o) || s.alone && endsAlone(o) {
 		return false
 	}
 	return tellsKept(o) || tellsBack(o) || slices.ContainsFunc([]string{" has failed", " needs you", " refused ", " cancelled "}, func(words string) bool {
@@ -121,40 +132,56 @@ func line(text string) func(api.Sent) bool {
 	}
 }
 
-// approves answers each later card, too: a landing that had hardly begun is rolled back, and a person asked again. It returns when the
-// change is on trial, or false when the daemon went away.
-func (s *swapper) approves(t *testing.T, c *client.Client) bool {
+// reply is what the person says to what waits for their word; "" if that does not.
+func (s *swapper) reply(o api.Sent) string {
+	again := meaning.FindStringSubmatch(o.Text)
+	switch {
+	case asksToApprove(o):
+		return "1"
+	case asksBack(o) && again != nil:
+		return again[1]
+	case asksToPromote(o) && s.shares:
+		return "Apply to template" // 1 could mean the card before it
+	case asksToConfirm(o) && s.alone:
+		return s.word
+	}
+	return ""
+}
+
+// meaning are the words that somebody who is asked back may say.
+var meaning = regexp.MustCompile("`([^`]+)` (?:approves chg-|answers: )")
+
+// replies are all of them, in the order in which they are asked for; mu is held.
+func (s *swapper) replies() (all []string) {
+	for _, o := range s.outs {
+		if words := s.reply(o); words != "" {
+			all = append(all, words)
+		}
+	}
+	return all
+}
+
+// decides says what is asked for, each once, until something is told: a landing that had hardly begun is rolled back, and a person asked
+// again. It returns false when the daemon went away.
+func (s *swapper) decides(t *testing.T, c *client.Client, what string, done func(api.Sent) bool) bool {
 	t.Helper()
-	cards, asked := 1, 0
-	for try := 2; ; try++ {
-		if !s.until(t, "message 1 or another card", func(o api.Sent) bool {
-			return asksToConfirm(o) || s.count(asksToApprove) > cards || s.count(asksBack) > asked
-		}) {
+	for said := 0; ; {
+		if !s.until(t, what, func(o api.Sent) bool { return done(o) || len(s.replies()) > said }) {
 			return false
 		}
 		s.mu.Lock()
-		on, words := s.count(asksToConfirm) > 0, "1"
-		if n := s.count(asksBack); n > asked {
-			asked = n
-			for _, o := range s.outs {
-				if m := approving.FindStringSubmatch(o.Text); asksBack(o) && m != nil {
-					words = m[1]
-				}
-			}
-		}
-		cards = s.count(asksToApprove)
+		over, all := s.count(done) > 0, s.replies()
 		s.mu.Unlock()
-		if on {
+		if over {
 			return true
 		}
-		if !s.says(t, c, fmt.Sprint("yes-", try), words) {
-			return false
+		for ; said < len(all); said++ {
+			if !s.says(t, c, fmt.Sprint(s.group, "-reply-", said), all[said]) {
+				return false
+			}
 		}
 	}
 }
-
-// approving are the words that somebody who is asked back may approve with.
-var approving = regexp.MustCompile("`([^`]+)` approves chg-")
 
 // leg is a part of the way of a change, by its end.
 type leg int
@@ -163,6 +190,7 @@ const (
 	askedAbout leg = iota // a person has its card
 	onTrial               // a person has message 1
 	over
+	promoted // the template has it, too
 )
 
 // live has echo changed, from the first word until a leg. It returns false when the daemon went away.
@@ -179,9 +207,9 @@ func (s *swapper) live(t *testing.T, c *client.Client, until leg) bool {
 			func() bool { return s.until(t, "an answer to one", line("one")) },
 		},
 		onTrial: {
-			func() bool { return s.says(t, c, "yes", "1") },
+			func() bool { return s.decides(t, c, "the approval", tellsApproved) },
 			func() bool { return s.says(t, c, "two", "two") },
-			func() bool { return s.approves(t, c) },
+			func() bool { return s.decides(t, c, "message 1", asksToConfirm) },
 		},
 		over: {
 			func() bool { return s.word == "" || s.says(t, c, "word", s.word) },
@@ -191,7 +219,13 @@ func (s *swapper) live(t *testing.T, c *client.Client, until leg) bool {
 			func() bool { return s.says(t, c, "four", "four") },
 			func() bool { return s.until(t, "an answer to four", line("four")) },
 		},
+		promoted: {
+			func() bool { return s.decides(t, c, "the end of the promotion", tellsPromoted) },
+			func() bool { return s.says(t, c, "five", "five") },
+			func() bool { return s.until(t, "an answer to five", line("five")) },
+		},
 	}
+	s.shares = until == promoted
 	if until == onTrial { // who kills the daemon there leaves nothing half answered
 		steps[onTrial] = append(steps[onTrial], func() bool { return s.until(t, "an answer to two", line("two")) })
 	}
@@ -232,44 +266,83 @@ func (w *swapped) home1(t *testing.T) swapPicture {
 	return swapPicture{strings.TrimSpace(git(t, w.home, "rev-parse", "HEAD")), strings.TrimSpace(git(t, w.home, "rev-parse", "HEAD^{tree}"))}
 }
 
-// judge wants all that was said answered once, all that was decided told once, and the group's files old or new as the change says.
+// judge wants all that was said answered once, all that was decided told once, and the files of group and template old or new as the changes
+// say.
 func (w *swapped) judge(t *testing.T, c *client.Client, s *swapper, at leg) {
 	t.Helper()
-	changes, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{})
-	if err != nil || len(changes) != 1 {
-		t.Fatalf("there are the changes %+v, %v", changes, err)
-	}
-	ch, now := rest(t, c, changes[0].ID, nil), w.home1(t)
+	ch, cards := w.changed(t, c, at)
+	now := w.home1(t)
 	commits := strings.TrimSpace(git(t, w.home, "rev-list", "--count", w.first.head+".."+now.head))
-	prompt := git(t, w.home, "show", "HEAD:"+prompts)
-	old := git(t, w.home, "show", w.first.head+":"+prompts)
+	differs := strings.Fields(git(t, w.home, "diff", "--name-only", w.first.head, "HEAD"))
+	want, landed := git(t, w.home, "show", w.first.head+":"+prompts)+greets+"\n", []string{prompts}
 	switch {
 	case at == askedAbout:
 		if ch.State != api.AwaitingApproval || now != w.first {
 			t.Errorf("%s is %s: %s; the branch names %s, not %s", ch.ID, ch.State, ch.Reason, now, w.first)
 		}
-	case s.word == "confirm":
-		if ch.State != api.Finalized || commits != "1" || prompt != old+greets+"\n" {
-			t.Errorf("%s is %s: %s; after %s commits the prompt is %q", ch.ID, ch.State, ch.Reason, commits, prompt)
+	case s.word == "confirm" && ch.State == api.Finalized:
+		if at == promoted {
+			landed = append(landed, templates)
 		}
-		if differs := strings.TrimSpace(git(t, w.home, "diff", "--name-only", w.first.head, "HEAD")); differs != prompts {
-			t.Errorf("it changed %q", differs)
+		if commits != strconv.Itoa(len(landed)) || !slices.Equal(differs, landed) {
+			t.Errorf("%s is %s: %s; %s commits changed %q", ch.ID, ch.State, ch.Reason, commits, differs)
+		}
+		for _, path := range landed {
+			if text := git(t, w.home, "show", "HEAD:"+path); text != want {
+				t.Errorf("%s is %q", path, text)
+			}
+		}
+	case ch.State == api.RolledBack && (s.word != "confirm" || s.alone):
+		if commits != "2" || now.tree != w.first.tree {
+			t.Errorf("%s is %s: %s; after %s commits %q differs", ch.ID, ch.State, ch.Reason, commits, differs)
+		}
+	case ch.State == api.Failed && s.alone:
+		if now != w.first {
+			t.Errorf("%s is %s: %s; the branch names %s, not %s", ch.ID, ch.State, ch.Reason, now, w.first)
 		}
 	default:
-		if ch.State != api.RolledBack || commits != "2" || now.tree != w.first.tree {
-			t.Errorf("%s is %s: %s; after %s commits the prompt is %q", ch.ID, ch.State, ch.Reason, commits, prompt)
-		}
+		t.Errorf("%s is %s: %s; the word was %q", ch.ID, ch.State, ch.Reason, s.word)
 	}
-	d, err := client.Call(t.Context(), c, api.ChangeShow, ch.ID)
-	if err != nil || d.Proposal == nil {
-		t.Fatalf("%+v, %v", d, err)
+	if !s.alone {
+		s.toldOnce(t, at, cards)
 	}
-	s.toldOnce(t, at, d.Proposal.Number)
 	w.heard(t, c, s)
+	w.keptItsWord(t, c)
+}
+
+// keptItsWord holds what is true of every home, of changes of the home itself.
+func (w *swapped) keptItsWord(t *testing.T, c *client.Client) {
+	t.Helper()
 	repo := w.repo
-	w.repo = w.home // where the change is made
+	w.repo = w.home
 	w.truthful(t, c)
 	w.repo = repo
+}
+
+// changed is the group's change, once it is at rest, and how many cards there were on the way to a leg, those of its promotion among them.
+func (w *swapped) changed(t *testing.T, c *client.Client, at leg) (swap api.Change, cards int) {
+	t.Helper()
+	changes, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{})
+	if want := map[bool]int{false: 1, true: 2}[at == promoted]; err != nil || len(changes) != want {
+		t.Fatalf("there are the changes %+v, %v", changes, err)
+	}
+	for _, ch := range changes {
+		d, err := client.Call(t.Context(), c, api.ChangeShow, rest(t, c, ch.ID, nil).ID)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case ch.Kind == "swap":
+			swap = d.Change
+		case d.Change.State != api.Finalized:
+			t.Errorf("the promotion %s is %s: %s", ch.ID, d.Change.State, d.Change.Reason)
+		default:
+			cards-- // whoever has it promoted has said yes to the first
+		}
+		if d.Proposal != nil {
+			cards += d.Proposal.Number
+		}
+	}
+	return swap, cards
 }
 
 // toldOnce holds that a person has each of so many cards, each notice and each answer once, and which version the last answer came from.
@@ -278,15 +351,18 @@ func (s *swapper) toldOnce(t *testing.T, at leg, cards int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	once := map[string]func(api.Sent) bool{"an answer to one": line("one")}
-	if at == over {
+	if at >= over {
 		maps.Copy(once, map[string]func(api.Sent) bool{
 			"message 1": asksToConfirm, "the end": s.tellsEnd, "an answer to two": line("two"), "an answer to three": line("three"), "an answer to four": line("four"),
 		})
 	}
-	if n := s.count(asksToPromote); at == over && (n == 1) != (s.word == "confirm") || n > 1 {
+	if at == promoted {
+		once["the end of the promotion"], once["an answer to five"] = tellsPromoted, line("five")
+	}
+	if n := s.count(asksToPromote); at >= over && (n == 1) != (s.word == "confirm") || n > 1 {
 		t.Errorf("whether the template is to have it was asked %d times: %s", n, s.all())
 	}
-	if n, yes := s.count(asksToApprove), s.count(tellsApproved); n != cards || at == over && yes != n || cards > 2 || cards == 1 && s.count(asksBack) > 0 {
+	if n, yes := s.count(asksToApprove), s.count(tellsApproved); n != cards || at >= over && yes != n || cards > 2 || cards == 1 && s.count(asksBack) > 0 {
 		t.Errorf("of %d cards %d were told, and %d approvals: %s", cards, n, yes, s.all())
 	}
 	for what, is := range once {
@@ -312,11 +388,14 @@ func (w *swapped) heard(t *testing.T, c *client.Client, s *swapper) {
 	for _, m := range all {
 		kept[m.ID] = true
 		if m.Kind == "system" { // the host tells the group, too
-			if told[m.Text] {
+			if told[m.Chat+m.Text] { // what has failed is told to the dev agent, in a chat of its own, too
 				t.Errorf("the group was told again: %s", m.Text)
 			}
-			told[m.Text] = true
+			told[m.Chat+m.Text] = true
 			continue
+		}
+		if s.alone && m.Agent {
+			continue // an agent that is no more may still be told something by the other
 		}
 		if m.Status != api.MessageCompleted && m.Status != api.MessageFolded || m.Tries > 1 {
 			t.Errorf("the message %+v", m)
@@ -480,6 +559,19 @@ func (w *swapped) toAsked(t *testing.T) *swapper {
 	return s
 }
 
+// toKept has echo keep what it proposed, and nobody say whether the template is to have it; no daemon runs afterwards.
+func (w *swapped) toKept(t *testing.T, said *swapper) *swapper {
+	t.Helper()
+	w.restore(t, "asked")
+	c, s := w.start(t), swapLoop{said: said, word: "confirm"}.again()
+	if !s.live(t, c, over) {
+		t.Fatalf("the daemon went away: %s", w.said())
+	}
+	w.stop(t, c)
+	w.save(t, "kept")
+	return s
+}
+
 // toTrial has echo run what it proposed, on trial; its daemon and keeper have died.
 func (w *swapped) toTrial(t *testing.T, said *swapper) *swapper {
 	t.Helper()
@@ -510,6 +602,11 @@ func TestADaemonThatDiesWhileAGroupChangesItselfLeavesOldOrNew(t *testing.T) {
 	t.Run("from the approval to the end", func(t *testing.T) {
 		w.everywhere(t, swapLoop{start: "asked", from: "db:add-intake", until: over, word: "confirm", said: said, oneIn: 201},
 			"approved", "ref:update", "tried", "asked_to_confirm", "confirmed")
+	})
+	t.Run("from the question to the template", func(t *testing.T) {
+		kept := w.toKept(t, said)
+		w.everywhere(t, swapLoop{start: "kept", from: "db:add-intake", until: promoted, word: "confirm", said: kept, oneIn: 151},
+			"answered", "requested", "ref:update", "tree:replace", "landed")
 	})
 	said = w.toTrial(t, said)
 	t.Run("rolled back", func(t *testing.T) {
@@ -594,31 +691,31 @@ func (w *swapped) killDevAgent(t *testing.T, c *client.Client, s *swapper) (kill
 			return true, nil
 		}
 		// The outermost, with which all others die: of a program that is killed alone its host hears how it ended, and that is its end.
-		outer, ok := outermost(inside(d.Sessions[0].ID))
-		killed = ok && unix.Kill(outer, unix.SIGKILL) == nil
+		outer := outermost(inside(d.Sessions[0].ID))
+		killed = len(outer) > 0 && unix.Kill(outer[0], unix.SIGKILL) == nil
 		return killed, nil
 	})
 	return killed
 }
 
-// outermost is the process that none of the others has begun; their numbers do not tell, as they begin again from the first some time.
-func outermost(pids []int) (int, bool) {
+// outermost are the processes that none of the others has begun; their numbers do not tell, as they begin again from the first some time.
+func outermost(pids []int) (outer []int) {
 	for _, pid := range pids {
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // of a process that has ended: nothing
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && !slices.ContainsFunc(pids, func(p int) bool { return strconv.Itoa(p) == fields[1] }) {
-			return pid, true
+			outer = append(outer, pid)
 		}
 	}
-	return 0, false
+	return outer
 }
 
-// inside are the processes of a session's sandbox, by their control group.
-func inside(session string) (pids []int) {
+// inside are the processes of a session's sandbox, or of all those of a home, by the name of their control group.
+func inside(name string) (pids []int) {
 	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
-	for _, name := range groups {
-		raw, _ := os.ReadFile(name) // of a process that has ended: nothing
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && strings.Contains(string(raw), session) {
+	for _, file := range groups {
+		raw, _ := os.ReadFile(file) // of a process that has ended: nothing
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && strings.Contains(string(raw), name) {
 			pids = append(pids, pid)
 		}
 	}

@@ -51,13 +51,7 @@ func TestTwoGroupsChangeAtOnceWhileAThirdChats(t *testing.T) {
 	w := newSwapped(t)
 	c := w.start(t)
 	for _, name := range []string{"ann", "bob"} {
-		made, err := client.Call(t.Context(), c, api.GroupCreate, api.NewGroup{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ch := rest(t, c, made.Change.ID, nil); ch.State != api.Finalized {
-			t.Fatalf("%s is not made: %+v", name, ch)
-		}
+		w.makes(t, c, name)
 	}
 	kept, back, bob := newSwapper("confirm"), newSwapper("rollback"), &chatter{swapper: newSwapper("")}
 	back.group, bob.group = "ann", "bob"
@@ -125,8 +119,7 @@ func changeBoth(t *testing.T, w *swapped, c *client.Client, both []*swapper) {
 	}
 	each("wish", func(s *swapper) bool { return s.says(t, c, s.group+"-wish", wish) })
 	each("card", func(s *swapper) bool { return s.until(t, "the card", asksToApprove) })
-	each("yes", func(s *swapper) bool { return s.says(t, c, s.group+"-yes", "1") })
-	each("trial", func(s *swapper) bool { return s.approves(t, c) })
+	each("trial", func(s *swapper) bool { return s.decides(t, c, "message 1", asksToConfirm) })
 	open, err := client.Call(t.Context(), c, api.ChangeList, api.Filter{States: []string{api.InTrial}})
 	if err != nil || len(open) != 2 {
 		t.Errorf("%d changes are on trial at once, %v", len(open), err)

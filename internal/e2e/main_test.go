@@ -95,7 +95,11 @@ func (unplayed) Program(t agent.Task) (agent.Program, error) { return agent.Adap
 
 // run serves a home with the operations that the environment asks for: plain, fatal or marked.
 func run(ctx context.Context, home string) error {
-	ops, err := disktest.FromEnv()
+	var kills func() // another process, and not itself
+	if whom := os.Getenv(victim); whom != "" {
+		kills = func() { strike(whom, home) }
+	}
+	ops, err := disktest.FromEnvDoing(kills)
 	if err != nil {
 		return err
 	}

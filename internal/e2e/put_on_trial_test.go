@@ -107,14 +107,22 @@ func (d *doomed) kill(t *testing.T) {
 }
 
 // keepers are the keepers of this home: processes of this test that nobody else would find.
-func (w *tried) keepers() (pids []int) {
-	for _, pid := range children() {
-		raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if words := strings.Split(string(raw), "\x00"); len(words) > 2 && (words[1] == "start" || words[1] == "watch") && strings.HasPrefix(words[2], w.home) {
+func (w *tried) keepers() []int { return keepersAmong(w.home, children()) }
+
+// keepersAmong are those of some processes that are keepers of a home.
+func keepersAmong(home string, all []int) (pids []int) {
+	for _, pid := range all {
+		if words := commandOf(pid); len(words) > 2 && (words[1] == "start" || words[1] == "watch") && strings.HasPrefix(words[2], home) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// commandOf is what a process was begun as; of one that has ended: nothing.
+func commandOf(pid int) []string {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.Split(string(raw), "\x00")
 }
 
 // killKeepers returns how many it found.

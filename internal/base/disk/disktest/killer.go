@@ -40,6 +40,7 @@ type Killer struct {
 	never bool
 	mark  bool
 	log   *os.File
+	does  func() // instead of dying; nil = it dies
 
 	mu    sync.Mutex
 	seen  int
@@ -48,9 +49,12 @@ type Killer struct {
 
 // FromEnv returns the operations that the environment asks for; plain ones if it asks for
 // nothing. A wish that cannot be understood is an error: a loop must not pass by a typing mistake.
-func FromEnv() (disk.Ops, error) {
+func FromEnv() (disk.Ops, error) { return FromEnvDoing(nil) }
+
+// FromEnvDoing is FromEnv for a process that does something where it would die, such as killing another, and goes on.
+func FromEnvDoing(does func()) (disk.Ops, error) {
 	where, path := os.Getenv(KillAt), os.Getenv(KillLog)
-	k := &Killer{never: where == "", mark: os.Getenv(Mark) != ""}
+	k := &Killer{never: where == "", mark: os.Getenv(Mark) != "", does: does}
 	if k.never && !k.mark && path == "" {
 		return disk.Ops{}, nil
 	}
@@ -105,7 +109,7 @@ func (k *Killer) around(op string, do func() error) error {
 	k.show(MarkBegin + op)
 	err := do()
 	k.show(MarkEnd + op)
-	if fatal {
+	if fatal && k.after {
 		k.die(n, op)
 	}
 	return err
@@ -147,10 +151,14 @@ func Index(ops []string, name string) int {
 	return slices.IndexFunc(ops, func(op string) bool { return Named(op, name) })
 }
 
-// die ends this process as a loss of power would; it never returns.
+// die ends this process as a loss of power would, and does not return; unless there is something else to do.
 func (k *Killer) die(n int, op string) {
 	if k.log != nil {
 		fmt.Fprintf(k.log, "killed %d %s\n", n, op)
+	}
+	if k.does != nil {
+		k.does()
+		return
 	}
 	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 		panic("cannot kill myself: " + err.Error())
