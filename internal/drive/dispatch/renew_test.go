@@ -465,3 +465,55 @@ func TestAGroupThatGoesBackRunsItsOldFilesAtOnce(t *testing.T) {
 		tree(s.treeOf("HEAD", "echo"), "once the files are back")
 	})
 }
+
+// TestAThirdGroupAnswersAtItsPaceWhileTwoBeginAnew: what two groups do on their trials, for as long as those take, and on their way back, keeps
+// no message of another waiting for a moment. Nothing here depends on how fast a machine is.
+func TestAThirdGroupAnswersAtItsPaceWhileTwoBeginAnew(t *testing.T) {
+	play(t, []string{"echo", "other", "third"}, func(t *testing.T, s *scene) {
+		const pace, tried = 200 * time.Millisecond, 60 * time.Second
+		works := s.turn
+		s.turn = func(ctx context.Context, words string, st *stage) (string, error) {
+			time.Sleep(map[bool]time.Duration{true: tried, false: pace}[strings.Contains(words, system)])
+			return works(ctx, words, st)
+		}
+		d, _ := s.lives()
+		here, there := s.say(d, "echo", "1"), s.say(d, "other", "1")
+		var chat id.Chat
+		var want []string
+		asks := func(text string) {
+			t.Helper()
+			m := s.say(d, "third", text)
+			time.Sleep(pace)
+			s.is(m.ID, message.Completed)
+			chat, want = m.Chat, append(want, "heard: "+text)
+		}
+		asks("alone")
+
+		s.commit("groups/echo/AGENTS.md", "Be brief.\n")
+		s.commit("groups/other/AGENTS.md", "Be brief.\n")
+		r := dispatch.Renewer{Dispatcher: d}
+		done := make(chan error, 2)
+		go func() { done <- r.Renew(t.Context(), "echo", here.Chat) }()
+		go func() { done <- r.Renew(t.Context(), "other", there.Chat) }()
+		for n := range 20 {
+			asks(fmt.Sprintf("on trial %d", n))
+		}
+		if len(done) > 0 {
+			t.Error("a trial was over before the third had been asked everything")
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+
+		s.say(d, "other", "and this takes a turn")
+		s.commit("groups/other/AGENTS.md", "Be long.\n")
+		go func() { done <- r.Begin(t.Context(), "other", there.Chat) }()
+		asks("on the way back")
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		same(t, "the third is sent", s.sent(chat), want...)
+	})
+}
