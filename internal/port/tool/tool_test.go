@@ -248,3 +248,22 @@ func FuzzNoLineIsTakenForMoreThanItSays(f *testing.F) {
 		}
 	})
 }
+
+// TestAProposalHasItsSummariesOrIsRefused is SM-052.
+func TestAProposalHasItsSummariesOrIsRefused(t *testing.T) {
+	const commit = `"commit_sha":"0123456"`
+	for args, want := range map[string]string{
+		`{"overall_summary":"greets",` + commit + `}`:                                                "per_file_summaries",
+		`{"overall_summary":"greets","per_file_summaries":{},` + commit + `}`:                        "per_file_summaries",
+		`{"overall_summary":"greets","per_file_summaries":{"a.md":""},` + commit + `}`:               "per_file_summaries",
+		`{"per_file_summaries":{"a.md":"greets"},` + commit + `}`:                                    "overall_summary",
+		`{"per_file_summaries":{"a.md":"greets"},"overall_summary":"",` + commit + `}`:               "overall_summary",
+		`{"per_file_summaries":{"a.md":"greets"},"overall_summary":"greets"}`:                        "commit_sha",
+		`{"per_file_summaries":{"a.md":"greets"},"overall_summary":"greets","commit_sha":"0123456"}`: "",
+	} {
+		_, err := tool.Parse([]byte(`{"verb":"request_swap","args":`+args+`}`), tool.Dev)
+		if want == "" && err != nil || want != "" && (problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v; must name %q", args, err, want)
+		}
+	}
+}
