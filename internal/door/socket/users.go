@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -29,13 +30,47 @@ const (
 
 // userVerbs are those that other users of this machine may ask for, as their roles allow it.
 func (s *Server) userVerbs() []served {
-	chats := chats{s.Chats}
+	chats, members, places := chats{s.Chats}, members{s.Members}, places{s.Places}
 	return []served{
 		mount(s.door, api.DaemonShow, s.greet),
 		mount(s.door, api.GroupList, s.talkable),
 		mount(s.door, api.ChatSay, chats.say),
 		mountBytesBy(s.door, api.ChatWatch, chats.watch),
+
+		mount(s.door, api.PersonList, s.ruled),
+		mount(s.door, api.PersonRole, members.role),
+		mount(s.door, api.WiringList, s.ruledPlaces),
+		mount(s.door, api.WiringPolicy, places.policy),
 	}
+}
+
+// ruled are the people of the groups that whoever asks decides about, with what they are there.
+func (s *Server) ruled(ctx context.Context, by audit.Actor, _ api.Nothing) ([]api.Person, error) {
+	_, held, err := s.People.Recognize(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	all, err := members{s.Members}.list(ctx, by, api.Nothing{})
+	out := []api.Person{}
+	for _, p := range all {
+		p.Roles = slices.DeleteFunc(p.Roles, func(r api.Role) bool { return !right.Decides(held, r.Group) })
+		if len(p.Roles) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out, err
+}
+
+// ruledPlaces are the conversations that a group hears about which whoever asks decides.
+func (s *Server) ruledPlaces(ctx context.Context, by audit.Actor, in api.OfChannel) ([]api.Conversation, error) {
+	_, held, err := s.People.Recognize(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	all, err := places{s.Places}.wirings(ctx, by, in)
+	return slices.DeleteFunc(all, func(c api.Conversation) bool {
+		return !right.Decides(held, "") && !slices.ContainsFunc(c.Wirings, func(w api.Wiring) bool { return right.Decides(held, w.Group) })
+	}), err
 }
 
 // greet says which home and build this is, and nothing of what is done in it.
@@ -60,7 +95,8 @@ func (s *Server) talkable(ctx context.Context, by audit.Actor, _ api.OfUser) (ou
 	return out, err
 }
 
-// ServeUsers answers other users of this machine on l until ctx ends: a few verbs of a chat, within limits for each.
+// ServeUsers answers other users of this machine on l until ctx ends: a few verbs of a chat, and of who decides about a group, within limits for
+// each.
 func (s *Server) ServeUsers(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, &crowd{Listener: l, of: map[int]int{}}, s.userHandler())
 }

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 )
@@ -166,7 +167,7 @@ func (p Places) Unwire(ctx context.Context, of id.Conversation, name string, by 
 	return w, err
 }
 
-// SetPolicy says what becomes of strangers in a conversation. Errors: problem.Usage, problem.NotFound.
+// SetPolicy says what becomes of strangers in a conversation. Errors: problem.Usage, problem.NotFound, problem.Denied.
 func (p Places) SetPolicy(ctx context.Context, of id.Conversation, policy conversation.Policy, by audit.Actor) (w Wired, err error) {
 	if !policy.Valid() {
 		return w, problem.Errorf(problem.Usage, "sallyport wiring policy --help", "%q is no policy: strict, request_approval or public", inert.Short(string(policy), 40))
@@ -175,16 +176,41 @@ func (p Places) SetPolicy(ctx context.Context, of id.Conversation, policy conver
 		if w.Conversation, err = placeOf(ctx, tx, of); err != nil {
 			return err
 		}
+		if w.Wirings, err = tx.Wirings(ctx, of); err != nil {
+			return err
+		}
+		if err := mayRule(ctx, tx, w, policy, by); err != nil {
+			return err
+		}
 		if err := tx.SetPolicy(ctx, of, policy); err != nil {
 			return err
 		}
 		w.Policy = policy
-		if w.Wirings, err = tx.Wirings(ctx, of); err != nil {
-			return err
-		}
 		return noteWiring(ctx, tx, by, of, "set policy", "strangers: %s", policy)
 	})
 	return w, err
+}
+
+// mayRule refuses who does not say what becomes of strangers in a conversation: its owner and global admins do, and who decides about each group
+// that hears it. Who decides about one of them makes it strict (CH-112). Root reads the home's disk anyway.
+func mayRule(ctx context.Context, tx store.Tx, w Wired, policy conversation.Policy, by audit.Actor) error {
+	held, err := tx.Roles(ctx, by.Person)
+	if root := by.Kind == "person" && by.UID == 0; err != nil || root || right.Decides(held, "") {
+		return err
+	}
+	theirs := 0
+	for _, is := range w.Wirings {
+		if right.Decides(held, string(is.Group)) {
+			theirs++
+		}
+	}
+	switch {
+	case theirs == 0:
+		return problem.Errorf(problem.Denied, "sallyport wiring list", "no group that you decide about hears %s", w.ID)
+	case theirs < len(w.Wirings) && policy != conversation.Strict:
+		return problem.Errorf(problem.Denied, "sallyport wiring policy "+string(w.ID)+" strict", "%s is heard by groups that others decide about; you may make it strict", w.ID)
+	}
+	return nil
 }
 
 // OldRow is a wiring of older data.

@@ -185,7 +185,7 @@ func (p People) Grant(ctx context.Context, by audit.Actor, name string, h right.
 			return person.Known{}, err
 		}
 	}
-	return p.role(ctx, by, name, func(tx store.Tx, k person.Known) error {
+	return p.role(ctx, by, name, owns, func(tx store.Tx, k person.Known) error {
 		if err := tx.Grant(ctx, k.ID, h); err != nil {
 			return err
 		}
@@ -196,12 +196,17 @@ func (p People) Grant(ctx context.Context, by audit.Actor, name string, h right.
 	})
 }
 
-// Revoke takes a role from somebody. Errors: problem.NotFound if they do not have it.
+// Revoke takes a role from somebody. Who decides about a group takes that of its members; all else is the owner's. Errors: problem.NotFound if
+// they do not have it.
 func (p People) Revoke(ctx context.Context, by audit.Actor, name string, h right.Held) (person.Known, error) {
 	if err := checkRole(h); err != nil {
 		return person.Known{}, err
 	}
-	return p.role(ctx, by, name, func(tx store.Tx, k person.Known) error {
+	may := owns
+	if h.Role == right.Member { // so an admin silences somebody (CH-112)
+		may = func(ctx context.Context, tx store.Tx, by audit.Actor) error { return decides(ctx, tx, by, h.Group) }
+	}
+	return p.role(ctx, by, name, may, func(tx store.Tx, k person.Known) error {
 		took, err := tx.Revoke(ctx, k.ID, h)
 		if err == nil && !took {
 			err = problem.Errorf(problem.NotFound, "sallyport person show "+string(k.ID), "%q does not have the role %s", inert.Short(k.Name, nameBytesMax), h.Words())
@@ -213,10 +218,10 @@ func (p People) Revoke(ctx context.Context, by audit.Actor, name string, h right
 	})
 }
 
-// role does something about somebody's roles, and returns them as they are then.
-func (p People) role(ctx context.Context, by audit.Actor, name string, do func(store.Tx, person.Known) error) (k person.Known, err error) {
+// role does something about somebody's roles, for who may, and returns them as they are then.
+func (p People) role(ctx context.Context, by audit.Actor, name string, may func(context.Context, store.Tx, audit.Actor) error, do func(store.Tx, person.Known) error) (k person.Known, err error) {
 	err = p.DB.InTx(ctx, func(tx store.Tx) error {
-		if err := owns(ctx, tx, by); err != nil {
+		if err := may(ctx, tx, by); err != nil {
 			return err
 		}
 		if k, err = find(ctx, tx, name); err != nil {
@@ -316,4 +321,14 @@ func owns(ctx context.Context, tx store.Tx, by audit.Actor) error {
 		return err
 	}
 	return o.MayDecide(by)
+}
+
+// decides refuses everybody who does not decide about a group, as they are in this transaction.
+func decides(ctx context.Context, tx store.Tx, by audit.Actor, group string) error {
+	if by.Person != "" {
+		if held, err := tx.Roles(ctx, by.Person); err != nil || right.Decides(held, group) {
+			return err
+		}
+	}
+	return owns(ctx, tx, by)
 }

@@ -88,6 +88,48 @@ func TestTheOwnerKeepsWhomTheHomeKnows(t *testing.T) {
 	}
 }
 
+// TestWhoDecidesAboutAGroupTakesTheRoleOfItsMembersAlone holds CH-112: so an admin silences somebody, and nobody else does.
+func TestWhoDecidesAboutAGroupTakesTheRoleOfItsMembersAlone(t *testing.T) {
+	p, _ := home(t)
+	ctx := t.Context()
+	p.Groups = func(context.Context) ([]group.Folder, error) { return []group.Folder{"ada", "bob"}, nil }
+	of := func(role right.Role, g string) right.Held { return right.Held{Role: role, Group: g} }
+	as := map[string]audit.Actor{"alice": alice, "nobody": {Kind: "person", Name: "nobody", UID: -1}}
+	for name, held := range map[string][]right.Held{
+		"gil": {of(right.GlobalAdmin, "")}, "cyd": {of(right.GroupAdmin, "ada")}, "may": {of(right.Member, "ada")},
+		"dan": {of(right.Member, "ada"), of(right.Member, "bob"), of(right.GroupAdmin, "bob")},
+	} {
+		k, err := p.Add(ctx, alice, name, people.NoUID)
+		for _, h := range held {
+			if err == nil {
+				_, err = p.Grant(ctx, alice, name, h)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		as[name] = audit.Actor{Kind: "person", Name: name, UID: -1, Person: k.ID}
+	}
+	for _, c := range []struct {
+		by   string
+		take right.Held
+		want problem.Kind
+	}{
+		{"nobody", of(right.Member, "ada"), problem.Denied}, {"may", of(right.Member, "ada"), problem.Denied}, {"cyd", of(right.Member, "bob"), problem.Denied},
+		{"cyd", of(right.GroupAdmin, "bob"), problem.Denied}, {"gil", of(right.GroupAdmin, "bob"), problem.Denied},
+		{"cyd", of(right.Member, "ada"), ""}, {"cyd", of(right.Member, "ada"), problem.NotFound}, {"gil", of(right.Member, "bob"), ""}, {"alice", of(right.GroupAdmin, "bob"), ""},
+	} {
+		if _, err := p.Revoke(ctx, as[c.by], "dan", c.take); problem.KindOf(err) != c.want {
+			t.Errorf("%s takes %s: %v", c.by, c.take.Words(), err)
+		}
+	}
+	for _, by := range []string{"cyd", "gil"} {
+		if _, err := p.Grant(ctx, as[by], "dan", of(right.Member, "ada")); problem.KindOf(err) != problem.Denied {
+			t.Errorf("%s gives a role: %v", by, err)
+		}
+	}
+}
+
 // TestACodeLinksOnceInItsTimeAndIsKeptAsAHashOnly holds that what is stored is no code.
 func TestACodeLinksOnceInItsTimeAndIsKeptAsAHashOnly(t *testing.T) {
 	p, _ := home(t)

@@ -36,10 +36,11 @@ func (v Verb) in(group string) Verb {
 }
 
 var (
-	owners  = Verb{Least: Owner, Scope: OfHome}
-	oneself = Verb{Least: Owner, Scope: OfHome, Self: true}
-	members = Verb{Least: Member, Scope: OfGroup, Asked: GroupAdmin}
-	theirs  = Verb{Least: Member, Scope: OfOwn}
+	owners   = Verb{Least: Owner, Scope: OfHome}
+	oneself  = Verb{Least: Owner, Scope: OfHome, Self: true}
+	members  = Verb{Least: Member, Scope: OfGroup, Asked: GroupAdmin}
+	theirs   = Verb{Least: Member, Scope: OfOwn}
+	deciders = Verb{Least: GroupAdmin, Scope: OfOwn}
 )
 
 // verbs says of everything that can be asked at a door what it takes. What does not stand here is nobody's.
@@ -70,11 +71,11 @@ var verbs = map[string]Verb{
 	"POST /v1/groups/{group}/memory/clear": owners,
 	"POST /v1/home":                        owners,
 
-	"GET /v1/people":                  owners,
+	"GET /v1/people":                  deciders,
 	"GET /v1/people/{person}":         owners,
 	"POST /v1/people":                 oneself,
 	"POST /v1/people/{person}/link":   oneself,
-	"POST /v1/people/{person}/role":   oneself,
+	"POST /v1/people/{person}/role":   {Least: GroupAdmin, Scope: OfOwn, Self: true},
 	"POST /v1/people/{person}/remove": oneself,
 	"POST /v1/accounts/unlink":        oneself,
 
@@ -124,10 +125,10 @@ var verbs = map[string]Verb{
 	"POST /v1/channels":                            owners,
 	"GET /v1/channels/{channel}":                   owners,
 	"POST /v1/channels/{channel}/remove":           owners,
-	"GET /v1/conversations":                        owners,
+	"GET /v1/conversations":                        deciders,
 	"POST /v1/conversations/{conversation}/wire":   owners,
 	"POST /v1/conversations/{conversation}/unwire": owners,
-	"POST /v1/conversations/{conversation}/policy": owners,
+	"POST /v1/conversations/{conversation}/policy": deciders,
 	"POST /v1/wirings/import":                      owners,
 
 	"GET /v1/approvals":                     owners,
@@ -170,6 +171,11 @@ func (h Held) covers(need Role, group string) bool {
 	return false
 }
 
+// Decides reports whether somebody decides about a group: who changes it, and who talks there; "" is what is of no group.
+func Decides(held []Held, group string) bool {
+	return slices.ContainsFunc(held, func(h Held) bool { return h.covers(GroupAdmin, group) })
+}
+
 // May returns nil if somebody may ask for a verb: in the group that it is about, which is "" of one that is about none. Of what is their own
 // a door shows them no more than that.
 //
@@ -194,6 +200,8 @@ func May(who Asker, verb, group string) error {
 		return problem.Errorf(problem.Denied, "sallyport chat --help", "only the owner of this home may ask for that")
 	case len(who.Held) == 0:
 		return problem.Errorf(problem.Denied, "sallyport chat --help", "this home does not know you, or you have no role in it")
+	case v.Least == GroupAdmin:
+		return problem.Errorf(problem.Denied, "sallyport chat --help", "only who decides about a group may ask for that")
 	case group == hostChat:
 		return problem.Errorf(problem.Denied, "sallyport group list", "nothing is asked of you: whoever decides about a group is asked there")
 	}

@@ -14,6 +14,8 @@ func TestWhoMayAskForAVerbIsSaidByRoleAndGroup(t *testing.T) {
 		mine   = "GET /v1/messages"
 		change = "POST /v1/changes/{change}/confirm"
 		add    = "POST /v1/people"
+		policy = "POST /v1/conversations/{conversation}/policy"
+		role   = "POST /v1/people/{person}/role"
 	)
 	held := func(r right.Role, group string) right.Asker {
 		return right.Asker{Held: []right.Held{{Role: r, Group: group}}}
@@ -45,6 +47,16 @@ func TestWhoMayAskForAVerbIsSaidByRoleAndGroup(t *testing.T) {
 		{"a member reads their own", mine, "", held(right.Member, "ada"), true},
 		{"a member changes", change, "", held(right.Member, "ada"), false},
 		{"a member adds", add, "", held(right.Member, "ada"), false},
+		{"an admin sets a policy", policy, "", held(right.GroupAdmin, "ada"), true},
+		{"a global admin sets a policy", policy, "", held(right.GlobalAdmin, ""), true},
+		{"a member sets a policy", policy, "", held(right.Member, "ada"), false},
+		{"an admin of no group sets a policy", policy, "", held(right.GroupAdmin, ""), false},
+		{"root sets a policy", policy, "", right.Asker{Root: true}, true},
+		{"an admin takes a role", role, "", held(right.GroupAdmin, "ada"), true},
+		{"a member takes a role", role, "", held(right.Member, "ada"), false},
+		{"root takes a role, who is no person", role, "", right.Asker{Root: true}, false},
+		{"an admin wires", "POST /v1/conversations/{conversation}/wire", "", held(right.GroupAdmin, "ada"), false},
+		{"an admin removes a person", "POST /v1/people/{person}/remove", "", held(right.GroupAdmin, "ada"), false},
 		{"root changes", change, "", right.Asker{Root: true}, true},
 		{"root adds, who is no person", add, "", right.Asker{Root: true}, false},
 		{"a stranger says", say, "ada", right.Asker{}, false},
@@ -58,6 +70,23 @@ func TestWhoMayAskForAVerbIsSaidByRoleAndGroup(t *testing.T) {
 		err := right.May(test.who, test.verb, test.group)
 		if (err == nil) != test.may || err != nil && problem.KindOf(err) != problem.Denied {
 			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+// TestWhoDecidesAboutAGroupIsItsAdminAndWhoStandsHigher holds what is the same wherever a group is decided about.
+func TestWhoDecidesAboutAGroupIsItsAdminAndWhoStandsHigher(t *testing.T) {
+	for _, test := range []struct {
+		held  right.Held
+		group string
+		want  bool
+	}{
+		{right.Held{Role: right.Owner}, "ada", true}, {right.Held{Role: right.GlobalAdmin}, "ada", true}, {right.Held{Role: right.GroupAdmin, Group: "ada"}, "ada", true},
+		{right.Held{Role: right.GroupAdmin, Group: "bob"}, "ada", false}, {right.Held{Role: right.Member, Group: "ada"}, "ada", false}, {right.Held{}, "ada", false},
+		{right.Held{Role: right.Owner}, "", true}, {right.Held{Role: right.GlobalAdmin}, "", true}, {right.Held{Role: right.GroupAdmin}, "", false},
+	} {
+		if right.Decides([]right.Held{test.held}, test.group) != test.want {
+			t.Errorf("%+v, of %q: %t", test.held, test.group, !test.want)
 		}
 	}
 }

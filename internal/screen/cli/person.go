@@ -179,6 +179,9 @@ decide. What they have said already, and you were asked about, is heard.
   group_admin   of the group of --group: decides about changes of what it runs, and who talks there
   global_admin  the same for every group
 
+Who decides about a group may take the role of its members, and so end what they say. All other
+roles are the owner's to give and take.
+
 Whoever decides is asked where they are alone with the assistant on a platform. Another user of this
 machine is asked in "sallyport chat host".`,
 		`  sallyport person role ann member --group echo

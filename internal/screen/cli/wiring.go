@@ -135,7 +135,10 @@ func newWiringPolicyCommand(a *app) *cobra.Command {
 	return a.remote("policy CONVERSATION POLICY", "say what becomes of strangers in a conversation",
 		`Says what becomes of what a stranger says in CONVERSATION, somebody whom no group there knows.
 POLICY is strict: they are not heard; request_approval: somebody who may decide is asked; or public:
-they are heard, and everybody who can write there can give the agent work.`,
+they are heard, and everybody who can write there can give the agent work.
+
+Who decides about every group that hears it may say that, too; who decides about one of them may
+make it strict. As another user of this machine: "sallyport --home DIR wiring policy …".`,
 		"  sallyport wiring policy cnv-1a2b3c4d strict", func(words []string) error {
 			if err := exactly("CONVERSATION", "POLICY")(words); err != nil {
 				return err
