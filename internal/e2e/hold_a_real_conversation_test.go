@@ -53,9 +53,7 @@ func talks(t *testing.T, r real) {
 	say := func(n int) {
 		t.Helper()
 		text := fmt.Sprintf("question number %d", n)
-		if _, err := client.Call(t.Context(), c, api.ChatSay, api.Say{Group: "ann", Text: text, Nonce: text}); err != nil {
-			t.Fatalf("%v\n%s", err, s.said())
-		}
+		s.tellsAnn(t, c, text)
 		said = append(said, text)
 	}
 	settled := func() {
@@ -160,5 +158,81 @@ func (s *stage) remembered(t *testing.T) {
 				t.Errorf("at the end its model is not told %q", want)
 			}
 		}
+	}
+}
+
+// TestWhatIsSaidInATurnReachesAnAgentThatWorks holds CH-082 with real processes: what is said while the model is asked is in the next thing
+// that it is asked, and in the same turn. A host that is killed then answers both, once.
+func TestWhatIsSaidInATurnReachesAnAgentThatWorks(t *testing.T) {
+	r := real{name: "api", model: "test-model", wire: agent.Messages}
+	path := found(t, r)
+	if !apart(t) {
+		return
+	}
+	working, killed := modeltest.NewGate(), modeltest.NewGate()
+	s := newTalk(t, newWorld(t), r, path,
+		modeltest.Turn{Text: "I work.", Before: working}, modeltest.Say("I stop."),
+		modeltest.Turn{Text: "never said", Before: killed}, modeltest.Say("Both again."))
+	d, c := s.opens(t)
+	turn := 0
+	both := func(status string) (all []api.Message) {
+		t.Helper()
+		await(t, "both to be "+status, func() (bool, error) {
+			var err error
+			all, err = client.Call(t.Context(), c, api.MessageList, api.Messages{Group: "ann"})
+			if err != nil {
+				return false, err
+			}
+			all = all[2*turn:]
+			return len(all) == 2 && all[0].Status == status && all[1].Status == status, nil
+		})
+		if all[0].Turn != all[1].Turn {
+			t.Errorf("they are of turns %d and %d", all[0].Turn, all[1].Turn)
+		}
+		return all
+	}
+	said := func(first, second string, gate *modeltest.Gate) {
+		t.Helper()
+		s.tellsAnn(t, c, first)
+		<-gate.Reached()
+		s.tellsAnn(t, c, second)
+		both("processing")
+	}
+
+	said("work", "stop, not that file", working)
+	working.Open()
+	if all := both("completed"); all[0].Tries+all[1].Tries > 0 {
+		t.Errorf("%+v", all)
+	}
+	requests := s.server.Requests()
+	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "I work.") || strings.Count(last, "stop, not that file") != 1 {
+		t.Errorf("the model was asked last: %s", last)
+	}
+
+	turn++
+	said("work again", "and stop again", killed)
+	if err := d.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	d.end(t, s.place)
+	d, c = s.runs(t)
+	both("completed")
+	n := newTerminal()
+	n.group = "ann"
+	stop := n.watch(t, c)
+	await(t, "what was said to be shown", n.sees(func(n *terminal) bool { return n.ready }))
+	stop()
+	if got := n.answers(); !slices.Equal(got, []string{"I work.", "I stop.", "Both again."}) {
+		t.Errorf("answered %q", got)
+	}
+	s.stop(t, c)
+	s.leftNothing(t)
+}
+
+// tellsAnn says something to ann's group.
+func (s *stage) tellsAnn(t *testing.T, c *client.Client, text string) {
+	t.Helper()
+	if _, err := client.Call(t.Context(), c, api.ChatSay, api.Say{Group: "ann", Text: text, Nonce: text}); err != nil {
+		t.Fatalf("%v\n%s", err, s.said())
 	}
 }

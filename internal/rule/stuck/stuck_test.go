@@ -77,9 +77,9 @@ func TestWhatExplainsASilenceAndWhatDoesNot(t *testing.T) {
 			s.Event = ago(90 * time.Second)
 			s.Rows = append(s.Rows, stuck.Row{ID: "m2", Claimed: ago(80 * time.Second), Fence: mine})
 		}, stuck.Kill, "did nothing"},
-		"a program that still begins":             {both(claimed(0), set(func(s *stuck.Session) { s.Event, s.Rows[0].Told = ago(time.Hour/2), ago(150*time.Second) })), stuck.Leave, ""},
-		"a program that begins for too long":      {both(claimed(0), set(func(s *stuck.Session) { s.Rows[0].Claimed, s.Rows[0].Told = 0, ago(150*time.Second+1) })), stuck.Kill, "the agent's program was not ready for the message within 150 seconds"},
-		"a program that began a while ago":        {both(claimed(time.Minute), set(func(s *stuck.Session) { s.Event = ago(3 * time.Minute) })), stuck.Leave, ""},
+		"a program that still begins":            {both(claimed(0), set(func(s *stuck.Session) { s.Event, s.Rows[0].Told = ago(time.Hour/2), ago(150*time.Second) })), stuck.Leave, ""},
+		"a program that begins for too long":     {both(claimed(0), set(func(s *stuck.Session) { s.Rows[0].Claimed, s.Rows[0].Told = 0, ago(150*time.Second+1) })), stuck.Kill, "the agent's program was not ready for the message within 150 seconds"},
+		"a program that began a while ago":       {both(claimed(time.Minute), set(func(s *stuck.Session) { s.Event = ago(3 * time.Minute) })), stuck.Leave, ""},
 		"silent for 30 minutes":                  {func(s *stuck.Session) { s.Event = ago(30 * time.Minute) }, stuck.Leave, ""},
 		"silent for longer":                      {func(s *stuck.Session) { s.Event = ago(30*time.Minute + 1) }, stuck.Kill, "the agent gave no sign of life for 30 minutes"},
 		"silent for longer, woken by this sweep": {func(s *stuck.Session) { s.Event, s.Woken = ago(time.Hour), true }, stuck.Leave, ""},
