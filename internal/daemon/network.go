@@ -29,6 +29,7 @@ import (
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/secret"
+	"sallyport/internal/rule/stuck"
 )
 
 // Outside is what ways out stand on; the zero value is the system's.
@@ -182,7 +183,7 @@ func model(o live.Outgoing) (egress.Route, error) {
 	}
 	route := egress.Route{
 		Name: "model", Base: base, Methods: []string{http.MethodGet, http.MethodPost}, Paths: o.Model.Paths, Only: o.Model.Only, Wire: string(o.Model.Wire),
-		Admit: o.Admit, Used: o.Used, Waits: o.Waits,
+		Admit: o.Admit, Used: o.Used, Waits: o.Waits, Moved: o.Moved, Idle: stuck.Silence,
 	}
 	switch {
 	case o.Login != nil:

@@ -37,8 +37,11 @@ type Sent struct {
 	Text string
 }
 
+// LimitVariable says how many chat messages a prompt holds: to the host, and to what runs in a session (CH-014).
+const LimitVariable = "SALLYPORT_MAX_MESSAGES_PER_PROMPT"
+
 const (
-	MessagesDefault = 10       // chat messages in a prompt, where SALLYPORT_MAX_MESSAGES_PER_PROMPT says nothing (CH-014)
+	MessagesDefault = 10       // chat messages in a prompt, where LimitVariable says nothing (CH-014)
 	MessagesMax     = 100      // whatever it says
 	OthersMax       = 50       // tasks, system messages and answers in a prompt
 	SentMax         = 20       // of what a failed turn had sent, the newest

@@ -166,6 +166,13 @@ func (b *beat) ask() (over func()) {
 	return sync.OnceFunc(func() { move(-1) })
 }
 
+// moves hears that a byte of a request to the model moved.
+func (b *beat) moves() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.door.Moved = b.d.up()
+}
+
 // wait hears for how long the model's endpoint bids wait: an agent that does so is not stuck.
 func (b *beat) wait(d time.Duration) {
 	b.mu.Lock()
@@ -201,6 +208,7 @@ func (b *beat) judge(started time.Duration, fence int64, t *turn) stuck.Verdict 
 	defer b.mu.Unlock()
 	s := stuck.Session{Running: true, Started: started, Event: b.event, Door: b.door, Interrupted: b.interrupted, Fence: fence}
 	for _, r := range b.tools {
+		// Its name here is its kind. By its own name the session's adapter sees one that is off (CH-097).
 		s.Tools = append(s.Tools, stuck.Tool{Name: r.Name, Started: r.up, Declared: r.Declared})
 	}
 	if t != nil {

@@ -361,12 +361,9 @@ func (d *Dispatcher) notice(ctx context.Context, tx store.Tx, chat id.Chat, text
 	return err
 }
 
-// promptVariable says how many chat messages a prompt holds: to the host, and to what runs in a session (CH-014).
-const promptVariable = "SALLYPORT_MAX_MESSAGES_PER_PROMPT"
-
 // PromptLimit is what this process's environment says of it; what is no such number is the default.
 func PromptLimit() int {
-	n, err := strconv.Atoi(os.Getenv(promptVariable))
+	n, err := strconv.Atoi(os.Getenv(prompt.LimitVariable))
 	if err != nil || n < 1 {
 		return prompt.MessagesDefault
 	}

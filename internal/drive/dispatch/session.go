@@ -161,7 +161,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 	s.run.Spec.Limits.OutputBytes = outputMax
 	s.run.Spec.Limits.Processor = 0 // that of a session without an end, whatever the home lets a change use
 	s.run.Program.Dirs = append(s.run.Program.Dirs, filepath.Dir(sandbox.ToolProgram))
-	s.run.Spec.Env = append(s.run.Spec.Env, fmt.Sprintf("%s=%d", promptVariable, w.PromptOf))
+	s.run.Spec.Env = append(s.run.Spec.Env, fmt.Sprintf("%s=%d", prompt.LimitVariable, w.PromptOf))
 	s.release = release
 	return w.launch(ctx, life, s)
 }
@@ -170,7 +170,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 func (w *worker) outfit(ctx context.Context, s *session, g group.Group, owner sandbox.Owner, places, system string) error {
 	subject := live.Subject{
 		ID: w.chat.ID.Subject(), Owner: owner, Agent: string(g.Runner.Agent), Model: string(g.Runner.Model),
-		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Timeout: unlimited, Door: s.ask, Waits: s.wait,
+		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Timeout: unlimited, Door: s.ask, Waits: s.wait, Moved: s.moves,
 		Budget: limitsOf(g.Runner.Budgets), BudgetFile: "groups/" + string(g.Folder) + "/runner/runner.yaml",
 		Asking: "sallyport chat " + string(g.Folder), GoingOn: "sallyport chat " + string(g.Folder),
 	}

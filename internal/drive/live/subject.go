@@ -30,6 +30,7 @@ type Subject struct {
 	DiskBytes int64                // that its files may take
 	Door      func() (over func()) // told of each request to its model that goes out, until it is over; nil = nobody is
 	Waits     func(time.Duration)  // told for how long its model's endpoint bids wait; nil = nobody is
+	Moved     func()               // told now and then that a request to its model moves; nil = nobody is
 	Webless   bool                 // its agent reaches its model, and nothing else whatever the home lets others reach (SM-041)
 	SetUp     bool                 // a setup has left something for its sandboxes, or leaves it now
 

@@ -49,6 +49,8 @@ type Outgoing struct {
 	Used  func(egress.Usage)
 	// Waits is told for how long the endpoint of Model bids wait. May be nil.
 	Waits func(time.Duration)
+	// Moved is told now and then that a request to Model moves: see egress.Route. May be nil.
+	Moved func()
 	// Lost is told that Login has ended, before whoever asked hears it. Nil: nobody wants to know.
 	Lost func(error)
 	// Decided is told what became of each request; it does not block.
@@ -73,7 +75,7 @@ func (w Ways) Open(ctx context.Context, s Subject, o Outgoing) (Way, error) {
 	o.Decided = account.decided
 	w.Budget.Charge(&o, false)
 	watched(&o, s.Door)
-	o.Waits = s.Waits
+	o.Waits, o.Moved = s.Waits, s.Moved
 	way, err := w.Network.Open(ctx, o)
 	if err != nil || way.Socket == "" {
 		account.close()

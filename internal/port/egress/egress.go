@@ -43,7 +43,13 @@ type Route struct {
 	Used func(Usage)
 	// Waits is told for how long the endpoint bids wait, where it limits rates (Retry-After). May be nil.
 	Waits func(time.Duration)
+	// Moved is told that a byte of a request has moved, either way, at most once in MovedEvery for each. May be nil.
+	Moved func()
+	Idle  time.Duration // in the place of the door's; 0 = that
 }
+
+// MovedEvery is how often it is told that a request moves.
+const MovedEvery = time.Second
 
 // Credential is one that changes while a door is open, such as the token of a login.
 type Credential interface {

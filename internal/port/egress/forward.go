@@ -33,9 +33,10 @@ type exchange struct {
 	end   context.CancelCauseFunc
 	idle  *time.Timer
 	body  *upload
-	more  map[string]string // headers that go with the route's credential
-	meter *meter            // of a route whose usage is counted
-	wrote atomic.Bool       // the request went out whole
+	more  map[string]string         // headers that go with the route's credential
+	meter *meter                    // of a route whose usage is counted
+	wrote atomic.Bool               // the request went out whole
+	moved atomic.Pointer[time.Time] // when Route.Moved was told last
 }
 
 // relay forwards one request that is allowed, and reports whether another may follow.
@@ -61,7 +62,7 @@ func (c *client) relay(a Answer) bool {
 		}
 		x.meter = newMeter(a)
 	}
-	x.idle = time.AfterFunc(c.cfg.Limits.Idle, func() { end(errIdle) })
+	x.idle = time.AfterFunc(x.patience(), func() { end(errIdle) })
 	defer x.idle.Stop()
 	return x.run()
 }
@@ -126,6 +127,7 @@ func (x *exchange) run() bool {
 	var keep bool
 	var failed Answer
 	if err == nil {
+		x.live()
 		failed = x.acceptable(resp)
 	} else {
 		x.body.stop() // it may still be read, and says why it ended only then
@@ -156,7 +158,25 @@ func (x *exchange) run() bool {
 	return keep && whole
 }
 
-func (x *exchange) live() { x.idle.Reset(x.cfg.Limits.Idle) }
+// live hears that something moves.
+func (x *exchange) live() {
+	x.idle.Reset(x.patience())
+	if x.a.Route == nil || x.a.Route.Moved == nil {
+		return
+	}
+	now := time.Now()
+	if last := x.moved.Load(); (last == nil || now.Sub(*last) >= MovedEvery) && x.moved.CompareAndSwap(last, &now) {
+		x.a.Route.Moved()
+	}
+}
+
+// patience is how long nothing may move.
+func (x *exchange) patience() time.Duration {
+	if x.a.Route != nil && x.a.Route.Idle > 0 {
+		return x.a.Route.Idle
+	}
+	return x.cfg.Limits.Idle
+}
 
 func (x *exchange) transport() *http.Transport {
 	if x.a.Route != nil {

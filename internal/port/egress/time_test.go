@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,11 +46,11 @@ type timed struct {
 	up chan net.Conn // ends of the hosts that were dialled
 }
 
-func inTime(t *testing.T, limits Limits, test func(t *testing.T, b timed)) {
+func inTime(t *testing.T, limits Limits, test func(t *testing.T, b timed), routes ...Route) {
 	synctest.Test(t, func(t *testing.T) {
 		b := timed{pipes{make(chan net.Conn), make(chan struct{})}, make(chan net.Conn, 1)}
 		d, err := New(Config{
-			Rules: []Rule{{Host: "example.com"}}, Limits: limits,
+			Rules: []Rule{{Host: "example.com"}}, Routes: routes, Limits: limits,
 			Resolve: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{publicAddr}, nil },
 			Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 				ours, theirs := net.Pipe()
@@ -245,4 +246,50 @@ func TestADialThatHangsIsGivenUp(t *testing.T) {
 			t.Errorf("tried at %v", tried)
 		}
 	})
+}
+
+// TestAStreamOfARouteThatMovesIsToldAndHasItsOwnPatience is CH-081 at the door: a model that thinks for longer than other requests may stand
+// still is waited for, and each byte of it is a sign, which is not told more often than anybody needs.
+func TestAStreamOfARouteThatMovesIsToldAndHasItsOwnPatience(t *testing.T) {
+	var told atomic.Int32
+	route := modelRoute(t, "http://example.com")
+	route.Idle, route.Moved = 30*time.Minute, func() { told.Add(1) }
+	inTime(t, Limits{}, func(t *testing.T, b timed) {
+		c := b.connect()
+		go io.WriteString(c, "POST /model/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		up := <-b.up
+		r := bufio.NewReader(up)
+		if req, err := http.ReadRequest(r); err != nil {
+			t.Error(err)
+		} else {
+			io.Copy(io.Discard, req.Body)
+		}
+		go func() {
+			time.Sleep(29 * time.Minute)
+			io.WriteString(up, "HTTP/1.1 200 OK\r\nContent-Length: 102\r\n\r\n")
+			for range 2 {
+				time.Sleep(29 * time.Minute)
+				io.WriteString(up, "x")
+			}
+			for range 100 {
+				time.Sleep(20 * time.Millisecond)
+				io.WriteString(up, "y")
+			}
+		}()
+		since := time.Now()
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := told.Load()
+		body, err := io.ReadAll(resp.Body)
+		if took := time.Since(since); err != nil || len(body) != 102 || took < 87*time.Minute {
+			t.Errorf("%d bytes after %s: %v", len(body), took, err)
+		}
+		if n := told.Load() - before; before < 1 || n < 2 || n > 6 {
+			t.Errorf("it is told %d times that the request moves, and then, of 102 bytes, most of them at once, %d times", before, n)
+		}
+		c.Close()
+		up.Close()
+	}, route)
 }
