@@ -90,8 +90,12 @@ func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
 func checkMessages(ctx context.Context, drops dispatch.Drops) []api.Check {
 	all, err := drops.Count(ctx)
 	if err != nil {
-		return []api.Check{asked("messages", false, "", err)}
+		return []api.Check{asked("dropped messages", false, "", err)}
 	}
+	return tellDrops(all)
+}
+
+func tellDrops(all []message.Drop) []api.Check {
 	if len(all) == 0 {
 		return nil
 	}
@@ -99,7 +103,7 @@ func checkMessages(ctx context.Context, drops dispatch.Drops) []api.Check {
 	for i, drop := range all {
 		why[i] = fmt.Sprintf("%d %s", drop.Count, drop.Reason)
 	}
-	return []api.Check{{Name: "messages", OK: true, Detail: "dropped in the last 7 days: " + strings.Join(why, ", ")}}
+	return []api.Check{{Name: "dropped messages", OK: true, Detail: "in the last 7 days: " + strings.Join(why, ", ")}}
 }
 
 // checkChats looks at the sessions of groups, the messages to them, and what groups have at a time.

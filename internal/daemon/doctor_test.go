@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"sallyport/internal/base/zone"
@@ -14,6 +15,15 @@ import (
 
 // TestTheDoctorTellsSessionsMessagesAndSchedules holds that what was given up is no line of good news, and that nothing is told of nothing.
 func TestTheDoctorTellsSessionsMessagesAndSchedules(t *testing.T) {
+	drops := tellDrops([]message.Drop{{Reason: "no mention", Count: 2}})
+	if len(drops) != 1 || drops[0].Name != "dropped messages" || !strings.Contains(drops[0].Detail, "2 no mention") || len(tellDrops(nil)) != 0 {
+		t.Errorf("%+v", drops)
+	}
+	for _, c := range tellChats([]dispatch.Seen{{Dead: 1}}, nil) {
+		if c.Name == drops[0].Name {
+			t.Errorf("what was dropped and %q have one name, and one of them would not be seen", c.Detail)
+		}
+	}
 	if none := tellChats(nil, nil); len(none) != 0 {
 		t.Errorf("of nothing it tells %+v", none)
 	}

@@ -5,10 +5,10 @@
 //
 //	<context timezone="America/New_York" />
 //	<messages>
-//	<message sender="Ann" time="Jan 1, 2024, 1:30 PM" reply_to="41"><quoted_message from="Bob">no?</quoted_message>yes</message>
+//	<message sender="Ann" time="Jan 1, 2024, 1:30 PM" reply_to="41" id="msg-5k2m9a0b"><quoted_message from="Bob">no?</quoted_message>yes</message>
 //	<task time="Jan 2, 2024, 9:00 AM">water the plants</task>
 //	<system time="Jan 2, 2024, 9:01 AM">The change chg-0f3k2m1a has landed.</system>
-//	<answer sender="Ann" time="Jan 2, 2024, 9:02 AM" question="Which one?">the red one</answer>
+//	<answer sender="Ann" time="Jan 2, 2024, 9:02 AM" id="msg-7c1d4e9f" question="Which one?">the red one</answer>
 //	</messages>
 //	<folded count="12">12 older messages are not shown. …</folded>
 //	<already_sent>…</already_sent>

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -584,5 +585,15 @@ func TestWhatOnlyReadsAndADecisionAreAskedOfADaemonStartedAgain(t *testing.T) {
 		if err := tc.ask(t.Context(), c); !errors.Is(err, ErrNoDaemon) || starts != tc.want {
 			t.Errorf("%s: %d starts, %v", name, starts, err)
 		}
+	}
+}
+
+// TestADaemonIsStartedWithWhatItReadsAndNoKey holds that what a person sets reaches a daemon that a command starts.
+func TestADaemonIsStartedWithWhatItReadsAndNoKey(t *testing.T) {
+	is := map[string]string{"TZ": "Europe/Paris", "SALLYPORT_MAX_MESSAGES_PER_PROMPT": "7", "OPENAI_API_KEY": "sk-1", "GIT_DIR": "/x"}
+	got := Person{Getenv: func(name string) string { return is[name] }}.DaemonEnvironment()
+	slices.Sort(got)
+	if want := []string{"SALLYPORT_MAX_MESSAGES_PER_PROMPT=7", "TZ=Europe/Paris"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

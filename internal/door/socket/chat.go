@@ -35,7 +35,7 @@ type Chats interface {
 	// Find returns the chat of an id: of a chat, or of a session of one.
 	Find(ctx context.Context, name string) (dispatch.Seen, error)
 	// Stop ends the session of a chat; false if none runs.
-	Stop(ctx context.Context, chat id.Chat) (bool, error)
+	Stop(ctx context.Context, chat id.Chat, by audit.Actor) (bool, error)
 	// Transcript opens what a session of a chat printed, in JSONL: that of an identity, or the newest.
 	Transcript(ctx context.Context, name string) (io.ReadCloser, error)
 	// Messages returns the newest, oldest first.
@@ -43,11 +43,11 @@ type Chats interface {
 	// Message returns one, and what the turn that answered it has sent.
 	Message(ctx context.Context, of id.Message) (message.In, []message.Out, error)
 	// Retry has a dead message tried again. Errors: conflict if it is not dead.
-	Retry(ctx context.Context, of id.Message) (message.In, error)
+	Retry(ctx context.Context, of id.Message, by audit.Actor) (message.In, error)
 	// Plan schedules a task; first is a time by the user's clock.
-	Plan(ctx context.Context, chat conversation.Chat, s schedule.Schedule, first string) (message.In, error)
+	Plan(ctx context.Context, chat conversation.Chat, s schedule.Schedule, first string, by audit.Actor) (message.In, error)
 	// Unplan cancels a task.
-	Unplan(ctx context.Context, task id.Task) error
+	Unplan(ctx context.Context, task id.Task, by audit.Actor) error
 	// Tasks are those that wait.
 	Tasks(ctx context.Context) ([]message.In, error)
 }
@@ -142,12 +142,12 @@ func (n chats) show(ctx context.Context, _ audit.Actor, name string) (api.Chat, 
 	return chatOf(seen), err
 }
 
-func (n chats) stop(ctx context.Context, _ audit.Actor, name string) (out api.Stopped, err error) {
+func (n chats) stop(ctx context.Context, by audit.Actor, name string) (out api.Stopped, err error) {
 	seen, err := n.part.Find(ctx, name)
 	if err != nil {
 		return out, err
 	}
-	out.Stopped, err = n.part.Stop(ctx, seen.ID)
+	out.Stopped, err = n.part.Stop(ctx, seen.ID, by)
 	return out, err
 }
 
@@ -192,8 +192,8 @@ func (n drops) count(ctx context.Context, _ audit.Actor, _ api.Nothing) ([]api.D
 	return each(all, func(d message.Drop) api.Drop { return api.Drop{Reason: text(d.Reason), Count: d.Count} }), err
 }
 
-func (n chats) retry(ctx context.Context, _ audit.Actor, of string) (api.Message, error) {
-	m, err := n.part.Retry(ctx, id.Message(of))
+func (n chats) retry(ctx context.Context, by audit.Actor, of string) (api.Message, error) {
+	m, err := n.part.Retry(ctx, id.Message(of), by)
 	return messageOf(m), err
 }
 
@@ -211,12 +211,12 @@ func (n chats) plan(ctx context.Context, by audit.Actor, in api.Plan) (out api.M
 	case in.Interval != "":
 		s.Kind, s.Spec = schedule.Interval, in.Interval
 	}
-	m, err := n.part.Plan(ctx, chat, s, in.At)
+	m, err := n.part.Plan(ctx, chat, s, in.At, by)
 	return messageOf(m), err
 }
 
-func (n chats) unplan(ctx context.Context, _ audit.Actor, task string) (out api.Nothing, err error) {
-	return out, n.part.Unplan(ctx, id.Task(task))
+func (n chats) unplan(ctx context.Context, by audit.Actor, task string) (out api.Nothing, err error) {
+	return out, n.part.Unplan(ctx, id.Task(task), by)
 }
 
 func (n chats) tasks(ctx context.Context, _ audit.Actor, _ api.Nothing) ([]api.Message, error) {

@@ -52,7 +52,7 @@ func TestAGroupThatWroteTooDeepStartsAgainOnceAPersonHasClearedItsMemory(t *test
 			t.Fatal(err)
 		}
 		bury(t, filepath.Join(written, "memory"), outside)
-		if _, err := d.Stop(t.Context(), first.Chat); err != nil {
+		if _, err := d.Stop(t.Context(), first.Chat, s.By()); err != nil {
 			t.Fatal(err)
 		}
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -116,7 +117,7 @@ func (d DevAgents) Yield(ctx context.Context, swap change.Row, dir string) error
 		return err
 	})
 	for _, c := range chats {
-		if _, err = d.Stop(ctx, c.ID); err != nil {
+		if _, err = d.Stop(ctx, c.ID, audit.Host); err != nil {
 			return err
 		}
 		if c.Identity != "" && c.Agent == swap.Request.Agent && !path.HasHome(dir) {
@@ -192,6 +193,6 @@ func (w wisher) retire(ctx context.Context, now id.Change) {
 		w.Log.Warn("the dev agent before this one may go on", "group", w.chat.Group, "error", err)
 	}
 	for _, chat := range others {
-		w.ending.Go(func() { _, _ = w.Stop(context.WithoutCancel(ctx), chat) }) // one that is gone already is as good
+		w.ending.Go(func() { _, _ = w.Stop(context.WithoutCancel(ctx), chat, audit.Host) }) // one that is gone already is as good
 	}
 }

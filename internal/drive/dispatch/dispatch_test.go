@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/chat/schedule"
 	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/tool"
@@ -106,11 +107,11 @@ func TestAFailedTurnIsTriedAgainAndThenItsSenderIsTold(t *testing.T) {
 		}
 
 		s.turn = works
-		if _, err := d.Retry(t.Context(), m.ID); err != nil {
+		if _, err := d.Retry(t.Context(), m.ID, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		s.is(m.ID, message.Completed)
-		if _, err := d.Retry(t.Context(), m.ID); problem.KindOf(err) != problem.Conflict {
+		if _, err := d.Retry(t.Context(), m.ID, s.By()); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("retrying what was answered: %v", err)
 		}
 	})
@@ -762,19 +763,79 @@ func TestSilenceIsNoFaultAndAnAgentThatHangsIsEnded(t *testing.T) {
 	})
 }
 
+// TestAStreamThatMovesIsASignOfLife holds CH-081 and CH-091: a model may think for hours while its answer moves, and no longer than 30
+// minutes while it does not.
+func TestAStreamThatMovesIsASignOfLife(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		ways, tries := &drivetest.Ways{}, 0
+		s.Parts.Network = ways
+		s.turn = func(ctx context.Context, _ string, st *stage) (string, error) {
+			if tries++; tries > 1 {
+				return "done", nil
+			}
+			st.Think("hm\n")
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "think")
+		for range 4 {
+			time.Sleep(29 * time.Minute)
+			if row := s.is(m.ID, message.Processing); row.Tries != 0 {
+				t.Fatalf("%+v", row)
+			}
+			ways.Opened[0].Moved()
+		}
+		time.Sleep(32 * time.Minute)
+		if row := s.is(m.ID, message.Completed); row.Tries != 1 {
+			t.Errorf("%+v", row)
+		}
+	})
+}
+
+// TestWhatAPersonDoesToMessagesAndTasksIsInTheAudit holds that each is an entry with who did it, and that what failed is none.
+func TestWhatAPersonDoesToMessagesAndTasksIsInTheAudit(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.turn = func(ctx context.Context, _ string, _ *stage) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+		d, _ := s.lives()
+		m := s.say(d, "echo", "hello")
+		chat, err := d.Open(t.Context(), "echo", "1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, stopped := d.Stop(t.Context(), m.Chat, s.By())
+		_, retried := d.Retry(t.Context(), m.ID, s.By())
+		unplanned := d.Unplan(t.Context(), task.Task, s.By())
+		if err := errors.Join(stopped, retried, unplanned); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Retry(t.Context(), m.ID, s.By()); err == nil || d.Unplan(t.Context(), task.Task, s.By()) == nil {
+			t.Error("it is done twice")
+		}
+		s.audited(string(task.Task), "task scheduled", 1)
+		s.audited(string(m.Chat), "session stopped", 1)
+		s.audited(string(m.ID), "message retried", 1)
+		s.audited(string(task.Task), "task cancelled", 1)
+	})
+}
+
 // TestAPersonEndsASession holds that its messages are not tried again by themselves.
 func TestAPersonEndsASession(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		s.turn = func(ctx context.Context, _ string, _ *stage) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 		d, _ := s.lives()
 		m := s.say(d, "echo", "hello")
-		if stopped, err := d.Stop(t.Context(), m.Chat); err != nil || !stopped {
+		if stopped, err := d.Stop(t.Context(), m.Chat, s.By()); err != nil || !stopped {
 			t.Errorf("%t %v", stopped, err)
 		}
 		if row := s.is(m.ID, message.Dead); row.Reason != "a person ended the session" {
 			t.Errorf("%+v", row)
 		}
-		if stopped, err := d.Stop(t.Context(), m.Chat); err != nil || stopped {
+		if stopped, err := d.Stop(t.Context(), m.Chat, s.By()); err != nil || stopped {
 			t.Errorf("again: %t %v", stopped, err)
 		}
 	})
@@ -796,7 +857,7 @@ func TestATaskComesWhenItIsDueAndAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "")
+		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -819,10 +880,10 @@ func TestATaskComesWhenItIsDueAndAgain(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		same(t, "sent", s.sent(chat.ID), "watered", "watered", "watered")
-		if err := d.Unplan(t.Context(), task.Task); err != nil || d.Owes(t.Context()) {
+		if err := d.Unplan(t.Context(), task.Task, s.By()); err != nil || d.Owes(t.Context()) {
 			t.Errorf("%v, or something is still to be done", err)
 		}
-		if err := d.Unplan(t.Context(), task.Task); problem.KindOf(err) != problem.NotFound {
+		if err := d.Unplan(t.Context(), task.Task, s.By()); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("again: %v", err)
 		}
 		time.Sleep(2 * time.Hour)
@@ -852,11 +913,11 @@ func TestATaskThatWasGivenUpIsToldAndListedAsStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 9 * * *", Text: "water the plants"}, "")
+		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 9 * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
 		}
-		once, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Once, Text: "water them now"}, zone.Format(task.Due.Add(time.Hour), time.UTC))
+		once, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Once, Text: "water them now"}, zone.Format(task.Due.Add(time.Hour), time.UTC), s.By())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -881,7 +942,7 @@ func TestATaskThatWasGivenUpIsToldAndListedAsStopped(t *testing.T) {
 		}
 
 		fails = false
-		if _, err := d.Retry(t.Context(), task.ID); err != nil {
+		if _, err := d.Retry(t.Context(), task.ID, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

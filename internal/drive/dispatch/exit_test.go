@@ -41,7 +41,7 @@ func TestAnAgentThatEndsBadlyLeavesItsLastWordsInTheLogAndNoFile(t *testing.T) {
 		d, _ := s.lives()
 		first := s.say(d, "echo", "one")
 		s.is(first.ID, message.Completed)
-		if _, err := d.Stop(t.Context(), first.Chat); err != nil {
+		if _, err := d.Stop(t.Context(), first.Chat, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		before := files(t, s)

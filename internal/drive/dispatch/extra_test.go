@@ -57,7 +57,7 @@ func TestASessionHasTheFoldersThatItBeganWith(t *testing.T) {
 			}
 		}
 
-		if _, err := d.Stop(t.Context(), m.Chat); err != nil {
+		if _, err := d.Stop(t.Context(), m.Chat, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		s.is(s.say(d, "echo", "3").ID, message.Completed)

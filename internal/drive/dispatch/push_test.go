@@ -182,7 +182,7 @@ func TestAPersonEndsASessionWithWordsInItsTurn(t *testing.T) {
 		work := s.say(d, "echo", "work")
 		more := s.say(d, "echo", "more")
 		<-told
-		if stopped, err := d.Stop(t.Context(), work.Chat); err != nil || !stopped {
+		if stopped, err := d.Stop(t.Context(), work.Chat, s.By()); err != nil || !stopped {
 			t.Errorf("%t %v", stopped, err)
 		}
 		for _, m := range []message.In{work, more} {

@@ -159,7 +159,7 @@ func TestAGroupThatDoesNotAnswerSaysWhy(t *testing.T) {
 			turn(func(ctx context.Context, _ *stage) (string, error) { <-ctx.Done(); return "", ctx.Err() })(s)
 			s.later = func(d *dispatch.Dispatcher, chat id.Chat) {
 				time.Sleep(time.Second)
-				if ran, err := d.Stop(s.T.Context(), chat); !ran || err != nil {
+				if ran, err := d.Stop(s.T.Context(), chat, s.By()); !ran || err != nil {
 					s.T.Errorf("it ran: %t, %v", ran, err)
 				}
 			}

@@ -222,18 +222,25 @@ func (d *Dispatcher) cancelTask(ctx context.Context, tx store.Tx, chat id.Chat, 
 }
 
 // Plan schedules a task in a person's chat with a group; first is a time by the user's clock.
-func (d *Dispatcher) Plan(ctx context.Context, chat conversation.Chat, s schedule.Schedule, first string) (m message.In, err error) {
+func (d *Dispatcher) Plan(ctx context.Context, chat conversation.Chat, s schedule.Schedule, first string, by audit.Actor) (m message.In, err error) {
 	s.Group, s.Conversation, s.Zone = string(chat.Group), string(chat.Conversation), d.Zone().String()
 	err = d.DB.InTx(ctx, func(tx store.Tx) error {
-		m, err = d.addTask(ctx, tx, chat.ID, id.NewTask(), s, first)
-		return err
+		if m, err = d.addTask(ctx, tx, chat.ID, id.NewTask(), s, first); err != nil {
+			return err
+		}
+		return tx.AppendEntry(ctx, audit.Entry{At: ledger.Now(), Actor: by, Subject: string(m.Task), Verb: "task scheduled"})
 	})
 	return m, err
 }
 
 // Unplan cancels a task. Errors: problem.NotFound.
-func (d *Dispatcher) Unplan(ctx context.Context, task id.Task) error {
-	return d.DB.InTx(ctx, func(tx store.Tx) error { return d.cancelTask(ctx, tx, "", task) })
+func (d *Dispatcher) Unplan(ctx context.Context, task id.Task, by audit.Actor) error {
+	return d.DB.InTx(ctx, func(tx store.Tx) error {
+		if err := d.cancelTask(ctx, tx, "", task); err != nil {
+			return err
+		}
+		return tx.AppendEntry(ctx, audit.Entry{At: ledger.Now(), Actor: by, Subject: string(task), Verb: "task cancelled"})
+	})
 }
 
 // Tasks are those that wait, of all chats, and after them those that are stopped.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -380,7 +381,7 @@ type stopping struct {
 }
 
 // Stop ends the session of a chat, and its turn; false if none runs.
-func (d *Dispatcher) Stop(ctx context.Context, chat id.Chat) (bool, error) {
+func (d *Dispatcher) Stop(ctx context.Context, chat id.Chat, by audit.Actor) (bool, error) {
 	d.mu.Lock()
 	w := d.workers[chat]
 	d.mu.Unlock()
@@ -397,14 +398,19 @@ func (d *Dispatcher) Stop(ctx context.Context, chat id.Chat) (bool, error) {
 	}
 	select {
 	case s := <-answer:
-		return s.ran, s.err
+		if !s.ran || s.err != nil {
+			return s.ran, s.err
+		}
+		return true, d.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error {
+			return tx.AppendEntry(ctx, audit.Entry{At: ledger.Now(), Actor: by, Subject: string(chat), Verb: "session stopped"})
+		})
 	case <-ctx.Done():
 		return false, fmt.Errorf("the session of %s did not answer: %w", chat, context.Cause(ctx))
 	}
 }
 
 // Retry has a dead message tried again. Errors: problem.NotFound; problem.Conflict if it is not dead.
-func (d *Dispatcher) Retry(ctx context.Context, of id.Message) (m message.In, err error) {
+func (d *Dispatcher) Retry(ctx context.Context, of id.Message, by audit.Actor) (m message.In, err error) {
 	err = d.DB.InTx(ctx, func(tx store.Tx) error {
 		if m, err = tx.In(ctx, of); err != nil {
 			return err
@@ -413,7 +419,10 @@ func (d *Dispatcher) Retry(ctx context.Context, of id.Message) (m message.In, er
 			return problem.Errorf(problem.Conflict, "sallyport message show "+string(of), "the message %s is not dead: it is %s", inert.Short(string(of), 40), m.Status)
 		}
 		m.Status, m.Tries, m.Due, m.Reason, m.Ended = message.Pending, 0, ledger.Now(), "", nil
-		return tx.MoveIn(ctx, message.Dead, m.Fence, m)
+		if err := tx.MoveIn(ctx, message.Dead, m.Fence, m); err != nil {
+			return err
+		}
+		return tx.AppendEntry(ctx, audit.Entry{At: ledger.Now(), Actor: by, Subject: string(of), Verb: "message retried"})
 	})
 	return m, err
 }

@@ -29,7 +29,7 @@ type Session struct {
 
 // Tool is one that the agent has begun and not ended; the row of CH-094.
 type Tool struct {
-	Name     string
+	Name     string // the agent's own, where it tells one; else what kind of tool it is
 	Started  time.Duration
 	Declared time.Duration // how long it said that it may take, such as the time-out of Bash; 0 for nothing said
 }

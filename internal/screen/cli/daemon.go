@@ -23,8 +23,9 @@ You hardly need it: any command that needs the daemon starts it.
 
 The daemon ends by itself after 15 minutes in which nothing was to be done and no command asked it
 anything. Nothing is lost by that, and what waits for you goes on waiting. A change that is worked
-on, lands, is on trial or could not be rolled back yet keeps the daemon running; so do an open
-"change watch" and a scraper of its metrics.`,
+on, lands, is on trial or could not be rolled back yet keeps the daemon running; so do a message
+that waits for its answer, a task that is scheduled, an open "change watch" and a scraper of its
+metrics.`,
 		"  sallyport daemon start", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			return printDaemon(ctx, a, c)
 		})
