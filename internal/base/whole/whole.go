@@ -105,6 +105,37 @@ func Write(path string, data []byte) error {
 	return err
 }
 
+// WriteAlone writes a whole file that only its owner reads, and brings it to disk. Whatever was there before is gone.
+func WriteAlone(path string, data []byte) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Keep makes a file that only its owner reads hold exactly data, on the disk: after a crash it is the old one or the new one. Its
+// operations are noun:write and noun:commit.
+func Keep(ops disk.Ops, noun, path string, data []byte) error {
+	temp := Fresh(path)
+	if err := ops.Do(noun+":write", func() error { return WriteAlone(temp, data) }); err != nil {
+		return err
+	}
+	return ops.Do(noun+":commit", func() error {
+		if err := os.Rename(temp, path); err != nil {
+			return err
+		}
+		return Sync(filepath.Dir(path))
+	})
+}
+
 // Retire takes away what is at a path in such a way that a crash leaves no half of it under its name: it goes aside by one rename,
 // and is removed there. Its operations are noun:clear, noun:retire and noun:remove; absence is success.
 func Retire(ops disk.Ops, noun, path string) error {

@@ -139,7 +139,7 @@ func (l *Login) write(ctx context.Context, used tokens, a answer) (tokens, error
 		return used, l.unwritable(err)
 	}
 	fresh := l.fresh(used.renewal)
-	if err := l.of.Ops.Do("login:write", func() error { return setAlone(fresh, text.Bytes()) }); err != nil {
+	if err := l.of.Ops.Do("login:write", func() error { return whole.WriteAlone(fresh, text.Bytes()) }); err != nil {
 		return used, l.unwritable(err)
 	}
 
@@ -156,22 +156,6 @@ func (l *Login) write(ctx context.Context, used tokens, a answer) (tokens, error
 		return now, err
 	}
 	return l.read()
-}
-
-// setAlone writes a whole file that only its owner reads, and brings it to disk.
-func setAlone(path string, data []byte) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // place puts a whole file into the place of the login, with the rights of the one that was there.
