@@ -74,17 +74,15 @@ func newRooms(b *testing.B, said func(room, n int) time.Time) *rooms {
 	}))
 	db.Hear(func(rows message.Rows) { r.stored(rows, said) })
 
-	policy := b.TempDir() // what the daemon reads for each message
-	must(b, os.WriteFile(filepath.Join(policy, config.PolicyFile), []byte("permissions: on\napprovals: {people: 1}\n"), 0o600))
+	home := b.TempDir() // the daemon looks at its policy for each message
+	must(b, os.WriteFile(filepath.Join(home, config.PolicyFile), []byte("permissions: on\napprovals: {people: 1}\n"), 0o600))
+	settings := config.Look(home)
 	l := ledger.New(ledger.Parts{DB: db, Log: slog.New(slog.DiscardHandler)})
 	all := channels.New(channels.Parts{
 		Ledger: l, Voices: dispatch.Voices{Dispatcher: dispatch.New(dispatch.Parts{Ledger: l})},
 		Open:   func(conversation.Channel) (channel.Driver, error) { return r.platform.Driver(nil), nil },
 		Groups: func(context.Context) ([]group.Folder, error) { return []group.Folder{"echo"}, nil },
-		Anyone: func() bool {
-			p, err := config.LoadPolicy(policy)
-			return err != nil || p.Permissions == config.PermissionsOff
-		},
+		Anyone: func() bool { return settings.Policy().Permissions == config.PermissionsOff },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)

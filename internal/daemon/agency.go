@@ -12,27 +12,19 @@ import (
 	"sallyport/internal/rule/credential"
 )
 
-// agency reads what a home has chosen for its agents, each time anew.
-type agency struct{ home string }
+// agency is what a home has chosen for its agents, as it counts now.
+type agency struct{ settings *config.Settings }
 
 var _ live.Agency = agency{}
 
 // Chosen returns what the home says of an agent.
 func (a agency) Chosen(name string) (live.Choice, error) {
-	home, err := config.LoadSallyport(a.home)
-	if err != nil {
-		return live.Choice{}, err
-	}
-	return choice(home.Agents[config.AgentName(name)]), nil
+	return choice(a.settings.Sallyport().Agents[config.AgentName(name)]), nil
 }
 
 // Budgets returns what the home lets models use.
 func (a agency) Budgets() (budget.Limits, error) {
-	home, err := config.LoadSallyport(a.home)
-	if err != nil {
-		return budget.Limits{}, err
-	}
-	b := home.Budgets
+	b := a.settings.Sallyport().Budgets
 	return budget.Limits{
 		TokensPerChange: int64(b.TokensPerChange), TokensPerHour: int64(b.TokensPerHour), TokensPerDay: int64(b.TokensPerDay),
 		CostPerChange: budget.Money(b.CostPerChange), CostPerHour: budget.Money(b.CostPerHour), CostPerDay: budget.Money(b.CostPerDay),

@@ -45,10 +45,7 @@ type versions struct {
 // A program's version is what it says in a sandbox, without a network and with an empty home. On the host bare it might write to the
 // person's home, ask the net for updates, or be another program of that name: a list that somebody looks at is no reason to run it.
 func (d *Daemon) ListAgents(ctx context.Context, at api.Place) ([]api.Agent, error) {
-	home, err := config.LoadSallyport(d.Home)
-	if err != nil {
-		return nil, err
-	}
+	home := d.settings.Sallyport()
 	table := agent.Table()
 	out := make([]api.Agent, len(table))
 	var group errgroup.Group

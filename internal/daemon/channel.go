@@ -113,16 +113,13 @@ func channelsOf(d *Daemon) *channels.Channels {
 	home := &groupsNow{dir: d.chats.Home}
 	return channels.New(channels.Parts{
 		Ledger: d.control.Ledger, Voices: dispatch.Voices{Dispatcher: d.chats}, Open: d.tokens.open, Groups: home.list,
-		Create: d.control.MakeGroup, Anyone: anyone(d.Home),
+		Create: d.control.MakeGroup, Anyone: anyone(d.settings),
 	})
 }
 
-// anyone reports whether a home's policy lets everybody talk at the moment at which it is asked (CH-059). One that does not load lets nobody.
-func anyone(home string) func() bool {
-	return func() bool {
-		p, err := config.LoadPolicy(home)
-		return err == nil && p.Permissions == config.PermissionsOff
-	}
+// anyone reports whether a home's policy lets everybody talk at the moment at which it is asked (CH-059).
+func anyone(s *config.Settings) func() bool {
+	return func() bool { return s.Policy().Permissions == config.PermissionsOff }
 }
 
 // groupsNow are the groups of a home as it is committed; they are listed once for each commit.

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/secret"
 )
 
@@ -52,18 +53,18 @@ func TestATokenIsReadFromAFileThatIsTheHostsAloneAndShownNowhere(t *testing.T) {
 }
 
 func TestThePolicyLetsEverybodyTalkOrNobodyWhoIsUnknown(t *testing.T) {
-	home := t.TempDir()
 	for text, want := range map[string]bool{
 		"": false, "permissions: on": false, "permissions: off": true, "permissions: 'off'": true, "permissions: maybe": false, "permissions: off\nnone: 1": false,
 	} {
+		home := t.TempDir()
 		if err := os.WriteFile(filepath.Join(home, "policy.yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if anyone(home)() != want {
+		if anyone(config.Look(home))() != want {
 			t.Errorf("%q: %t", text, !want)
 		}
 	}
-	if anyone(filepath.Join(home, "none"))() {
+	if anyone(config.Look(t.TempDir()))() {
 		t.Error("without a policy everybody may talk")
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 // dispatcher runs the conversations of the home.
 func (d *Daemon) dispatcher(owner person.Owner, state string) *dispatch.Dispatcher {
-	settings := d.settings.Sallyport
+	settings := d.began
 	cache := settings.Layers
 	talks := talks{d.Home, d.Ops, d.log}
 	p := dispatch.Parts{

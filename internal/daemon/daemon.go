@@ -90,8 +90,9 @@ type Daemon struct {
 	ownUID   bool // every sandbox has a uid of its own
 	server   *socket.Server
 	meter    *metric.Set
-	settings config.Home
-	room     session.Room // how many agents the machine holds
+	settings *config.Settings
+	began    config.Sallyport // what counted when it started
+	room     session.Room     // how many agents the machine holds
 	secrets  *secretRules
 	targets  targets
 	drivers  map[string]agent.Driver
@@ -160,9 +161,10 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 			return fmt.Errorf("find this program: %w", err)
 		}
 	}
-	if d.settings, err = config.LoadHome(d.Home); err != nil {
+	if d.settings, err = config.Open(d.Home, d.Ops); err != nil {
 		return err
 	}
+	d.began = d.settings.Sallyport()
 	d.room = session.RoomHere("/")
 	if d.db, err = sqlite.Open(ctx, filepath.Join(state, "sallyport.db"), d.Ops); err != nil {
 		return fmt.Errorf("open the database of %q: %w", d.Home, err)
@@ -181,7 +183,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err != nil {
 		return errors.Join(err, d.db.Close())
 	}
-	cache := d.settings.Sallyport.Layers
+	cache := d.began.Layers
 	d.spaces = workspace.New(workspace.Config{
 		Root: state, Ops: d.Ops, Strategy: strategy,
 		Cache: workspace.Cache{Keep: time.Duration(cache.Keep), QuotaBytes: int64(cache.Quota)}, History: cache.History,
@@ -189,7 +191,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err := d.sweep(ctx, state); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
-	d.targets = targets{home: d.Home, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
+	d.targets = targets{settings: d.settings, db: d.db, spaces: d.spaces, owner: owner, ops: d.Ops,
 		host: target.Host{Ops: d.Ops, Changes: filepath.Join(state, "changes"), Clean: d.secrets.plain.Redact}}
 	d.trimTargets()
 	d.drivers = agents(command.New(), replay.New(), api.New(), codex.New(), acp.New(), pi.New(), echo.New())
@@ -198,7 +200,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	}
 	d.keys = credential.NewRing(d.secrets.held, os.Getenv)
 	d.logins = newLogins(d.Options, d.secrets.held, d.log)
-	if d.network, err = newNetwork(d.Options, d.log); err != nil {
+	if d.network, err = newNetwork(d.Options, d.settings, d.log); err != nil {
 		return errors.Join(err, d.db.Close())
 	}
 	d.ownUID = report.OwnUID
@@ -213,7 +215,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.chats.Admissions = d.channels
 	d.steward = storage.New(d.storageParts(owner, state))
 	d.server = socket.New(socket.Options{
-		Home: d.Home, Open: anyone(d.Home), Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d,
+		Home: d.Home, Open: anyone(d.settings), Unloaded: unloaded(d.settings), Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d,
 		Requests: d.control, Changes: d.control, Courses: d.control, Trials: d.control, Work: d.control, Sessions: d.control,
 		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats, Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger}, Places: channels.Places{Channels: d.channels, Check: d.tokens.check},
 		Storage: d.steward, Agents: d, Targets: d.targets, People: d, Groups: d.control.Groups, Members: d.members, Scan: d.secrets, Secrets: d.secrets.plain,
@@ -253,7 +255,7 @@ func (d *Daemon) sweep(ctx context.Context, state string) error {
 
 // parts hands the controller what it stands on.
 func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) control.Parts {
-	file := d.settings.Sallyport
+	file := d.began
 	s := control.Settings{
 		Limits: sandbox.Limits{
 			MemoryBytes: int64(file.Limits.Memory), ProcessesMax: file.Limits.Processes, OutputBytes: int64(file.Limits.Output),
@@ -271,8 +273,8 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Sandbox: d.sandbox,
-		Agents:  d.drivers, Agency: agency{d.Home}, Keys: d.keys, Logins: d.logins,
-		Rules: rulebook{home: d.Home, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.keeper(state), Targets: d.targets, Chats: chats{d}, Teller: teller{home: d.Home, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Agents:  d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
+		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.keeper(state), Targets: d.targets, Chats: chats{d}, Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
@@ -312,6 +314,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	group.Go(func() error { return d.steward.Run(ctx) })
 	group.Go(func() error { return d.server.Serve(ctx, listener) })
 	group.Go(func() error { return d.users.Run(ctx) })
+	group.Go(func() error { return herald{d.settings, d.control.Ledger, d.control.Owner.ID}.Run(ctx) })
 	group.Go(func() error { d.watchIdle(ctx, cancel); return nil })
 	d.log.Info("serving", "home", d.Home, "socket", path) // no process id (CH-110): `daemon status` tells it
 	return errors.Join(group.Wait(), d.network.close())

@@ -58,7 +58,8 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 	out.Checks = append(out.Checks, checkChats(ctx, d.chats)...)
 	out.Checks = append(out.Checks, checkZone(talks{d.Home, d.Ops, d.log}.chooseZone()))
 	out.Checks = append(out.Checks, checkChannels(ctx, channels.Places{Channels: d.channels})...)
-	out.Checks = append(out.Checks, checkRoots(extra(d.Home, d.network.folder))...)
+	out.Checks = append(out.Checks, checkRoots(extra(d.settings, d.Home, d.network.folder))...)
+	out.Checks = append(out.Checks, checkKept(d.settings)...)
 	out.Checks = append(out.Checks, d.checkStuck(ctx)...)
 	return out, nil
 }
@@ -209,11 +210,11 @@ func approvals(ctx context.Context, db store.DB, p control.Parts) []api.Check {
 
 // checkApprovals says who approves what a group asks for, where the policy says something of that, and what it leaves nobody to approve.
 func checkApprovals(home string, book grounds.Rulebook, owner person.Owner, people []right.Person) []api.Check {
-	rules, err := book.Approvals()
-	if err != nil || rules == (right.Rules{}) { // what is wrong with the file is told where it is read
+	rules := book.Approvals()
+	if rules == (right.Rules{}) {
 		return nil
 	}
-	_, err = right.Approvers(right.Asked{Class: right.Host, Wisher: string(owner.ID), People: people, Rules: rules, Mend: config.EditPolicy(home)})
+	_, err := right.Approvers(right.Asked{Class: right.Host, Wisher: string(owner.ID), People: people, Rules: rules, Mend: config.EditPolicy(home)})
 	if err != nil {
 		p := problem.Of(err)
 		why := strings.TrimPrefix(p.Text, right.Nobody)
@@ -228,7 +229,7 @@ func (d *Daemon) checkGroups(ctx context.Context) []api.Check {
 	if err != nil {
 		return []api.Check{asked("groups", false, "", err)}
 	}
-	extra := extra(d.Home, d.network.folder)
+	extra := extra(d.settings, d.Home, d.network.folder)
 	var names, unlike []string
 	var more []api.Check
 	for _, g := range all {

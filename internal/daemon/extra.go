@@ -12,12 +12,9 @@ import (
 )
 
 // extra finds the folders that groups are shown, by what the home says at that moment. No group is shown what is sallyport's own.
-func extra(home, sockets string) live.Extra {
+func extra(settings *config.Settings, home, sockets string) live.Extra {
 	return live.Extra{
-		Roots: func() ([]mount.Root, error) {
-			s, err := config.LoadSallyport(home)
-			return s.Roots(), err
-		},
+		Roots:  func() ([]mount.Root, error) { return settings.Sallyport().Roots(), nil },
 		Closed: []mount.Closed{{Path: home, What: "sallyport's own home"}, {Path: sockets, What: "the folder of sallyport's sockets"}},
 		Homes:  []string{os.Getenv("HOME")},
 	}

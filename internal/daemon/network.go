@@ -42,11 +42,11 @@ type Outside struct {
 // network opens the ways out of this home's sandboxes: one door each, behind a socket of its own in the folder of the
 // daemon's. What may be reached is read anew each time.
 type network struct {
-	home    string
-	folder  string // of sockets
-	outside Outside
-	ops     disk.Ops
-	log     *slog.Logger
+	settings *config.Settings
+	folder   string // of sockets
+	outside  Outside
+	ops      disk.Ops
+	log      *slog.Logger
 
 	number atomic.Int64
 	mu     sync.Mutex
@@ -54,12 +54,12 @@ type network struct {
 	bundle string
 }
 
-func newNetwork(o Options, log *slog.Logger) (*network, error) {
+func newNetwork(o Options, settings *config.Settings, log *slog.Logger) (*network, error) {
 	path, err := client.Me().Socket(o.Home)
 	if err != nil {
 		return nil, err
 	}
-	return &network{home: o.Home, folder: filepath.Dir(path), outside: o.Outside, ops: o.Ops, log: log}, nil
+	return &network{settings: settings, folder: filepath.Dir(path), outside: o.Outside, ops: o.Ops, log: log}, nil
 }
 
 // sweep removes what an earlier daemon of this home has left. It is called once this one listens: there is no other.
@@ -92,11 +92,7 @@ func (n *network) close() error {
 
 // Open opens one way out.
 func (n *network) Open(_ context.Context, o live.Outgoing) (live.Way, error) {
-	home, err := config.LoadHome(n.home)
-	if err != nil {
-		return live.Way{}, err
-	}
-	rules, registries, err := reach(home.Sallyport.Egress, o)
+	rules, registries, err := reach(n.settings.Sallyport().Egress, o)
 	if err != nil {
 		return live.Way{}, err
 	}

@@ -62,7 +62,7 @@ func newWays(t *testing.T, settings string) *ways {
 		Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
 		},
-	}}, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	}}, config.Look(dir), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,23 +23,21 @@ const (
 
 // teller runs the home's notify.command, as the file says at that moment.
 type teller struct {
-	home  string
-	ops   disk.Ops
-	clean func(string) string
+	home     string
+	settings *config.Settings
+	ops      disk.Ops
+	clean    func(string) string
 }
 
 var _ ledger.Teller = teller{}
 
 // Tell runs the command once: nil if it ended with 0 within 10 s. Errors: ledger.ErrNobody without a command.
 func (t teller) Tell(ctx context.Context, n ledger.Note) error {
-	file, err := config.LoadSallyport(t.home)
-	if err == nil && file.Notify.Command == "" {
+	command := t.settings.Sallyport().Notify.Command
+	if command == "" {
 		return ledger.ErrNobody
 	}
-	if err == nil {
-		err = t.run(ctx, string(file.Notify.Command), n)
-	}
-	if err != nil {
+	if err := t.run(ctx, string(command), n); err != nil {
 		return fmt.Errorf("notify.command: %w", err)
 	}
 	return nil

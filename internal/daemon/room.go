@@ -10,7 +10,7 @@ import (
 
 // atOnce is how many agents may work at the same time by the home's word.
 func (d *Daemon) atOnce() int {
-	return cmp.Or(d.settings.Sallyport.Changes.AtOnce, control.WorkersDefault)
+	return cmp.Or(d.began.Changes.AtOnce, control.WorkersDefault)
 }
 
 // checkRoom says how many agents work at the same time, and how many more the machine holds.

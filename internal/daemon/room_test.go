@@ -13,7 +13,7 @@ func TestDoctorSaysHowManyAgentsTheMachineHolds(t *testing.T) {
 	if c := d.checkRoom(); !c.OK || c.Detail != "5 (at_once in sallyport.yaml); this machine holds 40: it has 50 instances of inotify, one for each" {
 		t.Errorf("%+v", c)
 	}
-	d.settings = config.Home{Sallyport: config.Sallyport{Changes: config.Changes{AtOnce: 100}}}
+	d.began.Changes = config.Changes{AtOnce: 100}
 	if c := d.checkRoom(); c.OK || c.Needed || c.Fix != "sudo sysctl -w more" || !strings.HasPrefix(c.Detail, "40: at_once in sallyport.yaml is 100") {
 		t.Errorf("%+v", c)
 	}

@@ -20,64 +20,69 @@ import (
 	"sallyport/internal/rule/right"
 )
 
-// rulebook reads the home's policy and a repository's own rules, each time anew: what
-// counts is what stands there now, or at the commit.
+// rulebook joins the home's policy, as it counts now, with a repository's own rules, which are read as they stand at a commit.
 type rulebook struct {
-	home    string
-	secrets *secretRules
+	home     string
+	settings *config.Settings
+	secrets  *secretRules
 }
 
 // At joins the home's rules with the repository's as they stand at a commit, the stricter of both.
 func (r rulebook) At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (grounds.Judging, error) {
 	s := standing{project.Top, host, commit}
-	home, err := config.LoadHome(r.home)
-	if err != nil {
-		return grounds.Judging{}, err
-	}
+	home, own := r.settings.Policy(), r.settings.Sallyport()
+	rules := home.Judgement()
 	repo, err := s.repository(ctx)
 	if err != nil {
 		return grounds.Judging{}, err
 	}
-	scanner, note, err := r.secrets.at(ctx, s, home.Rules.TrustSecretRules)
+	scanner, note, err := r.secrets.at(ctx, s, rules.TrustSecretRules)
 	if err != nil {
 		return grounds.Judging{}, err
 	}
 	checks := config.Strings(repo.Checks)
-	if own := home.Sallyport.Secrets.Command; own != "" { // it blocks as any check does that fails or cannot run (CW-025)
-		checks = append([]string{string(own)}, checks...)
+	if scan := own.Secrets.Command; scan != "" { // it blocks as any check does that fails or cannot run (CW-025)
+		checks = append([]string{string(scan)}, checks...)
 	}
 	return grounds.Judging{
 		Secrets:        scanner,
 		SecretNote:     note,
-		Rules:          policy.Merge(home.Rules, repo.Judgement()),
-		Approvals:      home.Approvals,
+		Rules:          policy.Merge(rules, repo.Judgement()),
+		Approvals:      home.Approvals.Rules(),
 		Checks:         checks,
 		Setup:          config.Strings(repo.Setup),
 		Profiles:       config.Strings(repo.Profiles),
 		IncludeIgnored: config.Strings(repo.IncludeIgnored),
 		Subject:        string(repo.Landing.Subject),
 		Agent:          string(repo.Agent),
-		Supervision:    supervision(home.Sallyport.Interactive, repo.Interactive),
+		Supervision:    supervision(own.Interactive, repo.Interactive),
 	}, nil
 }
 
 // Approvals are what the home's policy says now of who approves what a group asks for.
-func (r rulebook) Approvals() (right.Rules, error) {
-	p, err := config.LoadPolicy(r.home)
-	return p.Approvals.Rules(), err
-}
+func (r rulebook) Approvals() right.Rules { return r.settings.Policy().Approvals.Rules() }
 
-// ruleFiles are read as rules from the top of a repository, wherever a change is based.
-var ruleFiles = []string{config.RepositoryFile, gitleaksFile, gitleaksIgnore}
+// Decidable says why nothing is approved and nothing lands now.
+func (r rulebook) Decidable() error { return r.settings.Decidable() }
+
+// ruleFiles are read as rules from the top of a repository, wherever a change is based, and homeFiles from that of the home, where they lie.
+var (
+	ruleFiles = []string{config.RepositoryFile, gitleaksFile, gitleaksIgnore}
+	homeFiles = []string{config.SallyportFile, config.PolicyFile}
+)
 
 // Load reads the rules that stand at a commit, if edits touch them. What does not load there would hold every later change.
-func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
+func (r rulebook) Load(ctx context.Context, project git.Project, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
 	var found []policy.Violation
-	for _, name := range ruleFiles {
+	names := ruleFiles
+	if sameFolder(r.home, project.Top) {
+		names = slices.Concat(ruleFiles, homeFiles)
+	}
+	for _, name := range names {
 		if !slices.ContainsFunc(edits, func(e git.Edit) bool { return e.Path == name && !e.New.Absent() }) {
 			continue
 		}
-		why := r.load(ctx, standing{host: host, commit: commit}, name)
+		why := r.load(ctx, standing{project.Top, host, commit}, name)
 		if why == nil {
 			continue
 		}
@@ -95,11 +100,18 @@ func (r rulebook) Load(ctx context.Context, host git.Dir, commit git.OID, edits 
 
 // load reads one file of rules as it stands at a commit.
 func (r rulebook) load(ctx context.Context, s standing, name string) error {
-	if name != config.RepositoryFile {
-		_, _, err := r.secrets.at(ctx, s, nil)
-		return err
+	var err error
+	switch name {
+	case config.RepositoryFile:
+		_, err = s.repository(ctx)
+	case config.SallyportFile, config.PolicyFile:
+		var text []byte
+		if text, err = s.file(ctx, name, config.FileBytesMax); err == nil {
+			err = config.Check(name, text)
+		}
+	default:
+		_, _, err = r.secrets.at(ctx, s, nil)
 	}
-	_, err := s.repository(ctx)
 	return err
 }
 

@@ -23,7 +23,7 @@ func TestRulesThatDoNotLoadNameThePersonsOwnFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	book := rulebook{home: t.TempDir(), secrets: secrets}
+	book := rulebook{settings: config.Look(t.TempDir()), secrets: secrets}
 	for _, c := range []struct{ name, file, text, next string }{
 		{"a key that is not known", config.RepositoryFile, "sudo: yes\n", "${EDITOR:-vi} TOP/.sallyport.yaml && git -C TOP commit -m 'Correct .sallyport.yaml' .sallyport.yaml"},
 		{"a link", config.RepositoryFile, "->elsewhere", "ls -ld TOP/.sallyport.yaml"},
@@ -120,7 +120,7 @@ func TestTheDoctorSaysWhoApprovesAndWhatNobodyCan(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(home, config.PolicyFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		checks := checkApprovals(home, rulebook{home: home}, owner, []right.Person{{ID: owner.ID, Held: []right.Held{{Role: right.Owner}}, Reachable: true}})
+		checks := checkApprovals(home, rulebook{settings: config.Look(home)}, owner, []right.Person{{ID: owner.ID, Held: []right.Held{{Role: right.Owner}}, Reachable: true}})
 		if want.detail == "" {
 			if len(checks) > 0 {
 				t.Errorf("%q: %+v", text, checks)

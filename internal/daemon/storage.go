@@ -15,13 +15,13 @@ import (
 
 // storageParts hands the steward what it stands on.
 func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
-	keep := d.settings.Sallyport.Retention
+	keep := d.began.Retention
 	parts := storage.Parts{
 		DB: d.db, Owner: owner, State: state, Workspaces: d.spaces, Changes: d.control, Lander: &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Retention: storage.Retention{
 			Refs: time.Duration(keep.Refs), Transcripts: time.Duration(keep.Transcripts), Exports: time.Duration(keep.Exports), Grace: time.Duration(keep.Grace),
 		},
-		Author: author(d.settings.Sallyport.Commits), Ops: d.Ops, Log: d.log,
+		Author: author(d.began.Commits), Ops: d.Ops, Log: d.log,
 	}
 	if groups, ok := d.sandbox.(storage.Groups); ok {
 		parts.Groups = groups

@@ -26,12 +26,12 @@ import (
 // targets knows what restarts and probes the code of a repository: the home's word, or else the repository's own once
 // the owner has trusted exactly these words (SM-925). Both are read anew each time.
 type targets struct {
-	home   string
-	db     store.DB
-	spaces *workspace.Manager
-	owner  person.Owner
-	ops    disk.Ops
-	host   target.Host
+	settings *config.Settings
+	db       store.DB
+	spaces   *workspace.Manager
+	owner    person.Owner
+	ops      disk.Ops
+	host     target.Host
 }
 
 var (
@@ -71,17 +71,13 @@ func (u *unreadable) Unwrap() error { return u.error }
 // returns what is said elsewhere.
 func (t targets) words(ctx context.Context, host git.Dir, p git.Project, commit git.OID) (trust.Words, error) {
 	w := trust.Words{Repository: p.Top, Commit: string(commit)}
-	home, err := config.LoadSallyport(t.home)
-	if err != nil {
-		return trust.Words{}, err
-	}
-	for _, entry := range home.Targets {
+	for _, entry := range t.settings.Sallyport().Targets {
 		if sameFolder(string(entry.Repository), p.Top) {
 			said := entry.Said()
 			w.Home = &said
 		}
 	}
-	err = t.db.Read(ctx, func(tx store.Tx) error {
+	err := t.db.Read(ctx, func(tx store.Tx) error {
 		given, ok, err := tx.Trust(ctx, p.CommonDir)
 		if ok {
 			w.Trust = &given

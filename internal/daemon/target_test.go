@@ -28,6 +28,7 @@ type ground struct {
 	targets
 	t    *testing.T
 	repo string
+	home string
 }
 
 var ann = audit.Actor{Kind: "person", Name: "ann", UID: 1234, Person: "psn-0000ann0"}
@@ -41,8 +42,9 @@ func newGround(t *testing.T) *ground {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &ground{t: t, repo: filepath.Join(dir, "repo"), targets: targets{
-		home: filepath.Join(dir, "home"), owner: person.Owner{ID: ann.Person, UID: ann.UID, Name: ann.Name}, host: target.Host{Changes: filepath.Join(dir, "changes")},
+	home := filepath.Join(dir, "home")
+	g := &ground{t: t, repo: filepath.Join(dir, "repo"), home: home, targets: targets{
+		settings: config.Look(home), owner: person.Owner{ID: ann.Person, UID: ann.UID, Name: ann.Name}, host: target.Host{Changes: filepath.Join(dir, "changes")},
 		spaces: workspace.New(workspace.Config{Root: filepath.Join(dir, "state"), Strategy: workspace.Copy}),
 	}}
 	for _, name := range []string{"repo", "home", "state"} {
@@ -235,7 +237,7 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tell := teller{home: home, clean: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }}
+	tell := teller{home: home, settings: config.Look(home), clean: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }}
 	note := ledger.Note{Change: "chg-00000001", Kind: ledger.NoteTrial, Text: "back\nwith \x1b[31m", Next: "sallyport confirm chg-00000001"}
 	if err := tell.Tell(t.Context(), note); !errors.Is(err, ledger.ErrNobody) {
 		t.Errorf("nobody is named: %v", err)
@@ -259,11 +261,17 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 	if err := tell.Tell(ctx, note); err == nil || !strings.Contains(err.Error(), "the daemon stops") {
 		t.Errorf("got %v", err)
 	}
-	says("oops: [")
+	says(`echo again >>` + told)
+	if err := tell.Tell(t.Context(), note); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(home, config.SallyportFile), []byte("notify: [\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := tell.Tell(t.Context(), note); problem.KindOf(err) != problem.Refused {
-		t.Errorf("a file that is broken: %v", err)
+	if err := tell.Tell(t.Context(), note); err != nil {
+		t.Errorf("by a file that does not load: %v", err)
+	}
+	if raw, err := os.ReadFile(told); err != nil || !strings.HasSuffix(string(raw), "again\nagain\n") {
+		t.Errorf("what loaded last does not go on: %q, %v", raw, err)
 	}
 }

@@ -15,6 +15,18 @@ type Daemon struct {
 	Alerts  []Alert   `json:"alerts,omitempty"`
 	Sandbox Sandbox   `json:"sandbox"`
 	Open    bool      `json:"permissions_off"` // whoever speaks on a platform is heard (CH-059)
+	// Settings are the files of the home that do not load.
+	Settings []Unloaded `json:"settings,omitempty"`
+}
+
+// Unloaded is a file of the home's settings that does not load.
+type Unloaded struct {
+	File    string    `json:"file"`
+	Since   time.Time `json:"since,omitzero"`
+	Line    int       `json:"line,omitempty"` // of the first thing that is wrong; none where the file cannot be read
+	Problem string    `json:"problem"`        // file, line and path of what is wrong
+	InForce string    `json:"in_force"`       // what counts instead
+	Next    string    `json:"next"`           // how it is corrected
 }
 
 // Sandbox is the policy that holds programs here, as it was tried when the daemon started or a doctor

@@ -34,12 +34,13 @@ const doingMax = 5
 
 // daemon answers what is asked of the daemon itself.
 type daemon struct {
-	part    Host
-	changes Changes
-	meter   *metric.Set
-	home    string
-	open    func() bool // nil: never
-	started time.Time
+	part     Host
+	changes  Changes
+	meter    *metric.Set
+	home     string
+	open     func() bool           // nil: never
+	unloaded func() []api.Unloaded // nil: none
+	started  time.Time
 }
 
 func (n daemon) show(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Daemon, error) {
@@ -58,6 +59,9 @@ func (n daemon) show(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Dae
 	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + string(c.State) })
 	d.Alerts = each(n.meter.Alerts(), alertOf)
 	d.Sandbox = n.part.Sandbox()
+	if n.unloaded != nil {
+		d.Settings = n.unloaded()
+	}
 	d.Open = n.open != nil && n.open()
 	return d, nil
 }

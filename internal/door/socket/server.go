@@ -11,18 +11,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sallyport/internal/door/api"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/rule/secret"
 )
 
 // Options say whom a server speaks for, and what does what it is asked.
 type Options struct {
-	Home  string      // absolute
-	Open  func() bool // permissions are switched off at this moment; nil: never
-	Owner int         // uid of the home's owner; root is heard too
-	Log   *slog.Logger
-	Meter *metric.Set // nil measured nothing
-	Host  Host
+	Home string      // absolute
+	Open func() bool // permissions are switched off at this moment; nil: never
+	// Unloaded are the files of the home that do not load at this moment; nil: none.
+	Unloaded func() []api.Unloaded
+	Owner    int // uid of the home's owner; root is heard too
+	Log      *slog.Logger
+	Meter    *metric.Set // nil measured nothing
+	Host     Host
 
 	Requests    Requests
 	Changes     Changes

@@ -81,6 +81,11 @@ func (rs *Requests) Add(ctx context.Context, changeID id.Change, r request.Reque
 	if err := rs.secretsIn(ctx, r); err != nil {
 		return change.Row{}, err
 	}
+	if r.Approve == request.Yes && r.Kind != request.Revert {
+		if err := rs.Opener.Grounds.Rules.Decidable(); err != nil {
+			return change.Row{}, err
+		}
+	}
 	row := change.Row{ID: changeID, State: change.Requested, Request: r, Created: r.At, Moved: r.At, Due: r.At}
 	rs.Feed.Keep(row.ID)
 	var refused error

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
 )
@@ -48,7 +49,7 @@ type Words struct {
 
 // Approve records by's yes to exactly the digest they read, and makes the landing due if nobody else's is needed: all
 // of it commits or none. Errors: person.ErrNotOwner (denied), approval.ErrOwn, proposal.ErrSuperseded,
-// approval.ErrDecided (conflict), not_found. Saying the same again changes nothing and is no error.
+// approval.ErrDecided (conflict), config.ErrUnloaded (refused), not_found. Saying the same again changes nothing and is no error.
 func (a *Answers) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
 	if err := a.Secrets.RefuseIn(ctx, "sallyport approve --help", "--message", w.Message); err != nil {
 		return err
@@ -77,6 +78,11 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 	}
 	if p.Card.MarksWord && !w.Marked {
 		return unsaid(row.ID, p)
+	}
+	if row.Request.Kind != request.Revert { // what goes back has been there before
+		if err := a.Rules.Decidable(); err != nil {
+			return fmt.Errorf("approve %s: %w", row.ID, err)
+		}
 	}
 	s := approval.Saying{ID: ref, Read: read, Current: p, Need: need, By: by, Via: w.Via, At: ledger.Now(), Message: w.Message, Unsigned: w.Unsigned}
 	if err := approval.Record(ctx, tx, s); err != nil {

@@ -22,12 +22,8 @@ import (
 )
 
 // Need says who has to approve a change of what a group runs, and how: by what it reaches, by who asked for it, and by the roles and the
-// policy of now. Errors: problem.Refused, saying why nobody can (SM-090); why the policy cannot be read.
+// policy of now. Errors: problem.Refused, saying why nobody can (SM-090).
 func (a *Answers) Need(ctx context.Context, tx store.Tx, r request.Request, class right.Class) (right.Need, error) {
-	rules, err := a.Rules.Approvals()
-	if err != nil {
-		return right.Need{}, err
-	}
 	wisher, err := ledger.Requester(ctx, tx, r)
 	if err != nil {
 		return right.Need{}, err
@@ -36,7 +32,7 @@ func (a *Answers) Need(ctx context.Context, tx store.Tx, r request.Request, clas
 	if err != nil {
 		return right.Need{}, err
 	}
-	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wisher.String(), People: people, Rules: rules, Mend: config.EditPolicy(a.Home)})
+	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wisher.String(), People: people, Rules: a.Rules.Approvals(), Mend: config.EditPolicy(a.Home)})
 }
 
 // Entitled says who has to approve what a card is about. What no group asked for is the owner's, or of who says what the template is to have.
@@ -49,7 +45,7 @@ func (a *Answers) Entitled(ctx context.Context, tx store.Tx, r request.Request, 
 		return a.Owner.Need(), nil
 	}
 	need, err := a.Need(ctx, tx, r, right.Class(c.Class))
-	if err != nil && len(need.No) == 0 { // a policy that cannot be read keeps the owner from no no
+	if err != nil && len(need.No) == 0 { // a policy that leaves nobody keeps the owner from no no
 		need.No = a.Owner.Need().No
 	}
 	return need, err
@@ -66,7 +62,7 @@ func (a *Answers) Promoters(ctx context.Context, tx store.Tx, of id.Change) (rig
 		return right.Need{}, err
 	}
 	may, err := a.entitledTo(ctx, tx, row)
-	if len(may.No) > 0 { // the policy may leave nobody, or not be readable: then it is the owner's
+	if len(may.No) > 0 { // the policy may leave nobody: then it is the owner's
 		err = nil
 	}
 	who := a.Owner.Need().May

@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
@@ -165,9 +166,9 @@ func TestAYesIsTakenByThePolicyOfThatMoment(t *testing.T) {
 		if err := yes(typed); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "approvals.people: 2") {
 			t.Errorf("where two are wanted: %v", err)
 		}
-		laws.Rules.Store(&drivetest.Rules{Approving: errors.New("the policy cannot be read")})
-		if err := yes(typed); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-			t.Errorf("by a policy that cannot be read: %v", err)
+		laws.Rules.Store(&drivetest.Rules{Undecided: problem.Case(config.ErrUnloaded, "vi policy.yaml", "policy.yaml:3:1: oops")})
+		if err := yes(typed); !errors.Is(err, config.ErrUnloaded) || !strings.Contains(err.Error(), "policy.yaml:3:1") || problem.Of(err).Next != "vi policy.yaml" {
+			t.Errorf("by a policy that does not load: %v", err)
 		}
 		if d := show(); d.Change.State != change.AwaitingApproval || d.Approval.Decision != approval.Pending {
 			t.Fatalf("it is %s, %s", d.Change.State, d.Approval.Decision)

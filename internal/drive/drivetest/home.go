@@ -265,18 +265,20 @@ func (p Played) Program(agent.Task) (agent.Program, error) {
 type Rules struct {
 	Judging    grounds.Judging
 	Unloadable []policy.Violation
-	Approving  error // why the policy cannot be read
+	Undecided  error // why the policy does not load
 }
 
 func (r Rules) At(context.Context, git.Project, git.Dir, git.OID) (grounds.Judging, error) {
 	return r.Judging, nil
 }
 
-func (r Rules) Load(context.Context, git.Dir, git.OID, []git.Edit) ([]policy.Violation, error) {
+func (r Rules) Load(context.Context, git.Project, git.Dir, git.OID, []git.Edit) ([]policy.Violation, error) {
 	return r.Unloadable, nil
 }
 
-func (r Rules) Approvals() (right.Rules, error) { return r.Judging.Approvals, r.Approving }
+func (r Rules) Approvals() right.Rules { return r.Judging.Approvals }
+
+func (r Rules) Decidable() error { return r.Undecided }
 
 // Keeper counts what it is told, and knows what is armed.
 type Keeper struct {

@@ -81,8 +81,10 @@ func (l *Laws) At(ctx context.Context, project git.Project, dir git.Dir, commit 
 	return l.Rules.Load().At(ctx, project, dir, commit)
 }
 
-func (l *Laws) Approvals() (right.Rules, error) { return l.Rules.Load().Approvals() }
+func (l *Laws) Approvals() right.Rules { return l.Rules.Load().Approvals() }
 
-func (l *Laws) Load(ctx context.Context, dir git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
-	return l.Rules.Load().Load(ctx, dir, commit, edits)
+func (l *Laws) Decidable() error { return l.Rules.Load().Decidable() }
+
+func (l *Laws) Load(ctx context.Context, project git.Project, dir git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
+	return l.Rules.Load().Load(ctx, project, dir, commit, edits)
 }

@@ -39,7 +39,7 @@ func (g Reader) Dirty(ctx context.Context, r request.Request) ([]string, error) 
 // checkout what it is in git's store.
 func (g Reader) Loading(row change.Row, base git.OID) checkpoint.Loading {
 	return func(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error) {
-		violations, err := g.Rules.Load(ctx, host, commit, edits)
+		violations, err := g.Rules.Load(ctx, row.Request.Project, host, commit, edits)
 		if err != nil || len(edits) == 0 {
 			return violations, err
 		}

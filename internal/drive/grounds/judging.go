@@ -22,10 +22,13 @@ type Rulebook interface {
 	// At reads the repository's rules at a commit and joins them with the home's, the stricter of both. An error's next command
 	// names the person's own files, in project.
 	At(ctx context.Context, project git.Project, host git.Dir, commit git.OID) (Judging, error)
-	// Load returns a violation for each file that edits change, that rules are read from, and that could not be read at commit.
-	Load(ctx context.Context, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
+	// Load returns a violation for each file that edits change in a project, that rules are read from, and that could not be read at commit.
+	Load(ctx context.Context, project git.Project, host git.Dir, commit git.OID, edits []git.Edit) ([]policy.Violation, error)
 	// Approvals are what the home says now of who approves what a group asks for.
-	Approvals() (right.Rules, error)
+	Approvals() right.Rules
+	// Decidable returns why nothing is approved and nothing lands now, a config.ErrUnloaded; nil while the home's policy loads. What goes
+	// back is never held by it.
+	Decidable() error
 }
 
 // Judging is what a change is judged by.

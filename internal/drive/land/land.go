@@ -79,6 +79,11 @@ func (ls *Landings) landChecked(ctx context.Context, row change.Row) error {
 	if err := ls.Needed(ctx, row); err != nil {
 		return err
 	}
+	if row.Request.Kind != request.Revert { // what goes back has been there before
+		if err := ls.Grounds.Rules.Decidable(); err != nil {
+			return fmt.Errorf("land %s: %w", row.ID, err)
+		}
+	}
 	head, same, err := ls.sameRules(ctx, row, *p)
 	if err != nil {
 		return err
@@ -415,7 +420,7 @@ func (ls *Landings) loadable(ctx context.Context, row change.Row, p proposal.Pro
 	if err != nil {
 		return err
 	}
-	violations, err := ls.Grounds.Rules.Load(ctx, host, p.Commit, p.Edits)
+	violations, err := ls.Grounds.Rules.Load(ctx, row.Request.Project, host, p.Commit, p.Edits)
 	if err == nil && len(violations) > 0 {
 		err = grounds.Refusal(row, violations)
 	}

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 )
 
@@ -134,10 +135,10 @@ func Transient(err error) bool {
 	return false
 }
 
-// Waits reports whether a landing's turn has not come: what is before it comes to its end by itself. A lock that anybody
-// can take may not.
+// Waits reports whether a landing's turn has not come: what is before it comes to its end by itself, or the owner has been told of it. A
+// lock that anybody can take may not.
 func Waits(because error) bool {
-	return errors.Is(because, ErrOnTrial) || errors.Is(because, landing.ErrBusy) && !errors.Is(because, landing.ErrLocked)
+	return errors.Is(because, ErrOnTrial) || errors.Is(because, config.ErrUnloaded) || errors.Is(because, landing.ErrBusy) && !errors.Is(because, landing.ErrLocked)
 }
 
 // ErrOnTrial holds back what would land beside an open trial.

@@ -36,6 +36,7 @@ const (
 	NoteRolledBack     NoteKind = "rolled_back"     // by itself or by a person, after a trial
 	NoteFailed         NoteKind = "failed"          // the change
 	NoteRollbackFailed NoteKind = "rollback_failed" // loud: it needs a person
+	NoteSettings       NoteKind = "settings"        // of no change: a file of the home does not load, or loads again
 )
 
 // noteOf is what a person who watches nothing is told of a row that has moved; false if it is none of their business.

@@ -96,6 +96,44 @@ func (n *Origin) show(ctx context.Context, tx store.Tx, row change.Row, who []id
 	return nil
 }
 
+// TellAlone tells somebody something that is about no change, wherever the host itself speaks with them alone. Where exactly these words
+// stand already among the latest, they are not said again: who is not sure whether they were said may say them once more.
+func (n *Origin) TellAlone(ctx context.Context, tx store.Tx, who id.Person, text string) error {
+	people, err := tx.People(ctx)
+	if err != nil {
+		return err
+	}
+	text = n.secrets.Redact(text)
+	for _, k := range people {
+		if k.ID != who {
+			continue
+		}
+		for _, a := range k.Accounts {
+			chat, ok, err := DirectChat(ctx, tx, a)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			said, err := tx.NewestOuts(ctx, chat.ID, lately)
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(said, func(o message.Out) bool { return o.Text == text }) {
+				continue
+			}
+			if _, err := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Turn: chat.Turn, Lane: message.Notice, At: Now(), Text: text}); err != nil {
+				return fmt.Errorf("tell %s in a conversation: %w", who, err)
+			}
+		}
+	}
+	return nil
+}
+
+// lately is how many messages of a chat are the latest.
+const lately = 50
+
 // directs are the chats in which these persons are alone with the assistant, in other conversations than one. Who is at a terminal there is
 // at no other.
 func directs(ctx context.Context, tx store.Tx, but conversation.Conversation, who []id.Person) (all []conversation.Chat, err error) {

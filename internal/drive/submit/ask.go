@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 )
 
@@ -46,7 +47,7 @@ func (s *Submissions) open(ctx context.Context, tx store.Tx, row *change.Row, p 
 		return nil
 	}
 	err = s.Answers.Record(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approve.Words{Via: approval.ViaFlag})
-	if errors.Is(err, approval.ErrOwn) { // then another is waited for
+	if errors.Is(err, approval.ErrOwn) || errors.Is(err, config.ErrUnloaded) { // then another is waited for, or a policy that loads
 		return nil
 	}
 	return err

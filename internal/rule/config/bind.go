@@ -91,15 +91,15 @@ func (b *binder) structure(n ast.Node, path string, v reflect.Value) {
 		}
 		b.value(entry.Key, entry.Value, at, f)
 	}
-	if w, ok := v.Addr().Interface().(whole); ok && !b.noted(path) {
+	if w, ok := v.Addr().Interface().(fitting); ok && !b.noted(path) {
 		if err := w.fits(); err != nil {
 			b.note(n, path, "%v", err)
 		}
 	}
 }
 
-// whole is a group of keys that must fit together; the error is one clause. It is asked where each key fits.
-type whole interface{ fits() error }
+// fitting is a group of keys that must fit together; the error is one clause. It is asked where each key fits.
+type fitting interface{ fits() error }
 
 // noted reports whether something is wrong with a group, or below it.
 func (b *binder) noted(path string) bool {

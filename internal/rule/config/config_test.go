@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/mount"
@@ -398,9 +399,9 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := config.LoadHome(home)
-	if err != nil || !reflect.DeepEqual(got.Rules, policy.Default()) || !reflect.DeepEqual(got.Sallyport, config.Sallyport{}) || got.Approvals != (right.Rules{}) {
-		t.Errorf("a new home is %+v, %v", got, err)
+	got := config.Look(home)
+	if len(got.Unloaded()) > 0 || !reflect.DeepEqual(got.Policy().Judgement(), policy.Default()) || !reflect.DeepEqual(got.Sallyport(), config.Sallyport{}) || got.Policy().Approvals.Rules() != (right.Rules{}) {
+		t.Errorf("a new home is %+v, %+v, %+v", got.Sallyport(), got.Policy(), got.Unloaded())
 	}
 	// Every key that is commented out is one, with a value that is taken: the default.
 	files := config.NewHome()
@@ -460,15 +461,16 @@ func keys(t reflect.Type) (all []string) {
 
 func TestAHomeWithoutFilesHasDefaultsAndABrokenOneIsRefused(t *testing.T) {
 	home := t.TempDir()
-	got, err := config.LoadHome(home)
-	if err != nil || !reflect.DeepEqual(got.Rules, policy.Default()) {
-		t.Errorf("got %+v, %v", got, err)
+	got, err := config.Open(home, disk.Ops{})
+	if err != nil || !reflect.DeepEqual(got.Policy().Judgement(), policy.Default()) {
+		t.Errorf("got %+v, %v", got.Policy(), err)
 	}
+	home = t.TempDir()
 	name := filepath.Join(home, config.PolicyFile)
 	if err := os.WriteFile(name, []byte("x: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.LoadHome(home); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), name+":1:1: x:") {
+	if _, err := config.Open(home, disk.Ops{}); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), name+":1:1: x:") {
 		t.Errorf("got %v", err)
 	}
 	if err := os.Remove(name); err != nil {
@@ -477,7 +479,7 @@ func TestAHomeWithoutFilesHasDefaultsAndABrokenOneIsRefused(t *testing.T) {
 	if err := os.Mkdir(name, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.LoadHome(home); problem.KindOf(err) != problem.Unavailable {
+	if _, err := config.Open(home, disk.Ops{}); problem.KindOf(err) != problem.Unavailable {
 		t.Errorf("a folder in its place: %v", err)
 	}
 }
@@ -589,8 +591,8 @@ func TestThePolicySaysWhoHasToApprove(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(home, config.PolicyFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := config.LoadHome(home); err != nil || got.Approvals != want {
-			t.Errorf("%q: %+v, %v", text, got.Approvals, err)
+		if got := config.Look(home); len(got.Unloaded()) > 0 || got.Policy().Approvals.Rules() != want {
+			t.Errorf("%q: %+v, %+v", text, got.Policy().Approvals, got.Unloaded())
 		}
 	}
 }

@@ -7,67 +7,44 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/rule/policy"
-	"sallyport/internal/rule/right"
 )
-
-// Home is a home's configuration.
-type Home struct {
-	Sallyport Sallyport
-	Rules     policy.Rules
-	Approvals right.Rules
-}
-
-// LoadHome reads a home's files; one that is not there has its defaults. Errors:
-// problem.Refused naming file, line and path; problem.Unavailable if one cannot be read.
-func LoadHome(home string) (Home, error) {
-	s, err := LoadSallyport(home)
-	if err != nil {
-		return Home{}, err
-	}
-	p, err := LoadPolicy(home)
-	if err != nil {
-		return Home{Sallyport: s}, err
-	}
-	return Home{Sallyport: s, Rules: p.Judgement(), Approvals: p.Approvals.Rules()}, nil
-}
-
-// LoadSallyport reads a home's sallyport.yaml alone, as it is now.
-func LoadSallyport(home string) (Sallyport, error) {
-	name := filepath.Join(home, SallyportFile)
-	data, err := read(name)
-	if err != nil {
-		return Sallyport{}, err
-	}
-	return ParseSallyport(name, data)
-}
-
-// LoadPolicy reads a home's policy.yaml alone, as it is now.
-func LoadPolicy(home string) (Policy, error) {
-	name := filepath.Join(home, PolicyFile)
-	data, err := read(name)
-	if err != nil {
-		return Policy{}, err
-	}
-	return ParsePolicy(name, data)
-}
 
 // EditPolicy is the command by which a person opens a home's policy.yaml.
 func EditPolicy(home string) string { return edit(filepath.Join(home, PolicyFile)) }
 
+// stamp tells one state of a file from another without reading it.
+type stamp struct {
+	dev, ino uint64
+	size     int64
+	modified syscall.Timespec
+	changed  syscall.Timespec // the kernel's, which nobody sets
+}
+
+func stampOf(info os.FileInfo) stamp {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return stamp{}
+	}
+	return stamp{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
+}
+
 // read returns a regular file's bytes, nil if there is none; one byte beyond the limit is enough to refuse it.
-func read(name string) ([]byte, error) {
+func read(name string) ([]byte, stamp, error) {
+	unreadable := func(err error) ([]byte, stamp, error) {
+		return nil, stamp{}, problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(filepath.Dir(name)), "read the configuration: %w", err)
+	}
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, stamp{}, nil
 	}
 	if err != nil {
-		return nil, problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(filepath.Dir(name)), "read the configuration: %w", err)
+		return unreadable(err)
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
@@ -75,11 +52,11 @@ func read(name string) ([]byte, error) {
 		err = fmt.Errorf("%s is not a file", name)
 	}
 	if err != nil {
-		return nil, problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(filepath.Dir(name)), "read the configuration: %w", err)
+		return unreadable(err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
 	if err != nil {
-		return nil, problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(filepath.Dir(name)), "read the configuration: %w", err)
+		return unreadable(err)
 	}
-	return data, nil
+	return data, stampOf(info), nil
 }

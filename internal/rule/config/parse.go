@@ -36,6 +36,16 @@ func ParsePolicy(name string, data []byte) (Policy, error) {
 	return p, err
 }
 
+// Check refuses what a home's sallyport.yaml or policy.yaml cannot say; name is which. Errors: problem.Refused.
+func Check(name string, data []byte) error {
+	if name == SallyportFile {
+		_, err := ParseSallyport(name, data)
+		return err
+	}
+	_, err := ParsePolicy(name, data)
+	return err
+}
+
 // ParseRepository reads a .sallyport.yaml as it stands at a commit; mend is a command by which a person corrects it. Errors: problem.Refused.
 func ParseRepository(mend string, data []byte) (Repository, error) {
 	var r Repository
@@ -116,5 +126,13 @@ func (s source) refuse(found []finding) error {
 	if s.given {
 		kind = problem.Usage
 	}
-	return problem.Errorf(kind, s.next, "%s", strings.Join(lines, "\n"))
+	return problem.Errorf(kind, s.next, "%w", &faults{line: found[0].line, text: strings.Join(lines, "\n")})
 }
+
+// faults are what is wrong in a file, the first in a line.
+type faults struct {
+	line int
+	text string
+}
+
+func (f *faults) Error() string { return f.text }

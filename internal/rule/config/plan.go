@@ -26,7 +26,7 @@ func ParsePlan(name string, data []byte) (Plan, error) {
 
 // LoadPlan reads a plan's file. Errors: problem.Usage if it is not there or refused; problem.Unavailable if it cannot be read.
 func LoadPlan(name string) (Plan, error) {
-	data, err := read(name)
+	data, _, err := read(name)
 	if err != nil {
 		return Plan{}, err
 	}

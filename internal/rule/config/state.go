@@ -61,7 +61,7 @@ func ParseState(name string, data []byte) (ExecutionMode, error) {
 
 // LoadState reads execution_mode from the state.md at path, "" if there is none.
 func LoadState(path string) (ExecutionMode, error) {
-	data, err := read(path)
+	data, _, err := read(path)
 	if err != nil || data == nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/policy"
@@ -172,7 +173,7 @@ func TestAFileThatIsNoneIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := os.ReadDir("/proc/self/fd")
-		_, err := config.LoadPolicy(home)
+		_, err := config.Open(home, disk.Ops{})
 		if p := problem.Of(err); p.Kind != problem.Unavailable || !strings.Contains(p.Text, config.PolicyFile+" is not a file") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -184,7 +185,7 @@ func TestAFileThatIsNoneIsNamed(t *testing.T) {
 	if err := os.Symlink(config.PolicyFile, filepath.Join(home, config.PolicyFile)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.LoadPolicy(home); problem.KindOf(err) != problem.Unavailable {
+	if _, err := config.Open(home, disk.Ops{}); problem.KindOf(err) != problem.Unavailable {
 		t.Errorf("a link to itself: %v", err)
 	}
 }
@@ -196,9 +197,9 @@ func TestAHomesFilesAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, err := config.LoadHome(home)
-	if err != nil || h.Sallyport.Changes.AtOnce != 7 || h.Rules.PathsMax != 7 {
-		t.Errorf("%+v, %v", h, err)
+	h := config.Look(home)
+	if len(h.Unloaded()) > 0 || h.Sallyport().Changes.AtOnce != 7 || h.Policy().Judgement().PathsMax != 7 {
+		t.Errorf("%+v, %+v, %+v", h.Sallyport(), h.Policy(), h.Unloaded())
 	}
 	if mode, err := config.LoadState(filepath.Join(home, "state.md")); err != nil || mode != config.Interactive {
 		t.Errorf("%q, %v", mode, err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -98,10 +99,7 @@ func printTries(s sheet, all []api.Try) {
 // examine looks at the home from here, and asks the daemon for the rest; dir is a folder in a repository, or "".
 func examine(ctx context.Context, p Program, home, dir string) api.Doctor {
 	checks := []api.Check{writable(home), space(home)}
-	_, err := config.LoadSallyport(home)
-	checks = append(checks, parsed(config.SallyportFile, err))
-	_, err = config.LoadPolicy(home)
-	checks = append(checks, parsed(config.PolicyFile, err))
+	checks = append(checks, checkSettings(home, time.Now())...)
 	c, err := p.Connect(ctx, home, true)
 	if err != nil && c != nil { // it runs, and is of another build: what it says of the machine holds all the same
 		p := problem.Of(err)
@@ -190,13 +188,30 @@ func checkRunners(ctx context.Context, c *client.Client, all []api.Agent) (check
 	return checks
 }
 
-// parsed says whether one of the home's files can be read; one that is not there has its defaults.
-func parsed(name string, err error) api.Check {
-	if err == nil {
-		return api.Check{Name: name, OK: true, Needed: true, Detail: "can be read"}
+// checkSettings says whether the home's files load, and what counts in the place of one that does not; one that is not there has its
+// defaults. Without what loaded before, nothing runs.
+func checkSettings(home string, now time.Time) []api.Check {
+	checks := []api.Check{
+		{Name: config.SallyportFile, OK: true, Needed: true, Detail: "can be read"},
+		{Name: config.PolicyFile, OK: true, Needed: true, Detail: "can be read"},
 	}
-	p := problem.Of(err)
-	return api.Check{Name: name, Needed: true, Detail: p.Text, Fix: p.Next}
+	for _, u := range config.Look(home).Unloaded() {
+		for i, c := range checks {
+			if c.Name == u.File {
+				checks[i] = api.Check{Name: u.File, Needed: u.Kept == "", Refused: u.Kept != "", Detail: unloadedLine(u.Since, now, u.Text(), u.InForce()), Fix: problem.Of(u.Why).Next}
+			}
+		}
+	}
+	return checks
+}
+
+// unloadedLine says since when a file does not load, why, and what counts instead.
+func unloadedLine(since, now time.Time, why, inForce string) string {
+	text := "it does not load"
+	if !since.IsZero() {
+		text += ", found " + ago(since, now)
+	}
+	return text + ": " + why + ". " + inForce
 }
 
 // merged keeps one check of a name: the first that fails, else the first.

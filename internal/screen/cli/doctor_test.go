@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
+	"sallyport/internal/rule/config"
 )
 
 // doctor asks a doctor about a home; what connecting answers is given.
@@ -39,6 +42,48 @@ func TestTheDoctorReadsTheHomesFiles(t *testing.T) {
 	}
 	if got.code != exitError {
 		t.Errorf("exit %d", got.code)
+	}
+}
+
+// A file that does not load is no fault by which nothing runs, where what loaded last goes on.
+func TestTheDoctorSaysWhatGoesOnInThePlaceOfAFile(t *testing.T) {
+	d := newDaemon(t)
+	home := t.TempDir()
+	says := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(home, "policy.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says("paths_max: 7\n")
+	s, err := config.Open(home, disk.Ops{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says("paths_max: [\n")
+	s.Policy()
+	got := d.doctor(home, nil)
+	for _, want := range []string{"REFUSED policy.yaml: it does not load, found just now: " + home + "/policy.yaml:1:", "goes on (" + home + "/.state/config/policy.yaml)", "nothing is approved and nothing lands", "fix: ${EDITOR:-vi} " + home + "/policy.yaml"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is not in:\n%s", want, got.out)
+		}
+	}
+	if got.code != exitDone {
+		t.Errorf("exit %d", got.code)
+	}
+}
+
+func TestTheStatusNamesAFileThatDoesNotLoad(t *testing.T) {
+	d := newDaemon(t)
+	d.settings = []api.Unloaded{{File: "policy.yaml", Since: time.Now().Add(-90 * time.Second), Line: 3, Problem: "/h/policy.yaml:3:1: oops\x1b[31m", InForce: "What it said goes on.", Next: "vi /h/policy.yaml"}}
+	got := d.cli("status")
+	for _, want := range []string{"settings policy.yaml: it does not load, found 1m30s ago: /h/policy.yaml:3:1: oops", ". What it said goes on.\n", "to correct it: vi /h/policy.yaml\n"} {
+		if !strings.Contains(got.out, want) || strings.Contains(got.out, "\x1b") {
+			t.Errorf("%q is not in:\n%s", want, got.out)
+		}
+	}
+	if got := d.cli("status", "--json"); !strings.Contains(got.out, `"line": 3`) || !strings.Contains(got.out, `"in_force": "What it said goes on."`) {
+		t.Errorf("%s", got.out)
 	}
 }
 

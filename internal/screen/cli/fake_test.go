@@ -45,6 +45,7 @@ type daemon struct {
 	audit      []api.Entry
 	report     api.AuditReport
 	sandbox    api.Sandbox
+	settings   []api.Unloaded // that do not load
 	tries      []api.Try
 	stuck      []api.Check
 	returned   api.Returned
@@ -104,7 +105,7 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		})
 	}
 	answer("GET /v1/daemon", func(*http.Request) any {
-		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second), Alerts: d.stats.Alerts, Sandbox: d.sandbox, Open: d.open}
+		return api.Daemon{PID: 4242, Build: "b", Home: "/h", Started: time.Now().Add(-90 * time.Second), Alerts: d.stats.Alerts, Sandbox: d.sandbox, Open: d.open, Settings: d.settings}
 	})
 	answer("POST /v1/changes", func(r *http.Request) any {
 		d.mu.Lock()

@@ -40,10 +40,10 @@ func newStatusCommand(a *app) *cobra.Command {
 		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
 named with what ends that. If something waits for you, the last line is the command to run next;
 questions about strangers and places on a platform are counted with it. Above stand the home, its
-daemon, how the sandbox confines programs, the groups with what of them does not run, their
-sessions, the messages to them that wait or were given up, the tasks that they have at a time, the
-channels that are not connected or had messages in the last day that will never arrive, and what is
-over its limit.
+daemon, how the sandbox confines programs, files of the home that do not load, the groups with what
+of them does not run, their sessions, the messages to them that wait or were given up, the tasks
+that they have at a time, the channels that are not connected or had messages in the last day that
+will never arrive, and what is over its limit.
 
 --disk shows instead what the home has on disk, by kind, and how much of it "sallyport gc" would
 free.`,
@@ -137,6 +137,10 @@ func printOverview(a *app, s sheet, o overview) {
 	}
 	if d.Open {
 		s.line("%s permissions are off: everybody on a platform may talk with the groups that hear them; see policy.yaml", s.yellow("people "))
+	}
+	for _, u := range d.Settings {
+		s.line("%s %s: %s", s.red("settings"), inert.Line(u.File), inert.Line(unloadedLine(u.Since, s.now, u.Problem, u.InForce)))
+		s.line("         to correct it: %s", inert.Line(u.Next))
 	}
 	printGroups(a, s, o.Groups)
 	printMessageCounts(a, s, o.Chats)

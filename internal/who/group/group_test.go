@@ -114,7 +114,7 @@ func TestANewHomeIsOneCommitWithItsTemplateAndItsGroups(t *testing.T) {
 	if got := strings.Fields(gitIn(t, h.top, "ls-tree", "-r", "--name-only", "HEAD")); !reflect.DeepEqual(got, want) {
 		t.Errorf("the files are %q", got)
 	}
-	if _, err := config.LoadHome(h.top); err != nil {
+	if _, err := config.Open(h.top, disk.Ops{}); err != nil {
 		t.Error(err)
 	}
 
