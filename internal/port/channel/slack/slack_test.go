@@ -12,10 +12,13 @@ import (
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/port/channel/slack"
+	"sallyport/internal/port/channel/slack/slacktest"
 )
 
+type object = map[string]any
+
 func TestSlackKeepsWhatChannelsPromise(t *testing.T) {
-	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return open(t) })
+	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return slacktest.Open(t) })
 }
 
 // heard is what a host hears.
@@ -56,12 +59,12 @@ func run(t *testing.T, d channel.Driver, cursor string, take func() error) *hear
 }
 
 func TestAnEventIsAcknowledgedOnlyOnceItWasTaken(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	tries, early := 0, 0
 	h := run(t, f.Driver(t), "", func() error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		early += f.acked
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
+		early += f.Acked
 		if tries++; tries < 3 {
 			return errors.New("not now")
 		}
@@ -70,14 +73,14 @@ func TestAnEventIsAcknowledgedOnlyOnceItWasTaken(t *testing.T) {
 	<-h.ready
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "one"})
 	<-h.events
-	f.until(t, "it is acknowledged", func() bool { return len(f.pending) == 0 })
+	f.Until(t, "it is acknowledged", func() bool { return len(f.Pending) == 0 })
 	if early != 0 || tries != 3 {
 		t.Errorf("%d acknowledged early, after %d tries", early, tries)
 	}
 }
 
 func TestWhatWasNotAcknowledgedComesAgainUnderItsName(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	taken := make(chan bool, 1)
 	first := run(t, f.Driver(t), "", func() error {
 		select {
@@ -103,7 +106,7 @@ func TestWhatWasNotAcknowledgedComesAgainUnderItsName(t *testing.T) {
 }
 
 func TestTheFirstSessionHasLostNothing(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	if me := <-h.ready; me.Account != "T1/UBOT" || me.Names[0] != "port" {
 		t.Errorf("%+v", me)
@@ -114,25 +117,25 @@ func TestTheFirstSessionHasLostNothing(t *testing.T) {
 }
 
 func TestAnotherConnectionIsOpenedBeforeTheOldOneEnds(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
-	f.mu.Lock()
-	old := f.sockets[0]
+	f.Mu.Lock()
+	old := f.Sockets[0]
 	old.WriteJSON(object{"type": "disconnect", "reason": "refresh_requested", "debug_info": object{}})
-	f.mu.Unlock()
-	f.until(t, "a second connection", func() bool { return len(f.sockets) == 2 })
-	f.mu.Lock()
+	f.Mu.Unlock()
+	f.Until(t, "a second connection", func() bool { return len(f.Sockets) == 2 })
+	f.Mu.Lock()
 	old.WriteJSON(object{"type": "events_api", "envelope_id": "late", "payload": object{"team_id": "T1", "event": object{"type": "message", "user": "U1", "text": "late", "ts": "1.2", "channel": "C1"}}})
-	f.pending["late"] = object{}
-	f.mu.Unlock()
+	f.Pending["late"] = object{}
+	f.Mu.Unlock()
 	if e := <-h.events; e.Text != "late" {
 		t.Errorf("%+v", e)
 	}
-	f.mu.Lock()
+	f.Mu.Lock()
 	old.Close()
-	f.mu.Unlock()
-	f.until(t, "the old connection is gone", func() bool { return len(f.sockets) == 1 })
+	f.Mu.Unlock()
+	f.Until(t, "the old connection is gone", func() bool { return len(f.Sockets) == 1 })
 	for range 20 {
 		f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "new"})
 		select {
@@ -150,45 +153,45 @@ func TestAnotherConnectionIsOpenedBeforeTheOldOneEnds(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsAcknowledgedAndTold(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
-	f.mu.Lock()
-	f.push("events_api", object{"team_id": "T1", "event": object{"type": "message", "channel": 5}}, 0)
-	f.push("events_api", object{"team_id": "T1", "event": object{"type": "something_new", "of": object{}}}, 0)
-	f.push("slash_commands", object{"command": "/x"}, 0)
-	f.event("C1", object{"type": "message", "subtype": "channel_join", "user": "U1", "text": "joined", "ts": "1.1", "channel": "C1"})
-	f.event("C1", object{"type": "message", "user": "UBOT", "text": "of the app itself", "ts": "1.2", "channel": "C1"})
+	f.Mu.Lock()
+	f.Push("events_api", object{"team_id": "T1", "event": object{"type": "message", "channel": 5}}, 0)
+	f.Push("events_api", object{"team_id": "T1", "event": object{"type": "something_new", "of": object{}}}, 0)
+	f.Push("slash_commands", object{"command": "/x"}, 0)
+	f.Event("C1", object{"type": "message", "subtype": "channel_join", "user": "U1", "text": "joined", "ts": "1.1", "channel": "C1"})
+	f.Event("C1", object{"type": "message", "user": "UBOT", "text": "of the app itself", "ts": "1.2", "channel": "C1"})
 	m := object{"user": "U1", "text": "see http://x", "ts": "1.1"}
-	f.event("C1", object{"type": "message", "subtype": "message_changed", "ts": "1.3", "channel": "C1", "message": m, "previous_message": m})
-	f.mu.Unlock()
-	f.until(t, "all is acknowledged", func() bool { return len(f.pending) == 0 && f.acked == 6 })
+	f.Event("C1", object{"type": "message", "subtype": "message_changed", "ts": "1.3", "channel": "C1", "message": m, "previous_message": m})
+	f.Mu.Unlock()
+	f.Until(t, "all is acknowledged", func() bool { return len(f.Pending) == 0 && f.Acked == 6 })
 	if len(h.events) != 0 || len(h.lost) != 1 {
 		t.Errorf("%d events, %d lost", len(h.events), len(h.lost))
 	}
 }
 
 func TestWhoIsOfAnotherTeamIsAnotherAccount(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
-	f.mu.Lock()
-	f.event("C1", object{"type": "message", "user": "U1", "user_team": "T2", "text": "confirm", "ts": "1.1", "channel": "C1"})
-	f.mu.Unlock()
+	f.Mu.Lock()
+	f.Event("C1", object{"type": "message", "user": "U1", "user_team": "T2", "text": "confirm", "ts": "1.1", "channel": "C1"})
+	f.Mu.Unlock()
 	if e := <-h.events; e.Sender.Account != "T2/U1" {
 		t.Errorf("%+v", e.Sender)
 	}
 }
 
 func TestAPersonWhoSharesSaysWhoseWordsItAre(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
 	share := []object{{"is_share": true, "author_name": "carl", "text": "confirm &amp; go"}}
-	f.mu.Lock()
-	f.event("C1", object{"type": "message", "user": "U1", "text": "", "ts": "1.1", "channel": "C1", "attachments": share})
-	f.event("C1", object{"type": "message", "user": "U1", "text": "look", "ts": "1.2", "channel": "C1", "attachments": share})
-	f.mu.Unlock()
+	f.Mu.Lock()
+	f.Event("C1", object{"type": "message", "user": "U1", "text": "", "ts": "1.1", "channel": "C1", "attachments": share})
+	f.Event("C1", object{"type": "message", "user": "U1", "text": "look", "ts": "1.2", "channel": "C1", "attachments": share})
+	f.Mu.Unlock()
 	if e := <-h.events; !e.Forwarded || e.Text != "confirm & go" {
 		t.Errorf("%+v", e)
 	}
@@ -198,7 +201,7 @@ func TestAPersonWhoSharesSaysWhoseWordsItAre(t *testing.T) {
 }
 
 func TestAnEditAndAPressStandInTheThreadThatTheirMessageBegins(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
 	for _, place := range []channel.Place{f.Place(), f.Direct()} {
@@ -223,38 +226,38 @@ func TestAnEditAndAPressStandInTheThreadThatTheirMessageBegins(t *testing.T) {
 }
 
 func TestNamesAreAskedForOnce(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
 	for range 20 {
 		f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "x"})
 		<-h.events
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lookups != 1 {
-		t.Errorf("%d times", f.lookups)
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if f.Lookups != 1 {
+		t.Errorf("%d times", f.Lookups)
 	}
 }
 
 func TestATextFullOfNamesHoldsUpNobody(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
 	text := ""
 	for i := range 500 {
 		text += fmt.Sprintf("<@U9%d> <#C9%d> ", i, i)
 	}
-	f.mu.Lock()
-	f.event("C1", object{"type": "message", "user": "U1", "text": text, "ts": "1.1", "channel": "C1"})
-	f.mu.Unlock()
+	f.Mu.Lock()
+	f.Event("C1", object{"type": "message", "user": "U1", "text": text, "ts": "1.1", "channel": "C1"})
+	f.Mu.Unlock()
 	if e := <-h.events; e.Sender.Name != "ann" || e.Place.Name != "team" || !strings.HasSuffix(e.Text, "@U9499 #C9499 ") {
 		t.Errorf("%+v", e)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lookups > 10 {
-		t.Errorf("%d people were asked for", f.lookups)
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if f.Lookups > 10 {
+		t.Errorf("%d people were asked for", f.Lookups)
 	}
 }
 
@@ -286,14 +289,14 @@ func FuzzPlain(f *testing.F) {
 		if !strings.ContainsAny(text, "<&") && plain != text {
 			t.Errorf("%q reads %q", text, plain)
 		}
-		if got := slack.Plain(escape.Replace(text)); got != text {
+		if got := slack.Plain(slacktest.Escape.Replace(text)); got != text {
 			t.Errorf("%q was typed, and reads %q", text, got)
 		}
 	})
 }
 
 func TestLinksCanBeFollowed(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
 	text := "see https://x.example/a?b=c&d=(e), or (http://y.example)."
@@ -303,10 +306,10 @@ func TestLinksCanBeFollowed(t *testing.T) {
 	if a := f.Arrived(t, "C1")[0]; a.Text != text || a.Thread != "1.1" {
 		t.Errorf("%+v", a)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	var found []any
-	for _, e := range elementsOf(f.said["C1"][0]) {
+	for _, e := range slacktest.ElementsOf(f.Said["C1"][0]) {
 		if e["type"] == "link" {
 			found = append(found, e["url"])
 		}
@@ -332,35 +335,35 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		{no(200, `{"ok":false,"error":"invalid_auth"}`), problem.Denied},
 		{no(200, `{"ok":false,"error":"missing_scope","needed":"chat:write"}`), problem.Denied},
 		{no(200, `{"ok":false,"error":"internal_error"}`), problem.Internal},
-		{no(502, `<html>`+botToken), problem.Internal},
-		{no(200, `{"ok":false,"error":"`+botToken+`"}`), problem.Internal},
+		{no(502, `<html>`+slacktest.BotToken), problem.Internal},
+		{no(200, `{"ok":false,"error":"`+slacktest.BotToken+`"}`), problem.Internal},
 		{no(429, ``), problem.Internal},
 	} {
-		f := open(t)
-		f.tell = c.tell
+		f := slacktest.Open(t)
+		f.Tell = c.tell
 		err := f.Driver(t).Run(t.Context(), channel.Listener{})
-		if problem.KindOf(err) != c.kind || strings.Contains(fmt.Sprint(err), botToken) {
+		if problem.KindOf(err) != c.kind || strings.Contains(fmt.Sprint(err), slacktest.BotToken) {
 			t.Errorf("%v is %s, not %s", err, problem.KindOf(err), c.kind)
 		}
 	}
 
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
-	f.mu.Lock()
-	f.sockets[0].WriteJSON(object{"type": "disconnect", "reason": "link_disabled"})
-	f.mu.Unlock()
+	f.Mu.Lock()
+	f.Sockets[0].WriteJSON(object{"type": "disconnect", "reason": "link_disabled"})
+	f.Mu.Unlock()
 	if err := <-h.done; problem.KindOf(err) != problem.Refused {
 		t.Errorf("socket mode is off: %v", err)
 	}
 }
 
 func TestNoErrorShowsTheTicketOfAConnection(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	for _, address := range []string{"ws://127.0.0.1:1/link?ticket=SECRET", "http://x/?ticket=SECRET", "ws://%zz?ticket=SECRET", "ws://127.0.0.1:1/\x7f?ticket=SECRET"} {
-		f.mu.Lock()
-		f.insecure = address
-		f.mu.Unlock()
+		f.Mu.Lock()
+		f.Insecure = address
+		f.Mu.Unlock()
 		if err := f.Driver(t).Run(t.Context(), channel.Listener{}); err == nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -368,7 +371,7 @@ func TestNoErrorShowsTheTicketOfAConnection(t *testing.T) {
 }
 
 func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
-	f := open(t)
+	f := slacktest.Open(t)
 	h := run(t, f.Driver(t), "", nil)
 	<-h.ready
 	for _, m := range []channel.Message{
@@ -384,7 +387,7 @@ func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
 }
 
 func TestWithoutASessionNothingIsSent(t *testing.T) {
-	d := open(t).Driver(t)
+	d := slacktest.Open(t).Driver(t)
 	if _, err := d.Deliver(t.Context(), channel.Message{Place: "C1", Text: "x"}); !errors.Is(err, channel.ErrAway) {
 		t.Error(err)
 	}

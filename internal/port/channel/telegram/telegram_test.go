@@ -13,14 +13,17 @@ import (
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/port/channel/telegram"
+	"sallyport/internal/port/channel/telegram/telegramtest"
 )
 
+type object = map[string]any
+
 func TestTelegramKeepsWhatChannelsPromise(t *testing.T) {
-	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return open(t) })
+	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return telegramtest.Open(t) })
 }
 
 // run listens until the test ends, and hands over what comes.
-func run(t *testing.T, f *fake, take func(channel.Event) error) (d channel.Driver, events <-chan channel.Event, lost <-chan string) {
+func run(t *testing.T, f *telegramtest.Fake, take func(channel.Event) error) (d channel.Driver, events <-chan channel.Event, lost <-chan string) {
 	t.Helper()
 	d = f.Driver(t)
 	came, gone := make(chan channel.Event, 100), make(chan string, 100)
@@ -53,13 +56,13 @@ func run(t *testing.T, f *fake, take func(channel.Event) error) (d channel.Drive
 }
 
 func TestAnUpdateIsConfirmedOnlyOnceItWasTaken(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	tries := 0
 	var early []int64
 	_, events, _ := run(t, f, func(channel.Event) error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for _, c := range f.confirms {
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
+		for _, c := range f.Confirms {
 			if c > 1001 {
 				early = append(early, c)
 			}
@@ -79,13 +82,13 @@ func TestAnUpdateIsConfirmedOnlyOnceItWasTaken(t *testing.T) {
 }
 
 func TestWhatCannotBeReadIsToldAndHoldsUpNothing(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	_, events, lost := run(t, f, nil)
-	f.mu.Lock()
-	f.put(object{"message": object{"message_id": "not a number"}})
-	f.put(object{"message": object{"message_id": 5, "date": 1, "chat": f.chat("11"), "new_chat_members": []object{{"id": 1}}}})
-	f.put(object{"callback_query": object{"id": "x", "from": object{"id": 11}, "message": object{"message_id": 5, "date": 0, "chat": f.chat("11")}, "data": "no word of ours"}})
-	f.mu.Unlock()
+	f.Mu.Lock()
+	f.Put(object{"message": object{"message_id": "not a number"}})
+	f.Put(object{"message": object{"message_id": 5, "date": 1, "chat": f.Chat("11"), "new_chat_members": []object{{"id": 1}}}})
+	f.Put(object{"callback_query": object{"id": "x", "from": object{"id": 11}, "message": object{"message_id": 5, "date": 0, "chat": f.Chat("11")}, "data": "no word of ours"}})
+	f.Mu.Unlock()
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Direct(), Text: "after"})
 	if place := <-lost; place != "" {
 		t.Errorf("lost in %q", place)
@@ -96,7 +99,7 @@ func TestWhatCannotBeReadIsToldAndHoldsUpNothing(t *testing.T) {
 }
 
 func TestAPressIsAnsweredOnceItWasTaken(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	d, events, _ := run(t, f, nil)
 	id, err := d.Deliver(t.Context(), channel.Message{Place: "11", Text: "?", Card: &channel.Card{Question: "q1", Options: []channel.Option{{Key: "yes", Label: "Yes"}}}})
 	if err != nil {
@@ -107,9 +110,9 @@ func TestAPressIsAnsweredOnceItWasTaken(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	for {
-		f.mu.Lock()
-		done, changed := f.queries["q0"], f.changed
-		f.mu.Unlock()
+		f.Mu.Lock()
+		done, changed := f.Queries["q0"], f.Changed
+		f.Mu.Unlock()
 		if done {
 			return
 		}
@@ -122,25 +125,25 @@ func TestAPressIsAnsweredOnceItWasTaken(t *testing.T) {
 }
 
 func TestWhoWritesAsAChatHasNoAccount(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	_, events, _ := run(t, f, nil)
-	f.mu.Lock()
-	f.put(object{"message": object{
-		"message_id": 7, "date": 1, "chat": f.chat("-100200300"), "from": object{"id": 1087968824, "is_bot": true, "first_name": "Group"},
-		"sender_chat": f.chat("-100200300"), "text": "confirm",
+	f.Mu.Lock()
+	f.Put(object{"message": object{
+		"message_id": 7, "date": 1, "chat": f.Chat("-100200300"), "from": object{"id": 1087968824, "is_bot": true, "first_name": "Group"},
+		"sender_chat": f.Chat("-100200300"), "text": "confirm",
 	}})
-	f.mu.Unlock()
+	f.Mu.Unlock()
 	if e := <-events; e.Sender.Account != "" || e.Sender.Handle != "chat -100200300" {
 		t.Errorf("%+v", e.Sender)
 	}
 }
 
 func TestANumberOfAThreadCountsInForumsAlone(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	d, events, _ := run(t, f, nil)
-	f.mu.Lock()
-	f.put(object{"message": object{"message_id": 8, "date": 1, "chat": object{"id": -5, "type": "supergroup", "title": "g"}, "message_thread_id": 3, "from": object{"id": 11}, "text": "x"}})
-	f.mu.Unlock()
+	f.Mu.Lock()
+	f.Put(object{"message": object{"message_id": 8, "date": 1, "chat": object{"id": -5, "type": "supergroup", "title": "g"}, "message_thread_id": 3, "from": object{"id": 11}, "text": "x"}})
+	f.Mu.Unlock()
 	if e := <-events; e.Thread != "" || e.Place.Kind != channel.Group {
 		t.Errorf("%+v", e)
 	}
@@ -157,7 +160,7 @@ func TestANumberOfAThreadCountsInForumsAlone(t *testing.T) {
 }
 
 func TestTwoEditsOfOneSecondHaveTwoNames(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	_, events, _ := run(t, f, nil)
 	id := f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Direct(), Text: "a"})
 	f.Edit(t, "11", id, "b")
@@ -169,7 +172,7 @@ func TestTwoEditsOfOneSecondHaveTwoNames(t *testing.T) {
 }
 
 func TestManyNamesCallNobody(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	d, _, _ := run(t, f, nil)
 	text := strings.Repeat("😀 @someone é ", 150) + "me@example.org @"
 	if _, err := d.Deliver(t.Context(), channel.Message{Place: "11", Text: text}); err != nil {
@@ -182,30 +185,30 @@ func TestManyNamesCallNobody(t *testing.T) {
 
 func TestARefusalSaysWhatToDo(t *testing.T) {
 	for _, c := range []struct {
-		answer answer
+		answer telegramtest.Answer
 		hook   bool
 		kind   problem.Kind
 	}{
-		{answer: answer{code: 401, why: "Unauthorized"}, kind: problem.Denied},
-		{answer: answer{code: 404, why: "Not Found"}, kind: problem.Denied},
+		{answer: telegramtest.Answer{Code: 401, Why: "Unauthorized"}, kind: problem.Denied},
+		{answer: telegramtest.Answer{Code: 404, Why: "Not Found"}, kind: problem.Denied},
 		{hook: true, kind: problem.Refused},
-		{answer: answer{code: 409, why: "Conflict: terminated by other getUpdates request"}, kind: problem.Internal},
-		{answer: answer{code: 500, why: "Internal " + token}, kind: problem.Internal},
+		{answer: telegramtest.Answer{Code: 409, Why: "Conflict: terminated by other getUpdates request"}, kind: problem.Internal},
+		{answer: telegramtest.Answer{Code: 500, Why: "Internal " + telegramtest.Token}, kind: problem.Internal},
 	} {
-		f := open(t)
-		f.hook = c.hook
+		f := telegramtest.Open(t)
+		f.Hook = c.hook
 		if !c.hook {
-			f.strict = func(string) *answer { return &c.answer }
+			f.Strict = func(string) *telegramtest.Answer { return &c.answer }
 		}
 		err := f.Driver(t).Run(t.Context(), channel.Listener{Ready: func(channel.Self) {}})
-		if problem.KindOf(err) != c.kind || strings.Contains(fmt.Sprint(err), token) {
+		if problem.KindOf(err) != c.kind || strings.Contains(fmt.Sprint(err), telegramtest.Token) {
 			t.Errorf("%+v: %v is %s", c.answer, err, problem.KindOf(err))
 		}
 	}
 }
 
 func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
-	f := open(t)
+	f := telegramtest.Open(t)
 	d, _, _ := run(t, f, nil)
 	for _, m := range []channel.Message{
 		{Place: "99", Text: "x"}, {Place: "ann", Text: "x"}, {Place: "11", Text: " "}, {Place: "11", Thread: "x", Text: "x"},
@@ -225,22 +228,24 @@ func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
 	if err := d.Update(t.Context(), id, channel.Message{Place: "11", Text: "x"}); err != nil {
 		t.Errorf("nothing changed: %v", err)
 	}
-	f.mu.Lock()
-	f.strict = func(string) *answer { return &answer{code: 500, why: "Internal Server Error"} }
-	f.mu.Unlock()
+	f.Mu.Lock()
+	f.Strict = func(string) *telegramtest.Answer {
+		return &telegramtest.Answer{Code: 500, Why: "Internal Server Error"}
+	}
+	f.Mu.Unlock()
 	if _, err := d.Deliver(t.Context(), channel.Message{Place: "11", Text: "x"}); err == nil || errors.Is(err, channel.ErrDead) {
 		t.Errorf("a fault of the server: %v", err)
 	}
 }
 
 func TestWithoutASessionNothingIsSent(t *testing.T) {
-	if _, err := open(t).Driver(t).Deliver(t.Context(), channel.Message{Place: "11", Text: "x"}); !errors.Is(err, channel.ErrAway) {
+	if _, err := telegramtest.Open(t).Driver(t).Deliver(t.Context(), channel.Message{Place: "11", Text: "x"}); !errors.Is(err, channel.ErrAway) {
 		t.Error(err)
 	}
 }
 
 func TestTheTokenIsReadAtEachConnectAndShownNowhere(t *testing.T) {
-	d, err := telegram.Open(map[string]string{"api": "http://127.0.0.1:1"}, func() (string, error) { return token, nil })
+	d, err := telegram.Open(map[string]string{"api": "http://127.0.0.1:1"}, func() (string, error) { return telegramtest.Token, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-package slack_test
+// Package slacktest is a Slack for tests, made from its documentation.
+package slacktest
 
 import (
 	"encoding/json"
@@ -19,41 +20,43 @@ import (
 	"sallyport/internal/port/channel/slack"
 )
 
+// What a host proves itself by.
 const (
-	appToken = "xapp-1-A1-test"
-	botToken = "xoxb-1-test"
+	AppToken = "xapp-1-A1-test"
+	BotToken = "xoxb-1-test"
 )
 
 type object = map[string]any
 
-// fake is a Slack made from its documentation: it checks tokens and fields, takes JSON where Slack does and words where it does, hands over
+// Fake is a Slack made from its documentation: it checks tokens and fields, takes JSON where Slack does and words where it does, hands over
 // what was not acknowledged again on the next connection, and drops what is said while there is none.
-type fake struct {
+type Fake struct {
 	t      *testing.T
 	server *httptest.Server
 
-	mu       sync.Mutex
+	Mu       sync.Mutex
 	changed  chan struct{}
 	clock    int
 	names    map[string]string
-	said     map[string][]object // of each place, all messages in their order
+	Said     map[string][]object // of each place, all messages in their order
 	last     map[string]object   // event by place
-	sockets  []*websocket.Conn
-	pending  map[string]object // envelopes that were not acknowledged
+	Sockets  []*websocket.Conn
+	Pending  map[string]object // envelopes that were not acknowledged
 	order    []string          // of them
-	acked    int
-	lookups  int
+	Acked    int
+	Lookups  int
 	limits   map[string]time.Time
 	refused  map[string]bool
 	silent   bool                      // no hello
-	tell     func(string) http.Handler // what a test has it say to a method
-	insecure string                    // the address of the connection that is told instead
+	Tell     func(string) http.Handler // what a test has it say to a method
+	Insecure string                    // the address of the connection that is told instead
 }
 
-func open(t *testing.T) *fake {
-	f := &fake{
-		t: t, changed: make(chan struct{}), names: map[string]string{"U1": "ann", "U2": "bob", "UBOT": "port"}, said: map[string][]object{}, last: map[string]object{},
-		pending: map[string]object{}, limits: map[string]time.Time{}, refused: map[string]bool{},
+// Open returns one that ends with the test.
+func Open(t *testing.T) *Fake {
+	f := &Fake{
+		t: t, changed: make(chan struct{}), names: map[string]string{"U1": "ann", "U2": "bob", "UBOT": "port"}, Said: map[string][]object{}, last: map[string]object{},
+		Pending: map[string]object{}, limits: map[string]time.Time{}, refused: map[string]bool{},
 	}
 	f.server = httptest.NewServer(f)
 	t.Cleanup(func() {
@@ -63,48 +66,52 @@ func open(t *testing.T) *fake {
 	return f
 }
 
-func (f *fake) Driver(t *testing.T) channel.Driver {
-	d, err := slack.Open(map[string]string{"api": f.server.URL + "/api/"}, func() (string, error) { return botToken + "\n" + appToken + "\n", nil })
+func (f *Fake) Driver(t *testing.T) channel.Driver {
+	d, err := slack.Open(map[string]string{"api": f.API()}, func() (string, error) { return BotToken + "\n" + AppToken + "\n", nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func (f *fake) Place() channel.Place {
+// API is where it listens.
+func (f *Fake) API() string { return f.server.URL + "/api/" }
+
+func (f *Fake) Place() channel.Place {
 	return channel.Place{Address: "C1", Kind: channel.Threaded, Name: "team"}
 }
 
-func (f *fake) Direct() channel.Place {
+func (f *Fake) Direct() channel.Place {
 	return channel.Place{Address: "D1", Kind: channel.Direct, Name: "ann"}
 }
 
-func (f *fake) People() [2]channeltest.Person {
+func (f *Fake) People() [2]channeltest.Person {
 	return [2]channeltest.Person{{Account: "T1/U1", Handle: "U1", Name: "ann"}, {Account: "T1/U2", Handle: "U2", Name: "bob"}}
 }
 
-func (f *fake) Forwards() {}
-func (f *fake) HasBots()  {}
-func (f *fake) NoQuotes() {}
+func (f *Fake) Forwards() {}
+func (f *Fake) HasBots()  {}
+func (f *Fake) NoQuotes() {}
 
 // ts is a time as Slack tells it, which no other message has; mu is held.
-func (f *fake) ts() string {
+func (f *Fake) ts() string {
 	f.clock++
 	return fmt.Sprintf("1700000000.%06d", f.clock)
 }
 
-var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+// Escape writes a text as Slack tells it.
+var Escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-func (f *fake) Say(_ *testing.T, s channeltest.Saying) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Say(_ *testing.T, s channeltest.Saying) string {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	ts := f.ts()
-	m := object{"type": "message", "user": s.By.Handle, "text": escape.Replace(s.Text), "ts": ts, "event_ts": ts, "team": "T1", "channel": s.Place.Address, "channel_type": "channel"}
+	m := object{"type": "message", "user": s.By.Handle, "text": Escape.Replace(s.Text), "ts": ts, "event_ts": ts, "team": "T1", "channel": s.Place.Address, "channel_type": "channel"}
 	if s.Place.Address == "D1" {
 		m["channel_type"] = "im"
 	}
 	if s.Mention {
-		m["text"] = "<@UBOT> " + escape.Replace(s.Text)
+		m["text"] = "<@UBOT> " + Escape.Replace(s.Text)
 	}
 	if s.Thread != "" {
 		m["thread_ts"] = s.Thread
@@ -116,78 +123,78 @@ func (f *fake) Say(_ *testing.T, s channeltest.Saying) string {
 		delete(m, "user")
 		m["subtype"], m["bot_id"], m["username"] = "bot_message", "B9", "robot"
 	}
-	f.said[s.Place.Address] = append(f.said[s.Place.Address], m)
-	f.event(s.Place.Address, m)
+	f.Said[s.Place.Address] = append(f.Said[s.Place.Address], m)
+	f.Event(s.Place.Address, m)
 	return ts
 }
 
 // event hands an event over; mu is held.
-func (f *fake) event(place string, e object) {
+func (f *Fake) Event(place string, e object) {
 	f.last[place] = e
-	f.push("events_api", object{"type": "event_callback", "team_id": "T1", "event": e, "event_id": "Ev1"}, 0)
+	f.Push("events_api", object{"type": "event_callback", "team_id": "T1", "event": e, "event_id": "Ev1"}, 0)
 }
 
 // push hands an envelope over on the newest connection; what is said without any is lost. mu is held.
-func (f *fake) push(kind string, payload object, retry int) {
-	if len(f.sockets) == 0 {
+func (f *Fake) Push(kind string, payload object, retry int) {
+	if len(f.Sockets) == 0 {
 		return
 	}
 	f.clock++
 	id := fmt.Sprintf("env%d", f.clock)
 	e := object{"type": kind, "envelope_id": id, "payload": payload, "retry_attempt": retry, "accepts_response_payload": false}
-	f.pending[id] = e
+	f.Pending[id] = e
 	f.order = append(f.order, id)
-	f.sockets[len(f.sockets)-1].WriteJSON(e)
+	f.Sockets[len(f.Sockets)-1].WriteJSON(e)
 }
 
-func (f *fake) wake() {
+func (f *Fake) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-func (f *fake) Again(_ *testing.T, place string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.push("events_api", object{"type": "event_callback", "team_id": "T1", "event": f.last[place], "event_id": "Ev1"}, 1)
+func (f *Fake) Again(_ *testing.T, place string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.Push("events_api", object{"type": "event_callback", "team_id": "T1", "event": f.last[place], "event_id": "Ev1"}, 1)
 }
 
-func (f *fake) Edit(_ *testing.T, place, id, text string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.said[place] {
+func (f *Fake) Edit(_ *testing.T, place, id, text string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for _, m := range f.Said[place] {
 		if m["ts"] == id {
 			now := object{}
 			for k, v := range m {
 				now[k] = v
 			}
-			now["text"], now["edited"] = escape.Replace(text), object{"user": m["user"], "ts": f.ts()}
-			f.event(place, object{"type": "message", "subtype": "message_changed", "channel": place, "channel_type": m["channel_type"], "ts": f.ts(), "event_ts": f.ts(), "message": now, "previous_message": m})
+			now["text"], now["edited"] = Escape.Replace(text), object{"user": m["user"], "ts": f.ts()}
+			f.Event(place, object{"type": "message", "subtype": "message_changed", "channel": place, "channel_type": m["channel_type"], "ts": f.ts(), "event_ts": f.ts(), "message": now, "previous_message": m})
 		}
 	}
 }
 
-func (f *fake) Rename(_ *testing.T, p channeltest.Person, name string) channeltest.Person {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Rename(_ *testing.T, p channeltest.Person, name string) channeltest.Person {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	f.names[p.Handle], p.Name = name, name
-	f.push("events_api", object{"type": "event_callback", "team_id": "T1", "event": object{"type": "user_change", "user": f.user(p.Handle)}}, 0)
+	f.Push("events_api", object{"type": "event_callback", "team_id": "T1", "event": object{"type": "user_change", "user": f.user(p.Handle)}}, 0)
 	return p
 }
 
-func (f *fake) user(id string) object {
+func (f *Fake) user(id string) object {
 	return object{"id": id, "team_id": "T1", "name": "login", "profile": object{"display_name": f.names[id], "real_name": "Real Name"}}
 }
 
-func (f *fake) Press(t *testing.T, place, message string, p channeltest.Person, option string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.said[place] {
+func (f *Fake) Press(t *testing.T, place, message string, p channeltest.Person, option string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for _, m := range f.Said[place] {
 		if m["ts"] != message {
 			continue
 		}
 		for _, b := range buttonsOf(m) {
 			if strings.HasSuffix(b["value"].(string), ":"+option) {
-				f.push("interactive", object{
+				f.Push("interactive", object{
 					"type": "block_actions", "team": object{"id": "T1"}, "user": object{"id": p.Handle, "team_id": "T1", "username": "login"},
 					"channel": object{"id": place, "name": "x"}, "message": m, "actions": []object{{"type": "button", "action_id": b["action_id"], "value": b["value"], "action_ts": f.ts()}},
 				}, 0)
@@ -198,26 +205,26 @@ func (f *fake) Press(t *testing.T, place, message string, p channeltest.Person, 
 	t.Errorf("no button says %q", option)
 }
 
-func (f *fake) Limit(_ *testing.T, place string, wait time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Limit(_ *testing.T, place string, wait time.Duration) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	f.limits[place] = time.Now().Add(wait)
 }
 
-func (f *fake) Refuse(_ *testing.T, place string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Refuse(_ *testing.T, place string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	f.refused[place] = true
 }
 
 // Cut breaks all connections.
-func (f *fake) Cut(*testing.T) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.sockets {
+func (f *Fake) Cut(*testing.T) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for _, s := range f.Sockets {
 		s.Close()
 	}
-	f.sockets = nil
+	f.Sockets = nil
 }
 
 // blocksOf are the blocks of a message of a type.
@@ -240,8 +247,8 @@ func buttonsOf(m object) (all []object) {
 	return all
 }
 
-// elementsOf is what stands in the rich text of a message.
-func elementsOf(m object) (all []object) {
+// ElementsOf is what stands in the rich text of a message.
+func ElementsOf(m object) (all []object) {
 	for _, b := range blocksOf(m, "rich_text") {
 		for _, section := range b["elements"].([]any) {
 			for _, e := range section.(object)["elements"].([]any) {
@@ -252,16 +259,16 @@ func elementsOf(m object) (all []object) {
 	return all
 }
 
-func (f *fake) Arrived(_ *testing.T, place string) (all []channeltest.Arrived) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.said[place] {
+func (f *Fake) Arrived(_ *testing.T, place string) (all []channeltest.Arrived) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for _, m := range f.Said[place] {
 		if m["blocks"] == nil {
 			continue
 		}
 		a := channeltest.Arrived{ID: m["ts"].(string), Calls: regexp.MustCompile(`<[!@#]`).MatchString(m["text"].(string))}
 		a.Thread, _ = m["thread_ts"].(string)
-		for _, e := range elementsOf(m) {
+		for _, e := range ElementsOf(m) {
 			switch e["type"] {
 			case "text", "link":
 				a.Text += e["text"].(string)
@@ -283,20 +290,20 @@ var methods = map[string]struct {
 	token string
 	json  bool
 }{
-	"auth.test": {botToken, true}, "apps.connections.open": {appToken, true}, "conversations.open": {botToken, true}, "chat.postMessage": {botToken, true},
-	"chat.update": {botToken, true}, "users.info": {botToken, false}, "conversations.info": {botToken, false},
+	"auth.test": {BotToken, true}, "apps.connections.open": {AppToken, true}, "conversations.open": {BotToken, true}, "chat.postMessage": {BotToken, true},
+	"chat.update": {BotToken, true}, "users.info": {BotToken, false}, "conversations.info": {BotToken, false},
 }
 
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/link" {
 		f.link(w, r)
 		return
 	}
 	method := strings.TrimPrefix(r.URL.Path, "/api/")
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tell != nil {
-		if h := f.tell(method); h != nil {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if f.Tell != nil {
+		if h := f.Tell(method); h != nil {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -329,7 +336,7 @@ func say(w http.ResponseWriter, body object) {
 }
 
 // answer does what a method does; mu is held.
-func (f *fake) answer(w http.ResponseWriter, method string, ask object) {
+func (f *Fake) answer(w http.ResponseWriter, method string, ask object) {
 	no := func(why string) { say(w, object{"ok": false, "error": why}) }
 	place, _ := ask["channel"].(string)
 	switch method {
@@ -337,14 +344,14 @@ func (f *fake) answer(w http.ResponseWriter, method string, ask object) {
 		say(w, object{"ok": true, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT", "user": "port"})
 		return
 	case "apps.connections.open":
-		address := f.insecure
+		address := f.Insecure
 		if address == "" {
 			address = "ws" + strings.TrimPrefix(f.server.URL, "http") + "/link?ticket=SECRET"
 		}
 		say(w, object{"ok": true, "url": address})
 		return
 	case "users.info":
-		f.lookups++
+		f.Lookups++
 		if id, _ := ask["user"].(string); f.names[id] != "" {
 			say(w, object{"ok": true, "user": f.user(id)})
 			return
@@ -375,14 +382,14 @@ func (f *fake) answer(w http.ResponseWriter, method string, ask object) {
 		no(check(ask))
 	case method == "chat.postMessage":
 		ask["ts"] = f.ts()
-		f.said[place] = append(f.said[place], ask)
+		f.Said[place] = append(f.Said[place], ask)
 		// The app hears what it has said itself.
-		f.event(place, object{"type": "message", "subtype": "bot_message", "bot_id": "BBOT", "user": "UBOT", "text": ask["text"], "ts": ask["ts"], "event_ts": ask["ts"], "channel": place, "channel_type": "channel"})
+		f.Event(place, object{"type": "message", "subtype": "bot_message", "bot_id": "BBOT", "user": "UBOT", "text": ask["text"], "ts": ask["ts"], "event_ts": ask["ts"], "channel": place, "channel_type": "channel"})
 		say(w, object{"ok": true, "channel": place, "ts": ask["ts"], "message": object{"blocks": "in no form that anybody knows"}})
 	case method == "chat.update":
-		for i, m := range f.said[place] {
+		for i, m := range f.Said[place] {
 			if m["ts"] == ask["ts"] && m["blocks"] != nil {
-				f.said[place][i] = ask
+				f.Said[place][i] = ask
 				say(w, object{"ok": true, "channel": place, "ts": ask["ts"]})
 				return
 			}
@@ -405,7 +412,7 @@ func check(ask object) string {
 		}
 		seen[b["action_id"]] = true
 	}
-	for _, e := range elementsOf(ask) {
+	for _, e := range ElementsOf(ask) {
 		if e["text"] == "" {
 			return "invalid_blocks"
 		}
@@ -422,7 +429,7 @@ func check(ask object) string {
 }
 
 // link is a connection: a greeting, what was not acknowledged once more, then what is said.
-func (f *fake) link(w http.ResponseWriter, r *http.Request) {
+func (f *Fake) link(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("ticket") != "SECRET" {
 		http.Error(w, "no", http.StatusForbidden)
 		return
@@ -432,21 +439,21 @@ func (f *fake) link(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	f.mu.Lock()
+	f.Mu.Lock()
 	if !f.silent {
-		f.sockets = append(f.sockets, conn)
-		conn.WriteJSON(object{"type": "hello", "num_connections": len(f.sockets)})
+		f.Sockets = append(f.Sockets, conn)
+		conn.WriteJSON(object{"type": "hello", "num_connections": len(f.Sockets)})
 		again := f.order
 		f.order = nil
 		for _, id := range again {
-			if e, ok := f.pending[id]; ok {
-				delete(f.pending, id)
-				f.push(e["type"].(string), e["payload"].(object), 1)
+			if e, ok := f.Pending[id]; ok {
+				delete(f.Pending, id)
+				f.Push(e["type"].(string), e["payload"].(object), 1)
 			}
 		}
 	}
 	f.wake()
-	f.mu.Unlock()
+	f.Mu.Unlock()
 	for {
 		var ack struct {
 			ID string `json:"envelope_id"`
@@ -454,20 +461,20 @@ func (f *fake) link(w http.ResponseWriter, r *http.Request) {
 		if conn.ReadJSON(&ack) != nil {
 			break
 		}
-		f.mu.Lock()
-		if f.pending[ack.ID] == nil {
+		f.Mu.Lock()
+		if f.Pending[ack.ID] == nil {
 			f.t.Errorf("an envelope %q was acknowledged that waits for nothing", ack.ID)
 		}
-		delete(f.pending, ack.ID)
-		f.acked++
+		delete(f.Pending, ack.ID)
+		f.Acked++
 		f.wake()
-		f.mu.Unlock()
+		f.Mu.Unlock()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, s := range f.sockets {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for i, s := range f.Sockets {
 		if s == conn {
-			f.sockets = append(f.sockets[:i:i], f.sockets[i+1:]...)
+			f.Sockets = append(f.Sockets[:i:i], f.Sockets[i+1:]...)
 			break
 		}
 	}
@@ -475,13 +482,13 @@ func (f *fake) link(w http.ResponseWriter, r *http.Request) {
 }
 
 // until waits until something is so; good is called with mu held.
-func (f *fake) until(t *testing.T, what string, good func() bool) {
+func (f *Fake) Until(t *testing.T, what string, good func() bool) {
 	t.Helper()
 	limit := time.After(time.Minute)
 	for {
-		f.mu.Lock()
+		f.Mu.Lock()
 		ok, changed := good(), f.changed
-		f.mu.Unlock()
+		f.Mu.Unlock()
 		if ok {
 			return
 		}

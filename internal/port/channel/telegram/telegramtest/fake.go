@@ -1,4 +1,5 @@
-package telegram_test
+// Package telegramtest is a Telegram for tests, made from its documentation.
+package telegramtest
 
 import (
 	"encoding/json"
@@ -19,72 +20,78 @@ import (
 	"sallyport/internal/port/channel/telegram"
 )
 
-const token = "4711:AAtestTESTtest"
+// Token is the bot's.
+const Token = "4711:AAtestTESTtest"
 
 type object = map[string]any
 
-// fake is a Bot API made from its documentation: it checks the token and the fields of what it is asked, keeps updates until one behind them
+// Fake is a Bot API made from its documentation: it checks the Token and the fields of what it is asked, keeps updates until one behind them
 // is asked for, and finds names in texts as Telegram does.
-type fake struct {
+type Fake struct {
 	t      *testing.T
 	server *httptest.Server
 
-	mu       sync.Mutex
-	changed  chan struct{}
+	Mu       sync.Mutex
+	Changed  chan struct{}
 	updates  []object
 	nextID   int64
 	messages map[int64][]object // of each chat, in their order
 	names    map[int64]string
 	limits   map[int64]time.Time
 	refused  map[int64]bool
-	queries  map[string]bool // presses: answered or not
-	confirms []int64         // what getUpdates was asked from
-	hook     bool
+	Queries  map[string]bool // presses: answered or not
+	Confirms []int64         // what getUpdates was asked from
+	Hook     bool
 	cut      bool
-	strict   func(method string) *answer // what a test has it say
+	Strict   func(method string) *Answer // what a test has it say
 }
 
-type answer struct {
-	code  int
-	why   string
-	extra object
+// Answer is what it says to a method.
+type Answer struct {
+	Code  int
+	Why   string
+	Extra object
 }
 
-func open(t *testing.T) *fake {
-	f := &fake{
-		t: t, nextID: 1000, changed: make(chan struct{}), messages: map[int64][]object{}, names: map[int64]string{11: "ann", 12: "bob"},
-		limits: map[int64]time.Time{}, refused: map[int64]bool{}, queries: map[string]bool{},
+// Open returns one that ends with the test.
+func Open(t *testing.T) *Fake {
+	f := &Fake{
+		t: t, nextID: 1000, Changed: make(chan struct{}), messages: map[int64][]object{}, names: map[int64]string{11: "ann", 12: "bob"},
+		limits: map[int64]time.Time{}, refused: map[int64]bool{}, Queries: map[string]bool{},
 	}
 	f.server = httptest.NewServer(f)
 	t.Cleanup(f.server.Close)
 	return f
 }
 
-func (f *fake) Driver(t *testing.T) channel.Driver {
-	d, err := telegram.Open(map[string]string{"api": f.server.URL}, func() (string, error) { return token + "\n", nil })
+func (f *Fake) Driver(t *testing.T) channel.Driver {
+	d, err := telegram.Open(map[string]string{"api": f.API()}, func() (string, error) { return Token + "\n", nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func (f *fake) Place() channel.Place {
+// API is where it listens.
+func (f *Fake) API() string { return f.server.URL }
+
+func (f *Fake) Place() channel.Place {
 	return channel.Place{Address: "-100200300", Kind: channel.Threaded, Name: "the team"}
 }
 
-func (f *fake) Direct() channel.Place {
+func (f *Fake) Direct() channel.Place {
 	return channel.Place{Address: "11", Kind: channel.Direct, Name: "ann"}
 }
 
-func (f *fake) People() [2]channeltest.Person {
+func (f *Fake) People() [2]channeltest.Person {
 	return [2]channeltest.Person{{Account: "11", Handle: "11", Name: "ann"}, {Account: "12", Handle: "12", Name: "bob"}}
 }
 
-func (f *fake) Forwards() {}
-func (f *fake) HasBots()  {}
+func (f *Fake) Forwards() {}
+func (f *Fake) HasBots()  {}
 
 // chat is a place as Telegram shows it.
-func (f *fake) chat(address string) object {
+func (f *Fake) Chat(address string) object {
 	id, _ := strconv.ParseInt(address, 10, 64)
 	if id > 0 {
 		return object{"id": id, "type": "private", "first_name": f.names[id]}
@@ -92,36 +99,36 @@ func (f *fake) chat(address string) object {
 	return object{"id": id, "type": "supergroup", "title": "the team", "is_forum": true}
 }
 
-func (f *fake) user(p channeltest.Person, bot bool) object {
+func (f *Fake) user(p channeltest.Person, bot bool) object {
 	id, _ := strconv.ParseInt(p.Account, 10, 64)
 	return object{"id": id, "is_bot": bot, "first_name": f.names[id]}
 }
 
 // put keeps an update; mu is held.
-func (f *fake) put(update object) {
+func (f *Fake) Put(update object) {
 	f.nextID++
 	update["update_id"] = f.nextID
 	f.updates = append(f.updates, update)
 	f.wake()
 }
 
-func (f *fake) wake() {
-	close(f.changed)
-	f.changed = make(chan struct{})
+func (f *Fake) wake() {
+	close(f.Changed)
+	f.Changed = make(chan struct{})
 }
 
 // add keeps a message in its chat, and gives it its number; mu is held.
-func (f *fake) add(chat int64, m object) int {
+func (f *Fake) add(chat int64, m object) int {
 	id := len(f.messages[chat]) + 1
 	m["message_id"], m["date"] = id, time.Now().Unix()
 	f.messages[chat] = append(f.messages[chat], m)
 	return id
 }
 
-func (f *fake) Say(t *testing.T, s channeltest.Saying) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	m := object{"chat": f.chat(s.Place.Address), "from": f.user(s.By, s.Bot), "text": s.Text}
+func (f *Fake) Say(t *testing.T, s channeltest.Saying) string {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	m := object{"chat": f.Chat(s.Place.Address), "from": f.user(s.By, s.Bot), "text": s.Text}
 	if s.Mention {
 		m["text"] = "@Port_Bot " + s.Text
 		m["entities"] = []object{{"type": "mention", "offset": 0, "length": 9}}
@@ -140,20 +147,20 @@ func (f *fake) Say(t *testing.T, s channeltest.Saying) string {
 	}
 	chat, _ := strconv.ParseInt(s.Place.Address, 10, 64)
 	id := f.add(chat, m)
-	f.put(object{"message": m})
+	f.Put(object{"message": m})
 	return strconv.Itoa(id)
 }
 
-func (f *fake) Again(_ *testing.T, place string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Again(_ *testing.T, place string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	chat, _ := strconv.ParseInt(place, 10, 64)
-	f.put(object{"message": f.messages[chat][len(f.messages[chat])-1]})
+	f.Put(object{"message": f.messages[chat][len(f.messages[chat])-1]})
 }
 
-func (f *fake) Edit(_ *testing.T, place, id, text string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Edit(_ *testing.T, place, id, text string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	chat, _ := strconv.ParseInt(place, 10, 64)
 	n, _ := strconv.Atoi(id)
 	m := object{"text": text, "edit_date": 5}
@@ -162,28 +169,28 @@ func (f *fake) Edit(_ *testing.T, place, id, text string) {
 			m[k] = v
 		}
 	}
-	f.put(object{"edited_message": m})
+	f.Put(object{"edited_message": m})
 }
 
-func (f *fake) Rename(_ *testing.T, p channeltest.Person, name string) channeltest.Person {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Rename(_ *testing.T, p channeltest.Person, name string) channeltest.Person {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	id, _ := strconv.ParseInt(p.Account, 10, 64)
 	f.names[id], p.Name = name, name
 	return p
 }
 
-func (f *fake) Press(t *testing.T, place, message string, p channeltest.Person, option string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Press(t *testing.T, place, message string, p channeltest.Person, option string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	chat, _ := strconv.ParseInt(place, 10, 64)
 	n, _ := strconv.Atoi(message)
 	m := f.messages[chat][n-1]
 	for _, b := range buttonsOf(m) {
 		if strings.HasSuffix(b.word, ":"+option) {
-			query := fmt.Sprintf("q%d", len(f.queries))
-			f.queries[query] = false
-			f.put(object{"callback_query": object{"id": query, "from": f.user(p, false), "message": m, "data": b.word, "chat_instance": "1"}})
+			query := fmt.Sprintf("q%d", len(f.Queries))
+			f.Queries[query] = false
+			f.Put(object{"callback_query": object{"id": query, "from": f.user(p, false), "message": m, "data": b.word, "chat_instance": "1"}})
 			return
 		}
 	}
@@ -203,31 +210,31 @@ func buttonsOf(m object) (all []pressable) {
 	return all
 }
 
-func (f *fake) Limit(_ *testing.T, place string, wait time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Limit(_ *testing.T, place string, wait time.Duration) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	chat, _ := strconv.ParseInt(place, 10, 64)
 	f.limits[chat] = time.Now().Add(wait)
 }
 
-func (f *fake) Refuse(_ *testing.T, place string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Refuse(_ *testing.T, place string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	chat, _ := strconv.ParseInt(place, 10, 64)
 	f.refused[chat] = true
 }
 
 // Cut breaks the connection that waits for updates, or the next one that does.
-func (f *fake) Cut(*testing.T) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Cut(*testing.T) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	f.cut = true
 	f.wake()
 }
 
-func (f *fake) Arrived(_ *testing.T, place string) (all []channeltest.Arrived) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Arrived(_ *testing.T, place string) (all []channeltest.Arrived) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	chat, _ := strconv.ParseInt(place, 10, 64)
 	for _, m := range f.messages[chat] {
 		if m["from"] != nil {
@@ -259,22 +266,22 @@ func namesSomebody(m object) bool {
 	return regexp.MustCompile(`@\w`).MatchString(string(utf16.Decode(letters)))
 }
 
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	method, ok := strings.CutPrefix(r.URL.Path, "/bot"+token+"/")
+func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method, ok := strings.CutPrefix(r.URL.Path, "/bot"+Token+"/")
 	ask := object{}
 	if r.ContentLength != 0 {
 		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil || r.Header.Get("Content-Type") != "application/json" {
-			say(w, &answer{code: 400, why: "Bad Request: can't parse the body"}, nil)
+			say(w, &Answer{Code: 400, Why: "Bad Request: can't parse the body"}, nil)
 			return
 		}
 	}
 	if !ok {
-		say(w, &answer{code: 401, why: "Unauthorized"}, nil)
+		say(w, &Answer{Code: 401, Why: "Unauthorized"}, nil)
 		return
 	}
-	f.mu.Lock()
-	strict := f.strict
-	f.mu.Unlock()
+	f.Mu.Lock()
+	strict := f.Strict
+	f.Mu.Unlock()
 	if strict != nil {
 		if a := strict(method); a != nil {
 			say(w, a, nil)
@@ -287,20 +294,20 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "getUpdates":
 		f.getUpdates(w, r, ask)
 	default:
-		f.mu.Lock()
-		defer f.mu.Unlock()
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
 		a, result := f.change(method, ask)
 		say(w, a, result)
 	}
 }
 
-func say(w http.ResponseWriter, a *answer, result any) {
+func say(w http.ResponseWriter, a *Answer, result any) {
 	w.Header().Set("Content-Type", "application/json")
 	if a != nil {
-		w.WriteHeader(a.code)
-		body := object{"ok": false, "error_code": a.code, "description": a.why}
-		if a.extra != nil {
-			body["parameters"] = a.extra
+		w.WriteHeader(a.Code)
+		body := object{"ok": false, "error_code": a.Code, "description": a.Why}
+		if a.Extra != nil {
+			body["parameters"] = a.Extra
 		}
 		json.NewEncoder(w).Encode(body)
 		return
@@ -309,22 +316,22 @@ func say(w http.ResponseWriter, a *answer, result any) {
 }
 
 // getUpdates forgets what stands before the offset, and waits for what stands behind.
-func (f *fake) getUpdates(w http.ResponseWriter, r *http.Request, ask object) {
-	if f.hook {
-		say(w, &answer{code: 409, why: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}, nil)
+func (f *Fake) getUpdates(w http.ResponseWriter, r *http.Request, ask object) {
+	if f.Hook {
+		say(w, &Answer{Code: 409, Why: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}, nil)
 		return
 	}
 	offset, _ := ask["offset"].(float64)
-	f.mu.Lock()
-	f.confirms = append(f.confirms, int64(offset))
+	f.Mu.Lock()
+	f.Confirms = append(f.Confirms, int64(offset))
 	f.updates = slices.DeleteFunc(f.updates, func(u object) bool { return u["update_id"].(int64) < int64(offset) })
-	f.mu.Unlock()
+	f.Mu.Unlock()
 	wait := time.After(time.Duration(ask["timeout"].(float64) * float64(time.Second)))
 	for {
-		f.mu.Lock()
-		now, changed, cut := slices.Clone(f.updates), f.changed, f.cut
+		f.Mu.Lock()
+		now, changed, cut := slices.Clone(f.updates), f.Changed, f.cut
 		f.cut = false
-		f.mu.Unlock()
+		f.Mu.Unlock()
 		if cut {
 			panic(http.ErrAbortHandler)
 		}
@@ -344,13 +351,13 @@ func (f *fake) getUpdates(w http.ResponseWriter, r *http.Request, ask object) {
 }
 
 // change does what is no question; mu is held.
-func (f *fake) change(method string, ask object) (*answer, any) {
+func (f *Fake) change(method string, ask object) (*Answer, any) {
 	if method == "answerCallbackQuery" {
 		id, _ := ask["callback_query_id"].(string)
-		if done, ok := f.queries[id]; !ok || done {
-			return &answer{code: 400, why: "Bad Request: query is too old and response timeout expired or query ID is invalid"}, nil
+		if done, ok := f.Queries[id]; !ok || done {
+			return &Answer{Code: 400, Why: "Bad Request: query is too old and response timeout expired or query ID is invalid"}, nil
 		}
-		f.queries[id] = true
+		f.Queries[id] = true
 		f.wake()
 		return nil, true
 	}
@@ -359,58 +366,58 @@ func (f *fake) change(method string, ask object) (*answer, any) {
 	chat := int64(number)
 	switch {
 	case f.refused[chat]:
-		return &answer{code: 403, why: "Forbidden: bot was kicked from the supergroup chat"}, nil
+		return &Answer{Code: 403, Why: "Forbidden: bot was kicked from the supergroup chat"}, nil
 	case f.limits[chat].After(time.Now()):
 		wait := int(time.Until(f.limits[chat]).Seconds()) + 1
-		return &answer{code: 429, why: fmt.Sprintf("Too Many Requests: retry after %d", wait), extra: object{"retry_after": wait}}, nil
+		return &Answer{Code: 429, Why: fmt.Sprintf("Too Many Requests: retry after %d", wait), Extra: object{"retry_after": wait}}, nil
 	case chat != 11 && chat != -100200300:
-		return &answer{code: 400, why: "Bad Request: chat not found"}, nil
+		return &Answer{Code: 400, Why: "Bad Request: chat not found"}, nil
 	case method == "getChat":
-		return nil, f.chat(strconv.FormatInt(chat, 10))
+		return nil, f.Chat(strconv.FormatInt(chat, 10))
 	}
 
 	if a := checked(ask); a != nil {
 		return a, nil
 	}
 	delete(ask, "chat_id")
-	ask["chat"] = f.chat(strconv.FormatInt(chat, 10))
+	ask["chat"] = f.Chat(strconv.FormatInt(chat, 10))
 	switch method {
 	case "sendMessage":
 		id := f.add(chat, ask)
 		f.wake()
-		return nil, object{"message_id": id, "date": 1, "chat": f.chat(strconv.FormatInt(chat, 10)), "text": ask["text"]}
+		return nil, object{"message_id": id, "date": 1, "chat": f.Chat(strconv.FormatInt(chat, 10)), "text": ask["text"]}
 	case "editMessageText":
 		id, _ := ask["message_id"].(float64)
 		if id < 1 || int(id) > len(f.messages[chat]) || f.messages[chat][int(id)-1]["from"] != nil {
-			return &answer{code: 400, why: "Bad Request: message to edit not found"}, nil
+			return &Answer{Code: 400, Why: "Bad Request: message to edit not found"}, nil
 		}
 		m := f.messages[chat][int(id)-1]
 		if m["text"] == ask["text"] && len(buttonsOf(m)) == len(buttonsOf(ask)) {
-			return &answer{code: 400, why: "Bad Request: message is not modified: specified new message content and reply markup are exactly the same"}, nil
+			return &Answer{Code: 400, Why: "Bad Request: message is not modified: specified new message content and reply markup are exactly the same"}, nil
 		}
 		f.messages[chat][int(id)-1] = object{"message_id": m["message_id"], "date": 1, "chat": ask["chat"], "text": ask["text"], "reply_markup": ask["reply_markup"]}
 		return nil, f.messages[chat][int(id)-1]
 	}
-	return &answer{code: 404, why: "Not Found: method not found"}, nil
+	return &Answer{Code: 404, Why: "Not Found: method not found"}, nil
 }
 
 // checked holds a message to the limits of the documentation.
-func checked(ask object) *answer {
+func checked(ask object) *Answer {
 	text, _ := ask["text"].(string)
 	preview, _ := ask["link_preview_options"].(object)
 	switch n := len(utf16.Encode([]rune(text))); {
 	case strings.TrimSpace(text) == "":
-		return &answer{code: 400, why: "Bad Request: message text is empty"}
+		return &Answer{Code: 400, Why: "Bad Request: message text is empty"}
 	case n > 4096:
-		return &answer{code: 400, why: "Bad Request: message is too long"}
+		return &Answer{Code: 400, Why: "Bad Request: message is too long"}
 	case ask["parse_mode"] != nil:
-		return &answer{code: 400, why: "a parse_mode came"}
+		return &Answer{Code: 400, Why: "a parse_mode came"}
 	case preview["is_disabled"] != true:
-		return &answer{code: 400, why: "a preview of links came"}
+		return &Answer{Code: 400, Why: "a preview of links came"}
 	}
 	for _, b := range buttonsOf(ask) {
 		if len(b.word) < 1 || len(b.word) > 64 {
-			return &answer{code: 400, why: "Bad Request: BUTTON_DATA_INVALID"}
+			return &Answer{Code: 400, Why: "Bad Request: BUTTON_DATA_INVALID"}
 		}
 	}
 	return nil
