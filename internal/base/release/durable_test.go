@@ -223,20 +223,24 @@ func TestManyPutAtOnce(t *testing.T) {
 func TestAReleaseIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 	calls := disktest.Calls(t, func(dir string) {
 		f := release.In(dir, disk.Ops{})
-		a, b := put(t, f, "a", 1), put(t, f, "b", 0)
+		a := put(t, f, "a", 1)
+		disktest.Say("put")
+		b := put(t, f, "b", 0)
 		use(t, f, a.Digest)
 		disktest.Say("used")
 		use(t, f, b.Digest)
 		disktest.Say("again")
-		if _, err := f.Prune(0, a.Digest); err != nil {
+		put(t, f, "c", 2)
+		if _, err := f.Prune(0); err != nil {
 			t.Error(err)
 		}
 	})
 	const digest, coming = `\.state/releases/[0-9a-f]{64}`, `\.state/releases/\.new-\d+`
 	for _, file := range []string{"sallyport", "sallyport-runner", "sallyport-tool", `release\.json`} {
-		disktest.Ordered(t, calls, `fsync \.state`, `fsync `+coming+`/`+file, `fsync `+coming, `rename `+coming+` `+digest, `fsync \.state/releases`)
+		disktest.Ordered(t, calls, `fsync \.state`, `fsync `+coming+`/`+file, `fsync `+coming, `rename `+coming+` `+digest, `fsync \.state/releases`, `say put`)
 	}
 	disktest.Ordered(t, calls, `rename \.state/releases/\.current\.new \.state/releases/current`, `fsync \.state/releases`, `say used`,
 		`rename \.state/releases/\.previous\.new \.state/releases/previous`, `fsync \.state/releases`,
-		`rename \.state/releases/\.current\.new \.state/releases/current`, `fsync \.state/releases`, `say again`)
+		`rename \.state/releases/\.current\.new \.state/releases/current`, `fsync \.state/releases`, `say again`,
+		`rename `+digest+` \.state/releases/\.old-[0-9a-f]{64}`, `fsync \.state/releases`, `remove \.state/releases/\.old-[0-9a-f]{64}`)
 }

@@ -151,7 +151,7 @@ func (f Folder) Prune(keep int, spare ...string) (removed []Release, err error) 
 	all, errs := f.list()
 	errs = slices.DeleteFunc(errs, func(err error) bool {
 		var wrong *Fault
-		if !errors.As(err, &wrong) || wrong.Kind != ErrChanged {
+		if !errors.Is(err, ErrChanged) || !errors.As(err, &wrong) {
 			return false
 		}
 		all = append(all, Release{Digest: wrong.Digest})
