@@ -135,6 +135,8 @@ func kindOf(name string) (kind Kind, counted bool) {
 		return GroupFiles, false
 	case "backups":
 		return Backups, false
+	case "releases":
+		return Releases, false
 	case "logs":
 		return Logs, false
 	}

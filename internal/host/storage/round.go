@@ -88,8 +88,9 @@ func (s *Steward) keeps() map[Kind]string {
 		Exports:      after(s.Retention.Exports),
 		GroupFiles:   "as long as its group is there",
 		Database:     "always", Backups: "always", Logs: "always",
-		Orphans: days(s.Retention.Grace) + " after it was last touched",
-		Other:   "as long as it is needed",
+		Releases: "until `sallyport release prune`; the current and the previous one always",
+		Orphans:  days(s.Retention.Grace) + " after it was last touched",
+		Other:    "as long as it is needed",
 	}
 }
 

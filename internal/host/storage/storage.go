@@ -32,13 +32,14 @@ const (
 	Exports      Kind = "exports"      // state.md and diffs, for people
 	Database     Kind = "database"
 	Backups      Kind = "backups"
+	Releases     Kind = "releases" // the kept versions of the host's own programs
 	Logs         Kind = "logs"
 	Orphans      Kind = "orphans" // what a crash has left: desks, locks, half-made files, sockets, control groups, mounts
 	Other        Kind = "other"   // anything else in .state
 )
 
 // kinds is the order of a report.
-var kinds = []Kind{Layers, Caches, Workspaces, Repositories, Refs, Transcripts, GroupFiles, Exports, Database, Backups, Logs, Orphans, Other}
+var kinds = []Kind{Layers, Caches, Workspaces, Repositories, Refs, Transcripts, GroupFiles, Exports, Database, Backups, Releases, Logs, Orphans, Other}
 
 // Retention says how long things stay after their change has ended. Zero means the default.
 type Retention struct {

@@ -165,6 +165,24 @@ func TestOnlyWhatHasBeenKeptLongEnoughGoes(t *testing.T) {
 	}
 }
 
+func TestReleasesAreCountedAndStay(t *testing.T) {
+	o := newOwned(t)
+	o.put("releases/"+strings.Repeat("ab", 32)+"/sallyport", "a program")
+	o.put("releases/.new-1/sallyport", "half a program")
+	report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range report.Rows {
+		if row.Kind == Releases && (row.Count != 1 || row.Bytes < int64(len("a program")) || row.Gone > 0 || row.Keeps == "") {
+			t.Errorf("%+v", row)
+		}
+	}
+	if !o.has("releases/.new-1/sallyport") || !o.has("releases/"+strings.Repeat("ab", 32)+"/sallyport") {
+		t.Error("what is for prune to remove is gone")
+	}
+}
+
 func TestAnAgentsHomeGoesWithItsTranscriptWhateverIsInIt(t *testing.T) {
 	o := newOwned(t)
 	_, young := o.add(change.Finalized, 29*24*time.Hour)
