@@ -50,6 +50,9 @@ func New(socket string) *Client {
 	return c
 }
 
+// Guest reports whether the home is another user's: few verbs are answered there.
+func (c *Client) Guest() bool { return c.trusted != nil }
+
 // Socket is the path of the socket.
 func (c *Client) Socket() string {
 	c.mu.Lock()

@@ -21,6 +21,8 @@ type Approvals interface {
 	Approvals(ctx context.Context, pendingOnly bool) ([]approval.Approval, error)
 	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
 	Approval(ctx context.Context, ref string) (approval.Approval, proposal.Proposal, error)
+	// AskedOf is the group whose change an approval, or that of a change, is about, if by may answer it at this moment; "" otherwise.
+	AskedOf(ctx context.Context, ref string, by audit.Actor) (group string, err error)
 	// Approve records by's yes to exactly the digest they read, with what they have the commit say; exactly once.
 	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
 	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error

@@ -45,6 +45,7 @@ type verbs struct {
 	spending live.Spending
 	shell    func(ctx context.Context, slave *os.File) (int, error)
 	err      error
+	asks     map[string]int // who may answer about what, by uid
 }
 
 func (v *verbs) note(by audit.Actor, format string, args ...any) error {
@@ -192,6 +193,13 @@ func (v *verbs) Approve(_ context.Context, ref id.Approval, read proposal.Digest
 
 func (v *verbs) Refuse(_ context.Context, ref id.Approval, by audit.Actor, reason string) error {
 	return v.note(by, "refuse %s %q", ref, reason)
+}
+
+func (v *verbs) AskedOf(_ context.Context, ref string, by audit.Actor) (string, error) {
+	if by.UID == v.asks[ref] && by.UID != 0 {
+		return "ada", nil
+	}
+	return "", nil
 }
 
 func (v *verbs) Rework(_ context.Context, ref id.Approval, by audit.Actor, via, words string) error {

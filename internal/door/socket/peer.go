@@ -89,8 +89,12 @@ func (s *Server) onlyOwner(next http.Handler) http.Handler {
 func (s *Server) recognized(v api.Spec, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, held, err := s.People.Recognize(r.Context(), by(r))
+		group := ""
 		if err == nil {
-			err = right.May(right.Asker{Held: held, Root: who.UID == 0}, v.Pattern(), r.PathValue("group"))
+			group, err = s.groupOf(r, v, who)
+		}
+		if err == nil {
+			err = right.May(right.Asker{Held: held, Root: who.UID == 0}, v.Pattern(), group)
 		}
 		if err != nil {
 			s.refuseWith(w, r, err)
@@ -98,6 +102,20 @@ func (s *Server) recognized(v api.Spec, next http.HandlerFunc) http.HandlerFunc 
 		}
 		next(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, who)))
 	}
+}
+
+// groupOf is the group that a request is about: the one that it names, or the one whose card it is about, where whoever asks may answer that.
+func (s *Server) groupOf(r *http.Request, v api.Spec, who audit.Actor) (string, error) {
+	needed, _ := right.Needed(v.Pattern())
+	if name := r.PathValue("group"); name != "" || needed.Scope != right.OfGroup || s.Approvals == nil {
+		return name, nil
+	}
+	for _, part := range []string{"change", "approval", "question"} {
+		if ref := r.PathValue(part); ref != "" {
+			return s.Approvals.AskedOf(r.Context(), ref, who)
+		}
+	}
+	return "", nil
 }
 
 func orUnknown(name string) string {

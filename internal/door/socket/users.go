@@ -31,6 +31,7 @@ const (
 // userVerbs are those that other users of this machine may ask for, as their roles allow it.
 func (s *Server) userVerbs() []served {
 	chats, members, places := chats{s.Chats}, members{s.Members}, places{s.Places}
+	approvals, changes := approvals{s.Approvals, s.Places}, changes{s.Changes}
 	return []served{
 		mount(s.door, api.DaemonShow, s.greet),
 		mount(s.door, api.GroupList, s.talkable),
@@ -41,6 +42,12 @@ func (s *Server) userVerbs() []served {
 		mount(s.door, api.PersonRole, members.role),
 		mount(s.door, api.WiringList, s.ruledPlaces),
 		mount(s.door, api.WiringPolicy, places.policy),
+
+		mount(s.door, api.ApprovalShow, approvals.show),
+		mountBytes(s.door, api.ChangeDiff, changes.diff),
+		mount(s.door, api.ApprovalApprove, approvals.approve),
+		mount(s.door, api.ApprovalRefuse, approvals.refuse),
+		mount(s.door, api.ApprovalRework, approvals.rework),
 	}
 }
 
@@ -95,8 +102,8 @@ func (s *Server) talkable(ctx context.Context, by audit.Actor, _ api.OfUser) (ou
 	return out, err
 }
 
-// ServeUsers answers other users of this machine on l until ctx ends: a few verbs of a chat, and of who decides about a group, within limits for
-// each.
+// ServeUsers answers other users of this machine on l until ctx ends: a few verbs of a chat, of who decides about a group, and of the cards that
+// they may answer, within limits for each.
 func (s *Server) ServeUsers(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, &crowd{Listener: l, of: map[int]int{}}, s.userHandler())
 }

@@ -53,6 +53,9 @@ func TestTheSecondSocketServesAFewVerbsOfAChatByRole(t *testing.T) {
 	for _, v := range []string{"GET /v1/people", "POST /v1/people/{person}/role", "GET /v1/conversations", "POST /v1/conversations/{conversation}/policy"} {
 		few[v] = true // of who decides about a group
 	}
+	for _, v := range []api.Spec{api.ApprovalShow.Spec, api.ChangeDiff.Spec, api.ApprovalApprove.Spec, api.ApprovalRefuse.Spec, api.ApprovalRework.Spec} {
+		few[v.Pattern()] = true
+	}
 	for _, v := range api.Verbs() {
 		if few[v.Pattern()] {
 			continue
@@ -74,6 +77,47 @@ func TestTheSecondSocketServesAFewVerbsOfAChatByRole(t *testing.T) {
 	}
 	if w := asked(t, s.userHandler(), 1003, "GET /v1/daemon", ""); w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"pid":`+strconv.Itoa(os.Getpid())) {
 		t.Errorf("a stranger is told of the daemon: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestWhoIsAskedAboutAChangeReadsAndAnswersItsCardOnTheSecondSocket holds SM-909: by the one table, in the group whose change it is, and as long as
+// they may answer.
+func TestWhoIsAskedAboutAChangeReadsAndAnswersItsCardOnTheSecondSocket(t *testing.T) {
+	v := &verbs{patch: "diff --git", asks: map[string]int{"chg-00000001": 1001, "apr-00000001": 1001}}
+	o := options(v)
+	o.People = roles{1001: {{Role: right.GroupAdmin, Group: "ada"}}, 1002: {{Role: right.GroupAdmin, Group: "bob"}}, 1003: {{Role: right.Member, Group: "ada"}}, 1004: {{Role: right.GlobalAdmin}}}
+	s := New(o)
+	for _, what := range []struct{ pattern, body, does string }{
+		{"GET /v1/approvals/chg-00000001", "", "approval chg-00000001"},
+		{"GET /v1/changes/chg-00000001/diff", "", ""},
+		{"POST /v1/approvals/apr-00000001/approve", `{"digest":"d1","via":"command line"}`, "approve apr-00000001 d1 command line"},
+		{"POST /v1/approvals/apr-00000001/refuse", `{"reason":"no"}`, `refuse apr-00000001 "no"`},
+		{"POST /v1/approvals/apr-00000001/rework", `{"reason":"bolder"}`, `rework apr-00000001 "bolder", command line`},
+	} {
+		v.calls, v.by = nil, audit.Actor{}
+		w := asked(t, s.userHandler(), 1001, what.pattern, what.body)
+		if w.Code != http.StatusOK || v.last() != what.does || what.does == "" && w.Header().Get("Content-Type") != api.DiffKind {
+			t.Errorf("%s: %d %s, which does %q", what.pattern, w.Code, w.Body, v.last())
+		}
+		if strings.HasPrefix(what.pattern, "POST") && (v.by.UID != 1001 || v.by.Person == "") {
+			t.Errorf("%s is done as %+v", what.pattern, v.by)
+		}
+		before := len(v.calls)
+		for uid := range o.People.(roles) {
+			of := strings.NewReplacer("00000001", "00000002").Replace(what.pattern) // about which nobody is asked
+			if w := asked(t, s.userHandler(), uid, of, what.body); w.Code != http.StatusForbidden {
+				t.Errorf("uid %d, %s: %d %s", uid, of, w.Code, w.Body)
+			}
+			if uid == 1001 {
+				continue
+			}
+			if w := asked(t, s.userHandler(), uid, what.pattern, what.body); w.Code != http.StatusForbidden {
+				t.Errorf("uid %d, %s: %d %s", uid, what.pattern, w.Code, w.Body)
+			}
+		}
+		if len(v.calls) != before {
+			t.Errorf("others have done %q", v.calls[before:])
+		}
 	}
 }
 

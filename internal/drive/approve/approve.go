@@ -72,6 +72,9 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 	if !ok {
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
 	}
+	if w.Unsigned && a.Owner.MayDecide(by) != nil {
+		return fmt.Errorf("have %s land unsigned: %w", row.ID, problem.Case(person.ErrNotOwner, "sallyport approve "+string(row.ID), "only the owner of this home has it land unsigned"))
+	}
 	need, err := a.deliberate(ctx, tx, *row, ref, p.Card, by, w)
 	if err != nil {
 		return err

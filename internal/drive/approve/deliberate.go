@@ -100,13 +100,63 @@ func (a *Answers) Shows(ctx context.Context, tx store.Tx, of id.Change) (right.N
 	return right.Only(who...), err
 }
 
-// Asks says whom a card goes to; nobody, where nobody can approve it: whoever tries is told why.
+// Asks says whom a card goes to. What a conversation does not show whole goes to the owner, too, where too few of those have a command line on
+// this machine; nobody, where nobody can approve it: whoever tries is told why.
 func (a *Answers) Asks(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) ([]id.Person, error) {
 	need, err := a.Entitled(ctx, tx, row.Request, p.Card)
 	if problem.KindOf(err) == problem.Refused {
 		err = nil
 	}
-	return need.Ask, err
+	if err != nil || p.Card.Unspoken() == "" {
+		return need.Ask, err
+	}
+	people, err := tx.People(ctx)
+	if err != nil {
+		return nil, err
+	}
+	able := 0 // to approve it where it is shown whole
+	for _, k := range people {
+		if slices.Contains(need.Ask, k.ID) && slices.ContainsFunc(k.Accounts, func(of person.Account) bool { return of.Platform == person.Terminal }) {
+			able++
+		}
+	}
+	who := need.Ask
+	for _, owner := range a.Owner.Need().May {
+		if able < max(1, need.Yeses) && !slices.Contains(who, owner) {
+			who = append(slices.Clone(who), owner)
+		}
+	}
+	return who, nil
+}
+
+// AskedOf is the group whose change an approval is about, or that of a change, if somebody may answer it at this moment; "" otherwise. Whoever
+// may answer a card may read what it is about; who may not learns nothing of it.
+func (a *Answers) AskedOf(ctx context.Context, ref string, by audit.Actor) (of string, err error) {
+	err = a.DB.Read(ctx, func(tx store.Tx) error {
+		of = ""
+		about := id.Change(ref)
+		if id.KindOf(ref) != "change" {
+			asked, err := tx.Approval(ctx, id.Approval(ref))
+			if err != nil {
+				return err
+			}
+			about = asked.Change
+		}
+		row, err := tx.Change(ctx, about)
+		if err != nil || row.Request.Kind != request.Swap {
+			return err
+		}
+		need, err := a.entitledTo(ctx, tx, row)
+		if by.Kind == "person" && by.Person != "" && slices.Contains(need.No, by.Person) {
+			of = row.Request.Group
+			return nil
+		}
+		return err
+	})
+	if kind := problem.KindOf(err); kind == problem.NotFound || kind == problem.Refused {
+		err = nil
+	}
+	return of, err
 }
 
 // entitledTo is Entitled about a change's proposal.

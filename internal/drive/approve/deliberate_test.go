@@ -3,17 +3,23 @@ package approve_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
 	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/view"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/tool"
 	"sallyport/internal/rule/config"
@@ -25,11 +31,18 @@ import (
 // proposed is a change that the agent of a group made to one file, as it waits for a person.
 func proposed(h *drivetest.Home, file string) (yes func(w approve.Words) error, show func() view.Detail) {
 	h.T.Helper()
+	yes, show, _ = proposedWith(h, file)
+	return yes, show
+}
+
+// proposedWith is proposed, with the daemon.
+func proposedWith(h *drivetest.Home, file string) (yes func(w approve.Words) error, show func() view.Detail, c *control.Controller) {
+	h.T.Helper()
 	a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
 		s.Write(file, "another\n")
 		return "", nil
 	})
-	c, _ := a.Begin()
+	c, _ = a.Begin()
 	row, err := a.Wish(c, "chg-aaaaaaaa", "Change it")
 	if err != nil {
 		h.T.Fatal(err)
@@ -46,7 +59,7 @@ func proposed(h *drivetest.Home, file string) (yes func(w approve.Words) error, 
 	d = h.Show(c, row.ID)
 	return func(w approve.Words) error {
 		return c.Approve(h.T.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), w)
-	}, func() view.Detail { return h.Show(c, row.ID) }
+	}, func() view.Detail { return h.Show(c, row.ID) }, c
 }
 
 // TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce holds SM-082 to SM-084, SM-910 and SM-912.
@@ -178,4 +191,61 @@ func TestAYesIsTakenByThePolicyOfThatMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestWhoMayAnswerACardReadsItAndWhatNobodyThereCanReadWholeIsTheOwnersToo holds SM-080 and SM-909.
+func TestWhoMayAnswerACardReadsItAndWhatNobodyThereCanReadWholeIsTheOwnersToo(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		_, show, c := proposedWith(h, "template/runner/prompts/system.md")
+		a := &drivetest.Assistants{Home: h}
+		ada, bob := a.Admin("ada", "echo"), a.Admin("bob", "other")
+		d := show()
+		for _, ref := range []string{string(d.Change.ID), string(d.Approval.ID)} {
+			for who, want := range map[*audit.Actor]string{&ada: "echo", &bob: ""} {
+				if of, err := c.AskedOf(t.Context(), ref, *who); of != want || err != nil {
+					t.Errorf("%s is asked about %s of %q, %v", who.Name, ref, of, err)
+				}
+			}
+		}
+		for _, ref := range []string{"chg-nothing0", "apr-nothing0", "qst-nothing0"} {
+			if of, err := c.AskedOf(t.Context(), ref, ada); of != "" || err != nil {
+				t.Errorf("%s is of %q, %v", ref, of, err)
+			}
+		}
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, ada, approve.Words{Unsigned: true}); !errors.Is(err, person.ErrNotOwner) {
+			t.Errorf("an admin has it land unsigned: %v", err)
+		}
+
+		asks := func(longer bool, class right.Class) (who []id.Person) {
+			h.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+				p := *d.Proposal
+				p.Card.Class, p.Card.Spoken = string(class), &proposal.Spoken{Longer: longer}
+				if err = tx.NoteDirect(ctx, person.Identity{Platform: "slack", Account: "U-ada"}, direct(ctx, tx)); err != nil {
+					return err
+				}
+				who, err = c.Asks(ctx, tx, d.Change, p)
+				return err
+			})
+			return who
+		}
+		if who := asks(false, right.Group); !slices.Equal(who, []id.Person{ada.Person}) {
+			t.Errorf("what is shown whole goes to %q", who)
+		}
+		if who := asks(true, right.Group); !slices.Equal(who, []id.Person{ada.Person, h.Owner.ID}) {
+			t.Errorf("what is not goes to %q", who)
+		}
+		h.Tx(func(ctx context.Context, tx store.Tx) error { return tx.Link(ctx, person.AtTerminal(4711), ada.Person, "ada") })
+		if who := asks(true, right.Group); !slices.Equal(who, []id.Person{ada.Person}) {
+			t.Errorf("with a command line it goes to %q", who)
+		}
+		if who := asks(true, right.Host); !slices.Equal(who, []id.Person{h.Owner.ID}) {
+			t.Errorf("a change of the host goes to %q", who)
+		}
+	})
+}
+
+// direct is a conversation in which somebody is alone with the assistant.
+func direct(ctx context.Context, tx store.Tx) id.Conversation {
+	where, _ := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: "slack", Address: "ada", Kind: conversation.Direct, Name: "ada", Created: time.Now()})
+	return where.ID
 }

@@ -32,6 +32,9 @@ func (v Verb) in(group string) Verb {
 	if group == hostChat && v.Asked != "" {
 		return Verb{Least: v.Asked, Scope: OfOwn, Self: v.Self}
 	}
+	if v.Scope == OfGroup && group == "" { // it is about none, so it is the home's
+		return Verb{Least: Owner, Scope: OfHome, Self: v.Self}
+	}
 	return v
 }
 
@@ -41,6 +44,7 @@ var (
 	members  = Verb{Least: Member, Scope: OfGroup, Asked: GroupAdmin}
 	theirs   = Verb{Least: Member, Scope: OfOwn}
 	deciders = Verb{Least: GroupAdmin, Scope: OfOwn}
+	asked    = Verb{Least: GroupAdmin, Scope: OfGroup} // about the card of a change of the group
 )
 
 // verbs says of everything that can be asked at a door what it takes. What does not stand here is nobody's.
@@ -83,7 +87,7 @@ var verbs = map[string]Verb{
 	"GET /v1/changes":                           owners,
 	"GET /v1/changes/{change}":                  owners,
 	"GET /v1/changes/{change}/watch":            owners,
-	"GET /v1/changes/{change}/diff":             owners,
+	"GET /v1/changes/{change}/diff":             asked,
 	"GET /v1/changes/{change}/export":           owners,
 	"POST /v1/changes/{change}/cancel":          owners,
 	"POST /v1/changes/{change}/redo":            owners,
@@ -132,10 +136,10 @@ var verbs = map[string]Verb{
 	"POST /v1/wirings/import":                      owners,
 
 	"GET /v1/approvals":                     owners,
-	"GET /v1/approvals/{question}":          owners,
-	"POST /v1/approvals/{approval}/approve": owners,
-	"POST /v1/approvals/{approval}/refuse":  owners,
-	"POST /v1/approvals/{approval}/rework":  owners,
+	"GET /v1/approvals/{question}":          asked,
+	"POST /v1/approvals/{approval}/approve": asked,
+	"POST /v1/approvals/{approval}/refuse":  asked,
+	"POST /v1/approvals/{approval}/rework":  asked,
 	"POST /v1/approvals/{card}/answer":      owners,
 	"GET /v1/audit":                         owners,
 	"GET /v1/audit/verify":                  owners,

@@ -16,6 +16,7 @@ func TestWhoMayAskForAVerbIsSaidByRoleAndGroup(t *testing.T) {
 		add    = "POST /v1/people"
 		policy = "POST /v1/conversations/{conversation}/policy"
 		role   = "POST /v1/people/{person}/role"
+		yes    = "POST /v1/approvals/{approval}/approve"
 	)
 	held := func(r right.Role, group string) right.Asker {
 		return right.Asker{Held: []right.Held{{Role: r, Group: group}}}
@@ -44,6 +45,13 @@ func TestWhoMayAskForAVerbIsSaidByRoleAndGroup(t *testing.T) {
 		{"an admin of no group", say, "host", held(right.GroupAdmin, ""), false},
 		{"a stranger is asked", say, "host", right.Asker{}, false},
 		{"an admin shows the group", "GET /v1/groups/{group}", "host", held(right.GroupAdmin, "ada"), false},
+		{"an admin approves in their group", yes, "ada", held(right.GroupAdmin, "ada"), true},
+		{"an admin approves in another", yes, "bob", held(right.GroupAdmin, "ada"), false},
+		{"an admin approves what is no group's", yes, "", held(right.GroupAdmin, "ada"), false},
+		{"a global admin approves in a group", yes, "ada", held(right.GlobalAdmin, ""), true},
+		{"a global admin approves what is no group's", yes, "", held(right.GlobalAdmin, ""), false},
+		{"the owner approves what is no group's", yes, "", held(right.Owner, ""), true},
+		{"a member approves", yes, "ada", held(right.Member, "ada"), false},
 		{"a member reads their own", mine, "", held(right.Member, "ada"), true},
 		{"a member changes", change, "", held(right.Member, "ada"), false},
 		{"a member adds", add, "", held(right.Member, "ada"), false},

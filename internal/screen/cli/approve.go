@@ -41,6 +41,9 @@ Where git's own configuration wants commits signed (commit.gpgsign), the commit 
 repository's owner, by their program. What cannot be signed does not land, unless --unsigned says
 so.
 
+In a home of another user's (--home), whoever may approve a change of a group does it the same way.
+What comes of it is told in the conversation.
+
 A question about a stranger or a place, as "sallyport approval list" names it, is answered at once:
 whoever wants to talk is let in. --option says which group is to hear a place. "sallyport approval
 show" lists the options.

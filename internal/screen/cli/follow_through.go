@@ -14,6 +14,9 @@ import (
 // followThrough follows a change to where it rests, asks if mode says so, and tells the outcome. What was
 // approved beforehand is shown all the same.
 func followThrough(ctx context.Context, a *app, c *client.Client, change string, how manner) error {
+	if c.Guest() {
+		return reportKept(ctx, a, c, change)
+	}
 	for {
 		d, err := follow(ctx, a, c, change, how)
 		if errors.Is(err, errLeft) {
@@ -36,6 +39,22 @@ func followThrough(ctx context.Context, a *app, c *client.Client, change string,
 			return ended(exitWaiting)
 		}
 	}
+}
+
+// reportKept says what an answer about a change in a home of another user's has come to. What follows is told in the conversation.
+func reportKept(ctx context.Context, a *app, c *client.Client, change string) error {
+	q, err := client.Call(ctx, c, api.ApprovalShow, change)
+	if err != nil || a.document(q) {
+		return err
+	}
+	s := a.sheet(a.Out)
+	if q.Approval.Decision == api.Pending {
+		s.line("%s has your yes, and waits for another's", change)
+	} else {
+		s.line("%s %s", change, q.Approval.Decision)
+	}
+	s.line("  what comes of it is told in the conversation: %s", a.command("sallyport chat host"))
+	return nil
 }
 
 // reportLeft says how to see a change again that goes on without this terminal.

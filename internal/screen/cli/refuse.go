@@ -46,6 +46,9 @@ Whoever speaks there again is asked about again.`,
 			if err := client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: q.Approval.ID, Reason: reason}); err != nil {
 				return err
 			}
+			if a.json && c.Guest() {
+				return reportKept(ctx, a, c, q.Approval.Change)
+			}
 			if a.json {
 				d, err := client.Call(ctx, c, api.ChangeShow, q.Approval.Change)
 				if err != nil {
