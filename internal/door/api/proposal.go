@@ -52,7 +52,7 @@ type Card struct {
 	Used       string        `json:"used,omitempty"`      // what models used for it
 	Subject    string        `json:"subject,omitempty"`   // of the commit, unless who approves says another
 	CommitBy   string        `json:"commit_by,omitempty"` // who commits, whether it is signed, and why not
-	Reworks    bool          `json:"reworks,omitempty"` // its agent goes on with what a person wants different in it
+	Reworks    bool          `json:"reworks,omitempty"`   // its agent goes on with what a person wants different in it
 	AgentSays  string        `json:"agent_says,omitempty"`
 }
 
