@@ -234,7 +234,9 @@ func TestWhoMayAnswerACardReadsItAndWhatNobodyThereCanReadWholeIsTheOwnersToo(t 
 		if who := asks(true, right.Group); !slices.Equal(who, []id.Person{ada.Person, h.Owner.ID}) {
 			t.Errorf("what is not goes to %q", who)
 		}
-		h.Tx(func(ctx context.Context, tx store.Tx) error { return tx.Link(ctx, person.AtTerminal(4711), ada.Person, "ada") })
+		h.Tx(func(ctx context.Context, tx store.Tx) error {
+			return tx.Link(ctx, person.AtTerminal(4711), ada.Person, "ada")
+		})
 		if who := asks(true, right.Group); !slices.Equal(who, []id.Person{ada.Person}) {
 			t.Errorf("with a command line it goes to %q", who)
 		}
