@@ -133,7 +133,10 @@ func TestBesideTheTrialOfAGroupLandsWhatLiesOutsideOfIt(t *testing.T) {
 		return row
 	}
 	next := func(kind request.Kind, group string, paths ...string) change.Row {
-		row := b.add(change.Landing, func(c *change.Row) { c.Request.Kind, c.Request.Group = kind, group })
+		row := b.add(change.Landing, func(c *change.Row) {
+			c.Request.Kind, c.Request.Group = kind, group
+			c.Cancel = kind == request.Swap // else there is one of a group
+		})
 		p := proposal.Proposal{Change: row.ID, Number: 1, Digest: proposal.Digest(row.ID), At: ledger.Now()}
 		for _, path := range paths {
 			p.Edits = append(p.Edits, git.Edit{Path: path})

@@ -72,7 +72,7 @@ type brought struct {
 func (m merging) brought(ctx context.Context) (all []brought, err error) {
 	err = m.DB.Read(ctx, func(tx store.Tx) error {
 		all = nil
-		rows, err := tx.Changes(ctx, change.Filter{Top: m.Home, States: []change.State{change.Finalized}, Limit: swapsLooked})
+		rows, err := tx.Changes(ctx, change.Filter{Top: m.Home, States: []change.State{change.Finalized}, Limit: changesLooked})
 		if err != nil {
 			return err
 		}

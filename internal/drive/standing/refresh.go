@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 )
@@ -58,13 +59,12 @@ func (g *Groups) Refresh(ctx context.Context, a Refresh) (row change.Row, err er
 }
 
 func (g *Groups) refresh(ctx context.Context, folder group.Folder, a Refresh) (change.Row, error) {
-	earlier, err := g.swaps(ctx, folder)
+	open, err := g.openSwaps(ctx, folder)
 	if err != nil {
 		return change.Row{}, err
 	}
-	if i := slices.IndexFunc(earlier, func(row change.Row) bool { return !row.State.Final() }); i >= 0 {
-		row := earlier[i]
-		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "previous swap still pending — resolve it first: %s is %s", row.ID, row.State)
+	if len(open) > 0 {
+		return change.Row{}, stillPending(open[0])
 	}
 
 	p, head, err := g.open(ctx)
@@ -85,7 +85,7 @@ func (g *Groups) refresh(ctx context.Context, folder group.Folder, a Refresh) (c
 	r := request.Request{
 		Kind: request.Swap, Refresh: true, By: a.By, Agent: "none", Approve: a.Approve, Home: a.User, Group: string(folder), Chat: chat.ID,
 	}
-	if err := g.approvable(ctx, r); err != nil {
+	if err := g.Approvable(ctx, r, right.Group); err != nil {
 		return change.Row{}, err
 	}
 	m := merging{Groups: g, folder: folder, change: id.NewChange(), keep: a.Keep}

@@ -118,6 +118,21 @@ func (g *Groups) Show(ctx context.Context, folder group.Folder, user string) (Se
 	return s, err
 }
 
+// Runner is how a group runs, as its files are committed.
+func (g *Groups) Runner(ctx context.Context, of group.Folder) (config.Runner, error) {
+	p, head, err := g.open(ctx)
+	if err != nil {
+		return config.Runner{}, err
+	}
+	d := p.Common(g.Ops)
+	tree, err := group.FindTree(ctx, d, head, of)
+	if err != nil {
+		return config.Runner{}, err
+	}
+	runs, err := group.Read(ctx, d, of, tree)
+	return runs.Runner, err
+}
+
 // open finds the home's repository and the commit that is checked out in it.
 func (g *Groups) open(ctx context.Context) (git.Project, git.OID, error) {
 	p, err := git.Open(ctx, g.Home)

@@ -46,17 +46,17 @@ func (g *Groups) RequestSwap(ctx context.Context, w Wish) (row change.Row, err e
 }
 
 func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
-	earlier, err := g.swaps(ctx, w.Group)
+	if row, err := g.Row(ctx, w.Change); problem.KindOf(err) != problem.NotFound {
+		return row, err // it was wished for before
+	}
+	open, err := g.openSwaps(ctx, w.Group)
 	if err != nil {
 		return change.Row{}, err
 	}
-	for _, row := range earlier {
-		switch {
-		case row.ID == w.Change:
-			return row, nil
-		case row.State.Final():
-		case row.State == change.Landing, row.State == change.InTrial, row.State == change.RollbackFailed:
-			return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "previous swap still pending — resolve it first: %s is %s", row.ID, row.State)
+	for _, row := range open {
+		switch row.State {
+		case change.Landing, change.InTrial, change.RollbackFailed:
+			return change.Row{}, stillPending(row)
 		}
 	}
 	r, err := g.swapOf(ctx, w)
@@ -66,13 +66,10 @@ func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
 	if _, err := g.Requests.Runnable(w.Change, r, "sallyport agent list"); err != nil {
 		return change.Row{}, err
 	}
-	if err := g.approvable(ctx, r); err != nil {
+	if err := g.Approvable(ctx, r, right.Group); err != nil {
 		return change.Row{}, err
 	}
-	for _, row := range earlier {
-		if row.State.Final() {
-			continue
-		}
+	for _, row := range open {
 		if err := g.End(ctx, row.ID, ledger.Withdrawn{By: audit.Host, Reason: "the group asked for another change: " + string(w.Change)}); err != nil {
 			return change.Row{}, err
 		}
@@ -80,10 +77,14 @@ func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
 	return g.Requests.Add(ctx, w.Change, r)
 }
 
-// approvable refuses what nobody could approve, however little it reaches: an agent would work for nothing (SM-090).
-func (g *Groups) approvable(ctx context.Context, r request.Request) error {
+func stillPending(row change.Row) error {
+	return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "previous swap still pending — resolve it first: %s is %s", row.ID, row.State)
+}
+
+// Approvable refuses what nobody could approve by what it reaches: an agent would work for nothing (SM-090).
+func (g *Groups) Approvable(ctx context.Context, r request.Request, class right.Class) error {
 	return g.DB.Read(ctx, func(tx store.Tx) error {
-		_, err := g.Need(ctx, tx, r, right.Group)
+		_, err := g.Need(ctx, tx, r, class)
 		return err
 	})
 }
@@ -91,21 +92,12 @@ func (g *Groups) approvable(ctx context.Context, r request.Request) error {
 // devPrefix begins the names of the agents that make changes of what groups run.
 const devPrefix = "dev-"
 
-// swapsLooked is how many changes of the home are looked through for those of a group.
-const swapsLooked = 1000
+// changesLooked is how many changes are looked through for one of a kind.
+const changesLooked = 1000
 
-// swaps are the changes of what a group runs, the newest first.
-func (g *Groups) swaps(ctx context.Context, of group.Folder) (all []change.Row, err error) {
-	err = g.DB.Read(ctx, func(tx store.Tx) error {
-		all = nil
-		rows, err := tx.Changes(ctx, change.Filter{Top: g.Home, Limit: swapsLooked})
-		for _, row := range rows {
-			if row.Request.Kind == request.Swap && row.Request.Group == string(of) {
-				all = append(all, row)
-			}
-		}
-		return err
-	})
+// openSwaps are the changes of what a group runs that have not come to their end, the newest first: one, and any that is being ended.
+func (g *Groups) openSwaps(ctx context.Context, of group.Folder) ([]change.Row, error) {
+	all, err := g.Ledger.List(ctx, change.Filter{Swaps: string(of), States: change.Open(), Limit: ledger.OpenMax})
 	if err != nil {
 		return nil, fmt.Errorf("find the changes of the group %s: %w", of, err)
 	}
@@ -114,7 +106,7 @@ func (g *Groups) swaps(ctx context.Context, of group.Folder) (all []change.Row, 
 
 // LastSwap is the change that a group asked for last. Errors: problem.NotFound if it never did.
 func (g *Groups) LastSwap(ctx context.Context, of group.Folder) (change.Row, error) {
-	all, err := g.swaps(ctx, of)
+	all, err := g.Ledger.List(ctx, change.Filter{Swaps: string(of), Limit: changesLooked})
 	all = slices.DeleteFunc(all, func(row change.Row) bool { return row.Request.Refresh })
 	if err == nil && len(all) == 0 {
 		err = problem.Errorf(problem.NotFound, "sallyport change list", "the group %s has asked for no change of itself", of)
@@ -127,12 +119,11 @@ func (g *Groups) LastSwap(ctx context.Context, of group.Folder) (change.Row, err
 
 // openSwap is the change of what a group runs that has not come to its end; nil if there is none.
 func (g *Groups) openSwap(ctx context.Context, of group.Folder) (*Swap, error) {
-	all, err := g.swaps(ctx, of)
-	at := slices.IndexFunc(all, func(row change.Row) bool { return !row.State.Final() })
-	if err != nil || at < 0 {
+	all, err := g.openSwaps(ctx, of)
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	s := &Swap{Row: all[at]}
+	s := &Swap{Row: all[0]}
 	err = g.DB.Read(ctx, func(tx store.Tx) error {
 		t, ok, err := tx.Trial(ctx, s.Row.ID)
 		if ok {

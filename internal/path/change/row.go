@@ -63,11 +63,14 @@ func (c Row) Onto() git.OID {
 type Filter struct {
 	Top    string  // repository's work tree; "" = all
 	States []State // nil = all
+	Swaps  string  // only changes of what this group runs; "" = all
 	Limit  int     // 0 = 100
 }
 
 // Tx is what moving a change asks of a transaction.
 type Tx interface {
+	// AddChange stores a new row. Errors: problem.Conflict also for a second open change of what one group runs (SM-100); one that is to be
+	// cancelled does not count.
 	AddChange(ctx context.Context, c Row) error
 	// Change returns one; a problem.NotFound error naming it if there is none.
 	Change(ctx context.Context, id id.Change) (Row, error)

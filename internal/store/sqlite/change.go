@@ -58,12 +58,20 @@ func (t changes) AddChange(ctx context.Context, c change.Row) error {
 		c.Request.Project.Top, c.ID, c.State, raw, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy,
 		c.Cancel, c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence, ms(c.Until), c.Outcome, c.Blocked, swap)
 	if duplicate(err) {
+		if strings.Contains(err.Error(), "change.swaps") {
+			return secondSwap(c, err)
+		}
 		return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID), "there is a change %q already: %w", c.ID, err)
 	}
 	if err != nil {
 		return fmt.Errorf("store change %q: %w", c.ID, err)
 	}
 	return nil
+}
+
+// secondSwap says that c would be the second open change of what its group runs.
+func secondSwap(c change.Row, err error) error {
+	return problem.Errorf(problem.Conflict, "sallyport group show "+c.Request.Group, "previous swap still pending — resolve it first: another change of what the group %s runs is open: %w", c.Request.Group, err)
 }
 
 // swapOf is what an agent has proposed, as a column has it.
@@ -117,6 +125,9 @@ func (t changes) Changes(ctx context.Context, f change.Filter) ([]change.Row, er
 			args = append(args, s)
 		}
 	}
+	if f.Swaps != "" {
+		query, args = query+` AND swaps = ?`, append(args, f.Swaps)
+	}
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
@@ -148,6 +159,9 @@ func (t changes) MoveChange(ctx context.Context, from change.State, c change.Row
 		c.State, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy, c.Cancel,
 		c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Moved), ms(c.Due), c.Outcome, c.Blocked, swap, c.Holder,
 		c.Holder, ms(c.Until), ms(c.Until), c.ID, from, c.Fence)
+	if duplicate(err) {
+		return secondSwap(c, err)
+	}
 	if err != nil {
 		return fmt.Errorf("move change %q from %s to %s: %w", c.ID, from, c.State, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
 )
@@ -99,6 +100,59 @@ func constants(t *testing.T, path, typ string) []string {
 		t.Fatalf("found only %q of type %s in %s", all, typ, file)
 	}
 	return all
+}
+
+// testOneOpenSwap is SM-100: one change of what a group runs is open, unless somebody has withdrawn the one before.
+func testOneOpenSwap(t *testing.T, s *suite) {
+	swap := func(of string, state change.State) change.Row {
+		c := s.aChange()
+		c.State, c.Request.Kind, c.Request.Group = state, request.Swap, of
+		return c
+	}
+	add := func(c change.Row) func(ctx context.Context, tx store.Tx) error {
+		return func(ctx context.Context, tx store.Tx) error { return tx.AddChange(ctx, c) }
+	}
+	first, second, other, edit := swap("echo", "in_trial"), swap("echo", "requested"), swap("ann", "requested"), swap("echo", "requested")
+	edit.Request.Kind = request.Group
+	s.do(add(first))
+	s.fails(problem.Conflict, add(second))
+	s.do(add(other))
+	s.do(add(edit))
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.RequestCancel(ctx, first.ID) })
+	s.do(add(second))
+	first = s.change(first.ID)
+	first.State = "finalized"
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "in_trial", first) })
+
+	third := swap("echo", "failed")
+	s.do(add(third))
+	third = s.change(third.ID)
+	third.State = "preparing"
+	s.fails(problem.Conflict, func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "failed", third) })
+	second = s.change(second.ID)
+	second.State = "rejected"
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "requested", second) })
+	s.do(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, "failed", third) })
+	for _, c := range []struct {
+		filter change.Filter
+		want   []id.Change
+	}{
+		{change.Filter{Swaps: "echo"}, []id.Change{third.ID, second.ID, first.ID}},
+		{change.Filter{Swaps: "echo", States: change.Open()}, []id.Change{third.ID}},
+		{change.Filter{Swaps: "bob"}, nil},
+	} {
+		var got []id.Change
+		s.do(func(ctx context.Context, tx store.Tx) error {
+			all, err := tx.Changes(ctx, c.filter)
+			for _, c := range all {
+				got = append(got, c.ID)
+			}
+			return err
+		})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: got %v, want %v", c.filter, got, c.want)
+		}
+	}
 }
 
 func testList(t *testing.T, s *suite) {

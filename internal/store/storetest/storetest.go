@@ -35,6 +35,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"change", testChange},
 		{"every state can be stored", testStates},
 		{"list of changes", testList},
+		{"one open change of what a group runs", testOneOpenSwap},
 		{"move", testMove},
 		{"claim", testClaim},
 		{"claims are raced for", testClaimRace},
