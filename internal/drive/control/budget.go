@@ -7,6 +7,9 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/who/group"
 )
 
 // stillLacking refuses to resume a change whose budget is still used up, or whose agent's login has still ended.
@@ -23,7 +26,14 @@ func (c *Controller) stillLacking(ctx context.Context, row change.Row) error {
 		return err
 	}
 	c.budget.Report(ctx, row.ID.Subject()) // the budgets may be others now
-	if err := c.budget.Afford(ctx, row.ID.Subject(), row.Request.Agent, p.Model); err != nil {
+	err = c.budget.Afford(ctx, row.ID.Subject(), row.Request.Agent, p.Model)
+	if err == nil && row.Request.Kind == request.Swap {
+		var runner config.Runner
+		if runner, err = c.Groups.Runner(ctx, group.Folder(row.Request.Group)); err == nil {
+			err = c.budget.AffordGroup(ctx, row.Request.Group, live.LimitsOf(runner.Budgets))
+		}
+	}
+	if err != nil {
 		return problem.Errorf(problem.Refused, "sallyport stats", "%s cannot be resumed: %w", row.ID, err)
 	}
 	return nil

@@ -39,6 +39,7 @@ import (
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/login"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/rule/secret"
@@ -166,9 +167,13 @@ func (c *Controller) makeLive() {
 		},
 		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.Tidy, Desk: p.Desk,
 		RedoWords: func(ctx context.Context, row change.Row) (string, error) { return c.Redos.Words(ctx, row) },
+		Runner:    func(ctx context.Context, of group.Folder) (config.Runner, error) { return c.Groups.Runner(ctx, of) },
 		Fits: func(ctx context.Context, row change.Row, commit git.OID) error {
-			_, err := c.Groups.Map(ctx, row, commit)
-			return err
+			m, err := c.Groups.Map(ctx, row, commit)
+			if err != nil {
+				return err
+			}
+			return c.Groups.Approvable(ctx, row.Request, m.Class)
 		},
 	})
 }

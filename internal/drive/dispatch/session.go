@@ -127,7 +127,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	hold(cancel)
-	desk, leave, err := w.Desk.Seat(life, string(w.chat.ID), g.owner, w.handlers(s, g.Runner.ToolsOff), func() string { return s.intake.Load().(string) })
+	desk, leave, err := w.Desk.Seat(life, string(w.chat.ID), g.owner, live.Without(w.handlers(s), g.Runner.Off()), func() string { return s.intake.Load().(string) })
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 	system, shown := "", w.shown(g.files, g.places)
 	if w.dev != nil {
 		system, shown = w.dev.system(), devShown(g.files)
-		g.Runner.Agent, g.Runner.Model, g.Runner.ToolsOff = config.RunnerAgent(w.dev.Request.Agent), config.Model(w.dev.Request.Model), nil
+		g.Runner.Agent, g.Runner.Model = config.RunnerAgent(w.dev.Request.Agent), config.Model(w.dev.Request.Model)
 	} else {
 		if system, err = w.system(ctx, g.Group); err != nil {
 			return err
@@ -171,18 +171,14 @@ func (w *worker) outfit(ctx context.Context, s *session, g group.Group, owner sa
 	subject := live.Subject{
 		ID: w.chat.ID.Subject(), Owner: owner, Agent: string(g.Runner.Agent), Model: string(g.Runner.Model),
 		Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Timeout: unlimited, Door: s.ask, Waits: s.wait, Moved: s.moves,
-		Budget: limitsOf(g.Runner.Budgets), BudgetFile: "groups/" + string(g.Folder) + "/runner/runner.yaml",
+		Group: string(g.Folder), Budget: func() (budget.Limits, error) { return live.LimitsOf(g.Runner.Budgets), nil },
 		Asking: "sallyport chat " + string(g.Folder), GoingOn: "sallyport chat " + string(g.Folder),
-	}
-	off := make([]string, len(g.Runner.ToolsOff))
-	for i, name := range g.Runner.ToolsOff {
-		off[i] = string(name)
 	}
 	before, err := w.before(ctx, subject.Agent)
 	if err != nil {
 		return err
 	}
-	outfit, err := w.Runtime.Outfits.Equip(subject, agent.Task{Chat: true, Resumed: before, System: system, Tools: sandbox.ToolSocket, Off: off, Path: subject.Path, Home: subject.Home})
+	outfit, err := w.Runtime.Outfits.Equip(subject, agent.Task{Chat: true, Resumed: before, System: system, Tools: sandbox.ToolSocket, Off: g.Runner.Off(), Path: subject.Path, Home: subject.Home})
 	if err != nil {
 		return err
 	}
@@ -258,14 +254,6 @@ func (w *worker) before(ctx context.Context, agentName string) (*agent.Resumed, 
 	}
 	slices.Reverse(said)
 	return &agent.Resumed{Why: "your place was needed, or the host was stopped", Transcript: strings.Join(said, "\n")}, nil
-}
-
-// limitsOf is what a group may use.
-func limitsOf(b config.RunnerBudgets) budget.Limits {
-	return budget.Limits{
-		TokensPerHour: int64(b.TokensPerHour), TokensPerDay: int64(b.TokensPerDay),
-		CostPerHour: budget.Money(b.CostPerHour), CostPerDay: budget.Money(b.CostPerDay),
-	}
 }
 
 // last is the row of a session that goes on.

@@ -17,7 +17,6 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/port/tool"
-	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 )
 
@@ -28,7 +27,7 @@ const sentMax = 500
 const tasksMax = 100
 
 // handlers are the tools of a standing group, as its session has them: without those that are off.
-func (w *worker) handlers(s *session, off []config.ToolName) map[tool.Name]live.Handler {
+func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 	if w.dev != nil {
 		return w.dev.handlers(s)
 	}
@@ -76,9 +75,6 @@ func (w *worker) handlers(s *session, off []config.ToolName) map[tool.Name]live.
 		}),
 	}
 	all[tool.SendMessage] = live.Counted(s.number, all[tool.SendMessage])
-	for _, name := range off {
-		delete(all, tool.Name(name))
-	}
 	return all
 }
 

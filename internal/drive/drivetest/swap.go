@@ -103,6 +103,13 @@ func (a *Assistants) Call(ctx context.Context, verb tool.Name, args any, tree st
 	return do(ctx, tool.Call{Verb: verb, Intake: intake(), Args: args, Tree: tree})
 }
 
+// Has reports whether the session that began last has a tool.
+func (a *Assistants) Has(verb tool.Name) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.has[verb] != nil
+}
+
 // Wish has the group ask for a change.
 func (a *Assistants) Wish(c *control.Controller, of id.Change, words string) (change.Row, error) {
 	a.T.Helper()

@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/budget"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 )
 
@@ -121,24 +122,32 @@ func (b *Budget) Afford(ctx context.Context, subject id.Subject, name string, mo
 	return l.Check(s)
 }
 
-// affordGroup refuses what the budget of a chat's group has no room for.
-func (b *Budget) affordGroup(ctx context.Context, subject id.Subject, l budget.Limits, file string) error {
+// LimitsOf is what a group may use.
+func LimitsOf(b config.RunnerBudgets) budget.Limits {
+	return budget.Limits{
+		TokensPerHour: int64(b.TokensPerHour), TokensPerDay: int64(b.TokensPerDay),
+		CostPerHour: budget.Money(b.CostPerHour), CostPerDay: budget.Money(b.CostPerDay),
+	}
+}
+
+// AffordGroup refuses what the budget of a group has no room for.
+func (b *Budget) AffordGroup(ctx context.Context, group string, l budget.Limits) error {
 	if !l.Any() {
 		return nil
 	}
 	at := ledger.Now()
 	var s budget.State
 	err := b.DB.Read(ctx, func(tx store.Tx) (err error) {
-		if s.Hour, err = tx.SpentOfGroup(ctx, id.Chat(subject), budget.Since(at, budget.Hour)); err != nil {
+		if s.Hour, err = tx.SpentOfGroup(ctx, group, budget.Since(at, budget.Hour)); err != nil {
 			return err
 		}
-		s.Day, err = tx.SpentOfGroup(ctx, id.Chat(subject), budget.Since(at, budget.Day))
+		s.Day, err = tx.SpentOfGroup(ctx, group, budget.Since(at, budget.Day))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return l.OfGroup(s, file)
+	return l.OfGroup(s, "groups/"+group+"/runner/runner.yaml")
 }
 
 // spent is what counts against the budgets of a change by now.

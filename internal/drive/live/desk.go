@@ -48,6 +48,14 @@ func (d Desk) Seat(ctx context.Context, session string, owner sandbox.Owner, has
 	return binds, func() { cancel(); served.Wait() }, nil
 }
 
+// Without takes tools away by name.
+func Without(has map[tool.Name]Handler, off []string) map[tool.Name]Handler {
+	for _, name := range off {
+		delete(has, tool.Name(name))
+	}
+	return has
+}
+
 // Counted has equal calls of one turn count, each for itself: words that are said twice are two messages. A later try of the turn counts
 // from the beginning, so that each of them has the result that it had.
 func Counted[T comparable](turn func() T, do Handler) Handler {

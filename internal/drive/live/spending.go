@@ -33,8 +33,8 @@ type spending struct {
 	tried   bool // of nothing: it has no row
 	agent   string
 	model   *agent.Endpoint
-	group   budget.Limits
-	file    string
+	group   string
+	limits  func() (budget.Limits, error) // of the group; nil = none
 
 	mu     sync.Mutex
 	models map[string]bool
@@ -45,7 +45,7 @@ func (b *Budget) Charge(o *Outgoing, tried bool) {
 	if o.Model == nil || o.Check {
 		return
 	}
-	s := &spending{b: b, subject: o.Subject, session: o.Session, tried: tried, agent: o.Agent, model: o.Model, group: o.Budget, file: o.File, models: map[string]bool{}}
+	s := &spending{b: b, subject: o.Subject, session: o.Session, tried: tried, agent: o.Agent, model: o.Model, group: o.Group, limits: o.Budget, models: map[string]bool{}}
 	o.Admit, o.Used, o.Lost = s.admit, s.used, s.refuse
 }
 
@@ -76,6 +76,12 @@ func (s *spending) admit(ctx context.Context) (over func(), err error) {
 // try admits a request, refuses it, or returns what to wait for.
 func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}, err error) {
 	b := s.b
+	var own budget.Limits
+	if s.limits != nil {
+		if own, err = s.limits(); err != nil {
+			return nil, nil, err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l, err := s.b.agency.Budgets()
@@ -92,13 +98,13 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	if err := Countable(s.agent, s.model, price, l); err != nil {
 		return nil, nil, err
 	}
-	if err := Countable(s.agent, s.model, price, s.group); err != nil {
+	if err := Countable(s.agent, s.model, price, own); err != nil {
 		return nil, nil, err
 	}
 	if err := s.b.writeOwed(ctx); err != nil {
 		return nil, nil, fmt.Errorf("what the model used could not be recorded, and no request goes out until it is: %w", err)
 	}
-	if err := b.affordGroup(ctx, s.subject, s.group, s.file); err != nil {
+	if err := b.AffordGroup(ctx, s.group, own); err != nil {
 		return nil, nil, err
 	}
 	used, err := s.b.spent(ctx, s.subject)
@@ -108,10 +114,10 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	if err := l.Check(used); err != nil {
 		return nil, nil, err
 	}
-	var own, all budget.Spent
+	var mine, all budget.Spent
 	for f := range b.flights {
 		if f.subject == s.subject {
-			own = own.Plus(f.spent)
+			mine = mine.Plus(f.spent)
 		}
 		if f.subject == s.subject || time.Since(f.began) < flightPatience {
 			all = all.Plus(f.spent)
@@ -120,7 +126,7 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	f := &flight{subject: s.subject, began: time.Now()}
 	f.spent.Tokens = max(flightTokens, b.largest[s.subject])
 	f.spent.Cost = price.Dearest(f.spent.Tokens)
-	if !l.Fits(used.Plus(besides(own, f.spent), besides(all, f.spent))) {
+	if !l.Fits(used.Plus(besides(mine, f.spent), besides(all, f.spent))) {
 		return nil, b.landed, nil
 	}
 	b.flights[f] = true

@@ -34,8 +34,8 @@ type Subject struct {
 	Webless   bool                 // its agent reaches its model, and nothing else whatever the home lets others reach (SM-041)
 	SetUp     bool                 // a setup has left something for its sandboxes, or leaves it now
 
-	Budget     budget.Limits // of its group alone, beside the home's
-	BudgetFile string        // where that is said
+	Group  string                              // for which it runs; "" = none
+	Budget func() (l budget.Limits, err error) // of that group alone, as they are now, beside the home's; nil = none
 
 	Asking  string // the command that asks for its agent anew
 	GoingOn string // the command that lets it go on once it has its key

@@ -32,18 +32,18 @@ type Way = session.Way
 type Outgoing struct {
 	Subject id.Subject
 	Session id.Session
-	Agent   string          // as it was asked for
-	Model   *agent.Endpoint // that may be reached, with its credential; nil = none
-	Key     secret.Value    // of Model; empty: it is asked without one
-	Login   *login.Login    // in place of Key; nil: none
-	Budget  budget.Limits   // of the subject's group
-	File    string          // where that is said
-	Asked   []string        // what the person lets this change reach: hosts, or registries
-	Setup   bool            // of a setup: package registries and nothing else, where the home or the person lets this change reach them
-	Fetch   bool            // of a setup that the person asked for, who lets it reach them by that
-	Webless bool            // Model and nothing else
-	Unasked bool            // of what no person waits for: no account is kept
-	Check   bool            // of a check: only where the home lets sandboxes reach anything, and never a model
+	Agent   string                        // as it was asked for
+	Model   *agent.Endpoint               // that may be reached, with its credential; nil = none
+	Key     secret.Value                  // of Model; empty: it is asked without one
+	Login   *login.Login                  // in place of Key; nil: none
+	Group   string                        // of the subject
+	Budget  func() (budget.Limits, error) // of that group, as they are now; nil = none
+	Asked   []string                      // what the person lets this change reach: hosts, or registries
+	Setup   bool                          // of a setup: package registries and nothing else, where the home or the person lets this change reach them
+	Fetch   bool                          // of a setup that the person asked for, who lets it reach them by that
+	Webless bool                          // Model and nothing else
+	Unasked bool                          // of what no person waits for: no account is kept
+	Check   bool                          // of a check: only where the home lets sandboxes reach anything, and never a model
 	// Admit and Used are asked and told of each request to Model: see egress.Route. Nil: it is neither counted nor bounded.
 	Admit func(ctx context.Context) (over func(), err error)
 	Used  func(egress.Usage)
@@ -66,7 +66,7 @@ type Ways struct {
 
 // Open opens the way out of one sandbox of a subject and keeps account of what is asked of it.
 func (w Ways) Open(ctx context.Context, s Subject, o Outgoing) (Way, error) {
-	o.Subject, o.Agent, o.Asked, o.Budget, o.File = s.ID, s.Agent, s.Egress, s.Budget, s.BudgetFile
+	o.Subject, o.Agent, o.Asked, o.Group, o.Budget = s.ID, s.Agent, s.Egress, s.Group, s.Budget
 	o.Webless = s.Webless && !o.Setup && !o.Check
 	if o.Unasked {
 		return w.Network.Open(ctx, o)

@@ -13,9 +13,13 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/budget"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/who/group"
 )
 
 // reportEvery is how often a watched change tells how far it is.
@@ -23,8 +27,17 @@ const reportEvery = time.Second
 
 // ready makes the next session of a change ready to run; its way out is open.
 func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, err error) {
-	row, subject := w.Row, w.Subject()
-	outfit, err := ss.Runtime.Outfits.Equip(subject, work.Task(row.ID, row.Request))
+	row, subject, task := w.Row, w.Subject(), work.Task(w.Row.ID, w.Row.Request)
+	runner, err := ss.runnerOf(ctx, row)
+	if err != nil {
+		return session.Running{}, err
+	}
+	task.Off = runner.Off()
+	subject.Budget = func() (budget.Limits, error) { // a person may raise them while it waits
+		now, err := ss.runnerOf(ss.Lasting(), row)
+		return live.LimitsOf(now.Budgets), err
+	}
+	outfit, err := ss.Runtime.Outfits.Equip(subject, task)
 	if err != nil {
 		return session.Running{}, err
 	}
@@ -53,6 +66,14 @@ func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Work
 		Tree: ws.Tree, Cache: ws.Cache(with.Setup, with.Checks), Dir: dir, Cwd: filepath.Join(row.Request.Project.Top, row.Request.Workdir),
 		Release: with.Release,
 	})
+}
+
+// runnerOf says what binds the agent of a swap as it binds its group's (SM-025); nothing binds another so.
+func (ss *Supervisors) runnerOf(ctx context.Context, row change.Row) (config.Runner, error) {
+	if row.Request.Kind != request.Swap {
+		return config.Runner{}, nil
+	}
+	return ss.Runner(ctx, group.Folder(row.Request.Group))
 }
 
 // workdir is the person's folder as seen inside; the top if the base has no such folder.

@@ -60,7 +60,11 @@ func (ss *Supervisors) seat(ctx context.Context, row change.Row, run *session.Ru
 		})
 		return r, err
 	}
-	binds, leave, err := ss.Desk.Seat(ctx, string(row.ID), run.Spec.Owner, has, intake)
+	runner, err := ss.runnerOf(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	binds, leave, err := ss.Desk.Seat(ctx, string(row.ID), run.Spec.Owner, live.Without(has, runner.Off()), intake)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,9 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
+	"sallyport/internal/who/person"
 	"sallyport/internal/who/question"
 )
 
@@ -421,5 +423,98 @@ func TestAChangeOfAGroupIsTriedAsOftenAsItsRunnerSays(t *testing.T) {
 		if d := h.Is(c, row.ID, change.Failed); d.Proposal.Number != 2 {
 			t.Errorf("it was tried %d times", d.Proposal.Number)
 		}
+	})
+}
+
+// TestWhatBindsAGroupBindsItsDevAgent holds SM-025 and SM-165: its budgets, which both use up, and the tools that are off, both as
+// its files are now.
+func TestWhatBindsAGroupBindsItsDevAgent(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		b := newBank(h)
+		a, troupe := h.Assist(
+			func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
+				s.Write(prompts, "Greet people.\n")
+				if err := b.spend(ctx, 1200); err != nil {
+					t.Errorf("the first request is refused: %v", err)
+				}
+				return "", b.spend(ctx, 1)
+			},
+			func(ctx context.Context, _ *drivetest.Scene, _ string) (string, error) {
+				return "ready", b.spend(ctx, 1)
+			},
+		)
+		h.Parts.Agents["echo"] = asking{wire: agent.Responses}
+		const runner = "groups/echo/runner/runner.yaml"
+		h.Commits(runner, "agent: echo\ntools_off: [ask_user_question]\nbudgets: {tokens_per_day: 1000}\n", "bound")
+		c, _ := a.Begin()
+		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d := h.Is(c, row.ID, change.Blocked)
+		if d.Change.Blocked != change.BudgetUsedUp || !strings.Contains(d.Change.Reason, "the group has 1,000 tokens") || !strings.Contains(d.Change.Reason, runner) {
+			t.Errorf("it is blocked by %s: %s", d.Change.Blocked, d.Change.Reason)
+		}
+		if a.Has(tool.AskUserQuestion) || !a.Has(tool.RequestSwap) {
+			t.Error("a tool that is off is there, or another is not")
+		}
+		if err := c.Resume(t.Context(), row.ID, h.By()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1,200 were used") {
+			t.Errorf("it goes on though nothing was raised: %v", err)
+		}
+		h.Commits(runner, "agent: echo\nbudgets: {tokens_per_day: 5000}\n", "more")
+		if err := c.Resume(t.Context(), row.ID, h.By()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		h.Is(c, row.ID, change.Working)
+		if told := troupe.Told(); len(told) != 2 {
+			t.Errorf("its agent was told %q", told)
+		}
+	})
+}
+
+// TestWhatNobodyCouldApproveIsRefusedWhileItsAgentWorks holds SM-090: it can leave out what takes more people than there are.
+func TestWhatNobodyCouldApproveIsRefusedWhileItsAgentWorks(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		before := h.Git("show", "HEAD:page.txt") + "\n"
+		a, _ := h.Assist(
+			func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+				s.Write(prompts, "Greet people.\n")
+				s.Write("page.txt", "of the home\n")
+				return "", nil
+			},
+			func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+				s.Write("page.txt", before)
+				return "", nil
+			},
+		)
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Approvals: right.Rules{People: 2}}}
+		c, _ := a.Begin()
+		ada := a.Admin("ada", "echo")
+		h.Tx(func(ctx context.Context, tx store.Tx) error {
+			return tx.Link(ctx, person.Identity{Platform: person.Terminal, Account: "1001"}, ada.Person, "ada")
+		})
+		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		proposes := func() error {
+			time.Sleep(time.Minute)
+			cps := h.Is(c, row.ID, change.Working).Checkpoints
+			_, err := a.Call(t.Context(), tool.RequestSwap, swap, string(cps[len(cps)-1].Tree))
+			return err
+		}
+		if err := proposes(); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "approvals.people: 2") {
+			t.Errorf("it is refused by %v", err)
+		}
+		if err := c.TellDev(t.Context(), row, "Leave the page as it was."); err != nil {
+			t.Fatal(err)
+		}
+		if err := proposes(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		h.Is(c, row.ID, change.AwaitingApproval)
 	})
 }

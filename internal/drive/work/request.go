@@ -24,7 +24,7 @@ func Subject(change id.Change, r request.Request, owner sandbox.Owner) live.Subj
 		s.Agent = "" // none works for it
 	case r.Kind == request.Swap:
 		s.Asking = "sallyport chat " + Word(r.Group)
-		s.GoingOn, s.Webless = s.Asking, true
+		s.GoingOn, s.Webless, s.Group = s.Asking, true, r.Group
 	}
 	return s
 }

@@ -18,16 +18,16 @@ const (
 	ToolsName = "sallyport"
 )
 
-// converse gives an order the tools of the host, and has it serve a conversation, if the task is one.
+// converse gives an order the tools of the host, takes those that are off, and has it serve a conversation, if the task is one.
 func (o *Order) converse(task Task) error {
 	if o.Tools = task.Tools; o.Tools != "" {
 		o.Env = append(o.Env, ToolsVariable+"="+o.Tools)
 	}
+	o.Off = slices.Compact(slices.Sorted(slices.Values(task.Off)))
 	if !task.Chat {
 		return nil
 	}
 	o.Chat, o.Text, o.System = true, "", strings.TrimSpace(task.System)
-	o.Off = slices.Compact(slices.Sorted(slices.Values(task.Off)))
 	if len(o.System) > SystemBytesMax {
 		return problem.Errorf(problem.Usage, "sallyport group list", "the prompts of the group have %d bytes; %d is the limit", len(o.System), SystemBytesMax)
 	}

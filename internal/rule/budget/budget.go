@@ -359,8 +359,8 @@ type Tx interface {
 	Uses(ctx context.Context, subject id.Subject) ([]Use, error)
 	// SpentOf sums what a subject used.
 	SpentOf(ctx context.Context, subject id.Subject) (Spent, error)
-	// SpentOfGroup sums what all chats of a chat's group used from a minute on.
-	SpentOfGroup(ctx context.Context, chat id.Chat, minute time.Time) (Spent, error)
+	// SpentOfGroup sums what all chats of a group, and all changes of what it runs, used from a minute on.
+	SpentOfGroup(ctx context.Context, group string, minute time.Time) (Spent, error)
 	// SpentSince sums what all used from a minute on. What a clock that was set back has in the future counts.
 	SpentSince(ctx context.Context, minute time.Time) (Spent, error)
 }

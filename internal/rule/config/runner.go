@@ -66,6 +66,15 @@ type Runner struct {
 	Budgets  RunnerBudgets `json:"budgets,omitzero" jsonschema:"How much this group's agent may use. The home's budgets hold beside these."`
 }
 
+// Off are the names of the tools that the agent is not given.
+func (r Runner) Off() []string {
+	off := make([]string, len(r.ToolsOff))
+	for i, name := range r.ToolsOff {
+		off[i] = string(name)
+	}
+	return off
+}
+
 // RunnerBudgets bound what one group uses of models; 0 bounds nothing.
 type RunnerBudgets struct {
 	TokensPerHour int   `json:"tokens_per_hour,omitempty" min:"1" max:"1000000000000" jsonschema:"Tokens that it may use in an hour, read and written together."`

@@ -69,13 +69,14 @@ func (t usage) SpentOf(ctx context.Context, subject id.Subject) (budget.Spent, e
 	return s, nil
 }
 
-// SpentOfGroup sums what all chats of a chat's group used from a minute on.
-func (t usage) SpentOfGroup(ctx context.Context, chat id.Chat, minute time.Time) (budget.Spent, error) {
+// SpentOfGroup sums what all chats of a group, and all changes of what it runs, used from a minute on.
+func (t usage) SpentOfGroup(ctx context.Context, group string, minute time.Time) (budget.Spent, error) {
 	var s budget.Spent
 	_, err := t.one(ctx, `SELECT coalesce(sum(input + cached + output), 0), coalesce(sum(cost), 0) FROM usage
-		WHERE minute >= ? AND subject IN (SELECT id FROM chat WHERE folder = (SELECT folder FROM chat WHERE id = ?))`, []any{ms(minute), chat}, &s.Tokens, &s.Cost)
+		WHERE minute >= ? AND subject IN (SELECT id FROM chat WHERE folder = ? UNION ALL SELECT id FROM change WHERE swaps = ?)`,
+		[]any{ms(minute), group, group}, &s.Tokens, &s.Cost)
 	if err != nil {
-		return budget.Spent{}, fmt.Errorf("sum what the group of %q used: %w", chat, err)
+		return budget.Spent{}, fmt.Errorf("sum what the group of %q used: %w", group, err)
 	}
 	return s, nil
 }

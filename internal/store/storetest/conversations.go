@@ -15,6 +15,8 @@ import (
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/chat/schedule"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/store"
@@ -114,13 +116,18 @@ func testConversations(t *testing.T, s *suite) {
 		err4 := tx.AddUse(ctx, use)
 		return errors.Join(err, err2, err3, err4)
 	})
-	third := s.talks("1001/echo", "echo")
+	swap := s.addChange(func(c *change.Row) { c.Request.Kind, c.Request.Group = request.Swap, "echo" })
+	edit := s.addChange()
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		of, err := tx.SpentOfGroup(ctx, third.ID, budget.At(at(0)))
-		s.same(of.Tokens, 5)
-		later, err2 := tx.SpentOfGroup(ctx, third.ID, budget.At(at(0)).Add(time.Minute))
+		use := budget.Use{Subject: swap.ID.Subject(), Session: "dev", Model: "m", Minute: budget.At(at(0)), Requests: 1, Tokens: budget.Tokens{Output: 7}}
+		err := tx.AddUse(ctx, use)
+		use.Subject = edit.ID.Subject()
+		err2 := tx.AddUse(ctx, use)
+		of, err3 := tx.SpentOfGroup(ctx, "echo", budget.At(at(0)))
+		s.same(of.Tokens, 12) // of its chat, and of what changes what it runs
+		later, err4 := tx.SpentOfGroup(ctx, "echo", budget.At(at(0)).Add(time.Minute))
 		s.same(later.Tokens, 0)
-		return errors.Join(err, err2)
+		return errors.Join(err, err2, err3, err4)
 	})
 
 	// A group has one uid.
