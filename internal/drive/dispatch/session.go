@@ -366,6 +366,22 @@ func (w *worker) owner(ctx context.Context, of group.Folder) (sandbox.Owner, err
 	return sandbox.Owner{UID: uid, GID: uid}, err
 }
 
+// makePlaces makes what a sandbox is shown and its user does not own: open to it, whatever the umask.
+func makePlaces(places, empty string) error {
+	if err := os.MkdirAll(filepath.Dir(places), 0o700); err != nil {
+		return err
+	}
+	for _, dir := range []string{places, filepath.Join(places, "agent"), filepath.Join(places, ".git")} {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return errors.Join(os.WriteFile(empty, nil, 0o644), os.Chmod(empty, 0o644))
+}
+
 // makeFolders makes the folders of a group: what it writes, which is its own, and the places where that is shown, which are not.
 func (w *worker) makeFolders(of group.Folder, owner sandbox.Owner) (string, error) {
 	top, work := filepath.Join(w.Folder, string(of)), written(w.Folder, of)
@@ -374,12 +390,7 @@ func (w *worker) makeFolders(of group.Folder, owner sandbox.Owner) (string, erro
 		return "", fmt.Errorf("make the folders of group %s: %w", of, err)
 	}
 	err := w.Ops.Do("group:folders", func() error {
-		for _, dir := range []string{filepath.Join(top, "places", "agent"), filepath.Join(top, "places", ".git")} {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-		}
-		if err := os.WriteFile(filepath.Join(w.Folder, "empty"), nil, 0o644); err != nil {
+		if err := makePlaces(filepath.Join(top, "places"), filepath.Join(w.Folder, "empty")); err != nil {
 			return err
 		}
 		switch _, err := os.Lstat(work); {
