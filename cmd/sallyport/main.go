@@ -7,8 +7,11 @@ import (
 	"errors"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/daemon"
@@ -30,23 +33,45 @@ func run() int {
 		}
 		return runner.Main(os.Args[2:])
 	}
-	program := cli.System(serve)
+	program := cli.System(cli.Host{Daemon: serve, Keep: keep})
 	program.Uninstall = func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error) {
 		return daemon.Uninstall(ctx, daemon.Options{Home: home}, repo, agree)
 	}
 	return cli.Main(program, os.Args[1:])
 }
 
-func serve(ctx context.Context, home string, stays bool) error {
+// keep becomes the keeper of a home.
+func keep(ctx context.Context, home string) error {
+	if _, err := git.Version(ctx); err != nil {
+		return err
+	}
+	program, err := daemon.PutRelease(daemon.Options{Home: home})
+	if err != nil {
+		return err
+	}
+	if err := unix.Exec(program, []string{keeper.Program, "serve", home}, os.Environ()); err != nil {
+		return problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(program), "start %q: %w", program, err)
+	}
+	return nil
+}
+
+func serve(ctx context.Context, home string, kept bool) error {
+	var line *keeper.Line
+	if kept {
+		var err error
+		if line, err = keeper.Answer(); err != nil {
+			return err
+		}
+	}
 	// A home begins with git's help; one that is too old is named before anything is made.
 	if _, err := git.Version(ctx); err != nil {
 		return err
 	}
-	err := daemon.Run(ctx, daemon.Options{Home: home, Stays: stays})
+	err := daemon.Run(ctx, daemon.Options{Home: home, Line: line})
 	if errors.Is(err, lock.ErrHeld) || errors.Is(err, socket.ErrAnswered) {
 		p := problem.Of(err)
 		next := "sallyport daemon status --home " + inert.Path(home)
-		if stays { // the other may end by itself, and is in the way
+		if kept { // the other may end by itself, and is in the way
 			next = "sallyport daemon stop --home " + inert.Path(home)
 		}
 		return problem.Errorf(problem.Conflict, next, "%w %q: %s", client.ErrTaken, home, p.Text)

@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/who/person/persontest"
 )
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
 	testscript.Main(m, map[string]func(){
 		"sallyport":        func() { os.Exit(run()) },
-		"sallyport-keeper": func() { os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr)) },
+		"sallyport-keeper": func() { os.Exit(keeper.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 		"service":          func() { os.Exit(service()) },
 	})
 }

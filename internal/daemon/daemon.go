@@ -22,7 +22,9 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/door/client"
 	"sallyport/internal/door/socket"
 	"sallyport/internal/drive/channels"
@@ -67,8 +69,8 @@ type Options struct {
 	Agents []agent.Driver // beside its own
 	// Grace is instead of the home's retention.grace; 0 is that, less than 0 none at all.
 	Grace time.Duration
-	// Stays says that it serves also while there is nothing to do.
-	Stays bool
+	// Line is to the keeper that has started the daemon, which stays then while there is nothing to do; nil: a command has started it.
+	Line *keeper.Line
 	// Outside is what the ways out of sandboxes stand on, instead of this machine's names and networks.
 	Outside Outside
 }
@@ -107,15 +109,17 @@ type Daemon struct {
 	keeping  sync.Mutex // held while a diff is exported
 }
 
-// errIdle and errAsked end a daemon without fault.
+// errIdle and errAsked end a daemon without fault; errKept refuses one that nobody but a keeper may start.
 var (
 	errIdle  = errors.New("nothing to do")
 	errAsked = errors.New("asked to stop")
+	errKept  = problem.Case(lock.ErrHeld, "sallyport daemon status", "sallyport serve keeps it up, and starts its daemons")
 )
 
-// Run serves a home until ctx ends, somebody asks it to stop or, unless it stays, it has been idle for
+// Run serves a home until ctx ends, somebody asks it to stop or, unless a keeper has started it, it has been idle for
 // IdleAfter. One daemon serves a home: a second one is refused, naming the first.
 func Run(ctx context.Context, o Options) error {
+	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }, readers: &git.Readers{}}
@@ -134,11 +138,15 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if d.Line == nil && keeper.Kept(o.Home) {
+		return fmt.Errorf("serve the home %q: %w", o.Home, errKept)
+	}
 	held, err := lock.Folder(state)
 	if err != nil {
 		return fmt.Errorf("serve the home %q: %w", o.Home, err)
 	}
 	defer held.Close()
+	defer kept{d}.hearStop(ctx, outer)()
 	if err := d.makeRepository(ctx, state); err != nil {
 		return err
 	}
@@ -215,7 +223,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.chats.Admissions = d.channels
 	d.steward = storage.New(d.storageParts(owner, state))
 	d.server = socket.New(socket.Options{
-		Home: d.Home, Open: anyone(d.settings), Unloaded: unloaded(d.settings), Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d,
+		Home: d.Home, Open: anyone(d.settings), Unloaded: unloaded(d.settings), Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d, Keeper: keptBy(d.Line),
 		Requests: d.control, Changes: d.control, Courses: d.control, Trials: d.control, Work: d.control, Sessions: d.control,
 		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats, Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger}, Places: channels.Places{Channels: d.channels, Check: d.tokens.check},
 		Storage: d.steward, Agents: d, Targets: d.targets, People: d, Groups: d.control.Groups, Members: d.members, Scan: d.secrets, Secrets: d.secrets.plain,
@@ -274,7 +282,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Sandbox: d.sandbox,
 		Agents:  d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
-		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.keeper(state), Targets: d.targets, Chats: chats{d}, Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.watcher(state), Targets: d.targets, Chats: chats{d}, Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 
@@ -316,6 +324,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	group.Go(func() error { return d.users.Run(ctx) })
 	group.Go(func() error { return herald{d.settings, d.control.Ledger, d.control.Owner.ID}.Run(ctx) })
 	group.Go(func() error { d.watchIdle(ctx, cancel); return nil })
+	group.Go(func() error { kept{d}.report(ctx); return nil })
 	d.log.Info("serving", "home", d.Home, "socket", path) // no process id (CH-110): `daemon status` tells it
 	return errors.Join(group.Wait(), d.network.close())
 }
@@ -332,7 +341,7 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 			return
 		case <-tick.C:
 			d.trimTargets()
-			if d.Stays || d.control.Busy() > 0 || d.chats.Busy() > 0 || d.server.Busy() > 0 || d.control.Owes(ctx) || d.chats.Owes(ctx) || d.channels.Any() || d.users.heard() {
+			if d.Line != nil || d.control.Busy() > 0 || d.chats.Busy() > 0 || d.server.Busy() > 0 || d.control.Owes(ctx) || d.chats.Owes(ctx) || d.channels.Any() || d.users.heard() {
 				since = time.Now()
 			} else if time.Since(since) >= IdleAfter {
 				cancel(errIdle)

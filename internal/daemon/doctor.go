@@ -323,9 +323,20 @@ func (d *Daemon) checkLayers(ctx context.Context) api.Check {
 	return asked("base layers", false, fmt.Sprintf("%d cached, %.1f MiB; a new base takes what differs from an older one", len(there), float64(held)/(1<<20)), err)
 }
 
+// restartTold is how long a doctor tells that a daemon had to be started again.
+const restartTold = 24 * time.Hour
+
 func (d *Daemon) checkKeeper() api.Check {
 	if _, err := os.Stat(d.Keeper); err != nil {
 		return api.Check{Name: "keeper", Detail: "sallyport-keeper is not beside this program: if the daemon dies during a landing, the landing waits for the next command", Fix: "make build"}
+	}
+	if k := keptBy(d.Line); k != nil {
+		detail := fmt.Sprintf("sallyport serve is process %d and starts a daemon that dies again; its release is %.12s", k.PID, k.Release)
+		if k.Restarts == 0 || time.Since(k.At) > restartTold {
+			return api.Check{Name: "keeper", OK: true, Detail: detail}
+		}
+		return api.Check{Name: "keeper", Detail: fmt.Sprintf("%s. Daemons that died: %d, the last at %s: %s", detail, k.Restarts, k.At.Local().Format(time.DateTime), inert.Line(k.Why)),
+			Fix: "sallyport serve writes why to where it logs"}
 	}
 	return api.Check{Name: "keeper", OK: true, Detail: d.Keeper}
 }

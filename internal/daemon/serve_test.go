@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/door/socket"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/port/target"
@@ -19,9 +20,9 @@ import (
 
 // A daemon that a command started goes when there is nothing to do. One that serves a home stays until it is told to end.
 func TestOnlyAServedHomeStaysWhileThereIsNothingToDo(t *testing.T) {
-	for stays, want := range map[bool]error{false: errIdle, true: errAsked} {
+	for line, want := range map[*keeper.Line]error{nil: errIdle, {}: errAsked} {
 		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-			d := &Daemon{Options: Options{Stays: stays}, log: slog.New(slog.DiscardHandler), control: control.New(h.Parts)}
+			d := &Daemon{Options: Options{Line: line}, log: slog.New(slog.DiscardHandler), control: control.New(h.Parts)}
 			d.chats = dispatch.New(dispatch.Parts{Ledger: d.control.Ledger})
 			d.channels = channelsOf(d)
 			d.server = socket.New(socket.Options{Log: d.log})
@@ -34,7 +35,7 @@ func TestOnlyAServedHomeStaysWhileThereIsNothingToDo(t *testing.T) {
 			synctest.Wait()
 			cancel(errAsked)
 			if cause := context.Cause(ctx); !errors.Is(cause, want) {
-				t.Errorf("stays %t: it ended with %v", stays, cause)
+				t.Errorf("kept %t: it ended with %v", line != nil, cause)
 			}
 		})
 	}

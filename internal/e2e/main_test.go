@@ -6,14 +6,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/daemon"
 	"sallyport/internal/door/client"
 	"sallyport/internal/inside/adapter"
@@ -41,9 +42,9 @@ func TestMain(m *testing.M) {
 			os.Exit(serve(os.Args[2:]))
 		case "agent":
 			syscall.Exit(play(os.Args[2:])) // at once: with the race detector in it os.Exit sleeps a second in there
-		case "start", "watch":
+		case "start", "watch", "serve":
 			endWithLane()
-			os.Exit(deadman.Main(os.Args[1:], os.Stdout, os.Stderr))
+			os.Exit(keeper.Main(os.Args[1:], os.Stdout, os.Stderr))
 		}
 	}
 	code := m.Run()
@@ -62,6 +63,15 @@ func engines() map[string]agent.Engine {
 
 // serve is `daemon run --home HOME` and `daemon start --home HOME`, the latter for a keeper.
 func serve(args []string) int {
+	var line *keeper.Line
+	if len(args) == 4 && args[1] == "--kept" {
+		args = slices.Delete(args, 1, 2)
+		var err error
+		if line, err = keeper.Answer(); err != nil {
+			fmt.Fprintln(os.Stderr, "daemon:", err)
+			return 1
+		}
+	}
 	if len(args) != 3 || args[1] != "--home" {
 		fmt.Fprintf(os.Stderr, "daemon: %q\n", args)
 		return 2
@@ -71,7 +81,7 @@ func serve(args []string) int {
 	var err error
 	switch args[0] {
 	case "run":
-		err = run(ctx, args[2])
+		err = run(ctx, args[2], line)
 	case "start":
 		var self string
 		if self, err = os.Executable(); err == nil {
@@ -94,7 +104,7 @@ func (unplayed) Name() string                                { return "acp" }
 func (unplayed) Program(t agent.Task) (agent.Program, error) { return agent.Adapt("acp", t, nil, nil) }
 
 // run serves a home with the operations that the environment asks for: plain, fatal or marked.
-func run(ctx context.Context, home string) error {
+func run(ctx context.Context, home string, line *keeper.Line) error {
 	var kills func() // another process, and not itself
 	if whom := os.Getenv(victim); whom != "" {
 		kills = func() { strike(whom, home) }
@@ -108,7 +118,7 @@ func run(ctx context.Context, home string) error {
 			return err
 		}
 	}
-	o := daemon.Options{Home: home, Ops: ops, Agents: []agent.Driver{scripted{}, unplayed{}}}
+	o := daemon.Options{Home: home, Line: line, Ops: ops, Agents: []agent.Driver{scripted{}, unplayed{}}}
 	if os.Getenv(graceless) != "" {
 		o.Grace = -1
 	}

@@ -32,8 +32,9 @@ type Armed struct {
 	Landing string    `json:"landing"`          // id of what is under way; names the file
 	Argv    []string  `json:"argv"`             // what to run; Argv[0] is an absolute path
 	Env     []string  `json:"env"`              // its whole environment
-	Daemon  Process   `json:"daemon"`           // who armed it
+	Daemon  Process   `json:"daemon"`           // who armed it, or its parent
 	Parted  bool      `json:"parted,omitempty"` // the daemon ends because it was asked to: only the deadline counts
+	Kept    bool      `json:"kept,omitempty"`   // Daemon is the daemon's parent, which sees to deadlines itself while it runs
 	Due     Deadline  `json:"due"`              // by then it is disarmed or armed again, or it fires
 	At      time.Time `json:"at"`               // when it was armed, UTC
 }
@@ -128,7 +129,7 @@ func Read(path string) (Armed, error) {
 // found: it disarms every record, also one that cannot be read, whose landing is not open
 // any more, and removes what a crash in the middle of Arm left in dir.
 func Settle(ops disk.Ops, dir string, open func(landing string) bool) error {
-	left, err := filepath.Glob(filepath.Join(literal(dir), ".*.new"))
+	left, err := filepath.Glob(filepath.Join(Literal(dir), ".*.new"))
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func Settle(ops disk.Ops, dir string, open func(landing string) bool) error {
 			return errors.Join(errs...)
 		}))
 	}
-	records, err := filepath.Glob(filepath.Join(literal(dir), "[^.]*.json"))
+	records, err := filepath.Glob(filepath.Join(Literal(dir), "[^.]*.json"))
 	if err != nil {
 		return err
 	}
@@ -154,8 +155,8 @@ func Settle(ops disk.Ops, dir string, open func(landing string) bool) error {
 	return errors.Join(errs...)
 }
 
-// literal keeps a folder's name from being read as a pattern.
-func literal(dir string) string {
+// Literal keeps a folder's name from being read as a pattern.
+func Literal(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 

@@ -64,7 +64,7 @@ func Start(ctx context.Context, keeper, record string) error {
 
 // Main is the keeper's whole program; it returns its exit status.
 func Main(args []string, stdout, stderr io.Writer) int {
-	closeInherited()
+	CloseInherited()
 	syscall.Umask(0o077)
 	var err error
 	switch {
@@ -76,7 +76,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 			quiet() // whoever started us has heard; nothing of theirs stays open
 		})
 	default:
-		fmt.Fprintln(stderr, "usage: sallyport-keeper start|watch /ABSOLUTE/RECORD.json\n\nsallyport starts this program before it changes a repository; you need not run it.")
+		fmt.Fprintln(stderr, "usage: sallyport-keeper start|watch /ABSOLUTE/RECORD.json\n       sallyport-keeper serve /ABSOLUTE/HOME\n\nsallyport starts this program before it changes a repository, and becomes it for \"sallyport serve\"; you need not run it.")
 		return 2
 	}
 	if err != nil {
@@ -86,9 +86,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// closeInherited closes what the program before us left open: what has no close-on-exec
+// CloseInherited closes what the program before us left open: what has no close-on-exec
 // flag was not opened by this process. A lock or a pipe kept alive here would be a riddle elsewhere.
-func closeInherited() {
+func CloseInherited() {
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return

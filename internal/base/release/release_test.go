@@ -106,7 +106,7 @@ func TestAReleaseIsWhatItsProgramsAre(t *testing.T) {
 			if got := entries(t, dir); !slices.Equal(got, want) || !slices.Equal(entries(t, f.Dir), []string{r.Digest}) {
 				t.Errorf("it holds %q, not %q, and lies among %q", got, want, entries(t, f.Dir))
 			}
-			for path, mode := range map[string]fs.FileMode{f.Dir: 0o700, dir: 0o700, filepath.Join(dir, "sallyport"): 0o500, filepath.Join(dir, "release.json"): 0o400} {
+			for path, mode := range map[string]fs.FileMode{f.Dir: 0o700, dir: 0o700, filepath.Join(dir, "sallyport"): 0o555, filepath.Join(dir, "release.json"): 0o400} {
 				if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != mode {
 					t.Errorf("%s: %v, %v; its mode shall be %v", path, info.Mode(), err, mode)
 				}

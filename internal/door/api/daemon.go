@@ -14,7 +14,8 @@ type Daemon struct {
 	Waiting int       `json:"waiting"` // changes that wait for a person
 	Alerts  []Alert   `json:"alerts,omitempty"`
 	Sandbox Sandbox   `json:"sandbox"`
-	Open    bool      `json:"permissions_off"` // whoever speaks on a platform is heard (CH-059)
+	Keeper  *Keeper   `json:"keeper,omitempty"` // of a daemon that sallyport serve keeps up
+	Open    bool      `json:"permissions_off"`  // whoever speaks on a platform is heard (CH-059)
 	// Settings are the files of the home that do not load.
 	Settings []Unloaded `json:"settings,omitempty"`
 }
@@ -27,6 +28,15 @@ type Unloaded struct {
 	Problem string    `json:"problem"`        // file, line and path of what is wrong
 	InForce string    `json:"in_force"`       // what counts instead
 	Next    string    `json:"next"`           // how it is corrected
+}
+
+// Keeper is the parent of a daemon.
+type Keeper struct {
+	PID      int       `json:"pid"`
+	Release  string    `json:"release"`       // digest of the programs that the daemon runs from
+	Restarts int       `json:"restarts"`      // daemons that were started in place of one that had ended unasked
+	Why      string    `json:"why,omitempty"` // how the last of these ended
+	At       time.Time `json:"at,omitzero"`   // when, UTC
 }
 
 // Sandbox is the policy that holds programs here, as it was tried when the daemon started or a doctor

@@ -17,6 +17,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/door/api"
@@ -40,7 +41,7 @@ const (
 var ErrTaken = problem.New(problem.Conflict, "another daemon serves this home")
 
 // ExitTaken is the exit status of `daemon run` for ErrTaken: whoever started it may wait for the other.
-const ExitTaken = 75
+const ExitTaken = keeper.ExitTaken
 
 // Dial returns a client of the home's daemon if one answers; ErrNoDaemon otherwise.
 func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
@@ -122,7 +123,7 @@ func (c *Client) sameBuild(ctx context.Context, home string) error {
 	if err != nil {
 		return err
 	}
-	if d.API == api.Version && d.Build == api.Build() {
+	if d.API == api.Version && (d.Build == api.Build() || d.Keeper != nil) { // what a keeper runs is a release, and another build may talk with it
 		return nil
 	}
 	differs := fmt.Sprintf("the daemon of home %q is build %q (api %d), this program is build %q (api %d)", home, d.Build, d.API, api.Build(), api.Version)
@@ -173,6 +174,9 @@ func (s Starter) start(ctx context.Context, home string) (*Client, error) {
 	defer turn.Close() // gives the turn to the next
 	if c, err := s.Dial(ctx, home); !errors.Is(err, ErrNoDaemon) {
 		return c, err // somebody else's turn was before ours
+	}
+	if c, err := s.awaitKept(ctx, home); !errors.Is(err, ErrNoDaemon) {
+		return c, err
 	}
 	began, err := log.Seek(0, 2)
 	if err != nil {
@@ -291,6 +295,28 @@ func (s Starter) await(ctx context.Context, home string, ended <-chan error, beg
 		case <-poll.C:
 		}
 	}
+}
+
+// awaitKept waits for the daemon of a home that a keeper has; ErrNoDaemon once none has it any more.
+func (s Starter) awaitKept(ctx context.Context, home string) (*Client, error) {
+	deadline := time.NewTimer(s.wait())
+	defer deadline.Stop()
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	for keeper.Kept(home) {
+		c, err := s.Dial(ctx, home)
+		if !errors.Is(err, ErrNoDaemon) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-deadline.C:
+			return nil, problem.Errorf(problem.Unavailable, "lslocks", "sallyport serve keeps the home %q, and its daemon did not answer within %s: it logs why where it was started", home, s.wait())
+		case <-poll.C:
+		}
+	}
+	return nil, ErrNoDaemon
 }
 
 // silent says that the daemon did not come up, with its own last words and the way out they name.

@@ -40,6 +40,7 @@ type daemon struct {
 	home     string
 	open     func() bool           // nil: never
 	unloaded func() []api.Unloaded // nil: none
+	keeper   *api.Keeper
 	started  time.Time
 }
 
@@ -58,7 +59,7 @@ func (n daemon) show(ctx context.Context, _ audit.Actor, _ api.Nothing) (api.Dae
 	d.Working, d.Waiting = len(working), len(waiting)
 	d.Doing = each(working[:min(len(working), doingMax)], func(c change.Row) string { return string(c.ID) + " " + string(c.State) })
 	d.Alerts = each(n.meter.Alerts(), alertOf)
-	d.Sandbox = n.part.Sandbox()
+	d.Sandbox, d.Keeper = n.part.Sandbox(), n.keeper
 	if n.unloaded != nil {
 		d.Settings = n.unloaded()
 	}

@@ -22,7 +22,8 @@ type Options struct {
 	Open func() bool // permissions are switched off at this moment; nil: never
 	// Unloaded are the files of the home that do not load at this moment; nil: none.
 	Unloaded func() []api.Unloaded
-	Owner    int // uid of the home's owner; root is heard too
+	Keeper   *api.Keeper // of the daemon; nil: none
+	Owner    int         // uid of the home's owner; root is heard too
 	Log      *slog.Logger
 	Meter    *metric.Set // nil measured nothing
 	Host     Host

@@ -13,7 +13,7 @@ func (s *Server) verbs() []served {
 
 // daemonVerbs are what is asked of the daemon itself.
 func (s *Server) daemonVerbs() []served {
-	daemon := daemon{s.Host, s.Changes, s.Meter, s.Home, s.Open, s.Unloaded, s.started}
+	daemon := daemon{s.Host, s.Changes, s.Meter, s.Home, s.Open, s.Unloaded, s.Keeper, s.started}
 	figures := figures{s.Spending, s.Meter}
 	stored := stored{s.Storage, s.Home}
 	scans := scans{s.Scan}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/internal/base/audit"
@@ -52,6 +53,7 @@ type Parts struct {
 // Channels runs the channels of a home.
 type Channels struct {
 	Parts
+	Rounds atomic.Int64 // how often the loop that delivers has gone round
 
 	mu     sync.Mutex
 	lines  map[string]*line

@@ -30,6 +30,7 @@ type carrier struct{ *Channels }
 func (c carrier) deliver(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait, err := c.sendDue(ctx)
+		c.Rounds.Add(1)
 		if err != nil && ctx.Err() == nil {
 			c.Log.Error("what is to be delivered cannot be found", "error", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
@@ -103,6 +104,7 @@ type Controller struct {
 	*tidy.Tidier
 	*view.Views
 	*supervise.Supervisors
+	Rounds      atomic.Int64 // how often its loop has gone round
 	Groups      *standing.Groups
 	guard       guard.Guard
 	grounds     grounds.Reader

@@ -33,6 +33,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	steps.Go(func() { c.Sweep(ctx) }) // what it has to look at may be much: nobody waits for it
 	for ctx.Err() == nil {
 		row, ok, err := c.Claim(ctx)
+		c.Rounds.Add(1)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("claim a change: %w", err)

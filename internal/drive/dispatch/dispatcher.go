@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sallyport/internal/base/disk"
@@ -55,6 +56,7 @@ type Dispatcher struct {
 	Feed message.Feed
 
 	folders lock.Keyed[group.Folder] // that are being made
+	Rounds  atomic.Int64             // how often its loop has gone round
 	poke    chan struct{}
 	began   time.Time
 	found   found
@@ -114,6 +116,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		if err := d.sweep(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("find the chats that are due: %w", err)
 		}
+		d.Rounds.Add(1)
 		if err := d.sleep(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("find what falls due next: %w", err)
 		}

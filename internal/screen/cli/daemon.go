@@ -39,6 +39,9 @@ func printDaemon(ctx context.Context, a *app, c *client.Client) error {
 	s := a.sheet(a.Out)
 	s.line("daemon of %s: pid %d, build %s, up %s", inert.Path(d.Home), d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
 	s.line("  socket %s", inert.Path(c.Socket()))
+	if k := d.Keeper; k != nil {
+		s.line("  keeper pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
+	}
 	s.line("  %s being worked on, %d waiting for a person", count(d.Working, "change"), d.Waiting)
 	return nil
 }
@@ -174,12 +177,13 @@ func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
 }
 
 func newDaemonRunCommand(a *app) *cobra.Command {
-	return a.cmd("run", "run the daemon in the foreground, for a service manager", `Serves the home in the foreground until it is stopped, by a signal or by "sallyport daemon stop". It
-is for a service manager, or to see what the daemon logs. You hardly need it: any command that
-needs the daemon starts one in the background.
+	var kept bool
+	cmd := a.cmd("run", "run the daemon in the foreground, to see what it logs", `Serves the home in the foreground until it is stopped, by a signal or by "sallyport daemon stop". It
+is there to see what the daemon logs. You hardly need it: any command that needs the daemon starts
+one in the background, and a service manager runs "sallyport serve".
 
 Like every daemon that a command starts, it ends by itself after 15 minutes without work and without
-a command. "sallyport serve" is the same and stays.
+a command. While "sallyport serve" keeps the home, it is refused.
 
 Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon serves the home.`,
 		"  sallyport daemon run --home /srv/sallyport", exactly(), func(cmd *cobra.Command, _ []string) error {
@@ -187,15 +191,25 @@ Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon se
 			if err != nil {
 				return err
 			}
-			return serveHome(cmd.Context(), a, home, false)
+			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
+			defer stop()
+			return a.Daemon(ctx, home, kept)
 		})
+	cmd.Flags().BoolVar(&kept, "kept", false, "a keeper has started it")
+	_ = cmd.Flags().MarkHidden("kept") // it is no person's to say
+	return cmd
 }
 
 func newServeCommand(a *app) *cobra.Command {
-	return a.cmd("serve [HOME]", "keep a home up in the foreground", `Serves a home in the foreground and logs to the terminal. Unlike a daemon that a command has
-started, it stays while there is nothing to do. Ctrl-C, a signal of a service manager and "sallyport
-daemon stop" end it in good order, and what was accepted goes on with the next daemon. Without HOME
-it serves the home that every command uses.
+	return a.cmd("serve [HOME]", "keep a home up in the foreground", `Serves a home in the foreground and logs to the terminal. It becomes sallyport-keeper, a small
+program whose one business is the daemon of the home: it starts it, starts it again if it dies, and
+ends one that hangs. While it runs no other daemon is started for the home, and the daemon stays
+while there is nothing to do. Ctrl-C, a signal of a service manager and "sallyport daemon stop" end
+both in good order, and what was accepted goes on with the next daemon. Without HOME it serves the
+home that every command uses.
+
+The daemon runs from a copy of this program in the home, a release: see "sallyport release". A
+sallyport of another build that is told to serve the home becomes the current release.
 
 Exit status: 0 when it was stopped, 75 if another daemon serves the home.`,
 		"  sallyport serve\n  sallyport serve ~/assistants", atMost("HOME"), func(cmd *cobra.Command, words []string) error {
@@ -204,13 +218,6 @@ Exit status: 0 when it was stopped, 75 if another daemon serves the home.`,
 				return err
 			}
 			a.about(home)
-			return serveHome(cmd.Context(), a, home, true)
+			return a.Keep(cmd.Context(), home)
 		})
-}
-
-// serveHome runs the daemon of a home until a signal ends it; stays has it stay while there is nothing to do.
-func serveHome(ctx context.Context, a *app, home string, stays bool) error {
-	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
-	defer stop()
-	return a.Daemon(ctx, home, stays)
 }

@@ -21,18 +21,25 @@ type Program struct {
 	Dir    func() (string, error) // where the person stands
 	// Connect returns a client of the home's daemon; start says whether to start one where none runs.
 	Connect func(ctx context.Context, home string, start bool) (*client.Client, error)
-	// Daemon serves a home in the foreground until ctx ends or, unless it stays, there is nothing to do.
-	Daemon func(ctx context.Context, home string, stays bool) error
+	Host
 	// Uninstall removes what a home's sallyport has left in a repository, or with "" everywhere, if agree says so of what it found.
 	Uninstall func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error)
 	// Systemd is what services are installed with.
 	Systemd func() (Systemd, error)
 }
 
+// Host is how a home is served by this process.
+type Host struct {
+	// Daemon serves a home until ctx ends or there is nothing to do. A daemon that is kept stays: its keeper has started it.
+	Daemon func(ctx context.Context, home string, kept bool) error
+	// Keep becomes the keeper of a home; it returns only where that cannot be done.
+	Keep func(ctx context.Context, home string) error
+}
+
 // System is the program as the shell starts it.
-func System(daemon func(ctx context.Context, home string, stays bool) error) Program {
+func System(host Host) Program {
 	return Program{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Dir: os.Getwd, Daemon: daemon, Systemd: systemdHere,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Dir: os.Getwd, Host: host, Systemd: systemdHere,
 		Connect: func(ctx context.Context, home string, start bool) (*client.Client, error) {
 			if !start {
 				return client.Me().Dial(ctx, home)

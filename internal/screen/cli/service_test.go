@@ -98,6 +98,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=exec
+Environment=SALLYPORT_SERVICE=1
 Environment="PATH=/bin:/opt/a b"
 Environment="HOME=` + m.dir + `"
 ExecStart=":/usr/lib/sallyport/sallyport" serve "/srv/a b%%\"c\\$d"

@@ -95,6 +95,7 @@ Description=sallyport serves (` + strings.ReplaceAll(u.home, "%", "%%") + `)
 
 [Service]
 Type=exec
+Environment=SALLYPORT_SERVICE=1
 ` + env.String() + `ExecStart=":` + program[1:] + ` serve ` + home + `
 Restart=always
 RestartSec=1

@@ -126,10 +126,21 @@ func (a *app) readOverview(ctx context.Context, c *client.Client) (overview, err
 	return o, nil
 }
 
+// restarted says how often a keeper had to start another daemon; "" if never.
+func restarted(s sheet, k *api.Keeper) string {
+	if k.Restarts == 0 {
+		return ""
+	}
+	return s.yellow(fmt.Sprintf("; the daemon was started again %s, last %s ago: %s", count(k.Restarts, "time"), duration(s.now.Sub(k.At).Truncate(time.Second)), inert.Line(k.Why)))
+}
+
 func printOverview(a *app, s sheet, o overview) {
 	d := o.Daemon
 	s.line("home    %s", inert.Path(d.Home))
 	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+	if k := d.Keeper; k != nil {
+		s.line("keeper  pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
+	}
 	if b := d.Sandbox; b.Works {
 		s.line("sandbox %s", inert.Line(b.Policy))
 	} else if b.Problem != "" {

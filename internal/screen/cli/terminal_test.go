@@ -22,7 +22,7 @@ import (
 // TestMain lets this binary be the command line on a terminal of its own.
 func TestMain(m *testing.M) {
 	if socket := os.Getenv("SALLYPORT_TEST_SOCKET"); socket != "" {
-		p := System(nil)
+		p := System(Host{})
 		p.Connect = func(context.Context, string, bool) (*client.Client, error) { return client.New(socket), nil }
 		os.Exit(Main(p, os.Args[1:]))
 	}

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 
@@ -22,6 +26,20 @@ func migrations() fs.FS {
 		panic("the migrations have no folder: " + err.Error()) // the name is a valid one
 	}
 	return folder
+}
+
+// Schema is what databases of this program have: the number of its last migration.
+func Schema() int {
+	files, err := fs.Glob(embedded, "schema/*.sql")
+	if err != nil || len(files) == 0 {
+		panic("no migration is embedded")
+	}
+	number, _, _ := strings.Cut(path.Base(slices.Max(files)), "_")
+	schema, err := strconv.Atoi(number)
+	if err != nil {
+		panic("a migration has no number: " + err.Error())
+	}
+	return schema
 }
 
 // migrate brings the schema from version found to this program's, one file and one named

@@ -1,0 +1,91 @@
+package keeper
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/release"
+)
+
+// child is a daemon that runs.
+type child struct {
+	words <-chan string
+	ended <-chan exit // one, once its process is gone
+	stop  func()      // asks it to end
+	kill  func()      // ends it
+}
+
+// exit is how a daemon's process ended.
+type exit struct {
+	status int    // of one that ended by itself; -1 of one that was killed
+	why    string // in words
+}
+
+// outOfMemory is added to what the kernel counts against a daemon where memory is short: its keeper is to outlive it.
+const outOfMemory = "500"
+
+// start starts the daemon of the release that `current` names. It is executed by the descriptor that was hashed, so nobody can put
+// another file in its place meanwhile. It dies with this keeper.
+func start(home string, hello Hello) (child, error) {
+	folder := release.In(home, disk.Ops{})
+	digest, err := folder.Current()
+	if err != nil {
+		return child{}, fmt.Errorf("find the release that home %q runs by: %w", home, err)
+	}
+	program, _, err := folder.Open(digest)
+	if err != nil {
+		return child{}, fmt.Errorf("open the release that home %q runs by: %w", home, err)
+	}
+	defer program.Close()
+	hello.Release = digest
+
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return child{}, fmt.Errorf("make the pipe to the daemon: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "daemon"), os.NewFile(uintptr(pair[1]), "keeper")
+	defer theirs.Close()
+
+	cmd := &exec.Cmd{
+		Path: fmt.Sprint("/proc/self/fd/", programAt), Args: []string{"sallyport", "daemon", "run", "--kept", "--home", home},
+		Dir: "/", Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs, program},
+		// A session of its own: Ctrl-C is said to the keeper, and the keeper asks the daemon to end.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		return child{}, fmt.Errorf("start the daemon of release %.12s: %w", digest, err)
+	}
+	_ = os.WriteFile(filepath.Join("/proc", fmt.Sprint(cmd.Process.Pid), "oom_score_adj"), []byte(outOfMemory), 0)
+	return attach(cmd, ours, hello), nil
+}
+
+// attach greets a daemon that was started and listens to it.
+func attach(cmd *exec.Cmd, pipe *os.File, hello Hello) child {
+	words, ended, over := make(chan string), make(chan exit, 1), make(chan struct{})
+	go hear(pipe, words, over)
+	go func() {
+		raw, _ := json.Marshal(hello)
+		_, _ = fmt.Fprintf(pipe, "%s %d %s\n", wordHello, version, raw) // one that does not listen is never ready
+	}()
+	go func() {
+		err := cmd.Wait()
+		close(over)
+		pipe.Close()
+		e := exit{status: cmd.ProcessState.ExitCode(), why: "it ended with " + cmd.ProcessState.String()}
+		if err != nil && e.status == 0 {
+			e = exit{status: -1, why: err.Error()}
+		}
+		ended <- e
+	}()
+	return child{
+		words: words, ended: ended,
+		stop: func() { _ = cmd.Process.Signal(syscall.SIGTERM) },
+		kill: func() { _ = cmd.Process.Kill() },
+	}
+}

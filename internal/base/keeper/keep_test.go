@@ -1,0 +1,248 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk"
+)
+
+// daemon is one that a test plays. It ends when it is killed, and when it is asked to unless it is deaf.
+type daemon struct {
+	words chan string
+	ended chan exit
+	deaf  bool
+	heard []string
+}
+
+func (d *daemon) child() child {
+	end := func(e exit) {
+		select {
+		case d.ended <- e:
+		default:
+		}
+	}
+	return child{words: d.words, ended: d.ended,
+		stop: func() {
+			d.heard = append(d.heard, "stop")
+			if !d.deaf {
+				end(exit{0, "it ended with exit status 0"})
+			}
+		},
+		kill: func() {
+			d.heard = append(d.heard, "kill")
+			end(exit{-1, "signal: killed"})
+		}}
+}
+
+// house plays each daemon that a keeper starts by a line of its own.
+type house struct {
+	began time.Time
+	lives []func(*daemon)
+	got   []string // what happened when, in seconds since it began
+	last  []Last
+	over  string // what overdue says, once
+}
+
+func (h *house) say(format string, a ...any) {
+	h.got = append(h.got, fmt.Sprintf("%.0f ", time.Since(h.began).Seconds())+fmt.Sprintf(format, a...))
+}
+
+func (h *house) parts() parts {
+	h.began = time.Now()
+	return parts{
+		start: func(last Last) (child, error) {
+			h.last = append(h.last, last)
+			if len(h.lives) == 0 {
+				return child{}, errors.New("no release")
+			}
+			live := h.lives[0]
+			h.lives = h.lives[1:]
+			h.say("start")
+			d := &daemon{words: make(chan string), ended: make(chan exit, 1)}
+			go live(d)
+			return d.child(), nil
+		},
+		overdue: func() string { defer func() { h.over = "" }(); return h.over },
+		tell:    func(format string, a ...any) { h.say(format, a...) },
+	}
+}
+
+func ready(d *daemon) { d.words <- wordHello; d.words <- wordReady }
+
+func dies(after time.Duration) func(*daemon) {
+	return func(d *daemon) { ready(d); time.Sleep(after); d.ended <- exit{-1, "signal: killed"} }
+}
+
+func stops(d *daemon) { ready(d); d.words <- wordStop; d.ended <- exit{0, "it ended with exit status 0"} }
+
+func TestADaemonThatDiesIsStartedAgain(t *testing.T) {
+	gone := func(after string) string { return "the daemon is gone: signal: killed; it is started again in " + after }
+	for _, row := range []struct {
+		name   string
+		lives  []func(*daemon)
+		over   string
+		want   []string
+		status int
+		err    string
+	}{
+		{"asked to stop", []func(*daemon){stops}, "", []string{"0 start"}, 0, ""},
+		{"longer and longer pauses, and none after a long life",
+			[]func(*daemon){dies(time.Second), dies(0), dies(0), dies(2 * time.Minute), dies(0), stops}, "",
+			[]string{"0 start", "1 " + gone("0s"), "1 start", "1 " + gone("1s"), "2 start", "2 " + gone("2s"), "4 start", "124 " + gone("0s"), "124 start", "124 " + gone("1s"), "125 start"}, 0, ""},
+		{"the first never answers, and says why", []func(*daemon){func(d *daemon) { d.ended <- exit{1, "it ended with exit status 1"} }}, "", []string{"0 start"}, 1, ""},
+		{"the home is another's", []func(*daemon){func(d *daemon) { d.ended <- exit{ExitTaken, ""} }}, "", []string{"0 start"}, ExitTaken, ""},
+		{"one that ends later is no first", []func(*daemon){dies(0), func(d *daemon) { d.ended <- exit{1, "it ended with exit status 1"} }, stops}, "",
+			[]string{"0 start", "0 " + gone("0s"), "0 start", "0 the daemon is gone: it ended with exit status 1; it is started again in 1s", "1 start"}, 0, ""},
+		{"never ready", []func(*daemon){func(*daemon) {}, stops}, "",
+			[]string{"0 start", "60 the daemon is gone: it did not answer within 1m0s, so the keeper ended it; it is started again in 0s", "60 start"}, 0, ""},
+		{"beats, and then none", []func(*daemon){func(d *daemon) {
+			ready(d)
+			for range 60 {
+				time.Sleep(10 * time.Second)
+				d.words <- wordBeat
+			}
+		}, stops}, "",
+			[]string{"0 start", "780 the daemon is gone: it was silent for 3m0s, so the keeper ended it; it is started again in 0s", "780 start"}, 0, ""},
+		{"a word that is not known is passed over, and is a sign of life", []func(*daemon){func(d *daemon) {
+			ready(d)
+			time.Sleep(2 * time.Minute)
+			d.words <- "news"
+			time.Sleep(2 * time.Minute)
+			stops(d)
+		}}, "", []string{"0 start"}, 0, ""},
+		{"the end of the pipe is not its end", []func(*daemon){func(d *daemon) {
+			ready(d)
+			close(d.words)
+			time.Sleep(time.Minute)
+			d.ended <- exit{-1, "signal: killed"}
+		}, stops}, "", []string{"0 start", "60 " + gone("0s"), "60 start"}, 0, ""},
+		{"asked to stop, it hangs", []func(*daemon){func(d *daemon) { ready(d); d.words <- wordStop }}, "", []string{"0 start"}, 0, ""},
+		{"a deadline that it let pass", []func(*daemon){ready, stops}, "it let the deadline of lnd-1 pass",
+			[]string{"0 start", "0 the daemon is gone: it let the deadline of lnd-1 pass, so the keeper ended it; it is started again in 0s", "0 start"}, 0, ""},
+		{"nothing can be started", nil, "", nil, 1, "no release"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &house{lives: row.lives, over: row.over}
+				status, err := keep(t.Context(), h.parts())
+				if status != row.status || !reflect.DeepEqual(h.got, row.want) || (err == nil) != (row.err == "") || err != nil && err.Error() != row.err {
+					t.Errorf("status %d, %v\n%s\nwant status %d\n%s", status, err, strings.Join(h.got, "\n"), row.status, strings.Join(row.want, "\n"))
+				}
+			})
+		})
+	}
+}
+
+func TestWhoIsAskedToEndAsksTheDaemonAndWaits(t *testing.T) {
+	for deaf, want := range map[bool]time.Duration{false: 0, true: endMax} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var d *daemon
+			p := (&house{}).parts()
+			p.start = func(Last) (child, error) {
+				d = &daemon{words: make(chan string), ended: make(chan exit, 1), deaf: deaf}
+				go ready(d)
+				return d.child(), nil
+			}
+			go func() { time.Sleep(time.Minute); cancel() }()
+			began := time.Now()
+			status, err := keep(ctx, p)
+			if took := time.Since(began) - time.Minute; status != 0 || err != nil || took != want {
+				t.Errorf("deaf %t: status %d, %v, after %s", deaf, status, err, took)
+			}
+			if got := strings.Join(d.heard, " "); deaf != strings.Contains(got, "kill") || !strings.HasPrefix(got, "stop") {
+				t.Errorf("deaf %t: it heard %q", deaf, got)
+			}
+		})
+	}
+}
+
+// What a daemon is told of those before it is what `status` and `doctor` show.
+func TestADaemonIsToldHowTheLastOneEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{lives: []func(*daemon){dies(time.Second), dies(time.Second), stops}}
+		if _, err := keep(t.Context(), h.parts()); err != nil {
+			t.Fatal(err)
+		}
+		at := h.began.Add(time.Second).UTC()
+		want := []Last{{}, {1, "signal: killed", at}, {2, "signal: killed", at.Add(time.Second)}}
+		if !reflect.DeepEqual(h.last, want) {
+			t.Errorf("%+v\nwant %+v", h.last, want)
+		}
+	})
+}
+
+func TestOneDeadlineEndsOneDaemon(t *testing.T) {
+	now := deadman.Moment{Wall: time.Now().UTC(), Boot: "b", Up: time.Hour}
+	at := now
+	l := &landings{dir: filepath.Join(t.TempDir(), "dead[man]"), now: func() (deadman.Moment, error) { return at, nil }}
+	said := func(want string) {
+		t.Helper()
+		if got := l.overdue(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	said("")
+	arm := func(landing string, in time.Duration) {
+		t.Helper()
+		real, err := deadman.Now()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = deadman.Arm(disk.Ops{}, l.dir, deadman.Armed{Landing: landing, Argv: []string{"/bin/true"}, Daemon: deadman.Process{PID: 1}, Due: deadman.Deadline{Set: real, In: in}, At: real.Wall})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = real
+	}
+	arm("lnd-1", time.Minute)
+	said("")
+	at.Up += time.Minute + hungAfter - time.Second
+	said("")
+	at.Up += time.Second
+	said("it let the deadline of lnd-1 pass")
+	said("") // once: the next daemon takes it up
+	arm("lnd-1", time.Minute)
+	said("")
+	at.Up += time.Hour
+	said("it let the deadline of lnd-1 pass")
+	if err := os.WriteFile(filepath.Join(l.dir, "lnd-2.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said("")
+	arm("lnd-3", time.Minute)
+	l.now = func() (deadman.Moment, error) { return deadman.Moment{}, errors.New("no clock") }
+	said("it let the deadline of lnd-3 pass")
+}
+
+func TestOneKeeperHasAHome(t *testing.T) {
+	home := t.TempDir()
+	if Kept(home) {
+		t.Error("a home without a folder has a keeper")
+	}
+	held, err := hold(home, 0)
+	if err != nil || !Kept(home) || !Kept(home) {
+		t.Fatalf("%v, kept %t", err, Kept(home))
+	}
+	if _, err := hold(home, 0); !errors.Is(err, ErrKept) {
+		t.Errorf("a second one: %v", err)
+	}
+	if err := held.Close(); err != nil || Kept(home) {
+		t.Errorf("%v, kept %t", err, Kept(home))
+	}
+	if again, err := hold(home, 0); err != nil {
+		t.Error(err)
+	} else {
+		again.Close()
+	}
+}
