@@ -71,7 +71,7 @@ func (s *swapper) goes(t *testing.T, c *client.Client) {
 
 // struckAt has echo changed while some of its processes are killed as an operation of the daemon begins, and judges what came of it. It
 // returns the operations, and how many were killed.
-func (w *swapped) struckAt(t *testing.T, whom string, at int) (names []string, met int) {
+func (w *swapped) struckAt(t *testing.T, whom, where string) (names []string, met int) {
 	t.Helper()
 	w.restore(t, "silent")
 	log := filepath.Join(w.dir, "names")
@@ -80,7 +80,7 @@ func (w *swapped) struckAt(t *testing.T, whom string, at int) (names []string, m
 			t.Fatal(err)
 		}
 	}
-	d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home}, disktest.KillAt+"="+fmt.Sprint(at, ":before"), disktest.KillLog+"="+log, victim+"="+whom)
+	d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home}, disktest.KillAt+"="+where+":before", disktest.KillLog+"="+log, victim+"="+whom)
 	c, s := d.client(t, w.place), newSwapper("confirm")
 	if c == nil {
 		t.Fatalf("the daemon did not come up: %s", w.said())
@@ -127,10 +127,10 @@ func TestAGroupChangesOrDoesNotWhoeverIsKilledBesideItsDaemon(t *testing.T) {
 		return
 	}
 	w := newSwapped(t)
-	whole, _ := w.struckAt(t, "keeper", -1)
+	whole, n := w.struckAt(t, "keeper", "db:asked_to_confirm") // which changes nothing
 	from := disktest.Index(whole, "db:add-intake")
-	if from < 0 {
-		t.Fatalf("a whole change has the operations %q", whole)
+	if from < 0 || n == 0 {
+		t.Fatalf("%d keepers died while a group came up; a whole change has the operations %q", n, whole)
 	}
 	type blow struct {
 		whom string
@@ -143,7 +143,7 @@ func TestAGroupChangesOrDoesNotWhoeverIsKilledBesideItsDaemon(t *testing.T) {
 		}
 	}
 	failures, met := 0, map[string]int{}
-	for _, b := range disktest.Sample(t, blows, 211) {
+	for _, b := range disktest.Sample(t, blows, 301) {
 		ok := t.Run(fmt.Sprintf("%s_%d", b.whom, b.at), func(t *testing.T) {
 			defer func() {
 				if t.Failed() {
@@ -151,7 +151,7 @@ func TestAGroupChangesOrDoesNotWhoeverIsKilledBesideItsDaemon(t *testing.T) {
 					killAll(t)
 				}
 			}()
-			names, n := w.struckAt(t, b.whom, b.at)
+			names, n := w.struckAt(t, b.whom, strconv.Itoa(b.at))
 			met[b.whom] += n
 			t.Logf("%d met before %s", n, append(names, make([]string, b.at+1)...)[b.at])
 		})
