@@ -149,7 +149,9 @@ func testChannels(t *testing.T, s *suite) {
 		want := c
 		want.Name, want.Kind, want.Policy = "renamed", conversation.Threaded, conversation.Strict
 		s.same(again, want)
-		return errors.Join(err, err2)
+		kept, err3 := tx.Conversation(ctx, c.ID)
+		s.same(kept, want)
+		return errors.Join(err, err2, err3)
 	})
 	s.same(c.Policy, conversation.Request)
 	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error {
