@@ -215,7 +215,7 @@ func TestWhatIsSaidInATurnReachesAnAgentThatWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.end(t, s.place)
-	d, c = s.runs(t)
+	_, c = s.runs(t)
 	both("completed")
 	n := newTerminal()
 	n.group = "ann"
