@@ -12,6 +12,9 @@ import (
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -71,7 +74,7 @@ func (s *Submissions) weigh(ctx context.Context, row change.Row, m group.Mapping
 		o.Banner = append(o.Banner, lossyBanner)
 	}
 
-	effect, err := group.Compare(ctx, o.Host, group.Folder(row.Request.Group), m.Head, m.Commit)
+	effect, err := group.Compare(ctx, o.Host, group.Folder(row.Request.Group), m.Head, m.Commit, reach)
 	if err != nil {
 		return err
 	}
@@ -106,4 +109,13 @@ func (s *Submissions) tried(ctx context.Context, tx store.Tx, p proposal.Proposa
 		last.Proposal = 0
 	}
 	return p.Number - last.Proposal, err
+}
+
+// reach is what an agent of a group gets of the outside by what the home says of it.
+func reach(name string, of config.Agent) (hosts, keys []string) {
+	k, err := agent.Lookup(name)
+	if err != nil {
+		return nil, nil
+	}
+	return k.Reach(agent.Settings{Base: string(of.Base), Wire: agent.Wire(of.Wire)}, credential.Reference(of.Key))
 }

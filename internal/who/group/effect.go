@@ -54,9 +54,9 @@ const (
 )
 
 // Compare tells what a change of the home comes to for a group: what its agent gains and loses, what it is told, and what of others it
-// touches. That the rules change is policy.Reach's to tell, of every change. Before and after are commits or trees of the home. A group that cannot run after the change is told as broken, and is no
+// touches; reach says what an agent gets of the outside. That the rules change is policy.Reach's to tell, of every change. Before and after are commits or trees of the home. A group that cannot run after the change is told as broken, and is no
 // error here: Check refuses it.
-func Compare(ctx context.Context, host git.Dir, folder Folder, before, after git.OID) (Effect, error) {
+func Compare(ctx context.Context, host git.Dir, folder Folder, before, after git.OID, reach Reach) (Effect, error) {
 	c := comparison{host: host, folder: folder}
 	old, err := sideOf(ctx, host, folder, before)
 	if err != nil {
@@ -67,7 +67,8 @@ func Compare(ctx context.Context, host git.Dir, folder Folder, before, after git
 		return Effect{}, err
 	}
 
-	c.runs(old, now)
+	c.runs(old, now, reach)
+	c.settings(old, now)
 	c.files(old.files, now.files)
 	if err := c.others(ctx, before, after); err != nil {
 		return Effect{}, err
@@ -85,17 +86,25 @@ type side struct {
 	files  map[string]git.Entry
 	runner config.Runner
 	broken string // why it cannot run; the runner is not known then
+
+	home     config.Sallyport // settings
+	said     git.OID          // their file
+	readable bool
 }
 
 func sideOf(ctx context.Context, host git.Dir, folder Folder, treeish git.OID) (side, error) {
+	s := side{broken: "the group is not there"}
+	if err := s.settings(ctx, host, treeish); err != nil {
+		return side{}, err
+	}
 	tree, err := FindTree(ctx, host, treeish, folder)
 	if problem.KindOf(err) == problem.NotFound {
-		return side{broken: "the group is not there"}, nil
+		return s, nil
 	}
 	if err != nil {
 		return side{}, err
 	}
-	s := side{there: true}
+	s.there, s.broken = true, ""
 	if s.files, err = list(ctx, host, folder, tree); err != nil {
 		return side{}, err
 	}
@@ -126,7 +135,7 @@ func (c *comparison) home(turn Turn, what string) {
 }
 
 // runs tells how the agent runs otherwise.
-func (c *comparison) runs(old, now side) {
+func (c *comparison) runs(old, now side, reach Reach) {
 	if old.there != now.there {
 		turn := Gained
 		if old.there {
@@ -138,6 +147,7 @@ func (c *comparison) runs(old, now side) {
 	case !old.there || !now.there:
 	case old.broken == "" && now.broken == "":
 		c.runner(old.runner, now.runner)
+		c.reaches(reach, old, now)
 	case old.files[runnerFile] != now.files[runnerFile]:
 		c.add(Altered, "how its agent runs, in a way that cannot be told: "+runnerFile+" cannot be read on both sides", "", "")
 	}

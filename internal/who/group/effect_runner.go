@@ -106,26 +106,8 @@ func (c *comparison) rest(old, now config.Runner) {
 			c.add(Altered, key, cmp.Or(string(was[key]), "not set"), cmp.Or(string(is[key]), "not set"))
 			continue
 		}
-		for _, e := range after {
-			if !slices.Contains(before, e) {
-				c.add(Gained, key+": "+e, "", "")
-			}
-		}
-		for _, e := range before {
-			if !slices.Contains(after, e) {
-				c.add(Lost, key+": "+e, "", "")
-			}
-		}
+		c.list(key+": %s", before, after)
 	}
-}
-
-// keysOf returns what a runner says by key; what it leaves out is not there.
-func keysOf(r config.Runner) map[string]json.RawMessage {
-	keys := map[string]json.RawMessage{}
-	if text, err := json.Marshal(r); err == nil { // strings, numbers and lists of them: there is nothing that cannot be written
-		_ = json.Unmarshal(text, &keys)
-	}
-	return keys
 }
 
 // elements returns the elements of a list as they are written; an absent list has none.

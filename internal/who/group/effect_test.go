@@ -1,19 +1,21 @@
 package group_test
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/who/group"
 )
 
 // effect tells what a home's files came to for ada, after what was edited in them.
 func (h home) effect(t *testing.T, before, after git.OID) (e group.Effect, lines []string) {
 	t.Helper()
-	e, err := group.Compare(t.Context(), h.Dir, "ada", before, after)
+	e, err := group.Compare(t.Context(), h.Dir, "ada", before, after, reach)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,6 +23,14 @@ func (h home) effect(t *testing.T, before, after git.OID) (e group.Effect, lines
 		lines = append(lines, l.String())
 	}
 	return e, lines
+}
+
+// reach is what codex alone gets of the outside.
+func reach(agent string, of config.Agent) (hosts, keys []string) {
+	if agent != "codex" {
+		return nil, nil
+	}
+	return []string{cmp.Or(string(of.Base), "api.openai.com")}, []string{"its key" + string(of.Key)}
 }
 
 func TestWhatAGroupGainsAndLosesIsComputedFromTheTrees(t *testing.T) {
@@ -37,8 +47,14 @@ func TestWhatAGroupGainsAndLosesIsComputedFromTheTrees(t *testing.T) {
 	}{
 		"nothing": {},
 		"the agent and its model": {yaml("agent: echo\n"), yaml("agent: codex\nmodel: gpt-5\n"),
-			[]string{"the group ada changes the agent that answers: echo → codex", "the group ada changes the model that it asks: as the home says → gpt-5"}},
-		"tools": {yaml("agent: echo\ntools_off: [shell, web]\n"), yaml("agent: echo\ntools_off: [web]\n"), []string{"the group ada gains the tool shell"}},
+			[]string{"the group ada changes the agent that answers: echo → codex", "the group ada changes the model that it asks: as the home says → gpt-5",
+				"the group ada gains the host api.openai.com, where its model may be", "the group ada gains a credential that its host adds: its key"}},
+		"where the home has its model": {append(yaml("agent: echo\n"), put("sallyport.yaml", "agents: {codex: {base: 'https://x.example/v1', key: login}}\n")), yaml("agent: codex\n"),
+			[]string{"the group ada changes the agent that answers: echo → codex", "the group ada gains the host https://x.example/v1, where its model may be", "the group ada gains a credential that its host adds: its keylogin"}},
+		"what the home says of an agent": {nil, write("sallyport.yaml", "agents: {codex: {base: 'https://x.example/v1'}}\n"), []string{"the home changes agents of sallyport.yaml"}},
+		"what every agent may reach":     {write("sallyport.yaml", "egress: [a.example]\n"), write("sallyport.yaml", "egress: [a.example, b.example]\n"), []string{`the home gains egress of sallyport.yaml: {"host":"b.example"}`}},
+		"settings that nobody reads":     {nil, write("sallyport.yaml", "egress: {\n"), []string{"the home changes sallyport.yaml, in a way that cannot be told: it cannot be read on both sides"}},
+		"tools":                          {yaml("agent: echo\ntools_off: [shell, web]\n"), yaml("agent: echo\ntools_off: [web]\n"), []string{"the group ada gains the tool shell"}},
 		"a limit that is raised": {yaml("agent: echo\nbudgets: {tokens_per_hour: 1000}\n"), yaml("agent: echo\nbudgets: {tokens_per_hour: 2000}\n"),
 			[]string{"the group ada gains more tokens an hour: 1000 → 2000"}},
 		"limits that go": {yaml("agent: echo\nbudgets: {tokens_per_day: 1000, cost_per_hour: 1.5, cost_per_day: 3}\n"), yaml("agent: echo\nbudgets: {cost_per_day: 3}\n"),
