@@ -117,5 +117,6 @@ func reach(name string, of config.Agent) (hosts, keys []string) {
 	if err != nil {
 		return nil, nil
 	}
-	return k.Reach(agent.Settings{Base: string(of.Base), Wire: agent.Wire(of.Wire)}, credential.Reference(of.Key))
+	s := agent.Settings{Base: string(of.Base), Wire: agent.Wire(of.Wire), Login: credential.Reference(of.Key) == credential.Login}
+	return k.Reach(s, of.Key != "")
 }

@@ -4,14 +4,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"sallyport/internal/rule/credential"
 )
 
 // Reach says what k gets of the outside by a home's settings, whichever key is found: at which hosts its model may be, and in words what opens it
-// there. at is where the home says that the key is; "" = where people keep it. Neither enters a sandbox.
-func (k Known) Reach(s Settings, at credential.Reference) (hosts, keys []string) {
-	s.Login = at == credential.Login && k.Login != nil
+// there. named says that the home says where its key is. Neither enters a sandbox.
+func (k Known) Reach(s Settings, named bool) (hosts, keys []string) {
+	s.Login = s.Login && k.Login != nil
 	all := k.Endpoints
 	if s.Login || s.Wire != "" || len(all) == 0 {
 		all = nil
@@ -32,7 +30,7 @@ func (k Known) Reach(s Settings, at credential.Reference) (hosts, keys []string)
 		switch {
 		case s.Login:
 			add(&keys, "the login of "+k.Login.Of)
-		case at != "":
+		case named:
 			add(&keys, "the key that sallyport.yaml names for "+k.Name)
 		case len(e.Keys) > 0:
 			add(&keys, "the key that people keep in "+strings.Join(e.Keys, " or "))
