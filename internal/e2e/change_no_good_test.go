@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,19 +16,26 @@ type fault struct {
 	hook  string // that its wish makes
 	does  string // lines of it
 	why   string // what is told of it
+
+	asked bool // for only once the person has read a card without it
+}
+
+// edit is the line of a wish that makes the hook.
+func (f fault) edit() string {
+	return "program template/runner/hooks/" + f.hook + `: #!/bin/sh\n` + f.does
 }
 
 // faults is the table. A hook has ten seconds, and the host does not wait longer for one that hangs.
 var faults = []fault{
-	{"exits", "on-start", `kill -9 $PPID`, "its program ended: it was ended by SIGKILL"},
-	{"hangs", "on-start", `exec sleep 1000`, "its turn failed: the hook on-start failed: it did not end within 10s"},
-	{"loops", "on-message", `while sleep 0.1; do echo and on; done`, "its turn failed: the hook on-message failed: it did not end within 10s"},
-	{"mute", "before-send", `echo '{"text": ""}'`, "its turn failed: the hook before-send dropped what the agent said"},
-	{"fails", "on-start", `echo 'no such module: greetings' >&2\nexit 3`, "its turn failed: the hook on-start failed: exit status 3: no such module: greetings"},
+	{"exits", "on-start", `kill -9 $PPID`, "its program ended: it was ended by SIGKILL", false},
+	{"hangs", "on-start", `exec sleep 1000`, "its turn failed: the hook on-start failed: it did not end within 10s", false},
+	{"loops", "on-message", `while sleep 0.1; do echo and on; done`, "its turn failed: the hook on-message failed: it did not end within 10s", false},
+	{"mute", "before-send", `echo '{"text": ""}'`, "its turn failed: the hook before-send dropped what the agent said", true},
+	{"fails", "on-start", `echo 'no such module: greetings' >&2\nexit 3`, "its turn failed: the hook on-start failed: exit status 3: no such module: greetings", false},
 }
 
 // still is a program that stands still, and is waited for as long as an agent may take to answer: `make soak` has that long.
-var still = fault{"still", "on-start", `kill -STOP $PPID`, "its turn did not end within 1m15s"}
+var still = fault{"still", "on-start", `kill -STOP $PPID`, "its turn did not end within 1m15s", false}
 
 // TestAGroupThatIsNoGoodGoesBackByteForByteAndSaysWhy has each fault in a group of its own, all at once, in real sandboxes: nobody is asked to
 // confirm it, the old files are back, the conversation is told why, and the old version answers there (SM-904, SM-906, SM-139, SM-138).
@@ -52,11 +60,19 @@ func TestAGroupThatIsNoGoodGoesBackByteForByteAndSaysWhy(t *testing.T) {
 	}
 	w.first = w.home1(t)
 	for i, f := range all {
-		who[i].says(t, c, f.group+"-wish", "/change program template/runner/hooks/"+f.hook+`: #!/bin/sh\n`+f.does)
+		wished := "/change " + f.edit()
+		if f.asked {
+			wished = wish
+		}
+		who[i].says(t, c, f.group+"-wish", wished)
 	}
 	for i, f := range all {
 		who[i].until(t, "the card", asksToApprove)
-		who[i].says(t, c, f.group+"-yes", "1")
+		yes := "1"
+		if f.asked {
+			yes = who[i].reworks(t, c, f)
+		}
+		who[i].says(t, c, f.group+"-yes", yes)
 	}
 	for i, f := range all {
 		who[i].until(t, "its end, and no question", func(o api.Sent) bool { return tellsBack(o) || asksToConfirm(o) })
@@ -69,6 +85,21 @@ func TestAGroupThatIsNoGoodGoesBackByteForByteAndSaysWhy(t *testing.T) {
 	}
 	w.stop(t, c)
 	w.leftNothing(t)
+}
+
+// reworks has what was proposed changed before it lands, and returns the words that approve that.
+func (s *swapper) reworks(t *testing.T, c *client.Client, f fault) (yes string) {
+	t.Helper()
+	s.says(t, c, f.group+"-rework", "change: "+f.edit())
+	s.until(t, "another card", func(api.Sent) bool { return s.count(asksToApprove) > 1 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.outs {
+		if asksToApprove(o) {
+			yes = fmt.Sprint(o.Digits, " approve")
+		}
+	}
+	return yes
 }
 
 // makes makes a group of the home.
