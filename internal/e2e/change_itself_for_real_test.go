@@ -109,6 +109,9 @@ func (o *ownChange) proposes(t *testing.T, dev string, may *modeltest.Gate) (car
 	})
 }
 
+// ready is what it says while the host looks, at each of two starts, whether it answers on its new files.
+var ready = modeltest.Turn{Text: "ready", Times: 2}
+
 // realEnds are those that a change comes to that does not stay: what the person says to its card, and to message 1, and how they are told.
 var realEnds = []struct {
 	dev, card, trial string
@@ -190,12 +193,12 @@ func TestTheRealCodexHasItselfChangedInPlainWords(t *testing.T) {
 		gates = append(gates, modeltest.NewGate())
 		script = append(script, wished(end.dev, gates[len(gates)-1])...)
 		if end.card == "approve" {
-			script = append(script, modeltest.Say("ready"))
+			script = append(script, ready)
 		}
 	}
 	may := modeltest.NewGate()
 	o := newOwnChange(t, r, path, slices.Concat(script, wished(devAgent, may), []modeltest.Turn{
-		modeltest.Say("ready"), // the host looks whether it answers on its new files
+		ready,
 		modeltest.Do(modeltest.Shell("sallyport-tool send_message --text confirm")), modeltest.Say("confirm"),
 		modeltest.Say("Hello, Ann!"),
 	})...)

@@ -1,6 +1,7 @@
 package confirm_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
+	"sallyport/internal/rule/trust"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
@@ -68,7 +70,7 @@ func back(t *testing.T, a *drivetest.Assistants, c *control.Controller, chg id.C
 	}
 }
 
-// TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed is SM-106, SM-109 and SM-121.
+// TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed is SM-106, SM-109, SM-121 and SM-917.
 func TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed(t *testing.T) {
 	swapping(t, func(t *testing.T, a *drivetest.Assistants, g *drivetest.Chats, s *drivetest.Service) {
 		none := time.Duration(0)
@@ -77,9 +79,9 @@ func TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed(t *testing.
 		chg := a.Swap(c)
 		tried := a.Asked(c, chg)
 		renewed, begun := g.Ran()
-		lines(t, "it began anew on", renewed, greets)
+		lines(t, "it began anew on", renewed, greets, greets)
 		lines(t, "it began on", begun)
-		if n := len(s.Started()); n != 0 || tried.Restarts != 1 || tried.Target.Group != "echo" {
+		if n := len(s.Started()); n != 0 || tried.Restarts != 2 || tried.Target.Group != "echo" {
 			t.Errorf("the home's own target restarted %d times; the trial is %+v", n, tried)
 		}
 		lines(t, "it is said", a.Said(), "talk trial: "+trial.Message1)
@@ -123,7 +125,7 @@ func TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed(t *testing.
 		undo := a.Undo(c, chg, request.Yes)
 		a.Is(c, undo, change.Finalized)
 		renewed, begun = g.Ran()
-		if len(renewed) != 1 || len(begun) != 1 || begun[0] == greets {
+		if len(renewed) != 2 || len(begun) != 1 || begun[0] == greets {
 			t.Errorf("it began anew on %q, and then on %q", renewed, begun)
 		}
 	})
@@ -220,6 +222,7 @@ func TestAGroupThatIsNotConfirmedGoesBackAndSaysWhy(t *testing.T) {
 		plays        func(g *drivetest.Chats)
 		then         func(t *testing.T, a *drivetest.Assistants, c *control.Controller, g *drivetest.Chats, chg id.Change)
 		asked        bool
+		starts       int // that it had to answer on; 0 = 2
 		reason, said string
 	}{
 		"silence": {
@@ -238,6 +241,18 @@ func TestAGroupThatIsNotConfirmedGoesBackAndSaysWhy(t *testing.T) {
 		},
 		"it does not answer": {
 			plays:  func(g *drivetest.Chats) { g.OnRenew = func(context.Context, string) error { return &mute } },
+			starts: 1, reason: mute.Text, said: "Rolled back to previous version — " + mute.Text,
+		},
+		"it does not answer a second time": {
+			plays: func(g *drivetest.Chats) {
+				starts := 0
+				g.OnRenew = func(context.Context, string) error {
+					if starts++; starts == 2 {
+						return &mute
+					}
+					return nil
+				}
+			},
 			reason: mute.Text, said: "Rolled back to previous version — " + mute.Text,
 		},
 		"it begins anew for too long": {
@@ -245,9 +260,9 @@ func TestAGroupThatIsNotConfirmedGoesBackAndSaysWhy(t *testing.T) {
 				g.OnRenew = func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) }
 			},
 			then: func(*testing.T, *drivetest.Assistants, *control.Controller, *drivetest.Chats, id.Change) {
-				time.Sleep(2*time.Minute + time.Second)
+				time.Sleep(trust.GroupAllows + time.Second)
 			},
-			reason: trial.Timeout, said: trial.TimeoutSay,
+			starts: 1, reason: trial.Timeout, said: trial.TimeoutSay,
 		},
 		"it dies, and cannot begin again": {
 			then: func(_ *testing.T, _ *drivetest.Assistants, _ *control.Controller, g *drivetest.Chats, _ id.Change) {
@@ -275,7 +290,7 @@ func TestAGroupThatIsNotConfirmedGoesBackAndSaysWhy(t *testing.T) {
 					t.Errorf("it is said %q", a.Said())
 				}
 				renewed, begun := g.Ran()
-				lines(t, "it had to answer on", renewed, greets)
+				lines(t, "it had to answer on", renewed, []string{greets, greets}[:cmp.Or(c.starts, 2)]...)
 				lines(t, "it began on its old files before they lay there, and after", begun, greets, old)
 			})
 		})
@@ -302,7 +317,7 @@ func TestAStartFindsTheTrialOfAGroupWhereItWas(t *testing.T) {
 			t.Fatalf("%+v, said %q", d.Trial, a.Said())
 		}
 		c, end = a.Begin() // SM-131
-		time.Sleep(21 * time.Second)
+		time.Sleep(41 * time.Second)
 		tried := a.Asked(c, chg)
 		lines(t, "it is said", a.Said(), "talk trial: "+trial.Message1)
 		end()
@@ -312,7 +327,7 @@ func TestAStartFindsTheTrialOfAGroupWhereItWas(t *testing.T) {
 			t.Errorf("the end has moved: %+v", again)
 		}
 		lines(t, "it is said once", a.Said(), "talk trial: "+trial.Message1)
-		if renewed, _ := g.Ran(); len(renewed) != 2 {
+		if renewed, _ := g.Ran(); len(renewed) != 3 {
 			t.Errorf("it had to answer %d times", len(renewed))
 		}
 		end()

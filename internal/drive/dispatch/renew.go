@@ -19,7 +19,7 @@ import (
 	"sallyport/internal/who/group"
 )
 
-// How long what a trial waits for may take: together less than trial.WindowMin.
+// How long what a trial waits for may take: twice, for it begins twice (SM-917), in less than trust.GroupAllows.
 const (
 	yieldAfter = 30 * time.Second // until a turn that was begun on the old files is begun anew on the new ones
 	answerMax  = 75 * time.Second // until an agent has answered

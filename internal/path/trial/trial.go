@@ -99,13 +99,13 @@ func (t Trial) Heard(now deadman.Moment) Trial {
 	return t
 }
 
-// RestartsWanted is how often the target has to come up and answer before anybody is asked (SM-917). A group begins anew whenever it is
-// woken: once is enough.
+// RestartsWanted is how often the target has to come up and answer before anybody is asked (SM-917). A group that only begins on its old
+// files, and is asked nothing, has nothing to show a second time.
 func (t Trial) RestartsWanted() int {
-	if t.Target.Restart == "" {
-		return 1
+	if t.Target.Restart != "" || t.Target.Group != "" && t.Length > 0 {
+		return 2
 	}
-	return 2
+	return 1
 }
 
 // Question is message 1: what became of the target, and what is to be answered. Of a target that restarted and answers it is SM-121's.

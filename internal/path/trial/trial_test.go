@@ -108,9 +108,18 @@ func TestTheQuestionSaysWhatWasRestartedAndProbed(t *testing.T) {
 }
 
 func TestATargetThatRestartsComesUpTwiceBeforeAnybodyIsAsked(t *testing.T) {
-	for want, on := range map[int]trust.Target{1: {Probe: trust.Probe{HTTP: "http://127.0.0.1/"}}, 2: {Restart: "systemctl restart web"}} {
-		if got := (trial.Trial{Target: on}).RestartsWanted(); got != want {
-			t.Errorf("%+v: %d times, not %d", on, got, want)
+	for _, test := range []struct {
+		on   trust.Target
+		asks time.Duration
+		want int
+	}{
+		{trust.Target{Probe: trust.Probe{HTTP: "http://127.0.0.1/"}}, time.Minute, 1},
+		{trust.Target{Restart: "systemctl restart web"}, 0, 2},
+		{trust.Target{Group: "echo"}, time.Minute, 2},
+		{trust.Target{Group: "echo"}, 0, 1}, // it goes back
+	} {
+		if got := (trial.Trial{Target: test.on, Length: test.asks}).RestartsWanted(); got != test.want {
+			t.Errorf("%+v: %d times, not %d", test, got, test.want)
 		}
 	}
 }

@@ -62,8 +62,14 @@ func (t Target) Restarts() bool { return t.Restart != "" || t.Group != "" }
 // Asks reports whether there is something to ask: a group's session always is.
 func (t Target) Asks() bool { return !t.Probe.None() || t.Group != "" }
 
+// GroupAllows is how long a group may take to come up twice, each time with a turn of its agent.
+const GroupAllows = 4 * time.Minute
+
 // Allows returns how long coming up twice may take by its own words, 0 if they name no limit.
 func (t Target) Allows() time.Duration {
+	if t.Group != "" {
+		return GroupAllows
+	}
 	if t.Within == 0 && t.Probe.Within == 0 {
 		return 0
 	}
