@@ -12,14 +12,18 @@ import (
 	"sallyport/internal/store"
 )
 
-// pushAgain is how long an agent is left alone that took no words in the middle of its turn.
-const pushAgain = 5 * time.Second
+// pushAgain is how long an agent is left alone that took no words in the middle of its turn: twice as long each time, so often at the most.
+const (
+	pushAgain   = 5 * time.Second
+	pushDoubles = 6
+)
 
 // pushing is what is given to an agent in the middle of its turn. Its rows are the last of the turn's.
 type pushing struct {
 	own   int           // rows that the turn began with
 	wait  bool          // something may wait
 	after time.Duration // nothing is pushed before that, by the dispatcher's clock
+	vain  int           // how often the agent took none
 
 	rows  []message.In         // on their way, as they were
 	given <-chan path.Delivery // what the agent says to them; nil = none are on their way
@@ -94,7 +98,8 @@ func (w *worker) heardOf(ctx context.Context, t *turn, d path.Delivery) error {
 		p.rows = nil
 		return nil
 	}
-	p.wait, p.after = true, w.up()+pushAgain
+	p.wait, p.after = true, w.up()+pushAgain<<min(p.vain, pushDoubles)
+	p.vain++
 	has := len(t.rows) - len(p.rows)
 	err := w.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error {
 		for i, was := range p.rows {

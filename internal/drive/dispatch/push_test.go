@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,7 +55,8 @@ func TestWhatComesInATurnGoesIntoIt(t *testing.T) {
 
 // TestWhatAnAgentDoesNotTakeInATurnIsTheNextTurns holds the other side: it is as if it had come then, and what it has done is its own.
 func TestWhatAnAgentDoesNotTakeInATurnIsTheNextTurns(t *testing.T) {
-	for name, steer := range map[string]func(string) bool{"that takes none": nil, "that takes none now": func(string) bool { return false }} {
+	var asked atomic.Int32
+	for name, steer := range map[string]func(string) bool{"that takes none": nil, "that takes none now": func(string) bool { asked.Add(1); return false }} {
 		t.Run(name, func(t *testing.T) {
 			play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 				s.steer = steer
@@ -77,6 +79,9 @@ func TestWhatAnAgentDoesNotTakeInATurnIsTheNextTurns(t *testing.T) {
 				same(t, "sent", s.sent(first.Chat), "I look", "heard: one", "I look", "heard: two")
 			})
 		})
+	}
+	if n := asked.Load(); n != 3 { // at once, and 5 and 15 seconds later
+		t.Errorf("an agent that takes no words is given them %d times", n)
 	}
 }
 
