@@ -31,7 +31,7 @@ const (
 // userVerbs are those that other users of this machine may ask for, as their roles allow it.
 func (s *Server) userVerbs() []served {
 	chats, members, places := chats{s.Chats}, members{s.Members}, places{s.Places}
-	approvals, changes := approvals{s.Approvals, s.Places}, changes{s.Changes}
+	approvals, changes, groups := approvals{s.Approvals, s.Places}, changes{s.Changes}, groups{s.Groups}
 	return []served{
 		mount(s.door, api.DaemonShow, s.greet),
 		mount(s.door, api.GroupList, s.talkable),
@@ -48,6 +48,7 @@ func (s *Server) userVerbs() []served {
 		mount(s.door, api.ApprovalApprove, approvals.approve),
 		mount(s.door, api.ApprovalRefuse, approvals.refuse),
 		mount(s.door, api.ApprovalRework, approvals.rework),
+		mount(s.door, api.GroupPromote, groups.promote),
 	}
 }
 

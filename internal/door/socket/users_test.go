@@ -53,7 +53,7 @@ func TestTheSecondSocketServesAFewVerbsOfAChatByRole(t *testing.T) {
 	for _, v := range []string{"GET /v1/people", "POST /v1/people/{person}/role", "GET /v1/conversations", "POST /v1/conversations/{conversation}/policy"} {
 		few[v] = true // of who decides about a group
 	}
-	for _, v := range []api.Spec{api.ApprovalShow.Spec, api.ChangeDiff.Spec, api.ApprovalApprove.Spec, api.ApprovalRefuse.Spec, api.ApprovalRework.Spec} {
+	for _, v := range []api.Spec{api.ApprovalShow.Spec, api.ChangeDiff.Spec, api.ApprovalApprove.Spec, api.ApprovalRefuse.Spec, api.ApprovalRework.Spec, api.GroupPromote.Spec} {
 		few[v.Pattern()] = true
 	}
 	for _, v := range api.Verbs() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sallyport/internal/base/audit"
@@ -184,6 +185,10 @@ func (a *Answers) Rework(ctx context.Context, ref id.Approval, by audit.Actor, v
 		}
 		if !approval.Reworks(q) {
 			return problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "no agent goes on with %s: it is approved, or refused", row.ID)
+		}
+		if a.Rules.Approvals().NoSelf && slices.Contains(need.May, by.Person) { // what they say they would have asked for
+			return problem.Case(approval.ErrOwn, "sallyport refuse "+string(row.ID)+` --reason "…"`,
+				"policy.yaml has nobody approve what they asked for (approvals.self: refuse), and %q may approve %s: what they want different is asked for anew, once it is refused", by.Name, row.ID)
 		}
 		if err := approval.Rework(ctx, tx, approval.Saying{ID: ref, Need: need, By: by, Via: via, At: ledger.Now()}, words); err != nil {
 			return err

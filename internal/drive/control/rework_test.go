@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
 )
@@ -141,6 +142,32 @@ func TestWhatAPersonWantsIsNoTryThatAChecksRefusalCounts(t *testing.T) {
 		}
 		if d := a.Is(c, chg, change.AwaitingApproval); d.Proposal.Number != 3 {
 			t.Errorf("it is asked about as card %d", d.Proposal.Number)
+		}
+	})
+}
+
+// TestWhoWouldApproveWhatTheyAskedForHasItAskedForAnew holds SM-912: where nobody approves what they asked for, words about what is to be
+// different are no way around that.
+func TestWhoWouldApproveWhatTheyAskedForHasItAskedForAnew(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("template/runner/prompts/system.md", "Greet people.\n")
+			return "", nil
+		})
+		laws := &drivetest.Laws{}
+		laws.Rules.Store(&drivetest.Rules{})
+		h.Parts.Rules = laws
+		c, _ := a.Begin()
+		chg := a.Offer(c)
+		laws.Rules.Store(&drivetest.Rules{Judging: grounds.Judging{Approvals: right.Rules{NoSelf: true}}})
+		ask := a.Show(c, chg).Approval.ID
+		if err := c.Rework(t.Context(), ask, h.By(), approval.ViaChat, "say Hi"); !errors.Is(err, approval.ErrOwn) {
+			t.Errorf("%v", err)
+		}
+		a.Is(c, chg, change.AwaitingApproval)
+		laws.Rules.Store(&drivetest.Rules{})
+		if err := c.Rework(t.Context(), ask, h.By(), approval.ViaChat, "say Hi"); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

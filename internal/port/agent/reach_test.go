@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/internal/port/agent")
+	"sallyport/internal/port/agent"
+)
 
 // TestWhatAnAgentReachesIsSaidBeforeAnyKeyIsFound holds SM-908: hosts and credentials follow from the table and the settings alone.
 func TestWhatAnAgentReachesIsSaidBeforeAnyKeyIsFound(t *testing.T) {

@@ -94,7 +94,7 @@ var verbs = map[string]Verb{
 	"POST /v1/changes/{change}/branch":          owners,
 	"POST /v1/changes/{change}/confirm":         owners,
 	"POST /v1/changes/{change}/rollback":        owners,
-	"POST /v1/changes/{change}/promote":         owners,
+	"POST /v1/changes/{change}/promote":         asked,
 	"POST /v1/changes/{change}/pause":           owners,
 	"POST /v1/changes/{change}/resume":          owners,
 	"POST /v1/changes/{change}/tell":            owners,

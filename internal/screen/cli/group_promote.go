@@ -29,6 +29,12 @@ them back.`,
 				}
 				return nil
 			}
+			if c.Guest() {
+				if !a.document(begun) {
+					a.sheet(a.Out).line("%s gives the template what %s has landed; what comes of it is told in the conversation", begun.Change.ID, words[0])
+				}
+				return nil
+			}
 			d, err := settled(ctx, a, c, begun.Change.ID)
 			if err == nil && !a.document(api.Begun{Change: &d.Change}) {
 				printLanded(a, a.sheet(a.Out), d)
