@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/config"
@@ -49,7 +50,7 @@ func TestWhatIsApprovedWaitsForAPolicyThatLoads(t *testing.T) {
 		book.loads.Store(1) // for the yes, and no longer
 		h.Yes(c, chg)
 		for range 2 {
-			time.Sleep(time.Hour)
+			time.Sleep(3 * ledger.RetryWait)
 			d = h.Is(c, chg, change.Landing)
 			if !strings.Contains(d.Change.Reason, "policy.yaml:3:1") || d.Change.Next != "vi policy.yaml" || d.Change.Attempts > 0 {
 				t.Errorf("it says %q, next %q, after %d attempts", d.Change.Reason, d.Change.Next, d.Change.Attempts)
