@@ -2,8 +2,8 @@
 // connection.
 //
 // Whoever is in the sandbox is taken for hostile. What it can do here is to use up the rate of its own session: lines,
-// time, calls at once and calls in a while are bounded for each socket, and no session waits for another. A call that
-// was answered was told first, so that the transcript and the audit have it.
+// time, calls at once and calls in a while are bounded for each socket, and no session waits for another. A call is told
+// before it is answered, whatever became of it: what it did is in the audit, and that it was refused is in the daemon's log.
 package tools
 
 import (

@@ -3,6 +3,7 @@ package confirm
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -119,6 +120,9 @@ func groupTarget(swap request.Request, edits []git.Edit) (t trust.Target, unprov
 	return t, fmt.Sprintf("nothing restarts for %d paths that are no files of the group %s, such as %s", len(others), swap.Group, inert.Path(others[0]))
 }
 
+// dockerfile is what a home might have an image built from (SM-067).
+const dockerfile = "image/Dockerfile"
+
 // Foretell says what happens on the host once a proposal has landed, by the words of now: for its card.
 func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Proposal) (then []string, err error) {
 	r := row.Request
@@ -141,6 +145,9 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 	}
 	if ahead.Unproven != "" {
 		then = append(then, ahead.Unproven)
+	}
+	if r.Kind == request.Swap && slices.ContainsFunc(p.Edits, func(e git.Edit) bool { return e.Path == dockerfile }) {
+		then = append(then, "nothing is built from "+dockerfile+": no sandbox starts from an image")
 	}
 	if ahead.Length > 0 {
 		then = append(then, fmt.Sprintf("it is on trial for %s: confirm it, or sallyport rolls it back", ahead.Length))
