@@ -581,6 +581,10 @@ func (w *swapped) toTrial(t *testing.T, said *swapper) *swapper {
 	if c == nil || !s.live(t, c, onTrial) {
 		t.Fatalf("the daemon went away: %s", w.said())
 	}
+	await(t, "the delivery of message 1 to be known", func() (bool, error) { // else the next daemon delivers it, and gives the whole time anew
+		at, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
+		return err == nil && at.Change.Trial != nil && at.Change.Trial.Delivered != nil, err
+	})
 	if w.killBoth(t, d) == 0 {
 		t.Error("no keeper watches the trial")
 	}
