@@ -11,7 +11,7 @@ import (
 
 // How patient a keeper is with its daemon.
 const (
-	readyMax  = time.Minute            // until it answers
+	readyMax  = 10 * time.Minute       // until it answers: it may have a large database to bring up to date
 	silentMax = 3 * time.Minute        // between two beats
 	endMax    = 45 * time.Second       // from being asked to end until it has
 	pauseMin  = time.Second            // before a second start in a row; doubles after each

@@ -83,10 +83,16 @@ func dies(after time.Duration) func(*daemon) {
 	return func(d *daemon) { ready(d); time.Sleep(after); d.ended <- exit{-1, "signal: killed"} }
 }
 
-func stops(d *daemon) { ready(d); d.words <- wordStop; d.ended <- exit{0, "it ended with exit status 0"} }
+func stops(d *daemon) {
+	ready(d)
+	d.words <- wordStop
+	d.ended <- exit{0, "it ended with exit status 0"}
+}
 
 func TestADaemonThatDiesIsStartedAgain(t *testing.T) {
-	gone := func(after string) string { return "the daemon is gone: signal: killed; it is started again in " + after }
+	gone := func(after string) string {
+		return "the daemon is gone: signal: killed; it is started again in " + after
+	}
 	for _, row := range []struct {
 		name   string
 		lives  []func(*daemon)
@@ -104,7 +110,7 @@ func TestADaemonThatDiesIsStartedAgain(t *testing.T) {
 		{"one that ends later is no first", []func(*daemon){dies(0), func(d *daemon) { d.ended <- exit{1, "it ended with exit status 1"} }, stops}, "",
 			[]string{"0 start", "0 " + gone("0s"), "0 start", "0 the daemon is gone: it ended with exit status 1; it is started again in 1s", "1 start"}, 0, ""},
 		{"never ready", []func(*daemon){func(*daemon) {}, stops}, "",
-			[]string{"0 start", "60 the daemon is gone: it did not answer within 1m0s, so the keeper ended it; it is started again in 0s", "60 start"}, 0, ""},
+			[]string{"0 start", "600 the daemon is gone: it did not answer within 10m0s, so the keeper ended it; it is started again in 0s", "600 start"}, 0, ""},
 		{"beats, and then none", []func(*daemon){func(d *daemon) {
 			ready(d)
 			for range 60 {
